@@ -46,7 +46,9 @@ pub use crate::db::notice::layer as notice_layer;
 pub use crate::handler::isolation_probe::PROBE_ANSWER;
 pub use crate::handler::script_account::user_switching;
 pub use crate::handler::script_init::run_init as run_script_init;
-pub use crate::handler::script_supervisor::{keep as keep_script, probe as probe_isolation};
+pub use crate::handler::script_supervisor::{
+    probe as probe_isolation, run_supervisor as keep_script,
+};
 pub use crate::handler::supervisor_protocol::{
     INIT_WORD as SCRIPT_INIT, PROBE_WORD as ISOLATION_PROBE, WORD as KEEPER,
 };
@@ -54,14 +56,14 @@ pub use crate::handler::supervisor_protocol::{
 use crate::app::secrets::read_secret_settings;
 use crate::config::Config;
 use crate::db::{self, Dialect};
-use crate::definition::{self, Change, Loaded};
+use crate::definition::{self, DefinitionDifference, Loaded};
 use crate::domain::batch::{Snapshot, as_opened};
 use crate::domain::id::{GroupCode, NodeId};
 use crate::domain::job::part;
 use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::job::{Definition, JobKind, Shared};
 use crate::engine;
-use crate::engine::News;
+use crate::engine::ProgressEvent;
 use crate::engine::clock::Clock;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::retention::{self, RemovalOrder, Sweeper};
@@ -103,7 +105,10 @@ impl App {
     pub async fn open(config: Config, empty: EmptyDatabase) -> Result<Self> {
         let (secret_stores, clock) = (config.secret_stores()?, Clock::system());
         read_secret_settings(&config, &secret_stores, clock.uptime()).await?;
-        let settings = db::Settings { may_create: empty != EmptyDatabase::Refuse, ..config.db() };
+        let settings = db::ConnectSettings {
+            may_create: empty != EmptyDatabase::Refuse,
+            ..config.database_settings()
+        };
         let db = Db::connect(&settings).await.context("open the metadata database")?;
         let found = db.examine().await?;
         for warning in found.durability_warnings {
@@ -130,7 +135,7 @@ impl App {
 
     /// The same for requests, through connections that take none from the work.
     pub async fn for_requests(&self, max_connections: u32) -> Result<Self> {
-        let settings = db::Settings { max_connections, ..self.config.db() };
+        let settings = db::ConnectSettings { max_connections, ..self.config.database_settings() };
         let db = self.db.for_requests(&settings).await.context("connect for requests")?;
         let (config, clock) = (self.config.clone(), self.clock.clone());
         Ok(Self { config, db, clock, secret_stores: self.secret_stores.clone() })
@@ -139,13 +144,13 @@ impl App {
     /// A dispatcher of this process.
     pub async fn dispatcher(
         &self,
-        news: Option<mpsc::UnboundedSender<News>>,
+        news: Option<mpsc::UnboundedSender<ProgressEvent>>,
     ) -> Result<QueueDispatcher> {
         // So that settings with which its owners would never hear are refused before a batch is begun.
         self.can_tell()?;
         self.compare_with_ledgers().await?;
         let secret_stores = self.secret_stores.clone();
-        let engine = engine::Options { secret_stores, ..self.config.engine() };
+        let engine = engine::EngineOptions { secret_stores, ..self.config.engine() };
         let handlers = self.config.handlers();
         let exporter = self.config.exporter()?;
         let (db, clock) = (self.db.clone(), self.clock.clone());
@@ -182,11 +187,17 @@ impl App {
 
     /// The trigger core of the process that `dispatcher` is.
     pub async fn trigger_core(&self, dispatcher: &QueueDispatcher) -> Result<TriggerCore> {
-        let brief =
-            db::Settings { keeping: db::Keeping::Brief, max_connections: 1, ..self.config.db() };
+        let brief = db::ConnectSettings {
+            keeping: db::SessionTimeouts::Brief,
+            max_connections: 1,
+            ..self.config.database_settings()
+        };
         let planning =
             self.db.beside(&brief).await.context("open the door to the schedule lock")?;
-        let firing = db::Settings { keeping: db::Keeping::Firing, ..self.config.db() };
+        let firing = db::ConnectSettings {
+            keeping: db::SessionTimeouts::Firing,
+            ..self.config.database_settings()
+        };
         let firing = self.db.beside(&firing).await.context("connect for firing schedules")?;
         let databases = TriggerDatabases { planning, firing };
         Ok(dispatcher.trigger_core(databases, self.config.triggers()))
@@ -201,7 +212,11 @@ impl App {
     }
 
     /// What removes old rows because an operator says so, in a process that does nothing else.
-    pub fn sweeper_by_hand(&self, options: retention::Options, wish: RemovalOrder) -> Sweeper {
+    pub fn sweeper_by_hand(
+        &self,
+        options: retention::RetentionOptions,
+        wish: RemovalOrder,
+    ) -> Sweeper {
         let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
         let me = NodeId(format!("retention-run-{}-{id}", std::process::id()));
         Sweeper::new((self.db.clone(), self.clock.clone()), me, options, wish)
@@ -209,14 +224,14 @@ impl App {
 
     /// Everything that is defined, but for schedules.
     pub async fn definition(&self) -> Result<Definition> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         Ok(self.secret_stores.add_access(store::job::definition(&mut tx).await?))
     }
 
     /// A definition from a file, with what is the installation's and no file has: calendars, and which
     /// groups may use executors and the secrets that other files declare or that are stored.
     pub async fn with_installation(&self, defs: Definition) -> Result<Definition> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let store::shared::Installation { calendars, secrets, executor_groups } =
             store::shared::installation(&mut tx).await?;
         let stored_secrets = secrets;
@@ -261,27 +276,27 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
 
 /// Of what all groups share, that which has the same names in `wanted`.
 fn named_in(stored: &Shared, wanted: &Shared) -> Shared {
-    fn part<T: Clone>(stored: &[T], wanted: &[T], name: impl Fn(&T) -> &str) -> Vec<T> {
+    fn keep_stored<T: Clone>(stored: &[T], wanted: &[T], name: impl Fn(&T) -> &str) -> Vec<T> {
         let names: HashSet<&str> = wanted.iter().map(&name).collect();
         stored.iter().filter(|item| names.contains(name(item))).cloned().collect()
     }
     Shared {
-        owners: part(&stored.owners, &wanted.owners, |o| &o.code),
-        pools: part(&stored.pools, &wanted.pools, |p| &p.name),
-        hosts: part(&stored.hosts, &wanted.hosts, |h| &h.name),
-        secrets: part(&stored.secrets, &wanted.secrets, |s| &s.name),
-        params: part(&stored.params, &wanted.params, |p| &p.name),
+        owners: keep_stored(&stored.owners, &wanted.owners, |o| &o.code),
+        pools: keep_stored(&stored.pools, &wanted.pools, |p| &p.name),
+        hosts: keep_stored(&stored.hosts, &wanted.hosts, |h| &h.name),
+        secrets: keep_stored(&stored.secrets, &wanted.secrets, |s| &s.name),
+        params: keep_stored(&stored.params, &wanted.params, |p| &p.name),
     }
 }
 
 /// What the present definition of a batch's group says differently from the batch's own.
-pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<Change> {
+pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<DefinitionDifference> {
     let own = snapshot.definition();
     // A list that no longer makes the same jobs is a difference too, and shown as it stands.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
     let mut present = its_part(&present, &own);
     present.jobs.retain(|j| j.is_active);
-    definition::diff(&own, &present)
+    definition::diff_definitions(&own, &present)
 }
 
 /// Every job type this binary knows.
@@ -292,7 +307,7 @@ pub fn job_kinds() -> Vec<JobKind> {
 /// Reads a definition file, or the CSV pair in a folder, with everything it refers to.
 pub fn load_definition(path: &Path) -> Result<Loaded> {
     let read = |file: &Path| std::fs::read_to_string(file);
-    Ok(definition::load(path, &read, &job_kinds())?)
+    Ok(definition::load_definition(path, &read, &job_kinds())?)
 }
 
 /// Whether an error is the user's to mend: settings, definitions, orders.
@@ -302,7 +317,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || discovery::is_users(e)
             || e.is::<crate::domain::batch::BatchError>()
             || e.is::<crate::domain::id::BadName>()
-            || e.is::<crate::engine::opening::refused::Refused>()
+            || e.is::<crate::engine::opening::refused::OpeningRefusal>()
             || e.is::<crate::domain::backfill::BackfillError>()
             || e.is::<crate::engine::dispatch::backfill::NotBackfilled>()
             || e.is::<crate::store::batch::BeingRemoved>()

@@ -18,15 +18,15 @@ mod tls;
 mod trace;
 mod users;
 
-pub use executors::Executors;
+pub use executors::ExecutorSettings;
 pub use four_eyes::FourEyesSettings;
-pub use http::{Doorway, Http, Listening, Oidc, OidcGrant};
+pub use http::{Doorway, HttpSettings, ListeningOptions, Oidc, OidcGrant};
 pub use ldap::{Ldap, LdapGrant, LdapPassword};
-pub use limits::{ConnectionLimits, Limits};
-pub use notify::{Channel, Mail, Notify};
-pub use outputs::Outputs;
-pub use retention::{OfGroup, Retention};
-pub use script::Script;
+pub use limits::{ConnectionLimits, LimitSettings};
+pub use notify::{ChannelSettings, MailSettings, Notify};
+pub use outputs::OutputSettings;
+pub use retention::{GroupRetentionSettings, RetentionSettings};
+pub use script::ScriptSettings;
 pub use secret_setting::SecretSetting;
 pub use secret_stores::{SecretEntrySettings, SecretStoreSettings};
 pub use tls::{ClientCertificateRule, ListenerTlsConfig, ListenerTlsFiles};
@@ -35,7 +35,7 @@ pub use users::Users;
 
 use crate::db;
 use crate::db::sqlite_file::{ProtectedFile, ProtectedFiles, metadata_file};
-use crate::domain::source::transport::{Transport, with_verified_tls};
+use crate::domain::source::transport::{SourceTransport, with_verified_tls};
 use crate::engine;
 use crate::engine::secrets::encryption::KEY_FILE_VARIABLE;
 use crate::handler;
@@ -56,29 +56,29 @@ pub const DEFAULTS: &str = include_str!("config.default.toml");
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The metadata database.
-    pub database: Database,
+    pub database: DatabaseSettings,
     /// What this process is to others.
-    pub node: Node,
+    pub node: NodeSettings,
     /// Dispatching.
     pub engine: Engine,
     /// Firing schedules.
-    pub trigger: Triggers,
+    pub trigger: TriggerSettings,
     /// Old rows.
-    pub retention: Retention,
+    pub retention: RetentionSettings,
     /// How people hear.
     pub notify: Notify,
     /// Logs of tries.
     pub log: Log,
     /// What jobs hand on.
-    pub outputs: Outputs,
+    pub outputs: OutputSettings,
     /// Stopping bodies.
-    pub stop: Stop,
+    pub stop: StopSettings,
     /// Data sources.
-    pub source: Sources,
+    pub source: SourceSettings,
     /// Scripts.
-    pub script: Script,
+    pub script: ScriptSettings,
     /// Health and metrics.
-    pub http: Http,
+    pub http: HttpSettings,
     /// A directory that users log in with.
     pub ldap: Ldap,
     /// What is asked of users.
@@ -86,9 +86,9 @@ pub struct Config {
     /// Changes that a second person has to approve, by group; `*` is all others.
     pub four_eyes: BTreeMap<String, FourEyesSettings>,
     /// What clients may take.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// Executors of XXL-JOB.
-    pub executors: Executors,
+    pub executors: ExecutorSettings,
     /// Traces.
     pub trace: Trace,
     /// Where secrets of the installation are.
@@ -104,7 +104,7 @@ pub struct Config {
 /// `[database]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Database {
+pub struct DatabaseSettings {
     /// Where; a secret, because people put passwords there all the same.
     pub url: SecretString,
     /// Where its password stands; empty is the environment.
@@ -127,7 +127,7 @@ pub struct Database {
 /// `[node]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Node {
+pub struct NodeSettings {
     /// Its name; the machine's when it is empty.
     pub name: String,
     /// What `serve` is for.
@@ -169,7 +169,7 @@ pub struct Engine {
 /// `[trigger]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Triggers {
+pub struct TriggerSettings {
     /// Firings at once.
     pub fast: u32,
     /// Firings at once.
@@ -189,7 +189,7 @@ pub struct Log {
 /// `[stop]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stop {
+pub struct StopSettings {
     /// Seconds.
     pub grace_sec: u64,
     /// Seconds.
@@ -201,7 +201,7 @@ pub struct Stop {
 /// `[source]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sources {
+pub struct SourceSettings {
     /// Seconds.
     pub connect_timeout_sec: u64,
     /// Seconds.
@@ -228,7 +228,7 @@ impl BadConfig {
     }
 }
 
-impl Node {
+impl NodeSettings {
     /// Refuses roles, labels and names that cannot be used; flags go through here too.
     pub fn check(&self) -> Result<()> {
         anyhow::ensure!(
@@ -237,7 +237,7 @@ impl Node {
         );
         for role in &self.roles {
             anyhow::ensure!(
-                engine::Role::parse(role).is_some(),
+                engine::NodeRole::parse(role).is_some(),
                 "node.roles has {role:?}; the roles are scheduler and worker"
             );
         }
@@ -260,7 +260,7 @@ impl Node {
     }
 
     fn options(&self) -> engine::NodeOptions {
-        let roles = self.roles.iter().filter_map(|role| engine::Role::parse(role));
+        let roles = self.roles.iter().filter_map(|role| engine::NodeRole::parse(role));
         let roles = match self.duty {
             Duty::Serve => roles.collect(),
             Duty::Order => engine::Roles::new(),
@@ -273,7 +273,7 @@ impl Node {
 
 impl Config {
     /// The defaults overlaid by `file`; without one, by `procession.toml` if it is there.
-    pub fn load(file: Option<&Path>) -> Result<Self> {
+    pub fn load_file(file: Option<&Path>) -> Result<Self> {
         let path = file.unwrap_or(Path::new("procession.toml"));
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -284,13 +284,13 @@ impl Config {
                 return Err(BadConfig(format!("{}: {cause}", path.display())).into());
             }
         };
-        let read = Self::read(&text);
+        let read = Self::parse_text(&text);
         let mut config = read.map_err(|e| BadConfig(format!("{}: {e:#}", path.display())))?;
         config.file = path.to_owned();
         Ok(config)
     }
 
-    fn read(text: &str) -> Result<Self> {
+    fn parse_text(text: &str) -> Result<Self> {
         let mut tree: toml::Table = DEFAULTS.parse().context("the built-in defaults")?;
         overlay(&mut tree, text.parse().map_err(|e| place(text, &e))?);
         let mut config = Self::deserialize(toml::Value::Table(tree.clone()))?;
@@ -323,7 +323,7 @@ impl Config {
             self.log.max_bytes_per_try
         );
         self.outputs.check()?;
-        self.http()?;
+        self.listening_options()?;
         self.http.check()?;
         self.ldap.check()?;
         self.users.check()?;
@@ -349,19 +349,23 @@ impl Config {
     }
 
     /// Settings of the metadata database, which must be there.
-    pub fn db(&self) -> db::Settings {
-        db::Settings {
+    pub fn database_settings(&self) -> db::ConnectSettings {
+        db::ConnectSettings {
             url: self.database_url(),
             password: match self.database.password_secret.value() {
                 Some(secret) => Some(secret.get()),
                 None => self.database.password.clone(),
             },
-            rotated_password: self.database.password_secret.value().map(|secret| secret.cell()),
+            rotated_password: self
+                .database
+                .password_secret
+                .value()
+                .map(|secret| secret.shared_value()),
             max_connections: self.database.max_connections,
             connect_timeout: Duration::from_secs(self.database.connect_timeout_sec),
             statement_timeout: Duration::from_secs(self.database.statement_timeout_sec),
             may_create: false,
-            keeping: db::Keeping::Usual,
+            keeping: db::SessionTimeouts::Usual,
         }
     }
 
@@ -375,7 +379,7 @@ impl Config {
 
     /// What somebody on the way to the metadata database could do.
     pub fn database_weakness(&self) -> Option<String> {
-        Transport::of_url(self.database_url().expose_secret())?.weakness()
+        SourceTransport::of_url(self.database_url().expose_secret())?.weakness()
     }
 
     /// How many firings are on their way at a time.
@@ -388,8 +392,8 @@ impl Config {
     }
 
     /// Settings of the engine.
-    pub fn engine(&self) -> engine::Options {
-        engine::Options {
+    pub fn engine(&self) -> engine::EngineOptions {
+        engine::EngineOptions {
             max_parallel: self.engine.max_parallel,
             ageing_ms: i64::from(self.engine.ageing_sec) * 1_000,
             lease_ms: i64::from(self.engine.lease_sec) * 1_000,
@@ -397,15 +401,15 @@ impl Config {
             log_max_bytes: self.log.max_bytes_per_try,
             park_after: self.engine.park_after,
             drain_ms: i64::from(self.stop.drain_sec) * 1_000,
-            executor_tls: self.executors.tls(),
+            executor_tls: self.executors.client_files(),
             node: self.node.options(),
             secret_stores: SecretStores::default(),
         }
     }
 
     /// Settings of the handlers.
-    pub fn handlers(&self) -> handler::Options {
-        handler::Options {
+    pub fn handlers(&self) -> handler::HandlerOptions {
+        handler::HandlerOptions {
             interpreters: self.script.interpreters.clone(),
             script_env: self.script.inherit_env.clone(),
             kill_grace: Duration::from_secs(self.stop.grace_sec),
@@ -500,17 +504,17 @@ mod tests {
 
     #[test]
     fn the_file_wins_over_the_defaults_key_by_key() {
-        let config = Config::read("[engine]\nmax_parallel = 2\n").expect("config");
+        let config = Config::parse_text("[engine]\nmax_parallel = 2\n").expect("config");
         assert_eq!(config.engine.max_parallel, 2);
         assert_eq!(config.engine.lease_sec, 15);
-        let only = Config::read("[script.interpreters]\nsh = '/bin/sh'\n").expect("config");
+        let only = Config::parse_text("[script.interpreters]\nsh = '/bin/sh'\n").expect("config");
         assert_eq!(only.script.interpreters.len(), 1);
     }
 
     #[test]
     fn limits_of_outputs_have_one_default() {
         use crate::domain::job::output_limits::OutputLimits;
-        let config = Config::read("").expect("the defaults");
+        let config = Config::parse_text("").expect("the defaults");
         assert_eq!(config.handlers().outputs, OutputLimits::default());
     }
 
@@ -518,14 +522,14 @@ mod tests {
     fn a_remote_database_is_asked_for_its_certificate() {
         let url = "postgres://u@db.bank.example/d";
         let read = |more: &str| {
-            Config::read(&format!("[database]\nurl = '{url}'\n{more}")).expect("config")
+            Config::parse_text(&format!("[database]\nurl = '{url}'\n{more}")).expect("config")
         };
         let config = read("");
         let asked_for = format!("{url}?sslmode=verify-full");
-        assert_eq!(config.db().url.expose_secret(), asked_for);
+        assert_eq!(config.database_settings().url.expose_secret(), asked_for);
         assert!(config.handlers().verify_tls && config.database_weakness().is_none());
         let config = read("verify_tls = false\n[source]\nverify_tls = false\n");
-        assert_eq!(config.db().url.expose_secret(), url);
+        assert_eq!(config.database_settings().url.expose_secret(), url);
         let weakness = config.database_weakness().expect("it may be in clear");
         assert!(!config.handlers().verify_tls && weakness.contains("verify_tls = false"));
     }
@@ -536,7 +540,7 @@ mod tests {
         let reached = |url: &str, settings: &str| {
             let json = serde_json::json!({"name": "remote_source_of_a_test", "url": url});
             let source = serde_json::from_value(json).expect("a source");
-            let options = Config::read(settings).expect("config").handlers();
+            let options = Config::parse_text(settings).expect("config").handlers();
             reach(&source, "test".to_owned(), &options).expect("a target").0.url
         };
         let (remote, local) = ("mysql://u@db.bank.example:3306/d", "mysql://u@127.0.0.1:3306/d");
@@ -548,14 +552,15 @@ mod tests {
     #[test]
     fn a_fault_does_not_show_the_line() {
         let text = "[database]\nurl = mysql://root:hunter2@h/db\n";
-        let error = format!("{:#}", Config::read(text).expect_err("no quotes"));
+        let error = format!("{:#}", Config::parse_text(text).expect_err("no quotes"));
         assert!(error.contains("line 2") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]
     fn letters_lead_to_the_console_unless_another_page_is_said() {
-        let links =
-            |text: &str| Config::read(text).expect("settings").outbox().expect("options").links;
+        let links = |text: &str| {
+            Config::parse_text(text).expect("settings").outbox().expect("options").links
+        };
         assert!(links("").is_empty(), "nobody said where the console is");
         let console = "[http]\npublic_url = 'https://p.example'\n";
         assert_eq!(links(console)[1], "https://p.example/#/batches/{group}/{batch_no}");
@@ -623,7 +628,7 @@ mod tests {
             ("[notify.channels.'a b']\ntype = 'slack'\n", "notify.channels has \"a b\""),
             ("[retention.groups.'a b']\nkeep_batches = 1\n", "retention.groups"),
         ] {
-            let error = format!("{:#}", Config::read(text).expect_err(text));
+            let error = format!("{:#}", Config::parse_text(text).expect_err(text));
             assert!(error.contains(said), "{error}");
         }
     }

@@ -9,7 +9,7 @@
 macro_rules! failpoint {
     ($name:literal) => {
         #[cfg(debug_assertions)]
-        let _no_error_is_possible_here = $crate::failpoint::hit($name);
+        let _no_error_is_possible_here = $crate::failpoint::is_hit($name);
     };
 }
 
@@ -17,7 +17,7 @@ macro_rules! failpoint {
 macro_rules! failpoint_or {
     ($name:literal, $error:expr) => {
         #[cfg(debug_assertions)]
-        if $crate::failpoint::hit($name) {
+        if $crate::failpoint::is_hit($name) {
             return Err($error);
         }
     };
@@ -35,7 +35,7 @@ macro_rules! failpoint_setup {
 macro_rules! failpoint_wall {
     ($now:expr) => {{
         #[cfg(debug_assertions)]
-        let now = $now.plus($crate::failpoint::wall_jump_ms());
+        let now = $now.plus_ms($crate::failpoint::wall_jump_ms());
         #[cfg(not(debug_assertions))]
         let now = $now;
         now
@@ -44,7 +44,7 @@ macro_rules! failpoint_wall {
 
 /// Whether the place is to fail.
 #[cfg(debug_assertions)]
-pub(crate) fn hit(name: &str) -> bool {
+pub(crate) fn is_hit(name: &str) -> bool {
     let asked = fail::eval(name, |word| match word.as_deref() {
         Some("abort") => std::process::abort(),
         Some("error") => true,

@@ -28,7 +28,7 @@ pub enum TransportProtection {
 
 impl TransportProtection {
     /// The way to a URL.
-    pub fn to(url: &Url) -> Self {
+    pub fn for_url(url: &Url) -> Self {
         if url.scheme() == "https" { Self::Tls } else { Self::Clear }
     }
 }
@@ -36,7 +36,7 @@ impl TransportProtection {
 /// A client to be: TLS by rustls on ring with the roots of the machine, one answer to one request. How long
 /// anything may take is the caller's to add.
 pub fn client(way: TransportProtection) -> Result<ClientBuilder, String> {
-    Ok(client_of(tls(way)?))
+    Ok(client_of(tls_config(way)?))
 }
 
 /// The same with a TLS of the caller's, such as one with authorities of its own.
@@ -56,7 +56,7 @@ pub fn built(builder: ClientBuilder) -> Result<reqwest::Client, String> {
     builder.build().map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
 }
 
-fn tls(way: TransportProtection) -> Result<ClientConfig, String> {
+fn tls_config(way: TransportProtection) -> Result<ClientConfig, String> {
     let roots = match way {
         TransportProtection::Tls => machine_roots()?,
         TransportProtection::Clear => RootCertStore::empty(),

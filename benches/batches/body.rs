@@ -3,7 +3,7 @@
 use crate::place::{Database, Scratch};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
-use procession::db::session::{Session, Target, let_all_through};
+use procession::db::session::{Session, SessionTarget, let_all_through};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -72,7 +72,7 @@ impl Data {
                 .map(|(name, sql)| format!("CREATE PROCEDURE {name} {before}{sql}{after}"))
         });
         for sql in std::iter::once(table.to_owned()).chain(routines) {
-            session.run(&sql, &[]).await.map_err(|e| anyhow::anyhow!("{sql}: {e}"))?;
+            session.run_statement(&sql, &[]).await.map_err(|e| anyhow::anyhow!("{sql}: {e}"))?;
         }
         session.close().await;
         Ok(Self { scratch })
@@ -93,7 +93,7 @@ impl Data {
     /// How often the procedure ran.
     pub(crate) async fn rows(&self) -> Result<i64> {
         let mut session = open(&self.scratch.url).await?;
-        let found = session.run("SELECT COUNT(*) FROM bench_fx", &[]).await;
+        let found = session.run_statement("SELECT COUNT(*) FROM bench_fx", &[]).await;
         let found = found.map_err(|e| anyhow::anyhow!("{e}"))?;
         session.close().await;
         let text = found.sets.first().and_then(|set| set.first(0)).context("a count")?;
@@ -138,14 +138,14 @@ impl Data {
 
 async fn open(url: &str) -> Result<Session> {
     let timeout = Duration::from_secs(10);
-    let target = Target {
+    let target = SessionTarget {
         url: url.to_owned(),
         password: None,
         label: "bench".to_owned(),
         timeout,
         guard: let_all_through,
     };
-    Ok(Session::open(&target).await?)
+    Ok(Session::open_session(&target).await?)
 }
 
 /// Runs bodies for one task, with a connection that stays.
@@ -172,7 +172,7 @@ impl Client {
                 Ok(())
             }
             Self::Session(session, sql) => {
-                let done = session.lock().await.run(sql, &[]).await;
+                let done = session.lock().await.run_statement(sql, &[]).await;
                 done.map(|_| ()).map_err(|e| anyhow::anyhow!("{sql}: {e}"))
             }
         }

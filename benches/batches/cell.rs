@@ -186,10 +186,10 @@ impl Bench<'_> {
         order.batch_no = procession::domain::id::BatchNo::parse(number)?;
         let db = &self.beside.db;
         let ids = open_for_anyone(db, &defs, &order, "bench", Millis(0)).await?;
-        let mut tx = db.read().await?;
+        let mut tx = db.begin_read().await?;
         let sql = "SELECT queue_id FROM job_queue WHERE batch_id = ? ORDER BY queue_id";
         let rows = tx.fetch_all(sql, &[ids[0].0.into()]).await?;
-        rows.iter().map(|row| Ok(row.int("queue_id")?)).collect()
+        rows.iter().map(|row| Ok(row.get_int("queue_id")?)).collect()
     }
 }
 
@@ -213,7 +213,7 @@ async fn durability(db: &procession::db::Db, database: Database) -> Result<Strin
     // On SQLite the writer, whose settings count.
     let mut tx = db.begin().await?;
     let row = tx.fetch_optional(sql, &[]).await?;
-    let said = row.map(|row| row.text("said")).transpose()?;
+    let said = row.map(|row| row.get_text("said")).transpose()?;
     tx.rollback().await?;
     Ok(said.unwrap_or_default())
 }

@@ -10,7 +10,7 @@ use crate::shape::Shape;
 use crate::trust::Trusted;
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, Utc};
-use procession::db::{Db, Tx, Value};
+use procession::db::{Db, SqlValue, Tx};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,7 +104,7 @@ async fn warm(db: &Db, tasks: usize) -> Result<()> {
         open.push(tokio::spawn({
             let db = db.clone();
             async move {
-                let mut tx = db.read().await?;
+                let mut tx = db.begin_read().await?;
                 tx.fetch_all("SELECT 1 AS one", &[]).await?;
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 tx.rollback().await
@@ -272,11 +272,11 @@ async fn append(
         "INSERT INTO job_execution_logs (queue_id, start_time, end_time, status, duration_ms, \
          notify_status, retry_count, attempt, owner, log_time) VALUES {places}"
     );
-    let values: Vec<Value> = logs
+    let values: Vec<SqlValue> = logs
         .iter()
         .flat_map(|(id, status, end)| {
             let took = end.map(|_| 0i64);
-            let (id, status): (Value, Value) = ((*id).into(), (*status).into());
+            let (id, status): (SqlValue, SqlValue) = ((*id).into(), (*status).into());
             [id, at.into(), (*end).into(), status, took.into(), OWNER.into(), at.into()]
         })
         .collect();

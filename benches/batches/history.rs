@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use procession::db::{Db, Value};
+use procession::db::{Db, SqlValue};
 
 /// Jobs of one of them.
 const JOBS: usize = 10_000;
@@ -32,10 +32,10 @@ pub(crate) async fn write(db: &Db, rows: usize) -> Result<()> {
             "start_time",
             "end_time",
         ];
-        let queued = (0..JOBS).map(|n| -> Vec<Value> {
+        let queued = (0..JOBS).map(|n| -> Vec<SqlValue> {
             let code = format!("H_{n:05}");
             let (status, owner) = ("RUNNING".into(), OWNER.into());
-            let times = || Value::from(then);
+            let times = || SqlValue::from(then);
             vec![
                 batch.into(),
                 batch_no.as_str().into(),
@@ -52,10 +52,10 @@ pub(crate) async fn write(db: &Db, rows: usize) -> Result<()> {
         tx.insert_many("job_queue", &columns, queued).await?;
         let sql = "SELECT queue_id FROM job_queue WHERE batch_id = ?";
         let ids = tx.fetch_all(sql, &[batch.into()]).await?;
-        let ids = ids.iter().map(|row| row.int("queue_id")).collect::<Result<Vec<i64>, _>>()?;
+        let ids = ids.iter().map(|row| row.get_int("queue_id")).collect::<Result<Vec<i64>, _>>()?;
         let columns = ["queue_id", "status", "attempt", "owner", "log_time"];
         let changes = ids.iter().flat_map(|id| {
-            ["RUNNING", "SUCCESS"].map(|status| -> Vec<Value> {
+            ["RUNNING", "SUCCESS"].map(|status| -> Vec<SqlValue> {
                 vec![(*id).into(), status.into(), 1_i64.into(), OWNER.into(), then.into()]
             })
         });

@@ -57,7 +57,7 @@ fn spawn(place: &Place, role: &str, parallel: u32) -> Result<Child> {
 /// Opens a batch and waits for its end. A job's latency is what passed, by the rows, from the start of
 /// the one before it to its own: its body does nothing, so that this is the whole way there and back.
 pub(crate) async fn run(place: &Place, defs: &Definition, number: usize) -> Result<Run> {
-    let now = place.db.read().await?.server_time().await?.into();
+    let now = place.db.begin_read().await?.server_time().await?.into();
     let ids = open_for_anyone(&place.db, defs, &order(number)?, "bench", now).await?;
     let id = ids.first().context("a batch")?.0;
     let ended =
@@ -69,12 +69,12 @@ pub(crate) async fn run(place: &Place, defs: &Definition, number: usize) -> Resu
     );
     let [elsewhere] = place.numbers(&elsewhere, ["n"]).await?;
     ensure!(elsewhere == 0, "{elsewhere} bodies did not run on the worker");
-    let mut tx = place.db.read().await?;
+    let mut tx = place.db.begin_read().await?;
     let sql = "SELECT start_time, end_time FROM job_queue WHERE batch_id = ? ORDER BY queue_id";
     let (mut starts, mut last) = (Vec::new(), Millis(0));
     for row in tx.fetch_all(sql, &[id.into()]).await? {
-        starts.push(Millis::from(row.time("start_time")?));
-        last = last.max(row.time("end_time")?.into());
+        starts.push(Millis::from(row.get_time("start_time")?));
+        last = last.max(row.get_time("end_time")?.into());
     }
     let first = *starts.first().context("rows")?;
     let mut hops: Vec<i64> =

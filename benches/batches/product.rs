@@ -13,7 +13,7 @@ use procession::app::{App, EmptyDatabase};
 use procession::definition;
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
-use procession::domain::job::trigger_rule::When;
+use procession::domain::job::trigger_rule::EdgeCondition;
 use procession::domain::job::{Definition, JobDependency};
 use procession::domain::time::Millis;
 use procession::store;
@@ -29,7 +29,8 @@ pub(crate) fn define(scene: Scene, body: Body, data: &Data) -> Result<Definition
         body.keys()
     );
     let read = move |_: &Path| Ok(yaml.clone());
-    let loaded = definition::load(Path::new("bench.yaml"), &read, &procession::app::job_kinds())?;
+    let loaded =
+        definition::load_definition(Path::new("bench.yaml"), &read, &procession::app::job_kinds())?;
     let mut defs = loaded.definition;
     let (job, group) = (defs.jobs.remove(0), defs.groups.remove(0));
     let code = |batch: usize, n: usize| JobCode::parse(&format!("J{batch}_{n:05}"));
@@ -49,7 +50,7 @@ pub(crate) fn define(scene: Scene, body: Body, data: &Data) -> Result<Definition
                 job_code: code(batch, *child)?,
                 depends_on: code(batch, *parent)?,
                 dependency_order: i32::try_from(place)?,
-                when: When::Success,
+                when: EdgeCondition::Success,
             });
         }
     }
@@ -90,7 +91,7 @@ pub(crate) async fn run(
     let mut dispatcher = app.dispatcher(None).await?;
     machine::forget_peak();
     let (resident, began) = (machine::memory_kib("VmRSS"), now());
-    let ids = dispatcher.open(defs, &order(number)?, "bench").await?;
+    let ids = dispatcher.open_batches(defs, &order(number)?, "bench").await?;
     let opened = began.elapsed();
     seen.clear();
     let server = server_of(place.database);
@@ -141,11 +142,11 @@ fn server_of(database: Database) -> Option<&'static str> {
 /// The rows of batches, in the order of their jobs.
 async fn rows(place: &Place, batches: &[BatchId]) -> Result<Vec<i64>> {
     let mut all = Vec::new();
-    let mut tx = place.db.read().await?;
+    let mut tx = place.db.begin_read().await?;
     for id in batches {
         let sql = "SELECT queue_id FROM job_queue WHERE batch_id = ? ORDER BY queue_id";
         for row in tx.fetch_all(sql, &[id.0.into()]).await? {
-            all.push(row.int("queue_id")?);
+            all.push(row.get_int("queue_id")?);
         }
     }
     Ok(all)
@@ -156,13 +157,13 @@ async fn unfairness(place: &Place, batches: &[BatchId]) -> Result<Option<f64>> {
     if batches.len() < 2 {
         return Ok(None);
     }
-    let mut tx = place.db.read().await?;
+    let mut tx = place.db.begin_read().await?;
     let sql = "SELECT MIN(start_time) AS first, MAX(end_time) AS last FROM job_queue \
                WHERE batch_id = ?";
     let mut spans = Vec::new();
     for id in batches {
         let row = tx.fetch_optional(sql, &[id.0.into()]).await?.context("a batch without rows")?;
-        spans.push((row.time("first")?, row.time("last")?));
+        spans.push((row.get_time("first")?, row.get_time("last")?));
     }
     let first = spans.iter().map(|(first, _)| *first).min().context("no batch")?;
     let took = spans.iter().map(|(_, last)| (*last - first).as_seconds_f64());

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use procession::config::Config;
 use procession::db::Db;
-use procession::db::session::{Session, Target, let_all_through};
+use procession::db::session::{Session, SessionTarget, let_all_through};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -124,9 +124,10 @@ impl Place {
         let scratch = Scratch::make(database).await?;
         let none = scratch.folder.path().join("procession.toml");
         std::fs::write(&none, "")?;
-        let mut config = Config::load(Some(&none))?;
+        let mut config = Config::load_file(Some(&none))?;
         config.database.url = scratch.url.clone().into();
-        let settings = procession::db::Settings { may_create: true, ..config.db() };
+        let settings =
+            procession::db::ConnectSettings { may_create: true, ..config.database_settings() };
         let db = Db::connect(&settings).await?;
         db.migrate().await?;
         Ok(Self { database, url: scratch.url.clone(), config, db, scratch })
@@ -149,7 +150,7 @@ impl Place {
         sql: &str,
         columns: [&str; N],
     ) -> Result<[i64; N]> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let row = tx.fetch_optional(sql, &[]).await?.context("one row")?;
         let mut found = [0; N];
         for (at, column) in found.iter_mut().zip(columns) {
@@ -166,10 +167,15 @@ async fn admin(database: Database, sql: &str) -> Result<()> {
         Database::Sqlite | Database::Mysql => server,
     };
     let timeout = Duration::from_secs(10);
-    let target =
-        Target { url, password: None, label: "bench".to_owned(), timeout, guard: let_all_through };
-    let mut session = Session::open(&target).await?;
-    session.run(sql, &[]).await.map_err(|e| anyhow::anyhow!("{sql}: {e}"))?;
+    let target = SessionTarget {
+        url,
+        password: None,
+        label: "bench".to_owned(),
+        timeout,
+        guard: let_all_through,
+    };
+    let mut session = Session::open_session(&target).await?;
+    session.run_statement(sql, &[]).await.map_err(|e| anyhow::anyhow!("{sql}: {e}"))?;
     session.close().await;
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The database's clock.
 pub(crate) async fn now(place: &Place) -> Result<Millis> {
-    Ok(place.db.read().await?.server_time().await?.into())
+    Ok(place.db.begin_read().await?.server_time().await?.into())
 }
 
 /// Sleeps until that clock shows `at`.

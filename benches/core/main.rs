@@ -12,7 +12,7 @@ use procession::domain::id::{GroupCode, JobCode};
 use procession::domain::job::JobDef;
 use procession::domain::job::dependency::JobDependency;
 use procession::domain::job::queue::QueueStatus;
-use procession::domain::job::trigger_rule::Tally;
+use procession::domain::job::trigger_rule::EdgeTally;
 use procession::domain::schedule::cron::Cron;
 use procession::domain::schedule::ring::TimeRing;
 use procession::domain::time::Millis;
@@ -42,9 +42,11 @@ impl Graph {
             .collect();
         let dag = Dag::build(&codes, &dependencies).expect("a graph");
         let noop = JobType::parse("NOOP").expect("a type");
-        let jobs: Vec<JobDef> =
-            codes.iter().map(|c| JobDef::bare(c.clone(), group.clone(), noop.clone())).collect();
-        let rules = Rules::of(&jobs, &dependencies);
+        let jobs: Vec<JobDef> = codes
+            .iter()
+            .map(|c| JobDef::with_defaults(c.clone(), group.clone(), noop.clone()))
+            .collect();
+        let rules = Rules::from_jobs(&jobs, &dependencies);
         Self { codes, dependencies, dag, rules }
     }
 
@@ -55,7 +57,7 @@ impl Graph {
     /// All of it waiting.
     fn waiting(&self) -> Readiness {
         let pending = vec![QueueStatus::Pending; self.codes.len()];
-        Readiness::rebuild(self.gates(), &pending, &|_| Tally::default()).0
+        Readiness::rebuild(self.gates(), &pending, &|_| EdgeTally::default()).0
     }
 }
 
@@ -106,9 +108,9 @@ fn ring(c: &mut Criterion) {
         b.iter(|| {
             let mut ring = TimeRing::new(start);
             for n in 0..10_000 {
-                ring.push(start.plus(n * 7 % 60_000), n);
+                ring.push(start.plus_ms(n * 7 % 60_000), n);
             }
-            let out: usize = (0..=60).map(|s| ring.turn(start.plus(s * 1_000)).len()).sum();
+            let out: usize = (0..=60).map(|s| ring.take_due(start.plus_ms(s * 1_000)).len()).sum();
             assert_eq!(out, 10_000);
         });
     });

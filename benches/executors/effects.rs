@@ -73,7 +73,7 @@ pub(crate) async fn measure(place: &Place, load: Load) -> Result<Vec<Figure>> {
         Work::Noop | Work::Proc => None,
     };
     let from = Millis((now(place).await?.0 / 1_000) * 1_000 + LEAD_MS);
-    let until = from.plus(i64::from(load.seconds) * 1_000);
+    let until = from.plus_ms(i64::from(load.seconds) * 1_000);
     plant(place, wanted(load, from, until)?).await?;
     sleep_until(place, from).await?;
     let used = Used::now(&admin);
@@ -151,7 +151,7 @@ async fn figures(place: &Place, load: Load, span: (Millis, Millis)) -> Result<Ve
 }
 
 async fn effects(place: &Place, (from, until): (Millis, Millis)) -> Result<Vec<Effect>> {
-    let mut tx = place.db.read().await?;
+    let mut tx = place.db.begin_read().await?;
     let sql = "SELECT f.planned_at, f.status, q.end_time FROM job_firing f \
                LEFT JOIN job_batch b ON b.firing_id = f.firing_id \
                LEFT JOIN job_queue q ON q.batch_id = b.batch_id \
@@ -159,8 +159,8 @@ async fn effects(place: &Place, (from, until): (Millis, Millis)) -> Result<Vec<E
     let found = tx.fetch_all(sql, &[from.to_utc().into(), until.to_utc().into()]).await?;
     let read = |row: &procession::db::Row| {
         Ok(Effect {
-            planned_at: row.time("planned_at")?.timestamp_millis(),
-            is_fired: row.text("status")? == "FIRED",
+            planned_at: row.get_time("planned_at")?.timestamp_millis(),
+            is_fired: row.get_text("status")? == "FIRED",
             end_time: row.opt_time("end_time")?.map(|at| at.timestamp_millis()),
         })
     };

@@ -5,7 +5,7 @@ use crate::figures::{Figure, figure, spread};
 use crate::pace::{Used, count, since, steadily};
 use crate::place::Place;
 use anyhow::{Result, ensure};
-use procession::db::Value;
+use procession::db::SqlValue;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -89,7 +89,7 @@ const COLUMNS: [&str; 17] = [
 async fn plant(place: &Place, runs: i64) -> Result<()> {
     let mut tx = place.db.begin().await?;
     let now = tx.server_time().await?;
-    let row = |log: i64| -> Vec<Value> {
+    let row = |log: i64| -> Vec<SqlValue> {
         vec![
             log.into(),
             log.into(),

@@ -21,10 +21,10 @@ pub(crate) async fn failover(place: &Place, size: &Size) -> Result<Vec<Figure>> 
     let mut nodes = Nodes::default();
     nodes.add(place)?;
     nodes.add(place)?;
-    let from = whole(now(place).await?).plus(size.ahead_ms);
+    let from = whole(now(place).await?).plus_ms(size.ahead_ms);
     let wanted: Result<Vec<Wanted>> = (0..count).map(|n| every(n, 1, from)).collect();
     plant(place, wanted?).await?;
-    sleep_until(place, from.plus(size.ahead_ms)).await?;
+    sleep_until(place, from.plus_ms(size.ahead_ms)).await?;
     let mut figures = Vec::new();
     for (signal, after) in AFTER {
         let (mut next, mut worst, mut rows) = (0, 0, 0);
@@ -33,8 +33,8 @@ pub(crate) async fn failover(place: &Place, size: &Size) -> Result<Vec<Figure>> 
             let at = now(place).await?;
             kill(nodes.pid(broken)?, signal)?;
             // Of all firings that were planned then; those of the last seconds may not have come yet.
-            sleep_until(place, at.plus(after + 6_000)).await?;
-            let late = lateness(place, (at, at.plus(after))).await?;
+            sleep_until(place, at.plus_ms(after + 6_000)).await?;
+            let late = lateness(place, (at, at.plus_ms(after))).await?;
             let first = late.iter().map(|(planned, _)| *planned).min().unwrap_or(0);
             let of_next = late.iter().filter(|(planned, _)| *planned == first);
             next = next.max(of_next.map(|(_, late)| *late).max().context("nothing was planned")?);
@@ -44,7 +44,7 @@ pub(crate) async fn failover(place: &Place, size: &Size) -> Result<Vec<Figure>> 
                 Signal::SIGSTOP => kill(nodes.pid(broken)?, Signal::SIGCONT)?,
                 _ => nodes.replace(broken, place)?,
             }
-            sleep_until(place, now(place).await?.plus(size.ahead_ms)).await?;
+            sleep_until(place, now(place).await?.plus_ms(size.ahead_ms)).await?;
         }
         let word = signal.as_str();
         figures.push(figure(format!("{word}: next due firing late"), "ms", next));
@@ -111,12 +111,12 @@ fn spawn(place: &Place, index: usize) -> Result<Child> {
 /// When each was planned, and how late it was; one that has not fired is as late as it is by now.
 async fn lateness(place: &Place, (from, to): (Millis, Millis)) -> Result<Vec<(i64, i64)>> {
     let now = now(place).await?;
-    let mut tx = place.db.read().await?;
+    let mut tx = place.db.begin_read().await?;
     let sql =
         "SELECT planned_at, fired_at FROM job_firing WHERE planned_at > ? AND planned_at <= ?";
     let rows = tx.fetch_all(sql, &[from.to_utc().into(), to.to_utc().into()]).await?;
     let read = |row: &procession::db::Row| {
-        let planned = Millis::from(row.time("planned_at")?);
+        let planned = Millis::from(row.get_time("planned_at")?);
         let fired = row.opt_time("fired_at")?.map_or(now, Millis::from);
         Ok((planned.0, fired.since(planned)))
     };

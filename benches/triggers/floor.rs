@@ -4,7 +4,7 @@ use crate::figures::{Figure, ratio};
 use crate::machine::quantile;
 use crate::place::{Database, Place};
 use anyhow::Result;
-use procession::db::{Db, Value};
+use procession::db::{Db, SqlValue};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,8 @@ async fn turn(db: Db, stop: CancellationToken) -> Result<Vec<i64>> {
     while !stop.is_cancelled() {
         let mut tx = db.begin().await?;
         let began = Instant::now();
-        tx.execute("UPDATE bench_floor SET n = n + 1 WHERE id = ?", &[Value::from(1i64)]).await?;
+        tx.execute("UPDATE bench_floor SET n = n + 1 WHERE id = ?", &[SqlValue::from(1i64)])
+            .await?;
         tx.commit().await?;
         took.push(i64::try_from(began.elapsed().as_micros())?);
         tokio::time::sleep(REST).await;

@@ -24,11 +24,12 @@ struct Fired {
 pub(crate) async fn steady(place: &Place, seen: &Seen, size: &Size) -> Result<Vec<Figure>> {
     let (rate, seconds) = size.steady;
     let node = Node::start(place).await?;
-    let from = whole(node.clock.now()).plus(size.ahead_ms);
+    let from = whole(node.clock.now()).plus_ms(size.ahead_ms);
     let wanted: Result<Vec<Wanted>> = (0..rate * 2).map(|n| every(n, 2, from)).collect();
     plant(place, wanted?).await?;
     let floor = Floor::start(place, &node.db).await?;
-    let span = (from.plus(size.ahead_ms), from.plus(size.ahead_ms + i64::from(seconds) * 1_000));
+    let span =
+        (from.plus_ms(size.ahead_ms), from.plus_ms(size.ahead_ms + i64::from(seconds) * 1_000));
     node.until(span.0).await;
     seen.clear();
     let (used, said) = (Used::now(), node.statements(place));
@@ -36,7 +37,7 @@ pub(crate) async fn steady(place: &Place, seen: &Seen, size: &Size) -> Result<Ve
     let (used, said) =
         (used.since(Duration::from_secs(seconds.into())), node.statements(place) - said);
     let passes = seen.passes();
-    node.until(span.1.plus(3_000)).await;
+    node.until(span.1.plus_ms(3_000)).await;
     let floor = floor.end().await?;
     node.end().await?;
     let rows = rows(place, span).await?;
@@ -76,13 +77,13 @@ pub(crate) async fn batches(place: &Place, seen: &Seen, size: &Size) -> Result<V
     }
     apply(place, &yaml).await?;
     let node = Node::start(place).await?;
-    let from = whole(node.clock.now()).plus(size.ahead_ms);
+    let from = whole(node.clock.now()).plus_ms(size.ahead_ms);
     let order = |n: u32| format!(r#"{{"batchNo":"time(%H%M%S)","group":"g{n}"}}"#);
     let wanted: Result<Vec<Wanted>> =
         (0..count).map(|n| Ok(Wanted { order: Some(order(n)), ..every(n, 2, from)? })).collect();
     plant(place, wanted?).await?;
     let floor = Floor::start(place, &node.db).await?;
-    let span = (from, from.plus(i64::from(seconds) * 1_000));
+    let span = (from, from.plus_ms(i64::from(seconds) * 1_000));
     node.until(span.0).await;
     let used = Used::now();
     node.until(span.1).await;
@@ -108,7 +109,8 @@ pub(crate) async fn batches(place: &Place, seen: &Seen, size: &Size) -> Result<V
 async fn apply(place: &Place, yaml: &str) -> Result<()> {
     let text = yaml.to_owned();
     let read = move |_: &Path| Ok(text.clone());
-    let loaded = definition::load(Path::new("bench.yaml"), &read, &procession::app::job_kinds())?;
+    let loaded =
+        definition::load_definition(Path::new("bench.yaml"), &read, &procession::app::job_kinds())?;
     let mut tx = place.db.begin().await?;
     let stored = store::job::definition(&mut tx).await?;
     store::job::apply(&mut tx, &stored, &loaded.definition, Millis(0)).await?;
@@ -130,13 +132,13 @@ fn lateness(rows: &[Fired], seen: &Seen) -> Vec<Figure> {
 }
 
 async fn rows(place: &Place, (from, to): (Millis, Millis)) -> Result<Vec<Fired>> {
-    let mut tx = place.db.read().await?;
+    let mut tx = place.db.begin_read().await?;
     let sql =
         "SELECT planned_at, fired_at FROM job_firing WHERE planned_at >= ? AND planned_at < ?";
     let found = tx.fetch_all(sql, &[from.to_utc().into(), to.to_utc().into()]).await?;
     let read = |row: &procession::db::Row| {
         Ok(Fired {
-            planned_at: row.time("planned_at")?.timestamp_millis(),
+            planned_at: row.get_time("planned_at")?.timestamp_millis(),
             fired_at: row.opt_time("fired_at")?.map(|at| at.timestamp_millis()),
         })
     };

@@ -3,7 +3,7 @@
 use crate::place::Place;
 use anyhow::Result;
 use procession::app::{App, EmptyDatabase};
-use procession::db::{Db, Keeping, Settings};
+use procession::db::{ConnectSettings, Db, SessionTimeouts};
 use procession::engine::clock::Clock;
 use procession::engine::trigger::TriggerDatabases;
 use tokio::task::JoinHandle;
@@ -22,10 +22,16 @@ impl Node {
         let app = App::open(place.config.clone(), EmptyDatabase::Refuse).await?;
         let mut dispatcher = app.dispatcher(None).await?;
         // As `App::trigger_core` does; by hand, so that its statements can be counted.
-        let settings =
-            Settings { keeping: Keeping::Brief, max_connections: 1, ..place.config.db() };
+        let settings = ConnectSettings {
+            keeping: SessionTimeouts::Brief,
+            max_connections: 1,
+            ..place.config.database_settings()
+        };
         let door = app.db.beside(&settings).await?;
-        let firing = Settings { keeping: Keeping::Firing, ..place.config.db() };
+        let firing = ConnectSettings {
+            keeping: SessionTimeouts::Firing,
+            ..place.config.database_settings()
+        };
         let firing = app.db.beside(&firing).await?;
         let databases = TriggerDatabases { planning: door.clone(), firing };
         let core = dispatcher.trigger_core(databases, place.config.triggers());

@@ -2,7 +2,7 @@
 
 use crate::place::Place;
 use anyhow::Result;
-use procession::db::Value;
+use procession::db::SqlValue;
 use procession::domain::id::TriggerCode;
 use procession::domain::schedule::cron::Cron;
 use procession::domain::schedule::firing::TriggerId;
@@ -11,7 +11,7 @@ use procession::domain::schedule::overlap::Overlap;
 use procession::domain::schedule::trigger::{
     NOOP, QUEUE_DISPATCHER, Trigger, TriggerDef, TriggerStatus,
 };
-use procession::domain::schedule::{Schedule, Timing};
+use procession::domain::schedule::{FiringRule, Timing};
 use procession::domain::time::Millis;
 use procession::store::trigger::{ScheduleProgress, advance};
 
@@ -33,13 +33,13 @@ pub(crate) struct Wanted {
 pub(crate) fn every(number: u32, seconds: u32, from: Millis) -> Result<Wanted> {
     let phase = (number / 2) % seconds;
     let (schedule, zone) = match number % 2 {
-        0 => (Schedule::FixedRate { every_sec: seconds.into() }, chrono_tz::UTC),
+        0 => (FiringRule::FixedRate { every_sec: seconds.into() }, chrono_tz::UTC),
         _ => (
-            Schedule::Cron(Cron::parse(&format!("{phase}/{seconds} * * * * ?"))?),
+            FiringRule::Cron(Cron::parse(&format!("{phase}/{seconds} * * * * ?"))?),
             chrono_tz::Asia::Shanghai,
         ),
     };
-    let created = Millis((from.0 / 60_000) * 60_000).plus(i64::from(phase) * 1_000 - 60_000);
+    let created = Millis((from.0 / 60_000) * 60_000).plus_ms(i64::from(phase) * 1_000 - 60_000);
     Ok(Wanted {
         timing: Timing::plain(schedule, zone),
         created,
@@ -53,10 +53,10 @@ pub(crate) fn every(number: u32, seconds: u32, from: Millis) -> Result<Wanted> {
 pub(crate) fn hourly(at: Millis) -> Result<Wanted> {
     let second = at.0.div_euclid(1_000);
     let text = format!("{} {} * * * ?", second % 60, second / 60 % 60);
-    let timing = Timing::plain(Schedule::Cron(Cron::parse(&text)?), chrono_tz::Asia::Shanghai);
+    let timing = Timing::plain(FiringRule::Cron(Cron::parse(&text)?), chrono_tz::Asia::Shanghai);
     Ok(Wanted {
         timing,
-        created: at.plus(-60_000),
+        created: at.plus_ms(-60_000),
         from: at,
         order: None,
         misfire: Misfire::default(),
@@ -68,7 +68,7 @@ pub(crate) async fn plant(place: &Place, wanted: Vec<Wanted>) -> Result<()> {
     let (mut rows, mut standings) = (Vec::new(), Vec::new());
     for (number, wanted) in (1i64..).zip(wanted) {
         let trigger = trigger(number, &wanted)?;
-        let next = trigger.next_after(&Default::default(), wanted.from.plus(-1))?;
+        let next = trigger.next_after(&Default::default(), wanted.from.plus_ms(-1))?;
         standings.push(ScheduleProgress {
             trigger_id: trigger.trigger_id,
             revision: 1,
@@ -106,7 +106,7 @@ const COLUMNS: [&str; 14] = [
     "update_time",
 ];
 
-fn row(trigger: &Trigger) -> Result<Vec<Value>> {
+fn row(trigger: &Trigger) -> Result<Vec<SqlValue>> {
     let def = &trigger.def;
     Ok(vec![
         trigger.trigger_id.0.into(),
@@ -114,7 +114,7 @@ fn row(trigger: &Trigger) -> Result<Vec<Value>> {
         def.name.as_str().into(),
         def.group().map(|group| group.as_str()).into(),
         def.timing.schedule.kind().into(),
-        def.conf().into(),
+        def.schedule_conf().into(),
         def.timing.zone.name().into(),
         def.handler.as_str().into(),
         TriggerStatus::Enabled.as_str().into(),

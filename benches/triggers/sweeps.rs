@@ -25,7 +25,7 @@ pub(crate) async fn at_once(
 ) -> Result<Vec<Figure>> {
     let node = Node::start(place).await?;
     // Time to write them all, and for a pass or two ahead.
-    let at = whole(node.clock.now()).plus(2 * size.ahead_ms);
+    let at = whole(node.clock.now()).plus_ms(2 * size.ahead_ms);
     let wanted: Result<Vec<Wanted>> = (0..count).map(|_| hourly(at)).collect();
     plant(place, wanted?).await?;
     tokio::time::timeout(LONGEST, seen.fired(count)).await.context("wait for all firings")?;
@@ -57,11 +57,11 @@ pub(crate) async fn at_once(
 
 /// When each was taken up, and when that was durable, in order of keys.
 async fn lateness(place: &Place, seen: &Seen, at: Millis) -> Result<(Vec<i64>, Vec<i64>)> {
-    let mut tx = place.db.read().await?;
+    let mut tx = place.db.begin_read().await?;
     let sql = "SELECT fired_at FROM job_firing WHERE planned_at = ? AND status = 'FIRED' \
                AND attempt = 1 ORDER BY trigger_id";
     let rows = tx.fetch_all(sql, &[at.to_utc().into()]).await?;
-    let fired = rows.iter().map(|row| Ok(row.time("fired_at")?.timestamp_millis()));
+    let fired = rows.iter().map(|row| Ok(row.get_time("fired_at")?.timestamp_millis()));
     let fired = fired.collect::<Result<Vec<i64>>>()?;
     Ok(fired.into_iter().map(|ms| (ms - at.0, ms - at.0 + seen.commit_ms(ms))).unzip())
 }
@@ -79,13 +79,13 @@ fn worst_tenth(late: &[i64]) -> f64 {
 pub(crate) async fn idle(place: &Place, seen: &Seen, size: &Size) -> Result<Vec<Figure>> {
     let (count, seconds) = size.idle;
     let node = Node::start(place).await?;
-    let at = whole(node.clock.now()).plus(30 * 60_000);
+    let at = whole(node.clock.now()).plus_ms(30 * 60_000);
     let wanted: Result<Vec<Wanted>> = (0..count).map(|_| hourly(at)).collect();
     plant(place, wanted?).await?;
     // Hints of the writing and the first looks are over then.
-    node.until(node.clock.now().plus(size.ahead_ms)).await;
+    node.until(node.clock.now().plus_ms(size.ahead_ms)).await;
     let (used, said) = (Used::now(), node.statements(place));
-    node.until(node.clock.now().plus(i64::from(seconds) * 1_000)).await;
+    node.until(node.clock.now().plus_ms(i64::from(seconds) * 1_000)).await;
     let used = used.since(Duration::from_secs(seconds.into()));
     let said = node.statements(place) - said;
     let per_second = |n: u64| u32::try_from(n).map(|n| f64::from(n) / f64::from(seconds));

@@ -7,10 +7,10 @@
 //! that ended well a failed one; all of them repeat what broke off.
 
 use crate::api::client_address::RequestOrigin;
-use crate::api::state::House;
+use crate::api::state::ApiState;
 use crate::api::tls::ConnectionSecurity;
 use crate::domain::executor::LogId;
-use crate::engine::xxl::admin::registry_api::{Pass, Refused};
+use crate::engine::xxl::admin::registry_api::{AdminApiRefusal, TokenPass};
 use crate::store::executor_run::ReportedRunEnd;
 use crate::wire::xxl::{
     APP_NAME_HEADER, EXECUTOR_GROUP, Registry, Reply, TOKEN_HEADER, read_callbacks,
@@ -40,14 +40,14 @@ pub const PATHS: [&str; 6] = [
 
 /// What a request may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct AdminRequestLimits {
     /// Bytes of a body.
     pub body: usize,
     /// How long a body may take to come.
     pub patience: Duration,
 }
 
-impl Default for Limits {
+impl Default for AdminRequestLimits {
     /// Five thousand ends of runs with some words each.
     fn default() -> Self {
         Self { body: 4 * 1024 * 1024, patience: Duration::from_secs(10) }
@@ -62,12 +62,13 @@ const PATIENCE: Duration = Duration::from_millis(2_500);
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// Answers an executor.
-pub(super) async fn asked(State(house): State<Arc<House>>, request: Request) -> Response {
+pub(super) async fn asked(State(house): State<Arc<ApiState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     // Behind a proxy of ours that says for whom it asks, that address counts. Where there is no connection
     // there is none either, and nobody is at it.
-    let peer =
-        RequestOrigin::of(&parts, &house.doorway).ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let peer = RequestOrigin::from_parts(&parts, &house.doorway)
+        .client_ip()
+        .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     // Some clients leave a second slash before the word, or one behind it.
     let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
@@ -97,7 +98,7 @@ fn no_answer() -> Response {
 }
 
 struct AdminRequest<'a> {
-    house: &'a House,
+    house: &'a ApiState,
     peer: IpAddr,
     security: ConnectionSecurity,
     word: &'a str,
@@ -108,28 +109,28 @@ impl AdminRequest<'_> {
     /// An error is one of the database.
     async fn answer(&self, headers: &HeaderMap, body: Body) -> Result<Reply> {
         if self.house.needs_executor_certificate && self.security != ConnectionSecurity::MutualTls {
-            return Ok(self.refuse(&Refused::Certificate, None).await);
+            return Ok(self.refuse(&AdminApiRefusal::Certificate, None).await);
         }
         let pass = match self.admitted(headers).await? {
             Ok(pass) => pass,
             Err(refused) => return Ok(self.refuse(&refused, None).await),
         };
-        Ok(match self.done(&pass, body).await? {
-            Ok(()) => Reply::ok(Value::Null),
+        Ok(match self.handle_request(&pass, body).await? {
+            Ok(()) => Reply::success(Value::Null),
             Err(refused) => self.refuse(&refused, Some(&pass)).await,
         })
     }
 
-    async fn refuse(&self, refused: &Refused, pass: Option<&Pass>) -> Reply {
+    async fn refuse(&self, refused: &AdminApiRefusal, pass: Option<&TokenPass>) -> Reply {
         // It is answered in any case, and in time.
         let noted = self.house.executors.note_refused(refused, self.peer, pass);
         if tokio::time::timeout(PATIENCE, noted).await.is_err() {
-            tracing::error!(peer = %self.peer, why = refused.word(), "a refusal is not on record");
+            tracing::error!(peer = %self.peer, why = refused.audit_label(), "a refusal is not on record");
         }
-        Reply::fail(refused.to_string())
+        Reply::failure(refused.to_string())
     }
 
-    async fn admitted(&self, headers: &HeaderMap) -> Result<Result<Pass, Refused>> {
+    async fn admitted(&self, headers: &HeaderMap) -> Result<Result<TokenPass, AdminApiRefusal>> {
         let token = headers.get(TOKEN_HEADER).map(|value| value.as_bytes()).unwrap_or_default();
         let name = headers.get(APP_NAME_HEADER).map(|value| value.as_bytes());
         let looked = async {
@@ -146,61 +147,76 @@ impl AdminRequest<'_> {
         Ok(tokio::time::timeout(PATIENCE, looked).await?)
     }
 
-    async fn done(&self, pass: &Pass, body: Body) -> Result<Result<(), Refused>> {
+    async fn handle_request(
+        &self,
+        pass: &TokenPass,
+        body: Body,
+    ) -> Result<Result<(), AdminApiRefusal>> {
         let word = match self.known_word() {
             Ok(word) => word,
             Err(refused) => return Ok(Err(refused)),
         };
-        let bytes = match read(body, self.house.executor_limits).await {
+        let bytes = match read_body(body, self.house.executor_limits).await {
             Ok(bytes) => bytes,
             Err(refused) => return Ok(Err(refused)),
         };
         let work = async {
             match word {
-                Word::Registry | Word::Remove => self.registry(pass, word, &bytes).await,
-                Word::Callback => self.callback(pass, &bytes).await,
+                ExecutorRequest::Registry | ExecutorRequest::Remove => {
+                    self.registry(pass, word, &bytes).await
+                }
+                ExecutorRequest::Callback => self.callback(pass, &bytes).await,
             }
         };
         tokio::time::timeout(PATIENCE, work).await?
     }
 
-    fn known_word(&self) -> Result<Word, Refused> {
+    fn known_word(&self) -> Result<ExecutorRequest, AdminApiRefusal> {
         if self.method != Method::POST {
-            return Err(Refused::Method);
+            return Err(AdminApiRefusal::Method);
         }
         match self.word {
-            "registry" => Ok(Word::Registry),
-            "registryRemove" => Ok(Word::Remove),
-            "callback" => Ok(Word::Callback),
-            _ => Err(Refused::Path),
+            "registry" => Ok(ExecutorRequest::Registry),
+            "registryRemove" => Ok(ExecutorRequest::Remove),
+            "callback" => Ok(ExecutorRequest::Callback),
+            _ => Err(AdminApiRefusal::Path),
         }
     }
 
-    async fn registry(&self, pass: &Pass, word: Word, bytes: &[u8]) -> Result<Result<(), Refused>> {
+    async fn registry(
+        &self,
+        pass: &TokenPass,
+        word: ExecutorRequest,
+        bytes: &[u8],
+    ) -> Result<Result<(), AdminApiRefusal>> {
         let said: Registry = match serde_json::from_slice(bytes) {
             Ok(said) => said,
             Err(error) => return Ok(Err(unreadable(&error))),
         };
         if said.registry_group != EXECUTOR_GROUP {
             let said = format!("registryGroup is not {EXECUTOR_GROUP}");
-            return Ok(Err(Refused::Unreadable(said)));
+            return Ok(Err(AdminApiRefusal::Unreadable(said)));
         }
         let place = (said.registry_key.as_str(), said.registry_value.as_str());
         match word {
-            Word::Remove => self.house.executors.remove(pass, place, self.peer).await,
-            Word::Registry | Word::Callback => {
+            ExecutorRequest::Remove => self.house.executors.remove(pass, place, self.peer).await,
+            ExecutorRequest::Registry | ExecutorRequest::Callback => {
                 self.house.executors.register(pass, place, self.peer).await
             }
         }
     }
 
-    async fn callback(&self, pass: &Pass, bytes: &[u8]) -> Result<Result<(), Refused>> {
+    async fn callback(
+        &self,
+        pass: &TokenPass,
+        bytes: &[u8],
+    ) -> Result<Result<(), AdminApiRefusal>> {
         let items = match read_callbacks(bytes) {
             Ok(items) => items,
             Err(error) => return Ok(Err(unreadable(&error))),
         };
         if items.len() > ENDS_MAX {
-            return Ok(Err(Refused::TooMany(items.len(), ENDS_MAX)));
+            return Ok(Err(AdminApiRefusal::TooMany(items.len(), ENDS_MAX)));
         }
         let ends = items.into_iter().map(|item| ReportedRunEnd {
             log_id: LogId(item.log_id),
@@ -213,21 +229,21 @@ impl AdminRequest<'_> {
 
 /// What executors ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum ExecutorRequest {
     Registry,
     Remove,
     Callback,
 }
 
-async fn read(body: Body, limits: Limits) -> Result<Bytes, Refused> {
+async fn read_body(body: Body, limits: AdminRequestLimits) -> Result<Bytes, AdminApiRefusal> {
     match tokio::time::timeout(limits.patience, to_bytes(body, limits.body)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(Refused::TooLong(limits.body)),
-        Err(_) => Err(Refused::TooSlow),
+        Ok(Err(_)) => Err(AdminApiRefusal::TooLong(limits.body)),
+        Err(_) => Err(AdminApiRefusal::TooSlow),
     }
 }
 
 /// The parser's own words may repeat what was sent; a place is enough.
-fn unreadable(error: &serde_json::Error) -> Refused {
-    Refused::Unreadable(format!("line {}, column {}", error.line(), error.column()))
+fn unreadable(error: &serde_json::Error) -> AdminApiRefusal {
+    AdminApiRefusal::Unreadable(format!("line {}, column {}", error.line(), error.column()))
 }

@@ -2,12 +2,12 @@
 
 use crate::api::authorize;
 use crate::api::batch_jobs::OfJob;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::access::approval::Verdict;
+use crate::domain::access::approval::ApprovalVerdict;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::engine::operate::approvals::{DecisionRefused, DecisionRequest, decide, refusal};
 use crate::store::approval::{self, ApprovalFilter};
@@ -16,21 +16,26 @@ use axum::http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("approvals")
-        .get("/approvals", needs, "Approvals that jobs wait for, and past ones; newest first", list)
+        .get(
+            "/approvals",
+            needs,
+            "Approvals that jobs wait for, and past ones; newest first",
+            list_approvals,
+        )
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/jobs/{job}/approve"),
             needs,
             "Approve an APPROVAL job that waits: its batch goes on",
-            async |ask, of, body| give(ask, of, body, Verdict::Approve).await,
+            async |ask, of, body| give_decision(ask, of, body, ApprovalVerdict::Approve).await,
         )
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/jobs/{job}/reject"),
             needs,
             "Reject an APPROVAL job that waits: it fails and is not tried again",
-            async |ask, of, body| give(ask, of, body, Verdict::Reject).await,
+            async |ask, of, body| give_decision(ask, of, body, ApprovalVerdict::Reject).await,
         )
 }
 
@@ -50,8 +55,8 @@ struct ListApprovalsQuery {
     cursor: Option<String>,
 }
 
-async fn list(
-    ask: Ask,
+async fn list_approvals(
+    ask: ApiRequest,
     _: Nothing,
     query: ListApprovalsQuery,
 ) -> Result<Page<ApprovalView>, Problem> {
@@ -66,15 +71,15 @@ async fn list(
     };
     let caller = ask.caller()?;
     let seen = caller.grants.places(Permission::View);
-    let mut tx = authorize::read(&ask).await?;
+    let mut tx = authorize::open_read(&ask).await?;
     let most = u32::try_from(limit + 1).map_err(anyhow::Error::from)?;
-    let found = approval::page(&mut tx, &filter, (seen.as_ref(), before), most).await?;
+    let found = approval::list_page(&mut tx, &filter, (seen.as_ref(), before), most).await?;
     let approver = (caller.name.as_str(), Some(&caller.grants));
     let mut items = Vec::new();
     for one in &found {
-        items.push(ApprovalView::of(&mut tx, one, approver, ask.lang).await?);
+        items.push(ApprovalView::read_view(&mut tx, one, approver, ask.lang).await?);
     }
-    Ok(Page::of(items, limit, |item| item.approval_id))
+    Ok(Page::from_items(items, limit, |item| item.approval_id))
 }
 
 /// What an approver remarks.
@@ -94,15 +99,15 @@ struct DecisionAnswer {
     approval: ApprovalView,
 }
 
-async fn give(
-    ask: Ask,
+async fn give_decision(
+    ask: ApiRequest,
     of: OfJob,
     body: DecisionBody,
-    verdict: Verdict,
+    verdict: ApprovalVerdict,
 ) -> Result<DecisionAnswer, Problem> {
-    let (batch, row) = of.row(&ask).await?;
+    let (batch, row) = of.find_row(&ask).await?;
     let comment =
-        body.comment.as_deref().map(|text| authorize::text("comment", text)).transpose()?;
+        body.comment.as_deref().map(|text| authorize::check_text("comment", text)).transpose()?;
     let by = ask.operator()?;
     let caller = ask.caller()?;
     let request = DecisionRequest {
@@ -116,9 +121,9 @@ async fn give(
     let now = authorize::now(&ask).await?;
     let decided = decide(&ask.house.app.db, &request, now).await;
     let (approval, written) = decided.map_err(refused)?;
-    let mut tx = authorize::read(&ask).await?;
+    let mut tx = authorize::open_read(&ask).await?;
     let approver = (caller.name.as_str(), Some(&caller.grants));
-    let approval = ApprovalView::of(&mut tx, &approval, approver, ask.lang).await?;
+    let approval = ApprovalView::read_view(&mut tx, &approval, approver, ask.lang).await?;
     Ok(DecisionAnswer { written, approval })
 }
 

@@ -1,7 +1,7 @@
 //! Who did what, when and why.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -9,17 +9,17 @@ use crate::domain::access::Permission;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::job_key::JobFilter;
 use crate::domain::time::Millis;
-use crate::store::audit::{Filter, Record, page as acts};
-use crate::view::audit::{Act, Form};
+use crate::store::audit::{AuditFilter, AuditRecord, list_page as acts};
+use crate::view::audit::{Act, AuditFormat};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
-    Noun::new("audit").get("/audit", needs, "Acts, the latest first", list).media(
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
+    Noun::new("audit").get("/audit", needs, "Acts, the latest first", list_acts).media(
         ("/audit/export", "text/csv, application/x-ndjson"),
         needs,
         "Acts as a file, 5,000 at a time; the header X-Next-Cursor says where it goes on",
@@ -79,8 +79,8 @@ struct File {
 const IN_A_FILE: usize = 5_000;
 
 impl ListActsQuery {
-    fn filter(&self) -> Result<Filter, Problem> {
-        fn read<T, E: std::fmt::Display>(
+    fn filter(&self) -> Result<AuditFilter, Problem> {
+        fn parse_word<T, E: std::fmt::Display>(
             name: &str,
             word: Option<&String>,
             parse: fn(&str) -> Result<T, E>,
@@ -89,47 +89,55 @@ impl ListActsQuery {
             word.map(|word| parse(word).map_err(refused)).transpose()
         }
         fn moment(word: &str) -> Result<Millis, &'static str> {
-            Millis::read(word).ok_or("write 2026-07-01, or 2026-07-01T08:00:00+08:00")
+            Millis::parse(word).ok_or("write 2026-07-01, or 2026-07-01T08:00:00+08:00")
         }
-        Ok(Filter {
+        Ok(AuditFilter {
             actor: self.actor.clone(),
             action: self.action.clone(),
-            batch_no: read("batch_no", self.batch_no.as_ref(), BatchNo::parse)?,
-            group: read("group", self.group.as_ref(), GroupCode::parse)?,
-            job: read("job", self.job.as_ref(), JobFilter::parse)?,
-            from: read("from", self.from.as_ref(), moment)?,
-            to: read("to", self.to.as_ref(), moment)?,
+            batch_no: parse_word("batch_no", self.batch_no.as_ref(), BatchNo::parse)?,
+            group: parse_word("group", self.group.as_ref(), GroupCode::parse)?,
+            job: parse_word("job", self.job.as_ref(), JobFilter::parse)?,
+            from: parse_word("from", self.from.as_ref(), moment)?,
+            to: parse_word("to", self.to.as_ref(), moment)?,
         })
     }
 }
 
-async fn read(ask: &Ask, which: &ListActsQuery, limit: usize) -> Result<Page<Act>, Problem> {
+async fn read_acts(
+    ask: &ApiRequest,
+    which: &ListActsQuery,
+    limit: usize,
+) -> Result<Page<Act>, Problem> {
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
-    let (filter, told) = (which.filter()?, authorize::told(ask)?);
+    let (filter, told) = (which.filter()?, authorize::audit_scope(ask)?);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let found: Vec<Record> = acts(&mut tx, &filter, (&told, before), more).await?;
-    Ok(Page::of(found.iter().map(Act::from).collect(), limit, |act: &Act| act.audit_id))
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let found: Vec<AuditRecord> = acts(&mut tx, &filter, (&told, before), more).await?;
+    Ok(Page::from_items(found.iter().map(Act::from).collect(), limit, |act: &Act| act.audit_id))
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListActsQuery) -> Result<Page<Act>, Problem> {
+async fn list_acts(
+    ask: ApiRequest,
+    _: Nothing,
+    which: ListActsQuery,
+) -> Result<Page<Act>, Problem> {
     let limit = page::limit(which.limit)?;
-    read(&ask, &which, limit).await
+    read_acts(&ask, &which, limit).await
 }
 
-async fn export(ask: Ask, _: Nothing, file: File) -> Result<Response, Problem> {
+async fn export(ask: ApiRequest, _: Nothing, file: File) -> Result<Response, Problem> {
     let (form, media, name) = match file.format.as_deref() {
-        None | Some("csv") => (Form::Csv, "text/csv; charset=utf-8", "audit.csv"),
-        Some("jsonl") => (Form::Jsonl, "application/x-ndjson", "audit.jsonl"),
+        None | Some("csv") => (AuditFormat::Csv, "text/csv; charset=utf-8", "audit.csv"),
+        Some("jsonl") => (AuditFormat::Jsonl, "application/x-ndjson", "audit.jsonl"),
         Some(_) => return Err(Problem::unreadable("format: write csv or jsonl")),
     };
     let File { actor, action, group, batch_no, job, from, to, cursor, .. } = file;
     let is_first = cursor.is_none();
     let which =
         ListActsQuery { actor, action, group, batch_no, job, from, to, limit: None, cursor };
-    let page = read(&ask, &which, IN_A_FILE).await?;
-    let head = if is_first { form.head() } else { String::new() };
-    let lines = page.items.iter().map(|act| form.line(act));
+    let page = read_acts(&ask, &which, IN_A_FILE).await?;
+    let head = if is_first { form.header() } else { String::new() };
+    let lines = page.items.iter().map(|act| form.act_line(act));
     let text: String = std::iter::once(Ok(head)).chain(lines).collect::<anyhow::Result<_>>()?;
     let disposition = format!("attachment; filename=\"{name}\"");
     let headers = [(CONTENT_TYPE, media.to_owned()), (CONTENT_DISPOSITION, disposition)];

@@ -1,16 +1,18 @@
 //! Backfills: looked at, begun, stopped, gone on with.
 
 use crate::api::authorize;
-use crate::api::batch_control::Why;
-use crate::api::caller::{Ask, Needs};
+use crate::api::batch_control::ReasonBody;
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::domain::backfill::{OnFailure, Only, Options, Order};
+use crate::domain::backfill::{
+    BackfillFailurePolicy, BackfillOptions, BackfillSelection, RangeOrder,
+};
 use crate::domain::batch_no::range;
 use crate::domain::id::BackfillId;
-use crate::engine::dispatch::backfill::{self, Request, Resumption, Survey, survey};
+use crate::engine::dispatch::backfill::{self, BackfillSurvey, Request, Resumption, survey};
 use crate::store;
 use crate::store::backfill::Backfill;
 use axum::http::Method;
@@ -18,8 +20,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub(super) fn noun() -> Noun {
-    let runs = Needs::Somewhere(Permission::Run);
+pub(super) fn routes() -> Noun {
+    let runs = CallerNeeds::Somewhere(Permission::Run);
     Noun::new("changes of backfills")
         .change(
             (Method::POST, "/backfills/preview"),
@@ -37,7 +39,7 @@ pub(super) fn noun() -> Noun {
             (Method::POST, "/backfills/{id}/stop"),
             runs,
             "Stop a backfill: jobs that run end, nothing new is started",
-            stop,
+            stop_backfill,
         )
         .change(
             (Method::POST, "/backfills/{id}/resume"),
@@ -58,7 +60,7 @@ struct BackfillRequest {
     /// Batches at once, 1 to 1,000; 1 when it is left out.
     parallel: Option<u32>,
     /// `asc` or `desc`; as the range names them when it is left out.
-    order: Option<Direction>,
+    order: Option<BackfillDirection>,
     /// `missing`, `failed`, or `missing,failed`, which is usual; what ended well is never run again.
     only: Option<String>,
     /// Parameters of each batch.
@@ -68,7 +70,7 @@ struct BackfillRequest {
     #[serde(default)]
     free_text: bool,
     /// After a batch that did not end well: `stop` (usual) or `go-on`.
-    on_failure: Option<Failure>,
+    on_failure: Option<FailurePolicy>,
     /// Why; stored with the backfill.
     reason: Option<String>,
     /// Only look.
@@ -79,7 +81,7 @@ struct BackfillRequest {
 /// Oldest or newest first.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Direction {
+enum BackfillDirection {
     /// Oldest first.
     Asc,
     /// Newest first.
@@ -89,7 +91,7 @@ enum Direction {
 /// After a batch that did not end well.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Failure {
+enum FailurePolicy {
     /// Open no further ones.
     Stop,
     /// Go on with the others.
@@ -98,7 +100,7 @@ enum Failure {
 
 /// A batch of a backfill to be.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Step {
+struct BackfillStepDetail {
     /// Its number.
     batch_no: String,
     /// What is done with it: `open`, `resume`, `go_on`, `leave`, `refuse`.
@@ -109,37 +111,37 @@ struct Step {
 
 /// What a backfill would do, or does.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Begun {
+struct BackfillStart {
     /// Its number, once it is begun.
     backfill_id: Option<i64>,
     /// The batches, in the order in which they are run.
-    steps: Vec<Step>,
+    steps: Vec<BackfillStepDetail>,
     /// Why it would be refused.
     refused: Option<String>,
 }
 
 impl BackfillRequest {
-    async fn request(&self, ask: &Ask, reason: Option<&str>) -> Result<Request, Problem> {
+    async fn request(&self, ask: &ApiRequest, reason: Option<&str>) -> Result<Request, Problem> {
         let group = authorize::group(ask, Permission::Run, &self.group)?;
         authorize::secret_params(ask, &[&group], &self.params).await?;
         let numbers = range(&self.range).map_err(|e| Problem::refused(e.to_string()))?;
         let only = self.only.as_deref().unwrap_or("missing,failed");
-        let only = Only::parse(only)
+        let only = BackfillSelection::parse(only)
             .ok_or_else(|| Problem::refused("only: write missing, failed, or missing,failed"))?;
         let parallel = self.parallel.unwrap_or(1);
         if !(1..=1_000).contains(&parallel) {
             return Err(Problem::refused("parallel: write 1 to 1000"));
         }
-        let options = Options {
+        let options = BackfillOptions {
             parallel,
             order: self.order.map(|order| match order {
-                Direction::Asc => Order::Asc,
-                Direction::Desc => Order::Desc,
+                BackfillDirection::Asc => RangeOrder::Asc,
+                BackfillDirection::Desc => RangeOrder::Desc,
             }),
             only,
             on_failure: match self.on_failure {
-                Some(Failure::GoOn) => OnFailure::GoOn,
-                Some(Failure::Stop) | None => OnFailure::Stop,
+                Some(FailurePolicy::GoOn) => BackfillFailurePolicy::GoOn,
+                Some(FailurePolicy::Stop) | None => BackfillFailurePolicy::Stop,
             },
             params: self.params.clone(),
             free_text: self.free_text,
@@ -155,36 +157,44 @@ impl BackfillRequest {
     }
 }
 
-fn begun(survey: &Survey, request: &Request, id: Option<BackfillId>) -> Begun {
-    let step = |s: &crate::domain::backfill::Step| Step {
+fn begun(survey: &BackfillSurvey, request: &Request, id: Option<BackfillId>) -> BackfillStart {
+    let step = |s: &crate::domain::backfill::BackfillStep| BackfillStepDetail {
         batch_no: s.batch_no.to_string(),
         action: s.action.as_str(),
-        runs: s.action.runs(),
+        runs: s.action.runs_batch(),
     };
-    Begun {
+    BackfillStart {
         backfill_id: id.map(|id| id.0),
         steps: survey.steps.iter().map(step).collect(),
         refused: survey.refusal(&request.group).err().map(|error| error.to_string()),
     }
 }
 
-async fn preview(ask: Ask, _: Nothing, wish: BackfillRequest) -> Result<Begun, Problem> {
+async fn preview(
+    ask: ApiRequest,
+    _: Nothing,
+    wish: BackfillRequest,
+) -> Result<BackfillStart, Problem> {
     let request = wish.request(&ask, None).await?;
     let (defs, now) = (ask.house.app.definition().await?, authorize::now(&ask).await?);
-    let found = survey(&mut authorize::read(&ask).await?, &defs, &request, now).await?;
+    let found = survey(&mut authorize::open_read(&ask).await?, &defs, &request, now).await?;
     Ok(begun(&found, &request, None))
 }
 
-async fn start(ask: Ask, _: Nothing, wish: BackfillRequest) -> Result<Begun, Problem> {
+async fn start(
+    ask: ApiRequest,
+    _: Nothing,
+    wish: BackfillRequest,
+) -> Result<BackfillStart, Problem> {
     if wish.dry_run {
         return preview(ask, Nothing {}, wish).await;
     }
     let reason = authorize::reason(wish.reason.as_deref())?;
     let request = wish.request(&ask, Some(reason)).await?;
     let (defs, now) = (ask.house.app.definition().await?, authorize::now(&ask).await?);
-    let found = survey(&mut authorize::read(&ask).await?, &defs, &request, now).await?;
+    let found = survey(&mut authorize::open_read(&ask).await?, &defs, &request, now).await?;
     found.refusal(&request.group)?;
-    if !found.runs() {
+    if !found.runs_any() {
         let said = "no batch of the range is missing or to be run again";
         return Err(Problem::conflict("is-so", said));
     }
@@ -193,36 +203,42 @@ async fn start(ask: Ask, _: Nothing, wish: BackfillRequest) -> Result<Begun, Pro
 }
 
 /// The backfill of this number, to do this to.
-async fn found(ask: &Ask, id: i64) -> Result<Backfill, Problem> {
+async fn found(ask: &ApiRequest, id: i64) -> Result<Backfill, Problem> {
     let what = format!("backfill {id}");
-    let found = store::backfill::find(&mut authorize::read(ask).await?, BackfillId(id)).await?;
+    let found =
+        store::backfill::find_backfill(&mut authorize::open_read(ask).await?, BackfillId(id))
+            .await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
-    ask.may(Permission::Run, &found.group, what)?;
+    ask.require(Permission::Run, &found.group, what)?;
     Ok(found)
 }
 
 /// How a backfill stands.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Stands {
+struct BackfillState {
     /// Its number.
     backfill_id: i64,
     /// Its state.
     status: String,
 }
 
-async fn stop(ask: Ask, at: IdPath, why: Why) -> Result<Stands, Problem> {
+async fn stop_backfill(
+    ask: ApiRequest,
+    at: IdPath,
+    why: ReasonBody,
+) -> Result<BackfillState, Problem> {
     let there = found(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
-    if !backfill::stop(db, &there, (&by, Some(reason)), now).await? {
+    if !backfill::stop_backfill(db, &there, (&by, Some(reason)), now).await? {
         let said = format!("backfill {} is {}; there is nothing to stop", at.id, there.status);
         return Err(Problem::conflict("is-so", said));
     }
     stands(&ask, at.id).await
 }
 
-async fn stands(ask: &Ask, id: i64) -> Result<Stands, Problem> {
-    Ok(Stands { backfill_id: id, status: found(ask, id).await?.status.to_string() })
+async fn stands(ask: &ApiRequest, id: i64) -> Result<BackfillState, Problem> {
+    Ok(BackfillState { backfill_id: id, status: found(ask, id).await?.status.to_string() })
 }
 
 /// How to go on.
@@ -235,7 +251,7 @@ struct On {
     reason: Option<String>,
 }
 
-async fn resume(ask: Ask, at: IdPath, on: On) -> Result<Stands, Problem> {
+async fn resume(ask: ApiRequest, at: IdPath, on: On) -> Result<BackfillState, Problem> {
     let there = found(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(on.reason.as_deref())?);
     if on.parallel.is_some_and(|n| !(1..=1_000).contains(&n)) {

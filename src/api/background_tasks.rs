@@ -1,8 +1,8 @@
 //! What the installation keeps: names of secrets, backfills, old rows.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
-use crate::api::page::{self, Page, Part};
+use crate::api::caller::{ApiRequest, CallerNeeds};
+use crate::api::page::{self, Page, PageQuery};
 use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -11,13 +11,13 @@ use crate::domain::access::Permission;
 use crate::domain::id::BackfillId;
 use crate::engine::retention;
 use crate::store;
-use crate::view::backfill::{BackfillDetail, BackfillSummary, View};
-use crate::view::retention::as_json;
+use crate::view::backfill::{BackfillDetail, BackfillSummary, BackfillView};
+use crate::view::retention::RetentionPreview;
 use crate::view::secret::SecretDocument;
-use serde_json::Value;
 
-pub(super) fn noun() -> Noun {
-    let (views, admin) = (Needs::Somewhere(Permission::View), Needs::Everywhere(Permission::Admin));
+pub(super) fn routes() -> Noun {
+    let (views, admin) =
+        (CallerNeeds::Somewhere(Permission::View), CallerNeeds::Everywhere(Permission::Admin));
     Noun::new("keeping")
         .get(
             "/secrets",
@@ -25,47 +25,52 @@ pub(super) fn noun() -> Noun {
             "Secrets: where each comes from and whether it can be read; nothing shows what they hold",
             names,
         )
-        .get("/backfills", views, "Backfills, the latest first", list)
-        .get("/backfills/{id}", views, "A backfill and its batches", one)
+        .get("/backfills", views, "Backfills, the latest first", list_backfills)
+        .get("/backfills/{id}", views, "A backfill and its batches", get_backfill)
         .get("/retention/preview", admin, "Which old rows go, and why the others stay", preview)
 }
 
-async fn names(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SecretDocument>, Problem> {
+async fn names(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<Page<SecretDocument>, Problem> {
     let all = ask.house.app.secrets(None, AskStores::No).await?;
     Ok(Page::whole(all.iter().map(SecretDocument::from).collect()))
 }
 
-async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<BackfillSummary>, Problem> {
+async fn list_backfills(
+    ask: ApiRequest,
+    _: Nothing,
+    which: PageQuery,
+) -> Result<Page<BackfillSummary>, Problem> {
     let limit = page::limit(which.limit)?;
     let before: Option<i64> = page::read_cursor(which.cursor.as_deref())?;
     let seen = ask.caller()?.grants.places(Permission::View);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let rows = store::backfill::page(&mut tx, seen.as_ref(), before, more).await?;
-    let Page { items, next } = Page::of(rows, limit, |row| row.id.0);
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let rows = store::backfill::list_page(&mut tx, seen.as_ref(), before, more).await?;
+    let Page { items, next } = Page::from_items(rows, limit, |row| row.id.0);
     let mut summaries = Vec::new();
     for row in items {
         let counts = store::backfill::counts(&mut tx, row.id).await?;
-        summaries.push(BackfillSummary::of(&row, &counts));
+        summaries.push(BackfillSummary::from_row(&row, &counts));
     }
     Ok(Page { items: summaries, next })
 }
 
-async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<BackfillDetail, Problem> {
+async fn get_backfill(ask: ApiRequest, at: IdPath, _: Nothing) -> Result<BackfillDetail, Problem> {
     let missing = || Problem::not_found(format!("backfill {}", at.id));
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let row = store::backfill::find(&mut tx, BackfillId(at.id)).await?.ok_or_else(missing)?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let row =
+        store::backfill::find_backfill(&mut tx, BackfillId(at.id)).await?.ok_or_else(missing)?;
     drop(tx);
-    ask.may(Permission::View, &row.group, format!("backfill {}", at.id))?;
-    Ok(View::of(&ask.house.app, row.id).await?.detail())
+    ask.require(Permission::View, &row.group, format!("backfill {}", at.id))?;
+    Ok(BackfillView::read_view(&ask.house.app, row.id).await?.detail())
 }
 
-async fn preview(ask: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {
+async fn preview(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<RetentionPreview, Problem> {
     let app = &ask.house.app;
     let now = authorize::now(&ask).await?;
     let options = app.config.retention().map_err(anyhow::Error::from)?;
     let survey = retention::survey(&app.db, &options, now).await?;
-    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let last = store::said(&mut tx, retention::LAST_PASS).await?;
-    Ok(as_json(&options, &survey, last.as_deref()))
+    let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let last = store::find_meta(&mut tx, retention::LAST_PASS).await?;
+    Ok(RetentionPreview::new(&options, &survey, last.as_deref()))
 }

@@ -2,39 +2,39 @@
 //! the preview is still accurate.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::BatchPath;
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
 use crate::api::second_person::{GuardedChange, demands_in, fingerprint_of};
 use crate::app;
 use crate::domain::access::Permission;
-use crate::domain::action::rerun::{Scope, UnknownJobs};
-use crate::domain::action::{Action, Parents};
+use crate::domain::action::rerun::{RerunScope, UnknownJobs};
+use crate::domain::action::{OperatorAction, Parents};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
 use crate::domain::job::Definition;
 use crate::domain::job::job_key::parse_code_within;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::permission::four_eyes::GuardedAction;
-use crate::engine::operate::operator_actions::{self, Acted, Command, Line, Moved};
+use crate::engine::operate::operator_actions::{self, Acted, ActionRow, Command, Moved};
 use crate::store;
 use crate::store::audit::Operator;
-use crate::view::act::Row;
+use crate::view::act::ActionRowDetail;
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("batch actions")
         .expensive()
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/actions"),
-            Needs::Somewhere(Permission::View),
+            CallerNeeds::Somewhere(Permission::View),
             "Hold, release, skip, rerun … jobs of a batch: shown first, then done",
-            act,
+            act_on_batch,
         )
         .guarded()
 }
@@ -52,7 +52,7 @@ struct BatchActionRequest {
     filter: Option<JobSelection>,
     /// How far, and how.
     #[serde(default)]
-    options: Options,
+    options: BatchActionOptions,
     /// Why; stored with the jobs, their logs and the audit log. Needed to do it, not to look.
     reason: Option<String>,
     /// The `seen` of the preview: the action is applied only if that preview is still accurate.
@@ -109,7 +109,7 @@ struct JobSelection {
 /// How far an action goes, and how.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Options {
+struct BatchActionOptions {
     /// `priority`: higher goes first; 0 is ordinary.
     to: Option<i32>,
     /// `start-now`: do not wait for parents either.
@@ -128,11 +128,11 @@ struct Options {
 
 /// What an action changes, or changed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Deed {
+struct BatchActionResult {
     /// Whether it is done.
     written: bool,
     /// The rows, those that were named and those that follow.
-    lines: Vec<Row>,
+    lines: Vec<ActionRowDetail>,
     /// How many they are.
     count: usize,
     /// To be sent as `seen` to do exactly this.
@@ -145,14 +145,14 @@ struct Deed {
     /// With `latest`: what the present definition says differently from the batch's own.
     definition_changes: Vec<String>,
     /// The living process that has the batch and picks the change up.
-    picked_up_by: Option<Holder>,
+    picked_up_by: Option<ProcessHolder>,
     /// Who goes on with it, in words.
     said: String,
 }
 
 /// A process.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Holder {
+struct ProcessHolder {
     /// Its host.
     host: String,
     /// Its number there.
@@ -160,40 +160,40 @@ struct Holder {
 }
 
 impl BatchActionRequest {
-    fn action(&self) -> Result<Action, Problem> {
+    fn action(&self) -> Result<OperatorAction, Problem> {
         use ActionWord as W;
         let o = &self.options;
         Ok(match self.action {
-            W::Hold => Action::Hold,
-            W::Release => Action::Release,
-            W::Skip => Action::Skip,
-            W::Ice => Action::Ice,
-            W::Thaw => Action::Thaw,
-            W::NoExec => Action::NoExec,
-            W::Normal => Action::Normal,
-            W::ForceSuccess => Action::ForceSuccess,
-            W::ForceFailure => Action::ForceFailure,
-            W::Kill => Action::Kill,
+            W::Hold => OperatorAction::Hold,
+            W::Release => OperatorAction::Release,
+            W::Skip => OperatorAction::Skip,
+            W::Ice => OperatorAction::Ice,
+            W::Thaw => OperatorAction::Thaw,
+            W::NoExec => OperatorAction::NoExec,
+            W::Normal => OperatorAction::Normal,
+            W::ForceSuccess => OperatorAction::ForceSuccess,
+            W::ForceFailure => OperatorAction::ForceFailure,
+            W::Kill => OperatorAction::Kill,
             W::Priority => {
                 let to = o.to.ok_or_else(|| Problem::refused("options.to: give the priority"))?;
-                Action::Priority(to)
+                OperatorAction::Priority(to)
             }
-            W::StartNow if o.ignore_dependencies => Action::StartNow(Parents::Ignore),
-            W::StartNow => Action::StartNow(Parents::Wait),
+            W::StartNow if o.ignore_dependencies => OperatorAction::StartNow(Parents::Ignore),
+            W::StartNow => OperatorAction::StartNow(Parents::Wait),
             W::Rerun => {
                 let unknown = if o.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
-                Action::Rerun(self.scope()?, unknown)
+                OperatorAction::Rerun(self.scope()?, unknown)
             }
         })
     }
 
-    fn scope(&self) -> Result<Scope, Problem> {
+    fn scope(&self) -> Result<RerunScope, Problem> {
         let o = &self.options;
         match (o.from_failure, o.downstream, o.upstream) {
-            (true, false, false) => Ok(Scope::FromFailure),
-            (false, true, false) => Ok(Scope::Downstream),
-            (false, false, true) => Ok(Scope::Upstream),
-            (false, false, false) => Ok(Scope::These),
+            (true, false, false) => Ok(RerunScope::FromFailure),
+            (false, true, false) => Ok(RerunScope::Downstream),
+            (false, false, true) => Ok(RerunScope::Upstream),
+            (false, false, false) => Ok(RerunScope::These),
             _ => Err(Problem::refused(
                 "options: from_failure, downstream and upstream exclude each other; keep one",
             )),
@@ -201,8 +201,13 @@ impl BatchActionRequest {
     }
 
     /// The jobs that are meant.
-    async fn jobs(&self, ask: &Ask, batch: &Batch, act: Action) -> Result<Vec<JobCode>, Problem> {
-        let names_nobody = matches!(act, Action::Rerun(Scope::FromFailure, _));
+    async fn select_jobs(
+        &self,
+        ask: &ApiRequest,
+        batch: &Batch,
+        act: OperatorAction,
+    ) -> Result<Vec<JobCode>, Problem> {
+        let names_nobody = matches!(act, OperatorAction::Rerun(RerunScope::FromFailure, _));
         match (&self.filter, self.jobs.is_empty()) {
             (None, true) if names_nobody => Ok(Vec::new()),
             (None, false) if !names_nobody => {
@@ -210,7 +215,7 @@ impl BatchActionRequest {
                 let codes: Result<Vec<JobCode>, _> = self.jobs.iter().map(code).collect();
                 Ok(codes.map_err(anyhow::Error::from)?)
             }
-            (Some(which), true) if !names_nobody => which.jobs(ask, batch, act).await,
+            (Some(which), true) if !names_nobody => which.select_jobs(ask, batch, act).await,
             _ if names_nobody => {
                 Err(Problem::refused("options.from_failure takes the jobs by itself; name none"))
             }
@@ -220,8 +225,13 @@ impl BatchActionRequest {
 }
 
 impl JobSelection {
-    async fn jobs(&self, ask: &Ask, batch: &Batch, act: Action) -> Result<Vec<JobCode>, Problem> {
-        let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    async fn select_jobs(
+        &self,
+        ask: &ApiRequest,
+        batch: &Batch,
+        act: OperatorAction,
+    ) -> Result<Vec<JobCode>, Problem> {
+        let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
         let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
         let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
         let states = match &self.status {
@@ -246,7 +256,7 @@ impl JobSelection {
             let said = format!(
                 "no job of batch {} fits the filter and can be treated so ({})",
                 batch.values.batch_no,
-                act.word()
+                act.as_str()
             );
             return Err(Problem::refused(said));
         }
@@ -263,13 +273,17 @@ fn state(word: &str) -> Result<QueueStatus, Problem> {
     })
 }
 
-async fn act(ask: Ask, at: BatchPath, wish: BatchActionRequest) -> Result<Deed, Problem> {
+async fn act_on_batch(
+    ask: ApiRequest,
+    at: BatchPath,
+    wish: BatchActionRequest,
+) -> Result<BatchActionResult, Problem> {
     let action = wish.action()?;
     let batch =
         authorize::batch(&ask, action.permission(), (at.group.as_str(), at.batch_no.as_str()))
             .await?;
-    let jobs = wish.jobs(&ask, &batch, action).await?;
-    if wish.options.latest && !matches!(action, Action::Rerun(..)) {
+    let jobs = wish.select_jobs(&ask, &batch, action).await?;
+    if wish.options.latest && !matches!(action, OperatorAction::Rerun(..)) {
         return Err(Problem::refused("options.latest is for rerun alone"));
     }
     let app = &ask.house.app;
@@ -279,9 +293,15 @@ async fn act(ask: Ask, at: BatchPath, wish: BatchActionRequest) -> Result<Deed, 
         Some(_) if !wish.dry_run => authorize::reason(wish.reason.as_deref())?,
         Some(_) | None => "",
     };
-    let plan =
-        Plan { batch: &batch, action, jobs: &jobs, latest: latest.as_ref(), by: &by, reason };
-    let ahead = plan.look(&ask).await?;
+    let plan = BatchActionPlan {
+        batch: &batch,
+        action,
+        jobs: &jobs,
+        latest: latest.as_ref(),
+        by: &by,
+        reason,
+    };
+    let ahead = plan.preview(&ask).await?;
     let Some(seen) = wish.seen.as_ref().filter(|_| !wish.dry_run) else {
         return Ok(ahead.1);
     };
@@ -292,28 +312,28 @@ async fn act(ask: Ask, at: BatchPath, wish: BatchActionRequest) -> Result<Deed, 
         ask.pass_four_eyes(plan.guarded_change(&ahead.1)?)?;
     }
     let now = authorize::now(&ask).await?;
-    match operator_actions::act(&app.db, &plan.command(), &ahead.0.lines, now).await {
-        Ok(acted) => Ok(plan.deed(&acted, ahead.1.definition_changes, ActionOutcome::Yes)),
-        Err(error) if error.is::<Moved>() => moved(plan.look(&ask).await?.1),
+    match operator_actions::carry_out(&app.db, &plan.command(), &ahead.0.lines, now).await {
+        Ok(acted) => Ok(plan.describe(&acted, ahead.1.definition_changes, ActionOutcome::Yes)),
+        Err(error) if error.is::<Moved>() => moved(plan.preview(&ask).await?.1),
         Err(error) => Err(error.into()),
     }
 }
 
 /// That other rows would change than those that were seen, and which.
-fn moved(preview: Deed) -> Result<Deed, Problem> {
+fn moved(preview: BatchActionResult) -> Result<BatchActionResult, Problem> {
     let problem = Problem::conflict(
         "moved",
         "the batch went on meanwhile, and other rows would change than those that were seen; nothing \
          was changed. Look at `preview`, and send its `seen`",
     );
     let preview = serde_json::to_value(preview).map_err(anyhow::Error::from)?;
-    Err(problem.with("preview", preview))
+    Err(problem.with_member("preview", preview))
 }
 
 /// What is asked for, worked out.
-struct Plan<'a> {
+struct BatchActionPlan<'a> {
     batch: &'a Batch,
-    action: Action,
+    action: OperatorAction,
     jobs: &'a [JobCode],
     latest: Option<&'a Definition>,
     by: &'a Operator,
@@ -326,7 +346,7 @@ enum ActionOutcome {
     No,
 }
 
-impl Plan<'_> {
+impl BatchActionPlan<'_> {
     fn command(&self) -> Command<'_> {
         Command {
             batch: self.batch.batch_id,
@@ -338,22 +358,28 @@ impl Plan<'_> {
         }
     }
 
-    async fn look(&self, ask: &Ask) -> Result<(Acted, Deed), Problem> {
+    async fn preview(&self, ask: &ApiRequest) -> Result<(Acted, BatchActionResult), Problem> {
         let app = &ask.house.app;
         let now = authorize::now(ask).await?;
         let ahead = operator_actions::look_ahead(&app.db, &self.command(), now).await?;
         let mut changes = Vec::new();
         if let Some(latest) = self.latest {
-            let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+            let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
             let own = store::batch::snapshot(&mut tx, self.batch.batch_id).await?;
             changes.extend(app::differences(&own, latest).iter().map(ToString::to_string));
         }
-        let deed = self.deed(&ahead, changes, ActionOutcome::No);
+        let deed = self.describe(&ahead, changes, ActionOutcome::No);
         Ok((ahead, deed))
     }
 
-    fn deed(&self, acted: &Acted, definition_changes: Vec<String>, written: ActionOutcome) -> Deed {
-        let lines: Vec<Row> = acted.lines.iter().map(Row::of).collect();
+    fn describe(
+        &self,
+        acted: &Acted,
+        definition_changes: Vec<String>,
+        written: ActionOutcome,
+    ) -> BatchActionResult {
+        let lines: Vec<ActionRowDetail> =
+            acted.lines.iter().map(ActionRowDetail::from_line).collect();
         let reopens = acted.batch.status.is_final();
         let holder = acted.holder.as_ref();
         let said = match (holder, reopens) {
@@ -368,21 +394,21 @@ impl Plan<'_> {
                 "no living process has the batch; a process that serves takes it".to_owned()
             }
         };
-        Deed {
+        BatchActionResult {
             written: written == ActionOutcome::Yes,
             count: lines.len(),
-            seen: self.seen(&acted.lines, &definition_changes),
+            seen: self.digest(&acted.lines, &definition_changes),
             needs: vec![self.action.permission().as_str()],
             reopens,
             definition_changes,
-            picked_up_by: holder.map(|h| Holder { host: h.host.clone(), pid: h.pid }),
+            picked_up_by: holder.map(|h| ProcessHolder { host: h.host.clone(), pid: h.pid }),
             said,
             lines,
         }
     }
 
     /// The action as a second person is shown it. Who has the batch at the moment is no part of it.
-    fn guarded_change(&self, ahead: &Deed) -> Result<GuardedChange, Problem> {
+    fn guarded_change(&self, ahead: &BatchActionResult) -> Result<GuardedChange, Problem> {
         let values = &self.batch.values;
         let codes: Vec<&str> = ahead.lines.iter().map(|line| line.job_code.as_str()).collect();
         let lines = serde_json::to_value(&ahead.lines).map_err(anyhow::Error::from)?;
@@ -391,7 +417,7 @@ impl Plan<'_> {
             demands: demands_in(Permission::Force, [&values.group]),
             summary: format!(
                 "{} in batch {} of group {}: {}",
-                self.action.word(),
+                self.action.as_str(),
                 values.batch_no,
                 values.group,
                 codes.join(", ")
@@ -401,12 +427,12 @@ impl Plan<'_> {
                 "group": values.group, "batch_no": values.batch_no, "lines": lines,
                 "definition_changes": ahead.definition_changes,
             }),
-            fingerprint: fingerprint_of(&[self.action.word(), &ahead.seen]),
+            fingerprint: fingerprint_of(&[self.action.as_str(), &ahead.seen]),
         })
     }
 
     /// A digest of the action and of everything that it changes.
-    fn seen(&self, lines: &[Line], changes: &[String]) -> String {
+    fn digest(&self, lines: &[ActionRow], changes: &[String]) -> String {
         let all = format!("{:?} {lines:?} {changes:?}", self.action);
         let digest = ring::digest::digest(&ring::digest::SHA256, all.as_bytes());
         URL_SAFE_NO_PAD.encode(&digest.as_ref()[..18])

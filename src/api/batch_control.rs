@@ -1,7 +1,7 @@
 //! What is done to whole batches: opened, paused, let go on, stopped.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::BatchPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -10,36 +10,37 @@ use crate::domain::access::Permission;
 use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{AskedOrder, Batch, BatchError, BatchOrder, BatchPlan};
 use crate::domain::batch_no::BatchExpr;
+use crate::domain::forecast::dry_run::OrderRefusal;
 use crate::domain::forecast::dry_run::dry_run;
 use crate::domain::forecast::eta::of_plan;
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, Group};
 use crate::engine::opening::create_batch::open_on_record;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::engine::operate::pause;
 use crate::store;
 use crate::store::batch::Going;
+use crate::view::plan::BatchPlanDetail;
 use axum::http::Method;
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::Run);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::Run);
     Noun::new("batches as a whole")
         .expensive()
         .change(
             (Method::POST, "/batches"),
             needs,
             "Open batches; a process that serves takes them",
-            open,
+            open_batches,
         )
         .expensive()
         .change(
             (Method::POST, "/batches/plan"),
-            Needs::Somewhere(Permission::View),
+            CallerNeeds::Somewhere(Permission::View),
             "What opening batches would do: waves, parameters, expected times, refusals",
             look_ahead,
         )
@@ -47,26 +48,26 @@ pub(super) fn noun() -> Noun {
             (Method::POST, "/groups/{group}/batches/{batch_no}/pause"),
             needs,
             "Start nothing more of a batch; what runs ends",
-            async |ask, at, why| go(ask, at, why, Going::Paused).await,
+            async |ask, at, why| pause_or_resume(ask, at, why, Going::Paused).await,
         )
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/resume"),
             needs,
             "Let a paused batch go on",
-            async |ask, at, why| go(ask, at, why, Going::On).await,
+            async |ask, at, why| pause_or_resume(ask, at, why, Going::On).await,
         )
         .change(
             (Method::POST, "/groups/{group}/batches/{batch_no}/kill"),
             needs,
             "Stop a batch: what waits is cancelled, what runs is ended on its server",
-            kill,
+            kill_batch,
         )
 }
 
 /// Why something is done.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Why {
+pub(super) struct ReasonBody {
     /// Why; it is what others will read. 1 to 10,000 characters.
     pub(super) reason: Option<String>,
 }
@@ -74,7 +75,7 @@ pub(super) struct Why {
 /// What is to be opened.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Order {
+struct OpenBatchesRequest {
     /// The batch of this group alone.
     group: Option<String>,
     /// The batches of the groups of this type.
@@ -101,11 +102,11 @@ struct Order {
 
 /// Batches that are open.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Opened {
+struct OpenBatchesResult {
     /// Whether they are opened; not with `dry_run`.
     written: bool,
     /// The batches.
-    batches: Vec<OpenedBatch>,
+    batches: Vec<OpenedBatchSummary>,
     /// Batches of the order that exist already; nothing is done to them.
     existing: Vec<ExistingBatch>,
     /// Who goes on with them, in words.
@@ -114,7 +115,7 @@ struct Opened {
 
 /// A batch that is open.
 #[derive(Debug, Serialize, JsonSchema)]
-struct OpenedBatch {
+struct OpenedBatchSummary {
     /// Its group.
     group: String,
     /// Its number.
@@ -135,7 +136,7 @@ struct ExistingBatch {
 }
 
 impl ExistingBatch {
-    fn of(batch: &Batch) -> Self {
+    fn from_batch(batch: &Batch) -> Self {
         Self {
             group: batch.values.group.to_string(),
             batch_no: batch.values.batch_no.to_string(),
@@ -146,22 +147,22 @@ impl ExistingBatch {
 
 /// The batches of an order that exist; when all do, that is the refusal.
 async fn existing(app: &App, plans: &[BatchPlan]) -> Result<Vec<Batch>, Problem> {
-    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let mut found = Vec::new();
     for plan in plans {
         let values = &plan.values;
-        found.extend(store::batch::find(&mut tx, &values.batch_no, &values.group).await?);
+        found.extend(store::batch::find_batch(&mut tx, &values.batch_no, &values.group).await?);
     }
     match found.first() {
         Some(first) if found.len() == plans.len() => {
-            Err(anyhow::Error::from(Refused::exists(first)).into())
+            Err(anyhow::Error::from(OpeningRefusal::exists(first)).into())
         }
         _ => Ok(found),
     }
 }
 
-impl Order {
-    fn read(&self) -> Result<AskedOrder, Problem> {
+impl OpenBatchesRequest {
+    fn parse_order(&self) -> Result<AskedOrder, Problem> {
         let said = |error: BatchError| Problem::from(anyhow::Error::from(error));
         let group = self.group.as_deref().map(GroupCode::parse).transpose();
         Ok(AskedOrder {
@@ -184,15 +185,19 @@ fn meant<'a>(asked: &AskedOrder, defs: &'a Definition) -> Vec<&'a GroupCode> {
     defs.groups.iter().filter(is_meant).map(|g| &g.code).collect()
 }
 
-async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
-    let asked = order.read()?;
+async fn open_batches(
+    ask: ApiRequest,
+    _: Nothing,
+    order: OpenBatchesRequest,
+) -> Result<OpenBatchesResult, Problem> {
+    let asked = order.parse_order()?;
     let app = &ask.house.app;
     if let Some(group) = &asked.group {
-        ask.may(Permission::Run, group, format!("group {group}"))?;
+        ask.require(Permission::Run, group, format!("group {group}"))?;
     }
     let defs = app.definition().await?;
     let groups = meant(&asked, &defs);
-    authorize::all(
+    authorize::require_all(
         &ask,
         Permission::Run,
         groups.iter().copied(),
@@ -204,7 +209,7 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
         false => authorize::reason(order.reason.as_deref())?,
     };
     let now = authorize::now(&ask).await?;
-    let made: BatchOrder = asked.at(&defs, now).map_err(anyhow::Error::from)?;
+    let made: BatchOrder = asked.resolve_order(&defs, now).map_err(anyhow::Error::from)?;
     let plans = plan_opening(&defs, &made, now).map_err(anyhow::Error::from)?;
     let existing = match order.dry_run {
         true => existing(app, &plans).await?,
@@ -214,37 +219,41 @@ async fn open(ask: Ask, _: Nothing, order: Order) -> Result<Opened, Problem> {
         }
     };
     let is_new = |p: &&BatchPlan| existing.iter().all(|b| b.values.group != p.values.group);
-    let batch = |p: &BatchPlan| OpenedBatch {
+    let batch = |p: &BatchPlan| OpenedBatchSummary {
         group: p.values.group.to_string(),
         batch_no: p.values.batch_no.to_string(),
         jobs: p.snapshot.jobs.len(),
     };
-    Ok(Opened {
+    Ok(OpenBatchesResult {
         written: !order.dry_run,
         batches: plans.iter().filter(is_new).map(batch).collect(),
-        existing: existing.iter().map(ExistingBatch::of).collect(),
+        existing: existing.iter().map(ExistingBatch::from_batch).collect(),
         said: "the next free server runs it".to_owned(),
     })
 }
 
 /// What opening batches would do.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Planned {
+struct OrderPreview {
     /// The batches, as `plan --json` has them.
-    batches: Vec<Value>,
+    batches: Vec<BatchPlanDetail>,
     /// Why they would be refused.
-    refused: Value,
+    refused: Vec<OrderRefusal>,
 }
 
-async fn look_ahead(ask: Ask, _: Nothing, order: Order) -> Result<Planned, Problem> {
-    let asked = order.read()?;
+async fn look_ahead(
+    ask: ApiRequest,
+    _: Nothing,
+    order: OpenBatchesRequest,
+) -> Result<OrderPreview, Problem> {
+    let asked = order.parse_order()?;
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let groups = meant(&asked, &defs);
     let named = asked.group.iter().chain(groups);
-    authorize::all(&ask, Permission::View, named, "group that this opens and you see")?;
+    authorize::require_all(&ask, Permission::View, named, "group that this opens and you see")?;
     let now = authorize::now(&ask).await?;
-    let made: BatchOrder = asked.at(&defs, now).map_err(anyhow::Error::from)?;
+    let made: BatchOrder = asked.resolve_order(&defs, now).map_err(anyhow::Error::from)?;
     let kinds = crate::app::job_kinds();
     let types: Vec<&'static str> = kinds.iter().map(|k| k.name).collect();
     let mut run = dry_run(&defs, &made, &types, now);
@@ -255,11 +264,10 @@ async fn look_ahead(ask: Ask, _: Nothing, order: Order) -> Result<Planned, Probl
     for preview in run.batches {
         let history = app.history(&preview.plan.values.group).await?;
         let forecast = of_plan(&preview.plan, &preview.dag, &history, total, now);
-        let planned = crate::view::plan::Planned { preview, forecast, since: None, now };
-        batches.push(planned.document()?);
+        let planned = crate::view::plan::PlannedBatch { preview, forecast, since: None, now };
+        batches.push(planned.document());
     }
-    let refused = serde_json::to_value(&run.refusals).map_err(anyhow::Error::from)?;
-    Ok(Planned { batches, refused })
+    Ok(OrderPreview { batches, refused: run.refusals })
 }
 
 /// How a batch goes.
@@ -277,7 +285,12 @@ struct Gone {
     status: String,
 }
 
-async fn go(ask: Ask, at: BatchPath, why: Why, to: Going) -> Result<Gone, Problem> {
+async fn pause_or_resume(
+    ask: ApiRequest,
+    at: BatchPath,
+    why: ReasonBody,
+    to: Going,
+) -> Result<Gone, Problem> {
     let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
     let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
@@ -300,14 +313,14 @@ async fn go(ask: Ask, at: BatchPath, why: Why, to: Going) -> Result<Gone, Proble
     })
 }
 
-async fn kill(ask: Ask, at: BatchPath, why: Why) -> Result<Gone, Problem> {
+async fn kill_batch(ask: ApiRequest, at: BatchPath, why: ReasonBody) -> Result<Gone, Problem> {
     let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
     let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
     let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
-    let asked =
-        !batch.status.is_final() && pause::stop(db, batch.batch_id, (&by, reason), now).await?;
-    let mut tx = db.read().await.map_err(anyhow::Error::from)?;
+    let asked = !batch.status.is_final()
+        && pause::stop_batch(db, batch.batch_id, (&by, reason), now).await?;
+    let mut tx = db.begin_read().await.map_err(anyhow::Error::from)?;
     let after = store::batch::get(&mut tx, batch.batch_id).await?;
     if !asked {
         let said = format!("batch {} has ended already ({})", at.batch_no, after.status);

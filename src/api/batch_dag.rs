@@ -1,23 +1,24 @@
 //! The graph of a batch or a group in any shape, and the states that keep a drawn one true.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::{BatchPath, GroupPath};
 use crate::api::problem::Problem;
 use crate::api::route::{self, Noun};
 use crate::app::task::on_busy_thread;
 use crate::domain::access::Permission;
 use crate::picture::{
-    Collapse, Direction, Drawn, FORMATS, Format, Placing, View, Wishes, format as shape,
+    ArrowDirection, Collapse, DagView, Drawn, FORMATS, PictureFormat, Placing, Wishes,
+    format as shape,
 };
-use crate::view::dag::{self, Part, Reduce};
+use crate::view::dag::{self, DagPart, Reduce};
 use crate::view::states::States;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("graphs")
         .expensive()
         .media(
@@ -45,7 +46,7 @@ pub(super) fn noun() -> Noun {
 /// How a graph is drawn.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Draw {
+struct DrawDagQuery {
     /// The shape: `native` when it is left out, or what `dag --format` knows.
     format: Option<String>,
     /// Only this job, what it waits for and what waits for it.
@@ -55,11 +56,11 @@ struct Draw {
     /// With `focus`: how many steps towards what waits for it; all when it is left out.
     down: Option<u32>,
     /// One node for many jobs.
-    collapse: Option<By>,
+    collapse: Option<CollapseBy>,
     /// Fewer arrows.
-    reduce: Option<Reduction>,
+    reduce: Option<EdgeReduction>,
     /// Whether positions are worked out here.
-    layout: LayoutWish,
+    layout: LayoutRequest,
     /// Where the arrows run to.
     direction: DagDirection,
 }
@@ -67,7 +68,7 @@ struct Draw {
 /// What the jobs of one node have in common.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum By {
+enum CollapseBy {
     /// Their group.
     Group,
     /// Their first tag; jobs without one stay.
@@ -77,7 +78,7 @@ enum By {
 /// Which arrows are left out.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Reduction {
+enum EdgeReduction {
     /// A -> C where there is A -> B -> C.
     Transitive,
 }
@@ -85,7 +86,7 @@ enum Reduction {
 /// Whether positions are worked out here.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum LayoutWish {
+enum LayoutRequest {
     /// In layers along the arrows; boxes stay where they are whatever becomes of their jobs.
     #[default]
     Layered,
@@ -105,14 +106,14 @@ enum DagDirection {
     Tb,
 }
 
-impl Draw {
-    fn shape(&self) -> Result<&'static Format, Problem> {
+impl DrawDagQuery {
+    fn shape(&self) -> Result<&'static PictureFormat, Problem> {
         let name = self.format.as_deref().unwrap_or("native");
         let shape = shape(name).ok_or_else(|| {
             let known: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
             Problem::unreadable(format!("format: {name} is none of {}", known.join(", ")))
         })?;
-        if matches!(self.layout, LayoutWish::None) && shape.needs_positions() {
+        if matches!(self.layout, LayoutRequest::None) && shape.needs_positions() {
             let said = format!("layout: {name} needs positions; leave out layout=none");
             return Err(Problem::unreadable(said));
         }
@@ -122,43 +123,43 @@ impl Draw {
         Ok(shape)
     }
 
-    fn part(&self) -> Part<'_> {
-        Part {
+    fn wanted_part(&self) -> DagPart<'_> {
+        DagPart {
             focus: self.focus.as_deref().map(|job| (job, self.up, self.down)),
             collapse: self.collapse.map(|by| match by {
-                By::Group => Collapse::Group,
-                By::Tag => Collapse::Tag,
+                CollapseBy::Group => Collapse::Group,
+                CollapseBy::Tag => Collapse::Tag,
             }),
-            reduce: self.reduce.map(|Reduction::Transitive| Reduce::Transitive),
+            reduce: self.reduce.map(|EdgeReduction::Transitive| Reduce::Transitive),
         }
     }
 
     /// Draws it on a thread that may be busy.
-    async fn drawn(self, ask: Ask, whole: View) -> Result<Response, Problem> {
-        on_busy_thread(move || self.draw(&ask, whole)).await?
+    async fn drawn(self, ask: ApiRequest, whole: DagView) -> Result<Response, Problem> {
+        on_busy_thread(move || self.draw_dag(&ask, whole)).await?
     }
 
-    fn draw(&self, ask: &Ask, whole: View) -> Result<Response, Problem> {
+    fn draw_dag(&self, ask: &ApiRequest, whole: DagView) -> Result<Response, Problem> {
         let shape = self.shape()?;
-        let view = self.part().of(whole).map_err(|error| {
+        let view = self.wanted_part().select_part(whole).map_err(|error| {
             let said = error.describe("see all jobs without focus");
             Problem::unreadable(format!("focus: {said}"))
         })?;
         let wishes = Wishes {
             placing: match self.layout {
-                LayoutWish::Layered => Placing::Steady,
-                LayoutWish::None => Placing::None,
+                LayoutRequest::Layered => Placing::Steady,
+                LayoutRequest::None => Placing::None,
             },
             direction: match self.direction {
-                DagDirection::Lr => Direction::Lr,
-                DagDirection::Tb => Direction::Tb,
+                DagDirection::Lr => ArrowDirection::Lr,
+                DagDirection::Tb => ArrowDirection::Tb,
             },
             lang: ask.lang,
             generated_at: None,
         };
         let drawing = match shape.places(wishes) {
             true => shape.draw_at(&view, wishes, &ask.house.reads.places(&view, wishes.direction)),
-            false => shape.draw(&view, wishes),
+            false => shape.draw_view(&view, wishes),
         };
         match drawing.drawn() {
             Drawn::Json(document) => route::tagged(&ask.headers, &document),
@@ -168,7 +169,7 @@ impl Draw {
 }
 
 /// The media type of a shape that is no JSON.
-fn media(shape: &Format) -> &'static str {
+fn media(shape: &PictureFormat) -> &'static str {
     match shape.name {
         "svg" => "image/svg+xml",
         "dot" => "text/vnd.graphviz; charset=utf-8",
@@ -176,14 +177,14 @@ fn media(shape: &Format) -> &'static str {
     }
 }
 
-async fn of_batch(ask: Ask, of: BatchPath, draw: Draw) -> Result<Response, Problem> {
+async fn of_batch(ask: ApiRequest, of: BatchPath, draw: DrawDagQuery) -> Result<Response, Problem> {
     draw.shape()?;
-    let batch = of.seen(&ask).await?;
+    let batch = of.find_visible(&ask).await?;
     let whole = dag::of_batch(&ask.house.app, &batch).await?;
     draw.drawn(ask, whole).await
 }
 
-async fn of_group(ask: Ask, of: GroupPath, draw: Draw) -> Result<Response, Problem> {
+async fn of_group(ask: ApiRequest, of: GroupPath, draw: DrawDagQuery) -> Result<Response, Problem> {
     draw.shape()?;
     let code = authorize::group(&ask, Permission::View, &of.group)?;
     let app = &ask.house.app;
@@ -198,12 +199,12 @@ async fn of_group(ask: Ask, of: GroupPath, draw: Draw) -> Result<Response, Probl
 /// Which states.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Since {
+struct StatesQuery {
     /// `at` of an earlier answer: only jobs that may have changed since; all when it is left out.
     since: Option<i64>,
 }
 
-async fn states(ask: Ask, of: BatchPath, since: Since) -> Result<States, Problem> {
-    let batch = of.seen(&ask).await?;
-    Ok(States::of(&ask.house.app, batch.batch_id, since.since).await?)
+async fn states(ask: ApiRequest, of: BatchPath, since: StatesQuery) -> Result<States, Problem> {
+    let batch = of.find_visible(&ask).await?;
+    Ok(States::read_states(&ask.house.app, batch.batch_id, since.since).await?)
 }

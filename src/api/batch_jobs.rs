@@ -1,20 +1,20 @@
 //! One job of a batch: all that is known of it, and what it printed.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::batch::Batch;
 use crate::domain::id::QueueId;
 use crate::domain::job::job_key::{find_named, parse_code_within};
-use crate::domain::job::outcome::{Outputs, StoredValue};
+use crate::domain::job::outcome::{JobOutputs, StoredValue};
 use crate::domain::job::queue::QueueEntry;
 use crate::store;
 use crate::store::log::LogLine;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::job_of_batch::Panel;
-use crate::view::log::{self, Line, LogSelection};
+use crate::view::log::{self, LogLineDetail, LogSelection};
 use anyhow::Context as _;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
@@ -29,15 +29,15 @@ const LINES_MAX: u32 = 5_000;
 /// Lines of a file that are read at a time.
 const PIECE: u32 = 2_000;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("jobs of batches")
         .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}/jobs/{job}",
             needs,
             "A job of a batch: tries, parameters, outputs, why it does not run, who runs it",
-            one,
+            get_job,
         )
         .get(
             "/groups/{group}/batches/{batch_no}/jobs/{job}/log",
@@ -49,7 +49,7 @@ pub(super) fn noun() -> Noun {
             ("/groups/{group}/batches/{batch_no}/jobs/{job}/log.txt", "text/plain; charset=utf-8"),
             needs,
             "All lines that a job printed, as a file",
-            file,
+            download_log,
         )
         .media(
             (
@@ -74,7 +74,7 @@ pub(super) struct OfJob {
 }
 
 impl OfJob {
-    async fn batch(&self, ask: &Ask) -> Result<Batch, Problem> {
+    async fn batch(&self, ask: &ApiRequest) -> Result<Batch, Problem> {
         authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
     }
 
@@ -84,11 +84,11 @@ impl OfJob {
     }
 
     /// The batch and the job's row, by its code or an alias.
-    pub(super) async fn row(&self, ask: &Ask) -> Result<(Batch, QueueEntry), Problem> {
+    pub(super) async fn find_row(&self, ask: &ApiRequest) -> Result<(Batch, QueueEntry), Problem> {
         let batch = self.batch(ask).await?;
         let code = parse_code_within(&batch.values.group, &self.job).map_err(|_| self.missing())?;
         let of = batch.batch_id;
-        let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+        let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
         if let Some(row) = store::queue::of_job(&mut tx, of, &code).await? {
             return Ok((batch, row));
         }
@@ -101,13 +101,13 @@ impl OfJob {
     }
 }
 
-async fn one(ask: Ask, of: OfJob, _: Nothing) -> Result<Panel, Problem> {
+async fn get_job(ask: ApiRequest, of: OfJob, _: Nothing) -> Result<Panel, Problem> {
     let batch = of.batch(&ask).await?;
-    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
+    let view = BatchView::without_outputs(&ask.house.app, batch.batch_id).await?;
     let job = find_named(&view.snapshot.jobs, &of.job).map_err(|_| of.missing())?;
     let at = view.snapshot.jobs.iter().position(|j| j.code == job.code);
     let at = at.filter(|at| *at < view.rows.len()).ok_or_else(|| of.missing())?;
-    Ok(Panel::of(&ask.house.app, view, at, ask.lang).await?)
+    Ok(Panel::read_panel(&ask.house.app, view, at, ask.lang).await?)
 }
 
 /// Which lines.
@@ -128,9 +128,9 @@ struct LogLinesQuery {
 
 /// Lines that a job printed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Lines {
+struct ListLogLinesQuery {
     /// The lines, oldest first.
-    items: Vec<Line>,
+    items: Vec<LogLineDetail>,
     /// To be sent as `cursor` (or `after`) for the lines after these; none when there are no more by now.
     next: Option<String>,
     /// To be sent as `after` for what comes later; none while nothing came.
@@ -146,7 +146,7 @@ struct Lines {
 }
 
 /// `2:117`: a start and a line of it.
-fn spot(name: &str, said: &str) -> Result<(u32, u64), Problem> {
+fn parse_position(name: &str, said: &str) -> Result<(u32, u64), Problem> {
     let read = said.split_once(':').and_then(|(a, l)| Some((a.parse().ok()?, l.parse().ok()?)));
     let refused =
         || Problem::unreadable(format!("{name}: {said} is no line; write ATTEMPT:LINE_NO, 1:250"));
@@ -165,12 +165,12 @@ impl LogLinesQuery {
         };
         let begin = self.attempt.map_or((0, 0), |attempt| (attempt, 0));
         let after = match self.cursor.as_deref().or(self.after.as_deref()) {
-            Some(said) => spot("after", said)?.max(begin),
+            Some(said) => parse_position("after", said)?.max(begin),
             None => begin,
         };
         let wanted = match self.before.as_deref() {
             Some(said) => {
-                let (attempt, line) = spot("before", said)?;
+                let (attempt, line) = parse_position("before", said)?;
                 LogSelection::Before(attempt, line)
             }
             None => LogSelection::After(after.0, after.1),
@@ -179,10 +179,14 @@ impl LogLinesQuery {
     }
 }
 
-async fn lines(ask: Ask, of: OfJob, which: LogLinesQuery) -> Result<Lines, Problem> {
+async fn lines(
+    ask: ApiRequest,
+    of: OfJob,
+    which: LogLinesQuery,
+) -> Result<ListLogLinesQuery, Problem> {
     let (wanted, limit) = which.wanted()?;
     // The state is read before the lines: when it is final, no line comes after.
-    let (batch, row) = of.row(&ask).await?;
+    let (batch, row) = of.find_row(&ask).await?;
     let app = &ask.house.app;
     let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut found = log::lines(app, row.queue_id, wanted, most).await?;
@@ -193,10 +197,10 @@ async fn lines(ask: Ask, of: OfJob, which: LogLinesQuery) -> Result<Lines, Probl
         LogSelection::Before(..) => drop(found.drain(..found.len().saturating_sub(limit))),
     }
     let last = found.last().map(|line| format!("{}:{}", line.attempt, line.line_no));
-    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let removed = store::retention::lines_gone(&mut tx, batch.batch_id).await?;
-    Ok(Lines {
-        items: found.iter().map(Line::from).collect(),
+    Ok(ListLogLinesQuery {
+        items: found.iter().map(LogLineDetail::from).collect(),
         next: last.clone().filter(|_| more),
         last: last.or(which.after.clone()),
         status: row.status.as_str().to_owned(),
@@ -209,13 +213,13 @@ async fn lines(ask: Ask, of: OfJob, which: LogLinesQuery) -> Result<Lines, Probl
 /// Which start of the job.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Only {
+struct AttemptQuery {
     /// Only of this start of the job.
     attempt: Option<u32>,
 }
 
-async fn file(ask: Ask, of: OfJob, only: Only) -> Result<Response, Problem> {
-    let (_, row) = of.row(&ask).await?;
+async fn download_log(ask: ApiRequest, of: OfJob, only: AttemptQuery) -> Result<Response, Problem> {
+    let (_, row) = of.find_row(&ask).await?;
     let name = format!("{}-{}-{}.log.txt", of.group, of.batch_no, row.job_code);
     let begin = (only.attempt.unwrap_or(0), 0);
     let pieces = stream::unfold(Some(begin), move |after| {
@@ -243,14 +247,18 @@ struct StoredValuePath {
 }
 
 /// The value in the form of docs/values.md, a chunk at a time: memory holds no more than one.
-async fn stored_value(ask: Ask, path: StoredValuePath, _: Nothing) -> Result<Response, Problem> {
+async fn stored_value(
+    ask: ApiRequest,
+    path: StoredValuePath,
+    _: Nothing,
+) -> Result<Response, Problem> {
     let StoredValuePath { group, batch_no, job, position } = path;
     let of = OfJob { group, batch_no, job };
-    let (_, row) = of.row(&ask).await?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let (_, row) = of.find_row(&ask).await?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let found = store::queue::outputs(&mut tx, &[row.queue_id]).await?;
     drop(tx);
-    let outputs = found.first().map(|(_, text)| serde_json::from_str::<Outputs>(text));
+    let outputs = found.first().map(|(_, text)| serde_json::from_str::<JobOutputs>(text));
     let outputs = outputs.transpose().map_err(anyhow::Error::from)?.unwrap_or_default();
     let stored = outputs.stored_values().into_iter().find(|(_, of)| of.position == position);
     let Some((name, reference)) = stored.map(|(name, of)| (name.to_owned(), of.clone())) else {
@@ -283,7 +291,7 @@ struct ChunkCursor {
 /// The next chunk of a stored value, and where it goes on. A value that is removed meanwhile breaks the
 /// body off.
 async fn next_chunk(
-    ask: &Ask,
+    ask: &ApiRequest,
     reference: &StoredValue,
     at: ChunkCursor,
 ) -> Option<(anyhow::Result<Bytes>, Option<ChunkCursor>)> {
@@ -291,7 +299,7 @@ async fn next_chunk(
         return None;
     }
     let read = async {
-        let mut tx = ask.house.app.db.read().await?;
+        let mut tx = ask.house.app.db.begin_read().await?;
         let chunk = store::output_value::chunk(&mut tx, reference, at.chunk_no).await?;
         chunk.context("the value has been removed")
     };
@@ -305,10 +313,15 @@ async fn next_chunk(
     }
 }
 
-type Piece = (anyhow::Result<Bytes>, Option<(u32, u64)>);
+type LogPiece = (anyhow::Result<Bytes>, Option<(u32, u64)>);
 
 /// The next lines of a file, and where it goes on; none at its end.
-async fn piece(ask: &Ask, row: QueueId, after: (u32, u64), only: Option<u32>) -> Option<Piece> {
+async fn piece(
+    ask: &ApiRequest,
+    row: QueueId,
+    after: (u32, u64),
+    only: Option<u32>,
+) -> Option<LogPiece> {
     let found = log::lines(&ask.house.app, row, LogSelection::After(after.0, after.1), PIECE).await;
     let found = match found {
         Ok(found) => found,
@@ -322,11 +335,11 @@ async fn piece(ask: &Ask, row: QueueId, after: (u32, u64), only: Option<u32>) ->
     if wanted.is_empty() {
         return None;
     }
-    Some((Ok(Bytes::from(text(&wanted, after.0))), last.filter(|_| more)))
+    Some((Ok(Bytes::from(lines_as_text(&wanted, after.0))), last.filter(|_| more)))
 }
 
 /// Lines as they stand in a file; each start after the one with the number `before` has a heading.
-fn text(lines: &[LogLine], mut before: u32) -> String {
+fn lines_as_text(lines: &[LogLine], mut before: u32) -> String {
     let mut text = String::new();
     for line in lines {
         if line.attempt != before {
@@ -356,9 +369,9 @@ mod tests {
 
     #[test]
     fn a_line_is_named_by_its_start_and_number() {
-        assert_eq!(spot("after", "2:117").expect("a line"), (2, 117));
+        assert_eq!(parse_position("after", "2:117").expect("a line"), (2, 117));
         for said in ["", "2", "2:", ":7", "-1:7", "2:x"] {
-            assert!(spot("after", said).is_err(), "{said}");
+            assert!(parse_position("after", said).is_err(), "{said}");
         }
         assert_eq!(percent("月-1.log"), "%E6%9C%88-1.log");
     }

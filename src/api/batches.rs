@@ -1,7 +1,7 @@
 //! Batches: the list, and one with its jobs.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::path_params::BatchPath;
 use crate::api::problem::Problem;
@@ -12,28 +12,27 @@ use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::time::Millis;
 use crate::store::batch::BatchFilter;
-use crate::view::batch::View;
+use crate::view::batch::{BatchDetail, BatchView};
 use crate::view::batches;
 use crate::view::batches::{Brief, Listed};
-use crate::view::change::Changed;
+use crate::view::change::DefinitionChangeDetail;
 use crate::view::delay::WhyLate;
-use crate::view::eta::Outlook;
+use crate::view::eta::{BatchEta, EndForecast};
 use crate::view::why::{self, JobReason};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("batches")
-        .get("/batches", needs, "Batches, newest first", list)
+        .get("/batches", needs, "Batches, newest first", list_batches)
         .expensive()
         .get(
             "/groups/{group}/batches/{batch_no}",
             needs,
             "A batch with its jobs, as `batch show --json` has it",
-            one,
+            get_batch,
         )
         .expensive()
         .get(
@@ -47,7 +46,7 @@ pub(super) fn noun() -> Noun {
             "/groups/{group}/batches/{batch_no}/eta",
             needs,
             "When the batch is expected to end, and which jobs decide that",
-            eta,
+            get_eta,
         )
         .expensive()
         .get(
@@ -90,7 +89,7 @@ pub(super) struct ListBatchesQuery {
 }
 
 impl ListBatchesQuery {
-    fn asked(&self, ask: &Ask) -> Result<BatchFilter, Problem> {
+    fn asked(&self, ask: &ApiRequest) -> Result<BatchFilter, Problem> {
         let statuses = words(self.status.as_deref()).map(|word| {
             let refused = || {
                 let known = BatchStatus::ALL.map(BatchStatus::as_str).join(", ");
@@ -105,8 +104,8 @@ impl ListBatchesQuery {
             text: self.q.clone().filter(|q| !q.trim().is_empty()),
             statuses: statuses.collect::<Result<_, _>>()?,
             batch_type: self.r#type.clone(),
-            from: self.from.as_deref().map(|at| moment("from", at, Edge::Begin)).transpose()?,
-            to: self.to.as_deref().map(|at| moment("to", at, Edge::End)).transpose()?,
+            from: self.from.as_deref().map(|at| moment("from", at, DayEdge::Begin)).transpose()?,
+            to: self.to.as_deref().map(|at| moment("to", at, DayEdge::End)).transpose()?,
             before: page::read_cursor::<i64>(self.cursor.as_deref())?.map(BatchId),
         })
     }
@@ -118,7 +117,7 @@ fn words(list: Option<&str>) -> impl Iterator<Item = &str> {
 
 /// Which end of a day is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Edge {
+pub(super) enum DayEdge {
     /// Its first moment.
     Begin,
     /// The first moment of the next.
@@ -126,7 +125,7 @@ pub(super) enum Edge {
 }
 
 /// A moment, or the edge of a day.
-pub(super) fn moment(name: &str, said: &str, edge: Edge) -> Result<Millis, Problem> {
+pub(super) fn moment(name: &str, said: &str, edge: DayEdge) -> Result<Millis, Problem> {
     if let Ok(at) = DateTime::parse_from_rfc3339(said) {
         return Ok(at.with_timezone(&Utc).into());
     }
@@ -137,14 +136,14 @@ pub(super) fn moment(name: &str, said: &str, edge: Edge) -> Result<Millis, Probl
     let day: NaiveDate = said.parse().map_err(|_| refused())?;
     let begin = Millis::from(day.and_time(NaiveTime::MIN).and_utc());
     Ok(match edge {
-        Edge::Begin => begin,
-        Edge::End => begin.plus(86_400_000),
+        DayEdge::Begin => begin,
+        DayEdge::End => begin.plus_ms(86_400_000),
     })
 }
 
 /// The groups of a list, as far as the caller sees them; `None` is all there are.
 pub(super) fn seen_groups(
-    ask: &Ask,
+    ask: &ApiRequest,
     named: Option<&str>,
 ) -> Result<Option<Vec<GroupCode>>, Problem> {
     let seen = ask.caller()?.grants.places(Permission::View);
@@ -157,26 +156,31 @@ pub(super) fn seen_groups(
     Ok(Some(named.filter(allowed).collect()))
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListBatchesQuery) -> Result<Page<Brief>, Problem> {
+async fn list_batches(
+    ask: ApiRequest,
+    _: Nothing,
+    which: ListBatchesQuery,
+) -> Result<Page<Brief>, Problem> {
     let limit = page::limit(which.limit)?;
     let app = &ask.house.app;
     let asked = which.asked(&ask)?;
-    let listed = batches::page(app, &asked, u32::try_from(limit + 1).unwrap_or(u32::MAX)).await?;
+    let listed =
+        batches::list_page(app, &asked, u32::try_from(limit + 1).unwrap_or(u32::MAX)).await?;
     let briefs = briefs(&ask, &listed).await?;
-    Ok(Page::of(briefs, limit, |brief| brief.batch_id))
+    Ok(Page::from_items(briefs, limit, |brief| brief.batch_id))
 }
 
 /// Batches in a list, with what is known of the ends of those that are open.
-pub(super) async fn briefs(ask: &Ask, listed: &[Listed]) -> Result<Vec<Brief>, Problem> {
+pub(super) async fn briefs(ask: &ApiRequest, listed: &[Listed]) -> Result<Vec<Brief>, Problem> {
     let app = &ask.house.app;
     let now = app.server_now().await?;
     let known = ask.house.reads.prospects(app, listed, now).await?;
-    Ok(listed.iter().map(|l| Brief::of(l, known.get(&l.batch.batch_id), now)).collect())
+    Ok(listed.iter().map(|l| Brief::from_listed(l, known.get(&l.batch.batch_id), now)).collect())
 }
 
 impl BatchPath {
     /// The batch, for somebody who may see it.
-    pub(super) async fn seen(&self, ask: &Ask) -> Result<Batch, Problem> {
+    pub(super) async fn find_visible(&self, ask: &ApiRequest) -> Result<Batch, Problem> {
         authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
     }
 }
@@ -189,43 +193,47 @@ struct Extent {
     outputs: bool,
 }
 
-async fn one(ask: Ask, of: BatchPath, extent: Extent) -> Result<Value, Problem> {
-    let batch = of.seen(&ask).await?;
+async fn get_batch(ask: ApiRequest, of: BatchPath, extent: Extent) -> Result<BatchDetail, Problem> {
+    let batch = of.find_visible(&ask).await?;
     let app = &ask.house.app;
     let view = match extent.outputs {
-        true => View::of(app, batch.batch_id).await?,
-        false => View::without_outputs(app, batch.batch_id).await?,
+        true => BatchView::read_view(app, batch.batch_id).await?,
+        false => BatchView::without_outputs(app, batch.batch_id).await?,
     };
     let mut document = view.document();
-    document["eta"] = Outlook::of(app, &view).await?.document(&view);
+    document.eta = Some(EndForecast::read_outlook(app, &view).await?.document(&view));
     Ok(document)
 }
 
-async fn reasons(ask: Ask, of: BatchPath, _: Nothing) -> Result<Vec<JobReason>, Problem> {
-    let batch = of.seen(&ask).await?;
-    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
+async fn reasons(ask: ApiRequest, of: BatchPath, _: Nothing) -> Result<Vec<JobReason>, Problem> {
+    let batch = of.find_visible(&ask).await?;
+    let view = BatchView::without_outputs(&ask.house.app, batch.batch_id).await?;
     let found = why::reasons(&ask.house.app, &view).await?;
-    Ok(found.iter().map(|reason| JobReason::of(reason, ask.lang, view.now)).collect())
+    Ok(found.iter().map(|reason| JobReason::from_reason(reason, ask.lang, view.now)).collect())
 }
 
-async fn eta(ask: Ask, of: BatchPath, _: Nothing) -> Result<Value, Problem> {
-    let batch = of.seen(&ask).await?;
-    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
-    Ok(Outlook::of(&ask.house.app, &view).await?.document(&view))
+async fn get_eta(ask: ApiRequest, of: BatchPath, _: Nothing) -> Result<BatchEta, Problem> {
+    let batch = of.find_visible(&ask).await?;
+    let view = BatchView::without_outputs(&ask.house.app, batch.batch_id).await?;
+    Ok(EndForecast::read_outlook(&ask.house.app, &view).await?.document(&view))
 }
 
-async fn why_late(ask: Ask, of: BatchPath, _: Nothing) -> Result<WhyLate, Problem> {
-    let batch = of.seen(&ask).await?;
+async fn why_late(ask: ApiRequest, of: BatchPath, _: Nothing) -> Result<WhyLate, Problem> {
+    let batch = of.find_visible(&ask).await?;
     let app = &ask.house.app;
-    let view = View::without_outputs(app, batch.batch_id).await?;
-    let outlook = Outlook::of(app, &view).await?;
-    Ok(WhyLate::of(app, &view, &outlook, ask.lang).await?)
+    let view = BatchView::without_outputs(app, batch.batch_id).await?;
+    let outlook = EndForecast::read_outlook(app, &view).await?;
+    Ok(WhyLate::explain(app, &view, &outlook, ask.lang).await?)
 }
 
-async fn differences(ask: Ask, of: BatchPath, _: Nothing) -> Result<Page<Changed>, Problem> {
-    let batch = of.seen(&ask).await?;
-    let view = View::without_outputs(&ask.house.app, batch.batch_id).await?;
+async fn differences(
+    ask: ApiRequest,
+    of: BatchPath,
+    _: Nothing,
+) -> Result<Page<DefinitionChangeDetail>, Problem> {
+    let batch = of.find_visible(&ask).await?;
+    let view = BatchView::without_outputs(&ask.house.app, batch.batch_id).await?;
     let defs = ask.house.app.definition().await?;
     let changes = app::differences(&view.snapshot, &defs);
-    Ok(Page::whole(changes.iter().map(Changed::of).collect()))
+    Ok(Page::whole(changes.iter().map(DefinitionChangeDetail::from_change).collect()))
 }

@@ -1,8 +1,8 @@
 //! Calendars of working days, changed. They belong to no group: every schedule of any may count by them.
 
 use crate::api::authorize;
-use crate::api::batch_control::Why;
-use crate::api::caller::{Ask, Needs};
+use crate::api::batch_control::ReasonBody;
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
@@ -10,7 +10,9 @@ use crate::api::second_person::{GuardedChange, changed_since, fingerprint_of};
 use crate::app::{Apply, CalendarAct, CalendarChange};
 use crate::definition::{CalendarForm, read_calendar};
 use crate::domain::access::Permission;
-use crate::domain::calendar::{Calendar, Day, DayKind, Origin, Scope, Weekend, merged};
+use crate::domain::calendar::{
+    Calendar, CalendarDayRule, DayKind, DayOrigin, ImportScope, Weekend, merged,
+};
 use crate::domain::id::CalendarCode;
 use crate::domain::permission::four_eyes::GuardedAction;
 use crate::domain::permission::required_permissions::Demands;
@@ -23,14 +25,14 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub(super) fn noun() -> Noun {
-    let edits = Needs::Everywhere(Permission::Edit);
+pub(super) fn routes() -> Noun {
+    let edits = CallerNeeds::Everywhere(Permission::Edit);
     Noun::new("changes of calendars")
         .change(
             (Method::PUT, "/calendars/{code}"),
             edits,
             "Make a calendar, or store the days of a file in it",
-            put,
+            put_calendar,
         )
         .guarded()
         .change(
@@ -56,7 +58,7 @@ struct CalendarRequest {
     /// A file with its days; without one, name and weekend alone change.
     text: Option<String>,
     /// The form of `text`; JSON when it is left out.
-    format: Option<Form>,
+    format: Option<CalendarFormat>,
     /// Years that a CSV or ICS file is complete for; those of its days when there are none.
     #[serde(default)]
     years: Vec<i32>,
@@ -77,7 +79,7 @@ struct CalendarRequest {
 /// The form of a file of days.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Form {
+enum CalendarFormat {
     /// Ours, or holiday-cn.
     Json,
     /// `date,kind,label`.
@@ -88,7 +90,7 @@ enum Form {
 
 /// What changed, or would.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Changed {
+struct CalendarChangeResult {
     /// The calendar.
     calendar: String,
     /// Whether it is stored.
@@ -99,20 +101,20 @@ struct Changed {
     moved_schedules: Vec<String>,
 }
 
-fn code(at: &CodePath) -> Result<CalendarCode, Problem> {
+fn parse_code(at: &CodePath) -> Result<CalendarCode, Problem> {
     CalendarCode::parse(&at.code).map_err(|_| Problem::not_found(format!("calendar {}", at.code)))
 }
 
 /// Makes a calendar what `make` says, on record.
 async fn change(
-    ask: &Ask,
+    ask: &ApiRequest,
     at: &CodePath,
     make: &(dyn Fn(Option<&Calendar>) -> Done<Option<Calendar>> + Sync),
     (action, how, reason): (&str, Apply, Option<&str>),
-) -> Result<Changed, Problem> {
+) -> Result<CalendarChangeResult, Problem> {
     let by = ask.operator()?;
     let act = CalendarAct { action, by: &by, reason };
-    let (app, code) = (&ask.house.app, code(at)?);
+    let (app, code) = (&ask.house.app, parse_code(at)?);
     let passed = match how == Apply::Write && ask.is_guarded() {
         false => None,
         true => {
@@ -136,7 +138,7 @@ async fn change(
         }
     };
     let done: CalendarChange = app.change_calendar(&code, &make_the_same, how, act).await?;
-    Ok(Changed {
+    Ok(CalendarChangeResult {
         calendar: code.to_string(),
         applied: how == Apply::Write,
         changes: serde_json::to_value(&done.difference).map_err(anyhow::Error::from)?,
@@ -175,7 +177,11 @@ fn guarded_calendar(
     })
 }
 
-async fn put(ask: Ask, at: CodePath, sent: CalendarRequest) -> Result<Changed, Problem> {
+async fn put_calendar(
+    ask: ApiRequest,
+    at: CodePath,
+    sent: CalendarRequest,
+) -> Result<CalendarChangeResult, Problem> {
     let how = if sent.dry_run { Apply::DryRun } else { Apply::Write };
     let reason = match how {
         Apply::Write => Some(authorize::reason(sent.reason.as_deref())?),
@@ -183,25 +189,26 @@ async fn put(ask: Ask, at: CodePath, sent: CalendarRequest) -> Result<Changed, P
     };
     let weekend = sent.weekend.as_deref().map(Weekend::parse).transpose();
     let weekend = weekend.map_err(|error| Problem::refused(error.to_string()))?;
-    let code = code(&at)?;
+    let code = parse_code(&at)?;
     let file = match &sent.text {
         None => None,
         Some(text) => {
             let path = Path::new(match sent.format {
-                Some(Form::Csv) => "calendar.csv",
-                Some(Form::Ics) => "calendar.ics",
-                Some(Form::Json) | None => "calendar.json",
+                Some(CalendarFormat::Csv) => "calendar.csv",
+                Some(CalendarFormat::Ics) => "calendar.ics",
+                Some(CalendarFormat::Json) | None => "calendar.json",
             });
-            let form = CalendarForm::of(path).ok_or_else(|| Problem::refused("no such form"))?;
+            let form =
+                CalendarForm::from_path(path).ok_or_else(|| Problem::refused("no such form"))?;
             let years: BTreeSet<i32> = sent.years.iter().copied().collect();
             let read = read_calendar(path, text, form, &years).map_err(anyhow::Error::from)?;
             Some(read)
         }
     };
-    let scope = if sent.replace { Scope::Whole } else { Scope::Years };
+    let scope = if sent.replace { ImportScope::Whole } else { ImportScope::Years };
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
         let mut made = match &file {
-            None => old.cloned().unwrap_or_else(|| Calendar::bare(code.clone())),
+            None => old.cloned().unwrap_or_else(|| Calendar::with_defaults(code.clone())),
             Some(file) => {
                 if old.is_some_and(|old| old.combines.is_some()) && file.combines.is_none() {
                     let said =
@@ -230,7 +237,7 @@ struct OneDay {
     #[schemars(with = "String")]
     date: NaiveDate,
     /// What it is.
-    kind: Kind,
+    kind: RequestedDayKind,
     /// What the day is called.
     label: Option<String>,
     /// Why; it is what others will read.
@@ -240,7 +247,7 @@ struct OneDay {
 /// What a day is.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum RequestedDayKind {
     /// A day off.
     Off,
     /// A working day.
@@ -249,20 +256,24 @@ enum Kind {
     Clear,
 }
 
-async fn set_day(ask: Ask, at: CodePath, sent: OneDay) -> Result<Changed, Problem> {
+async fn set_day(
+    ask: ApiRequest,
+    at: CodePath,
+    sent: OneDay,
+) -> Result<CalendarChangeResult, Problem> {
     let reason = authorize::reason(sent.reason.as_deref())?;
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
         let mut made = old.cloned().ok_or_else(missing)?;
         let kind = match sent.kind {
-            Kind::Off => Some(DayKind::Off),
-            Kind::Work => Some(DayKind::Work),
-            Kind::Clear => None,
+            RequestedDayKind::Off => Some(DayKind::Off),
+            RequestedDayKind::Work => Some(DayKind::Work),
+            RequestedDayKind::Clear => None,
         };
         match kind {
             Some(kind) => {
-                let (label, origin) = (sent.label.clone(), Origin::Hand);
-                made.days.insert(sent.date, Day { kind, label, origin });
+                let (label, origin) = (sent.label.clone(), DayOrigin::Hand);
+                made.days.insert(sent.date, CalendarDayRule { kind, label, origin });
             }
             None => drop(made.days.remove(&sent.date)),
         }
@@ -271,7 +282,11 @@ async fn set_day(ask: Ask, at: CodePath, sent: OneDay) -> Result<Changed, Proble
     change(&ask, &at, &make, ("calendar day", Apply::Write, Some(reason))).await
 }
 
-async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<Changed, Problem> {
+async fn remove(
+    ask: ApiRequest,
+    at: CodePath,
+    why: ReasonBody,
+) -> Result<CalendarChangeResult, Problem> {
     let reason = authorize::reason(why.reason.as_deref())?;
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {

@@ -1,7 +1,7 @@
 //! Calendars of working days, and the days with what happened and will happen on them.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::Page;
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
@@ -11,18 +11,18 @@ use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::schedule::read_zone;
 use crate::store;
 use crate::view::calendar::{CalendarSummary, CalendarYear};
-use crate::view::month::{Day, Span, add_firings, days};
+use crate::view::month::{MonthDay, MonthRequest, add_firings, read_days};
 use crate::view::schedule::opens;
 use chrono::{Datelike as _, NaiveDate};
 use chrono_tz::Tz;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("calendars")
-        .get("/calendars", needs, "The calendars, and what uses each", list)
-        .get("/calendars/{code}", needs, "A year of a calendar, day by day", one)
+        .get("/calendars", needs, "The calendars, and what uses each", list_calendars)
+        .get("/calendars/{code}", needs, "A year of a calendar, day by day", get_calendar)
         .get("/calendar", needs, "Days, with batches, coming firings and who works", month)
 }
 
@@ -34,17 +34,21 @@ struct Year {
     year: Option<i32>,
 }
 
-async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<CalendarSummary>, Problem> {
+async fn list_calendars(
+    ask: ApiRequest,
+    _: Nothing,
+    _: Nothing,
+) -> Result<Page<CalendarSummary>, Problem> {
     let app = &ask.house.app;
     let (all, mut used) = (app.calendars().await?, app.calendars_used().await?);
     // What uses it is told by name: groups and schedules, and not each caller sees them all.
     if !ask.caller()?.grants.allow_everywhere(Permission::View) {
         used.clear();
     }
-    Ok(Page::whole(all.iter().map(|c| CalendarSummary::of(c, &used)).collect()))
+    Ok(Page::whole(all.iter().map(|c| CalendarSummary::from_calendar(c, &used)).collect()))
 }
 
-async fn one(ask: Ask, at: CodePath, year: Year) -> Result<CalendarYear, Problem> {
+async fn get_calendar(ask: ApiRequest, at: CodePath, year: Year) -> Result<CalendarYear, Problem> {
     let missing = || Problem::not_found(format!("calendar {}", at.code));
     let code = CalendarCode::parse(&at.code).map_err(|_| missing())?;
     let year = match year.year {
@@ -55,10 +59,10 @@ async fn one(ask: Ask, at: CodePath, year: Year) -> Result<CalendarYear, Problem
         None => authorize::now(&ask).await?.to_utc().year(),
     };
     let all = ask.house.app.calendars().await?;
-    if !all.has(&code) {
+    if !all.contains(&code) {
         return Err(missing());
     }
-    Ok(CalendarYear::of(&all, &code, year)?)
+    Ok(CalendarYear::for_year(&all, &code, year)?)
 }
 
 /// Which days.
@@ -80,7 +84,11 @@ struct CalendarDaysQuery {
 /// Most days at once.
 const DAYS: i64 = 62;
 
-async fn month(ask: Ask, _: Nothing, asked: CalendarDaysQuery) -> Result<Page<Day>, Problem> {
+async fn month(
+    ask: ApiRequest,
+    _: Nothing,
+    asked: CalendarDaysQuery,
+) -> Result<Page<MonthDay>, Problem> {
     let day = |name: &str, text: &str| {
         let read = text.parse::<NaiveDate>();
         read.map_err(|_| Problem::unreadable(format!("{name}: write a day, 2026-07-01")))
@@ -95,21 +103,21 @@ async fn month(ask: Ask, _: Nothing, asked: CalendarDaysQuery) -> Result<Page<Da
     let group = group.transpose()?;
     let now = authorize::now(&ask).await?;
     let calendars = ask.house.app.calendars().await?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let (groups, _) = store::job::audience(&mut tx).await?;
     let its = groups.iter().find(|g| Some(&g.code) == group.as_ref());
     let calendar = asked.calendar.as_deref().map(CalendarCode::parse).transpose();
     let calendar = calendar.map_err(anyhow::Error::from)?;
     let calendar = calendar.or_else(|| its.and_then(|g| g.calendar.clone()));
-    if let Some(code) = calendar.as_ref().filter(|code| !calendars.has(code)) {
+    if let Some(code) = calendar.as_ref().filter(|code| !calendars.contains(code)) {
         return Err(Problem::refused(format!("calendar: there is no calendar {code}")));
     }
     let zone = asked.zone.as_deref().or_else(|| its.and_then(|g| g.time_zone.as_deref()));
     let zone = zone.map(read_zone).transpose().map_err(anyhow::Error::from)?.unwrap_or(Tz::UTC);
     let seen = ask.caller()?.grants.places(Permission::View);
     let only = group.clone().map(|g| vec![g]).or(seen.map(|s| s.into_iter().collect()));
-    let span = Span { from, to, zone, calendar: calendar.as_ref(), groups: only };
-    let mut found = days(&mut tx, &span, &calendars).await?;
+    let span = MonthRequest { from, to, zone, calendar: calendar.as_ref(), groups: only };
+    let mut found = read_days(&mut tx, &span, &calendars).await?;
     for t in store::trigger::readable(&mut tx).await? {
         let told = |g: &&GroupCode| {
             ask.allows(Permission::View, g) && group.as_ref().is_none_or(|only| only == *g)

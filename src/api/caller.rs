@@ -2,10 +2,10 @@
 
 use crate::api::carry_out::ReplayedChange;
 use crate::api::client_address::RequestOrigin;
-use crate::api::connection_limit::Connection;
+use crate::api::connection_limit::TrackedConnection;
 use crate::api::denied_requests::RequestCaller;
 use crate::api::problem::{PermissionScope, Problem};
-use crate::api::state::House;
+use crate::api::state::ApiState;
 use crate::app::access::{Authority, KnownCaller};
 use crate::domain::access::user::{UserId, UserName};
 use crate::domain::access::{Grants, Permission};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// What a route asks of its caller before anything else is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum CallerNeeds {
     /// Nothing; who asks is not looked at.
     Nothing,
     /// That somebody is logged in: what is done is the caller's own affair.
@@ -41,14 +41,14 @@ pub struct Caller {
     /// Where the request comes from: an address.
     pub from: String,
     /// How it was proved who asks.
-    pub proof: Proof,
+    pub proof: CallerProof,
     /// The account, and what was shown.
     pub(super) known: Arc<KnownCaller>,
 }
 
 /// How it was proved who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum CallerProof {
     /// A session of the console, by its number.
     Session(i64),
     /// A token, by its number.
@@ -59,9 +59,9 @@ pub enum Proof {
 
 /// A request that is let in: who asks, and the house it asks of.
 #[derive(Clone)]
-pub struct Ask {
+pub struct ApiRequest {
     /// The house.
-    pub house: Arc<House>,
+    pub house: Arc<ApiState>,
     /// Who asks; none only where a route needs nothing.
     caller: Option<Caller>,
     /// The way the request came.
@@ -80,7 +80,7 @@ impl Caller {
     /// Whether the caller has to choose a password before anything else. A token was made by somebody who
     /// had, or for a program.
     pub(super) fn must_change(&self) -> bool {
-        self.known.user.must_change && matches!(self.proof, Proof::Session(_))
+        self.known.user.must_change && matches!(self.proof, CallerProof::Session(_))
     }
 
     /// The name, as a name.
@@ -89,14 +89,14 @@ impl Caller {
     }
 }
 
-impl Ask {
+impl ApiRequest {
     /// Lets a request in, or says why not.
-    pub(super) async fn of(
-        house: &Arc<House>,
+    pub(super) async fn from_request(
+        house: &Arc<ApiState>,
         parts: &Parts,
-        needs: Needs,
+        needs: CallerNeeds,
     ) -> Result<Self, Problem> {
-        let way = RequestOrigin::of(parts, &house.doorway);
+        let way = RequestOrigin::from_parts(parts, &house.doorway);
         let approved = parts.extensions.get::<Arc<ReplayedChange>>().cloned();
         let caller = match (&approved, needs) {
             (Some(approved), _) => Some(house.author_of(approved).await?),
@@ -104,14 +104,16 @@ impl Ask {
         };
         let request_caller = parts.extensions.get::<RequestCaller>().cloned().unwrap_or_default();
         if let Some(caller) = &caller {
-            if let Some(connection) = parts.extensions.get::<Arc<Connection>>() {
+            if let Some(connection) = parts.extensions.get::<Arc<TrackedConnection>>() {
                 connection.mark_known();
             }
             request_caller.set_name(&caller.name);
         }
         let scope = match needs {
-            Needs::Everywhere(_) => PermissionScope::AllGroups,
-            Needs::Nothing | Needs::Login | Needs::Somewhere(_) => PermissionScope::AnyGroup,
+            CallerNeeds::Everywhere(_) => PermissionScope::AllGroups,
+            CallerNeeds::Nothing | CallerNeeds::Login | CallerNeeds::Somewhere(_) => {
+                PermissionScope::AnyGroup
+            }
         };
         let may = |p: Permission, has: &dyn Fn(&Grants) -> bool| match &caller {
             Some(caller) if caller.must_change() => Err(Problem::must_change()),
@@ -125,9 +127,9 @@ impl Ask {
             None => Err(Problem::forbidden(p, scope)),
         };
         match needs {
-            Needs::Nothing | Needs::Login => {}
-            Needs::Somewhere(p) => may(p, &|g| g.allow_somewhere(p))?,
-            Needs::Everywhere(p) => may(p, &|g| g.allow_everywhere(p))?,
+            CallerNeeds::Nothing | CallerNeeds::Login => {}
+            CallerNeeds::Somewhere(p) => may(p, &|g| g.allow_somewhere(p))?,
+            CallerNeeds::Everywhere(p) => may(p, &|g| g.allow_everywhere(p))?,
         }
         let lang = lang_of(&parts.headers);
         let headers = parts.headers.clone();
@@ -135,14 +137,14 @@ impl Ask {
     }
 
     async fn caller_of(
-        house: &Arc<House>,
+        house: &Arc<ApiState>,
         parts: &Parts,
-        (way, needs): (&RequestOrigin, Needs),
+        (way, needs): (&RequestOrigin, CallerNeeds),
     ) -> Result<Option<Caller>, Problem> {
         match needs {
-            Needs::Nothing => Ok(None),
-            Needs::Login | Needs::Somewhere(_) | Needs::Everywhere(_) => {
-                house.who(parts, way).await.map(Some)
+            CallerNeeds::Nothing => Ok(None),
+            CallerNeeds::Login | CallerNeeds::Somewhere(_) | CallerNeeds::Everywhere(_) => {
+                house.identify(parts, way).await.map(Some)
             }
         }
     }
@@ -168,7 +170,7 @@ impl Ask {
 
     /// Passes when the caller may do this in the group; a group that the caller does not see is not there,
     /// and `what` names the thing in that answer: `batch 202407`.
-    pub fn may(
+    pub fn require(
         &self,
         permission: Permission,
         group: &GroupCode,
@@ -194,5 +196,5 @@ impl Ask {
 /// The first language that the caller accepts and we speak.
 fn lang_of(headers: &HeaderMap) -> Lang {
     let accepted = headers.get("accept-language").and_then(|v| v.to_str().ok()).unwrap_or_default();
-    accepted.split([',', ';']).find_map(|word| Lang::of(word.trim())).unwrap_or_default()
+    accepted.split([',', ';']).find_map(|word| Lang::from_code(word.trim())).unwrap_or_default()
 }

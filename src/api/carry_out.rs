@@ -3,7 +3,7 @@
 //! either done and marked, or neither, and another process goes on with it.
 
 use crate::api::router;
-use crate::api::state::House;
+use crate::api::state::ApiState;
 use crate::domain::permission::four_eyes::{ChangeRequestId, ChangeRequestStatus};
 use crate::engine::operate::change_requests::{act_on, expire_overdue};
 use crate::engine::operate::operator_actions::operator_here;
@@ -37,7 +37,7 @@ pub(super) struct ReplayedChange {
 }
 
 /// Carries out what is approved until it is stopped; asks nothing while the settings name no second persons.
-pub(super) async fn attend(house: Arc<House>, stop: CancellationToken) {
+pub(super) async fn attend(house: Arc<ApiState>, stop: CancellationToken) {
     while house.four_eyes.is_on() {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -49,14 +49,14 @@ pub(super) async fn attend(house: Arc<House>, stop: CancellationToken) {
     }
 }
 
-impl House {
+impl ApiState {
     /// Carries out what is approved and what no living process carries out, and ends what nobody decided in time.
     /// Done every few seconds while the listener is open and the settings ask for second persons.
     pub async fn carry_out_approved(self: &Arc<Self>) -> Result<()> {
         let now = self.app.server_now().await?;
         let by = operator_here("serve");
         expire_overdue(&self.app.db, &by, now).await?;
-        let ids = store::unclaimed(&mut self.app.db.read().await?, now).await?;
+        let ids = store::unclaimed(&mut self.app.db.begin_read().await?, now).await?;
         for id in ids {
             self.carry_out(id).await?;
         }
@@ -74,8 +74,9 @@ impl House {
             return Ok(());
         }
         failpoint!("change_request.claimed");
-        let mut tx = db.read().await?;
-        let request = store::find(&mut tx, id).await?.context("the change request is gone")?;
+        let mut tx = db.begin_read().await?;
+        let request =
+            store::find_request(&mut tx, id).await?.context("the change request is gone")?;
         let body = store::content(&mut tx, id).await?.body;
         drop(tx);
         let approved_by = request.decided_by.as_ref().map(|by| by.actor.clone());
@@ -142,7 +143,7 @@ impl House {
             false => ChangeRequestStatus::Failed,
         };
         store::finish(&mut tx, change, status, (code.as_u16(), &answer), now).await?;
-        let after = store::find(&mut tx, change.id).await?;
+        let after = store::find_request(&mut tx, change.id).await?;
         if after.is_some_and(|after| after.status == ChangeRequestStatus::Failed) {
             let why = answer["detail"].as_str();
             let entry = act_on(request, "change-request failed", why);

@@ -1,7 +1,7 @@
 //! Change requests: listed, shown, approved, rejected. What is approved is carried out at once, as its author.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -19,38 +19,38 @@ use axum::http::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("change requests")
         .get(
             "/change-requests",
             needs,
             "Changes that wait for a second person, and past ones; newest first",
-            list,
+            list_change_requests,
         )
         .get(
             "/change-requests/{change_request_id}",
             needs,
             "A change request with what it would change",
-            show,
+            get_change_request,
         )
         .change(
             (Method::POST, "/change-requests/{change_request_id}/approve"),
             needs,
             "Approve a change: it is carried out as its author, while it would still do the same",
-            async |ask, of, body| give(ask, of, body, ChangeVerdict::Approve).await,
+            async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::Approve).await,
         )
         .change(
             (Method::POST, "/change-requests/{change_request_id}/reject"),
             needs,
             "Reject a change; its author withdraws it",
-            async |ask, of, body| give(ask, of, body, ChangeVerdict::Reject).await,
+            async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::Reject).await,
         )
         .change(
             (Method::POST, "/change-requests/{change_request_id}/break-glass"),
-            Needs::Everywhere(Permission::Admin),
+            CallerNeeds::Everywhere(Permission::Admin),
             "Carry out a change without a second person, where the settings allow it; everybody concerned is told",
-            async |ask, of, body| give(ask, of, body, ChangeVerdict::BreakGlass).await,
+            async |ask, of, body| give_decision(ask, of, body, ChangeVerdict::BreakGlass).await,
         )
 }
 
@@ -81,7 +81,7 @@ struct ChangeDecisionBody {
     comment: Option<String>,
 }
 
-impl Ask {
+impl ApiRequest {
     /// As who the caller looks at change requests.
     pub(super) fn change_reader(&self, now: Millis) -> Result<ChangeReader<'_>, Problem> {
         let caller = self.caller()?;
@@ -91,8 +91,8 @@ impl Ask {
     }
 }
 
-async fn list(
-    ask: Ask,
+async fn list_change_requests(
+    ask: ApiRequest,
     _: Nothing,
     query: ListChangeRequestsQuery,
 ) -> Result<Page<ChangeRequestView>, Problem> {
@@ -102,42 +102,46 @@ async fn list(
     let filter = if query.all { ChangeFilter::All } else { ChangeFilter::Waiting };
     let reader = ask.change_reader(authorize::now(&ask).await?)?;
     let most = u32::try_from(limit + 1).map_err(anyhow::Error::from)?;
-    let mut tx = authorize::read(&ask).await?;
+    let mut tx = authorize::open_read(&ask).await?;
     let mut items = Vec::new();
     // Rights are not in the table: pages are read until enough of them may be seen.
     loop {
-        let found = store::page(&mut tx, filter, before, most).await?;
+        let found = store::list_page(&mut tx, filter, before, most).await?;
         before = found.last().map(|request| request.id);
         let is_last = found.len() <= limit;
-        let seen = found.iter().filter(|request| reader.sees(request));
-        items.extend(seen.map(|request| ChangeRequestView::of(request, reader)));
+        let seen = found.iter().filter(|request| reader.may_see(request));
+        items.extend(seen.map(|request| ChangeRequestView::from_request(request, reader)));
         if is_last || items.len() > limit {
             items.truncate(limit + 1);
-            return Ok(Page::of(items, limit, |item| item.change_request_id));
+            return Ok(Page::from_items(items, limit, |item| item.change_request_id));
         }
     }
 }
 
 /// A request that the caller sees.
-async fn seen(
-    ask: &Ask,
+async fn find_visible(
+    ask: &ApiRequest,
     id: ChangeRequestId,
     reader: ChangeReader<'_>,
 ) -> Result<ChangeRequest, Problem> {
-    let found = store::find(&mut authorize::read(ask).await?, id).await?;
+    let found = store::find_request(&mut authorize::open_read(ask).await?, id).await?;
     let missing = || Problem::not_found(format!("change request {id}"));
-    found.filter(|request| reader.sees(request)).ok_or_else(missing)
+    found.filter(|request| reader.may_see(request)).ok_or_else(missing)
 }
 
-async fn show(ask: Ask, of: ChangeRequestPath, _: Nothing) -> Result<ChangeRequestDetail, Problem> {
+async fn get_change_request(
+    ask: ApiRequest,
+    of: ChangeRequestPath,
+    _: Nothing,
+) -> Result<ChangeRequestDetail, Problem> {
     let reader = ask.change_reader(authorize::now(&ask).await?)?;
-    let request = seen(&ask, ChangeRequestId(of.change_request_id), reader).await?;
-    let content = store::content(&mut authorize::read(&ask).await?, request.id).await?;
-    Ok(ChangeRequestDetail::of(&request, content, reader))
+    let request = find_visible(&ask, ChangeRequestId(of.change_request_id), reader).await?;
+    let content = store::content(&mut authorize::open_read(&ask).await?, request.id).await?;
+    Ok(ChangeRequestDetail::from_request(&request, content, reader))
 }
 
-async fn give(
-    ask: Ask,
+async fn give_decision(
+    ask: ApiRequest,
     of: ChangeRequestPath,
     body: ChangeDecisionBody,
     verdict: ChangeVerdict,
@@ -145,9 +149,9 @@ async fn give(
     let id = ChangeRequestId(of.change_request_id);
     let now = authorize::now(&ask).await?;
     let reader = ask.change_reader(now)?;
-    seen(&ask, id, reader).await?;
+    find_visible(&ask, id, reader).await?;
     let comment =
-        body.comment.as_deref().map(|text| authorize::text("comment", text)).transpose()?;
+        body.comment.as_deref().map(|text| authorize::check_text("comment", text)).transpose()?;
     let by = ask.operator()?;
     let account = reader.decider.account;
     let request = ChangeDecisionRequest { id, verdict, comment, by: &by, account };
@@ -158,18 +162,18 @@ async fn give(
         Err(error) => return refused(&ask, id, (verdict, error)).await,
     };
     if after.status != ChangeRequestStatus::Approved {
-        return Ok(ChangeRequestView::of(&after, reader));
+        return Ok(ChangeRequestView::from_request(&after, reader));
     }
     failpoint!("change_request.approved");
     // A task of its own: what is approved is carried out also when the approver hangs up.
     as_task(async move { house.carry_out(id).await }).await?;
-    let after = seen(&ask, id, reader).await?;
-    Ok(ChangeRequestView::of(&after, reader))
+    let after = find_visible(&ask, id, reader).await?;
+    Ok(ChangeRequestView::from_request(&after, reader))
 }
 
 /// The same decision of the same person a second time is answered like the first.
 async fn refused(
-    ask: &Ask,
+    ask: &ApiRequest,
     id: ChangeRequestId,
     (verdict, error): (ChangeVerdict, anyhow::Error),
 ) -> Result<ChangeRequestView, Problem> {
@@ -182,7 +186,7 @@ async fn refused(
     Err(match refusal {
         Refused::Over(status) => {
             let reader = ask.change_reader(authorize::now(ask).await?)?;
-            let there = seen(ask, id, reader).await?;
+            let there = find_visible(ask, id, reader).await?;
             let name = &ask.caller()?.name;
             let is_own = there.decided_by.as_ref().is_some_and(|by| by.actor == *name);
             let is_approved = matches!(
@@ -192,7 +196,7 @@ async fn refused(
                     | ChangeRequestStatus::Failed
             );
             if is_own && is_approved == (verdict != ChangeVerdict::Reject) {
-                return Ok(ChangeRequestView::of(&there, reader));
+                return Ok(ChangeRequestView::from_request(&there, reader));
             }
             Problem::conflict("is-so", detail)
         }

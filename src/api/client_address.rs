@@ -17,14 +17,14 @@ pub(super) struct RequestOrigin {
     /// The address of whoever asks.
     pub address: String,
     /// Whether the browser speaks TLS.
-    pub transport: Transport,
+    pub transport: ConnectionSecurityKind,
     /// Scheme, host and port as the browser sees them.
     origin: Option<String>,
 }
 
 /// What is between a browser and us, or a proxy of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(super) enum ConnectionSecurityKind {
     /// Everybody on the way can read it.
     Clear,
     /// TLS.
@@ -36,12 +36,12 @@ const COOKIES: (&str, &str) = ("__Host-procession", "procession");
 
 impl RequestOrigin {
     /// The way of a request.
-    pub(super) fn of(parts: &Parts, doorway: &Doorway) -> Self {
+    pub(super) fn from_parts(parts: &Parts, doorway: &Doorway) -> Self {
         let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
-        Self::told(&parts.headers, peer(&parts.extensions), security, doorway)
+        Self::from_headers(&parts.headers, peer_address(&parts.extensions), security, doorway)
     }
 
-    fn told(
+    fn from_headers(
         headers: &HeaderMap,
         peer: Option<IpAddr>,
         security: ConnectionSecurity,
@@ -64,13 +64,17 @@ impl RequestOrigin {
         let host = said(HOST.as_str()).map(|host| format!("{scheme}://{host}"));
         Self {
             address: address.map_or_else(|| "local".to_owned(), |a| a.to_canonical().to_string()),
-            transport: if is_tls { Transport::Tls } else { Transport::Clear },
+            transport: if is_tls {
+                ConnectionSecurityKind::Tls
+            } else {
+                ConnectionSecurityKind::Clear
+            },
             origin: doorway.origin.clone().or(host),
         }
     }
 
     /// The address of whoever asks, if the connection has one.
-    pub(super) fn ip(&self) -> Option<IpAddr> {
+    pub(super) fn client_ip(&self) -> Option<IpAddr> {
         self.address.parse().ok()
     }
 
@@ -86,7 +90,7 @@ impl RequestOrigin {
     }
 
     /// Refuses a change that a page of somebody else's sends. Programs send no such headers.
-    pub(super) fn ours(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn require_same_site(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let said = |name: &str| headers.get(name).map(|v| v.to_str().unwrap_or("?"));
         let site = said("sec-fetch-site").is_none_or(|s| matches!(s, "same-origin" | "none"));
         let same = |sent: &str| self.origin().is_some_and(|own| own.eq_ignore_ascii_case(sent));
@@ -112,18 +116,18 @@ impl RequestOrigin {
 
     fn named<'a>(&self, (tls, clear): (&'a str, &'a str)) -> &'a str {
         match self.transport {
-            Transport::Tls => tls,
-            Transport::Clear => clear,
+            ConnectionSecurityKind::Tls => tls,
+            ConnectionSecurityKind::Clear => clear,
         }
     }
 
     /// The header that gives a browser its session, or takes it away when there is no secret.
     pub(super) fn set_session(&self, secret: Option<&str>) -> String {
-        self.set(COOKIES, secret, "Strict", None)
+        self.set_cookie(COOKIES, secret, "Strict", None)
     }
 
     /// The header that sets a cookie for so many seconds, or removes it.
-    pub(super) fn set(
+    pub(super) fn set_cookie(
         &self,
         names: (&str, &str),
         value: Option<&str>,
@@ -132,8 +136,8 @@ impl RequestOrigin {
     ) -> String {
         let name = self.named(names);
         let secure = match self.transport {
-            Transport::Tls => "; Secure",
-            Transport::Clear => "",
+            ConnectionSecurityKind::Tls => "; Secure",
+            ConnectionSecurityKind::Clear => "",
         };
         let age = match (value, seconds) {
             (None, _) => "; Max-Age=0".to_owned(),
@@ -146,7 +150,7 @@ impl RequestOrigin {
 }
 
 /// Where the connection comes from.
-fn peer(extensions: &Extensions) -> Option<IpAddr> {
+fn peer_address(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<ConnectInfo<Peer>>().map(|ConnectInfo(Peer(address))| address.ip())
 }
 
@@ -177,7 +181,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let file = folder.path().join("procession.toml");
         std::fs::write(&file, format!("[http]\n{settings}\n")).expect("write");
-        Config::load(Some(&file)).expect("settings").http.doorway().expect("a doorway")
+        Config::load_file(Some(&file)).expect("settings").http.doorway().expect("a doorway")
     }
 
     fn over(
@@ -186,18 +190,30 @@ mod tests {
         peer: &str,
         pairs: &[(&'static str, &'static str)],
     ) -> RequestOrigin {
-        RequestOrigin::told(&headers(pairs), peer.parse().ok(), security, &doorway(settings))
+        RequestOrigin::from_headers(
+            &headers(pairs),
+            peer.parse().ok(),
+            security,
+            &doorway(settings),
+        )
     }
 
     #[test]
     fn tls_of_our_own_counts_unless_a_proxy_says_what_its_client_spoke() {
         let tls = |settings: &str, pairs| over(ConnectionSecurity::Tls, settings, "9.9.9.9", pairs);
         let direct = tls("", &[("host", "h:8088"), ("x-forwarded-proto", "http")]);
-        assert_eq!(direct.transport, Transport::Tls, "a stranger says nothing about itself");
+        assert_eq!(
+            direct.transport,
+            ConnectionSecurityKind::Tls,
+            "a stranger says nothing about itself"
+        );
         assert_eq!(direct.origin(), Some("https://h:8088"));
         let proxy = "trusted_proxies = ['9.9.9.9']";
-        assert_eq!(tls(proxy, &[("x-forwarded-proto", "http")]).transport, Transport::Clear);
-        assert_eq!(tls(proxy, &[]).transport, Transport::Tls);
+        assert_eq!(
+            tls(proxy, &[("x-forwarded-proto", "http")]).transport,
+            ConnectionSecurityKind::Clear
+        );
+        assert_eq!(tls(proxy, &[]).transport, ConnectionSecurityKind::Tls);
     }
 
     fn way(settings: &str, peer: &str, pairs: &[(&'static str, &'static str)]) -> RequestOrigin {
@@ -208,10 +224,16 @@ mod tests {
     fn only_our_proxies_say_for_whom_they_ask() {
         let said = [("x-forwarded-for", "1.1.1.1, 2.2.2.2"), ("x-forwarded-proto", "https")];
         let stranger = way("", "9.9.9.9", &said);
-        assert_eq!((stranger.address.as_str(), stranger.transport), ("9.9.9.9", Transport::Clear));
+        assert_eq!(
+            (stranger.address.as_str(), stranger.transport),
+            ("9.9.9.9", ConnectionSecurityKind::Clear)
+        );
         let ours = "trusted_proxies = ['10.0.0.0/8']";
         let proxied = way(ours, "10.0.0.1", &said);
-        assert_eq!((proxied.address.as_str(), proxied.transport), ("2.2.2.2", Transport::Tls));
+        assert_eq!(
+            (proxied.address.as_str(), proxied.transport),
+            ("2.2.2.2", ConnectionSecurityKind::Tls)
+        );
         let two = [("x-forwarded-for", "1.1.1.1, 2.2.2.2, 10.0.0.7")];
         assert_eq!(way(ours, "10.0.0.1", &two).address, "2.2.2.2");
         assert_eq!(way(ours, "10.0.0.1", &[("x-forwarded-for", "lies")]).address, "10.0.0.1");
@@ -231,10 +253,10 @@ mod tests {
             (&[("sec-fetch-site", "same-site")], false),
         ] {
             let way = way(own, "9.9.9.9", sent);
-            assert_eq!(way.ours(&headers(sent)).is_ok(), is_ours, "{sent:?}");
+            assert_eq!(way.require_same_site(&headers(sent)).is_ok(), is_ours, "{sent:?}");
         }
         let by_host = [("host", "h:8088"), ("origin", "http://h:8088")];
-        assert!(way("", "9.9.9.9", &by_host).ours(&headers(&by_host)).is_ok());
+        assert!(way("", "9.9.9.9", &by_host).require_same_site(&headers(&by_host)).is_ok());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One connection over HTTP/1.1: its requests, its time limits, its end.
 
-use crate::api::connection_limit::{Connection, ConnectionPlace, InFlight, Peer};
+use crate::api::connection_limit::{ConnectionPlace, InFlight, Peer, TrackedConnection};
 use crate::api::tls::ConnectionSecurity;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -91,7 +91,7 @@ async fn answer(
     request: hyper::Request<Incoming>,
     peer: SocketAddr,
     security: ConnectionSecurity,
-    connection: Arc<Connection>,
+    connection: Arc<TrackedConnection>,
 ) -> Result<Response, Infallible> {
     let in_flight = connection.begin_request();
     let (mut parts, incoming) = request.into_parts();
@@ -199,11 +199,11 @@ impl HttpBody for AnswerBody {
 /// A stream that notes when bytes come and when the client takes none.
 struct WatchedStream<S> {
     stream: S,
-    connection: Arc<Connection>,
+    connection: Arc<TrackedConnection>,
 }
 
 impl<S> WatchedStream<S> {
-    fn note<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn note_write<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.connection.note_write(written.is_pending());
         written
     }
@@ -231,7 +231,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.note(written)
+        self.note_write(written)
     }
 
     fn poll_write_vectored(
@@ -240,7 +240,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.note(written)
+        self.note_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -28,7 +28,7 @@ const WAITING_MAX: usize = 1_024;
 
 /// One connection, as its task and its requests see it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct TrackedConnection {
     block: IpAddr,
     /// Whether it counts against the limit of its address.
     is_proxy: bool,
@@ -52,7 +52,7 @@ struct Activity {
     blocked_since: Option<Instant>,
 }
 
-impl Connection {
+impl TrackedConnection {
     fn activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +114,7 @@ impl Connection {
 
 /// A request under way on a connection.
 #[derive(Debug)]
-pub(super) struct InFlight(Arc<Connection>);
+pub(super) struct InFlight(Arc<TrackedConnection>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
@@ -137,7 +137,7 @@ pub(super) struct ConnectionTable {
 struct OpenConnections {
     last_key: u64,
     waiting: usize,
-    all: HashMap<u64, Arc<Connection>>,
+    all: HashMap<u64, Arc<TrackedConnection>>,
 }
 
 /// A place in the table, until it is dropped.
@@ -145,12 +145,12 @@ struct OpenConnections {
 pub(super) struct ConnectionPlace {
     table: Arc<ConnectionTable>,
     key: u64,
-    pub(super) connection: Arc<Connection>,
+    pub(super) connection: Arc<TrackedConnection>,
 }
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        self.table.open().all.remove(&self.key);
+        self.table.lock_open().all.remove(&self.key);
         self.table.room.notify_one();
     }
 }
@@ -158,15 +158,16 @@ impl Drop for ConnectionPlace {
 impl OpenConnections {
     /// Makes room for a connection of this block, if there is or can be any.
     fn make_room(&mut self, limits: &ConnectionLimits, block: IpAddr, is_proxy: bool) -> bool {
-        let same = |c: &Connection| !is_proxy && !c.is_proxy && c.block == block;
-        let stranger = |c: &Connection| !c.is_known();
-        let count = |of: &dyn Fn(&Connection) -> bool| self.all.values().filter(|c| of(c)).count();
-        let victims: &dyn Fn(&Connection) -> bool = if count(&same) >= limits.per_address {
+        let same = |c: &TrackedConnection| !is_proxy && !c.is_proxy && c.block == block;
+        let stranger = |c: &TrackedConnection| !c.is_known();
+        let count =
+            |of: &dyn Fn(&TrackedConnection) -> bool| self.all.values().filter(|c| of(c)).count();
+        let victims: &dyn Fn(&TrackedConnection) -> bool = if count(&same) >= limits.per_address {
             &same
         } else if count(&stranger) >= limits.without_login {
             &stranger
         } else if self.all.len() >= limits.total {
-            &|_: &Connection| true
+            &|_: &TrackedConnection| true
         } else {
             return true;
         };
@@ -189,7 +190,7 @@ impl ConnectionTable {
         Arc::new(Self { limits, doorway, open, room })
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+    fn lock_open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -203,7 +204,7 @@ impl ConnectionTable {
             return Some(place);
         }
         {
-            let mut open = self.open();
+            let mut open = self.lock_open();
             if open.waiting >= WAITING_MAX {
                 return None;
             }
@@ -220,13 +221,13 @@ impl ConnectionTable {
             }
         };
         let entered = tokio::time::timeout(WAIT_LIMIT, wait).await.ok();
-        self.open().waiting -= 1;
+        self.lock_open().waiting -= 1;
         entered
     }
 
     fn try_enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPlace> {
         let (block, is_proxy) = (address_block(address), self.doorway.trusts(address));
-        let mut open = self.open();
+        let mut open = self.lock_open();
         if !open.make_room(&self.limits, block, is_proxy) {
             return None;
         }
@@ -239,7 +240,7 @@ impl ConnectionTable {
             head_since: None,
             blocked_since: None,
         };
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(TrackedConnection {
             block,
             is_proxy,
             is_known: AtomicBool::new(false),

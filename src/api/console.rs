@@ -3,9 +3,9 @@
 //! A page names its script and its styles with the version of all of them in the address, so that a browser keeps
 //! them for ever and another version of the program has other addresses. They are packed once.
 
-use crate::api::console_bundle::{Sources, bundle};
+use crate::api::console_bundle::{ModuleSources, bundle};
 use crate::api::problem::Problem;
-use crate::api::response_encoding::{accepts_gzip, pack};
+use crate::api::response_encoding::{accepts_gzip, compress};
 use axum::extract::Path;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
@@ -74,7 +74,7 @@ impl Assets {
         if let Some(known) = files.get(name) {
             return known.clone();
         }
-        let made = self.make(name).map(Arc::new);
+        let made = self.make_asset(name).map(Arc::new);
         // Names that are not there would fill the memory.
         if made.is_some() {
             files.insert(name.to_owned(), made.clone());
@@ -82,7 +82,7 @@ impl Assets {
         made
     }
 
-    fn make(&self, name: &str) -> Option<Asset> {
+    fn make_asset(&self, name: &str) -> Option<Asset> {
         let (kind, bytes) = match name {
             SCRIPT => ("text/javascript".to_owned(), script().into_bytes()),
             STYLE => ("text/css".to_owned(), styles()),
@@ -103,7 +103,7 @@ impl Assets {
             true => format!("{kind}; charset=utf-8"),
             false => kind,
         };
-        let packed = pack(&bytes);
+        let packed = compress(&bytes);
         Some(Asset { kind, bytes, packed })
     }
 }
@@ -120,15 +120,16 @@ fn version() -> String {
     URL_SAFE_NO_PAD.encode(&context.finish().as_ref()[..9])
 }
 
-fn text(name: &str) -> Option<String> {
+fn read_text(name: &str) -> Option<String> {
     Pages::get(name).map(|file| String::from_utf8_lossy(&file.data).into_owned())
 }
 
 /// All modules as one script. A fault in one is seen in the browser, and by a test before that.
 fn script() -> String {
     let names = Pages::iter().filter(|name| name.ends_with(".js"));
-    let sources: Sources =
-        names.filter_map(|name: Cow<'_, str>| Some((name.to_string(), text(&name)?))).collect();
+    let sources: ModuleSources = names
+        .filter_map(|name: Cow<'_, str>| Some((name.to_string(), read_text(&name)?)))
+        .collect();
     bundle(&sources, "js/app.js", WORDS).unwrap_or_else(|fault| {
         tracing::error!(fault, "the console's script cannot be made");
         format!("throw new Error({});", serde_json::Value::from(fault))
@@ -144,29 +145,29 @@ fn styles() -> Vec<u8> {
 }
 
 /// The one page.
-pub(super) async fn page(headers: HeaderMap) -> Response {
-    sent(&headers, Assets::now().get("index.html").as_deref(), ASK)
+pub(super) async fn serve_page(headers: HeaderMap) -> Response {
+    asset_response(&headers, Assets::now().get("index.html").as_deref(), ASK)
 }
 
 /// The page about the API.
 pub(super) async fn about_api(headers: HeaderMap) -> Response {
-    sent(&headers, Assets::now().get("api.html").as_deref(), ASK)
+    asset_response(&headers, Assets::now().get("api.html").as_deref(), ASK)
 }
 
 /// What they load: `VERSION/console.js`. A page of another version, which is open since before an upgrade, gets
 /// what there is now, and is not to keep it.
-pub(super) async fn file(Path(path): Path<String>, headers: HeaderMap) -> Response {
+pub(super) async fn serve_file(Path(path): Path<String>, headers: HeaderMap) -> Response {
     let assets = Assets::now();
     match path.split_once('/') {
         Some((version, name)) if version == assets.version => {
-            sent(&headers, assets.get(name).as_deref(), FOR_EVER)
+            asset_response(&headers, assets.get(name).as_deref(), FOR_EVER)
         }
-        Some((_, name)) => sent(&headers, assets.get(name).as_deref(), ASK),
-        None => sent(&headers, None, ASK),
+        Some((_, name)) => asset_response(&headers, assets.get(name).as_deref(), ASK),
+        None => asset_response(&headers, None, ASK),
     }
 }
 
-fn sent(headers: &HeaderMap, asset: Option<&Asset>, keep: &'static str) -> Response {
+fn asset_response(headers: &HeaderMap, asset: Option<&Asset>, keep: &'static str) -> Response {
     let Some(asset) = asset else { return Problem::not_found("such page").into_response() };
     let packed = asset.packed.as_ref().filter(|_| accepts_gzip(headers));
     let bytes = packed.unwrap_or(&asset.bytes);

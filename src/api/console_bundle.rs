@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 /// Modules by their path, as `js/app.js`.
-pub(super) type Sources = BTreeMap<String, String>;
+pub(super) type ModuleSources = BTreeMap<String, String>;
 
 /// One script that does what the module `entry` does, with all that it imports, at once or later. Modules in
 /// `apart` stay files: they are fetched when they are asked for.
-pub(super) fn bundle(sources: &Sources, entry: &str, apart: &str) -> Result<String, String> {
+pub(super) fn bundle(sources: &ModuleSources, entry: &str, apart: &str) -> Result<String, String> {
     let mut bundler =
         Bundler { sources, apart, numbers: HashMap::new(), open: Vec::new(), out: String::new() };
-    bundler.add(entry)?;
+    bundler.add_module(entry)?;
     Ok(bundler.out)
 }
 
 struct Bundler<'a> {
-    sources: &'a Sources,
+    sources: &'a ModuleSources,
     apart: &'a str,
     /// The numbers of the modules that are written.
     numbers: HashMap<String, usize>,
@@ -31,7 +31,7 @@ struct Bundler<'a> {
 
 impl Bundler<'_> {
     /// Writes a module after all that it needs.
-    fn add(&mut self, path: &str) -> Result<usize, String> {
+    fn add_module(&mut self, path: &str) -> Result<usize, String> {
         if let Some(number) = self.numbers.get(path) {
             return Ok(*number);
         }
@@ -40,9 +40,9 @@ impl Bundler<'_> {
         }
         let text = self.sources.get(path).ok_or_else(|| format!("{path}: no such module"))?;
         self.open.push(path.to_owned());
-        let module = Module::read(path, text)?;
+        let module = Module::parse_module(path, text)?;
         for import in &module.imports {
-            self.add(import)?;
+            self.add_module(import)?;
         }
         let mut body = module.body;
         for call in later(path, &body)? {
@@ -72,7 +72,7 @@ impl Bundler<'_> {
         let Some((before, after)) = call.path.split_once("${").and_then(|(before, rest)| {
             rest.split_once('}').map(|(name, after)| ((before, name), after))
         }) else {
-            let number = self.add(&call.path)?;
+            let number = self.add_module(&call.path)?;
             return Ok(format!("Promise.resolve(m{number})"));
         };
         let (before, name) = before;
@@ -80,7 +80,7 @@ impl Bundler<'_> {
         let paths: Vec<String> = self.sources.keys().filter(fits).cloned().collect();
         let mut all = Vec::new();
         for path in paths {
-            let number = self.add(&path)?;
+            let number = self.add_module(&path)?;
             let key = &path[before.len()..path.len() - after.len()];
             all.push(format!("'{key}': m{number}"));
         }
@@ -127,13 +127,13 @@ struct Module {
 }
 
 impl Module {
-    fn read(path: &str, text: &str) -> Result<Self, String> {
+    fn parse_module(path: &str, text: &str) -> Result<Self, String> {
         let mut module = Self::default();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
             // Within a text between backticks a line is a line, whatever it begins with.
             if module.is_in_template {
-                module.push(line);
+                module.push_line(line);
                 continue;
             }
             let is_list = line.starts_with("import ")
@@ -146,17 +146,17 @@ impl Module {
                     statement.push(' ');
                     statement.push_str(next.trim());
                 }
-                module.list(path, &statement)?;
+                module.read_statement(path, &statement)?;
             } else if let Some(declared) = line.strip_prefix("export ") {
                 module.exports.push(declared_name(path, declared)?);
-                module.push(declared);
+                module.push_line(declared);
             } else if line.trim_start().starts_with("/*") {
                 let mut comment = line;
                 while !comment.contains("*/") {
                     comment = lines.next().ok_or_else(|| format!("{path}: {line}: no end"))?;
                 }
             } else if !line.trim_start().starts_with("//") {
-                module.push(line);
+                module.push_line(line);
             }
         }
         if module.is_in_template {
@@ -165,7 +165,7 @@ impl Module {
         Ok(module)
     }
 
-    fn push(&mut self, line: &str) {
+    fn push_line(&mut self, line: &str) {
         if self.is_in_template || !line.is_empty() {
             self.body.push_str(line);
             self.body.push('\n');
@@ -175,7 +175,7 @@ impl Module {
     }
 
     /// `import {…} from '…';`, `export {…} from '…';`, `export * from '…';`
-    fn list(&mut self, path: &str, statement: &str) -> Result<(), String> {
+    fn read_statement(&mut self, path: &str, statement: &str) -> Result<(), String> {
         let refuse = || format!("{path}: {statement}: no such import or export is made here");
         let (what, from) = statement.split_once(" from '").ok_or_else(refuse)?;
         let from = resolve(path, from.strip_suffix("';").ok_or_else(refuse)?)?;
@@ -235,7 +235,7 @@ fn resolve(path: &str, spec: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn sources(files: &[(&str, &str)]) -> Sources {
+    fn sources(files: &[(&str, &str)]) -> ModuleSources {
         files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
     }
 

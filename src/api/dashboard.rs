@@ -1,7 +1,7 @@
 //! What somebody looks at first.
 
 use crate::api::batches::{briefs, seen_groups};
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
@@ -10,7 +10,7 @@ use crate::domain::schedule::misfire::LATE_MS;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use crate::store;
 use crate::view::batches::Brief;
-use crate::view::dashboard::{self, Coming, Day, Everywhere, Failure};
+use crate::view::dashboard::{self, DashboardDay, Everywhere, FailedJobSummary, UpcomingFiring};
 use crate::view::node::{Members, NodeDetail};
 use chrono::{Days, NaiveTime};
 use chrono_tz::Tz;
@@ -21,19 +21,19 @@ use std::collections::BTreeMap;
 /// Days that are counted.
 const DAYS: u64 = 30;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("dashboard").get(
         "/dashboard",
-        Needs::Somewhere(Permission::View),
+        CallerNeeds::Somewhere(Permission::View),
         "What runs, what failed, what is late, what comes next; the last thirty days",
-        show,
+        get_dashboard,
     )
 }
 
 /// As whom it is looked at.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct From {
+struct DashboardQuery {
     /// In which time zone days begin: `Asia/Shanghai`; UTC when it is left out.
     zone: Option<String>,
     /// Only these groups, separated by commas.
@@ -50,11 +50,11 @@ struct Dashboard {
     /// Open batches, newest first, at most 100.
     running: Vec<Brief>,
     /// Jobs that failed in open batches and in those of today, the latest first, at most 100.
-    failures: Vec<Failure>,
+    failures: Vec<FailedJobSummary>,
     /// Of the open batches those that are late or will be.
     late: Vec<Brief>,
     /// The next planned times of schedules.
-    next_firings: Vec<Coming>,
+    next_firings: Vec<UpcomingFiring>,
     /// For how many seconds the planned time that has waited longest is overdue, of all schedules of the
     /// installation; null when it is 5 s or less. Beyond that the misfire policy decides what fires.
     overdue_sec: Option<i64>,
@@ -63,7 +63,7 @@ struct Dashboard {
     /// How many mails wait and were given up; empty for who does not see all groups.
     outbox: BTreeMap<String, i64>,
     /// The last thirty days, the oldest first.
-    days: Vec<Day>,
+    days: Vec<DashboardDay>,
 }
 
 /// Batches opened today.
@@ -75,10 +75,14 @@ struct Today {
     counts: BTreeMap<String, u64>,
 }
 
-async fn show(ask: Ask, _: Nothing, from: From) -> Result<Dashboard, Problem> {
+async fn get_dashboard(
+    ask: ApiRequest,
+    _: Nothing,
+    from: DashboardQuery,
+) -> Result<Dashboard, Problem> {
     let app = &ask.house.app;
     let now = app.server_now().await?;
-    let days = days(now, zone(from.zone.as_deref())?);
+    let days = recent_days(now, parse_zone(from.zone.as_deref())?);
     let groups = seen_groups(&ask, from.group.as_deref())?;
     let midnight = days.last().map_or(now, |(at, _)| *at);
     let lately = dashboard::lately(app, groups.clone(), midnight).await?;
@@ -90,8 +94,8 @@ async fn show(ask: Ask, _: Nothing, from: From) -> Result<Dashboard, Problem> {
     let everywhere = if is_everywhere { Everywhere::Seen } else { Everywhere::Unseen };
     let wanted = |group: &GroupCode| groups.as_ref().is_none_or(|seen| seen.contains(group));
     let next_firings = dashboard::coming(app, now, wanted, everywhere).await?;
-    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let nodes = Members::read(&mut tx, 0, now).await?.details();
+    let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let nodes = Members::read_members(&mut tx, 0, now).await?.details();
     let delay_ms = store::trigger::outlook(&mut tx).await?.delay_ms(now);
     let outbox = match is_everywhere {
         true => store::outbox::counts(&mut tx).await?,
@@ -108,11 +112,11 @@ async fn show(ask: Ask, _: Nothing, from: From) -> Result<Dashboard, Problem> {
         overdue_sec: (delay_ms > LATE_MS).then_some(delay_ms / 1_000),
         nodes,
         outbox: outbox.into_iter().map(|(s, n)| (s.as_str().to_owned(), n)).collect(),
-        days: dashboard::days(app, &days, groups.as_deref()).await?,
+        days: dashboard::read_days(app, &days, groups.as_deref()).await?,
     })
 }
 
-fn zone(name: Option<&str>) -> Result<Tz, Problem> {
+fn parse_zone(name: Option<&str>) -> Result<Tz, Problem> {
     let name = name.unwrap_or("UTC");
     let refused = |_| {
         let how = "write it as the tz database has it, Asia/Shanghai";
@@ -122,7 +126,7 @@ fn zone(name: Option<&str>) -> Result<Tz, Problem> {
 }
 
 /// The last days and today, each with its first moment.
-fn days(now: Millis, zone: Tz) -> Vec<(Millis, String)> {
+fn recent_days(now: Millis, zone: Tz) -> Vec<(Millis, String)> {
     let today = day_in(now, zone);
     let back = (0..DAYS).rev().filter_map(|n| today.checked_sub_days(Days::new(n)));
     back.map(|day| (at_wall_clock(day, NaiveTime::MIN, zone), day.to_string())).collect()
@@ -135,7 +139,7 @@ mod tests {
     #[test]
     fn days_begin_at_midnight_of_their_zone() {
         // 2024-07-31T18:00:00Z is two o'clock at night in Shanghai.
-        let days = days(Millis(1_722_448_800_000), chrono_tz::Asia::Shanghai);
+        let days = recent_days(Millis(1_722_448_800_000), chrono_tz::Asia::Shanghai);
         assert_eq!(days.len(), 30);
         let (at, day) = days.last().expect("today");
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Definitions: looked at for faults, compared with what is stored, stored, taken back.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -11,14 +11,14 @@ use crate::app::{
     Applied, Apply, Authorship, DefinitionChange, ForbiddenUses, ForeignPassword, Guard,
     NoCalendar, UnknownUses,
 };
-use crate::definition::{Change, How, Loaded, Thing};
+use crate::definition::{DefinitionDifference, DifferenceKind, Loaded, Thing};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
 use crate::domain::job::job_key::JobKey;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::permission::four_eyes::GuardedAction;
 use crate::domain::permission::required_permissions::Demands;
-use crate::view::change::{Changed, FaultAt};
+use crate::view::change::{DefinitionChangeDetail, FaultAt};
 use crate::view::preflight::PreflightDocument;
 use anyhow::Result as Done;
 use axum::http::Method;
@@ -27,13 +27,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(super) fn noun() -> Noun {
-    let edits = Needs::Somewhere(Permission::Edit);
+pub(super) fn routes() -> Noun {
+    let edits = CallerNeeds::Somewhere(Permission::Edit);
     Noun::new("definitions")
         .expensive()
         .change(
             (Method::POST, "/definition/check"),
-            Needs::Somewhere(Permission::View),
+            CallerNeeds::Somewhere(Permission::View),
             "Look for faults in a definition, each with its line",
             check,
         )
@@ -47,9 +47,9 @@ pub(super) fn noun() -> Noun {
         .expensive()
         .change(
             (Method::POST, "/definition/diff"),
-            Needs::Somewhere(Permission::View),
+            CallerNeeds::Somewhere(Permission::View),
             "What storing a definition would change, and which permissions that takes",
-            diff,
+            diff_definition,
         )
         .expensive()
         .change((Method::POST, "/definition/apply"), edits, "Store a definition", apply)
@@ -84,7 +84,7 @@ pub(super) struct DefinitionRequest {
 
 /// Whether a definition has faults.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Checked {
+struct DefinitionCheckResult {
     /// Whether it has none.
     ok: bool,
     /// Everything that is wrong.
@@ -105,11 +105,11 @@ struct Checked {
 
 /// What changes, or changed.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Outcome {
+pub(super) struct DefinitionChangeResult {
     /// Whether it is stored.
     applied: bool,
     /// What changes.
-    changes: Vec<Changed>,
+    changes: Vec<DefinitionChangeDetail>,
     /// The versions of groups that were written.
     versions: BTreeMap<String, u32>,
     /// The permissions that it takes.
@@ -128,7 +128,7 @@ struct NeedsAll {
 }
 
 impl NeedsAll {
-    fn of(demands: &Demands) -> Self {
+    fn from_demands(demands: &Demands) -> Self {
         let words = |all: &BTreeSet<Permission>| all.iter().map(|p| p.as_str()).collect::<Vec<_>>();
         Self {
             groups: demands.groups.iter().map(|(g, all)| (g.to_string(), words(all))).collect(),
@@ -138,23 +138,27 @@ impl NeedsAll {
 }
 
 /// Passes when the caller may do all that a change demands.
-pub(super) fn may(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
+pub(super) fn require_all(ask: &ApiRequest, demands: &Demands) -> Result<(), Problem> {
     for (group, all) in &demands.groups {
         for permission in all {
-            ask.may(*permission, group, format!("group {group}"))?;
+            ask.require(*permission, group, format!("group {group}"))?;
         }
     }
     demands.everywhere.iter().try_for_each(|p| authorize::everywhere(ask, *p))
 }
 
 /// Passes when the caller sees every group that a change touches.
-fn sees(ask: &Ask, demands: &Demands) -> Result<(), Problem> {
-    let see = |group: &GroupCode| ask.may(Permission::View, group, format!("group {group}"));
+fn require_visible(ask: &ApiRequest, demands: &Demands) -> Result<(), Problem> {
+    let see = |group: &GroupCode| ask.require(Permission::View, group, format!("group {group}"));
     demands.groups.keys().try_for_each(see)
 }
 
-async fn check(ask: Ask, _: Nothing, wanted: DefinitionRequest) -> Result<Checked, Problem> {
-    let bad = |faults| Checked {
+async fn check(
+    ask: ApiRequest,
+    _: Nothing,
+    wanted: DefinitionRequest,
+) -> Result<DefinitionCheckResult, Problem> {
+    let bad = |faults| DefinitionCheckResult {
         ok: false,
         faults,
         warnings: Vec::new(),
@@ -165,7 +169,7 @@ async fn check(ask: Ask, _: Nothing, wanted: DefinitionRequest) -> Result<Checke
         schedules: 0,
     };
     let file = wanted.sent.main_name();
-    let loaded = match wanted.sent.load(&ask).await? {
+    let loaded = match wanted.sent.load_definition(&ask).await? {
         Ok(loaded) => loaded,
         Err(faults) => return Ok(bad(faults)),
     };
@@ -176,15 +180,19 @@ async fn check(ask: Ask, _: Nothing, wanted: DefinitionRequest) -> Result<Checke
     let looked = match ask.house.app.look_at_schedules(&loaded).await {
         Ok(warnings) => warnings,
         Err(error) => match error.downcast::<crate::definition::Faults>() {
-            Ok(faults) => return Ok(bad(faults.as_slice().iter().map(FaultAt::of).collect())),
+            Ok(faults) => {
+                return Ok(bad(faults.as_slice().iter().map(FaultAt::from_fault).collect()));
+            }
             Err(error) => return Err(error.into()),
         },
     };
     let defs = &loaded.definition;
-    Ok(Checked {
+    Ok(DefinitionCheckResult {
         ok: true,
         faults: Vec::new(),
-        warnings: (loaded.warnings.iter().chain(&looked).map(FaultAt::of)).chain(unknown).collect(),
+        warnings: (loaded.warnings.iter().chain(&looked).map(FaultAt::from_fault))
+            .chain(unknown)
+            .collect(),
         groups: defs.groups.len(),
         jobs: defs.jobs.len(),
         dependencies: defs.dependencies.len(),
@@ -196,7 +204,7 @@ async fn check(ask: Ask, _: Nothing, wanted: DefinitionRequest) -> Result<Checke
 /// What a definition uses of what other files and administrators have: secrets that are not there yet, or the faults for
 /// which `apply` would refuse it.
 async fn look_at_uses(
-    ask: &Ask,
+    ask: &ApiRequest,
     defs: &Definition,
     file: &str,
 ) -> Result<Result<Vec<FaultAt>, Vec<FaultAt>>, Problem> {
@@ -211,7 +219,7 @@ async fn look_at_uses(
         Err(error) => error,
     };
     if let Some(forbidden) = error.downcast_ref::<ForbiddenUses>() {
-        let faults = forbidden.all().iter().map(|found| at(found.to_string(), found.fix()));
+        let faults = forbidden.uses().iter().map(|found| at(found.to_string(), found.hint_text()));
         return Ok(Err(faults.collect()));
     }
     // The others say themselves what to do.
@@ -226,7 +234,7 @@ async fn look_at_uses(
 /// Of the groups that the caller may change; what would be executed and is not stored is shown to no server for
 /// somebody who may not have it executed.
 async fn preflight(
-    ask: Ask,
+    ask: ApiRequest,
     _: Nothing,
     wanted: DefinitionRequest,
 ) -> Result<PreflightDocument, Problem> {
@@ -235,74 +243,82 @@ async fn preflight(
     let stored = app.definition().await?;
     let stored: HashMap<JobKey, &JobDef> = stored.jobs.iter().map(|job| (job.key(), job)).collect();
     let may = |job: &&JobDef| {
-        let may = |permission| ask.may(permission, &job.group, "").is_ok();
+        let may = |permission| ask.require(permission, &job.group, "").is_ok();
         let is_stored = stored.get(&job.key()).is_some_and(|there| there == job);
         may(Permission::Edit) && (may(Permission::Script) || is_stored)
     };
     let report = app.check_sent_jobs(defs, defs.jobs.iter().filter(may)).await?;
-    Ok(PreflightDocument::of(&report))
+    Ok(PreflightDocument::from_report(&report))
 }
 
-async fn diff(ask: Ask, _: Nothing, mut wanted: DefinitionRequest) -> Result<Outcome, Problem> {
+async fn diff_definition(
+    ask: ApiRequest,
+    _: Nothing,
+    mut wanted: DefinitionRequest,
+) -> Result<DefinitionChangeResult, Problem> {
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
-    store(&ask, &loaded, (&wanted, Apply::DryRun), sees).await
+    store(&ask, &loaded, (&wanted, Apply::DryRun), require_visible).await
 }
 
-async fn apply(ask: Ask, _: Nothing, mut wanted: DefinitionRequest) -> Result<Outcome, Problem> {
+async fn apply(
+    ask: ApiRequest,
+    _: Nothing,
+    mut wanted: DefinitionRequest,
+) -> Result<DefinitionChangeResult, Problem> {
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     let how = if wanted.dry_run { Apply::DryRun } else { Apply::Write };
-    store(&ask, &loaded, (&wanted, how), may).await
+    store(&ask, &loaded, (&wanted, how), require_all).await
 }
 
 /// Who makes a change, and what is said about it.
-fn by(ask: &Ask, remark: Option<&str>) -> Result<Authorship, Problem> {
+fn authorship(ask: &ApiRequest, remark: Option<&str>) -> Result<Authorship, Problem> {
     Ok(Authorship { by: ask.operator()?, remark: remark.map(str::to_owned) })
 }
 
 impl DefinitionRequest {
-    fn said(&self) -> Option<&str> {
+    fn remark_text(&self) -> Option<&str> {
         self.remark.as_deref().or(self.reason.as_deref())
     }
 }
 
 async fn store(
-    ask: &Ask,
+    ask: &ApiRequest,
     loaded: &Loaded,
     (wanted, how): (&DefinitionRequest, Apply),
-    look: fn(&Ask, &Demands) -> Result<(), Problem>,
-) -> Result<Outcome, Problem> {
+    look: fn(&ApiRequest, &Demands) -> Result<(), Problem>,
+) -> Result<DefinitionChangeResult, Problem> {
     let remark = match how {
-        Apply::Write => Some(authorize::remark(wanted.said())?),
+        Apply::Write => Some(authorize::remark(wanted.remark_text())?),
         Apply::DryRun => None,
     };
     let seen = versions(&wanted.if_versions)?;
     let looked = ask.house.app.look_at_schedules(loaded).await?;
     let noted = NotedChange::new(ask);
-    let allow = |change: DefinitionChange<'_>| noted.note(change, look);
-    seen.keys().try_for_each(|g| ask.may(Permission::View, g, format!("group {g}")))?;
+    let allow = |change: DefinitionChange<'_>| noted.note_change(change, look);
+    seen.keys().try_for_each(|g| ask.require(Permission::View, g, format!("group {g}")))?;
     let sees = |group: &GroupCode| ask.allows(Permission::View, group);
     let guard =
         Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(ask, &sees)? };
-    let by = by(ask, remark)?;
+    let by = authorship(ask, remark)?;
     let (app, defs) = (&ask.house.app, &loaded.definition);
     if how == Apply::Write && ask.is_guarded() {
         let ahead = app.apply_guarded(defs, Apply::DryRun, &by, guard).await?;
         let groups: Vec<&str> = defs.groups.iter().map(|group| group.code.as_str()).collect();
         let summary = format!("store a definition of {}", groups.join(", "));
-        noted.pass(&ahead, &summary, remark.unwrap_or_default())?;
+        noted.pass_four_eyes(&ahead, &summary, remark.unwrap_or_default())?;
     }
     let mut done = app.apply_guarded(defs, how, &by, guard).await?;
-    let needs = NeedsAll::of(&noted.demands());
+    let needs = NeedsAll::from_demands(&noted.demands());
     if !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
         hide_shared_things(&mut done.changes);
     }
-    let warnings = loaded.warnings.iter().chain(&looked).map(FaultAt::of).collect();
+    let warnings = loaded.warnings.iter().chain(&looked).map(FaultAt::from_fault).collect();
     Ok(outcome(done, how, needs, warnings))
 }
 
 /// A change of a definition as it was last worked out: while it is only looked at, or where nobody else writes.
 struct NotedChange<'a> {
-    ask: &'a Ask,
+    ask: &'a ApiRequest,
     noted: Mutex<Noted>,
 }
 
@@ -315,21 +331,21 @@ struct Noted {
 }
 
 impl<'a> NotedChange<'a> {
-    fn new(ask: &'a Ask) -> Self {
+    fn new(ask: &'a ApiRequest) -> Self {
         Self { ask, noted: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Noted> {
+    fn lock_noted(&self) -> MutexGuard<'_, Noted> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes when the caller may do all that a change demands and, where it has passed, it is the same still.
-    fn note(
+    fn note_change(
         &self,
         change: DefinitionChange<'_>,
-        look: fn(&Ask, &Demands) -> Result<(), Problem>,
+        look: fn(&ApiRequest, &Demands) -> Result<(), Problem>,
     ) -> Done<()> {
-        let mut noted = self.lock();
+        let mut noted = self.lock_noted();
         noted.demands = change.demands.clone();
         if self.ask.is_guarded() {
             let text = |defs| serde_json::to_string(defs);
@@ -342,17 +358,18 @@ impl<'a> NotedChange<'a> {
     }
 
     fn demands(&self) -> Demands {
-        self.lock().demands.clone()
+        self.lock_noted().demands.clone()
     }
 
     /// Passes when what was looked at needs no second person, or one has approved it.
-    fn pass(&self, ahead: &Applied, summary: &str, reason: &str) -> Result<(), Problem> {
-        let mut noted = self.lock();
+    fn pass_four_eyes(&self, ahead: &Applied, summary: &str, reason: &str) -> Result<(), Problem> {
+        let mut noted = self.lock_noted();
         noted.passed = Some(noted.fingerprint.clone());
         if ahead.changes.is_empty() {
             return Ok(());
         }
-        let changes: Vec<Changed> = ahead.changes.iter().map(Changed::of).collect();
+        let changes: Vec<DefinitionChangeDetail> =
+            ahead.changes.iter().map(DefinitionChangeDetail::from_change).collect();
         self.ask.pass_four_eyes(GuardedChange {
             action: GuardedAction::Apply,
             demands: noted.demands.clone(),
@@ -366,18 +383,23 @@ impl<'a> NotedChange<'a> {
 
 /// Data sources, secrets and hosts are an administrator's, with their addresses and owners. To others who send one it is
 /// new, whether there is one of this name or not.
-fn hide_shared_things(changes: &mut [Change]) {
+fn hide_shared_things(changes: &mut [DefinitionDifference]) {
     for change in changes {
         if matches!(change.thing, Thing::Source | Thing::Secret | Thing::Host) {
-            change.how = How::Added;
+            change.how = DifferenceKind::Added;
         }
     }
 }
 
-fn outcome(done: Applied, how: Apply, needs: NeedsAll, warnings: Vec<FaultAt>) -> Outcome {
-    Outcome {
+fn outcome(
+    done: Applied,
+    how: Apply,
+    needs: NeedsAll,
+    warnings: Vec<FaultAt>,
+) -> DefinitionChangeResult {
+    DefinitionChangeResult {
         applied: how == Apply::Write,
-        changes: done.changes.iter().map(Changed::of).collect(),
+        changes: done.changes.iter().map(DefinitionChangeDetail::from_change).collect(),
         versions: done.versions.into_iter().map(|(group, no)| (group.to_string(), no)).collect(),
         needs,
         warnings,
@@ -408,7 +430,11 @@ struct Back {
     dry_run: bool,
 }
 
-async fn rollback(ask: Ask, at: GroupPath, back: Back) -> Result<Outcome, Problem> {
+async fn rollback(
+    ask: ApiRequest,
+    at: GroupPath,
+    back: Back,
+) -> Result<DefinitionChangeResult, Problem> {
     let group = authorize::group(&ask, Permission::Edit, &at.group)?;
     let how = if back.dry_run { Apply::DryRun } else { Apply::Write };
     let reason = match how {
@@ -422,17 +448,21 @@ async fn rollback(ask: Ask, at: GroupPath, back: Back) -> Result<Outcome, Proble
     })?;
     let seen = back.if_version.map(|no| (group.clone(), no)).into_iter().collect();
     let noted = NotedChange::new(&ask);
-    let allow = |change: DefinitionChange<'_>| noted.note(change, may);
+    let allow = |change: DefinitionChange<'_>| noted.note_change(change, require_all);
     let sees = |group: &GroupCode| ask.allows(Permission::View, group);
     let guard =
         Guard { allow: &allow, seen: &seen, sees: authorize::unless_all_are_seen(&ask, &sees)? };
-    let by = by(&ask, None)?;
+    let by = authorship(&ask, None)?;
     let app = &ask.house.app;
     if how == Apply::Write && ask.is_guarded() {
         let ahead = app.rollback_guarded(to, Apply::DryRun, (&by, reason), guard).await?;
-        noted.pass(&ahead, &format!("roll group {group} back to version {}", to.no), reason)?;
+        noted.pass_four_eyes(
+            &ahead,
+            &format!("roll group {group} back to version {}", to.no),
+            reason,
+        )?;
     }
     let done = app.rollback_guarded(to, how, (&by, reason), guard).await?;
-    let needs = NeedsAll::of(&noted.demands());
+    let needs = NeedsAll::from_demands(&noted.demands());
     Ok(outcome(done, how, needs, Vec::new()))
 }

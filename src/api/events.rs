@@ -3,16 +3,16 @@
 //! An event is a word to look again, as a hint between processes is. One task of the process looks once a
 //! second for all who listen, and not at all while nobody does.
 
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
-use crate::api::state::House;
+use crate::api::state::ApiState;
 use crate::api::stream_access::{self, StreamAccess};
-use crate::api::watch::Watch;
+use crate::api::watch::ChangeWatch;
 use crate::app::App;
 use crate::domain::access::{Grants, Permission};
 use crate::domain::id::GroupCode;
-use crate::store::changed::{self, Changed, Pulse};
+use crate::store::changed::{self, ChangedBatch, ChangedJob};
 use anyhow::Result;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -43,10 +43,10 @@ const MOST: u32 = 2_000;
 /// Keys before his last one that are told again to one who comes back: they may have been committed later.
 const AGAIN: i64 = 64;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("events").media(
         ("/events", "text/event-stream"),
-        Needs::Somewhere(Permission::View),
+        CallerNeeds::Somewhere(Permission::View),
         "What happens to batches and jobs, as it happens; `event: reset` says that too much was missed",
         listen,
     )
@@ -65,7 +65,7 @@ pub(super) struct StreamedEvent {
 }
 
 impl StreamedEvent {
-    pub(super) fn job(changed: &Changed) -> Self {
+    pub(super) fn job_changed(changed: &ChangedJob) -> Self {
         let batch = &changed.batch;
         let data = json!({
             "group": batch.group, "batch_no": batch.batch_no, "job": changed.job_code,
@@ -75,7 +75,7 @@ impl StreamedEvent {
         Self { id: changed.log_id, kind: "job", group: batch.group.clone(), batch_no, data }
     }
 
-    pub(super) fn batch(pulse: &Pulse, id: i64) -> Self {
+    pub(super) fn batch(pulse: &ChangedBatch, id: i64) -> Self {
         let data = json!({
             "group": pulse.group, "batch_no": pulse.batch_no, "status": pulse.status.as_str(),
             "revision": pulse.revision, "is_paused": pulse.is_paused,
@@ -90,37 +90,40 @@ impl StreamedEvent {
 }
 
 /// Where those who listen hear.
-pub(super) struct Hub {
+pub(super) struct EventHub {
     told: broadcast::Sender<Arc<StreamedEvent>>,
     /// What was seen last; none while nobody listens.
-    watch: Mutex<Option<Watch>>,
+    watch: Mutex<Option<ChangeWatch>>,
 }
 
-impl Default for Hub {
+impl Default for EventHub {
     fn default() -> Self {
         Self { told: broadcast::Sender::new(WAITING), watch: Mutex::default() }
     }
 }
 
-impl Hub {
+impl EventHub {
     /// Looks what has changed and tells it.
-    pub(super) async fn look(&self, app: &App) -> Result<()> {
+    pub(super) async fn poll_changes(&self, app: &App) -> Result<()> {
         let mut watch = self.watch.lock().await;
         if self.told.receiver_count() == 0 {
             *watch = None;
             return Ok(());
         }
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let Some(seen) = &mut *watch else {
-            *watch = Some(Watch::new(changed::last(&mut tx).await?, changed::open(&mut tx).await?));
+            *watch = Some(ChangeWatch::new(
+                changed::last_key(&mut tx).await?,
+                changed::open_batches(&mut tx).await?,
+            ));
             return Ok(());
         };
         let late = changed::of_keys(&mut tx, &seen.left_out()).await?;
-        let fresh = changed::after(&mut tx, seen.last(), MOST).await?;
-        let open = changed::open(&mut tx).await?;
+        let fresh = changed::after(&mut tx, seen.last_key(), MOST).await?;
+        let open = changed::open_batches(&mut tx).await?;
         let ended = changed::of_batches(&mut tx, &seen.ended(&open)).await?;
         drop(tx);
-        for told in seen.take(late, fresh, open, ended) {
+        for told in seen.take_changes(late, fresh, open, ended) {
             // Nobody listens any more: the next look sees it.
             let _ = self.told.send(Arc::new(told));
         }
@@ -129,20 +132,20 @@ impl Hub {
 }
 
 /// Looks once a second until it is stopped.
-pub(super) async fn attend(house: Arc<House>, stop: CancellationToken) {
+pub(super) async fn attend(house: Arc<ApiState>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             () = stop.cancelled() => return,
         }
-        if let Err(error) = house.look().await {
+        if let Err(error) = house.poll_changes().await {
             tracing::warn!(error = format!("{error:#}"), "could not look what has changed");
         }
     }
 }
 
 /// Ends revoked streams until it is stopped.
-pub(super) async fn end_revoked(house: Arc<House>, stop: CancellationToken) {
+pub(super) async fn end_revoked(house: Arc<ApiState>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(stream_access::CHECK) => {}
@@ -210,10 +213,10 @@ impl Listener {
     }
 }
 
-async fn listen(ask: Ask, _: Nothing, which: EventStreamQuery) -> Result<Response, Problem> {
+async fn listen(ask: ApiRequest, _: Nothing, which: EventStreamQuery) -> Result<Response, Problem> {
     let caller = ask.caller()?;
     let grants = caller.grants.clone();
-    let access = ask.house.streams.add(caller.known.clone());
+    let access = ask.house.streams.add_stream(caller.known.clone());
     // Before what was missed is read, so that nothing falls between the two.
     let told = ask.house.reads.events.told.subscribe();
     let stop = ask.house.reads.closing.clone();
@@ -221,7 +224,7 @@ async fn listen(ask: Ask, _: Nothing, which: EventStreamQuery) -> Result<Respons
     let first = VecDeque::from(["retry: 500\n\n".to_owned()]);
     let mut listener = Listener { grants, which, told, first, ends, stop, access };
     // Of a first listener the state of things is looked at now, and not after a second.
-    ask.house.look().await?;
+    ask.house.poll_changes().await?;
     let last = ask.headers.get("last-event-id").and_then(|v| v.to_str().ok()?.trim().parse().ok());
     if let Some(last) = last {
         let missed = missed(&ask.house.app, last).await?;
@@ -242,14 +245,14 @@ async fn listen(ask: Ask, _: Nothing, which: EventStreamQuery) -> Result<Respons
 
 /// What happened to jobs since a change; none when it is too much to tell.
 async fn missed(app: &App, last: i64) -> Result<Option<Vec<StreamedEvent>>> {
-    let mut tx = app.db.read().await?;
-    let newest = changed::last(&mut tx).await?;
+    let mut tx = app.db.begin_read().await?;
+    let newest = changed::last_key(&mut tx).await?;
     let from = (last - AGAIN).max(0);
     if last < 0 || last > newest || newest - from > i64::from(MOST) {
         return Ok(None);
     }
     let missed = changed::after(&mut tx, from, MOST).await?;
-    Ok(Some(missed.iter().map(StreamedEvent::job).collect()))
+    Ok(Some(missed.iter().map(StreamedEvent::job_changed).collect()))
 }
 
 #[cfg(test)]

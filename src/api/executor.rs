@@ -6,7 +6,7 @@
 use crate::api::connection_limit::Peer;
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::xxl::xxl_run::{XxlJobId, XxlLogId};
-use crate::engine::xxl::executor::{Answer, Executor, LogEnd, RunAsked};
+use crate::engine::xxl::executor::{Executor, ExecutorReply, LogEnd, RunAsked};
 use crate::wire::xxl::{APP_NAME_HEADER, JobAsk, LogAsk, LogPage, Reply, RunAsk, TOKEN_HEADER};
 use anyhow::Result;
 use axum::Router;
@@ -24,14 +24,14 @@ use std::time::Duration;
 
 /// What a request may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ExecutorRequestLimits {
     /// Bytes of a body.
     pub body: usize,
     /// How long a body may take to come.
     pub patience: Duration,
 }
 
-impl Default for Limits {
+impl Default for ExecutorRequestLimits {
     /// A script of an admin may have megabytes, but none is run here.
     fn default() -> Self {
         Self { body: 262_144, patience: Duration::from_secs(10) }
@@ -43,12 +43,16 @@ pub struct ExecutorEndpoint {
     executor: Arc<Executor>,
     /// The token signed with itself: comparing signatures takes as long for one wrong byte as for many.
     token: (hmac::Key, hmac::Tag),
-    limits: Limits,
+    limits: ExecutorRequestLimits,
 }
 
 impl ExecutorEndpoint {
     /// Answers for this executor to whoever shows this token.
-    pub fn new(executor: Arc<Executor>, token: &SecretString, limits: Limits) -> Self {
+    pub fn new(
+        executor: Arc<Executor>,
+        token: &SecretString,
+        limits: ExecutorRequestLimits,
+    ) -> Self {
         let token = token.expose_secret().as_bytes();
         let key = hmac::Key::new(hmac::HMAC_SHA256, token);
         let tag = hmac::sign(&key, token);
@@ -80,7 +84,7 @@ async fn asked(
         Ok(reply) => reply,
         Err(error) => {
             tracing::warn!(error = format!("{error:#}"), "an XXL-JOB admin could not be answered");
-            Reply::fail("this executor's database gives no answer; its log says more")
+            Reply::failure("this executor's database gives no answer; its log says more")
         }
     };
     // Each question has a connection of its own, so that none is cut because an earlier one was long.
@@ -95,30 +99,30 @@ impl ExecutorEndpoint {
         let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         if !self.admits(&parts.headers) {
             self.executor.note_refused(&peer.ip().to_string(), word).await;
-            return Ok(Reply::fail("The access token is wrong."));
+            return Ok(Reply::failure("The access token is wrong."));
         }
         if parts.method != Method::POST {
-            return Ok(Reply::fail("invalid request, HttpMethod not support: only POST is"));
+            return Ok(Reply::failure("invalid request, HttpMethod not support: only POST is"));
         }
         // Its body differs from version to version, and says nothing.
         if word == "beat" {
-            return Ok(Reply::ok(Value::Null));
+            return Ok(Reply::success(Value::Null));
         }
-        let bytes = match self.body(body).await {
+        let bytes = match self.read_body(body).await {
             Ok(bytes) => bytes,
-            Err(why) => return Ok(Reply::fail(why)),
+            Err(why) => return Ok(Reply::failure(why)),
         };
         match word {
-            "run" | "trigger" => self.run(&bytes).await,
-            "idleBeat" => self.idle(&bytes).await,
-            "kill" => self.kill(&bytes).await,
-            "log" => self.log(&bytes).await,
-            _ => Ok(Reply::fail("invalid request, uri-mapping not found")),
+            "run" | "trigger" => self.handle_run(&bytes).await,
+            "idleBeat" => self.handle_idle_beat(&bytes).await,
+            "kill" => self.handle_kill(&bytes).await,
+            "log" => self.handle_log(&bytes).await,
+            _ => Ok(Reply::failure("invalid request, uri-mapping not found")),
         }
     }
 
-    async fn body(&self, body: Body) -> Result<Bytes, String> {
-        let Limits { body: most, patience } = self.limits;
+    async fn read_body(&self, body: Body) -> Result<Bytes, String> {
+        let ExecutorRequestLimits { body: most, patience } = self.limits;
         match tokio::time::timeout(patience, to_bytes(body, most)).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(_)) => Err(format!("the request broke off, or has more than {most} bytes")),
@@ -126,62 +130,62 @@ impl ExecutorEndpoint {
         }
     }
 
-    async fn run(&self, bytes: &[u8]) -> Result<Reply> {
-        let ask: RunAsk = match read(bytes) {
+    async fn handle_run(&self, bytes: &[u8]) -> Result<Reply> {
+        let ask: RunAsk = match parse_body(bytes) {
             Ok(ask) => ask,
             Err(reply) => return Ok(reply),
         };
-        Ok(match self.executor.run(&wanted(ask)).await? {
-            Answer::Taken(words) => Reply::noted(words),
-            Answer::Refused(why) => Reply::fail(why),
+        Ok(match self.executor.run_job(&wanted(ask)).await? {
+            ExecutorReply::Taken(words) => Reply::noted(words),
+            ExecutorReply::Refused(why) => Reply::failure(why),
         })
     }
 
-    async fn idle(&self, bytes: &[u8]) -> Result<Reply> {
-        let JobAsk { job_id } = match read(bytes) {
+    async fn handle_idle_beat(&self, bytes: &[u8]) -> Result<Reply> {
+        let JobAsk { job_id } = match parse_body(bytes) {
             Ok(ask) => ask,
             Err(reply) => return Ok(reply),
         };
         Ok(match self.executor.is_busy(XxlJobId(job_id)).await? {
-            true => Reply::fail("job thread is running or has trigger queue."),
-            false => Reply::ok(Value::Null),
+            true => Reply::failure("job thread is running or has trigger queue."),
+            false => Reply::success(Value::Null),
         })
     }
 
-    async fn kill(&self, bytes: &[u8]) -> Result<Reply> {
-        let JobAsk { job_id } = match read(bytes) {
+    async fn handle_kill(&self, bytes: &[u8]) -> Result<Reply> {
+        let JobAsk { job_id } = match parse_body(bytes) {
             Ok(ask) => ask,
             Err(reply) => return Ok(reply),
         };
-        Ok(match self.executor.kill(XxlJobId(job_id)).await? {
+        Ok(match self.executor.kill_job(XxlJobId(job_id)).await? {
             0 => Reply::noted("nothing of this job runs"),
             1 => Reply::noted("its batch is being stopped"),
             runs => Reply::noted(format!("{runs} runs are being stopped")),
         })
     }
 
-    async fn log(&self, bytes: &[u8]) -> Result<Reply> {
-        let ask: LogAsk = match read(bytes) {
+    async fn handle_log(&self, bytes: &[u8]) -> Result<Reply> {
+        let ask: LogAsk = match parse_body(bytes) {
             Ok(ask) => ask,
             Err(reply) => return Ok(reply),
         };
         let from = ask.from_line_num.unwrap_or(1);
-        let page = self.executor.log(XxlLogId(ask.log_id), from).await?;
+        let page = self.executor.read_log(XxlLogId(ask.log_id), from).await?;
         let page = LogPage {
             from_line_num: page.from,
             to_line_num: page.to,
             log_content: page.text,
             is_end: page.end == LogEnd::Reached,
         };
-        Ok(Reply::ok(serde_json::to_value(page)?))
+        Ok(Reply::success(serde_json::to_value(page)?))
     }
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Reply> {
+fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Reply> {
     // The parser's own words may repeat what was sent; a place is enough.
     serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        Reply::fail(format!("the request is none of XXL-JOB's (line {line}, column {column})"))
+        Reply::failure(format!("the request is none of XXL-JOB's (line {line}, column {column})"))
     })
 }
 

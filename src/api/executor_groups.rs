@@ -1,53 +1,53 @@
 //! Groups of executors of XXL-JOB.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::group_access::requested_access;
-use crate::api::page::{self, Page, Part};
+use crate::api::page::{self, Page, PageQuery};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
 use crate::api::session::Done;
 use crate::app::executor_groups::GroupChange;
 use crate::domain::access::Permission;
-use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::executor_run::{self, RunSeen};
-use crate::view::executor::{ExecutorGroupDocument, RunDocument, document, run};
+use crate::view::executor::{ExecutorGroupDocument, RunDocument, document, run_document};
 use axum::http::Method;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
 /// What executors are told to run, and may tell us, is the whole installation's affair.
-const ADMINISTERS: Needs = Needs::Everywhere(Permission::Admin);
+const ADMINISTERS: CallerNeeds = CallerNeeds::Everywhere(Permission::Admin);
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("executor-groups")
         .get(
             "/executor-groups",
             ADMINISTERS,
             "Groups of executors of XXL-JOB, with who of each is there",
-            list,
+            list_groups,
         )
-        .get("/executor-groups/{app_name}", ADMINISTERS, "A group of executors", show)
+        .get("/executor-groups/{app_name}", ADMINISTERS, "A group of executors", get_group)
         .get(
             "/executor-groups/{app_name}/runs",
             ADMINISTERS,
             "What the executors of a group were asked to run, newest first",
-            runs,
+            list_runs,
         )
         .secret(
             (Method::POST, "/executor-groups"),
             ADMINISTERS,
             "Add a group of executors; a token that is made is shown in this answer and never again",
-            add,
+            add_group,
         )
         .secret(
             (Method::PATCH, "/executor-groups/{app_name}"),
             ADMINISTERS,
             "Change a group of executors",
-            set,
+            change_group,
         )
         .secret(
             (Method::POST, "/executor-groups/{app_name}/token"),
@@ -71,13 +71,17 @@ struct ExecutorGroupPath {
 }
 
 impl ExecutorGroupPath {
-    fn app(&self) -> Result<AppName, Problem> {
+    fn app_name(&self) -> Result<AppName, Problem> {
         let gone = |_| Problem::not_found(format!("executor group {}", self.app_name));
         AppName::parse(&self.app_name).map_err(gone)
     }
 }
 
-async fn list(ask: Ask, _: Nothing, part: Part) -> Result<Page<ExecutorGroupDocument>, Problem> {
+async fn list_groups(
+    ask: ApiRequest,
+    _: Nothing,
+    part: PageQuery,
+) -> Result<Page<ExecutorGroupDocument>, Problem> {
     let limit = page::limit(part.limit)?;
     let last: Option<String> = page::read_cursor(part.cursor.as_deref())?;
     authorize::now(&ask).await?;
@@ -87,37 +91,37 @@ async fn list(ask: Ask, _: Nothing, part: Part) -> Result<Page<ExecutorGroupDocu
     let mut all: Vec<ExecutorGroupDocument> =
         all.iter().map(|seen| document(seen, now)).filter(|group| after(&group.app_name)).collect();
     all.sort_by(|a, b| a.app_name.cmp(&b.app_name));
-    Ok(Page::of(all, limit, |group| group.app_name.clone()))
+    Ok(Page::from_items(all, limit, |group| group.app_name.clone()))
 }
 
-async fn show(
-    ask: Ask,
+async fn get_group(
+    ask: ApiRequest,
     which: ExecutorGroupPath,
     _: Nothing,
 ) -> Result<ExecutorGroupDocument, Problem> {
-    shown(&ask, &which.app()?).await
+    shown(&ask, &which.app_name()?).await
 }
 
-async fn shown(ask: &Ask, app: &AppName) -> Result<ExecutorGroupDocument, Problem> {
+async fn shown(ask: &ApiRequest, app: &AppName) -> Result<ExecutorGroupDocument, Problem> {
     authorize::now(ask).await?;
     let (seen, now) = ask.house.app.executor_group(app).await?;
     Ok(document(&seen, now))
 }
 
-async fn runs(
-    ask: Ask,
+async fn list_runs(
+    ask: ApiRequest,
     which: ExecutorGroupPath,
-    part: Part,
+    part: PageQuery,
 ) -> Result<Page<RunDocument>, Problem> {
-    let (app, limit) = (which.app()?, page::limit(part.limit)?);
+    let (app, limit) = (which.app_name()?, page::limit(part.limit)?);
     let before: Option<i64> = page::read_cursor(part.cursor.as_deref())?;
     // One that is not there has no runs, and says so.
     ask.house.app.executor_group(&app).await?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let found: Vec<RunSeen> =
         executor_run::of_group(&mut tx, &app, before, limit.saturating_add(1)).await?;
-    let Page { items, next } = Page::of(found, limit, |run| run.log_id);
-    Ok(Page { items: items.iter().map(run).collect(), next })
+    let Page { items, next } = Page::from_items(found, limit, |run| run.log_id);
+    Ok(Page { items: items.iter().map(run_document).collect(), next })
 }
 
 /// A group that is wanted.
@@ -155,8 +159,8 @@ struct CreatedExecutorGroup {
     group: ExecutorGroupDocument,
 }
 
-async fn add(
-    ask: Ask,
+async fn add_group(
+    ask: ApiRequest,
     _: Nothing,
     wanted: NewExecutorGroupRequest,
 ) -> Result<AnswerWithCookies<CreatedExecutorGroup>, Problem> {
@@ -167,19 +171,19 @@ async fn add(
         access: access.unwrap_or_default(),
         title: wanted.title.unwrap_or_else(|| app.to_string()),
         addressing: wanted.addresses.map_or(Addressing::Registered, Addressing::Fixed),
-        glue: glue(wanted.allows_glue),
+        glue: glue_mode(wanted.allows_glue),
         app_name: app.clone(),
     };
     let chosen = wanted.token.map(SecretString::from);
     let made = ask.house.app.add_executor_group(&ask.operator()?, group, chosen).await?;
     ask.house.executors.forget_tokens();
-    told(&ask, &app, made.as_ref()).await
+    answer_group(&ask, &app, made.as_ref()).await
 }
 
 /// What is to change; what is left out stays.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Changed {
+struct ExecutorGroupChangeRequest {
     /// Its name for people.
     title: Option<String>,
     /// Where its executors are; with an empty list they say it themselves.
@@ -195,18 +199,18 @@ struct Changed {
     every_group: bool,
 }
 
-async fn set(
-    ask: Ask,
+async fn change_group(
+    ask: ApiRequest,
     which: ExecutorGroupPath,
-    changed: Changed,
+    changed: ExecutorGroupChangeRequest,
 ) -> Result<AnswerWithCookies<ExecutorGroupDocument>, Problem> {
-    let app = which.app()?;
+    let app = which.app_name()?;
     let (owner_group, groups) = (changed.owner_group.as_ref(), changed.groups.as_ref());
     let change = GroupChange {
         access: requested_access(owner_group, groups, changed.every_group)?,
         title: changed.title,
         addressing: changed.addresses.map(Addressing::Fixed),
-        glue: changed.allows_glue.map(glue),
+        glue: changed.allows_glue.map(glue_mode),
     };
     ask.house.app.set_executor_group(&ask.operator()?, &app, change).await?;
     Ok(shown(&ask, &app).await?.into())
@@ -215,25 +219,25 @@ async fn set(
 /// A token that is wanted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Token {
+struct TokenRequest {
     /// 16 to 200 visible ASCII characters; one is made when it is left out.
     token: Option<String>,
 }
 
 async fn renew(
-    ask: Ask,
+    ask: ApiRequest,
     which: ExecutorGroupPath,
-    token: Token,
+    token: TokenRequest,
 ) -> Result<AnswerWithCookies<CreatedExecutorGroup>, Problem> {
-    let app = which.app()?;
+    let app = which.app_name()?;
     let chosen = token.token.map(SecretString::from);
     let made = ask.house.app.renew_executor_token(&ask.operator()?, &app, chosen).await?;
     ask.house.executors.forget_tokens();
-    told(&ask, &app, made.as_ref()).await
+    answer_group(&ask, &app, made.as_ref()).await
 }
 
-async fn told(
-    ask: &Ask,
+async fn answer_group(
+    ask: &ApiRequest,
     app: &AppName,
     made: Option<&SecretString>,
 ) -> Result<AnswerWithCookies<CreatedExecutorGroup>, Problem> {
@@ -242,15 +246,15 @@ async fn told(
 }
 
 async fn remove(
-    ask: Ask,
+    ask: ApiRequest,
     which: ExecutorGroupPath,
     _: Nothing,
 ) -> Result<AnswerWithCookies<Done>, Problem> {
-    ask.house.app.remove_executor_group(&ask.operator()?, &which.app()?).await?;
+    ask.house.app.remove_executor_group(&ask.operator()?, &which.app_name()?).await?;
     ask.house.executors.forget_tokens();
     Ok(Done { done: true }.into())
 }
 
-fn glue(allowed: bool) -> Glue {
-    if allowed { Glue::Allowed } else { Glue::Refused }
+fn glue_mode(allowed: bool) -> GluePolicy {
+    if allowed { GluePolicy::Allowed } else { GluePolicy::Refused }
 }

@@ -1,18 +1,18 @@
 //! Schedules that are fired by hand, and events that fire them.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::{CodePath, NamePath};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
-use crate::api::schedule_changes::{deed, found, may_give, touch};
+use crate::api::schedule_changes::{found, may_give, schedule_deed, touch};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchNo;
 use crate::domain::job::secret::name_a_secret;
-use crate::domain::schedule::Schedule;
-use crate::domain::schedule::trigger::{Given, Trigger};
+use crate::domain::schedule::FiringRule;
+use crate::domain::schedule::trigger::{FiringOverrides, Trigger};
 use crate::domain::time::Millis;
-use crate::engine::trigger::schedule_actions::{self, Event};
+use crate::engine::trigger::schedule_actions::{self, EventFiringResult};
 use crate::store;
 use crate::store::event_key::KEY_MAX;
 use axum::http::Method;
@@ -21,20 +21,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub(super) fn noun() -> Noun {
-    let runs = Needs::Somewhere(Permission::Run);
+pub(super) fn routes() -> Noun {
+    let runs = CallerNeeds::Somewhere(Permission::Run);
     Noun::new("firing by hand")
         .change(
             (Method::POST, "/schedules/{code}/fire-now"),
             runs,
             "Fire a schedule once, now, whatever its timing says",
-            fire,
+            fire_schedule,
         )
         .change(
             (Method::POST, "/events/{name}"),
             runs,
             "Send an event: every schedule that waits for it fires",
-            send,
+            send_firing,
         )
 }
 
@@ -61,7 +61,7 @@ struct ByHand {
 
 /// What fires.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Firing {
+struct FireRequest {
     /// The schedule.
     schedule: String,
     /// Its planned time.
@@ -87,7 +87,7 @@ struct FireResult {
     /// Its name.
     event: String,
     /// What fires with it.
-    fired: Vec<Firing>,
+    fired: Vec<FireRequest>,
     /// When it had been sent before under the same key; then nothing fires.
     sent_before: Option<String>,
     /// Whether a process that fires schedules lives; otherwise they fire as soon as one does.
@@ -95,9 +95,9 @@ struct FireResult {
 }
 
 impl ByHand {
-    fn given(&self) -> Result<Given, Problem> {
+    fn given(&self) -> Result<FiringOverrides, Problem> {
         let batch_no = self.batch_no.as_deref().map(BatchNo::parse).transpose();
-        Ok(Given {
+        Ok(FiringOverrides {
             batch_no: batch_no.map_err(anyhow::Error::from)?,
             business_date: self.business_date,
             params: self.params.clone(),
@@ -107,14 +107,14 @@ impl ByHand {
 }
 
 /// Whether a process lives that fires schedules.
-async fn is_served(ask: &Ask, now: Millis) -> Result<bool, Problem> {
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+async fn is_served(ask: &ApiRequest, now: Millis) -> Result<bool, Problem> {
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let members = store::node::members(&mut tx, now).await?;
-    let role = crate::domain::cluster::node_placement::Role::Scheduler;
+    let role = crate::domain::cluster::node_placement::NodeRole::Scheduler;
     Ok(members.iter().any(|m| m.offer.roles.contains(&role)))
 }
 
-async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem> {
+async fn fire_schedule(ask: ApiRequest, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem> {
     let was = found(&ask, Permission::Run, &at.code).await?;
     if name_a_secret(&sent.params) {
         found(&ask, Permission::Script, &at.code).await?;
@@ -125,7 +125,8 @@ async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem>
     let (given, now) = (sent.given()?, authorize::now(&ask).await?);
     let db = &ask.house.app.db;
     let fired =
-        schedule_actions::fire_now(db, &was.def.code, &given, deed(&by, reason, now)).await?;
+        schedule_actions::fire_now(db, &was.def.code, &given, schedule_deed(&by, reason, now))
+            .await?;
     Ok(FiredNow {
         schedule: fired.code.to_string(),
         planned_at: fired.planned.to_string(),
@@ -133,7 +134,7 @@ async fn fire(ask: Ask, at: CodePath, sent: ByHand) -> Result<FiredNow, Problem>
     })
 }
 
-async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<FireResult, Problem> {
+async fn send_firing(ask: ApiRequest, at: NamePath, sent: ByHand) -> Result<FireResult, Problem> {
     let fits =
         |key: &str| (1..=KEY_MAX).contains(&key.chars().count()) && !key.contains(char::is_control);
     if sent.key.as_deref().is_some_and(|key| !fits(key)) {
@@ -142,10 +143,10 @@ async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<FireResult, Proble
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let waiting = {
-        let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+        let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
         store::trigger::of_event(&mut tx, Some(&at.name)).await?
     };
-    let waits = |t: &&Trigger| matches!(&t.def.timing.schedule, Schedule::Event { name } if *name == at.name);
+    let waits = |t: &&Trigger| matches!(&t.def.timing.schedule, FiringRule::Event { name } if *name == at.name);
     let what = format!("event {} of schedules that you may fire", at.name);
     let mine: Vec<&Trigger> = waiting.iter().filter(waits).collect();
     if mine.is_empty() {
@@ -163,14 +164,14 @@ async fn send(ask: Ask, at: NamePath, sent: ByHand) -> Result<FireResult, Proble
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let (given, now) = (sent.given()?, authorize::now(&ask).await?);
-    let deed = deed(&by, reason, now);
+    let deed = schedule_deed(&by, reason, now);
     let event =
         schedule_actions::event(&app.db, &at.name, &given, sent.key.as_deref(), deed).await?;
     let (fired, sent_before) = match event {
-        Event::Before(at) => (Vec::new(), Some(at.to_string())),
-        Event::Fired(fired) => (fired, None),
+        EventFiringResult::Before(at) => (Vec::new(), Some(at.to_string())),
+        EventFiringResult::Fired(fired) => (fired, None),
     };
-    let firing = |f: schedule_actions::Fired| Firing {
+    let firing = |f: schedule_actions::Fired| FireRequest {
         schedule: f.code.to_string(),
         planned_at: f.planned.to_string(),
         left_out: f.left_out,

@@ -1,7 +1,7 @@
 //! Groups: what is defined of each, and where it stands.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
@@ -11,14 +11,11 @@ use crate::view::group::{GroupBrief, GroupPage, Groups};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
-    Noun::new("groups").get("/groups", needs, "The groups that the caller sees, by code", list).get(
-        "/groups/{group}",
-        needs,
-        "A group: definition, counts, latest batches",
-        one,
-    )
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
+    Noun::new("groups")
+        .get("/groups", needs, "The groups that the caller sees, by code", list_groups)
+        .get("/groups/{group}", needs, "A group: definition, counts, latest batches", get_group)
 }
 
 /// Which groups.
@@ -36,26 +33,30 @@ struct ListGroupsQuery {
     cursor: Option<String>,
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListGroupsQuery) -> Result<Page<GroupBrief>, Problem> {
+async fn list_groups(
+    ask: ApiRequest,
+    _: Nothing,
+    which: ListGroupsQuery,
+) -> Result<Page<GroupBrief>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let mut groups = Groups::read(&mut tx).await?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let mut groups = Groups::read_groups(&mut tx).await?;
     let text = which.q.map(|q| q.to_lowercase());
     let of_type = |of: Option<&str>| which.batch_type.as_deref().is_none_or(|w| of == Some(w));
-    groups.keep(|g| {
+    groups.retain(|g| {
         ask.allows(Permission::View, &g.code)
             && after.as_deref().is_none_or(|after| g.code.as_str() > after)
             && of_type(g.batch_type.as_deref())
             && text.as_deref().is_none_or(|text| Groups::holds(g, text))
     });
-    let items = groups.page(&mut tx, limit + 1).await?;
-    Ok(Page::of(items, limit, |group| group.code.clone()))
+    let items = groups.read_page(&mut tx, limit + 1).await?;
+    Ok(Page::from_items(items, limit, |group| group.code.clone()))
 }
 
-async fn one(ask: Ask, at: GroupPath, _: Nothing) -> Result<GroupPage, Problem> {
+async fn get_group(ask: ApiRequest, at: GroupPath, _: Nothing) -> Result<GroupPage, Problem> {
     let code = authorize::group(&ask, Permission::View, &at.group)?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let found = GroupPage::read(&mut tx, &code).await?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let found = GroupPage::read_page(&mut tx, &code).await?;
     found.ok_or_else(|| Problem::not_found(format!("group {code}")))
 }

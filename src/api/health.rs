@@ -1,7 +1,7 @@
 //! `/healthz`, `/readyz`, `/metrics`, and the description of the API.
 
-use crate::api::state::House;
-use crate::engine::cluster::health::Reason;
+use crate::api::state::ApiState;
+use crate::engine::cluster::health::HealthReason;
 use axum::extract::State;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
@@ -15,26 +15,30 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// Whether the loops of this process turn: 500 when one does not, and whoever looks after the process
 /// starts it anew.
-pub(super) async fn alive(State(house): State<Arc<House>>, headers: HeaderMap) -> Response {
-    said(&house.vitals.alive(), StatusCode::INTERNAL_SERVER_ERROR, &headers)
+pub(super) async fn alive(State(house): State<Arc<ApiState>>, headers: HeaderMap) -> Response {
+    reasons_response(&house.vitals.alive(), StatusCode::INTERNAL_SERVER_ERROR, &headers)
 }
 
 /// Whether this process can do its work now: 503 when not. Starting it anew would not help.
-pub(super) async fn ready(State(house): State<Arc<House>>, headers: HeaderMap) -> Response {
-    said(&house.vitals.ready().await, StatusCode::SERVICE_UNAVAILABLE, &headers)
+pub(super) async fn ready(State(house): State<Arc<ApiState>>, headers: HeaderMap) -> Response {
+    reasons_response(&house.vitals.ready().await, StatusCode::SERVICE_UNAVAILABLE, &headers)
 }
 
-pub(super) async fn metrics(State(house): State<Arc<House>>) -> Response {
+pub(super) async fn metrics(State(house): State<Arc<ApiState>>) -> Response {
     ([(CONTENT_TYPE, OPEN_METRICS)], house.vitals.metrics()).into_response()
 }
 
 /// What the API can do, for programs; it tells nothing of what is stored.
-pub(super) async fn described(State(house): State<Arc<House>>) -> Response {
+pub(super) async fn described(State(house): State<Arc<ApiState>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], house.described.to_string()).into_response()
 }
 
 /// The reasons, as JSON for whoever accepts it and as lines for everybody else.
-fn said(reasons: &[Reason], otherwise: StatusCode, headers: &HeaderMap) -> Response {
+fn reasons_response(
+    reasons: &[HealthReason],
+    otherwise: StatusCode,
+    headers: &HeaderMap,
+) -> Response {
     let ok = reasons.iter().all(|reason| reason.ok);
     let status = if ok { StatusCode::OK } else { otherwise };
     let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -50,14 +54,14 @@ fn is_json(accepted: &str) -> bool {
     accepted.split(';').next().is_some_and(|kind| kind.trim() == "application/json")
 }
 
-fn as_json(ok: bool, reasons: &[Reason]) -> String {
+fn as_json(ok: bool, reasons: &[HealthReason]) -> String {
     let is_degraded = reasons.iter().any(|reason| reason.is_degraded);
     let reasons: Vec<_> =
         reasons.iter().map(|r| json!({ "name": r.name, "ok": r.ok, "degraded": r.is_degraded, "detail": r.detail })).collect();
     json!({ "ok": ok, "degraded": is_degraded, "reasons": reasons }).to_string()
 }
 
-fn as_text(ok: bool, reasons: &[Reason]) -> String {
+fn as_text(ok: bool, reasons: &[HealthReason]) -> String {
     let is_degraded = reasons.iter().any(|reason| reason.is_degraded);
     let first = match (ok, is_degraded) {
         (true, false) => "ok",
@@ -84,9 +88,9 @@ mod tests {
     #[test]
     fn one_bad_reason_is_enough() {
         let reason =
-            |ok| Reason { name: "lease", ok, is_degraded: false, detail: "held".to_owned() };
-        let status = |reasons: &[Reason]| {
-            said(reasons, StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new()).status()
+            |ok| HealthReason { name: "lease", ok, is_degraded: false, detail: "held".to_owned() };
+        let status = |reasons: &[HealthReason]| {
+            reasons_response(reasons, StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new()).status()
         };
         assert_eq!(status(&[reason(true), reason(true)]), StatusCode::OK);
         assert_eq!(status(&[reason(true), reason(false)]), StatusCode::SERVICE_UNAVAILABLE);
@@ -95,7 +99,7 @@ mod tests {
             as_json(true, &[reason(true)]),
             r#"{"degraded":false,"ok":true,"reasons":[{"degraded":false,"detail":"held","name":"lease","ok":true}]}"#
         );
-        let degraded = Reason { is_degraded: true, ..reason(true) };
+        let degraded = HealthReason { is_degraded: true, ..reason(true) };
         assert_eq!(status(std::slice::from_ref(&degraded)), StatusCode::OK);
         assert_eq!(as_text(true, &[degraded]), "ok, degraded\nlease        LOOK   held\n");
     }

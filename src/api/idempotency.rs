@@ -1,7 +1,7 @@
 //! A change that is sent twice with one `Idempotency-Key` is done once, and answered twice
 //! (draft-ietf-httpapi-idempotency-key-header).
 
-use crate::api::caller::{Ask, Caller, Proof};
+use crate::api::caller::{ApiRequest, Caller, CallerProof};
 use crate::api::problem::Problem;
 use crate::app::App;
 use crate::app::task::as_task;
@@ -26,7 +26,8 @@ const KEY_MAX: usize = 200;
 const SOON: u32 = 2;
 
 /// A change under way: its status and its text, or why it is refused.
-pub(super) type Work = Pin<Box<dyn Future<Output = Result<(StatusCode, Vec<u8>), Problem>> + Send>>;
+pub(super) type KeyedWork =
+    Pin<Box<dyn Future<Output = Result<(StatusCode, Vec<u8>), Problem>> + Send>>;
 
 /// The key that a change was sent with.
 pub(super) fn key(parts: &Parts) -> Result<Option<String>, Problem> {
@@ -48,9 +49,9 @@ const DIGITS: usize = 64;
 /// caller may do, so that an answer is not shown again to somebody whose rights have changed.
 pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
     let proof = match &caller.proof {
-        Proof::Session(_) => "a session".to_owned(),
-        Proof::Token(id) => format!("token {id}"),
-        Proof::Approved => "an approved change".to_owned(),
+        CallerProof::Session(_) => "a session".to_owned(),
+        CallerProof::Token(id) => format!("token {id}"),
+        CallerProof::Approved => "an approved change".to_owned(),
     };
     let mut all = ring::digest::Context::new(&ring::digest::SHA256);
     for part in [parts.method.as_str(), &parts.uri.to_string(), &proof] {
@@ -68,10 +69,10 @@ pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
 }
 
 /// Does a change once for this key; or answers as the first time.
-pub(super) async fn once(
-    ask: &Ask,
+pub(super) async fn run_once(
+    ask: &ApiRequest,
     (key, request): (String, String),
-    work: Work,
+    work: KeyedWork,
 ) -> Result<Response, Problem> {
     let user = ask.caller()?.user_id;
     let app = &ask.house.app;
@@ -83,7 +84,7 @@ pub(super) async fn once(
     // A task of its own: what was begun is ended and its answer kept, also when nobody waits any more.
     let done = as_task(async move {
         let done = work.await;
-        keep(&house.app, (user, &key), &done).await.map(|()| done)
+        store_answer(&house.app, (user, &key), &done).await.map(|()| done)
     });
     done.await?.and_then(|(status, bytes)| answer(status, bytes))
 }
@@ -95,7 +96,7 @@ async fn begin(
     now: Millis,
 ) -> Result<bool, Problem> {
     let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
-    kept::expire(&mut tx, (user, key), now.plus(-DAY_MS)).await?;
+    kept::expire(&mut tx, (user, key), now.plus_ms(-DAY_MS)).await?;
     tx.commit().await.map_err(anyhow::Error::from)?;
     let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
     let is_first = kept::begin(&mut tx, (user, key), request, now).await?;
@@ -109,7 +110,7 @@ async fn begin(
 
 /// Keeps what a change came to. A refusal changes nothing and need not be kept: whoever mends its reason
 /// sends the same again. Of a failure nobody knows what it did, so it is not done again under this key.
-async fn keep(
+async fn store_answer(
     app: &App,
     (user, key): (i64, &str),
     done: &Result<(StatusCode, Vec<u8>), Problem>,
@@ -118,11 +119,11 @@ async fn keep(
     match done {
         Ok((status, bytes)) => {
             let text = String::from_utf8_lossy(bytes);
-            kept::keep(&mut tx, (user, key), (status.as_u16(), &text)).await?;
+            kept::store_answer(&mut tx, (user, key), (status.as_u16(), &text)).await?;
         }
         Err(problem) if problem.status.is_server_error() => {
             let (status, text) = (problem.status.as_u16(), problem.document().to_string());
-            kept::keep(&mut tx, (user, key), (status, &text)).await?;
+            kept::store_answer(&mut tx, (user, key), (status, &text)).await?;
         }
         Err(_) => kept::forget(&mut tx, (user, key)).await?,
     }
@@ -136,14 +137,14 @@ async fn before(
     request: &str,
     now: Millis,
 ) -> Result<Response, Problem> {
-    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let begun = || {
         let said = "the same change is being done, or its process died with it; ask again in a few \
                     seconds, and if this stays, look what became of it and send another key";
         Problem { retry_after: Some(SOON), ..Problem::conflict("begun", said) }
     };
     // Gone between two looks: it was refused, and may be sent again.
-    let Some(there) = kept::find(&mut tx, (user, key), now.plus(-DAY_MS)).await? else {
+    let Some(there) = kept::find_key(&mut tx, (user, key), now.plus_ms(-DAY_MS)).await? else {
         return Err(begun());
     };
     if there.request.get(..REQUEST_DIGITS) == request.get(..REQUEST_DIGITS)

@@ -1,14 +1,14 @@
 //! What is wanted with jobs in every batch to come, and marks that are taken off them.
 
 use crate::api::authorize;
-use crate::api::batch_control::Why;
-use crate::api::caller::{Ask, Needs};
+use crate::api::batch_control::ReasonBody;
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::second_person::{GuardedChange, demands_in, fingerprint_of};
 use crate::domain::access::Permission;
-use crate::domain::action::Action;
+use crate::domain::action::OperatorAction;
 use crate::domain::job::job_key::JobKey;
 use crate::domain::job::queue::RunMode;
 use crate::domain::permission::four_eyes::GuardedAction;
@@ -19,18 +19,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("jobs in every batch")
         .change(
             (Method::POST, "/jobs/run-modes"),
-            Needs::Somewhere(Permission::Run),
+            CallerNeeds::Somewhere(Permission::Run),
             "Ice, no-exec or neither in every batch that is opened from now on",
-            set,
+            set_modes,
         )
         .guarded()
         .change(
             (Method::POST, "/jobs/{code}/trust"),
-            Needs::Somewhere(Permission::Force),
+            CallerNeeds::Somewhere(Permission::Force),
             "Take the mark off a job that committed by itself, because it was mended",
             trust,
         )
@@ -40,11 +40,11 @@ pub(super) fn noun() -> Noun {
 /// What is wanted with jobs in every new batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Modes {
+struct SetModesRequest {
     /// The jobs, CODE or group.CODE.
     jobs: Vec<String>,
     /// What is wanted.
-    mode: Mode,
+    mode: RequestedMode,
     /// Why; it is what others will read.
     reason: Option<String>,
     /// Only look whether it could be done.
@@ -55,7 +55,7 @@ struct Modes {
 /// What is wanted with a job.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Mode {
+enum RequestedMode {
     /// It is absent: its children do not wait for it.
     Ice,
     /// It pretends to be done when its turn comes.
@@ -66,7 +66,7 @@ enum Mode {
 
 /// What is wanted with jobs from now on.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Set {
+struct SetModesResult {
     /// Whether it is written; not with `dry_run`.
     written: bool,
     /// The jobs.
@@ -76,11 +76,15 @@ struct Set {
 }
 
 /// The jobs of these codes, to do this to; those that are not seen are not there.
-async fn jobs(ask: &Ask, permission: Permission, words: &[String]) -> Result<Vec<JobKey>, Problem> {
-    let mut tx = authorize::read(ask).await?;
+async fn parse_jobs(
+    ask: &ApiRequest,
+    permission: Permission,
+    words: &[String],
+) -> Result<Vec<JobKey>, Problem> {
+    let mut tx = authorize::open_read(ask).await?;
     let mut found = Vec::new();
     for word in words {
-        found.push(authorize::job(ask, &mut tx, permission, word).await?.key());
+        found.push(authorize::find_job(ask, &mut tx, permission, word).await?.key());
     }
     if found.is_empty() {
         return Err(Problem::refused("jobs: name at least one"));
@@ -88,13 +92,17 @@ async fn jobs(ask: &Ask, permission: Permission, words: &[String]) -> Result<Vec
     Ok(found)
 }
 
-async fn set(ask: Ask, _: Nothing, sent: Modes) -> Result<Set, Problem> {
+async fn set_modes(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: SetModesRequest,
+) -> Result<SetModesResult, Problem> {
     let (mode, action) = match sent.mode {
-        Mode::Ice => (Some(RunMode::Ice), Action::Ice),
-        Mode::NoExec => (Some(RunMode::NoExec), Action::NoExec),
-        Mode::Normal => (None, Action::Normal),
+        RequestedMode::Ice => (Some(RunMode::Ice), OperatorAction::Ice),
+        RequestedMode::NoExec => (Some(RunMode::NoExec), OperatorAction::NoExec),
+        RequestedMode::Normal => (None, OperatorAction::Normal),
     };
-    let jobs = jobs(&ask, action.permission(), &sent.jobs).await?;
+    let jobs = parse_jobs(&ask, action.permission(), &sent.jobs).await?;
     if !sent.dry_run {
         let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
         if action.permission() == Permission::Force {
@@ -108,7 +116,7 @@ async fn set(ask: Ask, _: Nothing, sent: Modes) -> Result<Set, Problem> {
             return Err(Problem::not_found(format!("job {job}")));
         }
     }
-    Ok(Set {
+    Ok(SetModesResult {
         written: !sent.dry_run,
         jobs: jobs.iter().map(|job| job.code.to_string()).collect(),
         run_mode: mode.map(RunMode::as_str),
@@ -121,12 +129,12 @@ fn codes_of(jobs: &[JobKey]) -> String {
 
 /// What is wanted from now on, as a second person is shown it: with what was wanted before.
 async fn guarded_modes(
-    ask: &Ask,
+    ask: &ApiRequest,
     jobs: &[JobKey],
-    (action, mode): (Action, Option<RunMode>),
+    (action, mode): (OperatorAction, Option<RunMode>),
     reason: &str,
 ) -> Result<GuardedChange, Problem> {
-    let standing = run_mode::standing(&mut authorize::read(ask).await?).await?;
+    let standing = run_mode::standing(&mut authorize::open_read(ask).await?).await?;
     let word = |mode: Option<RunMode>| mode.map(RunMode::as_str);
     let line = |job: &JobKey| {
         json!({
@@ -137,9 +145,9 @@ async fn guarded_modes(
     Ok(GuardedChange {
         action: GuardedAction::Force,
         demands: demands_in(Permission::Force, jobs.iter().map(|job| &job.group)),
-        summary: format!("{} in every new batch: {}", action.word(), codes_of(jobs)),
+        summary: format!("{} in every new batch: {}", action.as_str(), codes_of(jobs)),
         reason: reason.to_owned(),
-        fingerprint: fingerprint_of(&[action.word(), &effect.to_string()]),
+        fingerprint: fingerprint_of(&[action.as_str(), &effect.to_string()]),
         effect,
     })
 }
@@ -151,8 +159,8 @@ struct Trusted {
     trusted: String,
 }
 
-async fn trust(ask: Ask, at: CodePath, why: Why) -> Result<Trusted, Problem> {
-    let jobs = jobs(&ask, Permission::Force, std::slice::from_ref(&at.code)).await?;
+async fn trust(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<Trusted, Problem> {
+    let jobs = parse_jobs(&ask, Permission::Force, std::slice::from_ref(&at.code)).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     ask.pass_four_eyes(guarded_trust(&ask, &jobs, reason).await?)?;
     let now = authorize::now(&ask).await?;
@@ -165,8 +173,12 @@ async fn trust(ask: Ask, at: CodePath, why: Why) -> Result<Trusted, Problem> {
 }
 
 /// The mark that is taken off, as a second person is shown it.
-async fn guarded_trust(ask: &Ask, jobs: &[JobKey], reason: &str) -> Result<GuardedChange, Problem> {
-    let marks = breach::all(&mut authorize::read(ask).await?).await?;
+async fn guarded_trust(
+    ask: &ApiRequest,
+    jobs: &[JobKey],
+    reason: &str,
+) -> Result<GuardedChange, Problem> {
+    let marks = breach::list_marks(&mut authorize::open_read(ask).await?).await?;
     let found: Vec<_> = jobs.iter().filter_map(|job| Some((job, marks.get(job)?))).collect();
     if found.len() < jobs.len() {
         let said = format!("job {} was not caught committing by itself", codes_of(jobs));

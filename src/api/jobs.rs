@@ -1,7 +1,7 @@
 //! Jobs as they are defined, and how long they take.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -9,21 +9,21 @@ use crate::domain::access::Permission;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
 use crate::domain::job::job_key::JobKey;
-use crate::store::job_list::{self, Filter};
+use crate::store::job_list::{self, JobListFilter};
 use crate::store::{self, Tx};
 use crate::view::job::{Job, JobBrief, JobStanding, Stats};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("jobs")
-        .get("/jobs", needs, "Jobs of the groups that the caller sees, by code", list)
+        .get("/jobs", needs, "Jobs of the groups that the caller sees, by code", list_jobs)
         .get(
             "/jobs/{code}",
             needs,
             "A job by its code or an alias, with its body and its edges",
-            one,
+            get_job,
         )
         .get("/jobs/{code}/stats", needs, "How long its last successful tries took", stats)
 }
@@ -51,18 +51,22 @@ struct ListJobsQuery {
 
 /// A job.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct At {
+struct JobPath {
     /// Its code or an alias.
     code: String,
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListJobsQuery) -> Result<Page<JobBrief>, Problem> {
+async fn list_jobs(
+    ask: ApiRequest,
+    _: Nothing,
+    which: ListJobsQuery,
+) -> Result<Page<JobBrief>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<(GroupCode, JobCode)> = page::read_cursor(which.cursor.as_deref())?;
     let after = after.map(|(group, code)| JobKey { group, code });
     let group = which.group.as_deref().map(GroupCode::parse).transpose();
     let group = group.map_err(|e| Problem::unreadable(format!("group: {e}")))?;
-    let filter = Filter {
+    let filter = JobListFilter {
         text: which.q.filter(|q| !q.trim().is_empty()).map(|q| q.trim().to_owned()),
         group,
         tag: which.tag,
@@ -70,31 +74,32 @@ async fn list(ask: Ask, _: Nothing, which: ListJobsQuery) -> Result<Page<JobBrie
         is_active: which.active,
     };
     let seen = ask.caller()?.grants.places(Permission::View);
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let jobs = job_list::page(&mut tx, &filter, seen.as_ref(), after.as_ref(), limit + 1).await?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let jobs =
+        job_list::list_page(&mut tx, &filter, seen.as_ref(), after.as_ref(), limit + 1).await?;
     let standing = JobStanding {
         modes: store::run_mode::standing(&mut tx).await?,
-        marks: store::breach::all(&mut tx).await?,
+        marks: store::breach::list_marks(&mut tx).await?,
     };
-    let items = jobs.iter().map(|job| JobBrief::of(job, &standing)).collect();
-    Ok(Page::of(items, limit, |job: &JobBrief| (job.group.clone(), job.code.clone())))
+    let items = jobs.iter().map(|job| JobBrief::from_job(job, &standing)).collect();
+    Ok(Page::from_items(items, limit, |job: &JobBrief| (job.group.clone(), job.code.clone())))
 }
 
 /// The job that is meant, if the caller sees it.
-async fn found(ask: &Ask, tx: &mut Tx, at: &At) -> Result<JobDef, Problem> {
-    authorize::job(ask, tx, Permission::View, &at.code).await
+async fn found(ask: &ApiRequest, tx: &mut Tx, at: &JobPath) -> Result<JobDef, Problem> {
+    authorize::find_job(ask, tx, Permission::View, &at.code).await
 }
 
-async fn one(ask: Ask, at: At, _: Nothing) -> Result<Job, Problem> {
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+async fn get_job(ask: ApiRequest, at: JobPath, _: Nothing) -> Result<Job, Problem> {
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let job = found(&ask, &mut tx, &at).await?;
-    Ok(Job::read(&mut tx, job).await?)
+    Ok(Job::read_job(&mut tx, job).await?)
 }
 
-async fn stats(ask: Ask, at: At, _: Nothing) -> Result<Stats, Problem> {
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+async fn stats(ask: ApiRequest, at: JobPath, _: Nothing) -> Result<Stats, Problem> {
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let job = found(&ask, &mut tx, &at).await?;
     let (group, code) = (job.group.as_str(), job.code.as_str());
     let durations = store::history::of_job(&mut tx, group, code).await?;
-    Ok(Stats::of(&job, durations.as_ref()))
+    Ok(Stats::from_durations(&job, durations.as_ref()))
 }

@@ -4,10 +4,10 @@ use crate::api::carry_out;
 use crate::api::connection_limit::ConnectionTable;
 use crate::api::events;
 use crate::api::request_runtime::RequestRuntime;
-use crate::api::state::House;
+use crate::api::state::ApiState;
 use crate::api::tls::{ConnectionSecurity, ListenerTls};
 use crate::api::{connection, probe_router, router};
-use crate::config::{ConnectionLimits, Doorway, Listening};
+use crate::config::{ConnectionLimits, Doorway, ListeningOptions};
 use axum::Router;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 impl Door {
     /// Opens it.
-    pub async fn open(address: SocketAddr) -> Result<Self, NoListener> {
+    pub async fn open_socket(address: SocketAddr) -> Result<Self, NoListener> {
         Self::open_as(FRONT, address).await
     }
 
@@ -105,7 +105,7 @@ impl Door {
     }
 
     /// Answers until `stop` is cancelled, and half a second longer at most.
-    pub async fn attend(self, house: Arc<House>, stop: CancellationToken) {
+    pub async fn attend(self, house: Arc<ApiState>, stop: CancellationToken) {
         let closing = house.reads.closing.clone();
         let watching = events::attend(house.clone(), stop.clone());
         let revoking = events::end_revoked(house.clone(), stop.clone());
@@ -135,7 +135,7 @@ impl Door {
     }
 
     /// Answers probes alone until `stop` is cancelled.
-    async fn answer_probes(self, house: Arc<House>, stop: CancellationToken) {
+    async fn answer_probes(self, house: Arc<ApiState>, stop: CancellationToken) {
         let limits = house.app.config.probe_connections();
         let table = ConnectionTable::new(limits, house.doorway.clone());
         self.answer(probe_router(house), table, LAST_WORDS, stop).await;
@@ -241,9 +241,9 @@ pub struct Front {
 
 impl Front {
     /// Opens the listeners that there are to be.
-    pub async fn open(options: &Listening) -> Result<Self, NoListener> {
+    pub async fn open_listeners(options: &ListeningOptions) -> Result<Self, NoListener> {
         let requests = match options.listen {
-            Some(address) => Some(Door::open(address).await?),
+            Some(address) => Some(Door::open_socket(address).await?),
             None => None,
         };
         let probes = match options.probes {
@@ -277,7 +277,7 @@ impl Front {
     }
 
     /// Answers from now on, requests and probes each on a runtime of their own.
-    pub fn attend(self, house: Arc<House>) -> std::io::Result<Attended> {
+    pub fn attend(self, house: Arc<ApiState>) -> std::io::Result<Attended> {
         let stop = CancellationToken::new();
         let (mut tasks, mut runtimes) = (Vec::new(), Vec::new());
         if let Some(door) = self.requests {

@@ -1,23 +1,23 @@
 //! What administrators do to what belongs to no group: processes, secrets, data sources, old rows.
 
 use crate::api::authorize;
-use crate::api::batch_control::Why;
-use crate::api::caller::{Ask, Needs};
+use crate::api::batch_control::ReasonBody;
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::group_access::requested_access;
 use crate::api::path_params::NamePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
 use crate::app::preflight::check_jobs;
-use crate::app::sources::Ledger;
+use crate::app::sources::LedgerState;
 use crate::domain::access::Permission;
 use crate::domain::job::JobDef;
-use crate::domain::source::transport::Transport;
+use crate::domain::source::transport::SourceTransport;
 use crate::domain::source::tx_class::TxClass;
 use crate::engine::attempt::secret_reader::usable;
 use crate::engine::retention::{self, ByTable, RemovalOrder};
 use crate::engine::secrets::encryption::KeyRing;
-use crate::store::node::{Member, Stay};
+use crate::store::node::{NodeMember, Stay};
 use crate::store::secret::SealedSecret;
 use crate::store::{self, audit};
 use crate::view::preflight::PreflightDocument;
@@ -28,20 +28,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-pub(super) fn noun() -> Noun {
-    let admins = Needs::Everywhere(Permission::Admin);
+pub(super) fn routes() -> Noun {
+    let admins = CallerNeeds::Everywhere(Permission::Admin);
     Noun::new("upkeep")
         .change(
             (Method::POST, "/nodes/{name}/drain"),
             admins,
             "Let a node take nothing new: no batches, no jobs; what it has goes on",
-            async |ask, at, why| stay(ask, at, why, Stay::Leaves).await,
+            async |ask, at, why| change_node(ask, at, why, Stay::Leaves).await,
         )
         .change(
             (Method::POST, "/nodes/{name}/undrain"),
             admins,
             "Let a node take new work again",
-            async |ask, at, why| stay(ask, at, why, Stay::Stays).await,
+            async |ask, at, why| change_node(ask, at, why, Stay::Stays).await,
         )
         .change(
             (Method::POST, "/sources/{name}/check"),
@@ -55,7 +55,12 @@ pub(super) fn noun() -> Noun {
             "Remove old rows now, for half a minute at most",
             sweep,
         )
-        .secret((Method::PUT, "/secrets/{name}"), admins, "Seal a secret and store it", seal)
+        .secret(
+            (Method::PUT, "/secrets/{name}"),
+            admins,
+            "Seal a secret and store it",
+            store_secret,
+        )
         .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
         .change(
             (Method::PATCH, "/secrets/{name}"),
@@ -76,14 +81,19 @@ struct Marked {
     draining: bool,
 }
 
-async fn stay(ask: Ask, at: NamePath, why: Why, stay: Stay) -> Result<Marked, Problem> {
+async fn change_node(
+    ask: ApiRequest,
+    at: NamePath,
+    why: ReasonBody,
+    stay: Stay,
+) -> Result<Marked, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let (now, which) = (authorize::now(&ask).await?, at.name.as_str());
     let mut tx = authorize::begin(&ask).await?;
     let members = store::node::members(&mut tx, now).await?;
-    let named = |m: &&Member| m.offer.name == which || m.node.node_id.0.starts_with(which);
-    let serves = |m: &&Member| !m.offer.roles.is_empty();
-    let found: Vec<&Member> = members.iter().filter(named).filter(serves).collect();
+    let named = |m: &&NodeMember| m.offer.name == which || m.node.node_id.0.starts_with(which);
+    let serves = |m: &&NodeMember| !m.offer.roles.is_empty();
+    let found: Vec<&NodeMember> = members.iter().filter(named).filter(serves).collect();
     let [member] = found[..] else {
         return Err(match found.len() {
             0 => Problem::not_found(format!("living node {which} that serves")),
@@ -141,7 +151,11 @@ struct SecretGrant {
     reason: Option<String>,
 }
 
-async fn grant(ask: Ask, at: NamePath, sent: SecretGrant) -> Result<Named, Problem> {
+async fn grant(
+    ask: ApiRequest,
+    at: NamePath,
+    sent: SecretGrant,
+) -> Result<StoredSecretName, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let access =
         requested_access(sent.owner_group.as_ref(), sent.groups.as_ref(), sent.every_group)?;
@@ -152,7 +166,7 @@ async fn grant(ask: Ask, at: NamePath, sent: SecretGrant) -> Result<Named, Probl
     };
     let now = authorize::now(&ask).await?;
     let mut tx = authorize::begin(&ask).await?;
-    let Some(stored) = store::secret::find(&mut tx, &at.name).await? else {
+    let Some(stored) = store::secret::find_secret(&mut tx, &at.name).await? else {
         return Err(Problem::not_found(format!("stored secret {}", at.name)));
     };
     let detail = json!({
@@ -162,19 +176,23 @@ async fn grant(ask: Ask, at: NamePath, sent: SecretGrant) -> Result<Named, Probl
     let entry = authorize::entry("secret grant", detail, reason);
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, "say who may use the secret").await?;
-    Ok(Named { name: at.name, stored: true })
+    Ok(StoredSecretName { name: at.name, stored: true })
 }
 
 /// The name of a secret.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Named {
+struct StoredSecretName {
     /// Its name.
     name: String,
     /// Whether it is stored.
     stored: bool,
 }
 
-async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<AnswerWithCookies<Named>, Problem> {
+async fn store_secret(
+    ask: ApiRequest,
+    at: NamePath,
+    sent: Secret,
+) -> Result<AnswerWithCookies<StoredSecretName>, Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !starts || !at.name.chars().all(fits) || at.name.len() > 100 {
@@ -182,7 +200,7 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<AnswerWithCookies<
         return Err(Problem::refused(said));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
-    if let Some(configured) = ask.house.app.secret_stores.find(&at.name) {
+    if let Some(configured) = ask.house.app.secret_stores.find_secret(&at.name) {
         let place = ask.house.app.secret_stores.describe(configured);
         let said = format!(
             "secret {} comes from {place} (procession.toml); a stored one would not be used",
@@ -192,7 +210,8 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<AnswerWithCookies<
     }
     let key = KeyRing::from_environment().map_err(|e| Problem::refused(e.to_string()))?;
     usable(&at.name, &sent.value).map_err(Problem::refused)?;
-    let sealed = key.seal(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;
+    let sealed =
+        key.seal_text(&at.name, &sent.value).map_err(|e| Problem::refused(e.to_string()))?;
     let now = authorize::now(&ask).await?;
     let access =
         requested_access(sent.owner_group.as_ref(), sent.groups.as_ref(), sent.every_group)?;
@@ -200,15 +219,19 @@ async fn seal(ask: Ask, at: NamePath, sent: Secret) -> Result<AnswerWithCookies<
     let access = store::secret::access_to_store(&mut tx, &at.name, access).await?;
     let for_groups = access.describe();
     let secret = SealedSecret { sealed, access };
-    store::secret::put(&mut tx, &at.name, &secret, &by.actor, now).await?;
+    store::secret::put_secret(&mut tx, &at.name, &secret, &by.actor, now).await?;
     let detail = json!({"secret": at.name, "for_groups": for_groups});
     let entry = authorize::entry("secret set", detail, reason);
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, "store the secret").await?;
-    Ok(Named { name: at.name, stored: true }.into())
+    Ok(StoredSecretName { name: at.name, stored: true }.into())
 }
 
-async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<AnswerWithCookies<Named>, Problem> {
+async fn forget(
+    ask: ApiRequest,
+    at: NamePath,
+    why: ReasonBody,
+) -> Result<AnswerWithCookies<StoredSecretName>, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
     let mut tx = authorize::begin(&ask).await?;
@@ -218,7 +241,7 @@ async fn forget(ask: Ask, at: NamePath, why: Why) -> Result<AnswerWithCookies<Na
     let entry = authorize::entry("secret remove", json!({"secret": at.name}), reason);
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, "remove the secret").await?;
-    Ok(Named { name: at.name, stored: false }.into())
+    Ok(StoredSecretName { name: at.name, stored: false }.into())
 }
 
 /// What a data source says of itself.
@@ -258,7 +281,7 @@ struct SourceSaid {
     preflight: PreflightDocument,
 }
 
-async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
+async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSaid, Problem> {
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);
@@ -274,16 +297,16 @@ async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
         }
     };
     let ledger = match &checked.ledger {
-        Ledger::Absent => "absent",
-        Ledger::Fits => "there",
-        Ledger::Other(_) => "other",
+        LedgerState::Absent => "absent",
+        LedgerState::Fits => "there",
+        LedgerState::Other(_) => "other",
     };
     // That it can be read is known: the source has been reached.
     let source = app.with_password(source).await.unwrap_or_else(|_| source.clone());
     let report =
         check_jobs(&app.config, std::slice::from_ref(&source), &defs.jobs, &defs.dependencies);
     let report = report.await;
-    let preflight = PreflightDocument::of(&report);
+    let preflight = PreflightDocument::from_report(&report);
     Ok(SourceSaid {
         name: at.name,
         ok: preflight.ok
@@ -301,8 +324,8 @@ async fn check(ask: Ask, at: NamePath, _: Why) -> Result<SourceSaid, Problem> {
         stops_sessions_fault: checked.stops.gone.err(),
         ledger: Some(ledger),
         ledger_is_needed,
-        transport: checked.transport.as_ref().map(Transport::as_str),
-        transport_weakness: checked.transport.as_ref().and_then(Transport::weakness),
+        transport: checked.transport.as_ref().map(SourceTransport::as_str),
+        transport_weakness: checked.transport.as_ref().and_then(SourceTransport::weakness),
         preflight,
     })
 }
@@ -322,7 +345,7 @@ struct Sweep {
 
 /// What was removed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Swept {
+struct SweepResult {
     /// Rows, by table.
     removed: BTreeMap<String, u64>,
     /// Whether everything has gone that is to go; otherwise ask again, or leave it to who serves.
@@ -332,7 +355,7 @@ struct Swept {
 /// How long one request removes rows, milliseconds.
 const SWEEP_MS: i64 = 30_000;
 
-async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
+async fn sweep(ask: ApiRequest, _: Nothing, sent: Sweep) -> Result<SweepResult, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let app = &ask.house.app;
     let mut options = app.config.retention().map_err(anyhow::Error::from)?;
@@ -349,9 +372,9 @@ async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
     options.window = None;
     let wish = RemovalOrder { by, reason: Some(reason.to_owned()), limit: sent.limit };
     match app.sweeper_by_hand(options, wish).sweep_for(Some(SWEEP_MS), |_| ()).await? {
-        retention::Swept::Ended(removed) => Ok(swept(&removed, Ends::Yes)),
-        retention::Swept::Left(removed) => Ok(swept(&removed, Ends::No)),
-        retention::Swept::Rests(..) => {
+        retention::SweepOutcome::Ended(removed) => Ok(swept(&removed, SweepEnd::Yes)),
+        retention::SweepOutcome::Left(removed) => Ok(swept(&removed, SweepEnd::No)),
+        retention::SweepOutcome::Rests(..) => {
             let said = "another process removes old rows at the moment; ask again later";
             Err(Problem::conflict("busy", said))
         }
@@ -359,12 +382,12 @@ async fn sweep(ask: Ask, _: Nothing, sent: Sweep) -> Result<Swept, Problem> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
+enum SweepEnd {
     Yes,
     No,
 }
 
-fn swept(removed: &ByTable, ends: Ends) -> Swept {
+fn swept(removed: &ByTable, ends: SweepEnd) -> SweepResult {
     let removed = removed.iter().map(|(table, n)| (table.to_string(), *n)).collect();
-    Swept { removed, ended: ends == Ends::Yes }
+    SweepResult { removed, ended: ends == SweepEnd::Yes }
 }

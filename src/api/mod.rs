@@ -75,10 +75,10 @@ mod watch;
 
 pub use connection_limit::Peer;
 pub use listener::{Attended, Door, Front, NoListener};
-pub use state::House;
+pub use state::ApiState;
 pub use tls::ListenerTls;
 
-use crate::api::client_address::{RequestOrigin, Transport};
+use crate::api::client_address::{ConnectionSecurityKind, RequestOrigin};
 use crate::api::denied_requests::{DeniedRequest, RequestCaller};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
@@ -98,42 +98,42 @@ use std::sync::Arc;
 /// Every route below `/api/v1`, by what it is about.
 pub fn nouns() -> Vec<Noun> {
     vec![
-        approvals::noun(),
-        audit::noun(),
-        backfill_changes::noun(),
-        batch_actions::noun(),
-        batch_dag::noun(),
-        batch_control::noun(),
-        batch_jobs::noun(),
-        batch_times::noun(),
-        batches::noun(),
-        calendar_changes::noun(),
-        calendars::noun(),
-        change_requests::noun(),
-        dashboard::noun(),
-        definitions::noun(),
-        events::noun(),
-        executor_groups::noun(),
-        fire::noun(),
-        groups::noun(),
-        job_modes::noun(),
-        jobs::noun(),
-        background_tasks::noun(),
-        nodes::noun(),
-        notice_changes::noun(),
-        oidc::noun(),
-        outbox::noun(),
-        params::noun(),
-        schedule_changes::noun(),
-        schedules::noun(),
-        search::noun(),
-        second_factor::noun(),
-        session::noun(),
-        sources::noun(),
-        tokens::noun(),
-        maintenance::noun(),
-        users::noun(),
-        versions::noun(),
+        approvals::routes(),
+        audit::routes(),
+        backfill_changes::routes(),
+        batch_actions::routes(),
+        batch_dag::routes(),
+        batch_control::routes(),
+        batch_jobs::routes(),
+        batch_times::routes(),
+        batches::routes(),
+        calendar_changes::routes(),
+        calendars::routes(),
+        change_requests::routes(),
+        dashboard::routes(),
+        definitions::routes(),
+        events::routes(),
+        executor_groups::routes(),
+        fire::routes(),
+        groups::routes(),
+        job_modes::routes(),
+        jobs::routes(),
+        background_tasks::routes(),
+        nodes::routes(),
+        notice_changes::routes(),
+        oidc::routes(),
+        outbox::routes(),
+        params::routes(),
+        schedule_changes::routes(),
+        schedules::routes(),
+        search::routes(),
+        second_factor::routes(),
+        session::routes(),
+        sources::routes(),
+        tokens::routes(),
+        maintenance::routes(),
+        users::routes(),
+        versions::routes(),
     ]
 }
 
@@ -143,7 +143,7 @@ pub fn description() -> Value {
 }
 
 /// What answers requests.
-pub fn router(house: Arc<House>) -> Router {
+pub fn router(house: Arc<ApiState>) -> Router {
     let mut api = Router::new();
     for route in nouns().into_iter().flat_map(|noun| noun.routes) {
         api = api.route(&format!("/api/v1{}", route.path), route.service);
@@ -155,9 +155,9 @@ pub fn router(house: Arc<House>) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .route("/api/v1/openapi.json", get(health::described))
-        .route("/", get(console::page))
+        .route("/", get(console::serve_page))
         .route("/api", get(console::about_api))
-        .route("/console/{*file}", get(console::file))
+        .route("/console/{*file}", get(console::serve_file))
         .method_not_allowed_fallback(async || {
             let status = StatusCode::METHOD_NOT_ALLOWED;
             Problem::new(status, "method", "this path has no such method; see /api/v1/openapi.json")
@@ -168,7 +168,7 @@ pub fn router(house: Arc<House>) -> Router {
 }
 
 /// What answers probes alone.
-fn probe_router(house: Arc<House>) -> Router {
+fn probe_router(house: Arc<ApiState>) -> Router {
     Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
@@ -183,9 +183,9 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
                       frame-ancestors 'none'; form-action 'self'";
 
 /// What every answer has, refusals too.
-async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+async fn guarded(State(house): State<Arc<ApiState>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    let way = RequestOrigin::of(&parts, &house.doorway);
+    let way = RequestOrigin::from_parts(&parts, &house.doorway);
     let caller = RequestCaller::default();
     parts.extensions.insert(caller.clone());
     let route = parts.extensions.get::<MatchedPath>().cloned();
@@ -211,7 +211,7 @@ async fn guarded(State(house): State<Arc<House>>, request: Request, next: Next) 
     }
     let transport = way.transport;
     let headers = response.headers_mut();
-    if transport == Transport::Tls {
+    if transport == ConnectionSecurityKind::Tls {
         let year = HeaderValue::from_static("max-age=31536000");
         headers.insert(STRICT_TRANSPORT_SECURITY, year);
     }

@@ -1,7 +1,7 @@
 //! The processes that share the database.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::Page;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -12,9 +12,14 @@ use crate::view::node::{ENDED_MS, Members, NodeDetail};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
-    Noun::new("nodes").get("/nodes", needs, "The processes: what they are for, what they run", list)
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
+    Noun::new("nodes").get(
+        "/nodes",
+        needs,
+        "The processes: what they are for, what they run",
+        list_nodes,
+    )
 }
 
 /// Which processes.
@@ -26,17 +31,21 @@ struct ListNodesQuery {
     all: bool,
 }
 
-async fn list(ask: Ask, _: Nothing, which: ListNodesQuery) -> Result<Page<NodeDetail>, Problem> {
+async fn list_nodes(
+    ask: ApiRequest,
+    _: Nothing,
+    which: ListNodesQuery,
+) -> Result<Page<NodeDetail>, Problem> {
     let now = authorize::now(&ask).await?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let members = Members::read(&mut tx, if which.all { ENDED_MS } else { 0 }, now).await?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let members = Members::read_members(&mut tx, if which.all { ENDED_MS } else { 0 }, now).await?;
     let mut nodes = members.details();
     nodes.iter_mut().for_each(|node| hide_other_groups(&ask, node));
     Ok(Page::whole(nodes))
 }
 
 /// Leaves out which user and limits the scripts of groups have that the caller does not see.
-fn hide_other_groups(ask: &Ask, node: &mut NodeDetail) {
+fn hide_other_groups(ask: &ApiRequest, node: &mut NodeDetail) {
     let Some(report) = &mut node.scripts else { return };
     for by_group in [&mut report.run_as, &mut report.limits] {
         by_group.retain(|code, _| {

@@ -1,15 +1,15 @@
 //! What is done about notices: sent again, acknowledged, kept back for a while, tried.
 
 use crate::api::authorize;
-use crate::api::batch_control::Why;
-use crate::api::caller::{Ask, Needs};
+use crate::api::batch_control::ReasonBody;
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::job_key::find_named;
-use crate::domain::notification::event::Event;
+use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::outbox_schedule::Snooze;
 use crate::engine::host_name;
 use crate::store::outbox::NotificationRow;
@@ -19,15 +19,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub(super) fn noun() -> Noun {
-    let runs = Needs::Somewhere(Permission::Run);
+pub(super) fn routes() -> Noun {
+    let runs = CallerNeeds::Somewhere(Permission::Run);
     Noun::new("changes of notices")
         .change((Method::POST, "/outbox/{id}/resend"), runs, "Send a notice again", resend)
         .change(
             (Method::POST, "/outbox/{id}/ack"),
             runs,
             "Take a notice off the way that waits: somebody knows already",
-            ack,
+            acknowledge,
         )
         .change(
             (Method::POST, "/snoozes"),
@@ -35,12 +35,12 @@ pub(super) fn noun() -> Noun {
             "Do not tell of a group, or a job of it, for a while",
             snooze,
         )
-        .change((Method::DELETE, "/snoozes/{id}"), runs, "End a snooze now", wake)
+        .change((Method::DELETE, "/snoozes/{id}"), runs, "End a snooze now", wake_notice)
         .change(
             (Method::POST, "/notify/test"),
-            Needs::Everywhere(Permission::Admin),
+            CallerNeeds::Everywhere(Permission::Admin),
             "Send a test at once",
-            test,
+            send_test,
         )
 }
 
@@ -54,12 +54,12 @@ struct Minded {
 }
 
 /// The notice of this number, to do this to.
-async fn notice(ask: &Ask, id: i64) -> Result<NotificationRow, Problem> {
+async fn notice(ask: &ApiRequest, id: i64) -> Result<NotificationRow, Problem> {
     let what = format!("notice {id}");
-    let found = outbox::one(&mut authorize::read(ask).await?, id).await?;
+    let found = outbox::find_notification(&mut authorize::open_read(ask).await?, id).await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     match found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok()) {
-        Some(group) => ask.may(Permission::Run, &group, what)?,
+        Some(group) => ask.require(Permission::Run, &group, what)?,
         // About a process, a schedule of several groups: nobody's in particular.
         None => authorize::everywhere(ask, Permission::Run)?,
     }
@@ -72,15 +72,20 @@ enum NoticeAction {
     Ack,
 }
 
-async fn resend(ask: Ask, at: IdPath, why: Why) -> Result<Minded, Problem> {
-    mind(ask, at, why, NoticeAction::Resend).await
+async fn resend(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Minded, Problem> {
+    change_notice(ask, at, why, NoticeAction::Resend).await
 }
 
-async fn ack(ask: Ask, at: IdPath, why: Why) -> Result<Minded, Problem> {
-    mind(ask, at, why, NoticeAction::Ack).await
+async fn acknowledge(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Minded, Problem> {
+    change_notice(ask, at, why, NoticeAction::Ack).await
 }
 
-async fn mind(ask: Ask, at: IdPath, why: Why, wish: NoticeAction) -> Result<Minded, Problem> {
+async fn change_notice(
+    ask: ApiRequest,
+    at: IdPath,
+    why: ReasonBody,
+    wish: NoticeAction,
+) -> Result<Minded, Problem> {
     let found = notice(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
@@ -94,7 +99,7 @@ async fn mind(ask: Ask, at: IdPath, why: Why, wish: NoticeAction) -> Result<Mind
     };
     let group = found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok());
     let detail = json!({"notices": [at.id], "changed": changed});
-    let entry = audit::Entry { group, ..authorize::entry(action, detail, reason) };
+    let entry = audit::AuditEntry { group, ..authorize::entry(action, detail, reason) };
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, action).await?;
     Ok(Minded { changed, left: 1 - changed.min(1) })
@@ -128,7 +133,7 @@ struct Snoozed {
 /// Longest snooze, in minutes: 30 days.
 const LONGEST: u32 = 43_200;
 
-async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
+async fn snooze(ask: ApiRequest, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
     let group = authorize::group(&ask, Permission::Run, &sent.group)?;
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let event = match &sent.event {
@@ -156,7 +161,7 @@ async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
         group: group.to_string(),
         job: job.as_ref().map(ToString::to_string),
         event,
-        until: now.plus(i64::from(sent.minutes) * 60_000),
+        until: now.plus_ms(i64::from(sent.minutes) * 60_000),
         by: by.actor.clone(),
         reason: reason.to_owned(),
     };
@@ -164,29 +169,29 @@ async fn snooze(ask: Ask, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
     let id = outbox::snooze(&mut tx, &row, now).await?;
     let detail = json!({"snooze": id, "event": event, "until": row.until.to_string()});
     let entry = authorize::entry("notify snooze", detail, reason);
-    let entry = audit::Entry { group: Some(group), job, ..entry };
+    let entry = audit::AuditEntry { group: Some(group), job, ..entry };
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, "write a snooze").await?;
     Ok(Snoozed { id, until: row.until.to_string() })
 }
 
-fn event(word: &str) -> Result<Event, Problem> {
-    let of_batch = Event::ALL.into_iter().filter(|e| e.is_of_batch());
+fn event(word: &str) -> Result<NotificationEvent, Problem> {
+    let of_batch = NotificationEvent::ALL.into_iter().filter(|e| e.is_of_batch());
     let found = of_batch.clone().find(|event| event.as_str() == word);
     found.ok_or_else(|| {
-        let words: Vec<&str> = of_batch.map(Event::as_str).collect();
+        let words: Vec<&str> = of_batch.map(NotificationEvent::as_str).collect();
         Problem::refused(format!("event: {word} is none of {}", words.join(", ")))
     })
 }
 
-async fn wake(ask: Ask, at: IdPath, why: Why) -> Result<Snoozed, Problem> {
+async fn wake_notice(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Snoozed, Problem> {
     let what = format!("snooze {} that lasts", at.id);
     let now = authorize::now(&ask).await?;
-    let all = outbox::snoozes(&mut authorize::read(&ask).await?, now).await?;
+    let all = outbox::snoozes(&mut authorize::open_read(&ask).await?, now).await?;
     let found = all.into_iter().find(|s| s.id == at.id);
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     let group = GroupCode::parse(&found.group).map_err(anyhow::Error::from)?;
-    ask.may(Permission::Run, &group, &what)?;
+    ask.require(Permission::Run, &group, &what)?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let mut tx = authorize::begin(&ask).await?;
     if outbox::end_snooze(&mut tx, at.id, now).await?.is_none() {
@@ -194,7 +199,7 @@ async fn wake(ask: Ask, at: IdPath, why: Why) -> Result<Snoozed, Problem> {
     }
     let job = found.job.as_deref().and_then(|job| JobCode::parse(job).ok());
     let entry = authorize::entry("notify wake", json!({"snooze": at.id}), reason);
-    let entry = audit::Entry { group: Some(group), job, ..entry };
+    let entry = audit::AuditEntry { group: Some(group), job, ..entry };
     audit::record(&mut tx, &by, &[entry], now).await?;
     authorize::commit(tx, "end a snooze").await?;
     Ok(Snoozed { id: at.id, until: now.to_string() })
@@ -203,7 +208,7 @@ async fn wake(ask: Ask, at: IdPath, why: Why) -> Result<Snoozed, Problem> {
 /// To whom a test goes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Try {
+struct SendTestRequest {
     /// Addresses, or `channel:NAME`; every channel and the operators of the settings when there are none.
     #[serde(default)]
     recipients: Vec<String>,
@@ -213,14 +218,14 @@ struct Try {
 
 /// What became of a test.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Tried {
+struct SendTestResult {
     /// One for each recipient.
-    tests: Vec<Letter>,
+    tests: Vec<TestNotificationResult>,
 }
 
 /// What became of one letter.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Letter {
+struct TestNotificationResult {
     /// To whom.
     to: String,
     /// What carried it.
@@ -233,7 +238,11 @@ struct Letter {
     message_id: String,
 }
 
-async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
+async fn send_test(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: SendTestRequest,
+) -> Result<SendTestResult, Problem> {
     let app = &ask.house.app;
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let mut to = sent.recipients;
@@ -242,7 +251,7 @@ async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
         to.extend(app.config.notify.operators.iter().cloned());
     }
     for one in &to {
-        let read = crate::domain::notification::recipient::Recipient::of(one);
+        let read = crate::domain::notification::recipient::Recipient::parse(one);
         read.map_err(|fault| Problem::refused(fault.to_string()))?;
     }
     if to.is_empty() {
@@ -258,7 +267,7 @@ async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
     for one in to {
         let sent = app.send_test(&one, ask.lang, &host_name()).await?;
         let reason = sent.ended.as_ref().err().map(ToString::to_string);
-        tests.push(Letter {
+        tests.push(TestNotificationResult {
             to: one,
             kind: sent.kind.unwrap_or("-"),
             ok: reason.is_none(),
@@ -266,5 +275,5 @@ async fn test(ask: Ask, _: Nothing, sent: Try) -> Result<Tried, Problem> {
             message_id: sent.message_id,
         });
     }
-    Ok(Tried { tests })
+    Ok(SendTestResult { tests })
 }

@@ -1,6 +1,6 @@
 //! There and back: logging in at another provider.
 
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::app::access::{NotProved, Returning};
@@ -13,19 +13,19 @@ use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("session")
         .media(
             ("/oidc/start", "text/plain"),
-            Needs::Nothing,
+            CallerNeeds::Nothing,
             "Go to the other provider to log in (302)",
             start,
         )
         .media(
             ("/oidc/callback", "text/plain"),
-            Needs::Nothing,
+            CallerNeeds::Nothing,
             "Come back from there (302 to the console)",
-            back,
+            finish_login,
         )
 }
 
@@ -35,8 +35,8 @@ const COOKIES: (&str, &str) = ("__Host-procession-oidc", "procession-oidc");
 const KEPT: u32 = 600;
 
 /// The other provider, and our address that it leads back to.
-fn provider(ask: &Ask) -> Result<(&Oidc, String), Problem> {
-    let oidc = ask.house.oidc().ok_or_else(|| Problem::not_found("other provider"))?;
+fn provider(ask: &ApiRequest) -> Result<(&Oidc, String), Problem> {
+    let oidc = ask.house.oidc_provider().ok_or_else(|| Problem::not_found("other provider"))?;
     let origin = ask.way.origin().ok_or_else(|| Problem::unreadable("send the header Host"))?;
     Ok((oidc, format!("{origin}/api/v1/oidc/callback")))
 }
@@ -51,12 +51,12 @@ fn redirect(to: &str, cookies: &[String]) -> Result<Response, Problem> {
     Ok(response)
 }
 
-async fn start(ask: Ask, _: Nothing, _: Nothing) -> Result<Response, Problem> {
+async fn start(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<Response, Problem> {
     let (oidc, back) = provider(&ask)?;
     match ask.house.porter.oidc_leave(oidc, &back).await {
         Ok(leaving) => {
             let kept = Some(leaving.secret.expose_secret());
-            redirect(&leaving.to, &[ask.way.set(COOKIES, kept, "Lax", Some(KEPT))])
+            redirect(&leaving.to, &[ask.way.set_cookie(COOKIES, kept, "Lax", Some(KEPT))])
         }
         Err(error) => {
             tracing::warn!(error = format!("{error:#}"), "the other provider cannot be reached");
@@ -78,7 +78,11 @@ struct ProviderAnswer {
     error: Option<String>,
 }
 
-async fn back(ask: Ask, _: Nothing, said: ProviderAnswer) -> Result<Response, Problem> {
+async fn finish_login(
+    ask: ApiRequest,
+    _: Nothing,
+    said: ProviderAnswer,
+) -> Result<Response, Problem> {
     let (oidc, back) = provider(&ask)?;
     let returning = Returning {
         secret: ask.way.cookie(&ask.headers, COOKIES).map(SecretString::from),
@@ -88,7 +92,7 @@ async fn back(ask: Ask, _: Nothing, said: ProviderAnswer) -> Result<Response, Pr
         error: said.error,
     };
     let from = ask.way.stranger(&ask.headers);
-    let used = ask.way.set(COOKIES, None, "Lax", None);
+    let used = ask.way.set_cookie(COOKIES, None, "Lax", None);
     match ask.house.porter.oidc_return(oidc, &back, returning, &from).await {
         Ok(entered) => {
             let session = ask.way.set_session(Some(entered.secret.expose_secret()));

@@ -1,7 +1,7 @@
 //! The description of the API (OpenAPI 3.1), made of the routes.
 
-use crate::api::caller::Needs;
-use crate::api::route::{Answer, Noun, Route};
+use crate::api::caller::CallerNeeds;
+use crate::api::route::{Noun, ResponseKind, Route};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -58,9 +58,9 @@ fn operation(noun: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value 
         parameters.extend(self::parameters("query", query(schemas).into(), schemas));
     }
     let answer = match &route.answer {
-        Answer::Json(draw) => json!({ "application/json": { "schema": draw(schemas) } }),
+        ResponseKind::Json(draw) => json!({ "application/json": { "schema": draw(schemas) } }),
         // `text/csv, application/x-ndjson`: the caller chooses.
-        Answer::Media(media) => {
+        ResponseKind::Media(media) => {
             let schema = |media: &str| match media.ends_with("json") || media.ends_with("yaml") {
                 true => json!({}),
                 false => json!({ "type": "string" }),
@@ -90,7 +90,7 @@ fn operation(noun: &str, route: &Route, schemas: &mut SchemaGenerator) -> Value 
             "content": { "application/json": { "schema": waits(schemas) } },
         });
     }
-    if route.needs == Needs::Nothing {
+    if route.needs == CallerNeeds::Nothing {
         described["security"] = json!([]);
     }
     if route.body.is_none() {
@@ -109,12 +109,12 @@ fn operation_id(route: &Route) -> String {
     format!("{}{path}", route.method.as_str().to_lowercase())
 }
 
-fn needs(needs: Needs) -> Value {
+fn needs(needs: CallerNeeds) -> Value {
     match needs {
-        Needs::Nothing => json!("nothing"),
-        Needs::Login => json!("login"),
-        Needs::Somewhere(p) => json!({ "permission": p, "of": "the group" }),
-        Needs::Everywhere(p) => json!({ "permission": p, "of": "all groups" }),
+        CallerNeeds::Nothing => json!("nothing"),
+        CallerNeeds::Login => json!("login"),
+        CallerNeeds::Somewhere(p) => json!({ "permission": p, "of": "the group" }),
+        CallerNeeds::Everywhere(p) => json!({ "permission": p, "of": "all groups" }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What people were told, are told, and do not want to hear for a while.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::{self, Page};
 use crate::api::path_params::IdPath;
 use crate::api::problem::Problem;
@@ -10,16 +10,16 @@ use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
 use crate::domain::job::job_key::JobFilter;
 use crate::domain::notification::outbox_schedule::MailStatus;
-use crate::store::outbox::{self, Filter};
+use crate::store::outbox::{self, OutboxFilter};
 use crate::view::outbox::{NotificationDetail, NotificationSummary, SnoozeDetail};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("notices")
-        .get("/outbox", needs, "Notices, the latest first", list)
-        .get("/outbox/{id}", needs, "A notice, as it is or was sent", one)
+        .get("/outbox", needs, "Notices, the latest first", list_notifications)
+        .get("/outbox/{id}", needs, "A notice, as it is or was sent", get_notification)
         .get("/snoozes", needs, "What nobody wants to hear of for a while", snoozes)
 }
 
@@ -43,8 +43,8 @@ struct ListNotificationsQuery {
     cursor: Option<String>,
 }
 
-async fn list(
-    ask: Ask,
+async fn list_notifications(
+    ask: ApiRequest,
     _: Nothing,
     which: ListNotificationsQuery,
 ) -> Result<Page<NotificationSummary>, Problem> {
@@ -58,33 +58,37 @@ async fn list(
     let ListNotificationsQuery { to, group, job, event, .. } = which;
     let job = job.as_deref().map(JobFilter::parse).transpose();
     let job = job.map_err(|error| Problem::unreadable(format!("job: {error}")))?;
-    let filter = Filter { status: status.transpose()?, to, group, job, event };
-    let told = authorize::told(&ask)?;
+    let filter = OutboxFilter { status: status.transpose()?, to, group, job, event };
+    let told = authorize::audit_scope(&ask)?;
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let rows = outbox::page(&mut tx, &filter, (&told, before), more).await?;
-    let Page { items, next } = Page::of(rows, limit, |row| row.id);
-    Ok(Page { items: items.iter().map(NotificationSummary::of).collect(), next })
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let rows = outbox::list_page(&mut tx, &filter, (&told, before), more).await?;
+    let Page { items, next } = Page::from_items(rows, limit, |row| row.id);
+    Ok(Page { items: items.iter().map(NotificationSummary::from_row).collect(), next })
 }
 
-async fn one(ask: Ask, at: IdPath, _: Nothing) -> Result<NotificationDetail, Problem> {
+async fn get_notification(
+    ask: ApiRequest,
+    at: IdPath,
+    _: Nothing,
+) -> Result<NotificationDetail, Problem> {
     let missing = || Problem::not_found(format!("notice {}", at.id));
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let row = outbox::one(&mut tx, at.id).await?.ok_or_else(missing)?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let row = outbox::find_notification(&mut tx, at.id).await?.ok_or_else(missing)?;
     match row.letter.topic.group.as_deref().map(GroupCode::parse) {
-        Some(Ok(group)) => ask.may(Permission::View, &group, format!("notice {}", at.id))?,
+        Some(Ok(group)) => ask.require(Permission::View, &group, format!("notice {}", at.id))?,
         // What is about no group is about the installation.
         Some(Err(_)) | None if ask.caller()?.grants.allow_everywhere(Permission::Admin) => {}
         Some(Err(_)) | None => return Err(missing()),
     }
-    Ok(NotificationDetail::of(&row))
+    Ok(NotificationDetail::from_row(&row))
 }
 
-async fn snoozes(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SnoozeDetail>, Problem> {
+async fn snoozes(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<Page<SnoozeDetail>, Problem> {
     let now = authorize::now(&ask).await?;
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let all = outbox::snoozes(&mut tx, now).await?;
     let sees =
         |code: &str| GroupCode::parse(code).is_ok_and(|group| ask.allows(Permission::View, &group));
-    Ok(Page::whole(all.iter().filter(|s| sees(&s.group)).map(SnoozeDetail::of).collect()))
+    Ok(Page::whole(all.iter().filter(|s| sees(&s.group)).map(SnoozeDetail::from_snooze).collect()))
 }

@@ -19,7 +19,11 @@ pub struct Page<T> {
 impl<T> Page<T> {
     /// Of items of which one more was read than is shown: that one only says that there are more. `place`
     /// is where an item stands in the order of the list.
-    pub fn of<C: Serialize>(mut items: Vec<T>, limit: usize, place: impl Fn(&T) -> C) -> Self {
+    pub fn from_items<C: Serialize>(
+        mut items: Vec<T>,
+        limit: usize,
+        place: impl Fn(&T) -> C,
+    ) -> Self {
         let more = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| more).map(|last| cursor(&place(last)));
@@ -35,7 +39,7 @@ impl<T> Page<T> {
 /// Which part of a list.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct PageQuery {
     /// How many, 1 to 500; 50 when it is left out.
     pub limit: Option<u32>,
     /// Where to go on: `next` of the page before.

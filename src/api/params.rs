@@ -1,24 +1,24 @@
 //! Which layer gives a job its values.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::domain::id::BatchNo;
 use crate::domain::params::PRECEDENCE;
-use crate::view::job_params::{Batch, JobParamView, JobParamsRequest, World};
+use crate::view::job_params::{BatchPresence, JobParamView, JobParamsRequest, World};
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("parameters").get(
         "/params",
-        Needs::Somewhere(Permission::View),
+        CallerNeeds::Somewhere(Permission::View),
         "Each parameter of a job with its value and the layer it comes from; secrets are masked",
-        show,
+        preview_params,
     )
 }
 
@@ -45,23 +45,27 @@ struct Params {
     params: Vec<JobParamView>,
 }
 
-async fn show(ask: Ask, _: Nothing, which: PreviewParamsQuery) -> Result<Params, Problem> {
+async fn preview_params(
+    ask: ApiRequest,
+    _: Nothing,
+    which: PreviewParamsQuery,
+) -> Result<Params, Problem> {
     let app = &ask.house.app;
     let missing = || Problem::not_found(format!("job {}", which.job));
     let batch_no = BatchNo::parse(&which.batch_no).map_err(anyhow::Error::from)?;
     let day = which.business_date.as_deref().map(str::parse::<NaiveDate>).transpose();
     let day = day.map_err(|_| Problem::unreadable("business_date: write a day, 2026-07-31"))?;
-    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let job = authorize::job(&ask, &mut tx, Permission::View, &which.job).await?;
+    let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let job = authorize::find_job(&ask, &mut tx, Permission::View, &which.job).await?;
     drop(tx);
     let defs = app.definition().await?;
     let (group, params) = (job.group.clone(), BTreeMap::new());
     let asked = JobParamsRequest { group, batch_no, business_date: day, params };
-    let world = World::read(app, &defs, &job.code, asked).await?;
-    if world.batch == Batch::There && day.is_some() {
+    let world = World::read_world(app, &defs, &job.code, asked).await?;
+    if world.batch == BatchPresence::There && day.is_some() {
         let said = "that batch is there already and has its day; leave out business_date";
         return Err(Problem::refused(said));
     }
     let params = world.params(&job.code).ok_or_else(missing)?;
-    Ok(Params { is_open: world.batch == Batch::There, precedence: PRECEDENCE, params })
+    Ok(Params { is_open: world.batch == BatchPresence::There, precedence: PRECEDENCE, params })
 }

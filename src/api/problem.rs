@@ -121,7 +121,7 @@ impl Problem {
     }
 
     /// A change that needs a second person. Where a route does not file it, it is refused.
-    pub(super) fn held(change: HeldChange) -> Self {
+    pub(super) fn held_change(change: HeldChange) -> Self {
         let detail = "this change needs the approval of a second person, and cannot be asked for in this way";
         let held = Some(Box::new(change));
         Self { held, ..Self::new(StatusCode::FORBIDDEN, "second-person", detail) }
@@ -129,7 +129,7 @@ impl Problem {
 
     /// With a further member.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with_member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
         self
     }
@@ -157,19 +157,19 @@ impl std::error::Error for Problem {}
 
 /// 422: a definition with faults, each with its line.
 fn faulty(faults: &Faults) -> Problem {
-    let all: Vec<FaultAt> = faults.as_slice().iter().map(FaultAt::of).collect();
+    let all: Vec<FaultAt> = faults.as_slice().iter().map(FaultAt::from_fault).collect();
     let status = StatusCode::UNPROCESSABLE_ENTITY;
-    Problem::new(status, "faults", faults.to_string()).with("faults", json!(all))
+    Problem::new(status, "faults", faults.to_string()).with_member("faults", json!(all))
 }
 
 /// 412: somebody else was faster, and who.
-fn lost(update: &LostUpdate) -> Problem {
+fn lost_update(update: &LostUpdate) -> Problem {
     Problem::new(StatusCode::PRECONDITION_FAILED, "changed-meanwhile", update.to_string())
-        .with("group", update.group.as_str())
-        .with("version", update.is)
-        .with("changed_by", update.author.as_str())
-        .with("changed_at", update.at.to_string())
-        .with("remark", json!(update.remark))
+        .with_member("group", update.group.as_str())
+        .with_member("version", update.is)
+        .with_member("changed_by", update.author.as_str())
+        .with_member("changed_at", update.at.to_string())
+        .with_member("remark", json!(update.remark))
 }
 
 impl From<anyhow::Error> for Problem {
@@ -179,20 +179,21 @@ impl From<anyhow::Error> for Problem {
             Ok(problem) => return problem,
             Err(error) => error,
         };
-        if let Some(refusal) = refusal::of(&error) {
+        if let Some(refusal) = refusal::problem_of(&error) {
             return refusal;
         }
         if let Some(faults) = error.chain().find_map(|e| e.downcast_ref::<Faults>()) {
             return faulty(faults);
         }
         if let Some(update) = error.chain().find_map(|e| e.downcast_ref::<LostUpdate>()) {
-            return lost(update);
+            return lost_update(update);
         }
         match error.chain().find_map(|e| e.downcast_ref::<JobNameError>()) {
             Some(JobNameError::Unknown(word)) => return Self::not_found(format!("job {word}")),
             Some(ambiguous @ JobNameError::Ambiguous { candidates, .. }) => {
                 let keys: Vec<String> = candidates.iter().map(JobKey::to_string).collect();
-                return Self::conflict("ambiguous", ambiguous.to_string()).with("candidates", keys);
+                return Self::conflict("ambiguous", ambiguous.to_string())
+                    .with_member("candidates", keys);
             }
             None => {}
         }
@@ -217,7 +218,7 @@ impl From<anyhow::Error> for Problem {
         let id = uuid::Uuid::new_v4().simple().to_string();
         tracing::error!(error = format!("{error:#}"), error_id = id, "a request failed");
         let detail = format!("Procession failed; the reason is in its log, under {id}");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", detail).with("error_id", id)
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", detail).with_member("error_id", id)
     }
 }
 

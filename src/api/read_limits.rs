@@ -5,7 +5,7 @@
 
 use crate::api::problem::Problem;
 use crate::api::request_runtime::RequestRuntime;
-use crate::config::Limits;
+use crate::config::LimitSettings;
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,12 +87,12 @@ fn too_many(what: &str, setting: &str) -> Problem {
 }
 
 /// A turn, once there is one.
-async fn turn(of: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+async fn acquire_turn(of: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     tokio::time::timeout(WAIT_LIMIT, of.acquire_owned()).await.ok()?.ok()
 }
 
 impl ReadLimits {
-    pub(super) fn new(limits: &Limits) -> std::io::Result<Self> {
+    pub(super) fn new(limits: &LimitSettings) -> std::io::Result<Self> {
         Ok(Self {
             all: Arc::new(Semaphore::new(limits.expensive_reads)),
             per_user: limits.expensive_reads_per_user,
@@ -105,7 +105,7 @@ impl ReadLimits {
 
     /// Does the work of an expensive request of this user when it is its turn, on threads that no other requests need.
     /// A caller who hangs up ends it.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(super) async fn run_in_turn<T: Send + 'static>(
         &self,
         user: i64,
         work: impl Future<Output = Result<T, Problem>> + Send + 'static,
@@ -132,10 +132,10 @@ impl ReadLimits {
     /// The turn of an expensive request of this user.
     async fn enter(&self, user: i64) -> Result<ReadPlace, Problem> {
         let request = self.note_request(user)?;
-        let Some(own) = turn(request.turns.clone()).await else {
+        let Some(own) = acquire_turn(request.turns.clone()).await else {
             return Err(too_many("your other requests take long", "expensive_reads_per_user"));
         };
-        let Some(all) = turn(self.all.clone()).await else {
+        let Some(all) = acquire_turn(self.all.clone()).await else {
             return Err(too_many("too many expensive requests are under way", "expensive_reads"));
         };
         Ok(ReadPlace { _all: all, _own: own, _request: request })
@@ -144,10 +144,10 @@ impl ReadLimits {
     /// The turn to read a definition; it is held by the thread that reads it.
     pub(super) async fn enter_definition(&self, user: i64) -> Result<DefinitionPlace, Problem> {
         let request = self.note_request(user)?;
-        let Some(own) = turn(request.definitions.clone()).await else {
+        let Some(own) = acquire_turn(request.definitions.clone()).await else {
             return Err(too_many("your other definitions are being read", "definitions_at_once"));
         };
-        let Some(all) = turn(self.definitions.clone()).await else {
+        let Some(all) = acquire_turn(self.definitions.clone()).await else {
             return Err(too_many("other definitions are being read", "definitions_at_once"));
         };
         Ok(DefinitionPlace { _all: all, _own: own, _request: request })
@@ -175,13 +175,13 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    fn limits() -> Limits {
-        Config::load(Some(std::path::Path::new("/dev/null"))).expect("defaults").limits
+    fn limits() -> LimitSettings {
+        Config::load_file(Some(std::path::Path::new("/dev/null"))).expect("defaults").limits
     }
 
     #[tokio::test]
     async fn one_user_leaves_room_for_others() {
-        let limits = Limits { expensive_reads: 2, expensive_reads_per_user: 1, ..limits() };
+        let limits = LimitSettings { expensive_reads: 2, expensive_reads_per_user: 1, ..limits() };
         let reads = ReadLimits::new(&limits).expect("threads");
         let first = reads.enter(1).await.expect("a turn");
         let refused = reads.enter(1).await.expect_err("one is the most");
@@ -197,7 +197,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_user_waits_for_a_turn_and_not_in_any_number() {
-        let limits = Limits { expensive_reads_per_user: 1, ..limits() };
+        let limits = LimitSettings { expensive_reads_per_user: 1, ..limits() };
         let reads = Arc::new(ReadLimits::new(&limits).expect("threads"));
         let first = reads.enter(1).await.expect("a turn");
         let enter = |reads: Arc<ReadLimits>| tokio::spawn(async move { reads.enter(1).await });
@@ -231,7 +231,8 @@ mod tests {
             let _held = sender;
             std::future::pending::<Result<(), Problem>>().await
         };
-        let hung_up = tokio::time::timeout(Duration::from_millis(50), reads.run(1, endless)).await;
+        let hung_up =
+            tokio::time::timeout(Duration::from_millis(50), reads.run_in_turn(1, endless)).await;
         hung_up.expect_err("it does not end by itself");
         let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
         ended.expect("soon").expect_err("it is gone without a word");

@@ -7,7 +7,7 @@ use crate::domain::access::user::Unfit;
 use axum::http::StatusCode;
 
 /// The problem that an error about users is, if it is one.
-pub(super) fn of(error: &anyhow::Error) -> Option<Problem> {
+pub(super) fn problem_of(error: &anyhow::Error) -> Option<Problem> {
     let find = |e: &(dyn std::error::Error + 'static)| {
         let said = e.to_string();
         e.downcast_ref::<NotGranted>()

@@ -1,11 +1,11 @@
 //! What reading remembers: answers that cost much and are asked for often. Losing them costs time only.
 
-use crate::api::events::Hub;
+use crate::api::events::EventHub;
 use crate::api::problem::Problem;
 use crate::app::App;
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
-use crate::picture::{Direction, Places, View};
+use crate::picture::{ArrowDirection, DagView, PicturePlaces};
 use crate::view::batches::{Listed, Prospect};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -24,9 +24,9 @@ const PICTURES: usize = 16;
 #[derive(Default)]
 pub(super) struct Reads {
     prospects: Mutex<HashMap<BatchId, (Millis, i64, Prospect)>>,
-    places: Mutex<Vec<(String, Direction, Arc<Places>)>>,
+    places: Mutex<Vec<(String, ArrowDirection, Arc<PicturePlaces>)>>,
     /// Where those who listen hear what happens.
-    pub(super) events: Hub,
+    pub(super) events: EventHub,
     /// Cancelled when the door closes: nobody is to wait for those who listen.
     pub(super) closing: CancellationToken,
 }
@@ -47,7 +47,7 @@ impl Reads {
                 found.insert(id, known);
             } else if left > 0 && batch.removing.is_none() && batch.unwritten_jobs == 0 {
                 left -= 1;
-                let fresh = Prospect::of(app, id).await?;
+                let fresh = Prospect::read_prospect(app, id).await?;
                 self.remember(id, (now, batch.revision, fresh));
                 found.insert(id, fresh);
             }
@@ -72,15 +72,17 @@ impl Reads {
     }
 
     /// Where everything stands in a steady picture of this view.
-    pub(super) fn places(&self, view: &View, direction: Direction) -> Arc<Places> {
+    pub(super) fn places(&self, view: &DagView, direction: ArrowDirection) -> Arc<PicturePlaces> {
         let outline = view.outline();
         let all = || self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let is = |of: &(String, Direction, Arc<Places>)| of.0 == outline && of.1 == direction;
+        let is = |of: &(String, ArrowDirection, Arc<PicturePlaces>)| {
+            of.0 == outline && of.1 == direction
+        };
         if let Some((_, _, known)) = all().iter().find(|of| is(of)) {
             return known.clone();
         }
         // Without the lock: others are not to wait for a large one.
-        let fresh = Arc::new(Places::of(view, direction));
+        let fresh = Arc::new(PicturePlaces::from_view(view, direction));
         let mut all = all();
         if all.len() >= PICTURES {
             all.remove(0);

@@ -34,7 +34,7 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// The bytes packed, where that makes them smaller.
-pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() < LEAST {
         return None;
     }
@@ -152,12 +152,12 @@ struct PieceWriter {
 
 impl PieceWriter {
     fn finish(mut self, plain_bytes: u64) -> PackedText {
-        self.cut();
+        self.cut_piece();
         let Self { pieces, packed_bytes, .. } = self;
         PackedText { pieces, packed_bytes, plain_bytes }
     }
 
-    fn cut(&mut self) {
+    fn cut_piece(&mut self) {
         if !self.current.is_empty() {
             self.packed_bytes += self.current.len() as u64;
             self.pieces.push_back(std::mem::take(&mut self.current).into());
@@ -175,7 +175,7 @@ impl Write for PieceWriter {
         let (now, _) = bytes.split_at(bytes.len().min(room));
         self.current.extend_from_slice(now);
         if self.current.len() == PIECE {
-            self.cut();
+            self.cut_piece();
         }
         Ok(now.len())
     }
@@ -290,12 +290,12 @@ mod tests {
     #[test]
     fn what_is_packed_is_what_was() {
         let text = "{\"status\":\"SUCCESS\"}".repeat(500);
-        let packed = pack(text.as_bytes()).expect("smaller");
+        let packed = compress(text.as_bytes()).expect("smaller");
         assert!(packed.len() < text.len() / 10);
         let mut back = String::new();
         GzDecoder::new(&packed[..]).read_to_string(&mut back).expect("gzip");
         assert_eq!(back, text);
-        assert!(pack(b"short").is_none());
+        assert!(compress(b"short").is_none());
     }
 
     /// A document that is made while it is written, as no handler's is: what is measured is the answer alone.

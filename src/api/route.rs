@@ -1,12 +1,12 @@
 //! Routes: each says what it needs of its caller, what it reads and what it answers; its description in
 //! OpenAPI is made of the same words and types, so that the two cannot part.
 
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::idempotency;
 use crate::api::problem::Problem;
 use crate::api::response_encoding::{EncodedAnswer, accepts_gzip};
 use crate::api::second_person::{WaitingChange, file_change};
-use crate::api::state::House;
+use crate::api::state::ApiState;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Path, Query, Request, State};
 use axum::handler::Handler;
@@ -33,37 +33,37 @@ const BODY_LIMIT: Duration = Duration::from_secs(60);
 pub struct Nothing {}
 
 /// Makes the schema of a type.
-type Draw = fn(&mut SchemaGenerator) -> Schema;
+type SchemaMaker = fn(&mut SchemaGenerator) -> Schema;
 
 /// One route and its description.
 pub struct Route {
     pub(super) method: Method,
     /// From `/api/v1` on: `/batches/{batch_id}`.
     pub(super) path: &'static str,
-    pub(super) needs: Needs,
+    pub(super) needs: CallerNeeds,
     /// One line.
     pub(super) summary: &'static str,
-    pub(super) place: Draw,
-    pub(super) query: Option<Draw>,
-    pub(super) body: Option<Draw>,
-    pub(super) answer: Answer,
+    pub(super) place: SchemaMaker,
+    pub(super) query: Option<SchemaMaker>,
+    pub(super) body: Option<SchemaMaker>,
+    pub(super) answer: ResponseKind,
     /// What is answered with 202, where a change may have to wait for a second person.
-    pub(super) waits: Option<Draw>,
-    pub(super) service: MethodRouter<Arc<House>>,
+    pub(super) waits: Option<SchemaMaker>,
+    pub(super) service: MethodRouter<Arc<ApiState>>,
 }
 
 /// What is answered when all is well.
-pub(super) enum Answer {
+pub(super) enum ResponseKind {
     /// JSON of this shape.
-    Json(Draw),
+    Json(SchemaMaker),
     /// Something else, of this media type.
     Media(&'static str),
 }
 
-impl Answer {
+impl ResponseKind {
     /// JSON, as a `T` is written.
-    pub(super) fn json<T: JsonSchema>() -> Self {
-        Self::Json(draw::<T>)
+    pub(super) fn json_of<T: JsonSchema>() -> Self {
+        Self::Json(schema_of::<T>)
     }
 }
 
@@ -71,16 +71,16 @@ impl Route {
     /// One whose place is a `P`, without a query and without a body.
     pub(super) fn new<P: JsonSchema, S, X: 'static>(
         (method, path): (Method, &'static str),
-        needs: Needs,
+        needs: CallerNeeds,
         summary: &'static str,
-        answer: Answer,
+        answer: ResponseKind,
         serve: S,
     ) -> Self
     where
-        S: Handler<X, Arc<House>>,
+        S: Handler<X, Arc<ApiState>>,
     {
         let filter = MethodFilter::try_from(method.clone()).expect("a method that routes know");
-        let (place, service) = (draw::<P> as Draw, on(filter, serve));
+        let (place, service) = (schema_of::<P> as SchemaMaker, on(filter, serve));
         Self {
             method,
             path,
@@ -97,12 +97,12 @@ impl Route {
 
     /// The same, with a query.
     fn asking<Q: JsonSchema>(self) -> Self {
-        Self { query: Some(draw::<Q>), ..self }
+        Self { query: Some(schema_of::<Q>), ..self }
     }
 
     /// The same, with a JSON body.
     pub(super) fn reading<B: JsonSchema>(self) -> Self {
-        Self { body: Some(draw::<B>), ..self }
+        Self { body: Some(schema_of::<B>), ..self }
     }
 }
 
@@ -116,20 +116,20 @@ enum Cost {
 }
 
 impl Cost {
-    async fn run<T: Send + 'static>(
+    async fn run_read<T: Send + 'static>(
         self,
-        ask: &Ask,
+        ask: &ApiRequest,
         work: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
         match self {
             Self::Usual => work.await,
-            Self::Expensive => ask.house.read_limits.run(ask.caller()?.user_id, work).await,
+            Self::Expensive => ask.house.read_limits.run_in_turn(ask.caller()?.user_id, work).await,
         }
     }
 }
 
 /// Makes the answer of what was found, for a request with these headers.
-type Write<T> = fn(&HeaderMap, T) -> Result<Response, Problem>;
+type ResponseWriter<T> = fn(&HeaderMap, T) -> Result<Response, Problem>;
 
 /// The routes about one thing; its name is their heading in the description.
 pub struct Noun {
@@ -157,7 +157,7 @@ impl Noun {
     pub fn get<P, Q, T, F, Fut>(
         self,
         path: &'static str,
-        needs: Needs,
+        needs: CallerNeeds,
         summary: &'static str,
         f: F,
     ) -> Self
@@ -165,61 +165,61 @@ impl Noun {
         P: DeserializeOwned + JsonSchema + Send + 'static,
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         T: Serialize + JsonSchema + 'static,
-        F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
+        F: Fn(ApiRequest, P, Q) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
-        let write: Write<T> = |headers, answer| tagged(headers, &answer);
-        self.look((path, needs, summary), f, (Answer::json::<T>(), write))
+        let write: ResponseWriter<T> = |headers, answer| tagged(headers, &answer);
+        self.add_read((path, needs, summary), f, (ResponseKind::json_of::<T>(), write))
     }
 
     /// `GET` that answers something else than JSON: a picture, a file, a stream of events.
     pub fn media<P, Q, F, Fut>(
         self,
         (path, media): (&'static str, &'static str),
-        needs: Needs,
+        needs: CallerNeeds,
         summary: &'static str,
         f: F,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
         Q: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
+        F: Fn(ApiRequest, P, Q) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
-        let write: Write<Response> = |_, answer| Ok(answer);
-        self.look((path, needs, summary), f, (Answer::Media(media), write))
+        let write: ResponseWriter<Response> = |_, answer| Ok(answer);
+        self.add_read((path, needs, summary), f, (ResponseKind::Media(media), write))
     }
 
     /// `GET`, with what becomes of what `f` finds.
-    fn look<P, Q, T, F, Fut>(
+    fn add_read<P, Q, T, F, Fut>(
         self,
-        (path, needs, summary): (&'static str, Needs, &'static str),
+        (path, needs, summary): (&'static str, CallerNeeds, &'static str),
         f: F,
-        (answer, write): (Answer, Write<T>),
+        (answer, write): (ResponseKind, ResponseWriter<T>),
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
         Q: DeserializeOwned + JsonSchema + Send + 'static,
         T: 'static,
-        F: Fn(Ask, P, Q) -> Fut + Clone + Send + Sync + 'static,
+        F: Fn(ApiRequest, P, Q) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
         let cost = self.next_cost;
-        let serve = move |State(house): State<Arc<House>>, request: Request| {
+        let serve = move |State(house): State<Arc<ApiState>>, request: Request| {
             let f = f.clone();
             async move {
                 let (mut parts, _) = request.into_parts();
-                let ask = Ask::of(&house, &parts, needs).await?;
+                let ask = ApiRequest::from_request(&house, &parts, needs).await?;
                 let (place, query) =
                     (place(&mut parts, &house).await?, query(&mut parts, &house).await?);
                 let (asked, headers) = (ask.clone(), parts.headers);
                 // Writing a long answer is half of the work.
                 let work = async move { write(&headers, f(asked, place, query).await?) };
-                cost.run(&ask, work).await
+                cost.run_read(&ask, work).await
             }
         };
         let of = (Method::GET, path);
-        self.with(Route::new::<P, _, _>(of, needs, summary, answer, serve).asking::<Q>())
+        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).asking::<Q>())
     }
 
     /// A change: reads a JSON body, answers JSON. Done once when it is sent twice with one
@@ -227,7 +227,7 @@ impl Noun {
     pub fn change<P, B, T, F, Fut>(
         self,
         of: (Method, &'static str),
-        needs: Needs,
+        needs: CallerNeeds,
         summary: &'static str,
         f: F,
     ) -> Self
@@ -235,18 +235,18 @@ impl Noun {
         P: DeserializeOwned + JsonSchema + Send + 'static,
         B: DeserializeOwned + JsonSchema + Send + 'static,
         T: Serialize + JsonSchema + 'static,
-        F: Fn(Ask, P, B) -> Fut + Clone + Send + Sync + 'static,
+        F: Fn(ApiRequest, P, B) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
         let cost = self.next_cost;
-        let serve = move |State(house): State<Arc<House>>, request: Request| {
+        let serve = move |State(house): State<Arc<ApiState>>, request: Request| {
             let f = f.clone();
             async move {
                 let (mut parts, sent) = request.into_parts();
-                let ask = Ask::of(&house, &parts, needs).await?;
+                let ask = ApiRequest::from_request(&house, &parts, needs).await?;
                 let place = place(&mut parts, &house).await?;
                 let bytes = bytes(&parts.headers, sent).await?;
-                let body = said(&bytes)?;
+                let body = parse_body(&bytes)?;
                 let keyed = match idempotency::key(&parts)? {
                     Some(key) => Some((key, idempotency::digest(&parts, ask.caller()?, &bytes))),
                     None => None,
@@ -264,43 +264,43 @@ impl Noun {
                     }
                 };
                 let runner = ask.clone();
-                let work = async move { cost.run(&runner, work).await };
+                let work = async move { cost.run_read(&runner, work).await };
                 match keyed {
                     None => {
                         let (status, bytes) = work.await?;
                         let kind = [(CONTENT_TYPE, "application/json")];
                         Ok((status, kind, bytes).into_response())
                     }
-                    Some(keyed) => idempotency::once(&ask, keyed, Box::pin(work)).await,
+                    Some(keyed) => idempotency::run_once(&ask, keyed, Box::pin(work)).await,
                 }
             }
         };
-        let answer = Answer::json::<T>();
-        self.with(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
+        let answer = ResponseKind::json_of::<T>();
+        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
     }
 
     /// The same, where the last change may have to wait for a second person.
     pub(super) fn guarded(mut self) -> Self {
         if let Some(route) = self.routes.last_mut() {
-            route.waits = Some(draw::<WaitingChange>);
+            route.waits = Some(schema_of::<WaitingChange>);
         }
         self
     }
 
-    pub(super) fn with(mut self, route: Route) -> Self {
+    pub(super) fn with_route(mut self, route: Route) -> Self {
         self.next_cost = Cost::Usual;
         self.routes.push(route);
         self
     }
 }
 
-fn draw<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
+fn schema_of<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }
 
 pub(super) async fn place<P: DeserializeOwned + Send>(
     parts: &mut Parts,
-    house: &Arc<House>,
+    house: &Arc<ApiState>,
 ) -> Result<P, Problem> {
     if parts.uri.path().contains("%00") {
         return Err(holds_nul("the path"));
@@ -310,7 +310,10 @@ pub(super) async fn place<P: DeserializeOwned + Send>(
     read.map(|Path(place)| place).map_err(|refused| Problem::not_found(refused.body_text()))
 }
 
-async fn query<Q: DeserializeOwned>(parts: &mut Parts, house: &Arc<House>) -> Result<Q, Problem> {
+async fn query<Q: DeserializeOwned>(
+    parts: &mut Parts,
+    house: &Arc<ApiState>,
+) -> Result<Q, Problem> {
     if parts.uri.query().is_some_and(|query| query.contains("%00")) {
         return Err(holds_nul("the query"));
     }
@@ -345,15 +348,15 @@ pub(super) fn too_slow() -> Problem {
 }
 
 /// Reads a JSON body; where nothing is sent, `{}` is meant.
-pub(super) async fn body<B: DeserializeOwned>(
+pub(super) async fn read_body<B: DeserializeOwned>(
     headers: &HeaderMap,
     sent: Body,
 ) -> Result<B, Problem> {
-    said(&bytes(headers, sent).await?)
+    parse_body(&bytes(headers, sent).await?)
 }
 
 /// What a body says; where nothing is sent, `{}` is meant.
-fn said<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
+fn parse_body<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     if has_escaped_nul(text) {
         return Err(holds_nul("the body"));
@@ -383,7 +386,7 @@ fn written<T: Serialize>(answer: &T) -> Result<Vec<u8>, Problem> {
     Ok(serde_json::to_vec(answer).map_err(anyhow::Error::from)?)
 }
 
-pub(super) fn json<T: Serialize>(answer: &T) -> Result<Response, Problem> {
+pub(super) fn json_response<T: Serialize>(answer: &T) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, "application/json")], written(answer)?).into_response())
 }
 

@@ -1,9 +1,9 @@
 //! What is done to schedules.
 
 use crate::api::authorize;
-use crate::api::batch_control::Why;
-use crate::api::caller::{Ask, Needs};
-use crate::api::definitions::may;
+use crate::api::batch_control::ReasonBody;
+use crate::api::caller::{ApiRequest, CallerNeeds};
+use crate::api::definitions::require_all;
 use crate::api::path_params::CodePath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
@@ -16,7 +16,9 @@ use crate::domain::permission::four_eyes::GuardedAction;
 use crate::domain::permission::required_permissions::Demands;
 use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerWords};
 use crate::domain::time::Millis;
-use crate::engine::trigger::schedule_actions::{self, Deed, NotDone, Stands};
+use crate::engine::trigger::schedule_actions::{
+    self, NotDone, ScheduleActionOrigin, ScheduleStanding,
+};
 use crate::store;
 use crate::store::audit::Operator;
 use crate::view::schedule::{ScheduleDetail, opens};
@@ -27,12 +29,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(super) fn noun() -> Noun {
-    let (edits, runs) = (Needs::Somewhere(Permission::Edit), Needs::Somewhere(Permission::Run));
+pub(super) fn routes() -> Noun {
+    let (edits, runs) =
+        (CallerNeeds::Somewhere(Permission::Edit), CallerNeeds::Somewhere(Permission::Run));
     Noun::new("changes of schedules")
-        .change((Method::POST, "/schedules"), edits, "Make a schedule", add)
+        .change((Method::POST, "/schedules"), edits, "Make a schedule", add_schedule)
         .guarded()
-        .change((Method::PUT, "/schedules/{code}"), edits, "Change what a schedule says", edit)
+        .change(
+            (Method::PUT, "/schedules/{code}"),
+            edits,
+            "Change what a schedule says",
+            edit_schedule,
+        )
         .guarded()
         .change(
             (Method::DELETE, "/schedules/{code}"),
@@ -64,7 +72,7 @@ pub(super) fn noun() -> Noun {
 /// A schedule in words.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Words {
+struct ScheduleRequest {
     /// Its code, when it is new.
     code: Option<String>,
     /// What it says, with the keys of `schedules:` in a definition file: `{"group":"gl","batch_no":
@@ -112,8 +120,9 @@ enum ScheduleOutcome {
 }
 
 impl ScheduleState {
-    fn of(stands: &Stands, skipped: Option<Millis>) -> Self {
-        let outcome = ScheduleOutcome::Stored(ScheduleDetail::of(&stands.trigger, None).into());
+    fn from_stands(stands: &ScheduleStanding, skipped: Option<Millis>) -> Self {
+        let outcome =
+            ScheduleOutcome::Stored(ScheduleDetail::from_trigger(&stands.trigger, None).into());
         let warnings = stands.warnings.iter().map(ToString::to_string).collect();
         Self { outcome, warnings, skipped: skipped.map(|at| at.to_string()) }
     }
@@ -124,8 +133,8 @@ impl ScheduleState {
     }
 }
 
-impl Words {
-    fn read(&self, code: &str) -> Result<TriggerWords, Problem> {
+impl ScheduleRequest {
+    fn parse_words(&self, code: &str) -> Result<TriggerWords, Problem> {
         let mut all = self.words.clone();
         all.insert("code".to_owned(), code.into());
         let sent: Vec<String> = all.keys().cloned().collect();
@@ -154,7 +163,7 @@ impl Words {
 
 /// Passes when this may be done to every group whose batches a schedule opens.
 pub(super) fn touch(
-    ask: &Ask,
+    ask: &ApiRequest,
     permission: Permission,
     (def, defs): (&TriggerDef, &Definition),
     what: &str,
@@ -163,16 +172,16 @@ pub(super) fn touch(
     if groups.is_empty() {
         // One that opens nothing, or nothing yet, is everybody's.
         return match &def.order.as_ref().and_then(|o| o.group.clone()) {
-            Some(group) => ask.may(permission, group, what),
+            Some(group) => ask.require(permission, group, what),
             None => authorize::everywhere(ask, permission),
         };
     }
-    authorize::all(ask, permission, groups, what)
+    authorize::require_all(ask, permission, groups, what)
 }
 
 /// Passes when parameters name no secret, or those that the groups of the schedule may be given.
 pub(super) async fn may_give(
-    ask: &Ask,
+    ask: &ApiRequest,
     def: &TriggerDef,
     defs: &Definition,
     params: &BTreeMap<String, String>,
@@ -182,38 +191,46 @@ pub(super) async fn may_give(
 
 /// The schedule of this code, to do this to.
 pub(super) async fn found(
-    ask: &Ask,
+    ask: &ApiRequest,
     permission: Permission,
     word: &str,
 ) -> Result<Trigger, Problem> {
     let what = format!("schedule {word}");
     let code = TriggerCode::parse(word).map_err(|_| Problem::not_found(&what))?;
     let app = &ask.house.app;
-    let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
-    let found = store::trigger::find(&mut tx, &code).await?;
+    let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let found = store::trigger::find_trigger(&mut tx, &code).await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     drop(tx);
     touch(ask, permission, (&found.def, &app.definition().await?), &what)?;
     Ok(found)
 }
 
-pub(super) fn deed<'a>(by: &'a Operator, reason: &'a str, now: Millis) -> Deed<'a> {
-    Deed { by, reason: Some(reason), now }
+pub(super) fn schedule_deed<'a>(
+    by: &'a Operator,
+    reason: &'a str,
+    now: Millis,
+) -> ScheduleActionOrigin<'a> {
+    ScheduleActionOrigin { by, reason: Some(reason), now }
 }
 
-async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<ScheduleState, Problem> {
+async fn add_schedule(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: ScheduleRequest,
+) -> Result<ScheduleState, Problem> {
     let code = sent
         .code
         .clone()
         .or_else(|| sent.words.get("code").and_then(Value::as_str).map(str::to_owned));
     let code = code.ok_or_else(|| Problem::refused("code: name the schedule"))?;
-    let words = sent.read(&code)?;
+    let words = sent.parse_words(&code)?;
     let app = &ask.house.app;
     let (defs, now) = (app.definition().await?, authorize::now(&ask).await?);
-    let from_groups = FromGroups::of(&words, &defs);
+    let from_groups = FromGroups::from_words(&words, &defs);
     let zone = from_groups.zone;
-    let def = from_groups.calendar_into(words).read(zone).map_err(anyhow::Error::from)?;
-    may(&ask, &Demands::of_schedule(&def, &defs))?;
+    let def = from_groups.calendar_into(words).parse_trigger(zone).map_err(anyhow::Error::from)?;
+    require_all(&ask, &Demands::of_schedule(&def, &defs))?;
     if let Some(order) = &def.order {
         may_give(&ask, &def, &defs, &order.params).await?;
     }
@@ -223,16 +240,22 @@ async fn add(ask: Ask, _: Nothing, sent: Words) -> Result<ScheduleState, Problem
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     pass_four_eyes(&ask, (None, Some(&def)), &defs, reason)?;
-    let stands = schedule_actions::add(&app.db, &def, &expected, deed(&by, reason, now)).await;
-    Ok(ScheduleState::of(&stands.map_err(unsound)?, None))
+    let stands =
+        schedule_actions::add_schedule(&app.db, &def, &expected, schedule_deed(&by, reason, now))
+            .await;
+    Ok(ScheduleState::from_stands(&stands.map_err(unsound)?, None))
 }
 
-async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<ScheduleState, Problem> {
+async fn edit_schedule(
+    ask: ApiRequest,
+    at: CodePath,
+    sent: ScheduleRequest,
+) -> Result<ScheduleState, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     if sent.if_revision.is_some_and(|seen| seen != was.revision) {
         return Err(changed(&was));
     }
-    let words = sent.read(&at.code)?;
+    let words = sent.parse_words(&at.code)?;
     let app = &ask.house.app;
     let (defs, now) = (app.definition().await?, authorize::now(&ask).await?);
     let make = |there: TriggerDef| -> Done<TriggerDef> {
@@ -240,10 +263,10 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<ScheduleState, Prob
             return Err(changed(&was).into());
         }
         let words = words.clone();
-        let from_groups = FromGroups::of(&words, &defs);
+        let from_groups = FromGroups::from_words(&words, &defs);
         let zone = from_groups.zone.or(Some(was.def.timing.zone));
-        let def = from_groups.calendar_into(words).read(zone)?;
-        may(&ask, &Demands::of_schedule(&def, &defs))?;
+        let def = from_groups.calendar_into(words).parse_trigger(zone)?;
+        require_all(&ask, &Demands::of_schedule(&def, &defs))?;
         Ok(def)
     };
     let def = make(was.def.clone())?;
@@ -256,22 +279,23 @@ async fn edit(ask: Ask, at: CodePath, sent: Words) -> Result<ScheduleState, Prob
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     pass_four_eyes(&ask, (Some(&was), Some(&def)), &defs, reason)?;
-    let deed = deed(&by, reason, now);
-    let stands = schedule_actions::edit(&app.db, &was.def.code, &make, &expected, deed).await;
-    Ok(ScheduleState::of(&stands.map_err(unsound)?, None))
+    let deed = schedule_deed(&by, reason, now);
+    let stands =
+        schedule_actions::edit_schedule(&app.db, &was.def.code, &make, &expected, deed).await;
+    Ok(ScheduleState::from_stands(&stands.map_err(unsound)?, None))
 }
 
 /// Passes when a schedule may be made, changed or removed now. The revision is part of what is approved: whatever is done
 /// to the schedule meanwhile, the request has to be made anew.
 fn pass_four_eyes(
-    ask: &Ask,
+    ask: &ApiRequest,
     (was, is): (Option<&Trigger>, Option<&TriggerDef>),
     defs: &Definition,
     reason: &str,
 ) -> Result<(), Problem> {
     let of = |def: &TriggerDef| Demands::of_schedule(def, defs);
     let old = was.map(|was| &was.def);
-    let demands = old.map(of).unwrap_or_default().and(is.map(of).unwrap_or_default());
+    let demands = old.map(of).unwrap_or_default().merge(is.map(of).unwrap_or_default());
     let verb = match (old, is) {
         (None, _) => "make",
         (Some(_), Some(_)) => "change",
@@ -298,7 +322,7 @@ fn changed(was: &Trigger) -> Problem {
         was.def.code
     );
     let status = axum::http::StatusCode::PRECONDITION_FAILED;
-    Problem::new(status, "changed-meanwhile", said).with("revision", was.revision)
+    Problem::new(status, "changed-meanwhile", said).with_member("revision", was.revision)
 }
 
 /// A schedule with faults, each with its key.
@@ -310,15 +334,16 @@ fn unsound(error: anyhow::Error) -> Problem {
             .collect::<Vec<_>>(),
         Some(_) | None => return error.into(),
     };
-    Problem::refused(error.to_string()).with("faults", faults)
+    Problem::refused(error.to_string()).with_member("faults", faults)
 }
 
-async fn remove(ask: Ask, at: CodePath, why: Why) -> Result<ScheduleState, Problem> {
+async fn remove(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<ScheduleState, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     pass_four_eyes(&ask, (Some(&was), None), &ask.house.app.definition().await?, reason)?;
     let now = authorize::now(&ask).await?;
-    schedule_actions::remove(&ask.house.app.db, &was.def.code, deed(&by, reason, now)).await?;
+    schedule_actions::remove(&ask.house.app.db, &was.def.code, schedule_deed(&by, reason, now))
+        .await?;
     let (removed, id) = (was.def.code.to_string(), was.trigger_id.0);
     let outcome = ScheduleOutcome::Removed { removed, id };
     Ok(ScheduleState { outcome, warnings: Vec::new(), skipped: None })
@@ -332,15 +357,15 @@ enum ScheduleActionRequest {
 }
 
 async fn stand(
-    ask: Ask,
+    ask: ApiRequest,
     at: CodePath,
-    why: Why,
+    why: ReasonBody,
     wish: ScheduleActionRequest,
 ) -> Result<ScheduleState, Problem> {
     let was = found(&ask, Permission::Run, &at.code).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let now = authorize::now(&ask).await?;
-    let (db, code, deed) = (&ask.house.app.db, &was.def.code, deed(&by, reason, now));
+    let (db, code, deed) = (&ask.house.app.db, &was.def.code, schedule_deed(&by, reason, now));
     let (stands, skipped) = match wish {
         ScheduleActionRequest::Pause => (schedule_actions::pause(db, code, deed).await?, None),
         ScheduleActionRequest::Resume => (schedule_actions::resume(db, code, deed).await?, None),
@@ -349,5 +374,5 @@ async fn stand(
             (stands, Some(skipped.planned))
         }
     };
-    Ok(ScheduleState::of(&stands, skipped))
+    Ok(ScheduleState::from_stands(&stands, skipped))
 }

@@ -1,17 +1,17 @@
 //! One box that finds jobs, groups, batches and schedules.
 
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
-use crate::view::search::{Found, find};
+use crate::view::search::{SearchResult, find_all};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("search").expensive().get(
         "/search",
-        Needs::Somewhere(Permission::View),
+        CallerNeeds::Somewhere(Permission::View),
         "Jobs, groups, batches and schedules in which a text occurs, 20 of each at most, the best first",
         search,
     )
@@ -26,15 +26,15 @@ struct SearchQuery {
     q: String,
 }
 
-async fn search(ask: Ask, _: Nothing, which: SearchQuery) -> Result<Found, Problem> {
+async fn search(ask: ApiRequest, _: Nothing, which: SearchQuery) -> Result<SearchResult, Problem> {
     let text = which.q.trim();
     if text.is_empty() || text.chars().count() > 100 || text.contains('\0') {
         return Err(Problem::unreadable("q: write 1 to 100 characters"));
     }
     let seen = ask.caller()?.grants.places(Permission::View);
     let everywhere = ask.caller()?.grants.allow_everywhere(Permission::View);
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
-    let mut found = find(&mut tx, text, seen.as_ref()).await?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
+    let mut found = find_all(&mut tx, text, seen.as_ref()).await?;
     // A schedule that opens nothing is told of to who sees all.
     found.schedules.retain(|schedule| everywhere || !schedule.groups.is_empty());
     Ok(found)

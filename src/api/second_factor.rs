@@ -1,6 +1,6 @@
 //! Second factors, each user's own: enrolled with password and code, shown with a QR code that is drawn here, disabled.
 
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
@@ -18,37 +18,37 @@ use serde::{Deserialize, Serialize};
 /// Pixels of the picture, at least.
 const QR_SIZE: u32 = 220;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     let at = "/session/second-factor";
     Noun::new("second factors")
-        .get(at, Needs::Login, "Whether one has a second factor", show)
+        .get(at, CallerNeeds::Login, "Whether one has a second factor", get_second_factor)
         .secret(
             (Method::POST, "/session/second-factor/enrol"),
-            Needs::Login,
+            CallerNeeds::Login,
             "Begin a second factor: a secret for one-time codes, shown in this answer and never again",
             enrol,
         )
         .secret(
             (Method::POST, "/session/second-factor/confirm"),
-            Needs::Login,
+            CallerNeeds::Login,
             "Make it count by a first code; recovery codes are shown in this answer and never again",
             confirm,
         )
         .secret(
             (Method::POST, "/session/second-factor/recovery-codes"),
-            Needs::Login,
+            CallerNeeds::Login,
             "New recovery codes in the place of those that are left",
             renew,
         )
         .secret(
             (Method::POST, "/session/second-factor/disable"),
-            Needs::Login,
+            CallerNeeds::Login,
             "Disable one's second factor, with password and code",
             disable,
         )
         .secret(
             (Method::POST, "/users/{name}/second-factor-reset"),
-            Needs::Everywhere(Permission::Admin),
+            CallerNeeds::Everywhere(Permission::Admin),
             "Remove the second factor of a user who has lost it; all sessions of the user end",
             reset,
         )
@@ -65,7 +65,11 @@ struct SecondFactorDocument {
     recovery_codes_left: usize,
 }
 
-async fn show(ask: Ask, _: Nothing, _: Nothing) -> Result<SecondFactorDocument, Problem> {
+async fn get_second_factor(
+    ask: ApiRequest,
+    _: Nothing,
+    _: Nothing,
+) -> Result<SecondFactorDocument, Problem> {
     let state = ask.house.porter.second_factor(ask.caller()?.known.user.id).await?;
     Ok(SecondFactorDocument {
         active: state.is_active,
@@ -95,7 +99,7 @@ struct EnrolmentDocument {
 }
 
 /// The session that asks; a token has no second factor.
-fn own_session(ask: &Ask) -> Result<i64, Problem> {
+fn own_session(ask: &ApiRequest) -> Result<i64, Problem> {
     match &ask.caller()?.known.by {
         PresentedCredential::Session(session) => Ok(session.id),
         PresentedCredential::Token(_) | PresentedCredential::Approval => {
@@ -105,7 +109,7 @@ fn own_session(ask: &Ask) -> Result<i64, Problem> {
 }
 
 async fn enrol(
-    ask: Ask,
+    ask: ApiRequest,
     _: Nothing,
     sent: OwnPassword,
 ) -> Result<AnswerWithCookies<EnrolmentDocument>, Problem> {
@@ -140,13 +144,13 @@ struct RecoveryCodes {
 }
 
 impl RecoveryCodes {
-    fn of(codes: &[SecretString]) -> Self {
+    fn from_codes(codes: &[SecretString]) -> Self {
         Self { recovery_codes: codes.iter().map(|c| c.expose_secret().to_owned()).collect() }
     }
 }
 
 async fn confirm(
-    ask: Ask,
+    ask: ApiRequest,
     _: Nothing,
     sent: OwnCode,
 ) -> Result<AnswerWithCookies<RecoveryCodes>, Problem> {
@@ -155,7 +159,7 @@ async fn confirm(
     let name = ask.caller()?.user_name();
     let porter = &ask.house.porter;
     let codes = porter.confirm_second_factor(name, (&sent.code, session), &from).await?;
-    Ok(RecoveryCodes::of(&codes).into())
+    Ok(RecoveryCodes::from_codes(&codes).into())
 }
 
 /// Password and code.
@@ -177,7 +181,7 @@ impl OwnProofs {
 }
 
 async fn renew(
-    ask: Ask,
+    ask: ApiRequest,
     _: Nothing,
     sent: OwnProofs,
 ) -> Result<AnswerWithCookies<RecoveryCodes>, Problem> {
@@ -185,11 +189,11 @@ async fn renew(
     let from = ask.way.stranger(&ask.headers);
     let name = ask.caller()?.user_name();
     let codes = ask.house.porter.renew_recovery_codes(name, sent.credentials(), &from).await?;
-    Ok(RecoveryCodes::of(&codes).into())
+    Ok(RecoveryCodes::from_codes(&codes).into())
 }
 
 async fn disable(
-    ask: Ask,
+    ask: ApiRequest,
     _: Nothing,
     sent: OwnProofs,
 ) -> Result<AnswerWithCookies<Done>, Problem> {
@@ -207,7 +211,11 @@ struct OfUser {
     name: String,
 }
 
-async fn reset(ask: Ask, of: OfUser, _: Nothing) -> Result<AnswerWithCookies<Done>, Problem> {
+async fn reset(
+    ask: ApiRequest,
+    of: OfUser,
+    _: Nothing,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     let missing = || Problem::not_found(format!("user {}", of.name));
     let name = UserName::parse(&of.name).map_err(|_| missing())?;
     match ask.house.porter.reset_second_factor(&ask.authority()?, &name).await? {

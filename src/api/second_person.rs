@@ -2,15 +2,15 @@
 //! the change passes, or it is filed as a change request and the answer is 202.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Proof};
+use crate::api::caller::{ApiRequest, CallerProof};
 use crate::api::problem::Problem;
 use crate::domain::access::Permission;
 use crate::domain::access::user::UserId;
 use crate::domain::id::GroupCode;
 use crate::domain::permission::four_eyes::{GuardedAction, SecondPersonRule};
 use crate::domain::permission::required_permissions::Demands;
-use crate::domain::text::clip;
-use crate::engine::operate::change_requests::{TooManyFiled, TooManyWaiting, file};
+use crate::domain::text::truncate_text;
+use crate::engine::operate::change_requests::{TooManyFiled, TooManyWaiting, file_request};
 use crate::store::change_request::NewChangeRequest;
 use crate::view::change_request::ChangeRequestView;
 use axum::http::{Method, StatusCode, Uri};
@@ -73,7 +73,7 @@ pub(super) fn demands_in<'a>(
     Demands { groups: groups.into_iter().map(one).collect(), ..Demands::default() }
 }
 
-impl Ask {
+impl ApiRequest {
     /// Whether changes have to be worked out before they are written: some need a second person, or this one has
     /// been approved.
     pub(super) fn is_guarded(&self) -> bool {
@@ -91,7 +91,7 @@ impl Ask {
         }
         match self.house.four_eyes.of_change(change.action, &change.demands) {
             None => Ok(()),
-            Some(rule) => Err(Problem::held(HeldChange { change, rule })),
+            Some(rule) => Err(Problem::held_change(HeldChange { change, rule })),
         }
     }
 }
@@ -105,7 +105,7 @@ pub(super) fn changed_since() -> Problem {
 
 /// Files a change that is held; gives the answer.
 pub(super) async fn file_change(
-    ask: &Ask,
+    ask: &ApiRequest,
     (method, uri): (&Method, &Uri),
     body: &[u8],
     held: HeldChange,
@@ -127,21 +127,21 @@ pub(super) async fn file_change(
     let new = NewChangeRequest {
         author: (UserId(caller.user_id), &operator),
         token: match caller.proof {
-            Proof::Token(id) => Some(id),
-            Proof::Session(_) | Proof::Approved => None,
+            CallerProof::Token(id) => Some(id),
+            CallerProof::Session(_) | CallerProof::Approved => None,
         },
         action: change.action,
         demands: &change.demands,
         method: method.as_str(),
         path,
         body: &body,
-        summary: &clip(&change.summary, SUMMARY_MAX),
+        summary: &truncate_text(&change.summary, SUMMARY_MAX),
         effect: &change.effect,
         fingerprint: &change.fingerprint,
         reason: &change.reason,
-        expires: now.plus(rule.expire_ms),
+        expires: now.plus_ms(rule.expire_ms),
     };
-    let made = file(&ask.house.app.db, &new, &rule, now).await.map_err(|error| {
+    let made = file_request(&ask.house.app.db, &new, &rule, now).await.map_err(|error| {
         if let Some(refused) = error.downcast_ref::<TooManyWaiting>() {
             return Problem::conflict("too-many-waiting", refused.to_string());
         }
@@ -150,7 +150,7 @@ pub(super) async fn file_change(
             None => error.into(),
         }
     })?;
-    let change_request = ChangeRequestView::of(&made, ask.change_reader(now)?);
+    let change_request = ChangeRequestView::from_request(&made, ask.change_reader(now)?);
     let answer = serde_json::to_vec(&WaitingChange { change_request });
     Ok((StatusCode::ACCEPTED, answer.map_err(anyhow::Error::from)?))
 }

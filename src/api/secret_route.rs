@@ -1,10 +1,10 @@
 //! Changes that have to do with secrets: neither what is sent nor what is answered is kept for an
 //! `Idempotency-Key`, and what a stranger sends is short.
 
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
-use crate::api::route::{Answer, Noun, Route, body, json, place, too_slow};
-use crate::api::state::House;
+use crate::api::route::{Noun, ResponseKind, Route, json_response, place, read_body, too_slow};
+use crate::api::state::ApiState;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
@@ -39,7 +39,7 @@ impl Noun {
     pub(super) fn secret<P, B, T, F, Fut>(
         self,
         of: (Method, &'static str),
-        needs: Needs,
+        needs: CallerNeeds,
         summary: &'static str,
         f: F,
     ) -> Self
@@ -47,22 +47,22 @@ impl Noun {
         P: DeserializeOwned + JsonSchema + Send + 'static,
         B: DeserializeOwned + JsonSchema + Send + 'static,
         T: Serialize + JsonSchema + 'static,
-        F: Fn(Ask, P, B) -> Fut + Clone + Send + Sync + 'static,
+        F: Fn(ApiRequest, P, B) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<AnswerWithCookies<T>, Problem>> + Send + 'static,
     {
-        let serve = move |State(house): State<Arc<House>>, request: Request| {
+        let serve = move |State(house): State<Arc<ApiState>>, request: Request| {
             let f = f.clone();
             async move {
                 let (mut parts, sent) = request.into_parts();
-                let ask = Ask::of(&house, &parts, needs).await?;
-                if needs == Needs::Nothing {
+                let ask = ApiRequest::from_request(&house, &parts, needs).await?;
+                if needs == CallerNeeds::Nothing {
                     // Nobody is known by a cookie here; still, no page but ours logs anybody in.
-                    ask.way.ours(&parts.headers)?;
+                    ask.way.require_same_site(&parts.headers)?;
                 }
                 let place = place(&mut parts, &house).await?;
-                let body = body(&parts.headers, short(sent).await?).await?;
+                let body = read_body(&parts.headers, short(sent).await?).await?;
                 let said = f(ask, place, body).await?;
-                let mut response = json(&said.answer)?;
+                let mut response = json_response(&said.answer)?;
                 for cookie in &said.cookies {
                     let value = HeaderValue::from_str(cookie).map_err(anyhow::Error::from)?;
                     response.headers_mut().append(SET_COOKIE, value);
@@ -70,8 +70,8 @@ impl Noun {
                 Ok::<_, Problem>(response)
             }
         };
-        let answer = Answer::json::<T>();
-        self.with(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
+        let answer = ResponseKind::json_of::<T>();
+        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
     }
 }
 

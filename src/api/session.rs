@@ -1,10 +1,10 @@
 //! The session: logging in and out, and what is one's own.
 
-use crate::api::caller::{Ask, Needs, Proof};
+use crate::api::caller::{ApiRequest, CallerNeeds, CallerProof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
-use crate::api::state::csrf;
+use crate::api::state::csrf_token;
 use crate::api::tokens::may_end_others;
 use crate::api::users::{GrantDocument, documents};
 use crate::app::access::{Credentials, Entered, KnownCaller, PresentedCredential};
@@ -18,23 +18,23 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("session")
-        .get("/session", Needs::Login, "Who one is, and may do what", mine)
-        .get("/session/options", Needs::Nothing, "How one may log in", options)
-        .secret((Method::POST, "/session"), Needs::Nothing, "Log in with a password", log_in)
-        .secret((Method::DELETE, "/session"), Needs::Login, "Log out", log_out)
-        .secret((Method::POST, "/setup"), Needs::Nothing, "Make the first user", set_up)
+        .get("/session", CallerNeeds::Login, "Who one is, and may do what", get_session)
+        .get("/session/options", CallerNeeds::Nothing, "How one may log in", options)
+        .secret((Method::POST, "/session"), CallerNeeds::Nothing, "Log in with a password", log_in)
+        .secret((Method::DELETE, "/session"), CallerNeeds::Login, "Log out", log_out)
+        .secret((Method::POST, "/setup"), CallerNeeds::Nothing, "Make the first user", set_up)
         .secret(
             (Method::POST, "/session/password"),
-            Needs::Login,
+            CallerNeeds::Login,
             "Change one's password; all other sessions end",
             change_password,
         )
-        .get("/session/sessions", Needs::Login, "One's sessions", sessions)
+        .get("/session/sessions", CallerNeeds::Login, "One's sessions", sessions)
         .secret(
             (Method::DELETE, "/session/sessions/{session_id}"),
-            Needs::Login,
+            CallerNeeds::Login,
             "End one of one's sessions",
             end_session,
         )
@@ -42,7 +42,7 @@ pub(super) fn noun() -> Noun {
 
 /// Who asks, and may do what.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Session {
+pub(super) struct SessionDetail {
     /// The user.
     user: Me,
     /// Roles and rights.
@@ -89,7 +89,7 @@ struct Permissions {
 
 fn permissions(grants: &Grants) -> Permissions {
     let everywhere = Permission::ALL.into_iter().filter(|p| grants.allow_everywhere(*p)).collect();
-    let named = grants.all().iter().filter_map(|g| match &g.place {
+    let named = grants.as_slice().iter().filter_map(|g| match &g.place {
         Where::Everywhere => None,
         Where::Group(code) => Some(code),
     });
@@ -110,7 +110,7 @@ fn may_have_second_factor(known: &KnownCaller) -> bool {
     }
 }
 
-fn session(ask: &Ask, known: &KnownCaller, secret: Option<&SecretString>) -> Session {
+fn session(ask: &ApiRequest, known: &KnownCaller, secret: Option<&SecretString>) -> SessionDetail {
     let user = &known.user;
     let (idle_until, end_time) = match &known.by {
         PresentedCredential::Session(s) => {
@@ -119,7 +119,7 @@ fn session(ask: &Ask, known: &KnownCaller, secret: Option<&SecretString>) -> Ses
         PresentedCredential::Token(t) => (None, t.end_time),
         PresentedCredential::Approval => (None, ask.house.porter.now()),
     };
-    Session {
+    SessionDetail {
         user: Me {
             user_id: user.id.0,
             name: user.name.to_string(),
@@ -128,8 +128,8 @@ fn session(ask: &Ask, known: &KnownCaller, secret: Option<&SecretString>) -> Ses
             has_password: user.password.is_some(),
         },
         may_have_second_factor: may_have_second_factor(known),
-        grants: documents(known.grants.all()),
-        csrf: secret.map(csrf),
+        grants: documents(known.grants.as_slice()),
+        csrf: secret.map(csrf_token),
         must_change_password: user.must_change && secret.is_some(),
         must_enrol_second_factor: known.must_enrol,
         permissions: permissions(&known.grants),
@@ -138,7 +138,7 @@ fn session(ask: &Ask, known: &KnownCaller, secret: Option<&SecretString>) -> Ses
     }
 }
 
-async fn mine(ask: Ask, _: Nothing, _: Nothing) -> Result<Session, Problem> {
+async fn get_session(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<SessionDetail, Problem> {
     let known = &ask.caller()?.known;
     let secret = match &known.by {
         PresentedCredential::Session(_) => ask.way.session(&ask.headers).map(SecretString::from),
@@ -148,13 +148,16 @@ async fn mine(ask: Ask, _: Nothing, _: Nothing) -> Result<Session, Problem> {
 }
 
 /// Somebody who has just come in.
-async fn entered(ask: &Ask, entered: Entered) -> Result<AnswerWithCookies<Session>, Problem> {
-    let (_, grants) = ask.house.porter.user(&entered.user.name).await?;
+async fn entered(
+    ask: &ApiRequest,
+    entered: Entered,
+) -> Result<AnswerWithCookies<SessionDetail>, Problem> {
+    let (_, grants) = ask.house.porter.get_user(&entered.user.name).await?;
     let cookie = ask.way.set_session(Some(entered.secret.expose_secret()));
     let (user, by) = (entered.user, PresentedCredential::Session(entered.session));
     let must_enrol = match &by {
         PresentedCredential::Session(session) => {
-            let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+            let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
             ask.house.porter.must_enrol(&mut tx, session).await?
         }
         PresentedCredential::Token(_) | PresentedCredential::Approval => false,
@@ -168,13 +171,13 @@ async fn entered(ask: &Ask, entered: Entered) -> Result<AnswerWithCookies<Sessio
 
 /// How one may log in.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Options {
+struct LoginOptions {
     /// Whether there is nobody yet: POST /setup makes the first user.
     setup_needed: bool,
     /// Another provider: GET /oidc/start leads there.
-    oidc: Option<Provider>,
+    oidc: Option<LoginProvider>,
     /// A directory whose passwords are taken by POST /session.
-    ldap: Option<Provider>,
+    ldap: Option<LoginProvider>,
     /// Languages of the console.
     languages: Vec<String>,
     /// Of this program.
@@ -185,17 +188,17 @@ struct Options {
 
 /// Another provider, or a directory.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Provider {
+struct LoginProvider {
     /// What people call it.
     name: String,
 }
 
-async fn options(ask: Ask, _: Nothing, _: Nothing) -> Result<Options, Problem> {
+async fn options(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<LoginOptions, Problem> {
     let house = &ask.house;
-    Ok(Options {
+    Ok(LoginOptions {
         setup_needed: house.porter.is_fresh().await?,
-        oidc: house.oidc().map(|oidc| Provider { name: oidc.name.clone() }),
-        ldap: house.ldap().map(|ldap| Provider { name: ldap.name.clone() }),
+        oidc: house.oidc_provider().map(|oidc| LoginProvider { name: oidc.name.clone() }),
+        ldap: house.ldap_directory().map(|ldap| LoginProvider { name: ldap.name.clone() }),
         languages: Lang::ALL.iter().map(|lang| lang.as_str().to_owned()).collect(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         public_name: house.app.config.node.name.clone(),
@@ -216,7 +219,11 @@ struct LogIn {
     code: Option<SecretString>,
 }
 
-async fn log_in(ask: Ask, _: Nothing, sent: LogIn) -> Result<AnswerWithCookies<Session>, Problem> {
+async fn log_in(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: LogIn,
+) -> Result<AnswerWithCookies<SessionDetail>, Problem> {
     let from = ask.way.stranger(&ask.headers);
     let credentials = Credentials { password: sent.password, code: sent.code };
     let within = ask.house.porter.log_in(&sent.name, credentials, &from).await?;
@@ -241,7 +248,11 @@ struct SetUp {
     display_name: Option<String>,
 }
 
-async fn set_up(ask: Ask, _: Nothing, sent: SetUp) -> Result<AnswerWithCookies<Session>, Problem> {
+async fn set_up(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: SetUp,
+) -> Result<AnswerWithCookies<SessionDetail>, Problem> {
     let name = UserName::parse(&sent.name).map_err(anyhow::Error::from)?;
     let display_name = display_name(sent.display_name, &name)?;
     let from = ask.way.stranger(&ask.headers);
@@ -267,7 +278,11 @@ pub(super) struct Done {
     pub(super) done: bool,
 }
 
-async fn log_out(ask: Ask, _: Nothing, _: Nothing) -> Result<AnswerWithCookies<Done>, Problem> {
+async fn log_out(
+    ask: ApiRequest,
+    _: Nothing,
+    _: Nothing,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     let caller = ask.caller()?;
     let PresentedCredential::Session(session) = &caller.known.by else {
         return Err(Problem::refused("a token has no session; remove it, or let it expire"));
@@ -289,12 +304,12 @@ struct Passwords {
 }
 
 async fn change_password(
-    ask: Ask,
+    ask: ApiRequest,
     _: Nothing,
     sent: Passwords,
-) -> Result<AnswerWithCookies<Session>, Problem> {
+) -> Result<AnswerWithCookies<SessionDetail>, Problem> {
     let caller = ask.caller()?;
-    if !matches!(caller.proof, Proof::Session(_)) {
+    if !matches!(caller.proof, CallerProof::Session(_)) {
         return Err(Problem::refused("a password is changed in a session, not with a token"));
     }
     let from = ask.way.stranger(&ask.headers);
@@ -328,22 +343,22 @@ pub(super) struct SessionBrief {
 
 /// Sessions.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Sessions {
+pub(super) struct SessionList {
     /// The latest first.
     items: Vec<SessionBrief>,
 }
 
 /// The sessions of a user as the caller sees them.
 pub(super) async fn sessions_of(
-    ask: &Ask,
+    ask: &ApiRequest,
     user: crate::domain::access::user::UserId,
-) -> Result<Sessions, Problem> {
+) -> Result<SessionList, Problem> {
     let porter = &ask.house.porter;
     let own = &ask.caller()?.proof;
     let all = porter.sessions(user).await?;
-    let brief = |s: crate::store::user_session::Session| SessionBrief {
+    let brief = |s: crate::store::user_session::UserSession| SessionBrief {
         session_id: s.id,
-        is_this: *own == Proof::Session(s.id),
+        is_this: *own == CallerProof::Session(s.id),
         idle_until: porter.idle_until(&s).to_string(),
         proof: s.proof,
         address: s.address,
@@ -352,10 +367,10 @@ pub(super) async fn sessions_of(
         used_time: s.used_time.to_string(),
         end_time: s.end_time.to_string(),
     };
-    Ok(Sessions { items: all.into_iter().map(brief).collect() })
+    Ok(SessionList { items: all.into_iter().map(brief).collect() })
 }
 
-async fn sessions(ask: Ask, _: Nothing, _: Nothing) -> Result<Sessions, Problem> {
+async fn sessions(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<SessionList, Problem> {
     sessions_of(&ask, ask.caller()?.known.user.id).await
 }
 
@@ -367,7 +382,7 @@ struct WhichSession {
 }
 
 async fn end_session(
-    ask: Ask,
+    ask: ApiRequest,
     which: WhichSession,
     _: Nothing,
 ) -> Result<AnswerWithCookies<Done>, Problem> {
@@ -382,7 +397,7 @@ async fn end_session(
     }
 }
 
-impl Ask {
+impl ApiRequest {
     /// Ends the session that the browser still holds, if it holds one.
     async fn end_session_before(&self) -> Result<(), Problem> {
         let Some(secret) = self.way.session(&self.headers) else { return Ok(()) };

@@ -1,58 +1,62 @@
 //! Data sources, and the settings of this process.
 
-use crate::api::caller::{Ask, Needs};
+use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::page::Page;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::domain::access::Permission;
 use crate::store;
-use crate::view::source::{SourceDetail, Uses};
+use crate::view::source::{SourceDetail, SourceUses};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("sources and settings")
         .expensive()
         .get(
             "/sources",
-            Needs::Somewhere(Permission::View),
+            CallerNeeds::Somewhere(Permission::View),
             "The data sources that the caller's groups may use, and the jobs on each; where each is, only for who administers all",
-            list,
+            list_sources,
         )
         .get(
             "/settings",
-            Needs::Everywhere(Permission::Admin),
+            CallerNeeds::Everywhere(Permission::Admin),
             "The settings in force in the process that answers; what hides is masked",
             settings,
         )
 }
 
-async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Page<SourceDetail>, Problem> {
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+async fn list_sources(
+    ask: ApiRequest,
+    _: Nothing,
+    _: Nothing,
+) -> Result<Page<SourceDetail>, Problem> {
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let defs = store::job::without_dependencies(&mut tx).await?;
     let knows = ask.caller()?.grants.allow_everywhere(Permission::Admin);
-    let one = |uses: &Uses<'_>| match knows {
-        true => SourceDetail::of(uses),
+    let one = |uses: &SourceUses<'_>| match knows {
+        true => SourceDetail::from_uses(uses),
         false => SourceDetail::brief(uses, |group| ask.allows(Permission::View, group)),
     };
     let seen = ask.caller()?.grants.places(Permission::View);
-    let may_be_used = |uses: &&Uses<'_>| match &seen {
+    let may_be_used = |uses: &&SourceUses<'_>| match &seen {
         Some(groups) => groups.iter().any(|group| uses.source.access.allows(group)),
         None => true,
     };
-    Ok(Page::whole(Uses::all(&defs).iter().filter(may_be_used).map(one).collect()))
+    Ok(Page::whole(SourceUses::all_sources(&defs).iter().filter(may_be_used).map(one).collect()))
 }
 
 /// The settings of a process.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Settings {
+struct ProcessSettings {
     /// By section and key, as `procession.toml` has them.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, Value>>")]
     settings: Value,
 }
 
-async fn settings(ask: Ask, _: Nothing, _: Nothing) -> Result<Settings, Problem> {
-    Ok(Settings { settings: ask.house.app.config.shown() })
+async fn settings(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<ProcessSettings, Problem> {
+    Ok(ProcessSettings { settings: ask.house.app.config.shown() })
 }

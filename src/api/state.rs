@@ -1,7 +1,7 @@
 //! What requests are answered from.
 
-use crate::api::admin::Limits;
-use crate::api::caller::{Caller, Proof};
+use crate::api::admin::AdminRequestLimits;
+use crate::api::caller::{Caller, CallerProof};
 use crate::api::carry_out::ReplayedChange;
 use crate::api::client_address::RequestOrigin;
 use crate::api::denied_requests::DeniedRequests;
@@ -14,7 +14,7 @@ use crate::app::access::{KnownCaller, Porter, PresentedCredential, secret};
 use crate::app::{App, Aside};
 use crate::config::{Doorway, Ldap, Oidc};
 use crate::domain::permission::four_eyes::FourEyesRules;
-use crate::engine::cluster::health::Vitals;
+use crate::engine::cluster::health::HealthMonitor;
 use crate::engine::xxl::admin::registry_api::ExecutorApi;
 use anyhow::Result;
 use axum::http::header::AUTHORIZATION;
@@ -28,11 +28,11 @@ use std::sync::Arc;
 const CONNECTIONS: u32 = 6;
 
 /// What requests are answered from: an open database with connections of its own, and how this process is.
-pub struct House {
+pub struct ApiState {
     /// The database, the settings and the clock.
     pub app: App,
     /// How this process is.
-    pub vitals: Arc<Vitals>,
+    pub vitals: Arc<HealthMonitor>,
     /// Who looks at passwords, sessions and tokens.
     pub porter: Porter,
     /// As who stands outside sees the front door.
@@ -56,15 +56,15 @@ pub struct House {
     /// Whether they have to show a certificate.
     pub(super) needs_executor_certificate: bool,
     /// What a request of theirs may take.
-    pub executor_limits: Limits,
+    pub executor_limits: AdminRequestLimits,
     /// The description of the API, made once.
     pub(super) described: Value,
 }
 
-impl House {
+impl ApiState {
     /// A house of an open database; with connections of its own on a server, so that whoever asks much
     /// takes none from the work.
-    pub async fn open(app: &App, vitals: Vitals) -> Result<Self> {
+    pub async fn open_state(app: &App, vitals: HealthMonitor) -> Result<Self> {
         let aside = Aside::new(app);
         let app = app.for_requests(CONNECTIONS).await?;
         let (porter, doorway) = (app.porter(), app.config.http.doorway()?);
@@ -74,8 +74,8 @@ impl House {
         let executors = ExecutorApi::new(app.db.clone(), app.clock.clone(), networks)
             .with_own_ports(app.config.own_ports()?);
         let needs_executor_certificate =
-            app.config.http.tls().is_some_and(|files| files.client_rule().is_some());
-        let executor_limits = Limits::default();
+            app.config.http.listener_files().is_some_and(|files| files.client_rule().is_some());
+        let executor_limits = AdminRequestLimits::default();
         let read_limits = ReadLimits::new(&app.config.limits)?;
         let four_eyes = app.config.four_eyes()?;
         Ok(Self {
@@ -99,8 +99,8 @@ impl House {
 
     /// Looks what has happened to batches, for those who listen to events. Done once a second while the door
     /// is open; costs nothing while nobody listens.
-    pub async fn look(&self) -> Result<()> {
-        self.reads.events.look(&self.app).await
+    pub async fn poll_changes(&self) -> Result<()> {
+        self.reads.events.poll_changes(&self.app).await
     }
 
     /// Ends the streams whose callers may not see them any more. Done twice a second while the listener is
@@ -110,7 +110,11 @@ impl House {
     }
 
     /// Who sent a request. A token counts before a session: who shows one means it.
-    pub(super) async fn who(&self, parts: &Parts, way: &RequestOrigin) -> Result<Caller, Problem> {
+    pub(super) async fn identify(
+        &self,
+        parts: &Parts,
+        way: &RequestOrigin,
+    ) -> Result<Caller, Problem> {
         let known = match parts.headers.get(AUTHORIZATION) {
             Some(shown) => {
                 let token = shown.to_str().ok().and_then(|text| text.split_once(' '));
@@ -143,31 +147,31 @@ impl House {
         })?;
         let name = known.user.name.to_string();
         let (user_id, from) = (known.user.id.0, request.author.host.clone());
-        let (grants, proof) = (known.grants.clone(), Proof::Approved);
+        let (grants, proof) = (known.grants.clone(), CallerProof::Approved);
         Ok(Caller { user_id, name, grants, from, proof, known: Arc::new(known) })
     }
 
     /// The other provider that people may log in at.
-    pub(super) fn oidc(&self) -> Option<&Oidc> {
+    pub(super) fn oidc_provider(&self) -> Option<&Oidc> {
         Some(&self.app.config.http.oidc).filter(|oidc| oidc.is_on())
     }
 
     /// The directory whose passwords are taken.
-    pub(super) fn ldap(&self) -> Option<&Ldap> {
+    pub(super) fn ldap_directory(&self) -> Option<&Ldap> {
         Some(&self.app.config.ldap).filter(|ldap| ldap.is_on())
     }
 }
 
 /// What a page of ours sends with every change, and no other page can.
-pub(super) fn csrf(session: &SecretString) -> String {
+pub(super) fn csrf_token(session: &SecretString) -> String {
     secret::derived(session, "csrf")
 }
 
 /// Refuses a change that a page of somebody else's sent with a browser's cookie.
 fn meant(parts: &Parts, way: &RequestOrigin, session: &SecretString) -> Result<(), Problem> {
-    way.ours(&parts.headers)?;
+    way.require_same_site(&parts.headers)?;
     let sent = parts.headers.get("x-csrf-token").and_then(|v| v.to_str().ok());
-    match sent.is_some_and(|sent| secret::same(sent, &csrf(session))) {
+    match sent.is_some_and(|sent| secret::are_equal(sent, &csrf_token(session))) {
         true => Ok(()),
         false => Err(Problem::not_meant()),
     }
@@ -175,9 +179,9 @@ fn meant(parts: &Parts, way: &RequestOrigin, session: &SecretString) -> Result<(
 
 fn caller(known: KnownCaller, way: &RequestOrigin) -> Caller {
     let proof = match &known.by {
-        PresentedCredential::Session(session) => Proof::Session(session.id),
-        PresentedCredential::Token(token) => Proof::Token(token.id),
-        PresentedCredential::Approval => Proof::Approved,
+        PresentedCredential::Session(session) => CallerProof::Session(session.id),
+        PresentedCredential::Token(token) => CallerProof::Token(token.id),
+        PresentedCredential::Approval => CallerProof::Approved,
     };
     let name = known.user.name.to_string();
     let (user_id, from) = (known.user.id.0, way.address.clone());

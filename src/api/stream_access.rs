@@ -40,21 +40,21 @@ pub(super) struct StreamAccess {
     pub(super) ended: CancellationToken,
 }
 
-fn lock(all: &Mutex<StreamTable>) -> MutexGuard<'_, StreamTable> {
+fn lock_streams(all: &Mutex<StreamTable>) -> MutexGuard<'_, StreamTable> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for StreamAccess {
     fn drop(&mut self) {
-        lock(&self.all).streams.remove(&self.key);
+        lock_streams(&self.all).streams.remove(&self.key);
     }
 }
 
 impl OpenStreams {
     /// Adds a stream of somebody who is known.
-    pub(super) fn add(&self, known: Arc<KnownCaller>) -> StreamAccess {
+    pub(super) fn add_stream(&self, known: Arc<KnownCaller>) -> StreamAccess {
         let ended = CancellationToken::new();
-        let mut table = lock(&self.all);
+        let mut table = lock_streams(&self.all);
         table.last_key += 1;
         let key = table.last_key;
         table.streams.insert(key, OpenStream { known, ended: ended.clone() });
@@ -64,7 +64,7 @@ impl OpenStreams {
     /// Ends the streams whose callers are not who they were; costs nothing while there are none.
     pub(super) async fn end_revoked(&self, porter: &Porter) -> anyhow::Result<()> {
         let open: Vec<(u64, Arc<KnownCaller>)> = {
-            let table = lock(&self.all);
+            let table = lock_streams(&self.all);
             table.streams.iter().map(|(key, stream)| (*key, stream.known.clone())).collect()
         };
         if open.is_empty() {
@@ -72,7 +72,7 @@ impl OpenStreams {
         }
         let known: Vec<&KnownCaller> = open.iter().map(|(_, known)| known.as_ref()).collect();
         let checked = porter.unchanged(&known).await;
-        let mut table = lock(&self.all);
+        let mut table = lock_streams(&self.all);
         match checked {
             Ok(unchanged) => {
                 table.failures = 0;

@@ -38,8 +38,8 @@ pub struct ListenerTls {
 
 impl ListenerTls {
     /// Reads its files.
-    pub fn load(files: ListenerTlsFiles) -> Result<Arc<Self>, BadConfig> {
-        let config = files.read()?;
+    pub fn load_files(files: ListenerTlsFiles) -> Result<Arc<Self>, BadConfig> {
+        let config = files.read_files()?;
         Ok(Arc::new(Self { files, current: RwLock::new(config.server), digest: config.digest }))
     }
 
@@ -57,7 +57,7 @@ impl ListenerTls {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(RELOAD) => {}
             }
-            match self.files.read() {
+            match self.files.read_files() {
                 Ok(config) if config.digest != digest => {
                     digest = config.digest;
                     last_fault = None;

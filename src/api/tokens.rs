@@ -1,6 +1,6 @@
 //! Tokens of programs.
 
-use crate::api::caller::{Ask, Needs, Proof};
+use crate::api::caller::{ApiRequest, CallerNeeds, CallerProof};
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
@@ -8,31 +8,31 @@ use crate::api::session::Done;
 use crate::api::users::group_codes;
 use crate::app::access::{PresentedCredential, TokenWish};
 use crate::domain::access::Permission;
-use crate::store::api_token::Token;
+use crate::store::api_token::ApiToken;
 use axum::http::{Method, StatusCode};
 use schemars::JsonSchema;
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("tokens")
-        .get("/session/tokens", Needs::Login, "One's tokens", list)
+        .get("/session/tokens", CallerNeeds::Login, "One's tokens", list_tokens)
         .secret(
             (Method::POST, "/session/tokens"),
-            Needs::Login,
+            CallerNeeds::Login,
             "Make a token; it is shown in this answer and never again",
-            add,
+            add_token,
         )
         .secret(
             (Method::DELETE, "/session/tokens/{token_id}"),
-            Needs::Login,
+            CallerNeeds::Login,
             "Take one of one's tokens away",
             remove_own,
         )
         .secret(
             (Method::DELETE, "/tokens/{token_id}"),
-            Needs::Login,
+            CallerNeeds::Login,
             "Take a token away: one's own, or anybody's as an administrator of all groups",
             remove,
         )
@@ -61,12 +61,12 @@ pub(super) struct TokenBrief {
 
 /// Tokens.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Tokens {
+pub(super) struct TokenList {
     /// The latest first.
     items: Vec<TokenBrief>,
 }
 
-fn brief(ask: &Ask, token: Token) -> TokenBrief {
+fn brief(ask: &ApiRequest, token: ApiToken) -> TokenBrief {
     let groups = token.confines.groups;
     TokenBrief {
         token_id: token.id,
@@ -81,11 +81,11 @@ fn brief(ask: &Ask, token: Token) -> TokenBrief {
 }
 
 /// Tokens as they are listed.
-pub(super) fn tokens(ask: &Ask, all: Vec<Token>) -> Tokens {
-    Tokens { items: all.into_iter().map(|token| brief(ask, token)).collect() }
+pub(super) fn tokens(ask: &ApiRequest, all: Vec<ApiToken>) -> TokenList {
+    TokenList { items: all.into_iter().map(|token| brief(ask, token)).collect() }
 }
 
-async fn list(ask: Ask, _: Nothing, _: Nothing) -> Result<Tokens, Problem> {
+async fn list_tokens(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<TokenList, Problem> {
     let all = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
     Ok(tokens(&ask, all))
 }
@@ -114,8 +114,8 @@ struct CreatedToken {
     brief: TokenBrief,
 }
 
-async fn add(
-    ask: Ask,
+async fn add_token(
+    ask: ApiRequest,
     _: Nothing,
     wish: NewTokenRequest,
 ) -> Result<AnswerWithCookies<CreatedToken>, Problem> {
@@ -151,9 +151,9 @@ struct TokenPath {
 
 /// Passes when the caller may take away other tokens and sessions of its user than its own: a token that is
 /// stolen, or given to a program, must not end the others.
-pub(super) fn may_end_others(ask: &Ask) -> Result<(), Problem> {
+pub(super) fn may_end_others(ask: &ApiRequest) -> Result<(), Problem> {
     let caller = ask.caller()?;
-    let is_token = matches!(caller.proof, Proof::Token(_));
+    let is_token = matches!(caller.proof, CallerProof::Token(_));
     match is_token && !caller.grants.allow_everywhere(Permission::Admin) {
         false => Ok(()),
         true => {
@@ -165,11 +165,11 @@ pub(super) fn may_end_others(ask: &Ask) -> Result<(), Problem> {
 }
 
 async fn remove(
-    ask: Ask,
+    ask: ApiRequest,
     which: TokenPath,
     _: Nothing,
 ) -> Result<AnswerWithCookies<Done>, Problem> {
-    if ask.caller()?.proof != Proof::Token(which.token_id) {
+    if ask.caller()?.proof != CallerProof::Token(which.token_id) {
         let own = ask.house.porter.tokens(ask.caller()?.known.user.id).await?;
         if own.iter().any(|token| token.id == which.token_id) {
             may_end_others(&ask)?;
@@ -182,7 +182,7 @@ async fn remove(
 }
 
 async fn remove_own(
-    ask: Ask,
+    ask: ApiRequest,
     which: TokenPath,
     _: Nothing,
 ) -> Result<AnswerWithCookies<Done>, Problem> {

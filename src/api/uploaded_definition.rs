@@ -1,10 +1,10 @@
 //! Definitions that are sent as text: read as files are, from what was sent and nothing else.
 
-use crate::api::caller::Ask;
+use crate::api::caller::ApiRequest;
 use crate::api::problem::Problem;
 use crate::app;
 use crate::app::task::on_busy_thread;
-use crate::definition::{self, Budget, Fault, Faults, Loaded};
+use crate::definition::{self, Budget, DefinitionFault, Faults, Loaded};
 use crate::view::change::FaultAt;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub(super) struct UploadedDefinition {
     /// The file, when there is one.
     pub(super) text: Option<String>,
     /// The form of `text`; YAML when it is left out.
-    pub(super) format: Option<Form>,
+    pub(super) format: Option<UploadFormat>,
     /// Files by name, each as text: the main one, and those that it names (`script_file`, `include` …).
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
@@ -33,7 +33,7 @@ pub(super) struct UploadedDefinition {
 /// The form of a definition.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Form {
+pub(super) enum UploadFormat {
     /// YAML.
     Yaml,
     /// JSON.
@@ -43,7 +43,10 @@ pub(super) enum Form {
 impl UploadedDefinition {
     /// The definition, or every fault of it. It is read on a thread that may be busy, a few at once, and for
     /// no more than the settings allow.
-    pub(super) async fn load(self, ask: &Ask) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
+    pub(super) async fn load_definition(
+        self,
+        ask: &ApiRequest,
+    ) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
         let limits = &ask.house.app.config.limits;
         let budget = Budget {
             bytes: limits.definition_bytes,
@@ -60,7 +63,7 @@ impl UploadedDefinition {
         let reading = on_busy_thread(move || {
             // Held by the thread: a caller who hangs up makes no room for another reading.
             let _place = place;
-            self.read(budget)
+            self.parse_files(budget)
         });
         match tokio::time::timeout(Duration::from_secs(seconds), reading).await {
             Ok(read) => read?,
@@ -77,13 +80,13 @@ impl UploadedDefinition {
     /// The name of the main file, as faults name it.
     pub(super) fn main_name(&self) -> String {
         match (&self.text, self.format) {
-            (Some(_), Some(Form::Json)) => "definition.json".to_owned(),
-            (Some(_), Some(Form::Yaml) | None) => "definition.yaml".to_owned(),
+            (Some(_), Some(UploadFormat::Json)) => "definition.json".to_owned(),
+            (Some(_), Some(UploadFormat::Yaml) | None) => "definition.yaml".to_owned(),
             (None, _) => self.main.clone().unwrap_or_else(|| "definition".to_owned()),
         }
     }
 
-    fn read(&self, budget: Budget) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
+    fn parse_files(&self, budget: Budget) -> Result<Result<Loaded, Vec<FaultAt>>, Problem> {
         let mut files = BTreeMap::new();
         for (name, text) in &self.files {
             let inside = inside(Path::new(name)).ok_or_else(|| {
@@ -95,8 +98,8 @@ impl UploadedDefinition {
         let main = match &self.text {
             Some(text) => {
                 let name = match self.format {
-                    Some(Form::Json) => "definition.json",
-                    Some(Form::Yaml) | None => "definition.yaml",
+                    Some(UploadFormat::Json) => "definition.json",
+                    Some(UploadFormat::Yaml) | None => "definition.yaml",
                 };
                 files.insert(PathBuf::from(name), text);
                 PathBuf::from(name)
@@ -112,12 +115,12 @@ impl UploadedDefinition {
             found.ok_or_else(|| Error::from(ErrorKind::NotFound))
         };
         let loaded = definition::load_within(&main, &read, &app::job_kinds(), budget);
-        Ok(loaded.map_err(|faults| said(&faults)))
+        Ok(loaded.map_err(|faults| faults_with_hints(&faults)))
     }
 
     /// As `load`, where a fault is a reason to do nothing.
-    pub(super) async fn sound(self, ask: &Ask) -> Result<Loaded, Problem> {
-        self.load(ask).await?.map_err(|faults| faulty(&faults))
+    pub(super) async fn sound(self, ask: &ApiRequest) -> Result<Loaded, Problem> {
+        self.load_definition(ask).await?.map_err(|faults| faulty(&faults))
     }
 
     fn main(&self, files: &BTreeMap<PathBuf, &str>) -> Result<PathBuf, Problem> {
@@ -157,9 +160,9 @@ fn inside(path: &Path) -> Option<PathBuf> {
 }
 
 /// Faults, those about files with what to do here.
-fn said(faults: &Faults) -> Vec<FaultAt> {
-    let here = |fault: &Fault| {
-        let mut told = FaultAt::of(fault);
+fn faults_with_hints(faults: &Faults) -> Vec<FaultAt> {
+    let here = |fault: &DefinitionFault| {
+        let mut told = FaultAt::from_fault(fault);
         let is_missing = told.what.ends_with("does not exist");
         if is_missing || told.what.contains("lies outside what was sent") {
             told.cure =
@@ -180,7 +183,7 @@ fn faulty(faults: &[FaultAt]) -> Problem {
     };
     let all: Vec<String> = faults.iter().map(line).collect();
     let status = axum::http::StatusCode::UNPROCESSABLE_ENTITY;
-    Problem::new(status, "faults", all.join("\n")).with("faults", serde_json::json!(faults))
+    Problem::new(status, "faults", all.join("\n")).with_member("faults", serde_json::json!(faults))
 }
 
 #[cfg(test)]
@@ -198,7 +201,7 @@ mod tests {
     fn files_are_read_from_what_was_sent_and_nowhere_else() {
         let main = format!("{JOB}run/a.sh}}\n");
         let all = sent(&[("dag.yaml", &main), ("run/a.sh", "echo hi")]);
-        let loaded = all.read(Budget::default()).expect("it is read").expect("no faults");
+        let loaded = all.parse_files(Budget::default()).expect("it is read").expect("no faults");
         assert_eq!(loaded.definition.jobs[0].script.as_deref(), Some("echo hi"));
         for (name, wanted) in [
             ("run/b.sh", "does not exist"),
@@ -208,13 +211,16 @@ mod tests {
         ] {
             let main = format!("{JOB}{name}}}\n");
             let faults = sent(&[("dag.yaml", &main)])
-                .read(Budget::default())
+                .parse_files(Budget::default())
                 .expect("read")
                 .expect_err(name);
             assert!(faults[0].what.contains(wanted), "{:?}", faults[0]);
             assert!(faults[0].cure.contains("`files`") && faults[0].line == 3, "{:?}", faults[0]);
         }
-        assert!(sent(&[("../dag.yaml", "")]).read(Budget::default()).is_err());
-        assert!(sent(&[("a.yaml", ""), ("b.yaml", "")]).read(Budget::default()).is_err(), "which?");
+        assert!(sent(&[("../dag.yaml", "")]).parse_files(Budget::default()).is_err());
+        assert!(
+            sent(&[("a.yaml", ""), ("b.yaml", "")]).parse_files(Budget::default()).is_err(),
+            "which?"
+        );
     }
 }

@@ -1,14 +1,14 @@
 //! Users.
 
-use crate::api::caller::{Ask, Needs};
-use crate::api::page::{self, Page, Part};
+use crate::api::caller::{ApiRequest, CallerNeeds};
+use crate::api::page::{self, Page, PageQuery};
 use crate::api::path_params::NamePath;
 use crate::api::problem::{PermissionScope, Problem};
 use crate::api::route::{Nothing, Noun};
 use crate::api::secret_route::AnswerWithCookies;
-use crate::api::session::{Done, Sessions, display_name, sessions_of};
-use crate::api::tokens::{Tokens, tokens};
-use crate::app::access::{Change, Initial, NewAccount};
+use crate::api::session::{Done, SessionList, display_name, sessions_of};
+use crate::api::tokens::{TokenList, tokens};
+use crate::app::access::{Initial, NewAccount, UserChange};
 use crate::domain::access::user::UserName;
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::id::GroupCode;
@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// NamePath administers one group sees who there is, and grants there; the rest is for who administers all.
-const SEES: Needs = Needs::Somewhere(Permission::Admin);
-const ADMINISTERS: Needs = Needs::Everywhere(Permission::Admin);
+const SEES: CallerNeeds = CallerNeeds::Somewhere(Permission::Admin);
+const ADMINISTERS: CallerNeeds = CallerNeeds::Everywhere(Permission::Admin);
 
-pub(super) fn noun() -> Noun {
+pub(super) fn routes() -> Noun {
     Noun::new("users")
-        .get("/users", SEES, "Users, by name", list)
-        .get("/users/{name}", SEES, "A user", show)
-        .secret((Method::POST, "/users"), ADMINISTERS, "Add a user", add)
+        .get("/users", SEES, "Users, by name", list_users)
+        .get("/users/{name}", SEES, "A user", get_user)
+        .secret((Method::POST, "/users"), ADMINISTERS, "Add a user", add_user)
         .secret(
             (Method::PATCH, "/users/{name}"),
             SEES,
@@ -76,7 +76,7 @@ pub(super) fn documents(grants: &[Grant]) -> Vec<GrantDocument> {
 }
 
 impl GrantDocument {
-    fn read(self) -> Result<Grant, Problem> {
+    fn parse_grant(self) -> Result<Grant, Problem> {
         let place = match self.group.as_str() {
             "*" => Where::Everywhere,
             code => Where::Group(group_code(code)?),
@@ -132,7 +132,7 @@ struct Account {
     create_time: String,
 }
 
-fn document(ask: &Ask, user: User, grants: &[Grant]) -> Result<UserDocument, Problem> {
+fn document(ask: &ApiRequest, user: User, grants: &[Grant]) -> Result<UserDocument, Problem> {
     let own = &ask.caller()?.grants;
     let is_whole = own.allow_everywhere(Permission::Admin);
     let seen = |g: &&Grant| match &g.place {
@@ -160,14 +160,18 @@ fn document(ask: &Ask, user: User, grants: &[Grant]) -> Result<UserDocument, Pro
     })
 }
 
-async fn list(ask: Ask, _: Nothing, which: Part) -> Result<Page<UserDocument>, Problem> {
+async fn list_users(
+    ask: ApiRequest,
+    _: Nothing,
+    which: PageQuery,
+) -> Result<Page<UserDocument>, Problem> {
     let limit = page::limit(which.limit)?;
     let after: Option<String> = page::read_cursor(which.cursor.as_deref())?;
     let more = u32::try_from(limit).unwrap_or(500).saturating_add(1);
     let users = ask.house.porter.users(&after.unwrap_or_default(), more).await?;
     let all = users.into_iter().map(|(user, grants)| document(&ask, user, &grants));
     let all = all.collect::<Result<Vec<_>, _>>()?;
-    Ok(Page::of(all, limit, |user| user.name.clone()))
+    Ok(Page::from_items(all, limit, |user| user.name.clone()))
 }
 
 /// A name that cannot be one names nobody.
@@ -175,12 +179,12 @@ fn named(who: &NamePath) -> Result<UserName, Problem> {
     UserName::parse(&who.name).map_err(|_| Problem::not_found("such user"))
 }
 
-async fn shown(ask: &Ask, name: &UserName) -> Result<UserDocument, Problem> {
-    let (user, grants) = ask.house.porter.user(name).await?;
+async fn shown(ask: &ApiRequest, name: &UserName) -> Result<UserDocument, Problem> {
+    let (user, grants) = ask.house.porter.get_user(name).await?;
     document(ask, user, &grants)
 }
 
-async fn show(ask: Ask, who: NamePath, _: Nothing) -> Result<UserDocument, Problem> {
+async fn get_user(ask: ApiRequest, who: NamePath, _: Nothing) -> Result<UserDocument, Problem> {
     shown(&ask, &named(&who)?).await
 }
 
@@ -228,25 +232,29 @@ struct ChangedUser {
 }
 
 /// What who grants these should know of the right `script`.
-async fn warning_of(ask: &Ask, grants: &[Grant]) -> Result<Option<String>, Problem> {
+async fn warning_of(ask: &ApiRequest, grants: &[Grant]) -> Result<Option<String>, Problem> {
     let found = ask.house.app.warn_of_script_right(grants).await?;
     Ok(found.map(|warning| warning.describe(ask.lang)))
 }
 
 /// The language of a word; none is the browser's.
 fn language(word: &str) -> Result<Option<Lang>, Problem> {
-    match (word, Lang::of(word)) {
+    match (word, Lang::from_code(word)) {
         ("", _) => Ok(None),
         (_, Some(lang)) => Ok(Some(lang)),
         (_, None) => Err(Problem::refused("lang: the languages are en and zh")),
     }
 }
 
-fn read(grants: Vec<GrantDocument>) -> Result<Vec<Grant>, Problem> {
-    grants.into_iter().map(GrantDocument::read).collect()
+fn parse_grants(grants: Vec<GrantDocument>) -> Result<Vec<Grant>, Problem> {
+    grants.into_iter().map(GrantDocument::parse_grant).collect()
 }
 
-async fn add(ask: Ask, _: Nothing, sent: Add) -> Result<AnswerWithCookies<Added>, Problem> {
+async fn add_user(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: Add,
+) -> Result<AnswerWithCookies<Added>, Problem> {
     let name = UserName::parse(&sent.name).map_err(anyhow::Error::from)?;
     let initial = match (sent.password, sent.without_password) {
         (None, true) => Initial::Elsewhere,
@@ -259,7 +267,7 @@ async fn add(ask: Ask, _: Nothing, sent: Add) -> Result<AnswerWithCookies<Added>
     let wanted = NewAccount {
         display_name: display_name(sent.display_name, &name)?,
         lang: language(sent.lang.as_deref().unwrap_or_default())?,
-        grants: read(sent.grants)?,
+        grants: parse_grants(sent.grants)?,
         initial,
         name: name.clone(),
     };
@@ -285,7 +293,7 @@ struct Edit {
 }
 
 async fn change(
-    ask: Ask,
+    ask: ApiRequest,
     who: NamePath,
     sent: Edit,
 ) -> Result<AnswerWithCookies<ChangedUser>, Problem> {
@@ -294,11 +302,11 @@ async fn change(
     if touches && !ask.caller()?.grants.allow_everywhere(Permission::Admin) {
         return Err(Problem::forbidden(Permission::Admin, PermissionScope::AllGroups));
     }
-    let change = Change {
+    let change = UserChange {
         display_name: sent.display_name.map(|d| display_name(Some(d), &name)).transpose()?,
         lang: sent.lang.as_deref().map(language).transpose()?,
         is_active: sent.is_active,
-        grants: sent.grants.map(read).transpose()?,
+        grants: sent.grants.map(parse_grants).transpose()?,
     };
     let granted = change.grants.clone().unwrap_or_default();
     ask.house.porter.change_user(&ask.authority()?, &name, change).await?;
@@ -306,25 +314,33 @@ async fn change(
     Ok(ChangedUser { user: shown(&ask, &name).await?, warning }.into())
 }
 
-async fn remove(ask: Ask, who: NamePath, _: Nothing) -> Result<AnswerWithCookies<Done>, Problem> {
+async fn remove(
+    ask: ApiRequest,
+    who: NamePath,
+    _: Nothing,
+) -> Result<AnswerWithCookies<Done>, Problem> {
     ask.house.porter.remove_user(&ask.authority()?, &named(&who)?).await?;
     Ok(Done { done: true }.into())
 }
 
 /// A password that was made.
 #[derive(Serialize, JsonSchema)]
-struct OneTime {
+struct OneTimePassword {
     /// It is shown here and never again; it must be changed at the next login, within 72 hours.
     one_time_password: String,
 }
 
-async fn reset(ask: Ask, who: NamePath, _: Nothing) -> Result<AnswerWithCookies<OneTime>, Problem> {
+async fn reset(
+    ask: ApiRequest,
+    who: NamePath,
+    _: Nothing,
+) -> Result<AnswerWithCookies<OneTimePassword>, Problem> {
     let made = ask.house.porter.reset_password(&ask.authority()?, &named(&who)?, None).await?;
-    Ok(OneTime { one_time_password: made.expose_secret().to_owned() }.into())
+    Ok(OneTimePassword { one_time_password: made.expose_secret().to_owned() }.into())
 }
 
-async fn sessions(ask: Ask, who: NamePath, _: Nothing) -> Result<Sessions, Problem> {
-    let (user, _) = ask.house.porter.user(&named(&who)?).await?;
+async fn sessions(ask: ApiRequest, who: NamePath, _: Nothing) -> Result<SessionList, Problem> {
+    let (user, _) = ask.house.porter.get_user(&named(&who)?).await?;
     sessions_of(&ask, user.id).await
 }
 
@@ -336,7 +352,7 @@ struct EndedSessions {
 }
 
 async fn end_sessions(
-    ask: Ask,
+    ask: ApiRequest,
     who: NamePath,
     _: Nothing,
 ) -> Result<AnswerWithCookies<EndedSessions>, Problem> {
@@ -344,7 +360,7 @@ async fn end_sessions(
     Ok(EndedSessions { ended }.into())
 }
 
-async fn tokens_of(ask: Ask, who: NamePath, _: Nothing) -> Result<Tokens, Problem> {
+async fn tokens_of(ask: ApiRequest, who: NamePath, _: Nothing) -> Result<TokenList, Problem> {
     let all = ask.house.porter.tokens_of(&named(&who)?).await?;
     Ok(tokens(&ask, all))
 }

@@ -1,43 +1,43 @@
 //! What is defined as a file, what it was, and what that changed.
 
 use crate::api::authorize;
-use crate::api::caller::{Ask, Needs};
-use crate::api::page::{self, Page, Part};
+use crate::api::caller::{ApiRequest, CallerNeeds};
+use crate::api::page::{self, Page, PageQuery};
 use crate::api::path_params::GroupPath;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::app::job_kinds;
-use crate::definition::{self, Format};
+use crate::definition::{self, DefinitionFormat};
 use crate::domain::access::Permission;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::store::version;
-use crate::view::change::Changed;
+use crate::view::change::DefinitionChangeDetail;
 use crate::view::file::{of_group, without_places};
-use crate::view::version::{Head, Steps};
+use crate::view::version::{Steps, VersionSummary};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(super) fn noun() -> Noun {
-    let needs = Needs::Somewhere(Permission::View);
+pub(super) fn routes() -> Noun {
+    let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("versions")
-        .get("/groups/{group}/versions", needs, "The versions of a group, the latest first", list)
+        .get("/groups/{group}/versions", needs, "The versions of a group, the latest first", list_versions)
         .expensive()
         .media(
             ("/groups/{group}/versions/{no}", YAML),
             needs,
             "A version of a group as a definition file",
-            one,
+            get_version,
         )
         .expensive()
         .get(
             "/groups/{group}/versions/{no}/diff/{other}",
             needs,
             "What `other` has that version `no` has not, and the reverse; 0 is nothing, now is what is stored",
-            diff,
+            diff_versions,
         )
         .expensive()
         .media(
@@ -53,7 +53,7 @@ const YAML: &str = "application/yaml";
 
 /// A version of a group.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct At {
+struct VersionPath {
     /// The group.
     group: String,
     /// Counted from 1.
@@ -62,7 +62,7 @@ struct At {
 
 /// Two versions of a group.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Two {
+struct DiffVersionsQuery {
     /// The group.
     group: String,
     /// From this version; 0 is nothing.
@@ -71,23 +71,35 @@ struct Two {
     other: String,
 }
 
-async fn list(ask: Ask, of: GroupPath, which: Part) -> Result<Page<Head>, Problem> {
+async fn list_versions(
+    ask: ApiRequest,
+    of: GroupPath,
+    which: PageQuery,
+) -> Result<Page<VersionSummary>, Problem> {
     let group = authorize::group(&ask, Permission::View, &of.group)?;
     let limit = page::limit(which.limit)?;
     let before: Option<u32> = page::read_cursor(which.cursor.as_deref())?;
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-    let mut tx = ask.house.app.db.read().await.map_err(anyhow::Error::from)?;
+    let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let heads = version::heads(&mut tx, &group, before, more).await?;
-    Ok(Page::of(heads.iter().map(Head::from).collect(), limit, |head: &Head| head.version))
+    Ok(Page::from_items(
+        heads.iter().map(VersionSummary::from).collect(),
+        limit,
+        |head: &VersionSummary| head.version,
+    ))
 }
 
 /// A group as it was; as it is for `None`, as nothing for 0.
-async fn was(ask: &Ask, group: &GroupCode, no: Option<u32>) -> Result<Definition, Problem> {
+async fn definition_at(
+    ask: &ApiRequest,
+    group: &GroupCode,
+    no: Option<u32>,
+) -> Result<Definition, Problem> {
     let app = &ask.house.app;
     match no {
         Some(0) => Ok(Definition::default()),
         Some(no) => {
-            let mut tx = app.db.read().await.map_err(anyhow::Error::from)?;
+            let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
             let found = version::get(&mut tx, group, no).await?;
             let missing = || Problem::not_found(format!("version {no} of group {group}"));
             Ok(found.ok_or_else(missing)?.definition)
@@ -100,16 +112,20 @@ async fn was(ask: &Ask, group: &GroupCode, no: Option<u32>) -> Result<Definition
     }
 }
 
-async fn one(ask: Ask, at: At, _: Nothing) -> Result<Response, Problem> {
+async fn get_version(ask: ApiRequest, at: VersionPath, _: Nothing) -> Result<Response, Problem> {
     let group = authorize::group(&ask, Permission::View, &at.group)?;
-    let defs = was(&ask, &group, Some(at.no)).await?;
+    let defs = definition_at(&ask, &group, Some(at.no)).await?;
     if at.no == 0 {
         return Err(Problem::not_found(format!("version 0 of group {group}")));
     }
-    file(&ask, &group, defs, (Format::Yaml, &format!("{group}-{}", at.no)))
+    file_response(&ask, &group, defs, (DefinitionFormat::Yaml, &format!("{group}-{}", at.no)))
 }
 
-async fn diff(ask: Ask, two: Two, _: Nothing) -> Result<Steps, Problem> {
+async fn diff_versions(
+    ask: ApiRequest,
+    two: DiffVersionsQuery,
+    _: Nothing,
+) -> Result<Steps, Problem> {
     let group = authorize::group(&ask, Permission::View, &two.group)?;
     let other = match two.other.as_str() {
         "now" => None,
@@ -118,13 +134,16 @@ async fn diff(ask: Ask, two: Two, _: Nothing) -> Result<Steps, Problem> {
             Some(word.parse::<u32>().map_err(refused)?)
         }
     };
-    let (before, after) = (was(&ask, &group, Some(two.no)).await?, was(&ask, &group, other).await?);
+    let (before, after) = (
+        definition_at(&ask, &group, Some(two.no)).await?,
+        definition_at(&ask, &group, other).await?,
+    );
     let hidden = |defs: Definition| match knows_places(&ask, &group) {
         true => defs,
         false => without_places(defs),
     };
-    let changes = definition::diff(&hidden(before), &hidden(after));
-    Ok(Steps { changes: changes.iter().map(Changed::of).collect() })
+    let changes = definition::diff_definitions(&hidden(before), &hidden(after));
+    Ok(Steps { changes: changes.iter().map(DefinitionChangeDetail::from_change).collect() })
 }
 
 /// What is to be exported.
@@ -137,10 +156,10 @@ struct ExportQuery {
     format: Option<String>,
 }
 
-async fn export(ask: Ask, _: Nothing, wanted: ExportQuery) -> Result<Response, Problem> {
+async fn export(ask: ApiRequest, _: Nothing, wanted: ExportQuery) -> Result<Response, Problem> {
     let format = match wanted.format.as_deref() {
-        None | Some("yaml") => Format::Yaml,
-        Some("json") => Format::Json,
+        None | Some("yaml") => DefinitionFormat::Yaml,
+        Some("json") => DefinitionFormat::Json,
         Some(_) => return Err(Problem::unreadable("format: write yaml or json")),
     };
     let Some(word) = &wanted.group else {
@@ -160,26 +179,29 @@ async fn export(ask: Ask, _: Nothing, wanted: ExportQuery) -> Result<Response, P
     let stored = ask.house.app.definition_with_schedules().await?;
     let missing = || Problem::not_found(format!("group {group}"));
     let part = of_group(&stored, &group).ok_or_else(missing)?;
-    file(&ask, &group, part, (format, group.as_str()))
+    file_response(&ask, &group, part, (format, group.as_str()))
 }
 
 /// Whether the caller may know where sources are: who edits needs it to write the file back.
-fn knows_places(ask: &Ask, group: &GroupCode) -> bool {
+fn knows_places(ask: &ApiRequest, group: &GroupCode) -> bool {
     let admin = ask.caller().is_ok_and(|c| c.grants.allow_everywhere(Permission::Admin));
     admin || ask.allows(Permission::Edit, group)
 }
 
-fn file(
-    ask: &Ask,
+fn file_response(
+    ask: &ApiRequest,
     group: &GroupCode,
     defs: Definition,
-    how: (Format, &str),
+    how: (DefinitionFormat, &str),
 ) -> Result<Response, Problem> {
     let defs = if knows_places(ask, group) { defs } else { without_places(defs) };
     written(&defs, how)
 }
 
-fn written(defs: &Definition, (format, name): (Format, &str)) -> Result<Response, Problem> {
+fn written(
+    defs: &Definition,
+    (format, name): (DefinitionFormat, &str),
+) -> Result<Response, Problem> {
     if defs.jobs.is_empty() {
         return Err(Problem::refused(
             "no job is defined there; a definition file has at least one",
@@ -187,14 +209,14 @@ fn written(defs: &Definition, (format, name): (Format, &str)) -> Result<Response
     }
     let text = definition::export(defs, &job_kinds(), format).map_err(anyhow::Error::from)?;
     let (media, end) = match format {
-        Format::Yaml => (YAML, "yaml"),
-        Format::Json => ("application/json", "json"),
+        DefinitionFormat::Yaml => (YAML, "yaml"),
+        DefinitionFormat::Json => ("application/json", "json"),
     };
     let disposition = format!("attachment; filename=\"{name}.{end}\"");
     let headers = [(CONTENT_TYPE, media.to_owned()), (CONTENT_DISPOSITION, disposition)];
     Ok((headers, text).into_response())
 }
 
-async fn schema(_: Ask, _: Nothing, _: Nothing) -> Result<Value, Problem> {
+async fn schema(_: ApiRequest, _: Nothing, _: Nothing) -> Result<Value, Problem> {
     Ok(definition::schema(&job_kinds()))
 }

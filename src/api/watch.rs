@@ -2,7 +2,7 @@
 
 use crate::api::events::StreamedEvent;
 use crate::domain::id::BatchId;
-use crate::store::changed::{Changed, Pulse};
+use crate::store::changed::{ChangedBatch, ChangedJob};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Looks for which a key that was left out is looked for again.
@@ -12,23 +12,23 @@ const LEFT_OUT: usize = 500;
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct ChangeWatch {
     /// The newest key.
     last: i64,
     /// Keys before it that were not there: rolled back, or of a transaction that is not committed yet.
     left_out: BTreeMap<i64, u8>,
     /// The open batches.
-    open: HashMap<BatchId, Pulse>,
+    open: HashMap<BatchId, ChangedBatch>,
 }
 
-impl Watch {
-    pub(super) fn new(last: i64, open: Vec<Pulse>) -> Self {
+impl ChangeWatch {
+    pub(super) fn new(last: i64, open: Vec<ChangedBatch>) -> Self {
         let open = open.into_iter().map(|pulse| (pulse.batch_id, pulse)).collect();
         Self { last, left_out: BTreeMap::new(), open }
     }
 
     /// The newest key that was seen.
-    pub(super) fn last(&self) -> i64 {
+    pub(super) fn last_key(&self) -> i64 {
         self.last
     }
 
@@ -38,28 +38,28 @@ impl Watch {
     }
 
     /// Batches that were open and are not any more.
-    pub(super) fn ended(&self, open: &[Pulse]) -> Vec<BatchId> {
+    pub(super) fn ended(&self, open: &[ChangedBatch]) -> Vec<BatchId> {
         let still: HashSet<BatchId> = open.iter().map(|pulse| pulse.batch_id).collect();
         self.open.keys().filter(|id| !still.contains(id)).copied().collect()
     }
 
     /// Takes what was found by a look, and gives what is to be told: jobs in the order of their changes,
     /// then batches.
-    pub(super) fn take(
+    pub(super) fn take_changes(
         &mut self,
-        late: Vec<Changed>,
-        fresh: Vec<Changed>,
-        open: Vec<Pulse>,
-        ended: Vec<Pulse>,
+        late: Vec<ChangedJob>,
+        fresh: Vec<ChangedJob>,
+        open: Vec<ChangedBatch>,
+        ended: Vec<ChangedBatch>,
     ) -> Vec<StreamedEvent> {
-        self.note(&late, &fresh);
-        let mut jobs: Vec<&Changed> = late.iter().chain(&fresh).collect();
+        self.note_keys(&late, &fresh);
+        let mut jobs: Vec<&ChangedJob> = late.iter().chain(&fresh).collect();
         jobs.sort_by_key(|changed| changed.log_id);
         let mut told: Vec<StreamedEvent> =
-            jobs.iter().map(|changed| StreamedEvent::job(changed)).collect();
+            jobs.iter().map(|changed| StreamedEvent::job_changed(changed)).collect();
         // A batch that was opened and has ended between two looks is seen by its jobs alone.
         let is_open: HashSet<BatchId> = open.iter().map(|pulse| pulse.batch_id).collect();
-        let mut passed: BTreeMap<BatchId, &Pulse> = BTreeMap::new();
+        let mut passed: BTreeMap<BatchId, &ChangedBatch> = BTreeMap::new();
         for changed in jobs.iter().filter(|c| !is_open.contains(&c.batch.batch_id)) {
             if !self.open.contains_key(&changed.batch.batch_id) {
                 passed.insert(changed.batch.batch_id, &changed.batch);
@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// Notes which keys were seen and which were left out.
-    fn note(&mut self, late: &[Changed], fresh: &[Changed]) {
+    fn note_keys(&mut self, late: &[ChangedJob], fresh: &[ChangedJob]) {
         for changed in late {
             self.left_out.remove(&changed.log_id);
         }

@@ -15,7 +15,7 @@ pub mod secret;
 mod setup;
 mod tokens;
 
-pub use accounts::{Change, Initial, NewAccount};
+pub use accounts::{Initial, NewAccount, UserChange};
 pub use directory_recheck::{DirectoryRecheck, DirectoryWatch};
 pub use ldap::{DirectoryCheck, DirectoryStep, LDAP_ISSUER, check_directory};
 pub use login::{Credentials, Entered, NotIn, Stranger};
@@ -34,10 +34,10 @@ use crate::domain::access::{Grant, Grants, Permission, Where};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::secrets::encryption::KeyRing;
-use crate::store::api_token::Token;
+use crate::store::api_token::ApiToken;
 use crate::store::audit::{Operator, record_one as record};
 use crate::store::user::User;
-use crate::store::user_session::Session;
+use crate::store::user_session::UserSession;
 use crate::store::{self, Db, Tx};
 use anyhow::Result;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -141,9 +141,9 @@ pub struct KnownCaller {
 #[derive(Clone, Debug)]
 pub enum PresentedCredential {
     /// The secret of a session.
-    Session(Session),
+    Session(UserSession),
     /// A token.
-    Token(Token),
+    Token(ApiToken),
     /// Nothing: a change request of the user that a second person has approved.
     Approval,
 }
@@ -191,17 +191,17 @@ impl Porter {
     /// Who has this session, if it is one that has not ended.
     pub async fn by_session(&self, secret: &str) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let digest = secret::digest(secret);
         let found = store::user_session::by_digest(&mut tx, &digest).await?;
-        let is_over = |s: &Session| now >= s.end_time || now.since(s.used_time) >= self.idle_ms;
+        let is_over = |s: &UserSession| now >= s.end_time || now.since(s.used_time) >= self.idle_ms;
         let Some(session) = found.filter(|s| !is_over(s)) else { return Ok(None) };
         let Some((user, grants)) = active(&mut tx, session.user).await? else { return Ok(None) };
         let must_enrol = self.must_enrol(&mut tx, &session).await?;
         drop(tx);
         if now.since(session.used_time) >= NOTE_MS {
             let mut tx = self.db.begin().await?;
-            store::user_session::used(&mut tx, session.id, now).await?;
+            store::user_session::note_use(&mut tx, session.id, now).await?;
             tx.commit().await?;
         }
         let grants = Grants::new(grants);
@@ -220,25 +220,25 @@ impl Porter {
 
     /// Whether the user of a session has to enrol first. Who came from another provider has shown a second factor there,
     /// or was not asked for one.
-    pub async fn must_enrol(&self, tx: &mut Tx, session: &Session) -> Result<bool> {
+    pub async fn must_enrol(&self, tx: &mut Tx, session: &UserSession) -> Result<bool> {
         if !self.requires_second_factor || session.proof == "oidc" {
             return Ok(false);
         }
-        let found = store::second_factor::find(tx, session.user).await?;
+        let found = store::second_factor::find_factor(tx, session.user).await?;
         Ok(!found.is_some_and(|factor| factor.is_active))
     }
 
     /// Whose token this is, if it is one that works.
     pub async fn by_token(&self, secret: &str) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let found = store::api_token::by_digest(&mut tx, &secret::digest(secret)).await?;
         let Some(token) = found.filter(|t| now < t.end_time) else { return Ok(None) };
         let Some((user, grants)) = active(&mut tx, token.user).await? else { return Ok(None) };
         drop(tx);
         if token.used_time.is_none_or(|at| now.since(at) >= NOTE_MS) {
             let mut tx = self.db.begin().await?;
-            store::api_token::used(&mut tx, token.id, now).await?;
+            store::api_token::note_use(&mut tx, token.id, now).await?;
             tx.commit().await?;
         }
         let grants = Grants::new(grants).within(token.confines.clone());
@@ -258,7 +258,7 @@ impl Porter {
         token: Option<i64>,
     ) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let Some((user, grants)) = active(&mut tx, author).await? else { return Ok(None) };
         let grants = Grants::new(grants);
         let known = |user, grants| KnownCaller {
@@ -269,7 +269,7 @@ impl Porter {
         };
         let Some(id) = token else { return Ok(Some(known(user, grants))) };
         let found = store::api_token::by_ids(&mut tx, &BTreeSet::from([id])).await?;
-        let lives = |token: &Token| token.user == user.id && now < token.end_time;
+        let lives = |token: &ApiToken| token.user == user.id && now < token.end_time;
         let Some(token) = found.into_iter().find(lives) else { return Ok(None) };
         let grants = grants.within(token.confines);
         Ok(Some(known(user, grants)))
@@ -288,7 +288,7 @@ impl Porter {
             };
         }
         let users: BTreeSet<i64> = all.iter().map(|known| known.user.id.0).collect();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let sessions = store::user_session::by_ids(&mut tx, &sessions).await?;
         let tokens = store::api_token::by_ids(&mut tx, &tokens).await?;
         let active = store::user::by_ids(&mut tx, &users).await?;
@@ -317,7 +317,7 @@ impl Porter {
         };
         let may_the_same = |known: &KnownCaller| {
             let own = grants.get(&known.user.id).map_or(&[][..], Vec::as_slice);
-            let (mut before, mut now) = (known.grants.all().to_vec(), own.to_vec());
+            let (mut before, mut now) = (known.grants.as_slice().to_vec(), own.to_vec());
             before.sort();
             now.sort();
             before == now
@@ -347,7 +347,7 @@ async fn active(tx: &mut Tx, id: UserId) -> Result<Option<(User, Vec<Grant>)>> {
     Ok(Some((user, grants)))
 }
 
-async fn find(tx: &mut Tx, name: &UserName) -> Result<User> {
+async fn find_user(tx: &mut Tx, name: &UserName) -> Result<User> {
     let found = store::user::by_name(tx, name).await?;
     found.ok_or_else(|| NotGranted::NoUser(name.clone()).into())
 }
@@ -374,4 +374,4 @@ fn merge_grants(table: Vec<(String, Grant)>, is_in: impl Fn(&str) -> bool) -> Ve
 }
 
 /// A user whose initial password nobody knows yet, or who has none.
-pub type OneTime = Option<SecretString>;
+pub type FirstPassword = Option<SecretString>;

@@ -51,7 +51,7 @@ impl Aside {
             }
         });
         let (dispatcher, id) = begun.await.context("begin a backfill")??;
-        self.run(dispatcher, id);
+        self.run_backfill(dispatcher, id);
         Ok(id)
     }
 
@@ -68,11 +68,11 @@ impl Aside {
                 }
             }
         });
-        self.run(begun.await.context("go on with a backfill")??, id);
+        self.run_backfill(begun.await.context("go on with a backfill")??, id);
         Ok(())
     }
 
-    fn run(&self, mut dispatcher: QueueDispatcher, id: BackfillId) {
+    fn run_backfill(&self, mut dispatcher: QueueDispatcher, id: BackfillId) {
         let stop = self.stop.clone();
         let run = async move {
             let ended = dispatcher.run_until_done(&stop).await;
@@ -85,7 +85,7 @@ impl Aside {
 
     /// Starts nothing more, and waits for what runs, as a process that is told to stop does. What is left is
     /// gone on with by `backfill resume`.
-    pub async fn end(&self) {
+    pub async fn end_and_wait(&self) {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;

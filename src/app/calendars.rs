@@ -9,7 +9,7 @@ use crate::domain::job::Definition;
 use crate::domain::params::{AskedCalendar, calendars_asked};
 use crate::domain::schedule::trigger::Trigger;
 use crate::engine::trigger::schedule_actions as schedules;
-use crate::store::audit::{self, Entry, Operator};
+use crate::store::audit::{self, AuditEntry, Operator};
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
 use chrono::NaiveDate;
@@ -66,20 +66,20 @@ pub type MakeCalendar<'a> = &'a (dyn Fn(Option<&Calendar>) -> Result<Option<Cale
 impl App {
     /// Every calendar.
     pub async fn calendars(&self) -> Result<Calendars> {
-        let mut tx = self.db.read().await?;
-        store::calendar::all(&mut tx).await
+        let mut tx = self.db.begin_read().await?;
+        store::calendar::list_calendars(&mut tx).await
     }
 
     /// The calendars in use, with the groups and schedules that name them.
     pub async fn calendars_used(&self) -> Result<BTreeMap<CalendarCode, BTreeSet<String>>> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let defs = store::job::without_dependencies(&mut tx).await?;
         users(&mut tx, &defs).await
     }
 
     /// What the calendars in use lack on this day.
     pub async fn calendar_warnings(&self, today: NaiveDate) -> Result<Vec<CalendarWarning>> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let defs = store::job::without_dependencies(&mut tx).await?;
         let used: BTreeSet<CalendarCode> = users(&mut tx, &defs).await?.into_keys().collect();
         Ok(warnings(&defs.calendars, &used, today))
@@ -97,8 +97,8 @@ impl App {
         // Schedules are planned anew with it, and their lock comes before any other.
         let mut tx = schedules::locked(&self.db, now).await?;
         // Two that change calendars at once could otherwise each take away what the other combines.
-        store::calendar::lock(&mut tx).await?;
-        let all = store::calendar::all(&mut tx).await?;
+        store::calendar::lock_calendars(&mut tx).await?;
+        let all = store::calendar::list_calendars(&mut tx).await?;
         if make(all.get(code).ok())?.is_none() {
             refuse_used(&mut tx, &all, code).await?;
         }
@@ -107,7 +107,7 @@ impl App {
         // A day that another list names, or a hand, is no difference to anybody but the next import.
         if how == Apply::Write && before != after {
             match after {
-                Some(calendar) => store::calendar::put(&mut tx, calendar, now).await?,
+                Some(calendar) => store::calendar::put_calendar(&mut tx, calendar, now).await?,
                 None => drop(store::calendar::remove(&mut tx, code).await?),
             }
             audit::record(&mut tx, act.by, &[entry(code, difference, act)], now).await?;
@@ -129,14 +129,14 @@ pub fn changed(
     let after = make(before.as_ref())?;
     let others = all.iter().filter(|c| c.code != *code).cloned();
     let all = Calendars::new(others.chain(after.clone()).collect()).map_err(BadCalendar)?;
-    let empty = Calendar::bare(code.clone());
+    let empty = Calendar::with_defaults(code.clone());
     let (old, new) = (before.as_ref().unwrap_or(&empty), after.as_ref().unwrap_or(&empty));
     let difference = difference(old, new);
     Ok(CalendarChange { before, after, difference, all, moved: Vec::new() })
 }
 
-fn entry(code: &CalendarCode, difference: &Difference, act: CalendarAct<'_>) -> Entry {
-    Entry {
+fn entry(code: &CalendarCode, difference: &Difference, act: CalendarAct<'_>) -> AuditEntry {
+    AuditEntry {
         action: act.action.to_owned(),
         group: None,
         batch: None,
@@ -163,7 +163,7 @@ async fn users(tx: &mut Tx, defs: &Definition) -> Result<BTreeMap<CalendarCode, 
     for (code, groups) in used_by(defs) {
         found.entry(code).or_default().extend(groups.iter().map(|g| format!("group {g}")));
     }
-    for trigger in store::trigger::all(tx).await? {
+    for trigger in store::trigger::list_triggers(tx).await? {
         if let Some(calendar) = trigger.def.timing.calendar {
             found.entry(calendar).or_default().insert(format!("schedule {}", trigger.def.code));
         }

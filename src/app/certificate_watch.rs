@@ -62,7 +62,7 @@ impl CertificateWatch {
 /// When what is in the files ends, the first end of each. What cannot be read is told of by who uses it.
 fn read_ends(files: &[(NamedFile, CertificateRole)]) -> Vec<CertificateEnd> {
     let end = |(file, role): &(NamedFile, CertificateRole)| {
-        let pem = file.read().ok()?;
+        let pem = file.read_bytes().ok()?;
         let ends = match role {
             CertificateRole::RevocationList => file.list_ends(&pem),
             CertificateRole::Own | CertificateRole::Authority => file.certificate_ends(&pem),

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::permission::access_rules::{AccessRules, ForbiddenUse, SharedResource};
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::engine::attempt::secret_reader::refuse_foreign_source;
 use crate::secret_store::SecretStores;
 use crate::store;
@@ -20,13 +20,13 @@ pub(super) type GroupFilter<'a> = dyn Fn(&GroupCode) -> bool + Sync + 'a;
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the definition uses what is not for its groups:\n  {}",
-    .0.iter().map(|each| format!("{each}; {}", each.fix())).collect::<Vec<_>>().join("\n  ")
+    .0.iter().map(|each| format!("{each}; {}", each.hint_text())).collect::<Vec<_>>().join("\n  ")
 )]
 pub struct ForbiddenUses(Vec<ForbiddenUse>);
 
 impl ForbiddenUses {
     /// Each of them.
-    pub fn all(&self) -> &[ForbiddenUse] {
+    pub fn uses(&self) -> &[ForbiddenUse] {
         &self.0
     }
 }
@@ -52,13 +52,13 @@ impl App {
         sees: Option<&GroupFilter<'_>>,
     ) -> Result<Vec<UnknownSecret>> {
         let stored = {
-            let mut tx = self.db.read().await?;
+            let mut tx = self.db.begin_read().await?;
             self.secret_stores.add_access(store::job::shared_alone(&mut tx).await?)
         };
         refuse_uses(&stored, wanted, sees)?;
         refuse_foreign_passwords(&self.secret_stores, wanted)?;
         let mut rules = AccessRules::collect(&stored);
-        rules.add(wanted);
+        rules.merge_definition(wanted);
         let unknown = rules.unknown_secrets(wanted).into_iter();
         Ok(unknown.map(|(name, used_by)| UnknownSecret { name, used_by }).collect())
     }
@@ -90,7 +90,7 @@ pub(super) fn refuse_uses(
 ) -> Result<()> {
     refuse_absent(&stored.calendars, wanted)?;
     let mut rules = AccessRules::collect(stored);
-    rules.add(wanted);
+    rules.merge_definition(wanted);
     if let Some(sees) = sees {
         let unknown = rules.unknown_uses(wanted, sees);
         if !unknown.is_empty() {
@@ -110,7 +110,7 @@ fn refuse_forbidden_uses(rules: &AccessRules, wanted: &Definition) -> Result<(),
 pub fn refuse_uses_by_settings(config: &Config, defs: &Definition) -> Result<()> {
     let defs = config.secret_stores()?.add_access(defs.clone());
     let mut rules = AccessRules::collect(&defs);
-    rules.add(&defs);
+    rules.merge_definition(&defs);
     Ok(refuse_forbidden_uses(&rules, &defs)?)
 }
 
@@ -121,9 +121,9 @@ pub struct ForeignPassword(Vec<String>);
 
 /// Refuses sources whose password is a secret of a store that is not for them: an attempt would.
 pub(super) fn refuse_foreign_passwords(stores: &SecretStores, wanted: &Definition) -> Result<()> {
-    let refused = |source: &Source| {
+    let refused = |source: &DataSource| {
         let name = source.password_secret.as_deref()?;
-        refuse_foreign_source(name, stores.find(name)?, source).err()
+        refuse_foreign_source(name, stores.find_secret(name)?, source).err()
     };
     let refused: Vec<String> = wanted.sources.iter().filter_map(refused).collect();
     if refused.is_empty() { Ok(()) } else { Err(ForeignPassword(refused).into()) }

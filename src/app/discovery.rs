@@ -3,10 +3,10 @@
 use crate::app::sources::place;
 use crate::app::{job_kinds, lineage::use_stand_ins};
 use crate::config::Config;
-use crate::definition::{self, Comments, Format, Loaded, add_comments};
+use crate::definition::{self, Comments, DefinitionFormat, Loaded, add_comments};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::{Definition, Group};
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 use crate::domain::text::lang::Lang;
 use crate::handler::lineage::{read_catalogue, server_of};
 use crate::lineage::{
@@ -32,7 +32,7 @@ pub enum DiscoveryScope {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveryRequest {
     /// Where.
-    pub source: Source,
+    pub source: DataSource,
     /// The schema; none: where the source looks first.
     pub schema: Option<String>,
     /// The group of the jobs.
@@ -97,7 +97,7 @@ pub async fn discover(config: &Config, request: DiscoveryRequest) -> Result<Disc
         DiscoveryScope::Master(master) => draft_from_master(at, master)?,
     };
     let DefinitionDraft { jobs, dependencies, params, notes, coverage } = draft;
-    let group = Group { params, ..Group::bare(group) };
+    let group = Group { params, ..Group::with_defaults(group) };
     let definition = Definition {
         sources: vec![source],
         groups: vec![group],
@@ -118,7 +118,7 @@ pub(super) fn is_users(error: &(dyn std::error::Error + 'static)) -> bool {
 
 impl Discovery {
     /// The definition as a file with its comments, which was read again and means the same.
-    pub fn text(&self, head: Vec<String>, lang: Lang) -> Result<String> {
+    pub fn render_text(&self, head: Vec<String>, lang: Lang) -> Result<String> {
         let mut comments = Comments { head, ..Comments::default() };
         for note in &self.notes {
             let word = match (note.matter.is_question(), lang) {
@@ -134,10 +134,10 @@ impl Discovery {
             }
         }
         let kinds = job_kinds();
-        let bare = definition::export(&self.definition, &kinds, Format::Yaml)?;
+        let bare = definition::export(&self.definition, &kinds, DefinitionFormat::Yaml)?;
         let text = add_comments(&bare, &comments);
         let again = load_text(&text).context("read the draft again")?;
-        let changes = definition::diff(&self.definition, &again.definition);
+        let changes = definition::diff_definitions(&self.definition, &again.definition);
         match changes.is_empty() {
             true => Ok(text),
             false => Err(anyhow!("the draft reads differently with its comments: a fault of ours")),
@@ -146,18 +146,22 @@ impl Discovery {
 
     /// The definition as JSON.
     pub fn document(&self) -> Result<serde_json::Value> {
-        let text = definition::export(&self.definition, &job_kinds(), Format::Json)?;
+        let text = definition::export(&self.definition, &job_kinds(), DefinitionFormat::Json)?;
         Ok(serde_json::from_str(&text)?)
     }
 }
 
 fn load_text(text: &str) -> Result<Loaded> {
     let read = |_: &Path| Ok(text.to_owned());
-    Ok(definition::load(Path::new("draft.yaml"), &read, &job_kinds())?)
+    Ok(definition::load_definition(Path::new("draft.yaml"), &read, &job_kinds())?)
 }
 
 /// A source that no definition has yet, with the checks of a definition.
-pub fn source_of_url(name: &SourceName, url: &str, password_env: Option<&str>) -> Result<Source> {
+pub fn source_of_url(
+    name: &SourceName,
+    url: &str,
+    password_env: Option<&str>,
+) -> Result<DataSource> {
     let mut source = serde_json::json!({ "url": url });
     if let Some(variable) = password_env {
         source["password_env"] = variable.into();

@@ -1,11 +1,11 @@
 //! This process as an executor of XXL-JOB, from the words it was started with.
 
 use crate::app::App;
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use crate::domain::xxl::xxl_run::AppName;
-use crate::engine::xxl::executor::{Executor, Options};
+use crate::engine::xxl::executor::{Executor, ExecutorOptions};
 use crate::outbound::ClientTlsFiles;
-use crate::remote::admin::{Admins, Dialect, Settings};
+use crate::remote::admin::{AdminSettings, Admins, XxlDialect};
 use anyhow::Result;
 use secrecy::SecretString;
 use std::time::Duration;
@@ -36,13 +36,13 @@ pub struct ExecutorWords {
 pub struct BadExecutor(String);
 
 /// Words that were looked at.
-pub struct Checked(Options);
+pub struct CheckedExecutorOptions(ExecutorOptions);
 
 impl ExecutorWords {
     /// Looks at them, before anything is opened.
-    pub fn check(&self) -> Result<Checked> {
+    pub fn check(&self) -> Result<CheckedExecutorOptions> {
         let app_name = AppName::parse(&self.app_name)?;
-        let settings = Settings {
+        let settings = AdminSettings {
             addresses: self.admins.clone(),
             app_name: self.app_name.clone(),
             token: self.token.clone(),
@@ -58,22 +58,23 @@ impl ExecutorWords {
             );
         }
         // As much of it as its column takes; it is for people alone.
-        let (address, admin) = (address(&self.address)?, clip(&self.admins.join(", "), 900));
-        Ok(Checked(Options { app_name, address, admin, admins }))
+        let (address, admin) =
+            (address(&self.address)?, truncate_text(&self.admins.join(", "), 900));
+        Ok(CheckedExecutorOptions(ExecutorOptions { app_name, address, admin, admins }))
     }
 }
 
 impl App {
     /// An executor on this database.
-    pub fn executor(&self, Checked(options): Checked) -> Executor {
+    pub fn executor(&self, CheckedExecutorOptions(options): CheckedExecutorOptions) -> Executor {
         Executor::new(self.db.clone(), self.clock.clone(), options)
             .with_secret_stores(self.secret_stores.clone())
     }
 }
 
-fn dialect(version: &str) -> Result<Dialect, BadExecutor> {
-    Dialect::of(version).ok_or_else(|| {
-        let known: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::since).collect();
+fn dialect(version: &str) -> Result<XxlDialect, BadExecutor> {
+    XxlDialect::of_version(version).ok_or_else(|| {
+        let known: Vec<&str> = XxlDialect::ALL.into_iter().map(XxlDialect::since).collect();
         BadExecutor(format!(
             "--admin-version {version} is not known; what is spoken changed with {}",
             known.join(", ")

@@ -2,8 +2,8 @@
 
 use crate::app::App;
 use crate::domain::access::group_access::GroupAccess;
-use crate::domain::executor::address::{BadAddress, ExecutorUrl, Place};
-use crate::domain::executor::{Addressing, ExecutorGroup, Glue, Registration};
+use crate::domain::executor::address::{BadAddress, ExecutorUrl, HostPattern};
+use crate::domain::executor::{Addressing, ExecutorGroup, GluePolicy, Registration};
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::secrets::executor_token::{self, TokenError};
@@ -63,7 +63,7 @@ pub struct GroupChange {
     /// Where its executors are.
     pub addressing: Option<Addressing>,
     /// Whether scripts may be sent to them.
-    pub glue: Option<Glue>,
+    pub glue: Option<GluePolicy>,
     /// Which groups of jobs may use them.
     pub access: Option<GroupAccess>,
 }
@@ -83,10 +83,10 @@ impl App {
     /// Every group of executors, with who is there.
     pub async fn executor_groups(&self) -> Result<(Vec<GroupSeen>, Millis)> {
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let mut seen = Vec::new();
-        let all = groups::all(&mut tx).await?;
-        let registered = executor_registry::all(&mut tx, None).await?;
+        let all = groups::list_groups(&mut tx).await?;
+        let registered = executor_registry::list_executors(&mut tx, None).await?;
         for stored in all {
             let own = |there: &&Registration| there.app_name == stored.group.app_name;
             let registered = registered.iter().filter(own).cloned().collect();
@@ -99,9 +99,9 @@ impl App {
     /// One of them.
     pub async fn executor_group(&self, app: &AppName) -> Result<(GroupSeen, Millis)> {
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let stored = there(&mut tx, app).await?;
-        let registered = executor_registry::all(&mut tx, Some(app)).await?;
+        let registered = executor_registry::list_executors(&mut tx, Some(app)).await?;
         let open_runs = executor_run::open_runs(&mut tx, app).await?;
         Ok((GroupSeen { stored, registered, open_runs }, now))
     }
@@ -115,13 +115,13 @@ impl App {
     ) -> Result<Option<SecretString>> {
         let group = checked(group, &self.config.own_ports()?)?;
         let (made, token) = token_of(chosen)?;
-        let kept = executor_token::kept(&group.app_name, &token).map_err(BadGroup::Token)?;
+        let kept = executor_token::seal_token(&group.app_name, &token).map_err(BadGroup::Token)?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        if groups::find(&mut tx, &group.app_name).await?.is_some() {
+        if groups::find_group(&mut tx, &group.app_name).await?.is_some() {
             return Err(BadGroup::Taken(group.app_name).into());
         }
-        match groups::add(&mut tx, &group, &kept, now).await {
+        match groups::add_group(&mut tx, &group, &kept, now).await {
             Err(error) if store::is_taken(&error) => {
                 return Err(BadGroup::Taken(group.app_name).into());
             }
@@ -152,7 +152,7 @@ impl App {
         };
         let after = checked(after, &self.config.own_ports()?)?;
         if after != before {
-            groups::set(&mut tx, &after, now).await?;
+            groups::update_group(&mut tx, &after, now).await?;
             let detail =
                 json!({ "app_name": app, "before": shown(&before), "after": shown(&after) });
             record(&mut tx, by, "executor-group set", detail, now).await?;
@@ -169,7 +169,7 @@ impl App {
         chosen: Option<SecretString>,
     ) -> Result<Option<SecretString>> {
         let (made, token) = token_of(chosen)?;
-        let kept = executor_token::kept(app, &token).map_err(BadGroup::Token)?;
+        let kept = executor_token::seal_token(app, &token).map_err(BadGroup::Token)?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         if !groups::set_token(&mut tx, app, &kept, now).await? {
@@ -206,17 +206,17 @@ pub(super) async fn bring(
 ) -> Result<bool> {
     // It stands in another admin, which has ports of its own.
     let group = checked(group.clone(), &[])?;
-    if groups::find(tx, &group.app_name).await?.is_some() {
+    if groups::find_group(tx, &group.app_name).await?.is_some() {
         return Ok(false);
     }
-    groups::add(tx, &group, kept, now).await?;
+    groups::add_group(tx, &group, kept, now).await?;
     let detail = json!({ "app_name": group.app_name, "after": shown(&group), "from": "xxl-job" });
     record(tx, by, "executor-group add", detail, now).await?;
     Ok(true)
 }
 
 async fn there(tx: &mut Tx, app: &AppName) -> Result<StoredGroup> {
-    Ok(groups::find(tx, app).await?.ok_or_else(|| BadGroup::NotThere(app.clone()))?)
+    Ok(groups::find_group(tx, app).await?.ok_or_else(|| BadGroup::NotThere(app.clone()))?)
 }
 
 /// The token that was made, if one was, and the token.
@@ -266,9 +266,9 @@ fn checked(group: ExecutorGroup, own_ports: &[u16]) -> Result<ExecutorGroup, Bad
 /// The address that a URL names; of a name that is looked up later, one that is no machine's.
 fn place_of(url: &ExecutorUrl) -> IpAddr {
     match url.place() {
-        Place::At(address) => address,
-        Place::Named(name, _) if name == "localhost" => Ipv4Addr::LOCALHOST.into(),
-        Place::Named(..) => Ipv4Addr::BROADCAST.into(),
+        HostPattern::At(address) => address,
+        HostPattern::Named(name, _) if name == "localhost" => Ipv4Addr::LOCALHOST.into(),
+        HostPattern::Named(..) => Ipv4Addr::BROADCAST.into(),
     }
 }
 
@@ -278,7 +278,7 @@ fn shown(group: &ExecutorGroup) -> Value {
         Addressing::Registered => Value::Null,
         Addressing::Fixed(all) => json!(all),
     };
-    let allows_glue = group.glue == Glue::Allowed;
+    let allows_glue = group.glue == GluePolicy::Allowed;
     let for_groups = group.access.describe();
     json!({
         "title": group.title, "addresses": addresses, "allows_glue": allows_glue,

@@ -3,13 +3,13 @@
 
 use crate::app::access::{self, Authority};
 use crate::app::{App, Apply, executor_groups};
-use crate::db::{Dialect, Keeping, Settings};
+use crate::db::{ConnectSettings, Dialect, SessionTimeouts};
 use crate::domain::access::user::UserName;
 use crate::domain::source::transport::with_verified_tls;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::domain::xxl::xxl_tables::XxlTables;
 use crate::engine::secrets::executor_token::{self, TokenError};
-use crate::import::{NewExecutors, NewUser};
+use crate::import::{ImportedUser, NewExecutors};
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
 use secrecy::SecretString;
@@ -59,7 +59,7 @@ pub async fn xxl_tables(url: &str, password: Option<SecretString>) -> Result<Xxl
     if url::Url::parse(url).is_ok_and(|url| url.password().is_some()) {
         return Err(NotFromXxl::Password.into());
     }
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: with_verified_tls(url).into(),
         password,
         rotated_password: None,
@@ -67,12 +67,12 @@ pub async fn xxl_tables(url: &str, password: Option<SecretString>) -> Result<Xxl
         connect_timeout: Duration::from_secs(10),
         statement_timeout: PATIENCE,
         may_create: false,
-        keeping: Keeping::Usual,
+        keeping: SessionTimeouts::Usual,
     };
     let db = Db::connect(&settings).await.context("open the database of XXL-JOB, with the password of --password-file or PROCESSION_XXL_PASSWORD")?;
     let read = async {
-        let mut tx = db.look().await?;
-        store::xxl_admin::read(&mut tx).await
+        let mut tx = db.begin_look().await?;
+        store::xxl_admin::read_all(&mut tx).await
     };
     let tables = read.await.context("read the tables of XXL-JOB");
     db.close().await;
@@ -102,7 +102,7 @@ impl App {
         &self,
         by: &Authority,
         (executors, token): (&[NewExecutors], Option<&SecretString>),
-        users: &[NewUser],
+        users: &[ImportedUser],
         apply: Apply,
     ) -> Result<Brought> {
         let mut kept = Vec::new();
@@ -111,7 +111,7 @@ impl App {
             match new.token.as_ref().or(token) {
                 Some(token) => {
                     let app = &new.group.app_name;
-                    let sealed = executor_token::kept(app, token);
+                    let sealed = executor_token::seal_token(app, token);
                     kept.push(sealed.map_err(|error| NotFromXxl::Token(app.clone(), error))?);
                 }
                 None => without.push(new.group.app_name.as_str()),

@@ -54,23 +54,23 @@ pub struct LostUpdate {
 
 impl Guard<'_> {
     /// Of whoever may do everything, and knows what is there.
-    pub(in crate::app) fn none() -> Self {
+    pub(in crate::app) fn unrestricted() -> Self {
         static NOTHING: BTreeMap<GroupCode, u32> = BTreeMap::new();
         Self { allow: &|_| Ok(()), seen: &NOTHING, sees: None }
     }
 
     /// Looks at what is stored and at what shall be.
-    pub(in crate::app) async fn look(
+    pub(in crate::app) async fn check_change(
         &self,
         tx: &mut Tx,
         stored: &Definition,
         wanted: &Definition,
     ) -> Result<()> {
         let was = its_part(stored, wanted);
-        let demands = Demands::of(stored, &was, wanted);
+        let demands = Demands::for_change(stored, &was, wanted);
         (self.allow)(DefinitionChange { demands: &demands, was: &was, is: wanted })?;
         for (group, seen) in self.seen {
-            let is = version::last(tx, group).await?;
+            let is = version::last_number(tx, group).await?;
             if is != *seen {
                 return Err(lost_update(tx, group, *seen).await?.into());
             }

@@ -4,7 +4,7 @@
 use crate::app::App;
 use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap, compare_ledgers};
 use crate::domain::id::SourceName;
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::source::tx_class::TxClass;
 use crate::domain::time::Millis;
 use crate::handler::source::{self, SourceFault};
@@ -23,8 +23,8 @@ impl App {
     /// is put on record, so that nothing is fired or started until an operator decides. Asks nobody when a process was
     /// heard of lately: that one remembers.
     pub async fn compare_with_ledgers(&self) -> Result<()> {
-        let mut tx = self.db.read().await?;
-        let mark = metadata_gap::read(&mut tx).await?;
+        let mut tx = self.db.begin_read().await?;
+        let mark = metadata_gap::read_mark(&mut tx).await?;
         let installation = store::installation(&mut tx).await?;
         drop(tx);
         if mark.gap.is_some() {
@@ -59,7 +59,7 @@ impl App {
         if compare_ledgers(known, &[now], lease_ms).is_none() {
             return Ok(());
         }
-        let sources = self.sources_with_ledger(&mut self.db.read().await?).await?;
+        let sources = self.sources_with_ledger(&mut self.db.begin_read().await?).await?;
         let last_attempts = self.last_attempts(&sources, installation).await;
         let Some(known_until) = compare_ledgers(known, &last_attempts, lease_ms) else {
             return Ok(());
@@ -67,15 +67,15 @@ impl App {
         let found_by = "a ledger of a data source".to_owned();
         let gap = MetadataGap { restored_to: known, known_until, found_at: now, found_by };
         let mut tx = self.db.begin().await?;
-        if metadata_gap::lock(&mut tx).await?.is_none() {
-            metadata_gap::open(&mut tx, &gap).await?;
+        if metadata_gap::lock_gap(&mut tx).await?.is_none() {
+            metadata_gap::open_gap(&mut tx, &gap).await?;
         }
         tx.commit().await.context("put a gap in the metadata on record")?;
         Ok(())
     }
 
     /// The data sources on which stored jobs with `tx: ledger` run.
-    async fn sources_with_ledger(&self, tx: &mut store::Tx) -> Result<Vec<Source>> {
+    async fn sources_with_ledger(&self, tx: &mut store::Tx) -> Result<Vec<DataSource>> {
         let stored = store::job::without_dependencies(tx).await?;
         let jobs = stored.jobs.iter().filter(|job| job.tx == TxClass::Ledger);
         let named: HashSet<&SourceName> = jobs.filter_map(|job| job.source.as_ref()).collect();
@@ -84,7 +84,7 @@ impl App {
 
     /// When the last attempts began that the ledgers know which answer in time; of the others it is said that they could
     /// not be compared.
-    async fn last_attempts(&self, sources: &[Source], installation: &str) -> Vec<Millis> {
+    async fn last_attempts(&self, sources: &[DataSource], installation: &str) -> Vec<Millis> {
         let options = self.config.handlers();
         let answers = sources.iter().map(|one| async {
             let asked = async {

@@ -7,7 +7,7 @@
 use crate::app::App;
 use crate::db::migrate::Schema;
 use crate::domain::time::Millis;
-use crate::store::node::{self, Member};
+use crate::store::node::{self, NodeMember};
 use anyhow::Result;
 use std::fmt;
 use std::time::Duration;
@@ -29,9 +29,9 @@ pub struct RunningProcess {
 }
 
 impl RunningProcess {
-    fn of(member: Member, now: Millis) -> Self {
+    fn from_member(member: NodeMember, now: Millis) -> Self {
         let lease_left_ms = member.node.lease_until.since(now);
-        let Member { node, offer, version, .. } = member;
+        let NodeMember { node, offer, version, .. } = member;
         Self { name: offer.name, host: node.host, pid: node.pid, version, lease_left_ms }
     }
 }
@@ -113,14 +113,14 @@ impl App {
     /// that they made then is out of date.
     async fn refuse_late_starters(&self, applied: &[i64], began: Millis) -> Result<()> {
         let now = self.server_now().await?;
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let members = node::members(&mut tx, now).await?;
         drop(tx);
-        let started_meanwhile = |m: &Member| (began..=now).contains(&m.started_at);
+        let started_meanwhile = |m: &NodeMember| (began..=now).contains(&m.started_at);
         let processes: Vec<RunningProcess> = members
             .into_iter()
             .filter(started_meanwhile)
-            .map(|member| RunningProcess::of(member, now))
+            .map(|member| RunningProcess::from_member(member, now))
             .collect();
         match processes.is_empty() || applied.is_empty() {
             true => Ok(()),
@@ -132,8 +132,8 @@ impl App {
 
     /// The processes whose leases hold at this time of the database's clock.
     async fn running_processes(&self, now: Millis) -> Result<Vec<RunningProcess>> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let members = node::members(&mut tx, now).await?;
-        Ok(members.into_iter().map(|member| RunningProcess::of(member, now)).collect())
+        Ok(members.into_iter().map(|member| RunningProcess::from_member(member, now)).collect())
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::app::App;
 use crate::domain::id::NodeId;
-use crate::domain::notification::event::{Event, Severity};
+use crate::domain::notification::event::{NotificationEvent, Severity};
 use crate::domain::notification::outbox_schedule;
-use crate::domain::notification::{Both, Letter};
+use crate::domain::notification::{BilingualText, Notification};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::outbox::{self, Sender};
-use crate::notify::{self, Carriers, Message, Rendered, Templates};
+use crate::notify::{self, Carriers, Message, MessageTemplates, Rendered};
 use anyhow::Result;
 
 pub use crate::notify::NotSent;
@@ -22,17 +22,17 @@ pub struct NoCarrier(String);
 impl App {
     /// Refuses settings with which nobody would ever hear.
     pub fn can_tell(&self) -> Result<()> {
-        self.post().map(drop)
+        self.notification_sender().map(drop)
     }
 
     /// What letters are sent with; none when nothing is set up to carry one. Whatever is wrong with the
     /// settings is found here, before anything is begun.
-    pub(in crate::app) fn post(&self) -> Result<Option<Post>> {
+    pub(in crate::app) fn notification_sender(&self) -> Result<Option<NotificationSender>> {
         if !self.config.notify.is_on() {
             return Ok(None);
         }
         let (carriers, templates) = self.carriers()?;
-        Ok(Some(Post { carriers, templates, options: self.config.outbox()? }))
+        Ok(Some(NotificationSender { carriers, templates, options: self.config.outbox()? }))
     }
 
     /// What sends the outbox because an operator says so, in a process that does nothing else.
@@ -44,10 +44,11 @@ impl App {
         Ok(Sender::new(place, me, carriers, templates, self.config.outbox()?))
     }
 
-    fn carriers(&self) -> Result<(Carriers, Templates)> {
+    fn carriers(&self) -> Result<(Carriers, MessageTemplates)> {
         let options = self.config.carriers()?;
         let templates = templates(&options)?;
-        let carriers = Carriers::open(&options).map_err(|error| NoCarrier(error.to_string()))?;
+        let carriers =
+            Carriers::from_options(&options).map_err(|error| NoCarrier(error.to_string()))?;
         Ok((carriers, templates))
     }
 
@@ -66,7 +67,7 @@ impl App {
         let drawn = templates.render(&letter, lang, now, &id);
         let Rendered { subject, text, html, .. } = drawn;
         let message = Message { message_id: id, subject, text, html, lang, letter, at: now, now };
-        let ended = carriers.send(recipient, &message).await;
+        let ended = carriers.send_message(recipient, &message).await;
         Ok(ChannelTestResult {
             kind: carriers.kind_of(recipient),
             message_id: message.message_id,
@@ -76,16 +77,18 @@ impl App {
 }
 
 /// What letters are sent with.
-pub(in crate::app) struct Post {
+pub(in crate::app) struct NotificationSender {
     carriers: Carriers,
-    templates: Templates,
-    options: outbox::Options,
+    templates: MessageTemplates,
+    options: outbox::OutboxOptions,
 }
 
 impl App {
     /// What sends the outbox in the process that `dispatcher` is; none when nothing is set up.
     pub fn sender(&self, dispatcher: &QueueDispatcher) -> Result<Option<Sender>> {
-        Ok(self.post()?.map(|post| dispatcher.sender(post.carriers, post.templates, post.options)))
+        Ok(self
+            .notification_sender()?
+            .map(|post| dispatcher.sender(post.carriers, post.templates, post.options)))
     }
 }
 
@@ -103,84 +106,89 @@ pub struct ChannelTestResult {
 /// How a letter of this event looks with the templates of these settings.
 pub fn preview(
     config: &crate::config::Config,
-    event: Event,
+    event: NotificationEvent,
     lang: Lang,
     now: Millis,
 ) -> Result<Rendered> {
     let templates = match config.notify.templates.as_os_str().is_empty() {
-        true => Templates::built_in(),
-        false => Templates::open(Some(&config.notify.templates))
+        true => MessageTemplates::built_in(),
+        false => MessageTemplates::load_from(Some(&config.notify.templates))
             .map_err(|error| NoCarrier(error.to_string()))?,
     };
     let mut letter = sample(event, now);
-    letter.link = outbox::link(&config.outbox()?.links, &letter.topic);
+    letter.link = outbox::page_link(&config.outbox()?.links, &letter.topic);
     Ok(templates.render(&letter, lang, now, "procession-17-preview@bank.example"))
 }
 
-fn templates(options: &notify::Options) -> Result<Templates> {
-    let opened = Templates::open(options.templates.as_deref());
+fn templates(options: &notify::NotifyOptions) -> Result<MessageTemplates> {
+    let opened = MessageTemplates::load_from(options.templates.as_deref());
     opened.map_err(|error| NoCarrier(error.to_string()).into())
 }
 
-fn test_letter(host: &str, now: Millis) -> Letter {
-    let subject = Both::new("test: notices arrive here", "测试：通知可以送达");
-    let headline = Both::new(
+fn test_letter(host: &str, now: Millis) -> Notification {
+    let subject = BilingualText::new("test: notices arrive here", "测试：通知可以送达");
+    let headline = BilingualText::new(
         "This is a test. Whoever reads it will hear of batches.",
         "这是一条测试通知。能看到它，就能收到批次通知。",
     );
-    Letter::new(Event::Test, subject, headline)
-        .fact("Sent from", "发送主机", host)
-        .fact("At", "时间", now.to_string())
-        .step("Settings", "设置", "procession.toml, [notify]")
+    Notification::new(NotificationEvent::Test, subject, headline)
+        .with_fact("Sent from", "发送主机", host)
+        .with_fact("At", "时间", now.to_string())
+        .with_step("Settings", "设置", "procession.toml, [notify]")
 }
 
 /// A letter as one of this event might be, for looking at templates.
-fn sample(event: Event, now: Millis) -> Letter {
+fn sample(event: NotificationEvent, now: Millis) -> Notification {
     let (en, zh) = event.sentences();
-    let said = Both::new("This is a preview; nothing of it happened.", "这是预览，并未真实发生。");
+    let said = BilingualText::new(
+        "This is a preview; nothing of it happened.",
+        "这是预览，并未真实发生。",
+    );
     if event.is_of_batch() {
-        return of_a_job(event, now).note(said);
+        return of_a_job(event, now).with_note(said);
     }
-    let letter = Letter::new(event, Both::new(en, zh), Both::new(en, zh)).note(said);
+    let letter = Notification::new(event, BilingualText::new(en, zh), BilingualText::new(en, zh))
+        .with_note(said);
     match event {
-        Event::NodeLost => letter
-            .fact("Process", "进程", "batch-1")
-            .fact("Lease ended", "租约到期", now.to_string())
-            .step("Look", "查看", "procession node list"),
-        Event::Digest => {
+        NotificationEvent::NodeLost => letter
+            .with_fact("Process", "进程", "batch-1")
+            .with_fact("Lease ended", "租约到期", now.to_string())
+            .with_step("Look", "查看", "procession node list"),
+        NotificationEvent::Digest => {
             let of = |event| of_a_job(event, now);
             outbox_schedule::digest(&[
-                &of(Event::Failed),
-                &of(Event::LateFinish),
-                &of(Event::Recovered),
+                &of(NotificationEvent::Failed),
+                &of(NotificationEvent::LateFinish),
+                &of(NotificationEvent::Recovered),
             ])
         }
         // Those about schedules; a test is a letter of its own.
-        Event::Misfire | Event::ScheduleEnded | Event::FiringSkipped | Event::FiringFailed => {
-            letter
-                .fact("Schedule", "调度", "month_end_close")
-                .fact("Planned", "计划时间", now.to_string())
-                .step("Look", "查看", "procession schedule show month_end_close")
-        }
-        _ => letter.fact("At", "时间", now.to_string()),
+        NotificationEvent::Misfire
+        | NotificationEvent::ScheduleEnded
+        | NotificationEvent::FiringSkipped
+        | NotificationEvent::FiringFailed => letter
+            .with_fact("Schedule", "调度", "month_end_close")
+            .with_fact("Planned", "计划时间", now.to_string())
+            .with_step("Look", "查看", "procession schedule show month_end_close"),
+        _ => letter.with_fact("At", "时间", now.to_string()),
     }
 }
 
-fn of_a_job(event: Event, now: Millis) -> Letter {
+fn of_a_job(event: NotificationEvent, now: Millis) -> Notification {
     let (en, zh) = event.sentences();
-    let about = Both::new(en, zh);
-    let subject = Both::new(
+    let about = BilingualText::new(en, zh);
+    let subject = BilingualText::new(
         format!("GL_POST in batch 202407 (month_end): {}", about.en),
         format!("GL_POST，批次 202407(month_end):{}", about.zh),
     );
-    let mut letter = Letter::new(event, subject, about)
-        .fact("Batch", "批次", "202407 (month_end)")
-        .fact("Attempt", "次数", "3")
-        .fact("Ended", "结束时间", now.to_string())
-        .fact("Duration", "耗时", "12 min 31 s")
-        .fact("Usually", "通常耗时", "4 min 05 s (≤ 5 min 20 s)")
-        .step("Look", "查看", "procession batch show 202407 --group month_end")
-        .step("Log", "日志", "procession logs 202407 GL_POST --group month_end");
+    let mut letter = Notification::new(event, subject, about)
+        .with_fact("Batch", "批次", "202407 (month_end)")
+        .with_fact("Attempt", "次数", "3")
+        .with_fact("Ended", "结束时间", now.to_string())
+        .with_fact("Duration", "耗时", "12 min 31 s")
+        .with_fact("Usually", "通常耗时", "4 min 05 s (≤ 5 min 20 s)")
+        .with_step("Look", "查看", "procession batch show 202407 --group month_end")
+        .with_step("Log", "日志", "procession logs 202407 GL_POST --group month_end");
     if event.severity() != Severity::Good {
         letter.error = Some("ORA-00060: deadlock detected while waiting for resource".to_owned());
         letter.blocked = ["TRIAL_BALANCE", "PNL", "REPORT_PACK"].map(str::to_owned).to_vec();

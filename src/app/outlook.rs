@@ -6,13 +6,13 @@ use crate::config::Config;
 use crate::db;
 use crate::domain::batch::history::History;
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::forecast::dry_run::{Preview, Refusal};
+use crate::domain::forecast::dry_run::{BatchPreview, OrderRefusal};
 use crate::domain::forecast::eta::{self, Forecast, JobProgress};
 use crate::domain::id::GroupCode;
 use crate::domain::job::queue::QueueEntry;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
 
@@ -22,7 +22,7 @@ impl App {
     pub async fn open_if_there(config: Config) -> Result<Option<Self>> {
         let stores = config.secret_stores()?;
         read_secret_settings(&config, &stores, Clock::system().uptime()).await?;
-        let settings = db::Settings { may_create: false, ..config.db() };
+        let settings = db::ConnectSettings { may_create: false, ..config.database_settings() };
         if settings.is_new_file() {
             return Ok(None);
         }
@@ -37,7 +37,7 @@ impl App {
 
     /// How long the jobs of a group took.
     pub async fn history(&self, group: &GroupCode) -> Result<History> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         store::history::of_group(&mut tx, group).await
     }
 
@@ -51,23 +51,24 @@ impl App {
     ) -> Result<Option<Forecast>> {
         let history = self.history(&snapshot.group.code).await?;
         let standing: Vec<JobProgress> = rows.iter().map(JobProgress::from).collect();
-        let (dag, total) = (snapshot.dag()?, self.config.engine.max_parallel);
+        let (dag, total) = (snapshot.build_dag()?, self.config.engine.max_parallel);
         Ok(eta::forecast(snapshot, &dag, &standing, &history, total, now))
     }
 
     /// Takes the batches that exist already out of a preview of several: they are left as they are, and
     /// the others are opened. When all exist, that is a refusal, and they stay.
-    pub async fn take_out_existing(&self, previews: &mut Vec<Preview>) -> Result<Vec<Batch>> {
-        let mut tx = self.db.read().await?;
+    pub async fn take_out_existing(&self, previews: &mut Vec<BatchPreview>) -> Result<Vec<Batch>> {
+        let mut tx = self.db.begin_read().await?;
         let mut existing = Vec::new();
         for preview in &*previews {
             let values = &preview.plan.values;
-            existing.extend(store::batch::find(&mut tx, &values.batch_no, &values.group).await?);
+            existing
+                .extend(store::batch::find_batch(&mut tx, &values.batch_no, &values.group).await?);
         }
         if existing.len() == previews.len() {
             return Ok(Vec::new());
         }
-        let is_there = |preview: &Preview| {
+        let is_there = |preview: &BatchPreview| {
             existing.iter().any(|batch| batch.values.group == preview.plan.values.group)
         };
         previews.retain(|preview| !is_there(preview));
@@ -75,15 +76,15 @@ impl App {
     }
 
     /// Why the tables would refuse these batches.
-    pub async fn refusals(&self, batches: &[Preview]) -> Result<Vec<Refusal>> {
-        let mut tx = self.db.read().await?;
+    pub async fn refusals(&self, batches: &[BatchPreview]) -> Result<Vec<OrderRefusal>> {
+        let mut tx = self.db.begin_read().await?;
         let mut found = Vec::new();
         for batch in batches {
             let values = &batch.plan.values;
             let (no, group) = (&values.batch_no, &values.group);
-            if let Some(there) = store::batch::find(&mut tx, no, group).await? {
-                let reason = Refused::exists(&there).to_string();
-                found.push(Refusal { group: Some(group.clone()), job: None, reason });
+            if let Some(there) = store::batch::find_batch(&mut tx, no, group).await? {
+                let reason = OpeningRefusal::exists(&there).to_string();
+                found.push(OrderRefusal { group: Some(group.clone()), job: None, reason });
             }
         }
         Ok(found)

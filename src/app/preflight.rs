@@ -12,7 +12,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::dependency::JobDependency;
 use crate::domain::job::preflight::PreflightProblem;
 use crate::domain::job::{Definition, JobDef};
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::handler::preflight::{PreflightSource, check_sources};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap};
@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 /// makes for those that `dependencies` order after it need not be there yet.
 pub async fn check_jobs(
     config: &Config,
-    sources: &[Source],
+    sources: &[DataSource],
     jobs: impl IntoIterator<Item = &JobDef>,
     dependencies: &[JobDependency],
 ) -> PreflightReport {
@@ -61,10 +61,10 @@ impl App {
         jobs: impl IntoIterator<Item = &JobDef>,
     ) -> Result<PreflightReport> {
         let (stored, calendars) = (self.definition().await?, self.calendars().await?);
-        let is_stored = |source: &Source| stored.sources.contains(source);
+        let is_stored = |source: &DataSource| stored.sources.contains(source);
         let used: Vec<&JobDef> = jobs.into_iter().collect();
         let is_used =
-            |source: &Source| used.iter().any(|job| job.source.as_ref() == Some(&source.name));
+            |source: &DataSource| used.iter().any(|job| job.source.as_ref() == Some(&source.name));
         let mut asked = Vec::new();
         for source in defs.sources.iter().filter(|source| is_stored(source)) {
             // One that cannot be read is told of when the source is asked.

@@ -1,7 +1,7 @@
 //! The tables of another scheduler as they stand in its database, for an import.
 
 use crate::app::from_xxl::shown_url;
-use crate::db::{Dialect, Keeping, Settings};
+use crate::db::{ConnectSettings, Dialect, SessionTimeouts};
 use crate::domain::source::DialectName;
 use crate::domain::source::scheduler_tables::{SchedulerTables, WantedTables};
 use crate::domain::source::transport::with_verified_tls;
@@ -62,7 +62,7 @@ pub async fn scheduler_tables(
     if url::Url::parse(url).is_ok_and(|url| url.password().is_some()) {
         return Err(NoSchedulerDatabase::Password.into());
     }
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: with_verified_tls(url).into(),
         password,
         rotated_password: None,
@@ -70,14 +70,14 @@ pub async fn scheduler_tables(
         connect_timeout: Duration::from_secs(10),
         statement_timeout: PATIENCE,
         may_create: false,
-        keeping: Keeping::Usual,
+        keeping: SessionTimeouts::Usual,
     };
     let db = Db::connect(&settings).await.with_context(|| {
         format!("open the database of {}, with the password of --password-file or PROCESSION_IMPORT_PASSWORD", wanted.system)
     })?;
     let read = async {
-        let mut tx = db.look().await?;
-        store::scheduler_tables::read(&mut tx, wanted).await
+        let mut tx = db.begin_look().await?;
+        store::scheduler_tables::read_tables(&mut tx, wanted).await
     };
     let tables = read.await.with_context(|| format!("read the tables of {}", wanted.system));
     db.close().await;

@@ -1,7 +1,7 @@
 //! What the tables know about schedules before they are saved.
 
 use crate::app::App;
-use crate::definition::{Fault, Loaded, Look};
+use crate::definition::{DefinitionFault, Loaded, ScheduleCheckContext};
 use crate::domain::batch::{BatchPlan, plan};
 use crate::domain::forecast::eta;
 use crate::domain::id::{BatchNo, CalendarCode, GroupCode};
@@ -27,7 +27,7 @@ pub struct FromGroups {
 
 impl FromGroups {
     /// Of the groups that a schedule opens.
-    pub fn of(words: &TriggerWords, defs: &Definition) -> Self {
+    pub fn from_words(words: &TriggerWords, defs: &Definition) -> Self {
         let opened = |g: &&Group| words.opens(&g.code, g.batch_type.as_deref());
         let groups: Vec<&Group> = defs.groups.iter().filter(opened).collect();
         let zones: BTreeSet<&str> =
@@ -59,7 +59,7 @@ impl FromGroups {
 impl App {
     /// The present time by the database's clock, which is the one that schedules fire by.
     pub async fn server_now(&self) -> Result<Millis> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let asked = self.clock.uptime();
         let now = tx.server_time().await.context("ask the database for its time")?;
         if let Some(measured) = self.clock.measure(asked, now.into()) {
@@ -70,8 +70,9 @@ impl App {
 
     /// Everything that is defined, with its schedules.
     pub async fn definition_with_schedules(&self) -> Result<Definition> {
-        let mut tx = self.db.read().await?;
-        let schedules = store::trigger::all(&mut tx).await?.into_iter().map(|t| t.def).collect();
+        let mut tx = self.db.begin_read().await?;
+        let schedules =
+            store::trigger::list_triggers(&mut tx).await?.into_iter().map(|t| t.def).collect();
         let defs = self.secret_stores.add_access(store::job::definition(&mut tx).await?);
         Ok(Definition { schedules, ..defs })
     }
@@ -110,7 +111,7 @@ impl App {
 
     async fn expected_of(&self, plan: &BatchPlan, now: Millis) -> Result<Option<i64>> {
         let history = self.history(&plan.snapshot.group.code).await?;
-        let (dag, total) = (plan.snapshot.dag()?, self.config.engine.max_parallel);
+        let (dag, total) = (plan.snapshot.build_dag()?, self.config.engine.max_parallel);
         let forecast = eta::of_plan(plan, &dag, &history, total, now);
         // Made of guesses alone it is no reason to refuse anything.
         Ok(forecast.filter(|f| f.assumed.is_empty()).map(|f| f.remaining()))
@@ -121,7 +122,7 @@ impl App {
     ///
     /// # Errors
     /// Every fault, at its line.
-    pub async fn look_at_schedules(&self, loaded: &Loaded) -> Result<Vec<Fault>> {
+    pub async fn look_at_schedules(&self, loaded: &Loaded) -> Result<Vec<DefinitionFault>> {
         if loaded.definition.schedules.is_empty() {
             return Ok(Vec::new());
         }
@@ -130,7 +131,12 @@ impl App {
         let calendars = self.calendars().await?;
         let defs = Definition { calendars: calendars.clone(), ..loaded.definition.clone() };
         let expected = self.expected(&defs, &defs.schedules, now).await?;
-        let look = Look { calendars: Some(&calendars), now, expected: &expected, stored: &stored };
+        let look = ScheduleCheckContext {
+            calendars: Some(&calendars),
+            now,
+            expected: &expected,
+            stored: &stored,
+        };
         Ok(loaded.look_at_schedules(look)?)
     }
 }
@@ -139,7 +145,8 @@ impl App {
 ///
 /// # Errors
 /// Every fault, at its line.
-pub fn look_at_schedules(loaded: &Loaded, now: Millis) -> Result<Vec<Fault>> {
-    let look = Look { calendars: None, now, expected: &BTreeMap::new(), stored: &[] };
+pub fn look_at_schedules(loaded: &Loaded, now: Millis) -> Result<Vec<DefinitionFault>> {
+    let look =
+        ScheduleCheckContext { calendars: None, now, expected: &BTreeMap::new(), stored: &[] };
     Ok(loaded.look_at_schedules(look)?)
 }

@@ -24,10 +24,10 @@ impl App {
         };
         let groups: Option<Vec<String>> = with_script.iter().map(group).collect();
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let members = store::node::members_with_isolation(&mut tx, now).await?;
         let nodes: Vec<_> =
             members.into_iter().map(|m| (m.offer.name, m.script_isolation)).collect();
-        Ok(ScriptRightWarning::find(groups, &nodes))
+        Ok(ScriptRightWarning::from_reports(groups, &nodes))
     }
 }

@@ -12,7 +12,7 @@ use crate::engine::clock::Clock;
 use crate::engine::secrets::encryption::{KeyRing, SealError, SealedUnder};
 use crate::secret_store::secret_file::SecretFile;
 use crate::secret_store::{ConfiguredSecret, SecretStoreError, SecretStores};
-use crate::store::secret::Stored;
+use crate::store::secret::StoredSecretInfo;
 use crate::store::{self, sealed_text};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,9 +119,9 @@ impl App {
     /// All secrets, by name; of one name the one that is used comes first. With `only`, those of this name.
     pub async fn secrets(&self, only: Option<&str>, ask: AskStores) -> Result<Vec<SecretListing>> {
         let (declared, stored, seals) = {
-            let mut tx = self.db.read().await?;
+            let mut tx = self.db.begin_read().await?;
             let declared = store::shared::declared_secrets(&mut tx).await?;
-            let stored = store::secret::list(&mut tx).await?;
+            let stored = store::secret::list_secrets(&mut tx).await?;
             (declared, stored, sealed_text::stored_secrets(&mut tx).await?)
         };
         let wanted = |name: &str| only.is_none_or(|only| only == name);
@@ -177,7 +177,7 @@ impl App {
             listing.state = SecretState::NotAsked;
             return listing;
         }
-        match self.secret_stores.read(secret, self.clock.uptime()).await {
+        match self.secret_stores.read_secret(secret, self.clock.uptime()).await {
             Ok(read) => {
                 listing.state = match usable(name, &read.value) {
                     Ok(()) => SecretState::Ready,
@@ -200,7 +200,7 @@ impl App {
     /// What an operator should know of where secrets are: files that others may read, a store that is asked in clear.
     pub async fn warn_of_secrets(&self) -> Result<Vec<String>> {
         let declared = {
-            let mut tx = self.db.read().await?;
+            let mut tx = self.db.begin_read().await?;
             store::shared::declared_secrets(&mut tx).await?
         };
         let mut warnings = self.secret_stores.warnings().await;
@@ -252,10 +252,10 @@ impl LoginRenewal {
     async fn renew_settings(&self, logged: &[SecretStoreError]) -> Vec<SecretStoreError> {
         let mut errors = Vec::new();
         for (key, setting) in self.config.secret_settings() {
-            let Some(secret) = setting.name().and_then(|name| self.stores.find(name)) else {
+            let Some(secret) = setting.name().and_then(|name| self.stores.find_secret(name)) else {
                 continue;
             };
-            match self.stores.read(secret, self.clock.uptime()).await {
+            match self.stores.read_secret(secret, self.clock.uptime()).await {
                 Ok(read) => {
                     if setting.replace(read.value) {
                         tracing::info!("{key} was read anew: the secret has been replaced");
@@ -287,8 +287,8 @@ pub async fn read_secret_settings(
 ) -> Result<()> {
     for (key, setting) in config.secret_settings() {
         let Some(name) = setting.name() else { continue };
-        let Some(secret) = stores.find(name) else { continue };
-        match stores.read(secret, now).await {
+        let Some(secret) = stores.find_secret(name) else { continue };
+        match stores.read_secret(secret, now).await {
             Ok(read) => {
                 setting.replace(read.value);
             }
@@ -351,8 +351,8 @@ async fn of_definition(source: &SecretSource) -> SecretListing {
     listing
 }
 
-fn of_table(secret: Stored, state: SecretState) -> SecretListing {
-    let Stored { name, by, at, access } = secret;
+fn of_table(secret: StoredSecretInfo, state: SecretState) -> SecretListing {
+    let StoredSecretInfo { name, by, at, access } = secret;
     SecretListing {
         state,
         sealed_by: Some(by),

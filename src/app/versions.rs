@@ -3,14 +3,14 @@
 use crate::app::definition_uses::{refuse_foreign_passwords, refuse_uses};
 use crate::app::guard::Guard;
 use crate::app::{App, Apply, its_part};
-use crate::definition::{self, Change};
+use crate::definition::{self, DefinitionDifference};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::part;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::schedule::trigger::Trigger;
 use crate::domain::time::Millis;
 use crate::engine::host_name;
-use crate::engine::trigger::schedule_actions::{self as schedules, Deed};
+use crate::engine::trigger::schedule_actions::{self as schedules, ScheduleActionOrigin};
 use crate::secret_store::SecretStores;
 use crate::store::next_run::{self, StaleGroups};
 use crate::store::version::{NewVersion, Version};
@@ -40,7 +40,7 @@ impl Authorship {
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
     /// What changes.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DefinitionDifference>,
     /// The versions that were written.
     pub versions: BTreeMap<GroupCode, u32>,
 }
@@ -91,7 +91,11 @@ pub fn whoami() -> String {
 
 impl App {
     /// `apply_as` in the name of this process's user.
-    pub async fn apply(&self, wanted: &Definition, how: Apply) -> Result<Vec<Change>> {
+    pub async fn apply(
+        &self,
+        wanted: &Definition,
+        how: Apply,
+    ) -> Result<Vec<DefinitionDifference>> {
         self.apply_as(wanted, how, &Authorship::of_user()).await
     }
 
@@ -103,7 +107,7 @@ impl App {
         wanted: &Definition,
         how: Apply,
         by: &Authorship,
-    ) -> Result<Vec<Change>> {
+    ) -> Result<Vec<DefinitionDifference>> {
         let wanted = match wanted.schedules.is_empty() {
             true => Cow::Borrowed(wanted),
             false => Cow::Owned(Definition { schedules: Vec::new(), ..wanted.clone() }),
@@ -112,7 +116,8 @@ impl App {
         // is gone before it is looked for again: of 100,000 jobs it is 70 MB and more.
         {
             let (stored, changes) =
-                compare(&mut self.db.read().await?, &self.secret_stores, &wanted, &[]).await?;
+                compare(&mut self.db.begin_read().await?, &self.secret_stores, &wanted, &[])
+                    .await?;
             refuse_uses(&stored, &wanted, None)?;
             refuse_foreign_passwords(&self.secret_stores, &wanted)?;
             refuse_shared_source(&stored, &wanted)?;
@@ -141,8 +146,8 @@ impl App {
         wanted: &Definition,
         how: Apply,
         by: &Authorship,
-    ) -> Result<Vec<Change>> {
-        Ok(self.apply_guarded(wanted, how, by, Guard::none()).await?.changes)
+    ) -> Result<Vec<DefinitionDifference>> {
+        Ok(self.apply_guarded(wanted, how, by, Guard::unrestricted()).await?.changes)
     }
 
     /// As `apply_all`, behind a guard.
@@ -157,14 +162,14 @@ impl App {
         // The schedule lock before any other, or two who write would wait for each other.
         let mut tx = match how {
             Apply::Write => schedules::locked(&self.db, now).await?,
-            Apply::DryRun => self.db.read().await?,
+            Apply::DryRun => self.db.begin_read().await?,
         };
-        let there = trigger::all(&mut tx).await?;
+        let there = trigger::list_triggers(&mut tx).await?;
         let sees = |group: &GroupCode| guard.sees.is_none_or(|sees| sees(group));
         schedules::refuse_foreign(&there, wanted, &sees)?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, wanted, &there).await?;
         // Before what names others: who may not do this hears nothing of them.
-        guard.look(&mut tx, &stored, wanted).await?;
+        guard.check_change(&mut tx, &stored, wanted).await?;
         refuse_uses(&stored, wanted, guard.sees)?;
         refuse_foreign_passwords(&self.secret_stores, wanted)?;
         if how == Apply::DryRun || changes.is_empty() {
@@ -172,7 +177,7 @@ impl App {
         }
         let versions = write(&mut tx, &stored, wanted, by, now).await?;
         record(&mut tx, &versions, by, now).await?;
-        let deed = Deed { by: &by.by, reason: by.remark.as_deref(), now };
+        let deed = ScheduleActionOrigin { by: &by.by, reason: by.remark.as_deref(), now };
         let spoken_of = part::schedules_of(&stored, wanted);
         schedules::apply_in(&mut tx, &there, (wanted, &spoken_of), deed).await?;
         tx.commit().await.context("apply the definition")?;
@@ -186,8 +191,8 @@ impl App {
         how: Apply,
         by: &Authorship,
         reason: &str,
-    ) -> Result<Vec<Change>> {
-        Ok(self.rollback_guarded(to, how, (by, reason), Guard::none()).await?.changes)
+    ) -> Result<Vec<DefinitionDifference>> {
+        Ok(self.rollback_guarded(to, how, (by, reason), Guard::unrestricted()).await?.changes)
     }
 
     /// As `rollback`, behind a guard.
@@ -200,7 +205,7 @@ impl App {
     ) -> Result<Applied> {
         let mut tx = self.db.begin().await?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, &to.definition, &[]).await?;
-        guard.look(&mut tx, &stored, &to.definition).await?;
+        guard.check_change(&mut tx, &stored, &to.definition).await?;
         refuse_uses(&stored, &to.definition, guard.sees)?;
         refuse_foreign_passwords(&self.secret_stores, &to.definition)?;
         if how == Apply::DryRun || changes.is_empty() {
@@ -210,8 +215,8 @@ impl App {
         let remark = Some(format!("rollback to version {}: {reason}", to.no));
         let by = Authorship { remark, ..by.clone() };
         let versions = write(&mut tx, &stored, &to.definition, &by, now).await?;
-        let words: Vec<String> = changes.iter().map(Change::to_string).collect();
-        let entry = audit::Entry {
+        let words: Vec<String> = changes.iter().map(DefinitionDifference::to_string).collect();
+        let entry = audit::AuditEntry {
             action: "rollback".to_owned(),
             group: Some(to.group.clone()),
             batch: None,
@@ -226,7 +231,7 @@ impl App {
 
     /// All versions of a group, the first one first.
     pub async fn versions(&self, group: &GroupCode) -> Result<Vec<Version>> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         version::of_group(&mut tx, group).await
     }
 }
@@ -238,12 +243,12 @@ async fn compare(
     stores: &SecretStores,
     wanted: &Definition,
     schedules: &[Trigger],
-) -> Result<(Definition, Vec<Change>)> {
+) -> Result<(Definition, Vec<DefinitionDifference>)> {
     let mut stored = stores.add_access(store::job::definition(tx).await?);
     let is_named = |t: &Trigger| wanted.schedules.iter().any(|def| def.code == t.def.code);
     let counts = |t: &&Trigger| t.origin == schedules::FROM_FILE || is_named(t);
     stored.schedules = schedules.iter().filter(counts).map(|t| t.def.clone()).collect();
-    let changes = definition::diff(&its_part(&stored, wanted), wanted);
+    let changes = definition::diff_definitions(&its_part(&stored, wanted), wanted);
     Ok((stored, changes))
 }
 
@@ -267,28 +272,32 @@ async fn write(
             _ => part::of_group(&after, group),
         };
         let old = part::of_code(stored, &group.code);
-        let same = |old: &Definition| definition::diff(old, &new).is_empty();
+        let same = |old: &Definition| definition::diff_definitions(old, &new).is_empty();
         if old.as_ref().is_some_and(same) {
             continue;
         }
         // A group from before versions were kept: what it was can then still be gone back to.
         if let Some(old) = &old
-            && version::last(tx, &group.code).await? == 0
+            && version::last_number(tx, &group.code).await? == 0
         {
             let remark = Some("as it was before its first change under versions");
             let author = &by.by.actor;
-            add(tx, &NewVersion { group: &group.code, author, remark, definition: old }, now)
-                .await?;
+            add_version(
+                tx,
+                &NewVersion { group: &group.code, author, remark, definition: old },
+                now,
+            )
+            .await?;
         }
         let (author, remark) = (by.by.actor.as_str(), by.remark.as_deref());
         let new = NewVersion { group: &group.code, author, remark, definition: &new };
-        versions.insert(group.code.clone(), add(tx, &new, now).await?);
+        versions.insert(group.code.clone(), add_version(tx, &new, now).await?);
     }
     Ok(versions)
 }
 
-async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
-    match version::add(tx, new, now).await {
+async fn add_version(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
+    match version::add_version(tx, new, now).await {
         Err(error) if store::is_taken(&error) => {
             Err(error.context(BeingChanged(new.group.clone())))
         }
@@ -303,7 +312,7 @@ async fn record(
     by: &Authorship,
     now: Millis,
 ) -> Result<()> {
-    let entry = |(group, no): (&GroupCode, &u32)| audit::Entry {
+    let entry = |(group, no): (&GroupCode, &u32)| audit::AuditEntry {
         action: "apply".to_owned(),
         group: Some(group.clone()),
         batch: None,
@@ -311,6 +320,6 @@ async fn record(
         detail: Some(json!({ "version": no })),
         reason: by.remark.clone(),
     };
-    let entries: Vec<audit::Entry> = versions.iter().map(entry).collect();
+    let entries: Vec<audit::AuditEntry> = versions.iter().map(entry).collect();
     audit::record(tx, &by.by, &entries, now).await
 }

@@ -3,11 +3,11 @@
 
 use crate::app::whoami;
 use crate::app::{self, App};
-use crate::cli::act_args::{BatchAct, GoingArgs, How, JobAct, Jobs, Modes};
+use crate::cli::act_args::{ActionModeArgs, BatchAct, BatchJobsArgs, GoingArgs, JobAct, ModeArgs};
 use crate::cli::{BadInput, BatchRef, Global, VerbResult, act_words, batch, carry, four_eyes, out};
 use crate::domain::access::Permission;
-use crate::domain::action::rerun::Scope;
-use crate::domain::action::{Action, Parents};
+use crate::domain::action::rerun::RerunScope;
+use crate::domain::action::{OperatorAction, Parents};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
 use crate::domain::job::job_key::{JobKey, find_named, parse_code_within};
@@ -18,7 +18,7 @@ use crate::engine::operate::pause;
 use crate::store;
 use crate::store::audit::Operator;
 use crate::store::batch::Going;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -27,34 +27,38 @@ use std::io::{BufRead as _, IsTerminal as _};
 struct BatchActionOrder {
     batch: Batch,
     jobs: Vec<JobCode>,
-    action: Action,
-    how: How,
+    action: OperatorAction,
+    how: ActionModeArgs,
     latest: bool,
 }
 
 pub(super) async fn on_jobs(global: &Global, app: &App, verb: JobAct) -> Result<VerbResult> {
     let (action, jobs, latest) = match verb {
-        JobAct::Hold(jobs) => (Action::Hold, jobs, false),
-        JobAct::Release(jobs) => (Action::Release, jobs, false),
-        JobAct::Skip(jobs) => (Action::Skip, jobs, false),
-        JobAct::Ice(modes) => return mode(global, app, Action::Ice, modes).await,
-        JobAct::Thaw(jobs) => (Action::Thaw, jobs, false),
-        JobAct::NoExec(modes) => return mode(global, app, Action::NoExec, modes).await,
-        JobAct::Normal(modes) => return mode(global, app, Action::Normal, modes).await,
-        JobAct::ForceSuccess(jobs) => (Action::ForceSuccess, jobs, false),
-        JobAct::ForceFailure(jobs) => (Action::ForceFailure, jobs, false),
-        JobAct::Kill(jobs) => (Action::Kill, jobs, false),
-        JobAct::Priority { jobs, to } => (Action::Priority(to), jobs, false),
+        JobAct::Hold(jobs) => (OperatorAction::Hold, jobs, false),
+        JobAct::Release(jobs) => (OperatorAction::Release, jobs, false),
+        JobAct::Skip(jobs) => (OperatorAction::Skip, jobs, false),
+        JobAct::Ice(modes) => return set_run_mode(global, app, OperatorAction::Ice, modes).await,
+        JobAct::Thaw(jobs) => (OperatorAction::Thaw, jobs, false),
+        JobAct::NoExec(modes) => {
+            return set_run_mode(global, app, OperatorAction::NoExec, modes).await;
+        }
+        JobAct::Normal(modes) => {
+            return set_run_mode(global, app, OperatorAction::Normal, modes).await;
+        }
+        JobAct::ForceSuccess(jobs) => (OperatorAction::ForceSuccess, jobs, false),
+        JobAct::ForceFailure(jobs) => (OperatorAction::ForceFailure, jobs, false),
+        JobAct::Kill(jobs) => (OperatorAction::Kill, jobs, false),
+        JobAct::Priority { jobs, to } => (OperatorAction::Priority(to), jobs, false),
         JobAct::StartNow { jobs, ignore_dependencies } => {
             let parents = if ignore_dependencies { Parents::Ignore } else { Parents::Wait };
-            (Action::StartNow(parents), jobs, false)
+            (OperatorAction::StartNow(parents), jobs, false)
         }
-        JobAct::Rerun { jobs, far } => (far.action(Scope::These), jobs, far.latest),
+        JobAct::Rerun { jobs, far } => (far.action(RerunScope::These), jobs, far.latest),
     };
-    let Jobs { batch, jobs, how } = jobs;
+    let BatchJobsArgs { batch, jobs, how } = jobs;
     let batch = batch.find_with_jobs(app, &jobs).await?;
     let jobs = codes(&batch, &jobs)?;
-    act(global, app, BatchActionOrder { batch, jobs, action, how, latest }).await
+    act_on_batch(global, app, BatchActionOrder { batch, jobs, action, how, latest }).await
 }
 
 pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Result<VerbResult> {
@@ -67,11 +71,11 @@ pub(super) async fn on_batch(global: &Global, app: &App, verb: BatchAct) -> Resu
                                --downstream and --upstream";
                 return Err(BadInput(message.to_owned()).into());
             }
-            let scope = if from_failure { Scope::FromFailure } else { Scope::These };
+            let scope = if from_failure { RerunScope::FromFailure } else { RerunScope::These };
             let (action, latest) = (far.action(scope), far.latest);
             let batch = batch.find_with_jobs(app, &jobs).await?;
             let jobs = codes(&batch, &jobs)?;
-            act(global, app, BatchActionOrder { batch, jobs, action, how, latest }).await
+            act_on_batch(global, app, BatchActionOrder { batch, jobs, action, how, latest }).await
         }
     }
 }
@@ -90,7 +94,7 @@ fn operator(reason: &str) -> Result<Operator> {
 
 /// Prints the exact list, asks where more changes than was named, writes it, and carries a batch that
 /// is open again to its end.
-async fn act(global: &Global, app: &App, wish: BatchActionOrder) -> Result<VerbResult> {
+async fn act_on_batch(global: &Global, app: &App, wish: BatchActionOrder) -> Result<VerbResult> {
     let BatchActionOrder { batch, jobs, action, how, latest } = &wish;
     let by = operator(&how.reason)?;
     let latest = if *latest { Some(app.definition().await?) } else { None };
@@ -105,58 +109,64 @@ async fn act(global: &Global, app: &App, wish: BatchActionOrder) -> Result<VerbR
     let now = batch::server_now(app).await?;
     let ahead = operator_actions::look_ahead(&app.db, &command, now).await?;
     if let Some(latest) = &latest {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let own = store::batch::snapshot(&mut tx, batch.batch_id).await?;
-        app::differences(&own, latest).iter().for_each(|change| out::note(&change.to_string()));
+        app::differences(&own, latest)
+            .iter()
+            .for_each(|change| out::eprint_line(&change.to_string()));
     }
     if !global.json {
-        out::line(&act_words::list(*action, &ahead, global.lang()));
+        out::print_line(&act_words::render_changes(*action, &ahead, global.language()));
     }
     if how.dry_run {
-        return dry(global, &ahead);
+        return print_dry_run(global, &ahead);
     }
-    if ahead.lines.len() > jobs.len() && !how.yes && !global.json && !agreed(global.lang())? {
+    if ahead.lines.len() > jobs.len() && !how.yes && !global.json && !agreed(global.language())? {
         return Ok(VerbResult::Well);
     }
     if action.permission() == Permission::Force {
         let values = &batch.values;
         let summary =
-            format!("{} in batch {} of group {}", action.word(), values.batch_no, values.group);
+            format!("{} in batch {} of group {}", action.as_str(), values.batch_no, values.group);
         let change = four_eyes::forced([&values.group]);
-        four_eyes::record(app, change, (&summary, Some(&how.reason)), global.lang()).await?;
+        four_eyes::record(app, change, (&summary, Some(&how.reason)), global.language()).await?;
     }
-    let acted = operator_actions::act(&app.db, &command, &ahead.lines, now).await?;
+    let acted = operator_actions::carry_out(&app.db, &command, &ahead.lines, now).await?;
     let reopened = acted.batch.status.is_final();
     if !reopened || how.no_run {
-        return said(global, &acted);
+        return print_result(global, &acted);
     }
     carry::carry(global, app, acted.batch.batch_id).await?;
-    let view = View::of(app, acted.batch.batch_id).await?;
+    let view = BatchView::read_view(app, acted.batch.batch_id).await?;
     if global.json {
         let batch = view.document();
-        out::json(&json!({"written": true, "lines": act_words::lines(&acted), "batch": batch}))?;
+        out::print_json(
+            &json!({"written": true, "lines": act_words::lines(&acted), "batch": batch}),
+        )?;
     } else {
-        batch::print(&view, global.lang());
+        batch::print(&view, global.language());
     }
     Ok(if view.batch.status.is_success() { VerbResult::Well } else { VerbResult::BatchFailed })
 }
 
-fn dry(global: &Global, ahead: &Acted) -> Result<VerbResult> {
+fn print_dry_run(global: &Global, ahead: &Acted) -> Result<VerbResult> {
     if global.json {
-        out::json(&json!({"written": false, "lines": act_words::lines(ahead)}))?;
+        out::print_json(&json!({"written": false, "lines": act_words::lines(ahead)}))?;
     } else {
-        out::note(global.lang().pick("nothing was written (--dry-run)", "未写入(--dry-run)"));
+        out::eprint_line(
+            global.language().select("nothing was written (--dry-run)", "未写入(--dry-run)"),
+        );
     }
     Ok(VerbResult::Well)
 }
 
-fn said(global: &Global, acted: &Acted) -> Result<VerbResult> {
+fn print_result(global: &Global, acted: &Acted) -> Result<VerbResult> {
     if global.json {
         let holder = acted.holder.as_ref().map(|h| json!({"host": h.host, "pid": h.pid}));
         let lines = act_words::lines(acted);
-        out::json(&json!({"written": true, "lines": lines, "picked_up_by": holder}))?;
+        out::print_json(&json!({"written": true, "lines": lines, "picked_up_by": holder}))?;
     } else {
-        out::note(&act_words::who_goes_on(acted, global.lang()));
+        out::eprint_line(&act_words::who_goes_on(acted, global.language()));
     }
     Ok(VerbResult::Well)
 }
@@ -167,7 +177,7 @@ pub(super) fn agreed(lang: Lang) -> Result<bool> {
     if !stdin.is_terminal() {
         return Ok(true);
     }
-    out::note(lang.pick(
+    out::eprint_line(lang.select(
         "more rows change than were named. Go on? [y/N]",
         "受影响的行多于指定的作业。继续?[y/N]",
     ));
@@ -175,18 +185,23 @@ pub(super) fn agreed(lang: Lang) -> Result<bool> {
     stdin.lock().read_line(&mut answer).context("read the answer")?;
     let yes = matches!(answer.trim(), "y" | "Y" | "yes");
     if !yes {
-        out::note(lang.pick("nothing was written", "未写入"));
+        out::eprint_line(lang.select("nothing was written", "未写入"));
     }
     Ok(yes)
 }
 
-async fn mode(global: &Global, app: &App, action: Action, modes: Modes) -> Result<VerbResult> {
-    let Modes { words, group, every_batch, how } = modes;
+async fn set_run_mode(
+    global: &Global,
+    app: &App,
+    action: OperatorAction,
+    modes: ModeArgs,
+) -> Result<VerbResult> {
+    let ModeArgs { words, group, every_batch, how } = modes;
     if every_batch {
         return in_every_batch(global, app, action, &words, &how).await;
     }
     let Some((batch_no, jobs)) = words.split_first().filter(|(_, jobs)| !jobs.is_empty()) else {
-        let word = action.word();
+        let word = action.as_str();
         let message = format!(
             "job {word}: name the batch and the jobs, as in: job {word} 202407 GL_POST; or add \
              --every-batch"
@@ -196,23 +211,29 @@ async fn mode(global: &Global, app: &App, action: Action, modes: Modes) -> Resul
     let which = BatchRef { batch_no: batch_no.clone(), group };
     let batch = which.find_with_jobs(app, jobs).await?;
     let jobs = codes(&batch, jobs)?;
-    act(global, app, BatchActionOrder { batch, jobs, action, how, latest: false }).await
+    act_on_batch(global, app, BatchActionOrder { batch, jobs, action, how, latest: false }).await
 }
 
 async fn in_every_batch(
     global: &Global,
     app: &App,
-    action: Action,
+    action: OperatorAction,
     words: &[String],
-    how: &How,
+    how: &ActionModeArgs,
 ) -> Result<VerbResult> {
     let by = operator(&how.reason)?;
     let mode = match action {
-        Action::Ice => Some(RunMode::Ice),
-        Action::NoExec => Some(RunMode::NoExec),
-        Action::Hold | Action::Release | Action::Skip | Action::Thaw | Action::Normal => None,
-        Action::ForceSuccess | Action::ForceFailure | Action::Kill => None,
-        Action::Priority(_) | Action::StartNow(_) | Action::Rerun(..) => None,
+        OperatorAction::Ice => Some(RunMode::Ice),
+        OperatorAction::NoExec => Some(RunMode::NoExec),
+        OperatorAction::Hold
+        | OperatorAction::Release
+        | OperatorAction::Skip
+        | OperatorAction::Thaw
+        | OperatorAction::Normal => None,
+        OperatorAction::ForceSuccess | OperatorAction::ForceFailure | OperatorAction::Kill => None,
+        OperatorAction::Priority(_) | OperatorAction::StartNow(_) | OperatorAction::Rerun(..) => {
+            None
+        }
     };
     let defs = app.definition().await?;
     let jobs: Vec<JobKey> =
@@ -226,17 +247,17 @@ async fn in_every_batch(
         let why = (&by, how.reason.trim());
         if action.permission() == Permission::Force {
             let change = four_eyes::forced(jobs.iter().map(|job| &job.group));
-            let summary = format!("{} in every new batch: {shown}", action.word());
-            four_eyes::record(app, change, (&summary, Some(why.1)), global.lang()).await?;
+            let summary = format!("{} in every new batch: {shown}", action.as_str());
+            four_eyes::record(app, change, (&summary, Some(why.1)), global.language()).await?;
         }
         pause::set_standing(&app.db, &jobs, mode, why, now).await?;
     }
     if global.json {
-        out::json(
+        out::print_json(
             &json!({"written": !how.dry_run, "jobs": shown_codes, "run_mode": mode.map(RunMode::as_str)}),
         )?;
     } else {
-        out::line(&match global.lang() {
+        out::print_line(&match global.language() {
             Lang::En => format!("{shown}: {word} in every batch opened from now on"),
             Lang::Zh => format!("{shown}：此后新建的每个批次均为 {word}"),
         });
@@ -246,7 +267,7 @@ async fn in_every_batch(
 
 async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> Result<VerbResult> {
     let by = operator(&going.reason)?;
-    let batch = going.batch.find(app).await?;
+    let batch = going.batch.find_batch(app).await?;
     let no = &batch.values.batch_no;
     let now = batch::server_now(app).await?;
     let why = (&by, going.reason.trim());
@@ -261,10 +282,12 @@ async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> R
         return Err(BadInput(format!("batch {no} {is}")).into());
     }
     if global.json {
-        out::json(&json!({"written": true, "batch_no": no, "is_paused": to == Going::Paused}))?;
+        out::print_json(
+            &json!({"written": true, "batch_no": no, "is_paused": to == Going::Paused}),
+        )?;
         return Ok(VerbResult::Well);
     }
-    out::line(&match (global.lang(), to) {
+    out::print_line(&match (global.language(), to) {
         (Lang::En, Going::Paused) => {
             format!("batch {no} is paused: what runs ends, nothing is started")
         }

@@ -1,37 +1,37 @@
 //! The words of `job hold | release | …` and `batch pause | resume | rerun`.
 
 use crate::cli::BatchRef;
-use crate::domain::action::Action;
-use crate::domain::action::rerun::{Scope, UnknownJobs};
+use crate::domain::action::OperatorAction;
+use crate::domain::action::rerun::{RerunScope, UnknownJobs};
 use clap::{Args, Subcommand};
 
 /// Verbs of `job` that change jobs of a batch.
 #[derive(Subcommand)]
 pub(super) enum JobAct {
     /// Hold waiting jobs back until they are released
-    Hold(Jobs),
+    Hold(BatchJobsArgs),
     /// Release held jobs
-    Release(Jobs),
+    Release(BatchJobsArgs),
     /// Skip jobs: their children run
-    Skip(Jobs),
+    Skip(BatchJobsArgs),
     /// Ignore jobs, as if they were not in the graph (on ice): children do not wait for them
-    Ice(Modes),
+    Ice(ModeArgs),
     /// Take jobs off ice; they run when their turn comes
-    Thaw(Jobs),
+    Thaw(BatchJobsArgs),
     /// Dry-run jobs: each waits for its turn and is marked successful without running
-    NoExec(Modes),
+    NoExec(ModeArgs),
     /// End ice and no-exec
-    Normal(Modes),
+    Normal(ModeArgs),
     /// Mark failed jobs as successful; the batch continues by itself
-    ForceSuccess(Jobs),
+    ForceSuccess(BatchJobsArgs),
     /// Mark jobs as failed
-    ForceFailure(Jobs),
+    ForceFailure(BatchJobsArgs),
     /// Stop jobs: those that run are ended on their server, those that wait never start
-    Kill(Jobs),
+    Kill(BatchJobsArgs),
     /// Change the priority of waiting jobs, which counts when slots are short
     Priority {
         #[command(flatten)]
-        jobs: Jobs,
+        jobs: BatchJobsArgs,
         /// Higher goes first; 0 is ordinary
         #[arg(long, allow_hyphen_values = true)]
         to: i32,
@@ -39,7 +39,7 @@ pub(super) enum JobAct {
     /// Start jobs without waiting for their time
     StartNow {
         #[command(flatten)]
-        jobs: Jobs,
+        jobs: BatchJobsArgs,
         /// Do not wait for their parents either
         #[arg(long)]
         ignore_dependencies: bool,
@@ -47,7 +47,7 @@ pub(super) enum JobAct {
     /// Start jobs over: exactly those, or with everything below or above them
     Rerun {
         #[command(flatten)]
-        jobs: Jobs,
+        jobs: BatchJobsArgs,
         #[command(flatten)]
         far: Far,
     },
@@ -73,25 +73,25 @@ pub(super) enum BatchAct {
         #[command(flatten)]
         far: Far,
         #[command(flatten)]
-        how: How,
+        how: ActionModeArgs,
     },
 }
 
 /// Jobs of a batch.
 #[derive(Args)]
-pub(super) struct Jobs {
+pub(super) struct BatchJobsArgs {
     #[command(flatten)]
     pub(super) batch: BatchRef,
     /// Job codes
     #[arg(required = true, value_name = "JOB")]
     pub(super) jobs: Vec<String>,
     #[command(flatten)]
-    pub(super) how: How,
+    pub(super) how: ActionModeArgs,
 }
 
 /// Jobs of a batch, or of every new batch.
 #[derive(Args)]
-pub(super) struct Modes {
+pub(super) struct ModeArgs {
     /// Batch number and job codes; with --every-batch, job codes only
     #[arg(required = true, value_names = ["BATCH", "JOB"], num_args = 1..)]
     pub(super) words: Vec<String>,
@@ -102,12 +102,12 @@ pub(super) struct Modes {
     #[arg(long)]
     pub(super) every_batch: bool,
     #[command(flatten)]
-    pub(super) how: How,
+    pub(super) how: ActionModeArgs,
 }
 
 /// How an action is done.
 #[derive(Args)]
-pub(super) struct How {
+pub(super) struct ActionModeArgs {
     /// Why; stored with the job, its log and the audit log
     #[arg(long)]
     pub(super) reason: String,
@@ -151,13 +151,13 @@ pub(super) struct GoingArgs {
 
 impl Far {
     /// The rerun that is meant, when they say nothing else.
-    pub(super) fn action(&self, otherwise: Scope) -> Action {
+    pub(super) fn action(&self, otherwise: RerunScope) -> OperatorAction {
         let scope = match (self.downstream, self.upstream) {
-            (true, _) => Scope::Downstream,
-            (false, true) => Scope::Upstream,
+            (true, _) => RerunScope::Downstream,
+            (false, true) => RerunScope::Upstream,
             (false, false) => otherwise,
         };
         let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
-        Action::Rerun(scope, unknown)
+        OperatorAction::Rerun(scope, unknown)
     }
 }

@@ -1,16 +1,16 @@
 //! What an operator reads before and after an action: the exact list, and who goes on with it.
 
 use crate::cli::out;
-use crate::domain::action::Action;
+use crate::domain::action::OperatorAction;
 use crate::domain::action::action_plan::Cause;
 use crate::domain::batch::Batch;
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::Acted;
-use crate::view::act::{Row, then};
+use crate::view::act::{ActionRowDetail, state_after};
 use serde_json::json;
 
 /// The exact list, as a table.
-pub(super) fn list(action: Action, acted: &Acted, lang: Lang) -> String {
+pub(super) fn render_changes(action: OperatorAction, acted: &Acted, lang: Lang) -> String {
     let header = match lang {
         Lang::En => ["JOB", "NOW", "THEN", "BECAUSE"],
         Lang::Zh => ["作业", "现在", "之后", "缘由"],
@@ -28,14 +28,14 @@ pub(super) fn list(action: Action, acted: &Acted, lang: Lang) -> String {
             vec![
                 line.job_code.to_string(),
                 out::state(line.from, line.mode),
-                then(line),
+                state_after(line),
                 because(line.cause).to_owned(),
             ]
         })
         .collect();
     let table = out::table(&header, rows);
     let values = &acted.batch.values;
-    let (no, group, word) = (&values.batch_no, &values.group, action.word());
+    let (no, group, word) = (&values.batch_no, &values.group, action.as_str());
     let count = acted.lines.len();
     match lang {
         Lang::En => {
@@ -48,7 +48,7 @@ pub(super) fn list(action: Action, acted: &Acted, lang: Lang) -> String {
 
 /// The list for scripts.
 pub(super) fn lines(acted: &Acted) -> serde_json::Value {
-    json!(acted.lines.iter().map(Row::of).collect::<Vec<_>>())
+    json!(acted.lines.iter().map(ActionRowDetail::from_line).collect::<Vec<_>>())
 }
 
 /// Who goes on with what was written, when this process does not.

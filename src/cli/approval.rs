@@ -2,7 +2,7 @@
 
 use crate::app::{App, EmptyDatabase, whoami};
 use crate::cli::{BadInput, BatchRef, Global, VerbResult, batch, out};
-use crate::domain::access::approval::Verdict;
+use crate::domain::access::approval::ApprovalVerdict;
 use crate::domain::id::GroupCode;
 use crate::domain::job::job_key::find_named;
 use crate::domain::text::lang::Lang;
@@ -45,13 +45,13 @@ pub(super) struct ApprovalsArgs {
 pub(super) async fn decide_job(
     global: &Global,
     args: &DecisionArgs,
-    verdict: Verdict,
+    verdict: ApprovalVerdict,
 ) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let words = [args.job.clone()];
     let found = args.batch.find_with_jobs(&app, &words).await?;
     let row = {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let snapshot = store::batch::snapshot(&mut tx, found.batch_id).await?;
         let code = &find_named(&snapshot.jobs, &args.job)?.code;
         store::queue::of_job(&mut tx, found.batch_id, code).await?.context("the row of a job")?
@@ -72,41 +72,41 @@ pub(super) async fn decide_job(
         None => error,
     })?;
     if global.json {
-        let approval = shown(&app, &approval, global.lang()).await?;
-        out::json(&json!({"written": written, "approval": approval}))?;
+        let approval = shown(&app, &approval, global.language()).await?;
+        out::print_json(&json!({"written": written, "approval": approval}))?;
         return Ok(VerbResult::Well);
     }
     let (job, no) = (&approval.job, &approval.batch_no);
-    out::line(&match (global.lang(), verdict) {
-        (Lang::En, _) => format!("job {job} of batch {no} is {}", verdict.done()),
-        (Lang::Zh, Verdict::Approve) => format!("批次 {no} 的作业 {job} 已批准"),
-        (Lang::Zh, Verdict::Reject) => format!("批次 {no} 的作业 {job} 已拒绝"),
+    out::print_line(&match (global.language(), verdict) {
+        (Lang::En, _) => format!("job {job} of batch {no} is {}", verdict.past_tense()),
+        (Lang::Zh, ApprovalVerdict::Approve) => format!("批次 {no} 的作业 {job} 已批准"),
+        (Lang::Zh, ApprovalVerdict::Reject) => format!("批次 {no} 的作业 {job} 已拒绝"),
     });
     Ok(VerbResult::Well)
 }
 
 /// Lists approvals.
 pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let group = args.group.as_deref().map(GroupCode::parse).transpose()?;
     let filter = ApprovalFilter { is_waiting: !args.all, group, batch_no: None };
     let found = {
-        let mut tx = app.db.read().await?;
-        store::approval::page(&mut tx, &filter, (None, None), args.limit).await?
+        let mut tx = app.db.begin_read().await?;
+        store::approval::list_page(&mut tx, &filter, (None, None), args.limit).await?
     };
     let mut items = Vec::new();
     for one in &found {
-        items.push(shown(&app, one, global.lang()).await?);
+        items.push(shown(&app, one, global.language()).await?);
     }
     if global.json {
-        out::json(&json!(items))?;
+        out::print_json(&json!(items))?;
         return Ok(VerbResult::Well);
     }
     if items.is_empty() {
-        out::note(global.lang().pick("no approvals", "没有审批"));
+        out::eprint_line(global.language().select("no approvals", "没有审批"));
         return Ok(VerbResult::Well);
     }
-    let head = match global.lang() {
+    let head = match global.language() {
         Lang::En => ["ID", "BATCH", "GROUP", "JOB", "STATUS", "APPROVERS", "UNTIL", "DECIDED BY"],
         Lang::Zh => ["编号", "批次", "作业组", "作业", "状态", "审批人", "截止时间", "决定人"],
     };
@@ -122,11 +122,11 @@ pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<V
             item.decided_by.unwrap_or_default(),
         ]
     });
-    out::line(&out::table(&head, rows.collect()));
+    out::print_line(&out::table(&head, rows.collect()));
     Ok(VerbResult::Well)
 }
 
 async fn shown(app: &App, approval: &Approval, lang: Lang) -> Result<ApprovalView> {
-    let mut tx = app.db.read().await?;
-    ApprovalView::of(&mut tx, approval, (&whoami(), None), lang).await
+    let mut tx = app.db.begin_read().await?;
+    ApprovalView::read_view(&mut tx, approval, (&whoami(), None), lang).await
 }

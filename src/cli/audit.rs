@@ -7,8 +7,8 @@ use crate::domain::job::job_key::JobFilter;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::audit::{AuditScope, Entry, Filter, Record};
-use crate::view::audit::{Act, Form};
+use crate::store::audit::{AuditEntry, AuditFilter, AuditRecord, AuditScope};
+use crate::view::audit::{Act, AuditFormat};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
@@ -54,7 +54,7 @@ enum AuditVerb {
     /// Look whether the hash chain holds: exit code 1 with the place of the first break, 0 with counts and the head
     Verify(audit_chain::VerifyArgs),
     /// Write acts in the order of the chain as JSON lines, the head last; for a SIEM, and to keep elsewhere
-    Export(audit_chain::ExportArgs),
+    Export(audit_chain::AuditExportArgs),
 }
 
 /// Forms of `--export`.
@@ -75,7 +75,7 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<VerbResul
         Some(AuditVerb::Export(args)) => return audit_chain::export(global, args).await,
         None => {}
     }
-    let filter = Filter {
+    let filter = AuditFilter {
         actor: args.actor.clone(),
         action: args.action.clone(),
         batch_no: args.batch.as_deref().map(BatchNo::parse).transpose()?,
@@ -84,53 +84,53 @@ pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<VerbResul
         from: args.from.as_deref().map(moment).transpose()?,
         to: args.to.as_deref().map(moment).transpose()?,
     };
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     if let Some(form) = args.export {
         export(&app, &filter, form, args.limit.unwrap_or(u32::MAX)).await?;
         app.close().await;
         return Ok(VerbResult::Well);
     }
-    let mut tx = app.db.read().await?;
-    let records = store::audit::list(&mut tx, &filter, args.limit.unwrap_or(50)).await?;
+    let mut tx = app.db.begin_read().await?;
+    let records = store::audit::list_records(&mut tx, &filter, args.limit.unwrap_or(50)).await?;
     if global.json {
-        out::json(&json!(records.iter().map(Act::from).collect::<Vec<_>>()))?;
+        out::print_json(&json!(records.iter().map(Act::from).collect::<Vec<_>>()))?;
         return Ok(VerbResult::Well);
     }
-    let header = match global.lang() {
+    let header = match global.language() {
         Lang::En => ["WHEN", "WHO", "DID", "ON", "BATCH", "JOB", "CHANGE", "WHY"],
         Lang::Zh => ["时间", "操作人", "操作", "对象", "批次", "作业", "变化", "原因"],
     };
-    out::line(&out::table(&header, records.iter().map(row).collect()));
+    out::print_line(&out::table(&header, records.iter().map(render_row).collect()));
     Ok(VerbResult::Well)
 }
 
 pub(super) fn moment(text: &str) -> Result<Millis> {
-    Millis::read(text).ok_or_else(|| {
+    Millis::parse(text).ok_or_else(|| {
         let said = "write 2026-07-01, 2026-07-01T08:00 (UTC) or 2026-07-01T08:00:00+08:00";
         BadInput(format!("'{text}' is not a time; {said}")).into()
     })
 }
 
 /// All acts, a page at a time, so that years of them take no memory.
-async fn export(app: &App, filter: &Filter, form: ExportForm, limit: u32) -> Result<()> {
+async fn export(app: &App, filter: &AuditFilter, form: ExportForm, limit: u32) -> Result<()> {
     let form = match form {
-        ExportForm::Csv => Form::Csv,
-        ExportForm::Jsonl => Form::Jsonl,
+        ExportForm::Csv => AuditFormat::Csv,
+        ExportForm::Jsonl => AuditFormat::Jsonl,
     };
-    if !out::text(&form.head()) {
+    if !out::print_text(&form.header()) {
         return Ok(());
     }
     let (mut before, mut left) = (None, limit);
     while left > 0 {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let reach = (&AuditScope::All, before);
-        let page = store::audit::page(&mut tx, filter, reach, left.min(AT_ONCE)).await?;
+        let page = store::audit::list_page(&mut tx, filter, reach, left.min(AT_ONCE)).await?;
         drop(tx);
         let Some(last) = page.last() else { break };
         before = Some(last.audit_id);
         left -= u32::try_from(page.len())?;
-        let lines = page.iter().map(|record| form.line(&Act::from(record)));
-        if !out::text(&lines.collect::<Result<String>>()?) {
+        let lines = page.iter().map(|record| form.act_line(&Act::from(record)));
+        if !out::print_text(&lines.collect::<Result<String>>()?) {
             // Nobody reads any more.
             return Ok(());
         }
@@ -140,7 +140,7 @@ async fn export(app: &App, filter: &Filter, form: ExportForm, limit: u32) -> Res
 
 /// The request that was denied; the schedule, node, calendar, user, executor group, secret or source that was acted on; else
 /// the group.
-fn on(entry: &Entry) -> Option<String> {
+fn audit_target(entry: &AuditEntry) -> Option<String> {
     let named = |key: &str| entry.detail.as_ref()?.get(key)?.as_str().map(str::to_owned);
     let group = || entry.group.as_ref().map(ToString::to_string);
     if let (Some(method), Some(path)) = (named("method"), named("path")) {
@@ -151,14 +151,14 @@ fn on(entry: &Entry) -> Option<String> {
 }
 
 /// Why an executor was refused, and how often since the record before.
-fn refused(entry: &Entry) -> Option<String> {
+fn refused(entry: &AuditEntry) -> Option<String> {
     let detail = entry.detail.as_ref()?;
     let (why, times) = (detail.get("why")?.as_str()?, detail.get("times")?.as_u64()?);
     Some(format!("{why} × {times}"))
 }
 
-fn row(record: &Record) -> Vec<String> {
-    let Record { at, by, entry, .. } = record;
+fn render_row(record: &AuditRecord) -> Vec<String> {
+    let AuditRecord { at, by, entry, .. } = record;
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let side = |side: &str| {
         let detail = entry.detail.as_ref()?.get(side)?;
@@ -175,7 +175,7 @@ fn row(record: &Record) -> Vec<String> {
         at.to_string(),
         format!("{}@{}", by.actor, by.host),
         entry.action.clone(),
-        dash(on(entry)),
+        dash(audit_target(entry)),
         dash(entry.batch.as_ref().map(|(_, no)| no.to_string())),
         dash(entry.job.as_ref().map(ToString::to_string)),
         dash(change),

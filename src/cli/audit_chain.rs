@@ -23,7 +23,7 @@ pub(super) struct VerifyArgs {
 
 /// Arguments of `audit export`.
 #[derive(Args)]
-pub(super) struct ExportArgs {
+pub(super) struct AuditExportArgs {
     /// Acts at this time or later: 2026-07-01, 2026-07-01T08:00 (UTC), or with an offset
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -47,23 +47,23 @@ pub(super) async fn verify(global: &Global, args: &VerifyArgs) -> Result<VerbRes
         })
     };
     let heads: Vec<AuditHead> = args.heads.iter().map(read).collect::<Result<_, _>>()?;
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let report = audit_chain::verify(&app.db, &heads).await?;
     app.close().await;
-    show(global, &report)?;
+    print_report(global, &report)?;
     Ok(if report.first_break.is_some() { VerbResult::Broken } else { VerbResult::Well })
 }
 
-fn show(global: &Global, report: &ChainReport) -> Result<()> {
+fn print_report(global: &Global, report: &ChainReport) -> Result<()> {
     let ChainReport { verified, removed, waiting, head, first_break } = report;
     if global.json {
         let fault = first_break.as_ref().map(ToString::to_string);
-        return out::json(&json!({
+        return out::print_json(&json!({
             "holds": fault.is_none(), "break": fault, "verified": verified, "removed_by_retention": removed,
             "not_sealed_yet": waiting, "head": { "seal_no": head.seal_no, "hash": head.hash.to_string() },
         }));
     }
-    let counts = match global.lang() {
+    let counts = match global.language() {
         Lang::En => format!(
             "{verified} acts verified, {removed} removed by retention, {waiting} not sealed yet"
         ),
@@ -74,11 +74,11 @@ fn show(global: &Global, report: &ChainReport) -> Result<()> {
         }
     };
     match first_break {
-        None => out::line(&match global.lang() {
+        None => out::print_line(&match global.language() {
             Lang::En => format!("the chain holds: {counts}\nhead {head}"),
             Lang::Zh => format!("哈希链完整：{counts}\n链头 {head}"),
         }),
-        Some(fault) => out::line(&match global.lang() {
+        Some(fault) => out::print_line(&match global.language() {
             Lang::En => format!("the chain is BROKEN: {fault}\nup to there: {counts}\nhead {head}"),
             Lang::Zh => format!("哈希链已断裂：{fault}\n此前：{counts}\n链头 {head}"),
         }),
@@ -86,9 +86,9 @@ fn show(global: &Global, report: &ChainReport) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<VerbResult> {
+pub(super) async fn export(global: &Global, args: &AuditExportArgs) -> Result<VerbResult> {
     let since = args.since.as_deref().map(moment).transpose()?;
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let (mut after, mut is_first) = (args.after, true);
     loop {
         // Where no process serves, nobody else does it.
@@ -97,7 +97,7 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<VerbRes
         let Some(last) = last else { break };
         let is_new = last.seal_no > after;
         after = last.seal_no.max(after);
-        if (is_first || is_new) && !out::text(&head_line(last)?) {
+        if (is_first || is_new) && !out::print_text(&head_line(last)?) {
             break;
         }
         is_first = false;
@@ -122,7 +122,7 @@ async fn write_acts(app: &App, after: i64, since: Option<Millis>) -> Result<Opti
             .acts
             .iter()
             .map(|act| Ok(serde_json::to_string(&ChainedActLine::from(act))? + "\n"));
-        if !out::text(&lines.collect::<Result<String>>()?) {
+        if !out::print_text(&lines.collect::<Result<String>>()?) {
             return Ok(None);
         }
         match page.last {

@@ -12,12 +12,12 @@ use crate::domain::id::BackfillId;
 use crate::domain::job::Definition;
 use crate::domain::time::span_words;
 use crate::engine::dispatch::backfill::{
-    self, NotBackfilled, Request, Resumption, Survey, survey, survey_of_nothing,
+    self, BackfillSurvey, NotBackfilled, Request, Resumption, survey, survey_of_nothing,
 };
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store;
-use crate::view::backfill::{BackfillSummary, View};
+use crate::view::backfill::{BackfillSummary, BackfillView};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -80,16 +80,16 @@ enum BackfillVerb {
 pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<VerbResult> {
     match args.verb {
         None => start(global, &args.start).await,
-        Some(BackfillVerb::List { limit }) => list(global, limit).await,
+        Some(BackfillVerb::List { limit }) => list_backfills(global, limit).await,
         Some(BackfillVerb::Show { id }) => {
-            let app = global.open(EmptyDatabase::Refuse).await?;
-            let view = View::of(&app, BackfillId(id)).await?;
-            show(global, &view)?;
+            let app = global.open_app(EmptyDatabase::Refuse).await?;
+            let view = BackfillView::read_view(&app, BackfillId(id)).await?;
+            print_backfill(global, &view)?;
             Ok(VerbResult::Well)
         }
         Some(BackfillVerb::Stop { id, no_wait, reason }) => {
-            let wait = if no_wait { Wait::No } else { Wait::Yes };
-            stop(global, BackfillId(id), wait, reason.as_deref()).await
+            let wait = if no_wait { WaitMode::No } else { WaitMode::Yes };
+            stop_backfill(global, BackfillId(id), wait, reason.as_deref()).await
         }
         Some(BackfillVerb::Resume { id, file, parallel, reason, how }) => {
             let by = operator_here(&whoami());
@@ -100,12 +100,12 @@ pub(super) async fn backfill(global: &Global, args: BackfillArgs) -> Result<Verb
 }
 
 async fn start(global: &Global, args: &StartArgs) -> Result<VerbResult> {
-    let mut request = args.read()?;
+    let mut request = args.to_request()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
     config.engine.max_parallel = args.how.max_parallel.unwrap_or(config.engine.max_parallel);
     for warning in loaded.iter().flat_map(|l| &l.warnings) {
-        out::note(&format!("warning: {warning}"));
+        out::eprint_line(&format!("warning: {warning}"));
     }
     let file = loaded.map(|l| l.definition);
     if args.dry_run
@@ -132,10 +132,10 @@ async fn start(global: &Global, args: &StartArgs) -> Result<VerbResult> {
         return dry_run(global, &request, &survey);
     }
     if !global.json && !args.how.quiet {
-        words::print_steps(&request, &survey, global.lang());
+        words::print_steps(&request, &survey, global.language());
     }
     survey.refusal(&request.group)?;
-    if !survey.runs() {
+    if !survey.runs_any() {
         nothing(global, &request, &survey)?;
         return Ok(VerbResult::Well);
     }
@@ -154,32 +154,36 @@ async fn start(global: &Global, args: &StartArgs) -> Result<VerbResult> {
         }
     };
     let running = Running { dispatcher, news: (job_news, batch_news), id };
-    run(global, app, running, &args.how).await
+    run_backfill(global, app, running, &args.how).await
 }
 
-async fn surveyed(app: Option<&App>, defs: &Definition, request: &Request) -> Result<Survey> {
+async fn surveyed(
+    app: Option<&App>,
+    defs: &Definition,
+    request: &Request,
+) -> Result<BackfillSurvey> {
     let Some(app) = app else {
         let now = crate::engine::clock::Clock::system().now();
         return survey_of_nothing(defs, request, now);
     };
     let now = batch::server_now(app).await?;
-    survey(&mut app.db.read().await?, defs, request, now).await
+    survey(&mut app.db.begin_read().await?, defs, request, now).await
 }
 
-fn dry_run(global: &Global, request: &Request, survey: &Survey) -> Result<VerbResult> {
+fn dry_run(global: &Global, request: &Request, survey: &BackfillSurvey) -> Result<VerbResult> {
     if global.json {
-        out::json(&words::steps_as_json(request, survey))?;
+        out::print_json(&words::steps_as_json(request, survey))?;
     } else {
-        words::print_steps(request, survey, global.lang());
+        words::print_steps(request, survey, global.language());
     }
     survey.refusal(&request.group).map(|()| VerbResult::Well)
 }
 
-fn nothing(global: &Global, request: &Request, survey: &Survey) -> Result<()> {
+fn nothing(global: &Global, request: &Request, survey: &BackfillSurvey) -> Result<()> {
     if global.json {
-        return out::json(&words::steps_as_json(request, survey));
+        return out::print_json(&words::steps_as_json(request, survey));
     }
-    out::line(global.lang().pick(
+    out::print_line(global.language().select(
         "Nothing to do: no batch of the range is missing or to be run again",
         "无事可做：范围内没有缺失或需要重跑的批次",
     ));
@@ -190,7 +194,9 @@ async fn store_file(app: &App, wanted: &Definition, path: &Path, how: &HowArgs) 
     let changes = app.apply(wanted, Apply::Write).await?;
     if !changes.is_empty() && !how.quiet {
         let (file, changes) = (path.display(), out::count(changes.len(), "change"));
-        out::note(&format!("{file}: {changes} stored (procession history GROUP shows them)"));
+        out::eprint_line(&format!(
+            "{file}: {changes} stored (procession history GROUP shows them)"
+        ));
     }
     Ok(())
 }
@@ -202,18 +208,23 @@ struct Running {
     id: BackfillId,
 }
 
-async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Result<VerbResult> {
+async fn run_backfill(
+    global: &Global,
+    app: App,
+    running: Running,
+    how: &HowArgs,
+) -> Result<VerbResult> {
     let Running { dispatcher, news, id } = running;
-    let lang = global.lang();
-    let show_as = if how.quiet || global.json { Show::Nothing } else { Show::here() };
+    let lang = global.language();
+    let show_as = if how.quiet || global.json { Show::Nothing } else { Show::for_terminal() };
     if show_as != Show::Nothing {
-        out::note(&words::begun(id, lang));
+        out::eprint_line(&words::begun(id, lang));
     }
-    let done = View::of(&app, id).await?.done();
+    let done = BackfillView::read_view(&app, id).await?.count_final();
     let sender = app.sender(&dispatcher)?;
     to_the_end((dispatcher, sender), watch(news, show_as, done, lang), lang).await?;
-    let view = View::of(&app, id).await?;
-    show(global, &view)?;
+    let view = BackfillView::read_view(&app, id).await?;
+    print_backfill(global, &view)?;
     app.close().await;
     Ok(match view.row.status {
         BackfillStatus::Success => VerbResult::Well,
@@ -222,28 +233,28 @@ async fn run(global: &Global, app: App, running: Running, how: &HowArgs) -> Resu
     })
 }
 
-fn show(global: &Global, view: &View) -> Result<()> {
+fn print_backfill(global: &Global, view: &BackfillView) -> Result<()> {
     if global.json {
         return out::document(&view.detail());
     }
-    view.print(global.lang());
+    view.print(global.language());
     Ok(())
 }
 
-async fn list(global: &Global, limit: u32) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let mut tx = app.db.read().await?;
+async fn list_backfills(global: &Global, limit: u32) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.begin_read().await?;
     let mut all = Vec::new();
-    for row in store::backfill::list(&mut tx, limit).await? {
+    for row in store::backfill::list_backfills(&mut tx, limit).await? {
         let counts = store::backfill::counts(&mut tx, row.id).await?;
         all.push((row, counts));
     }
     if global.json {
         let documents: Vec<_> =
-            all.iter().map(|(row, counts)| BackfillSummary::of(row, counts)).collect();
-        out::json(&json!(documents))?;
+            all.iter().map(|(row, counts)| BackfillSummary::from_row(row, counts)).collect();
+        out::print_json(&json!(documents))?;
     } else {
-        words::print_list(&all, global.lang());
+        words::print_list(&all, global.language());
     }
     Ok(VerbResult::Well)
 }
@@ -275,7 +286,7 @@ async fn resume(
         let until = match error.downcast_ref() {
             Some(NotBackfilled::Owned { host, pid, until, .. }) if !waited => {
                 let rest = until.since(app.clock.now());
-                out::note(&format!(
+                out::eprint_line(&format!(
                     "another process ({host}, pid {pid}) holds the backfill; waiting {} to see \
                      whether it lives",
                     span_words(rest)
@@ -294,35 +305,35 @@ async fn resume(
     }
     drop(batches);
     let running = Running { dispatcher, news: (job_news, batch_news), id: asked.id };
-    run(global, app, running, how).await
+    run_backfill(global, app, running, how).await
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
+enum WaitMode {
     Yes,
     No,
 }
 
-async fn stop(
+async fn stop_backfill(
     global: &Global,
     id: BackfillId,
-    wait: Wait,
+    wait: WaitMode,
     reason: Option<&str>,
 ) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let view = View::of(&app, id).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let view = BackfillView::read_view(&app, id).await?;
     let now = batch::server_now(&app).await?;
     let by = operator_here(&whoami());
-    if !backfill::stop(&app.db, &view.row, (&by, reason), now).await? {
+    if !backfill::stop_backfill(&app.db, &view.row, (&by, reason), now).await? {
         let status = view.row.status;
         return Err(BadInput(format!("backfill {id} is {status}; there is nothing to stop")).into());
     }
-    out::note(&words::stopping(id, global.lang()));
-    if wait == Wait::No {
+    out::eprint_line(&words::stopping(id, global.language()));
+    if wait == WaitMode::No {
         return Ok(VerbResult::Well);
     }
     let view = loop {
-        let view = View::of(&app, id).await?;
+        let view = BackfillView::read_view(&app, id).await?;
         if !view.row.status.is_open() {
             break view;
         }
@@ -338,6 +349,6 @@ async fn stop(
             Some(_) | None => tokio::time::sleep(Duration::from_millis(300)).await,
         }
     };
-    show(global, &view)?;
+    print_backfill(global, &view)?;
     Ok(VerbResult::Well)
 }

@@ -3,7 +3,9 @@
 use crate::app::whoami;
 use crate::cli::BadInput;
 use crate::cli::order::pairs;
-use crate::domain::backfill::{OnFailure, Only, Options, Order};
+use crate::domain::backfill::{
+    BackfillFailurePolicy, BackfillOptions, BackfillSelection, RangeOrder,
+};
 use crate::domain::batch_no::range;
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
@@ -42,8 +44,8 @@ pub(super) struct StartArgs {
     #[arg(long)]
     order: Option<OrderWord>,
     /// Which: missing, failed, or both; what ended well is never run again
-    #[arg(long, default_value = "missing,failed", value_parser = only)]
-    only: Only,
+    #[arg(long, default_value = "missing,failed", value_parser = parse_only)]
+    only: BackfillSelection,
     /// Parameter of each batch, NAME=VALUE; may be given several times
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
@@ -75,26 +77,27 @@ enum FailureWord {
     GoOn,
 }
 
-fn only(word: &str) -> Result<Only, String> {
-    Only::parse(word).ok_or_else(|| "write missing, failed, or missing,failed".to_owned())
+fn parse_only(word: &str) -> Result<BackfillSelection, String> {
+    BackfillSelection::parse(word)
+        .ok_or_else(|| "write missing, failed, or missing,failed".to_owned())
 }
 
 impl StartArgs {
     /// The request, but for a group that the definition has to say.
-    pub(super) fn read(&self) -> Result<Request> {
+    pub(super) fn to_request(&self) -> Result<Request> {
         let text = self.range.as_deref().unwrap_or_default();
         let numbers = range(text).map_err(|e| BadInput(e.to_string()))?;
         let params = pairs(&self.params)?;
-        let options = Options {
+        let options = BackfillOptions {
             parallel: self.parallel,
             order: self.order.map(|order| match order {
-                OrderWord::Asc => Order::Asc,
-                OrderWord::Desc => Order::Desc,
+                OrderWord::Asc => RangeOrder::Asc,
+                OrderWord::Desc => RangeOrder::Desc,
             }),
             only: self.only,
             on_failure: match self.on_failure {
-                FailureWord::Stop => OnFailure::Stop,
-                FailureWord::GoOn => OnFailure::GoOn,
+                FailureWord::Stop => BackfillFailurePolicy::Stop,
+                FailureWord::GoOn => BackfillFailurePolicy::GoOn,
             },
             params,
             free_text: self.free_text,

@@ -8,7 +8,7 @@ use crate::domain::id::{BatchNo, JobCode};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
-use crate::engine::News;
+use crate::engine::ProgressEvent;
 use crate::engine::dispatch::backfill::BatchNews;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeSet, HashMap};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// News of jobs and of batches.
-pub(super) type AllNews = (UnboundedReceiver<News>, UnboundedReceiver<BatchNews>);
+pub(super) type AllNews = (UnboundedReceiver<ProgressEvent>, UnboundedReceiver<BatchNews>);
 
 /// Shows news until both senders are gone. `done` of `total` batches are final already.
 pub(super) async fn watch(
@@ -26,7 +26,7 @@ pub(super) async fn watch(
     lang: Lang,
 ) {
     let mut live = match show {
-        Show::Live => Some(Live::new(done, total, lang)),
+        Show::Live => Some(BackfillProgress::new(done, total, lang)),
         Show::Lines | Show::Nothing => None,
     };
     loop {
@@ -34,17 +34,17 @@ pub(super) async fn watch(
             // A batch ends after its jobs do.
             biased;
             Some(item) = jobs.recv() => match (&mut live, show) {
-                (Some(live), _) => live.job(&item),
+                (Some(live), _) => live.apply_change(&item),
                 (None, Show::Lines) => {
                     let text = job_words(&item, show);
-                    text.iter().for_each(|text| out::note(&format!("{} {text}", item.at)));
+                    text.iter().for_each(|text| out::eprint_line(&format!("{} {text}", item.at)));
                 }
                 (None, Show::Live | Show::Nothing) => {}
             },
             Some(item) = batches.recv() => match (&mut live, show) {
                 (Some(live), _) => live.batch(&item),
                 (None, Show::Lines) => {
-                    out::note(&format!("{} {}", item.at, batch_words(&item, lang)));
+                    out::eprint_line(&format!("{} {}", item.at, batch_words(&item, lang)));
                 }
                 (None, Show::Live | Show::Nothing) => {}
             },
@@ -57,7 +57,7 @@ pub(super) async fn watch(
 }
 
 /// Of single jobs only that is said which somebody may have to look at.
-fn job_words(item: &News, show: Show) -> Option<String> {
+fn job_words(item: &ProgressEvent, show: Show) -> Option<String> {
     let tried = matches!(item.status, QueueStatus::RetryWait | QueueStatus::Killing);
     let failed = item.status.blocks_children() && item.status != QueueStatus::UpstreamFailed;
     let text = words(item, show).filter(|_| tried || failed)?;
@@ -82,21 +82,21 @@ fn batch_words(item: &BatchNews, lang: Lang) -> String {
     }
 }
 
-struct Live {
+struct BackfillProgress {
     lines: MultiProgress,
     bar: ProgressBar,
-    open: HashMap<BatchNo, Line>,
+    open: HashMap<BatchNo, BatchProgressLine>,
     lang: Lang,
 }
 
-struct Line {
+struct BatchProgressLine {
     spinner: ProgressBar,
     jobs: u64,
     done: u64,
     running: BTreeSet<JobCode>,
 }
 
-impl Live {
+impl BackfillProgress {
     fn new(done: usize, total: usize, lang: Lang) -> Self {
         let lines = MultiProgress::new();
         let bar = lines.add(ProgressBar::new(total as u64).with_position(done as u64));
@@ -112,7 +112,7 @@ impl Live {
     }
 
     /// The line of a batch; a batch that was taken over speaks before it is announced.
-    fn line(&mut self, no: &BatchNo) -> &mut Line {
+    fn batch_line(&mut self, no: &BatchNo) -> &mut BatchProgressLine {
         let Self { lines, bar, open, .. } = self;
         open.entry(no.clone()).or_insert_with(|| {
             let spinner = lines.insert_before(bar, ProgressBar::new_spinner());
@@ -122,12 +122,12 @@ impl Live {
                     .unwrap_or_else(|_| ProgressStyle::default_spinner()),
             );
             spinner.enable_steady_tick(Duration::from_millis(120));
-            Line { spinner, jobs: 0, done: 0, running: BTreeSet::new() }
+            BatchProgressLine { spinner, jobs: 0, done: 0, running: BTreeSet::new() }
         })
     }
 
-    fn job(&mut self, item: &News) {
-        let line = self.line(&item.batch_no);
+    fn apply_change(&mut self, item: &ProgressEvent) {
+        let line = self.batch_line(&item.batch_no);
         match item.status {
             QueueStatus::Running => {
                 line.running.insert(item.job_code.clone());
@@ -138,7 +138,7 @@ impl Live {
             }
         }
         line.done += u64::from(item.status.is_final());
-        line.tell(&item.batch_no);
+        line.update_message(&item.batch_no);
         if let Some(text) = job_words(item, Show::Live) {
             // An error here means that the terminal is gone.
             let _ = self.lines.println(text);
@@ -148,9 +148,9 @@ impl Live {
     fn batch(&mut self, item: &BatchNews) {
         self.bar.set_position(item.done as u64);
         if item.status == EntryStatus::Open {
-            let line = self.line(&item.batch_no);
+            let line = self.batch_line(&item.batch_no);
             line.jobs = item.jobs;
-            line.tell(&item.batch_no);
+            line.update_message(&item.batch_no);
             return;
         }
         if let Some(line) = self.open.remove(&item.batch_no) {
@@ -161,8 +161,8 @@ impl Live {
     }
 }
 
-impl Line {
-    fn tell(&self, no: &BatchNo) {
+impl BatchProgressLine {
+    fn update_message(&self, no: &BatchNo) {
         let running: Vec<&str> = self.running.iter().map(JobCode::as_str).collect();
         let (done, jobs) = (self.done, self.jobs.max(self.done));
         let running = out::brief(&running.join(", "), 60);

@@ -1,17 +1,20 @@
 //! A backfill in words, as a table and as JSON.
 
 use crate::cli::out;
-use crate::domain::backfill::{Action, BackfillStatus, EntryStatus, Found, OnFailure, Only, Step};
+use crate::domain::backfill::{
+    BackfillAction, BackfillFailurePolicy, BackfillSelection, BackfillStatus, BackfillStep,
+    EntryStatus, ExistingBatchState,
+};
 use crate::domain::id::BackfillId;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
-use crate::engine::dispatch::backfill::{Request, Survey};
+use crate::engine::dispatch::backfill::{BackfillSurvey, Request};
 use crate::store::backfill::{Backfill, BackfillBatchRow};
-use crate::view::backfill::{View, done_of};
+use crate::view::backfill::{BackfillView, done_of};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-impl View {
+impl BackfillView {
     /// For people.
     pub(super) fn print(&self, lang: Lang) {
         let header = match lang {
@@ -19,7 +22,7 @@ impl View {
             Lang::Zh => ["批次", "状态", "耗时", "已完成作业", "异常"],
         };
         let rows = self.batches.iter().map(|one| self.cells(one, lang)).collect();
-        out::line(&out::table(&header, rows));
+        out::print_line(&out::table(&header, rows));
         self.print_end(lang);
     }
 
@@ -27,9 +30,9 @@ impl View {
         let BackfillBatchRow { entry, batch } = one;
         let status = match (entry.status, batch) {
             (EntryStatus::Left, Some(batch)) => {
-                format!("{} ({})", lang.pick("left alone", "未动"), batch.status)
+                format!("{} ({})", lang.select("left alone", "未动"), batch.status)
             }
-            (EntryStatus::Left, None) => lang.pick("left alone", "未动").to_owned(),
+            (EntryStatus::Left, None) => lang.select("left alone", "未动").to_owned(),
             (EntryStatus::Open, Some(batch)) => batch.status.to_string(),
             (status, _) => status.to_string(),
         };
@@ -37,7 +40,7 @@ impl View {
         let ours = entry.status != EntryStatus::Left;
         let (mut took, mut jobs) = ("-".to_owned(), "-".to_owned());
         if let Some(batch) = batch.as_ref().filter(|_| ours) {
-            took = span_words(self.took(batch));
+            took = span_words(self.time_taken(batch));
             let (done, total) = done_of(&batch.jobs);
             jobs = match lang {
                 Lang::En => format!("{done} of {total}"),
@@ -53,12 +56,12 @@ impl View {
         let row = &self.row;
         let (id, group, range, status) = (row.id, &row.group, &row.range, row.status);
         let took = span_words(row.end_time.unwrap_or(self.now).since(row.create_time));
-        let (done, total) = self.done();
+        let (done, total) = self.count_final();
         let mut counts: BTreeMap<EntryStatus, usize> = BTreeMap::new();
         self.batches.iter().for_each(|b| *counts.entry(b.entry.status).or_default() += 1);
         let counts: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
         let counts = counts.join(", ");
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => format!(
                 "Backfill {id} of {group}, {range}: {status} in {took}, {done} of {total} batches ({counts})"
             ),
@@ -67,7 +70,7 @@ impl View {
             ),
         });
         if let Some(reason) = &row.reason {
-            out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因：")));
+            out::print_line(&format!("{}{reason}", lang.select("Reason: ", "原因：")));
         }
         match (row.status, &self.owner) {
             (BackfillStatus::Success, _) => {}
@@ -75,12 +78,12 @@ impl View {
                 if self.is_alive() =>
             {
                 let (host, pid) = (&owner.host, owner.pid);
-                out::line(&match lang {
+                out::print_line(&match lang {
                     Lang::En => format!("In the hands of {host}, pid {pid}"),
                     Lang::Zh => format!("由 {host} 的进程 {pid} 执行"),
                 });
             }
-            _ => out::line(&match lang {
+            _ => out::print_line(&match lang {
                 Lang::En => format!("To go on: procession backfill resume {id}"),
                 Lang::Zh => format!("继续：procession backfill resume {id}"),
             }),
@@ -106,7 +109,7 @@ pub(super) fn print_list(all: &[(Backfill, BTreeMap<EntryStatus, u64>)], lang: L
             row.started_by.clone(),
         ]
     };
-    out::line(&out::table(&header, all.iter().map(cells).collect()));
+    out::print_line(&out::table(&header, all.iter().map(cells).collect()));
 }
 
 pub(super) fn begun(id: BackfillId, lang: Lang) -> String {
@@ -126,28 +129,28 @@ pub(super) fn stopping(id: BackfillId, lang: Lang) -> String {
 }
 
 /// The exact list of what is done.
-pub(super) fn print_steps(request: &Request, survey: &Survey, lang: Lang) {
+pub(super) fn print_steps(request: &Request, survey: &BackfillSurvey, lang: Lang) {
     let header = match lang {
         Lang::En => ["#", "BATCH", "NOW", "ACTION"],
         Lang::Zh => ["#", "批次", "现状", "动作"],
     };
     let only = request.options.only;
-    let row = |(i, step): (usize, &Step)| {
+    let row = |(i, step): (usize, &BackfillStep)| {
         let (now, action) = (found_words(&step.found, lang), action_words(step, only, lang));
         vec![(i + 1).to_string(), step.batch_no.to_string(), now, action]
     };
-    out::line(&out::table(&header, survey.steps.iter().enumerate().map(row).collect()));
+    out::print_line(&out::table(&header, survey.steps.iter().enumerate().map(row).collect()));
     let (total, group) = (survey.steps.len(), &request.group);
-    let runs = survey.steps.iter().filter(|step| step.action.runs()).count();
+    let runs = survey.steps.iter().filter(|step| step.action.runs_batch()).count();
     let n = request.options.parallel;
-    let stops = request.options.on_failure == OnFailure::Stop;
+    let stops = request.options.on_failure == BackfillFailurePolicy::Stop;
     let after = match (stops, lang) {
         (true, Lang::En) => "stops after the first failure",
         (false, Lang::En) => "continues after a failure",
         (true, Lang::Zh) => "失败后不再开新批次",
         (false, Lang::Zh) => "失败后其他批次继续",
     };
-    out::line(&match lang {
+    out::print_line(&match lang {
         Lang::En => {
             format!("{runs} of {total} batches of {group} are run, {n} at a time; {after}")
         }
@@ -155,51 +158,57 @@ pub(super) fn print_steps(request: &Request, survey: &Survey, lang: Lang) {
     });
 }
 
-fn found_words(found: &Found, lang: Lang) -> String {
+fn found_words(found: &ExistingBatchState, lang: Lang) -> String {
     match found {
-        Found::Missing => lang.pick("missing", "缺失").to_owned(),
-        Found::Ended(status) => status.to_string(),
-        Found::Interrupted(status) => {
-            format!("{status}{}", lang.pick(", nobody has it", "，无进程执行"))
+        ExistingBatchState::Missing => lang.select("missing", "缺失").to_owned(),
+        ExistingBatchState::Ended(status) => status.to_string(),
+        ExistingBatchState::Interrupted(status) => {
+            format!("{status}{}", lang.select(", nobody has it", "，无进程执行"))
         }
-        Found::Held(status, holder) => format!("{status} ({}, pid {})", holder.host, holder.pid),
+        ExistingBatchState::Held(status, holder) => {
+            format!("{status} ({}, pid {})", holder.host, holder.pid)
+        }
     }
 }
 
-fn action_words(step: &Step, only: Only, lang: Lang) -> String {
+fn action_words(step: &BackfillStep, only: BackfillSelection, lang: Lang) -> String {
     let words = match (step.action, &step.found) {
-        (Action::Open, _) => lang.pick("open", "新开"),
-        (Action::Resume, _) => lang.pick("resume from its failures", "从失败处继续"),
-        (Action::GoOn, _) => lang.pick("go on where it was left", "从中断处继续"),
-        (Action::Refuse, _) => {
-            lang.pick("refused: in the hands of a living process", "拒绝：正由其他进程执行")
+        (BackfillAction::Open, _) => lang.select("open", "新开"),
+        (BackfillAction::Resume, _) => lang.select("resume from its failures", "从失败处继续"),
+        (BackfillAction::GoOn, _) => lang.select("go on where it was left", "从中断处继续"),
+        (BackfillAction::Refuse, _) => {
+            lang.select("refused: in the hands of a living process", "拒绝：正由其他进程执行")
         }
-        (Action::Leave, Found::Ended(status)) if status.is_success() => {
-            lang.pick("left alone: done", "不动：已完成")
+        (BackfillAction::Leave, ExistingBatchState::Ended(status)) if status.is_success() => {
+            lang.select("left alone: done", "不动：已完成")
         }
-        (Action::Leave, _) => {
-            let words = lang.pick("left alone: --only", "不动：--only");
+        (BackfillAction::Leave, _) => {
+            let words = lang.select("left alone: --only", "不动：--only");
             return format!("{words} {}", only.as_str());
         }
     };
     words.to_owned()
 }
 
-fn found_word(found: &Found) -> &'static str {
+fn found_word(found: &ExistingBatchState) -> &'static str {
     match found {
-        Found::Missing => "missing",
-        Found::Ended(status) | Found::Interrupted(status) | Found::Held(status, _) => {
-            status.as_str()
-        }
+        ExistingBatchState::Missing => "missing",
+        ExistingBatchState::Ended(status)
+        | ExistingBatchState::Interrupted(status)
+        | ExistingBatchState::Held(status, _) => status.as_str(),
     }
 }
 
 /// The list for scripts.
-pub(super) fn steps_as_json(request: &Request, survey: &Survey) -> Value {
-    let step = |step: &Step| {
+pub(super) fn steps_as_json(request: &Request, survey: &BackfillSurvey) -> Value {
+    let step = |step: &BackfillStep| {
         let holder = match &step.found {
-            Found::Held(_, holder) => Some(json!({"host": holder.host, "pid": holder.pid})),
-            Found::Missing | Found::Ended(_) | Found::Interrupted(_) => None,
+            ExistingBatchState::Held(_, holder) => {
+                Some(json!({"host": holder.host, "pid": holder.pid}))
+            }
+            ExistingBatchState::Missing
+            | ExistingBatchState::Ended(_)
+            | ExistingBatchState::Interrupted(_) => None,
         };
         json!({
             "batch_no": step.batch_no, "now": found_word(&step.found),

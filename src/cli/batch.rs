@@ -6,13 +6,13 @@ use crate::cli::{
     tries, why,
 };
 use crate::domain::batch::Batch;
-use crate::domain::job::outcome::Outputs;
+use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::store;
-use crate::view::batch::View;
-use crate::view::eta::Outlook;
+use crate::view::batch::BatchView;
+use crate::view::eta::EndForecast;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
@@ -71,44 +71,48 @@ pub(super) enum BatchVerb {
 
 pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<VerbResult> {
     // A future until it is awaited: a preview opens nothing.
-    let app = global.open(EmptyDatabase::Refuse);
+    let app = global.open_app(EmptyDatabase::Refuse);
     match verb {
         BatchVerb::No(args) => batch_no::preview(global, &args),
-        BatchVerb::Open(args) => batch_open::open(global, args).await,
+        BatchVerb::Open(args) => batch_open::open_batches(global, args).await,
         BatchVerb::Wait { batch, quiet } => {
-            batch_open::wait(global, &app.await?, &batch, quiet).await
+            batch_open::wait_for_batch(global, &app.await?, &batch, quiet).await
         }
-        BatchVerb::List { limit } => list(global, &app.await?, limit).await,
+        BatchVerb::List { limit } => list_batches(global, &app.await?, limit).await,
         BatchVerb::Show { batch } => {
             let app = app.await?;
-            let found = batch.find(&app).await?;
-            let view = View::of(&app, found.batch_id).await?;
-            let outlook = Outlook::of(&app, &view).await?;
+            let found = batch.find_batch(&app).await?;
+            let view = BatchView::read_view(&app, found.batch_id).await?;
+            let outlook = EndForecast::read_outlook(&app, &view).await?;
             if global.json {
                 let mut document = view.document();
-                document["eta"] = outlook.document(&view);
-                out::json(&document)?;
+                document.eta = Some(outlook.document(&view));
+                out::document(&document)?;
             } else {
-                print(&view, global.lang());
-                eta::due(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
-                eta::brief(&view, &outlook, global.lang()).iter().for_each(|line| out::line(line));
+                print(&view, global.language());
+                eta::due_lines(&view, &outlook, global.language())
+                    .iter()
+                    .for_each(|line| out::print_line(line));
+                eta::brief(&view, &outlook, global.language())
+                    .iter()
+                    .for_each(|line| out::print_line(line));
             }
             Ok(VerbResult::Well)
         }
-        BatchVerb::Why { batch } => why::why(global, &app.await?, &batch).await,
-        BatchVerb::Eta { batch } => eta::eta(global, &app.await?, &batch).await,
+        BatchVerb::Why { batch } => why::print_reasons(global, &app.await?, &batch).await,
+        BatchVerb::Eta { batch } => eta::print_eta(global, &app.await?, &batch).await,
         BatchVerb::Kill { batch, reason, no_wait } => {
-            stop::kill(global, &app.await?, &batch, &reason, no_wait).await
+            stop::kill_batch(global, &app.await?, &batch, &reason, no_wait).await
         }
         BatchVerb::Act(verb) => act::on_batch(global, &app.await?, verb).await,
     }
 }
 
-async fn list(global: &Global, app: &App, limit: u32) -> Result<VerbResult> {
-    let mut tx = app.db.read().await?;
+async fn list_batches(global: &Global, app: &App, limit: u32) -> Result<VerbResult> {
+    let mut tx = app.db.begin_read().await?;
     let mut rows = Vec::new();
     let mut documents = Vec::new();
-    for batch in store::batch::list(&mut tx, None, limit).await? {
+    for batch in store::batch::list_batches(&mut tx, None, limit).await? {
         let counts = store::batch::counts(&mut tx, batch.batch_id).await?;
         let mut jobs: Vec<String> = counts.iter().map(|(s, n)| format!("{n} {s}")).collect();
         if batch.unwritten_jobs > 0 {
@@ -133,19 +137,19 @@ async fn list(global: &Global, app: &App, limit: u32) -> Result<VerbResult> {
         ]);
     }
     if global.json {
-        out::json(&json!(documents))?;
+        out::print_json(&json!(documents))?;
     } else {
-        let header = match global.lang() {
+        let header = match global.language() {
             Lang::En => ["BATCH", "GROUP", "STATUS", "JOBS", "OPENED", "ENDED"],
             Lang::Zh => ["批次", "作业组", "状态", "作业", "创建时间", "结束时间"],
         };
-        out::line(&out::table(&header, rows));
+        out::print_line(&out::table(&header, rows));
     }
     Ok(VerbResult::Well)
 }
 
 /// The batch and its jobs as a table.
-pub(super) fn print(view: &View, lang: Lang) {
+pub(super) fn print(view: &BatchView, lang: Lang) {
     let batch = &view.batch;
     let rows = view
         .rows
@@ -167,7 +171,7 @@ pub(super) fn print(view: &View, lang: Lang) {
         Lang::En => ["JOB", "TYPE", "STATUS", "STARTS", "TOOK", "RESULT"],
         Lang::Zh => ["作业", "类型", "状态", "启动次数", "耗时", "结果"],
     };
-    out::line(&out::table(&header, rows));
+    out::print_line(&out::table(&header, rows));
     broken::print(view, lang);
     tries::print(view, lang);
     let took = batch.end_time.map(|end| span_words(end.since(batch.create_time)));
@@ -181,12 +185,12 @@ pub(super) fn print(view: &View, lang: Lang) {
         (Lang::En, Some(took)) => format!(" in {took}"),
         (Lang::Zh, Some(took)) => format!("，耗时 {took}"),
     };
-    out::line(&match lang {
+    out::print_line(&match lang {
         Lang::En => format!("Batch {no} of {group}: {status}{took} ({counts})"),
         Lang::Zh => format!("批次 {no}（作业组 {group}）：{status}{took}（{counts}）"),
     });
     if let Some(reason) = &batch.reason {
-        out::line(&format!("{}{reason}", lang.pick("Reason: ", "原因：")));
+        out::print_line(&format!("{}{reason}", lang.select("Reason: ", "原因：")));
     }
 }
 
@@ -198,7 +202,7 @@ fn status_of(batch: &Batch) -> String {
     format!("{}{paused}{removing}{opening}", batch.status)
 }
 
-fn result_words(row: &QueueEntry, outputs: Option<&Outputs>) -> String {
+fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
     if let Some(message) = &row.error_message {
         return out::brief(message, 70);
     }

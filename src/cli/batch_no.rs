@@ -29,19 +29,19 @@ pub(super) struct NoArgs {
 pub(super) fn preview(global: &Global, args: &NoArgs) -> Result<VerbResult> {
     match wanted(args)? {
         RelativeBatch::These(numbers) if global.json => {
-            out::json(&numbers.iter().map(document).collect())?;
+            out::print_json(&numbers.iter().map(document).collect())?;
         }
         RelativeBatch::These(numbers) => {
-            let header = match global.lang() {
+            let header = match global.language() {
                 Lang::En => ["BATCH", "PERIOD", "FIRST DAY", "LAST DAY"],
                 Lang::Zh => ["批次", "周期", "首日", "末日"],
             };
-            out::line(&out::table(&header, numbers.iter().map(row).collect()));
+            out::print_line(&out::table(&header, numbers.iter().map(render_row).collect()));
         }
         RelativeBatch::LatestUpTo(base) if global.json => {
-            out::json(&json!({"latest_up_to": base}))?
+            out::print_json(&json!({"latest_up_to": base}))?
         }
-        RelativeBatch::LatestUpTo(base) => out::line(&match global.lang() {
+        RelativeBatch::LatestUpTo(base) => out::print_line(&match global.language() {
             Lang::En => format!("the newest batch there is of the same kind, up to {base}"),
             Lang::Zh => format!("不晚于 {base} 的同类最新批次"),
         }),
@@ -82,7 +82,7 @@ fn wanted(args: &NoArgs) -> Result<RelativeBatch> {
 }
 
 fn document(no: &BatchNo) -> serde_json::Value {
-    let period = Period::of(no);
+    let period = Period::from_batch_no(no);
     json!({
         "batch_no": no,
         "period": period.map(Period::kind),
@@ -91,8 +91,8 @@ fn document(no: &BatchNo) -> serde_json::Value {
     })
 }
 
-fn row(no: &BatchNo) -> Vec<String> {
-    let period = Period::of(no);
+fn render_row(no: &BatchNo) -> Vec<String> {
+    let period = Period::from_batch_no(no);
     let day = |day: Option<NaiveDate>| day.map_or_else(|| "-".to_owned(), |d| d.to_string());
     vec![
         no.to_string(),

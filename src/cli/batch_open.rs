@@ -1,7 +1,7 @@
 //! `batch open` and `batch wait`: a batch that another process runs, opened and waited for.
 
 use crate::app::{self, App, EmptyDatabase};
-use crate::cli::define::By;
+use crate::cli::define::AuthorArgs;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::run::{announce, note_existing, stored_standing, take_file};
 use crate::cli::{BatchRef, Global, VerbResult, batch, breach, out};
@@ -10,7 +10,7 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
 use crate::engine::opening::create_batch::open_unowned;
 use crate::store;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::batches::{Brief, Listed};
 use anyhow::Result;
 use clap::Args;
@@ -30,12 +30,12 @@ pub(super) struct OpenArgs {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    by: By,
+    by: AuthorArgs,
 }
 
 /// Opens the batches of an order and leaves them to whoever serves.
-pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<VerbResult> {
-    let asked = args.order.read()?;
+pub(super) async fn open_batches(global: &Global, args: OpenArgs) -> Result<VerbResult> {
+    let asked = args.order.to_order()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let app = App::open(global.config()?, EmptyDatabase::Prepare).await?;
     let (defs, warnings) = match loaded {
@@ -48,38 +48,39 @@ pub(super) async fn open(global: &Global, args: OpenArgs) -> Result<VerbResult> 
         take_file(&app, (&defs, &warnings), &order, (file, &args.by), args.quiet).await?;
     }
     let made = open_unowned(&app.db, &defs, &order, &app::whoami(), now).await?;
-    note_existing(&made.existing, global.lang());
+    note_existing(&made.existing, global.language());
     let ids = made.opened;
     if !args.quiet {
         for id in &ids {
-            announce(&stored_standing(&app, *id).await?, global.lang());
+            announce(&stored_standing(&app, *id).await?, global.language());
         }
     }
-    breach::warn(&app, &defs, global.lang()).await?;
+    breach::warn_breaches(&app, &defs, global.language()).await?;
     let mut documents = Vec::new();
     for id in &ids {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let batch = store::batch::get(&mut tx, *id).await?;
         if global.json && batch.unwritten_jobs == 0 {
-            documents.push(View::of(&app, *id).await?.document());
+            documents
+                .push(serde_json::to_value(BatchView::read_view(&app, *id).await?.document())?);
         } else if global.json {
             let counts = store::batch::counts(&mut tx, *id).await?.into_iter().collect();
-            let brief = Brief::of(&Listed { batch, counts }, None, now);
+            let brief = Brief::from_listed(&Listed { batch, counts }, None, now);
             documents.push(serde_json::to_value(brief)?);
         } else if !args.quiet {
-            hint(&batch, global.lang());
+            print_next_steps(&batch, global.language());
         }
     }
     if global.json {
-        out::json(&json!(documents))?;
+        out::print_json(&json!(documents))?;
     }
     app.close().await;
     Ok(VerbResult::Well)
 }
 
-fn hint(batch: &Batch, lang: Lang) {
+fn print_next_steps(batch: &Batch, lang: Lang) {
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!(
             "the next free server runs it (procession serve); to follow it: \
              procession batch wait {no} --group {group}"
@@ -94,20 +95,20 @@ fn hint(batch: &Batch, lang: Lang) {
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Waits for the end of a batch, whoever runs it, and ends as it did.
-pub(super) async fn wait(
+pub(super) async fn wait_for_batch(
     global: &Global,
     app: &App,
     which: &BatchRef,
     quiet: bool,
 ) -> Result<VerbResult> {
-    let id = which.find(app).await?.batch_id;
+    let id = which.find_batch(app).await?.batch_id;
     let mut said = String::new();
     let ended = loop {
-        match look(app, id, global.lang()).await {
+        match read_progress(app, id, global.language()).await {
             Ok((batch, _)) if batch.status.is_final() => break batch,
             Ok((_, now)) => {
                 if now != said && !quiet && !global.json {
-                    out::note(&now);
+                    out::eprint_line(&now);
                 }
                 said = now;
             }
@@ -119,18 +120,22 @@ pub(super) async fn wait(
         }
         tokio::time::sleep(LOOK).await;
     };
-    let view = View::of(app, id).await?;
+    let view = BatchView::read_view(app, id).await?;
     if global.json {
-        out::json(&view.document())?;
+        out::document(&view.document())?;
     } else {
-        batch::print(&view, global.lang());
+        batch::print(&view, global.language());
     }
     Ok(if ended.status.is_success() { VerbResult::Well } else { VerbResult::BatchFailed })
 }
 
 /// The batch, and in words how far it is.
-async fn look(app: &App, id: crate::domain::id::BatchId, lang: Lang) -> Result<(Batch, String)> {
-    let mut tx = app.db.read().await?;
+async fn read_progress(
+    app: &App,
+    id: crate::domain::id::BatchId,
+    lang: Lang,
+) -> Result<(Batch, String)> {
+    let mut tx = app.db.begin_read().await?;
     let batch = store::batch::get(&mut tx, id).await?;
     let counts: BTreeMap<QueueStatus, u64> =
         store::batch::counts(&mut tx, id).await?.into_iter().collect();
@@ -138,13 +143,13 @@ async fn look(app: &App, id: crate::domain::id::BatchId, lang: Lang) -> Result<(
     let mut counts: Vec<String> =
         counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
     if batch.unwritten_jobs > 0 {
-        let words = lang.pick("to be written", "待写入");
+        let words = lang.select("to be written", "待写入");
         counts.push(format!("{} {words}", batch.unwritten_jobs));
     }
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     let nobody = match batch.owner {
         Some(_) => "",
-        None => lang.pick(
+        None => lang.select(
             "; nobody has it (procession serve takes it)",
             "；尚无进程接手(procession serve)",
         ),

@@ -23,11 +23,11 @@ pub(super) struct BatchRef {
 
 impl BatchRef {
     /// The batch that is meant, or an error that lists those that could be.
-    pub(super) async fn find(&self, app: &App) -> Result<Batch> {
+    pub(super) async fn find_batch(&self, app: &App) -> Result<Batch> {
         let no = BatchNo::parse(&self.batch_no)?;
         let group = self.group.as_deref().map(GroupCode::parse).transpose()?;
-        let mut tx = app.db.read().await?;
-        let mut found = store::batch::list(&mut tx, Some(&no), u32::MAX).await?;
+        let mut tx = app.db.begin_read().await?;
+        let mut found = store::batch::list_batches(&mut tx, Some(&no), u32::MAX).await?;
         let everywhere: Vec<String> = found.iter().map(|b| b.values.group.to_string()).collect();
         found.retain(|b| group.as_ref().is_none_or(|g| *g == b.values.group));
         match found.len() {
@@ -40,7 +40,7 @@ impl BatchRef {
                 Err(BadInput(message).into())
             }
             0 => {
-                let recent = store::batch::list(&mut tx, None, 5).await?;
+                let recent = store::batch::list_batches(&mut tx, None, 5).await?;
                 let recent: Vec<String> = recent
                     .iter()
                     .map(|b| format!("{} ({})", b.values.batch_no, b.values.group))
@@ -71,23 +71,23 @@ impl BatchRef {
     /// The batch that has these jobs: where several groups have one of this number, the jobs' names say which.
     pub(super) async fn find_with_jobs(&self, app: &App, words: &[String]) -> Result<Batch> {
         if self.group.is_some() || words.is_empty() {
-            return self.find(app).await;
+            return self.find_batch(app).await;
         }
         let no = BatchNo::parse(&self.batch_no)?;
         let (mut groups, mut jobs): (BTreeSet<GroupCode>, Vec<JobDef>) = Default::default();
-        let mut tx = app.db.read().await?;
-        for batch in store::batch::list(&mut tx, Some(&no), u32::MAX).await? {
+        let mut tx = app.db.begin_read().await?;
+        for batch in store::batch::list_batches(&mut tx, Some(&no), u32::MAX).await? {
             jobs.extend(store::batch::snapshot(&mut tx, batch.batch_id).await?.jobs);
             groups.insert(batch.values.group);
         }
         drop(tx);
         if groups.len() < 2 {
-            return self.find(app).await;
+            return self.find_batch(app).await;
         }
         let group = one_group(&no, &groups, words, |word| {
             find_named(&jobs, word).map(|job| job.group.to_string())
         })?;
-        Self { batch_no: self.batch_no.clone(), group: Some(group) }.find(app).await
+        Self { batch_no: self.batch_no.clone(), group: Some(group) }.find_batch(app).await
     }
 }
 

@@ -11,8 +11,8 @@ use crate::engine::operate::pause;
 use crate::store;
 use crate::store::audit::Operator;
 use crate::store::breach::Breach;
-use crate::view::batch::View;
-pub(super) use crate::view::breach::of;
+use crate::view::batch::BatchView;
+pub(super) use crate::view::breach::find_mark;
 use anyhow::Result;
 use serde_json::json;
 
@@ -34,34 +34,38 @@ pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
 }
 
 /// Warns of the jobs of a definition that will be refused.
-pub(super) async fn warn(app: &App, defs: &Definition, lang: Lang) -> Result<()> {
+pub(super) async fn warn_breaches(app: &App, defs: &Definition, lang: Lang) -> Result<()> {
     if defs.jobs.iter().all(|job| !job.tx.is_recorded()) {
         return Ok(());
     }
-    let marks = store::breach::all(&mut app.db.read().await?).await?;
+    let marks = store::breach::list_marks(&mut app.db.begin_read().await?).await?;
     for job in &defs.jobs {
-        if let Some(mark) = of(job, &marks) {
-            let word = lang.pick("warning", "警告");
-            out::note(&format!("{word}: {}", sentence(job, mark, lang)));
+        if let Some(mark) = find_mark(job, &marks) {
+            let word = lang.select("warning", "警告");
+            out::eprint_line(&format!("{word}: {}", sentence(job, mark, lang)));
         }
     }
     Ok(())
 }
 
 /// What is to be said of the jobs that were caught in this very batch.
-pub(super) async fn told(app: &App, view: &View, lang: Lang) -> Result<Vec<String>> {
-    let marks = store::breach::all(&mut app.db.read().await?).await?;
+pub(super) async fn describe_breaches(
+    app: &App,
+    view: &BatchView,
+    lang: Lang,
+) -> Result<Vec<String>> {
+    let marks = store::breach::list_marks(&mut app.db.begin_read().await?).await?;
     let here = |mark: &&Breach| view.rows.iter().any(|row| row.queue_id == mark.queue_id);
     let jobs = view.snapshot.jobs.iter();
-    let caught = jobs.filter_map(|job| Some((job, of(job, &marks).filter(here)?)));
+    let caught = jobs.filter_map(|job| Some((job, find_mark(job, &marks).filter(here)?)));
     Ok(caught.map(|(job, mark)| sentence(job, mark, lang)).collect())
 }
 
 /// `warn` of what a file says, else of what is stored.
 pub(super) async fn warn_of(app: &App, file: Option<&Definition>, lang: Lang) -> Result<()> {
     match file {
-        Some(defs) => warn(app, defs, lang).await,
-        None => warn(app, &app.definition().await?, lang).await,
+        Some(defs) => warn_breaches(app, defs, lang).await,
+        None => warn_breaches(app, &app.definition().await?, lang).await,
     }
 }
 
@@ -83,7 +87,7 @@ pub(super) async fn trust(
     let now = batch::server_now(app).await?;
     let change = four_eyes::forced(jobs.iter().map(|job| &job.group));
     let summary = "trust jobs again that committed by themselves";
-    four_eyes::record(app, change, (summary, Some(reason)), global.lang()).await?;
+    four_eyes::record(app, change, (summary, Some(reason)), global.language()).await?;
     let unmarked = pause::trust(&app.db, &jobs, (&by, reason.trim()), now).await?;
     if !unmarked.is_empty() {
         let codes: Vec<&str> = unmarked.iter().map(|job| job.code.as_str()).collect();
@@ -96,11 +100,11 @@ pub(super) async fn trust(
     }
     if global.json {
         let codes: Vec<&JobCode> = jobs.iter().map(|job| &job.code).collect();
-        out::json(&json!({"trusted": codes}))?;
+        out::print_json(&json!({"trusted": codes}))?;
         return Ok(VerbResult::Well);
     }
     for job in jobs.iter().map(|job| &job.code) {
-        out::line(&match global.lang() {
+        out::print_line(&match global.language() {
             Lang::En => format!("{job} is trusted again; it is caught again if it still commits"),
             Lang::Zh => format!("{job} 已恢复信任；若仍自行提交，会再次被发现"),
         });

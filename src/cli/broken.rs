@@ -1,21 +1,21 @@
 //! The rules and checks of a batch that do not hold.
 
 use crate::cli::out;
-use crate::domain::job::check::Grade;
+use crate::domain::job::check::CheckGrade;
 use crate::domain::text::lang::Lang;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 
 /// A table of them; nothing when all hold.
-pub(super) fn print(view: &View, lang: Lang) {
+pub(super) fn print(view: &BatchView, lang: Lang) {
     let mut rows = Vec::new();
     for row in &view.rows {
         let Some(outputs) = view.outputs.get(&row.queue_id.0) else { continue };
         let findings = outputs.rules.values().chain(outputs.checks.values());
         rows.extend(findings.filter(|finding| !finding.ok).map(|finding| {
             let grade = match finding.grade {
-                Grade::Warning => lang.pick("warning", "警告"),
-                Grade::Error => lang.pick("error", "错误"),
-                Grade::Fatal => lang.pick("fatal", "致命"),
+                CheckGrade::Warning => lang.select("warning", "警告"),
+                CheckGrade::Error => lang.select("error", "错误"),
+                CheckGrade::Fatal => lang.select("fatal", "致命"),
             };
             vec![row.job_code.to_string(), grade.to_owned(), out::brief(&finding.said, 160)]
         }));
@@ -27,5 +27,5 @@ pub(super) fn print(view: &View, lang: Lang) {
         Lang::En => ["JOB", "GRADE", "RULE OR CHECK THAT DOES NOT HOLD"],
         Lang::Zh => ["作业", "级别", "未通过的成功条件或检查"],
     };
-    out::line(&out::table(&header, rows));
+    out::print_line(&out::table(&header, rows));
 }

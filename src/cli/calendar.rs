@@ -1,13 +1,15 @@
 //! `calendar import | add | combine | day | list | show | check | export | remove`.
 
 use crate::app::{self, App, Apply, CalendarAct, CalendarChange, EmptyDatabase, MakeCalendar};
-use crate::cli::calendar_args::{CalendarVerb, Head, ImportArgs, SetTo, Why};
+use crate::cli::calendar_args::{CalendarHeadArgs, CalendarVerb, ImportArgs, ReasonArgs, SetTo};
 use crate::cli::{
     BadInput, Global, VerbResult, batch, calendar_show, calendar_words, four_eyes, out,
     schedule_words,
 };
 use crate::definition::{CalendarFile, CalendarForm, read_calendar, write_calendar};
-use crate::domain::calendar::{Calendar, Calendars, Combine, Day, How, Origin, Scope, merged};
+use crate::domain::calendar::{
+    Calendar, CalendarDayRule, Calendars, CombinationRule, Combine, DayOrigin, ImportScope, merged,
+};
 use crate::domain::id::CalendarCode;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::day_in;
@@ -21,18 +23,21 @@ use std::path::Path;
 pub(super) async fn calendar(global: &Global, verb: CalendarVerb) -> Result<VerbResult> {
     match verb {
         CalendarVerb::Import(args) => import(global, &args).await,
-        CalendarVerb::Add { code, head, why } => add(global, &code, &head, &why).await,
+        CalendarVerb::Add { code, head, why } => add_calendar(global, &code, &head, &why).await,
         CalendarVerb::Combine { code, all_of, any_of, name, why } => {
-            let (how, members) =
-                if any_of.is_empty() { (How::AllOf, all_of) } else { (How::AnyOf, any_of) };
+            let (how, members) = if any_of.is_empty() {
+                (CombinationRule::AllOf, all_of)
+            } else {
+                (CombinationRule::AnyOf, any_of)
+            };
             let members = members.iter().map(|m| parse(m)).collect::<Result<_>>()?;
             combine(global, &code, Combine { how, members }, (name.as_deref(), &why)).await
         }
         CalendarVerb::Day { code, date, kind, label, reason } => {
             set_day(global, &code, date, (kind, label), &reason).await
         }
-        CalendarVerb::List => list(global).await,
-        CalendarVerb::Show { code, year } => show(global, &code, year).await,
+        CalendarVerb::List => list_calendars(global).await,
+        CalendarVerb::Show { code, year } => show_calendar(global, &code, year).await,
         CalendarVerb::Check => check(global).await,
         CalendarVerb::Export { code, output } => export(global, &code, output.as_deref()).await,
         CalendarVerb::Remove { code, reason } => remove(global, &code, &reason).await,
@@ -56,7 +61,7 @@ async fn change(
 ) -> Result<CalendarChange> {
     let app = match how {
         // A calendar comes before the first definition that names it.
-        Apply::Write => global.open(EmptyDatabase::Prepare).await?,
+        Apply::Write => global.open_app(EmptyDatabase::Prepare).await?,
         // Asking what would change makes no database.
         Apply::DryRun => match App::open_if_there(global.config()?).await? {
             Some(app) => app,
@@ -68,7 +73,7 @@ async fn change(
     let act = CalendarAct { action, by: &by, reason };
     if how == Apply::Write {
         let why = (format!("{action} {code}"), reason);
-        four_eyes::record(&app, four_eyes::calendar(), (&why.0, why.1), global.lang()).await?;
+        four_eyes::record(&app, four_eyes::calendar(), (&why.0, why.1), global.language()).await?;
     }
     let change = app.change_calendar(code, make, how, act).await?;
     app.close().await;
@@ -79,31 +84,36 @@ async fn change(
 const MOVED_SHOWN: usize = 20;
 
 /// Prints what became of a calendar, and what may surprise.
-fn tell(global: &Global, code: &CalendarCode, change: &CalendarChange, how: Apply) -> Result<()> {
-    for warning in calendar_words::surprises(change, code, global.lang()) {
-        out::note(&warning);
+fn print_change(
+    global: &Global,
+    code: &CalendarCode,
+    change: &CalendarChange,
+    how: Apply,
+) -> Result<()> {
+    for warning in calendar_words::surprises(change, code, global.language()) {
+        out::eprint_line(&warning);
     }
     if global.json {
         let moved: Vec<_> = change.moved.iter().map(|t| &t.def.code).collect();
-        return out::json(&json!({
+        return out::print_json(&json!({
             "calendar": code, "applied": how == Apply::Write, "changes": change.difference,
             "moved_schedules": moved,
         }));
     }
-    out::line(&calendar_words::changes(code, change, how, global.lang()));
+    out::print_line(&calendar_words::changes(code, change, how, global.language()));
     for t in change.moved.iter().take(MOVED_SHOWN) {
-        out::line(&schedule_words::stands(t, global.lang()));
+        out::print_line(&schedule_words::stands(t, global.language()));
     }
     if let Some(more) = change.moved.len().checked_sub(MOVED_SHOWN).filter(|more| *more > 0) {
-        out::line(&format!("… {more} {}", global.lang().pick("more", "条未显示")));
+        out::print_line(&format!("… {more} {}", global.language().select("more", "条未显示")));
     }
     Ok(())
 }
 
 async fn import(global: &Global, args: &ImportArgs) -> Result<VerbResult> {
-    let file = read(args)?;
+    let file = read_calendar_file(args)?;
     for warning in &file.warnings {
-        out::note(&format!("warning: {warning}"));
+        out::eprint_line(&format!("warning: {warning}"));
     }
     let code = match (&args.code, &file.code) {
         (Some(code), _) => parse(code)?,
@@ -113,7 +123,7 @@ async fn import(global: &Global, args: &ImportArgs) -> Result<VerbResult> {
             return Err(BadInput(said.to_owned()).into());
         }
     };
-    let scope = if args.replace { Scope::Whole } else { Scope::Years };
+    let scope = if args.replace { ImportScope::Whole } else { ImportScope::Years };
     let make = |old: Option<&Calendar>| {
         if let Some(old) = old.filter(|old| old.combines.is_some() && file.combines.is_none()) {
             let said = format!(
@@ -131,13 +141,13 @@ async fn import(global: &Global, args: &ImportArgs) -> Result<VerbResult> {
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
     let act = ("calendar import", how, args.why.reason.as_deref());
     let change = change(global, &code, &make, act).await?;
-    tell(global, &code, &change, how)?;
+    print_change(global, &code, &change, how)?;
     Ok(VerbResult::Well)
 }
 
-fn read(args: &ImportArgs) -> Result<CalendarFile> {
+fn read_calendar_file(args: &ImportArgs) -> Result<CalendarFile> {
     let path = &args.file;
-    let form = CalendarForm::of(path).ok_or_else(|| {
+    let form = CalendarForm::from_path(path).ok_or_else(|| {
         let said = "is of no known form; name it .json, .csv or .ics";
         BadInput(format!("{}: {said}", path.display()))
     })?;
@@ -146,22 +156,27 @@ fn read(args: &ImportArgs) -> Result<CalendarFile> {
     let mut file = read_calendar(path, &text, form, &args.years.iter().copied().collect())?;
     if args.by_hand {
         file.years.clear();
-        file.days.values_mut().for_each(|day| day.origin = Origin::Hand);
+        file.days.values_mut().for_each(|day| day.origin = DayOrigin::Hand);
     }
     Ok(file)
 }
 
-async fn add(global: &Global, code: &str, head: &Head, why: &Why) -> Result<VerbResult> {
+async fn add_calendar(
+    global: &Global,
+    code: &str,
+    head: &CalendarHeadArgs,
+    why: &ReasonArgs,
+) -> Result<VerbResult> {
     let code = parse(code)?;
     let make = |old: Option<&Calendar>| {
-        let mut made = old.cloned().unwrap_or_else(|| Calendar::bare(code.clone()));
+        let mut made = old.cloned().unwrap_or_else(|| Calendar::with_defaults(code.clone()));
         made.name = head.name.clone().unwrap_or(made.name);
         made.weekend = head.weekend.unwrap_or(made.weekend);
         Ok(Some(made))
     };
     let act = ("calendar add", Apply::Write, why.reason.as_deref());
     let change = change(global, &code, &make, act).await?;
-    tell(global, &code, &change, Apply::Write)?;
+    print_change(global, &code, &change, Apply::Write)?;
     Ok(VerbResult::Well)
 }
 
@@ -169,7 +184,7 @@ async fn combine(
     global: &Global,
     code: &str,
     combine: Combine,
-    (name, why): (Option<&str>, &Why),
+    (name, why): (Option<&str>, &ReasonArgs),
 ) -> Result<VerbResult> {
     let code = parse(code)?;
     let make = |old: Option<&Calendar>| {
@@ -180,14 +195,14 @@ async fn combine(
             );
             return Err(BadInput(said).into());
         }
-        let mut made = old.cloned().unwrap_or_else(|| Calendar::bare(code.clone()));
+        let mut made = old.cloned().unwrap_or_else(|| Calendar::with_defaults(code.clone()));
         made.combines = Some(combine.clone());
         made.name = name.map_or(made.name, str::to_owned);
         Ok(Some(made))
     };
     let act = ("calendar combine", Apply::Write, why.reason.as_deref());
     let change = change(global, &code, &make, act).await?;
-    tell(global, &code, &change, Apply::Write)?;
+    print_change(global, &code, &change, Apply::Write)?;
     Ok(VerbResult::Well)
 }
 
@@ -213,7 +228,7 @@ async fn set_day(
         let mut made = old.clone();
         match kind.kind() {
             Some(kind) => {
-                let day = Day { kind, label: label.clone(), origin: Origin::Hand };
+                let day = CalendarDayRule { kind, label: label.clone(), origin: DayOrigin::Hand };
                 made.days.insert(date, day);
             }
             None if made.days.remove(&date).is_none() => {
@@ -226,40 +241,41 @@ async fn set_day(
     };
     let act = ("calendar day", Apply::Write, Some(reason));
     let change = change(global, &code, &make, act).await?;
-    tell(global, &code, &change, Apply::Write)?;
+    print_change(global, &code, &change, Apply::Write)?;
     Ok(VerbResult::Well)
 }
 
 async fn remove(global: &Global, code: &str, reason: &str) -> Result<VerbResult> {
     let code = parse(code)?;
-    let known = open(global).await?.calendars().await?;
+    let known = open_app(global).await?.calendars().await?;
     known.get(&code)?;
     let act = ("calendar remove", Apply::Write, Some(reason));
     change(global, &code, &|_| Ok(None), act).await?;
-    out::note(&calendar_words::removed(&code, global.lang()));
+    out::eprint_line(&calendar_words::removed(&code, global.language()));
     Ok(VerbResult::Well)
 }
 
-async fn open(global: &Global) -> Result<App> {
-    global.open(EmptyDatabase::Refuse).await
+async fn open_app(global: &Global) -> Result<App> {
+    global.open_app(EmptyDatabase::Refuse).await
 }
 
-async fn list(global: &Global) -> Result<VerbResult> {
-    let app = open(global).await?;
+async fn list_calendars(global: &Global) -> Result<VerbResult> {
+    let app = open_app(global).await?;
     let (all, used) = (app.calendars().await?, app.calendars_used().await?);
     if global.json {
-        let documents: Vec<_> = all.iter().map(|c| CalendarSummary::of(c, &used)).collect();
-        out::json(&json!(documents))?;
+        let documents: Vec<_> =
+            all.iter().map(|c| CalendarSummary::from_calendar(c, &used)).collect();
+        out::print_json(&json!(documents))?;
     } else {
-        out::line(&calendar_words::list(&all, &used, global.lang()));
+        out::print_line(&calendar_words::render_calendars(&all, &used, global.language()));
     }
     app.close().await;
     Ok(VerbResult::Well)
 }
 
-async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<VerbResult> {
+async fn show_calendar(global: &Global, code: &str, year: Option<i32>) -> Result<VerbResult> {
     let code = parse(code)?;
-    let app = open(global).await?;
+    let app = open_app(global).await?;
     let all = app.calendars().await?;
     let year = match year {
         Some(year) => year,
@@ -267,46 +283,46 @@ async fn show(global: &Global, code: &str, year: Option<i32>) -> Result<VerbResu
     };
     app.close().await;
     if global.json {
-        out::document(&CalendarYear::of(&all, &code, year)?)?;
+        out::document(&CalendarYear::for_year(&all, &code, year)?)?;
     } else {
-        calendar_show::print(&all, &code, year, global.lang())?;
+        calendar_show::print(&all, &code, year, global.language())?;
     }
     Ok(VerbResult::Well)
 }
 
 async fn check(global: &Global) -> Result<VerbResult> {
-    let app = open(global).await?;
+    let app = open_app(global).await?;
     let today = today(&app).await?;
     let warnings = app.calendar_warnings(today).await?;
     app.close().await;
     if global.json {
         let of = |w: &crate::domain::calendar::CalendarWarning| json!({"calendar": w.calendar, "lack": w.lack, "said": w.to_string()});
-        out::json(&json!(warnings.iter().map(of).collect::<Vec<_>>()))?;
+        out::print_json(&json!(warnings.iter().map(of).collect::<Vec<_>>()))?;
     } else if warnings.is_empty() {
-        out::line(calendar_words::nothing_lacks(global.lang()));
+        out::print_line(calendar_words::nothing_lacks(global.language()));
     } else {
-        warnings.iter().for_each(|w| out::line(&w.words(global.lang())));
+        warnings.iter().for_each(|w| out::print_line(&w.words(global.language())));
     }
     Ok(if warnings.is_empty() { VerbResult::Well } else { VerbResult::Differs })
 }
 
 /// Says which calendars in use end too soon.
-pub(super) async fn warn(app: &App, lang: Lang) -> Result<()> {
+pub(super) async fn warn_calendars(app: &App, lang: Lang) -> Result<()> {
     for warning in app.calendar_warnings(today(app).await?).await? {
-        out::note(&format!("{}{}", lang.pick("warning: ", "警告："), warning.words(lang)));
+        out::eprint_line(&format!("{}{}", lang.select("warning: ", "警告："), warning.words(lang)));
     }
     Ok(())
 }
 
 async fn export(global: &Global, code: &str, output: Option<&Path>) -> Result<VerbResult> {
-    let app = open(global).await?;
+    let app = open_app(global).await?;
     let all = app.calendars().await?;
     app.close().await;
     let text = write_calendar(all.get(&parse(code)?)?);
     match output {
         Some(path) => std::fs::write(path, text)
             .with_context(|| format!("write the calendar to {}", path.display()))?,
-        None => out::line(text.trim_end()),
+        None => out::print_line(text.trim_end()),
     }
     Ok(VerbResult::Well)
 }

@@ -20,9 +20,9 @@ pub(super) enum CalendarVerb {
         /// Code
         code: String,
         #[command(flatten)]
-        head: Head,
+        head: CalendarHeadArgs,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArgs,
     },
     /// Make a calendar of others
     #[command(group = clap::ArgGroup::new("members").required(true))]
@@ -36,10 +36,10 @@ pub(super) enum CalendarVerb {
         #[arg(long, value_delimiter = ',', value_name = "A,B", group = "members")]
         any_of: Vec<String>,
         /// Name for people
-        #[arg(long, value_parser = line)]
+        #[arg(long, value_parser = parse_line)]
         name: Option<String>,
         #[command(flatten)]
-        why: Why,
+        why: ReasonArgs,
     },
     /// Set one day by hand; imports leave it alone
     Day {
@@ -50,7 +50,7 @@ pub(super) enum CalendarVerb {
         /// off or work; clear takes the day out again
         kind: SetTo,
         /// What the day is called
-        #[arg(long, value_parser = line)]
+        #[arg(long, value_parser = parse_line)]
         label: Option<String>,
         /// Why; it is what others will read
         #[arg(long, value_parser = remark)]
@@ -96,7 +96,7 @@ pub(super) struct ImportArgs {
     #[arg(long)]
     pub(super) code: Option<String>,
     #[command(flatten)]
-    pub(super) head: Head,
+    pub(super) head: CalendarHeadArgs,
     /// Years that a CSV or ICS file is complete for [default: those of its days]
     #[arg(
         long = "year",
@@ -116,14 +116,14 @@ pub(super) struct ImportArgs {
     #[arg(long)]
     pub(super) dry_run: bool,
     #[command(flatten)]
-    pub(super) why: Why,
+    pub(super) why: ReasonArgs,
 }
 
 /// What a calendar says beside its days.
 #[derive(Args)]
-pub(super) struct Head {
+pub(super) struct CalendarHeadArgs {
     /// Name for people
-    #[arg(long, value_parser = line)]
+    #[arg(long, value_parser = parse_line)]
     pub(super) name: Option<String>,
     /// Days of the week that are off: sat,sun or fri,sat or none [default: as it is, else sat,sun]
     #[arg(long, value_name = "DAYS", value_parser = weekend)]
@@ -132,7 +132,7 @@ pub(super) struct Head {
 
 /// Why something is changed.
 #[derive(Args)]
-pub(super) struct Why {
+pub(super) struct ReasonArgs {
     /// Why; it is what others will read
     #[arg(long, value_parser = remark)]
     pub(super) reason: Option<String>,
@@ -163,7 +163,7 @@ fn weekend(text: &str) -> Result<Weekend, String> {
     Weekend::parse(text).map_err(|error| error.to_string())
 }
 
-fn line(text: &str) -> Result<String, String> {
+fn parse_line(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > 200 || text.contains(char::is_control) {
         return Err("write 1 to 200 characters on one line".to_owned());

@@ -2,10 +2,10 @@
 
 use crate::cli::{calendar_words, out};
 use crate::domain::batch_no::Period;
-use crate::domain::calendar::{Basis, Calendars, Certainty};
+use crate::domain::calendar::{CalendarCertainty, Calendars, DayBasis};
 use crate::domain::id::CalendarCode;
 use crate::domain::text::lang::Lang;
-use crate::view::calendar::{Looks, Mark, looks, worked, year_of};
+use crate::view::calendar::{DayMark, YearDays, looks, worked, year_of};
 use anyhow::Result;
 use chrono::{Datelike as _, NaiveDate, Weekday};
 use console::{measure_text_width, pad_str};
@@ -18,21 +18,21 @@ const WIDTH: usize = 28;
 const GAP: &str = "   ";
 
 /// The sign of a day.
-fn sign(mark: Mark) -> char {
+fn mark_symbol(mark: DayMark) -> char {
     match mark {
-        Mark::Worked => ' ',
-        Mark::Weekend => '.',
-        Mark::Holiday => '*',
-        Mark::MadeUp => '+',
+        DayMark::Worked => ' ',
+        DayMark::Weekend => '.',
+        DayMark::Holiday => '*',
+        DayMark::MadeUp => '+',
     }
 }
 
-fn colour(mark: Mark) -> Option<u8> {
+fn colour(mark: DayMark) -> Option<u8> {
     match mark {
-        Mark::Worked => None,
-        Mark::Weekend => Some(90),
-        Mark::Holiday => Some(31),
-        Mark::MadeUp => Some(33),
+        DayMark::Worked => None,
+        DayMark::Weekend => Some(90),
+        DayMark::Holiday => Some(31),
+        DayMark::MadeUp => Some(33),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn print(all: &Calendars, code: &CalendarCode, year: i32, lang: Lang)
     let looks = looks(all, code, period)?;
     let name = &all.get(code)?.name;
     let count = worked(&looks, period);
-    out::line(&match lang {
+    out::print_line(&match lang {
         Lang::En => format!("{code} {name} {year}: {}", out::count(count, "working day")),
         Lang::Zh => format!("{code} {name} {year}：{count} 个工作日"),
     });
@@ -59,15 +59,15 @@ pub(super) fn print(all: &Calendars, code: &CalendarCode, year: i32, lang: Lang)
             out::painted(cells.collect::<Vec<_>>().join(GAP).trim_end());
         }
     }
-    out::line(match lang {
+    out::print_line(match lang {
         Lang::En => "  . weekend   * holiday   + worked weekend day",
         Lang::Zh => "  . 周末   * 节假日   + 调休上班",
     });
-    for run in runs(&looks, all, lang) {
-        out::line(&run);
+    for run in listed_ranges(&looks, all, lang) {
+        out::print_line(&run);
     }
-    if looks.values().any(|look| look.certainty() == Certainty::Assumed) {
-        out::note(&match lang {
+    if looks.values().any(|look| look.certainty() == CalendarCertainty::Assumed) {
+        out::eprint_line(&match lang {
             Lang::En => format!(
                 "warning: calendar {code} has no days for {year}: weekends are taken for days off and \
                  holidays are not known; import them: procession calendar import FILE"
@@ -88,7 +88,12 @@ enum Ink {
 }
 
 /// A month: its name, the days of the week, and its weeks.
-fn month(period: Period, looks: &Looks, all: &Calendars, (lang, ink): (Lang, Ink)) -> Vec<String> {
+fn month(
+    period: Period,
+    looks: &YearDays,
+    all: &Calendars,
+    (lang, ink): (Lang, Ink),
+) -> Vec<String> {
     let first = period.first_day();
     let title = format!("{} ({})", first.format("%Y-%m"), worked(looks, period));
     let width = measure_text_width(&title);
@@ -106,8 +111,8 @@ fn month(period: Period, looks: &Looks, all: &Calendars, (lang, ink): (Lang, Ink
     lines.push(head.concat());
     let mut line = " ".repeat(4 * first.weekday().num_days_from_monday() as usize);
     for (date, look) in looks.range(first..=period.last_day()) {
-        let mark = Mark::of(*date, look, all);
-        let cell = format!("{:>3}{}", date.day(), sign(mark));
+        let mark = DayMark::for_day(*date, look, all);
+        let cell = format!("{:>3}{}", date.day(), mark_symbol(mark));
         line.push_str(&match colour(mark).filter(|_| ink == Ink::Colour) {
             Some(colour) => format!("\u{1b}[{colour}m{cell}\u{1b}[0m"),
             None => cell,
@@ -123,11 +128,11 @@ fn month(period: Period, looks: &Looks, all: &Calendars, (lang, ink): (Lang, Ink
 }
 
 /// The listed days, those in a row with one name as one line.
-fn runs(looks: &Looks, all: &Calendars, lang: Lang) -> Vec<String> {
-    let mut found: Vec<(NaiveDate, NaiveDate, Mark, String)> = Vec::new();
+fn listed_ranges(looks: &YearDays, all: &Calendars, lang: Lang) -> Vec<String> {
+    let mut found: Vec<(NaiveDate, NaiveDate, DayMark, String)> = Vec::new();
     for (date, look) in looks {
-        let Basis::Listed(label) = &look.basis else { continue };
-        let (mark, label) = (Mark::of(*date, look, all), label.clone().unwrap_or_default());
+        let DayBasis::Listed(label) = &look.basis else { continue };
+        let (mark, label) = (DayMark::for_day(*date, look, all), label.clone().unwrap_or_default());
         match found.last_mut() {
             Some((_, last, kind, name))
                 if last.succ_opt() == Some(*date) && *kind == mark && *name == label =>
@@ -137,10 +142,10 @@ fn runs(looks: &Looks, all: &Calendars, lang: Lang) -> Vec<String> {
             Some(_) | None => found.push((*date, *date, mark, label)),
         }
     }
-    let line = |(from, to, mark, label): (NaiveDate, NaiveDate, Mark, String)| {
+    let line = |(from, to, mark, label): (NaiveDate, NaiveDate, DayMark, String)| {
         let kind = match mark {
-            Mark::Holiday | Mark::Weekend => lang.pick("off ", "休"),
-            Mark::MadeUp | Mark::Worked => lang.pick("work", "班"),
+            DayMark::Holiday | DayMark::Weekend => lang.select("off ", "休"),
+            DayMark::MadeUp | DayMark::Worked => lang.select("work", "班"),
         };
         let end = if from == to { " ".repeat(9) } else { format!(" .. {}", to.format("%m-%d")) };
         format!("  {from}{end}  {kind}  {label}").trim_end().to_owned()

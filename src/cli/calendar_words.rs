@@ -2,7 +2,9 @@
 
 use crate::app::{Apply, CalendarChange};
 use crate::cli::out;
-use crate::domain::calendar::{Calendar, Calendars, Change, Combine, Day, DayKind, How};
+use crate::domain::calendar::{
+    Calendar, CalendarDayRule, Calendars, CombinationRule, Combine, DayChange, DayKind,
+};
 use crate::domain::id::CalendarCode;
 use crate::domain::text::lang::Lang;
 use chrono::{Datelike as _, NaiveDate, Weekday};
@@ -21,20 +23,20 @@ pub(super) fn weekday(day: Weekday, lang: Lang) -> &'static str {
 }
 
 /// `off 国庆节`
-fn day_words(day: &Day, lang: Lang) -> String {
+fn day_words(day: &CalendarDayRule, lang: Lang) -> String {
     let kind = match day.kind {
-        DayKind::Off => lang.pick("off", "休"),
-        DayKind::Work => lang.pick("work", "班"),
+        DayKind::Off => lang.select("off", "休"),
+        DayKind::Work => lang.select("work", "班"),
     };
     day.label.as_ref().map_or(kind.to_owned(), |label| format!("{kind} {label}"))
 }
 
-fn change_line(date: NaiveDate, change: &Change, lang: Lang) -> String {
+fn change_line(date: NaiveDate, change: &DayChange, lang: Lang) -> String {
     let on = format!("{date} {}", weekday(date.weekday(), lang));
     match change {
-        Change::Added(day) => format!("+ {on} {}", day_words(day, lang)),
-        Change::Removed(day) => format!("- {on} {}", day_words(day, lang)),
-        Change::Changed(old, new) => {
+        DayChange::Added(day) => format!("+ {on} {}", day_words(day, lang)),
+        DayChange::Removed(day) => format!("- {on} {}", day_words(day, lang)),
+        DayChange::Changed(old, new) => {
             format!("~ {on} {} -> {}", day_words(old, lang), day_words(new, lang))
         }
     }
@@ -65,10 +67,10 @@ pub(super) fn changes(
         years.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };
     if !differs.years_added.is_empty() {
-        lines.push(format!("+ {} {}", lang.pick("years", "年份"), list(&differs.years_added)));
+        lines.push(format!("+ {} {}", lang.select("years", "年份"), list(&differs.years_added)));
     }
     if !differs.years_removed.is_empty() {
-        lines.push(format!("- {} {}", lang.pick("years", "年份"), list(&differs.years_removed)));
+        lines.push(format!("- {} {}", lang.select("years", "年份"), list(&differs.years_removed)));
     }
     lines.push(summary(code, change, how, lang));
     lines.join("\n")
@@ -77,13 +79,14 @@ pub(super) fn changes(
 fn summary(code: &CalendarCode, change: &CalendarChange, how: Apply, lang: Lang) -> String {
     let is_new = change.before.is_none();
     if change.difference.is_empty() && !is_new {
-        return lang.pick("no changes", "没有变化").to_owned();
+        return lang.select("no changes", "没有变化").to_owned();
     }
-    let of =
-        |wanted: fn(&Change) -> bool| change.difference.days.values().filter(|c| wanted(c)).count();
-    let added = of(|c| matches!(c, Change::Added(_)));
-    let removed = of(|c| matches!(c, Change::Removed(_)));
-    let changed = of(|c| matches!(c, Change::Changed(..)));
+    let of = |wanted: fn(&DayChange) -> bool| {
+        change.difference.days.values().filter(|c| wanted(c)).count()
+    };
+    let added = of(|c| matches!(c, DayChange::Added(_)));
+    let removed = of(|c| matches!(c, DayChange::Removed(_)));
+    let changed = of(|c| matches!(c, DayChange::Changed(..)));
     match (lang, how) {
         (Lang::En, Apply::Write) => format!(
             "calendar {code} is stored{}: {} added, {removed} removed, {changed} changed",
@@ -112,7 +115,7 @@ pub(super) fn removed(code: &CalendarCode, lang: Lang) -> String {
 }
 
 pub(super) fn nothing_lacks(lang: Lang) -> &'static str {
-    lang.pick("the calendars in use have all their days", "使用中的日历数据齐全")
+    lang.select("the calendars in use have all their days", "使用中的日历数据齐全")
 }
 
 /// What is allowed, and seldom meant.
@@ -120,10 +123,10 @@ pub(super) fn surprises(change: &CalendarChange, code: &CalendarCode, lang: Lang
     let Some(after) = &change.after else { return Vec::new() };
     let mut found = Vec::new();
     let new = change.difference.days.iter().filter(|(date, change)| match change {
-        Change::Added(day) | Change::Changed(_, day) => {
+        DayChange::Added(day) | DayChange::Changed(_, day) => {
             day.kind == DayKind::Work && is_worked_anyway(after, **date)
         }
-        Change::Removed(_) => false,
+        DayChange::Removed(_) => false,
     });
     let idle: Vec<String> = new.map(|(date, _)| date.to_string()).collect();
     if !idle.is_empty() && after.combines.is_none() {
@@ -141,7 +144,7 @@ pub(super) fn surprises(change: &CalendarChange, code: &CalendarCode, lang: Lang
             ),
         });
     }
-    if let Some(Combine { how: How::AllOf, members }) = &after.combines {
+    if let Some(Combine { how: CombinationRule::AllOf, members }) = &after.combines {
         found.extend(lost_work_days(change, code, members, lang));
     }
     found
@@ -202,7 +205,7 @@ fn ranges(years: &BTreeSet<i32>) -> String {
 }
 
 /// The table of calendars.
-pub(super) fn list(
+pub(super) fn render_calendars(
     all: &Calendars,
     used: &BTreeMap<CalendarCode, BTreeSet<String>>,
     lang: Lang,
@@ -216,13 +219,13 @@ pub(super) fn list(
             Some(combine) => {
                 let members: Vec<&str> = combine.members.iter().map(|m| m.as_str()).collect();
                 let how = match combine.how {
-                    How::AllOf => lang.pick("all of", "全部上班"),
-                    How::AnyOf => lang.pick("any of", "任一上班"),
+                    CombinationRule::AllOf => lang.select("all of", "全部上班"),
+                    CombinationRule::AnyOf => lang.select("any of", "任一上班"),
                 };
                 ("-".to_owned(), format!("{how} {}", members.join(", ")))
             }
             None if c.is_listed() => (c.weekend.to_string(), ranges(&c.years)),
-            None => (c.weekend.to_string(), lang.pick("by hand", "手工维护").to_owned()),
+            None => (c.weekend.to_string(), lang.select("by hand", "手工维护").to_owned()),
         };
         let groups = used.get(&c.code).into_iter().flatten().cloned();
         let users = all.users_of(&c.code).into_iter().map(|user| format!("calendar {user}"));

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 #[derive(Subcommand)]
 pub(super) enum ChangeRequestVerb {
     /// Changes that wait for a second person, and with --all past ones
-    List(ListArgs),
+    List(ChangeRequestListArgs),
     /// A change with what it would do
     Show(IdArgs),
     /// Approve a change that somebody else asked for: it is carried out as its author
@@ -32,7 +32,7 @@ pub(super) enum ChangeRequestVerb {
 
 /// Which changes are listed.
 #[derive(Args)]
-pub(super) struct ListArgs {
+pub(super) struct ChangeRequestListArgs {
     /// Past ones too, and not only those that wait
     #[arg(long)]
     all: bool,
@@ -63,29 +63,38 @@ pub(super) async fn change_request(
     verb: &ChangeRequestVerb,
 ) -> Result<VerbResult> {
     match verb {
-        ChangeRequestVerb::List(args) => list(global, args).await,
-        ChangeRequestVerb::Show(args) => show(global, args).await,
-        ChangeRequestVerb::Approve(args) => give(global, args, ChangeVerdict::Approve).await,
-        ChangeRequestVerb::Reject(args) => give(global, args, ChangeVerdict::Reject).await,
-        ChangeRequestVerb::BreakGlass(args) => give(global, args, ChangeVerdict::BreakGlass).await,
+        ChangeRequestVerb::List(args) => list_requests(global, args).await,
+        ChangeRequestVerb::Show(args) => show_request(global, args).await,
+        ChangeRequestVerb::Approve(args) => {
+            decide_request(global, args, ChangeVerdict::Approve).await
+        }
+        ChangeRequestVerb::Reject(args) => {
+            decide_request(global, args, ChangeVerdict::Reject).await
+        }
+        ChangeRequestVerb::BreakGlass(args) => {
+            decide_request(global, args, ChangeVerdict::BreakGlass).await
+        }
     }
 }
 
-async fn list(global: &Global, args: &ListArgs) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+async fn list_requests(global: &Global, args: &ChangeRequestListArgs) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let (rules, now) = (app.config.four_eyes()?, batch::server_now(&app).await?);
     let name = whoami();
     let decider = ChangeDecider { account: None, name: &name };
     let reader = ChangeReader { decider, rules: &rules, now };
     let filter = if args.all { ChangeFilter::All } else { ChangeFilter::Waiting };
-    let found = change_request::page(&mut app.db.read().await?, filter, None, args.limit).await?;
+    let found =
+        change_request::list_page(&mut app.db.begin_read().await?, filter, None, args.limit)
+            .await?;
     let items = found.iter().map(|request| {
-        serde_json::to_value(ChangeRequestView::of(request, reader)).context("make a document")
+        serde_json::to_value(ChangeRequestView::from_request(request, reader))
+            .context("make a document")
     });
     let items: Vec<Value> = items.collect::<Result<_>>()?;
     match global.json {
-        true => out::json(&json!(items))?,
-        false => print_list(&items, global.lang()),
+        true => out::print_json(&json!(items))?,
+        false => print_list(&items, global.language()),
     }
     Ok(VerbResult::Well)
 }
@@ -93,7 +102,7 @@ async fn list(global: &Global, args: &ListArgs) -> Result<VerbResult> {
 /// Change requests as a table.
 pub(super) fn print_list(items: &[Value], lang: Lang) {
     if items.is_empty() {
-        out::note(lang.pick("no change requests", "没有变更申请"));
+        out::eprint_line(lang.select("no change requests", "没有变更申请"));
         return;
     }
     let head = match lang {
@@ -106,37 +115,42 @@ pub(super) fn print_list(items: &[Value], lang: Lang) {
         let text = |key: &&str| item[*key].as_str().unwrap_or_default().to_owned();
         [id].into_iter().chain(keys.iter().map(text)).collect()
     };
-    out::line(&out::table(&head, items.iter().map(row).collect()));
+    out::print_line(&out::table(&head, items.iter().map(row).collect()));
 }
 
-async fn show(global: &Global, args: &IdArgs) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+async fn show_request(global: &Global, args: &IdArgs) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let (rules, now) = (app.config.four_eyes()?, batch::server_now(&app).await?);
     let name = whoami();
     let decider = ChangeDecider { account: None, name: &name };
     let reader = ChangeReader { decider, rules: &rules, now };
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let id = ChangeRequestId(args.id);
-    let found = change_request::find(&mut tx, id).await?;
+    let found = change_request::find_request(&mut tx, id).await?;
     let request = found.ok_or_else(|| BadInput(NoChangeRequest(id).to_string()))?;
     let content = change_request::content(&mut tx, id).await?;
-    let document = serde_json::to_value(ChangeRequestDetail::of(&request, content, reader))?;
+    let document =
+        serde_json::to_value(ChangeRequestDetail::from_request(&request, content, reader))?;
     if global.json {
-        out::json(&document)?;
+        out::print_json(&document)?;
         return Ok(VerbResult::Well);
     }
     for (key, value) in document.as_object().into_iter().flatten() {
         match value {
             Value::Null => {}
-            Value::String(text) => out::line(&format!("{key}: {text}")),
-            other => out::line(&format!("{key}: {}", serde_json::to_string_pretty(other)?)),
+            Value::String(text) => out::print_line(&format!("{key}: {text}")),
+            other => out::print_line(&format!("{key}: {}", serde_json::to_string_pretty(other)?)),
         }
     }
     Ok(VerbResult::Well)
 }
 
-async fn give(global: &Global, args: &DecideArgs, verdict: ChangeVerdict) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+async fn decide_request(
+    global: &Global,
+    args: &DecideArgs,
+    verdict: ChangeVerdict,
+) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let (rules, now) = (app.config.four_eyes()?, batch::server_now(&app).await?);
     let (name, id) = (whoami(), ChangeRequestId(args.id));
     let by = operator_here(&name);
@@ -148,10 +162,10 @@ async fn give(global: &Global, args: &DecideArgs, verdict: ChangeVerdict) -> Res
     })?;
     let decider = ChangeDecider { account: None, name: &name };
     let reader = ChangeReader { decider, rules: &rules, now };
-    let document = serde_json::to_value(ChangeRequestView::of(&after, reader))?;
+    let document = serde_json::to_value(ChangeRequestView::from_request(&after, reader))?;
     match global.json {
-        true => out::json(&document)?,
-        false => out::line(&verdict_line(&document, global.lang())),
+        true => out::print_json(&document)?,
+        false => out::print_line(&verdict_line(&document, global.language())),
     }
     Ok(VerbResult::Well)
 }

@@ -9,14 +9,14 @@ use crate::app::{self, App, Apply, Authorship, EmptyDatabase, NoCalendar, Unknow
 use crate::cli::lineage::Strictness;
 use crate::cli::{Global, VerbResult, breach, calendar, four_eyes, lineage, out, preflight};
 use crate::config::Config;
-use crate::definition::{self, Change, Fault, Faults, Loaded};
+use crate::definition::{self, DefinitionDifference, DefinitionFault, Faults, Loaded};
 use crate::domain::job::Definition;
 use crate::domain::job::preflight::PreflightProblem;
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::text::lang::Lang;
 use crate::engine::clock::Clock;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::view::change::{Changed, FaultAt};
+use crate::view::change::{DefinitionChangeDetail, FaultAt};
 use crate::view::preflight::PreflightDocument;
 use anyhow::Result;
 use clap::Args;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `check`.
 #[derive(Args)]
-pub(super) struct CheckArgs {
+pub(super) struct DefinitionCheckArgs {
     /// Definition file (YAML, JSON) or folder with job_def.csv and job_dependency.csv
     file: PathBuf,
     /// Ask the data sources too: routines, parameters, rights, whether what runs can be stopped, statements; and the
@@ -51,7 +51,7 @@ pub(super) struct ApplyArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    by: By,
+    by: AuthorArgs,
 }
 
 /// Arguments of `diff`.
@@ -63,7 +63,7 @@ pub(super) struct DiffArgs {
 
 /// Who changes a definition, and why.
 #[derive(Args)]
-pub(super) struct By {
+pub(super) struct AuthorArgs {
     /// Who makes the change, for `history` [default: the user]
     #[arg(long, value_name = "NAME", value_parser = author)]
     author: Option<String>,
@@ -90,7 +90,7 @@ pub(super) fn remark(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-impl By {
+impl AuthorArgs {
     /// The words as the versions keep them.
     pub(super) fn authorship(&self) -> Authorship {
         let by = operator_here(&self.author.clone().unwrap_or_else(app::whoami));
@@ -98,7 +98,7 @@ impl By {
     }
 }
 
-pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<VerbResult> {
+pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result<VerbResult> {
     // The settings are checked with it: a fault there would stop the run just as well.
     let config = global.config()?;
     let loaded = match app::load_definition(&args.file) {
@@ -117,7 +117,7 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<VerbResul
         print_faults(args, faults)?;
     }
     let loaded = Loaded { warnings: [loaded.warnings.clone(), looked?].concat(), ..loaded };
-    warn(&loaded);
+    print_warnings(&loaded);
     let defs = &loaded.definition;
     app::refuse_uses_by_settings(&config, defs)?;
     let lineage = match args.lineage {
@@ -126,8 +126,8 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<VerbResul
     };
     let report = if args.connect { Some(look_from_here(config, defs).await?) } else { None };
     if global.json {
-        let found = report.as_ref().map(PreflightDocument::of);
-        out::json(&json!({
+        let found = report.as_ref().map(PreflightDocument::from_report);
+        out::print_json(&json!({
             "file": args.file, "ok": found.as_ref().is_none_or(|found| found.ok), "groups": defs.groups.len(), "jobs": defs.jobs.len(),
             "dependencies": defs.dependencies.len(), "sources": defs.sources.len(),
             "schedules": defs.schedules.len(),
@@ -137,7 +137,7 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<VerbResul
         }))?;
         return end_check(global, args, report.as_ref(), lineage.as_ref());
     }
-    out::line(&format!(
+    out::print_line(&format!(
         "{}: no faults; {}, {}, {}, {}{}",
         args.file.display(),
         out::count(defs.jobs.len(), "job"),
@@ -150,10 +150,10 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<VerbResul
         }
     ));
     if let Some(report) = &report {
-        preflight::print(report, global.lang());
+        preflight::print(report, global.language());
     }
     if let Some(found) = &lineage {
-        lineage::print(found, global.lang());
+        lineage::print(found, global.language());
     }
     end_check(global, args, report.as_ref(), lineage.as_ref())
 }
@@ -161,14 +161,15 @@ pub(super) async fn check(global: &Global, args: &CheckArgs) -> Result<VerbResul
 /// How a check ends: what would keep jobs from running comes before what they do to one another.
 fn end_check(
     global: &Global,
-    args: &CheckArgs,
+    args: &DefinitionCheckArgs,
     report: Option<&PreflightReport>,
     found: Option<&DefinitionLineage>,
 ) -> Result<VerbResult> {
-    let ended =
-        report.map_or(Ok(VerbResult::Well), |report| preflight::end(report, global.lang()))?;
+    let ended = report.map_or(Ok(VerbResult::Well), |report| {
+        preflight::check_result(report, global.language())
+    })?;
     let strictness = if args.strict { Strictness::Possible } else { Strictness::Certain };
-    found.map_or(Ok(ended), |found| lineage::end(found, strictness, global.lang()))
+    found.map_or(Ok(ended), |found| lineage::check_result(found, strictness, global.language()))
 }
 
 /// Asks the sources of a definition, and the metadata database for calendars where there is one.
@@ -192,7 +193,7 @@ async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightRe
 
 /// SQLite files that are not there. A job would make an empty one, so `run` takes no offence; who asks whether the sources
 /// can be reached has most likely written another path.
-fn find_absent_files(report: &mut PreflightReport, sources: &[Source]) {
+fn find_absent_files(report: &mut PreflightReport, sources: &[DataSource]) {
     let told: Vec<_> = report.findings.iter().filter_map(|found| found.source.clone()).collect();
     let reached = report.sources.iter().filter(|of| of.is_reached).map(|of| of.source.clone());
     let known: Vec<_> = reached.chain(told).collect();
@@ -212,9 +213,9 @@ fn find_absent_files(report: &mut PreflightReport, sources: &[Source]) {
     }
 }
 
-fn print_faults(args: &CheckArgs, faults: &Faults) -> Result<()> {
-    let faults: Vec<_> = faults.as_slice().iter().map(FaultAt::of).collect();
-    out::json(&json!({"file": args.file, "ok": false, "faults": faults}))
+fn print_faults(args: &DefinitionCheckArgs, faults: &Faults) -> Result<()> {
+    let faults: Vec<_> = faults.as_slice().iter().map(FaultAt::from_fault).collect();
+    out::print_json(&json!({"file": args.file, "ok": false, "faults": faults}))
 }
 
 pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<VerbResult> {
@@ -224,36 +225,46 @@ pub(super) async fn apply(global: &Global, args: &ApplyArgs) -> Result<VerbResul
     Ok(VerbResult::Well)
 }
 
-pub(super) async fn diff(global: &Global, args: &DiffArgs) -> Result<VerbResult> {
+pub(super) async fn diff_definition(global: &Global, args: &DiffArgs) -> Result<VerbResult> {
     let changes = changes(global, &args.file, Apply::DryRun, &Authorship::of_user()).await?;
     print_changes(global, &changes, Apply::DryRun)?;
     Ok(if changes.is_empty() { VerbResult::Well } else { VerbResult::Differs })
 }
 
-async fn changes(global: &Global, file: &Path, how: Apply, by: &Authorship) -> Result<Vec<Change>> {
+async fn changes(
+    global: &Global,
+    file: &Path,
+    how: Apply,
+    by: &Authorship,
+) -> Result<Vec<DefinitionDifference>> {
     let loaded = app::load_definition(file)?;
-    warn(&loaded);
+    print_warnings(&loaded);
     let app = match how {
-        Apply::Write => global.open(EmptyDatabase::Prepare).await?,
+        Apply::Write => global.open_app(EmptyDatabase::Prepare).await?,
         // Asking what would change makes no database.
         Apply::DryRun => match App::open_if_there(global.config()?).await? {
             Some(app) => app,
             None => {
-                app::look_at_schedules(&loaded, Clock::system().now())?.iter().for_each(say);
-                return Ok(definition::diff(&Definition::default(), &loaded.definition));
+                app::look_at_schedules(&loaded, Clock::system().now())?
+                    .iter()
+                    .for_each(print_warning);
+                return Ok(definition::diff_definitions(
+                    &Definition::default(),
+                    &loaded.definition,
+                ));
             }
         },
     };
-    app.look_at_schedules(&loaded).await?.iter().for_each(say);
+    app.look_at_schedules(&loaded).await?.iter().for_each(print_warning);
     app.look_at_uses(&loaded.definition, None).await?.iter().for_each(warn_of_secret);
     if how == Apply::Write && app.config.four_eyes()?.is_on() {
         let ahead = app.apply_all(&loaded.definition, Apply::DryRun, by).await?;
-        record_bypass(&app, &loaded.definition, (ahead.len(), by), global.lang()).await?;
+        record_bypass(&app, &loaded.definition, (ahead.len(), by), global.language()).await?;
     }
     let changes = app.apply_all(&loaded.definition, how, by).await?;
     if how == Apply::Write {
-        breach::warn(&app, &loaded.definition, global.lang()).await?;
-        calendar::warn(&app, global.lang()).await?;
+        breach::warn_breaches(&app, &loaded.definition, global.language()).await?;
+        calendar::warn_calendars(&app, global.language()).await?;
     }
     app.close().await;
     Ok(changes)
@@ -276,13 +287,17 @@ pub(super) async fn record_bypass(
 }
 
 /// The changes, and how many they are or would be.
-pub(super) fn print_changes(global: &Global, changes: &[Change], how: Apply) -> Result<()> {
+pub(super) fn print_changes(
+    global: &Global,
+    changes: &[DefinitionDifference],
+    how: Apply,
+) -> Result<()> {
     if global.json {
         let all: Vec<Value> = changes.iter().map(change_json).collect();
-        return out::json(&json!({"applied": how == Apply::Write, "changes": all}));
+        return out::print_json(&json!({"applied": how == Apply::Write, "changes": all}));
     }
-    out::lines(changes.iter().map(Change::to_string));
-    out::line(&match (changes.len(), how) {
+    out::lines(changes.iter().map(DefinitionDifference::to_string));
+    out::print_line(&match (changes.len(), how) {
         (0, _) => "no changes".to_owned(),
         (n, Apply::Write) => format!("{} applied", out::count(n, "change")),
         (n, Apply::DryRun) => format!("{} would be applied", out::count(n, "change")),
@@ -291,24 +306,24 @@ pub(super) fn print_changes(global: &Global, changes: &[Change], how: Apply) -> 
 }
 
 /// A change as scripts read it, with its fields whole.
-pub(super) fn change_json(change: &Change) -> Value {
-    json!(Changed::of(change))
+pub(super) fn change_json(change: &DefinitionDifference) -> Value {
+    json!(DefinitionChangeDetail::from_change(change))
 }
 
 /// The JSON Schema of definition files.
 pub(super) fn schema() -> Result<VerbResult> {
-    out::json(&definition::schema(&app::job_kinds()))?;
+    out::print_json(&definition::schema(&app::job_kinds()))?;
     Ok(VerbResult::Well)
 }
 
-fn warn(loaded: &Loaded) {
-    loaded.warnings.iter().for_each(say);
+fn print_warnings(loaded: &Loaded) {
+    loaded.warnings.iter().for_each(print_warning);
 }
 
 fn warn_of_secret(unknown: &UnknownSecret) {
-    out::note(&format!("warning: {}; {}", unknown.describe(), unknown.fix()));
+    out::eprint_line(&format!("warning: {}; {}", unknown.describe(), unknown.fix()));
 }
 
-fn say(warning: &Fault) {
-    out::note(&format!("warning: {warning}"));
+fn print_warning(warning: &DefinitionFault) {
+    out::eprint_line(&format!("warning: {warning}"));
 }

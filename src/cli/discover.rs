@@ -6,7 +6,7 @@ use crate::cli::{BadInput, Global, VerbResult, export, out};
 use crate::config::Config;
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::Definition;
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::text::did_you_mean::nearest;
 use crate::domain::text::lang::Lang;
 use anyhow::Result;
@@ -50,7 +50,7 @@ pub(super) struct DiscoverArgs {
 }
 
 pub(super) async fn discover(global: &Global, args: &DiscoverArgs) -> Result<VerbResult> {
-    let lang = global.lang();
+    let lang = global.language();
     if let Some(file) = args.out.as_ref().filter(|file| file.exists() && !args.force) {
         let file = file.display();
         return Err(BadInput(match lang {
@@ -69,18 +69,18 @@ pub(super) async fn discover(global: &Global, args: &DiscoverArgs) -> Result<Ver
     };
     let request = DiscoveryRequest { source, schema: args.schema.clone(), group, scope };
     let found = discovery::discover(&config, request).await?;
-    let text = found.text(head(args, &found, lang), lang)?;
+    let text = found.render_text(draft_header(args, &found, lang), lang)?;
     if let Some(file) = &args.out {
         export::write(file, &text)?;
     }
     if global.json {
-        out::json(&document(args, &found, lang)?)?;
+        out::print_json(&document(args, &found, lang)?)?;
         return Ok(VerbResult::Well);
     }
     if args.out.is_none() {
-        out::line(text.strip_suffix('\n').unwrap_or(&text));
+        out::print_line(text.strip_suffix('\n').unwrap_or(&text));
     }
-    out::note(&summary(args, &found, lang));
+    out::eprint_line(&summary(args, &found, lang));
     Ok(VerbResult::Well)
 }
 
@@ -100,7 +100,7 @@ fn group_of(args: &DiscoverArgs) -> Result<GroupCode> {
 }
 
 /// The source by its name: of a file, of a URL, or of what is stored.
-async fn find_source(global: &Global, args: &DiscoverArgs) -> Result<(Config, Source)> {
+async fn find_source(global: &Global, args: &DiscoverArgs) -> Result<(Config, DataSource)> {
     let name = SourceName::parse(&args.source)?;
     if let Some(url) = &args.url {
         let source = source_of_url(&name, url, args.password_env.as_deref())?;
@@ -126,7 +126,7 @@ async fn find_source(global: &Global, args: &DiscoverArgs) -> Result<(Config, So
     Ok((config, ready.map_err(|fault| BadInput(format!("{name}: {fault}")))?))
 }
 
-fn source_in(defs: &Definition, name: &SourceName, place: &str) -> Result<Source> {
+fn source_in(defs: &Definition, name: &SourceName, place: &str) -> Result<DataSource> {
     if let Some(found) = defs.sources.iter().find(|source| source.name == *name) {
         return Ok(found.clone());
     }
@@ -142,7 +142,7 @@ fn source_in(defs: &Definition, name: &SourceName, place: &str) -> Result<Source
 }
 
 /// What stands before the draft.
-fn head(args: &DiscoverArgs, found: &Discovery, lang: Lang) -> Vec<String> {
+fn draft_header(args: &DiscoverArgs, found: &Discovery, lang: Lang) -> Vec<String> {
     let (source, schema) = (&args.source, &found.schema);
     let from = match (&args.from_master, lang) {
         (Some(master), Lang::En) => format!("the master procedure {master} of {source} ({schema})"),

@@ -35,10 +35,10 @@ pub(super) fn lines(
     let late = listed(snapshot, now, |_| true);
     let soon = listed(snapshot, expected, |i| is_late(i).is_none());
     if !late.is_empty() {
-        lines.push(format!("{}{late}", lang.pick("Late: ", "已晚作业：")));
+        lines.push(format!("{}{late}", lang.select("Late: ", "已晚作业：")));
     }
     if !soon.is_empty() {
-        lines.push(format!("{}{soon}", lang.pick("Expected to be late: ", "预计会晚的作业：")));
+        lines.push(format!("{}{soon}", lang.select("Expected to be late: ", "预计会晚的作业：")));
     }
     lines
 }
@@ -59,19 +59,19 @@ mod tests {
     use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::job::{Group, JobDef, Shared};
     use crate::domain::time::Millis;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn snapshot() -> Snapshot {
         let group = GroupCode::parse("g").expect("group");
         let job = |code: &str, due: &str| {
             let code = JobCode::parse(code).expect("code");
             let job_type = JobType::parse("NOOP").expect("type");
-            let bare = JobDef::bare(code, group.clone(), job_type);
+            let bare = JobDef::with_defaults(code, group.clone(), job_type);
             JobDef { due: due.parse().ok(), start_by: "1s".parse().ok(), ..bare }
         };
         Snapshot {
             jobs: vec![job("A", "10s"), job("B", "20s")],
-            group: Group { due: "30s".parse().ok(), ..Group::bare(group.clone()) },
+            group: Group { due: "30s".parse().ok(), ..Group::with_defaults(group.clone()) },
             dependencies: vec![],
             sources: vec![],
             externals: vec![],
@@ -82,7 +82,9 @@ mod tests {
 
     /// Late by so much when it is over at this moment.
     fn at(snapshot: &Snapshot, end: i64) -> Dues {
-        Dues::of(snapshot, Millis(0), |due, _| Lateness::of(due, Some(Millis(end))).late_by)
+        Dues::with_lateness(snapshot, Millis(0), |due, _| {
+            Lateness::new(due, Some(Millis(end))).late_by
+        })
     }
 
     #[test]
@@ -106,14 +108,13 @@ mod tests {
         assert_eq!(said[0], "Due: 1970-01-01T00:00:30.000Z; late by 12.0 s");
         let said = lines(&snapshot, Some(&none), None, Lang::En);
         assert_eq!(said, ["Due: 1970-01-01T00:00:30.000Z; not late"]);
-        let mut document = json!({});
-        now.jobs[0].put(&mut document);
+        let document = serde_json::to_value(now.jobs[0].job_times()).expect("a document");
         let wanted = json!({
             "start_by": "1970-01-01T00:00:01.000Z", "due": "1970-01-01T00:00:10.000Z",
             "is_late": true, "late_by_ms": 14_000,
         });
         assert_eq!(document, wanted);
-        none.batch.put_end(&mut document);
-        assert_eq!((&document["is_late"], &document["late_by_ms"]), (&json!(false), &Value::Null));
+        let end = none.batch.end_time();
+        assert_eq!((end.is_late, end.late_by_ms), (false, None));
     }
 }

@@ -4,79 +4,88 @@ use crate::app::App;
 use crate::cli::due;
 use crate::cli::{BatchRef, Global, VerbResult, out};
 use crate::domain::batch::Snapshot;
-use crate::domain::batch::history::Basis;
+use crate::domain::batch::history::DurationBasis;
 use crate::domain::dag::Node;
 use crate::domain::forecast::certainty::Certainty;
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::delay::WhyLate;
 use crate::view::due::Dues;
-use crate::view::eta::Outlook;
+use crate::view::eta::{BatchEta, EndForecast};
 use anyhow::Result;
+use serde::Serialize;
 use std::collections::HashSet;
 
 /// Open jobs that are shown beside the critical path: those with the least slack.
 const NEAR: usize = 5;
 
-pub(super) async fn eta(global: &Global, app: &App, which: &BatchRef) -> Result<VerbResult> {
-    let found = which.find(app).await?;
-    let view = View::of(app, found.batch_id).await?;
-    let outlook = Outlook::of(app, &view).await?;
-    let lang = global.lang();
-    let why_late = WhyLate::of(app, &view, &outlook, lang).await?;
+/// An expected end with what delays it.
+#[derive(Serialize)]
+struct EtaWithReasons {
+    #[serde(flatten)]
+    eta: BatchEta,
+    why_late: WhyLate,
+}
+
+pub(super) async fn print_eta(global: &Global, app: &App, which: &BatchRef) -> Result<VerbResult> {
+    let found = which.find_batch(app).await?;
+    let view = BatchView::read_view(app, found.batch_id).await?;
+    let outlook = EndForecast::read_outlook(app, &view).await?;
+    let lang = global.language();
+    let why_late = WhyLate::explain(app, &view, &outlook, lang).await?;
     if global.json {
-        let mut document = outlook.document(&view);
-        document["why_late"] = serde_json::to_value(&why_late)?;
-        out::json(&document)?;
+        out::document(&EtaWithReasons { eta: outlook.document(&view), why_late })?;
         return Ok(VerbResult::Well);
     }
     let (no, group, status) =
         (&view.batch.values.batch_no, &view.batch.values.group, view.batch.status);
     let done = view.rows.iter().filter(|r| r.status.is_final()).count();
     let all = view.rows.len();
-    out::line(&match lang {
+    out::print_line(&match lang {
         Lang::En => format!("Batch {no} of {group}: {status}, {done} of {all} jobs are over"),
         Lang::Zh => {
             format!("批次 {no}（作业组 {group}）：{status}，{all} 个作业中已结束 {done} 个")
         }
     });
-    due(&view, &outlook, lang).iter().for_each(|line| out::line(line));
-    why_late.said.iter().for_each(|said| out::line(said));
+    due_lines(&view, &outlook, lang).iter().for_each(|line| out::print_line(line));
+    why_late.said.iter().for_each(|said| out::print_line(said));
     match &outlook {
-        Outlook::Over => out::line(lang.pick("Nothing is left to expect", "没有可预计的内容")),
-        Outlook::Unknown | Outlook::Expected { .. } => {
-            brief(&view, &outlook, lang).iter().for_each(|line| out::line(line));
+        EndForecast::Over => {
+            out::print_line(lang.select("Nothing is left to expect", "没有可预计的内容"))
+        }
+        EndForecast::Unknown | EndForecast::Expected { .. } => {
+            brief(&view, &outlook, lang).iter().for_each(|line| out::print_line(line));
         }
     }
-    if let Outlook::Expected { forecast, .. } = &outlook {
-        out::line(&table(&view, forecast, lang));
+    if let EndForecast::Expected { forecast, .. } = &outlook {
+        out::print_line(&table(&view, forecast, lang));
     }
     Ok(VerbResult::Well)
 }
 
 /// What is late and what will be, in a few lines.
-pub(super) fn due(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
+pub(super) fn due_lines(view: &BatchView, outlook: &EndForecast, lang: Lang) -> Vec<String> {
     let expected = match outlook {
-        Outlook::Expected { forecast, .. } => {
+        EndForecast::Expected { forecast, .. } => {
             Some(Dues::expected(&view.snapshot, forecast, view.batch.create_time))
         }
-        Outlook::Over | Outlook::Unknown => None,
+        EndForecast::Over | EndForecast::Unknown => None,
     };
     due::lines(&view.snapshot, Some(&Dues::of_view(view)), expected.as_ref(), lang)
 }
 
 /// The expected end in a few lines; none when the batch is over.
-pub(super) fn brief(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
+pub(super) fn brief(view: &BatchView, outlook: &EndForecast, lang: Lang) -> Vec<String> {
     match outlook {
-        Outlook::Over => Vec::new(),
-        Outlook::Unknown => vec![no_history(lang).to_owned()],
-        Outlook::Expected { forecast, dispatched } => {
+        EndForecast::Over => Vec::new(),
+        EndForecast::Unknown => vec![no_history(lang).to_owned()],
+        EndForecast::Expected { forecast, dispatched } => {
             let mut lines = vec![end_words(&view.snapshot, forecast, lang)];
             if !dispatched {
                 lines.push(
-                    lang.pick(
+                    lang.select(
                         "No living process dispatches this batch; the figures hold if it is resumed now",
                         "没有存活的进程在调度此批次；以上按现在恢复运行估算",
                     )
@@ -91,7 +100,7 @@ pub(super) fn brief(view: &View, outlook: &Outlook, lang: Lang) -> Vec<String> {
 }
 
 pub(super) fn no_history(lang: Lang) -> &'static str {
-    lang.pick(
+    lang.select(
         "No job has a history yet, so nothing can be expected; it begins with the first run",
         "尚无作业的历史耗时，无法预计；首次运行后即有",
     )
@@ -128,20 +137,20 @@ fn end_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
 /// The critical path as one line.
 pub(super) fn path_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> String {
     let codes: Vec<&str> =
-        forecast.path.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect();
-    format!("{}{}", lang.pick("Critical path: ", "关键路径："), codes.join(" -> "))
+        forecast.path.iter().map(|n| snapshot.jobs[n.index()].code.as_str()).collect();
+    format!("{}{}", lang.select("Critical path: ", "关键路径："), codes.join(" -> "))
 }
 
 /// What the figures rest on besides history.
 pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> Vec<String> {
     let codes = |nodes: &[Node]| {
-        let all: Vec<&str> = nodes.iter().map(|n| snapshot.jobs[n.at()].code.as_str()).collect();
+        let all: Vec<&str> = nodes.iter().map(|n| snapshot.jobs[n.index()].code.as_str()).collect();
         out::brief(&all.join(", "), 200)
     };
     let mut lines = Vec::new();
     if let Some(first) = forecast.assumed.first() {
         let (number, open) = (forecast.assumed.len(), forecast.open);
-        let taken = span_words(forecast.jobs[first.at()].estimate.p50);
+        let taken = span_words(forecast.jobs[first.index()].estimate.p50);
         let codes = codes(&forecast.assumed);
         lines.push(match lang {
             Lang::En => format!(
@@ -188,16 +197,16 @@ pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang)
 }
 
 /// The critical path and the jobs next to it.
-fn table(view: &View, forecast: &Forecast, lang: Lang) -> String {
-    let on_path: HashSet<usize> = forecast.path.iter().map(|n| n.at()).collect();
+fn table(view: &BatchView, forecast: &Forecast, lang: Lang) -> String {
+    let on_path: HashSet<usize> = forecast.path.iter().map(|n| n.index()).collect();
     let mut near: Vec<usize> = (0..forecast.jobs.len())
         .filter(|i| forecast.jobs[*i].slack.is_some() && !on_path.contains(i))
         .collect();
     near.sort_by_key(|i| (forecast.jobs[*i].slack, *i));
-    let path = forecast.path.iter().map(|n| n.at());
+    let path = forecast.path.iter().map(|n| n.index());
     let rows = path.chain(near.into_iter().take(NEAR)).map(|i| {
         let (job, row) = (&forecast.jobs[i], &view.rows[i]);
-        let assumed = if job.estimate.basis == Basis::Assumed { "?" } else { "" };
+        let assumed = if job.estimate.basis == DurationBasis::Assumed { "?" } else { "" };
         vec![
             row.job_code.to_string(),
             row.status.to_string(),

@@ -5,7 +5,7 @@ use crate::cli::schedule_act::{GivenArgs, ScheduleOperator};
 use crate::cli::schedule_nodes::Fires;
 use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::text::lang::Lang;
-use crate::engine::trigger::schedule_actions::{self, Event, Fired};
+use crate::engine::trigger::schedule_actions::{self, EventFiringResult, Fired};
 use crate::store::event_key::KEY_MAX;
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -35,7 +35,7 @@ pub(super) struct SendArgs {
 
 pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<VerbResult> {
     let EventVerb::Send(args) = verb;
-    let given = args.given.read()?;
+    let given = args.given.to_given()?;
     let fits = |key: &str| {
         let length = key.chars().count();
         (1..=KEY_MAX).contains(&length) && !key.contains(char::is_control)
@@ -45,15 +45,15 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<VerbResul
         return Err(BadInput(said).into());
     }
     let desk = ScheduleOperator::open(global).await?;
-    let deed = desk.deed(args.reason.as_deref());
+    let deed = desk.to_operation(args.reason.as_deref());
     let event =
         schedule_actions::event(&desk.app.db, &args.name, &given, args.key.as_deref(), deed)
             .await?;
     let fires = desk.fires().await?;
     desk.app.close().await;
     let fired = match &event {
-        Event::Before(at) => return before(global, args, &at.to_string()),
-        Event::Fired(fired) => fired,
+        EventFiringResult::Before(at) => return before(global, args, &at.to_string()),
+        EventFiringResult::Fired(fired) => fired,
     };
     if global.json {
         let all: Vec<_> = fired
@@ -62,12 +62,12 @@ pub(super) async fn event(global: &Global, verb: &EventVerb) -> Result<VerbResul
                 json!({"schedule": f.code, "planned_at": f.planned.to_string(), "left_out": f.left_out})
             })
             .collect();
-        return out::json(
+        return out::print_json(
             &json!({"event": args.name, "fired": all, "served": fires == Fires::Now}),
         )
         .map(|()| VerbResult::Well);
     }
-    fired.iter().for_each(|f| out::line(&words(f, fires, global.lang())));
+    fired.iter().for_each(|f| out::print_line(&words(f, fires, global.language())));
     Ok(VerbResult::Well)
 }
 
@@ -86,9 +86,9 @@ fn before(global: &Global, args: &SendArgs, at: &str) -> Result<VerbResult> {
     let key = args.key.as_deref().unwrap_or_default();
     if global.json {
         let said = json!({"event": args.name, "key": key, "sent_before": at, "fired": []});
-        return out::json(&said).map(|()| VerbResult::Well);
+        return out::print_json(&said).map(|()| VerbResult::Well);
     }
-    out::line(&match global.lang() {
+    out::print_line(&match global.language() {
         Lang::En => {
             format!("event {} was sent under key {key} before ({at}); nothing fires", args.name)
         }

@@ -1,6 +1,6 @@
 //! `executor`: this process as an executor of an XXL-JOB admin, until it is told to stop.
 
-use crate::api::executor::{ExecutorEndpoint, Limits};
+use crate::api::executor::{ExecutorEndpoint, ExecutorRequestLimits};
 use crate::api::{Attended, Door, ListenerTls};
 use crate::app::executor::ExecutorWords;
 use crate::app::{App, EmptyDatabase};
@@ -79,7 +79,11 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ver
         config.node.duty = Duty::Serve;
     }
     let token = token(args.token_file.as_deref())?;
-    let tls = config.http.tls().map(|files| ListenerTls::load(files.for_everyone())).transpose()?;
+    let tls = config
+        .http
+        .listener_files()
+        .map(|files| ListenerTls::load_files(files.for_everyone()))
+        .transpose()?;
     let scheme = config.http.scheme();
     let door = Door::open_as(DOOR, args.listen).await?.with_tls(tls);
     let words = ExecutorWords {
@@ -88,7 +92,7 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ver
         address: address(args, scheme, door.address())?,
         token: token.clone(),
         version: args.admin_version.clone(),
-        tls: config.executors.tls(),
+        tls: config.executors.client_files(),
     };
     let plan = words.check()?;
     warn_of_clear_listener(scheme, door.address());
@@ -99,19 +103,19 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ver
     app.server_now().await?;
     let executor = Arc::new(app.executor(plan));
     let works = match args.serve {
-        true => Some(Works::of(&app).await?),
+        true => Some(Works::from_app(&app).await?),
         false => None,
     };
     if !args.quiet {
-        announce(args, &words.address, global.lang());
+        announce(args, &words.address, global.language());
     }
-    let desk = ExecutorEndpoint::new(executor.clone(), &token, Limits::default());
+    let desk = ExecutorEndpoint::new(executor.clone(), &token, ExecutorRequestLimits::default());
     let attended = door.staffed(desk.router(), LAST_ANSWERS);
     let stop = CancellationToken::new();
     let all = attend((&app, works), &executor, (attended, &stop), (global, args));
     tokio::select! {
         () = all => {}
-        never = stop_on_signal(&stop, Signalled::Serve, global.lang()) => match never {},
+        never = stop_on_signal(&stop, Signalled::Serve, global.language()) => match never {},
     }
     app.close().await;
     Ok(VerbResult::Well)
@@ -199,7 +203,7 @@ fn warn_of_clear_listener(scheme: &str, address: SocketAddr) {
 
 fn announce(args: &ExecutorArgs, address: &str, lang: Lang) {
     let (name, admins) = (&args.app_name, args.admins.join(", "));
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => {
             format!("executor {name} of {admins}, reached at {address}; TERM or Ctrl-C ends it")
         }
@@ -210,7 +214,7 @@ fn announce(args: &ExecutorArgs, address: &str, lang: Lang) {
         }
     });
     if !args.serve {
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "batches are run by processes that serve (procession serve), or here with --serve",
             "批次由服务进程(procession serve)运行；加 --serve 则由本进程运行",
         ));

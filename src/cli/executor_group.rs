@@ -5,7 +5,7 @@ use crate::app::executor_groups::{GroupChange, GroupSeen};
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::group_access::AccessArgs;
 use crate::cli::{BadInput, Global, VerbResult, out};
-use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use crate::domain::text::lang::Lang;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::operate::operator_actions::operator_here;
@@ -29,9 +29,9 @@ pub(super) enum ExecutorGroupVerb {
     },
     /// Add a group; its executors register under its name. A token is made and printed, once, unless a file
     /// has one
-    Add(AddArgs),
+    Add(ExecutorGroupAddArgs),
     /// Change a group; what is not said stays
-    Set(SetArgs),
+    Set(ExecutorGroupSetArgs),
     /// Give a group another token; the old one works no more
     Token {
         /// Its name
@@ -49,7 +49,7 @@ pub(super) enum ExecutorGroupVerb {
 
 /// Arguments of `executor-group add`.
 #[derive(Args)]
-pub(super) struct AddArgs {
+pub(super) struct ExecutorGroupAddArgs {
     /// Its name: xxl.job.executor.appname of its executors
     app_name: String,
     /// Its name for people [default: APP_NAME]
@@ -70,7 +70,7 @@ pub(super) struct AddArgs {
 
 /// Arguments of `executor-group set`.
 #[derive(Args)]
-pub(super) struct SetArgs {
+pub(super) struct ExecutorGroupSetArgs {
     /// Its name
     app_name: String,
     /// Its name for people
@@ -93,28 +93,28 @@ pub(super) struct SetArgs {
 }
 
 pub(super) async fn executor_group(global: &Global, verb: ExecutorGroupVerb) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     // Times are the database's, as for all who share it.
     app.server_now().await?;
-    let done = act(global, &app, verb).await;
+    let done = run_verb(global, &app, verb).await;
     app.close().await;
     done.map(|()| VerbResult::Well)
 }
 
-async fn act(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> {
-    let (by, lang) = (operator_here(&app::whoami()), global.lang());
+async fn run_verb(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> {
+    let (by, lang) = (operator_here(&app::whoami()), global.language());
     match verb {
-        ExecutorGroupVerb::List => list(global, app).await?,
+        ExecutorGroupVerb::List => list_groups(global, app).await?,
         ExecutorGroupVerb::Show { app_name } => {
-            show(global, app, &AppName::parse(&app_name)?).await?;
+            show_group(global, app, &AppName::parse(&app_name)?).await?;
         }
-        ExecutorGroupVerb::Add(args) => add((app, &by), args, global).await?,
-        ExecutorGroupVerb::Set(args) => set((app, &by), args, lang).await?,
+        ExecutorGroupVerb::Add(args) => add_group((app, &by), args, global).await?,
+        ExecutorGroupVerb::Set(args) => change_group((app, &by), args, lang).await?,
         ExecutorGroupVerb::Token { app_name, file } => {
             let name = AppName::parse(&app_name)?;
             let chosen = file.as_deref().map(token).transpose()?;
             let made = app.renew_executor_token(&by, &name, chosen).await?;
-            out::note(&match lang {
+            out::eprint_line(&match lang {
                 Lang::En => {
                     format!("executor group {name} has another token; the old one works no more")
                 }
@@ -125,7 +125,7 @@ async fn act(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result<()> 
         ExecutorGroupVerb::Remove { app_name } => {
             let name = AppName::parse(&app_name)?;
             app.remove_executor_group(&by, &name).await?;
-            out::note(&match lang {
+            out::eprint_line(&match lang {
                 Lang::En => format!("executor group {name} is removed"),
                 Lang::Zh => format!("已删除执行器 {name}"),
             });
@@ -144,23 +144,27 @@ fn token(file: &Path) -> Result<SecretString> {
 
 /// The token that was made, on standard output, as what a script reads if that is asked for.
 fn print_once(global: &Global, name: &AppName, made: Option<&SecretString>) -> Result<()> {
-    let lang = global.lang();
+    let lang = global.language();
     if global.json {
         let token = made.map(|made| made.expose_secret());
-        return out::json(&json!({ "app_name": name, "token": token }));
+        return out::print_json(&json!({ "app_name": name, "token": token }));
     }
     if let Some(made) = made {
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "its token, xxl.job.accessToken of its executors, shown now and never again:",
             "令牌（执行器的 xxl.job.accessToken），只显示这一次：",
         ));
-        out::line(made.expose_secret());
+        out::print_line(made.expose_secret());
     }
     Ok(())
 }
 
-async fn add((app, by): (&App, &Operator), args: AddArgs, global: &Global) -> Result<()> {
-    let lang = global.lang();
+async fn add_group(
+    (app, by): (&App, &Operator),
+    args: ExecutorGroupAddArgs,
+    global: &Global,
+) -> Result<()> {
+    let lang = global.language();
     let name = AppName::parse(&args.app_name)?;
     let group = ExecutorGroup {
         app_name: name.clone(),
@@ -169,18 +173,18 @@ async fn add((app, by): (&App, &Operator), args: AddArgs, global: &Global) -> Re
             true => Addressing::Registered,
             false => Addressing::Fixed(args.addresses),
         },
-        glue: if args.allow_glue { Glue::Allowed } else { Glue::Refused },
+        glue: if args.allow_glue { GluePolicy::Allowed } else { GluePolicy::Refused },
         access: args.access.access()?.unwrap_or_default(),
     };
     let (is_open, for_groups) = (group.access.is_for_every_group(), group.access.describe());
     let chosen = args.file.as_deref().map(token).transpose()?;
     let made = app.add_executor_group(by, group, chosen).await?;
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!("executor group {name} is added; for {for_groups}"),
         Lang::Zh => format!("已添加执行器 {name}；可用的组：{for_groups}"),
     });
     if is_open {
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "name the groups of jobs that may use it with --owner-group and --group",
             "请用 --owner-group 和 --group 指定可使用它的作业组",
         ));
@@ -188,7 +192,11 @@ async fn add((app, by): (&App, &Operator), args: AddArgs, global: &Global) -> Re
     print_once(global, &name, made.as_ref())
 }
 
-async fn set((app, by): (&App, &Operator), args: SetArgs, lang: Lang) -> Result<()> {
+async fn change_group(
+    (app, by): (&App, &Operator),
+    args: ExecutorGroupSetArgs,
+    lang: Lang,
+) -> Result<()> {
     let name = AppName::parse(&args.app_name)?;
     let change = GroupChange {
         title: args.title,
@@ -198,36 +206,36 @@ async fn set((app, by): (&App, &Operator), args: SetArgs, lang: Lang) -> Result<
             (false, false) => Some(Addressing::Fixed(args.addresses)),
         },
         glue: match (args.allow_glue, args.refuse_glue) {
-            (true, _) => Some(Glue::Allowed),
-            (false, true) => Some(Glue::Refused),
+            (true, _) => Some(GluePolicy::Allowed),
+            (false, true) => Some(GluePolicy::Refused),
             (false, false) => None,
         },
         access: args.access.access()?,
     };
     let after = app.set_executor_group(by, &name, change).await?;
     let for_groups = after.access.describe();
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!("executor group {name} is changed; for {for_groups}"),
         Lang::Zh => format!("已更改执行器 {name}；可用的组：{for_groups}"),
     });
     Ok(())
 }
 
-async fn list(global: &Global, app: &App) -> Result<()> {
+async fn list_groups(global: &Global, app: &App) -> Result<()> {
     let (seen, now) = app.executor_groups().await?;
     let all: Vec<ExecutorGroupDocument> = seen.iter().map(|seen| document(seen, now)).collect();
     if global.json {
-        return out::json(&json!(all));
+        return out::print_json(&json!(all));
     }
-    let lang = global.lang();
+    let lang = global.language();
     let row = |(seen, group): (&GroupSeen, &ExecutorGroupDocument)| {
         let place = match &group.addresses {
-            None => lang.pick("registered", "自动注册").to_owned(),
+            None => lang.select("registered", "自动注册").to_owned(),
             Some(all) => all.join(" "),
         };
         let there = group.addresses.as_ref().map_or(group.alive, Vec::len).to_string();
         let glue = match group.allows_glue {
-            true => lang.pick("allowed", "允许"),
+            true => lang.select("allowed", "允许"),
             false => "",
         };
         vec![
@@ -241,41 +249,41 @@ async fn list(global: &Global, app: &App) -> Result<()> {
         ]
     };
     let head = ["EXECUTORS", "TITLE", "ADDRESSES", "THERE", "OPEN RUNS", "GLUE", "FOR"];
-    out::line(&out::table(&head, seen.iter().zip(&all).map(row).collect()));
+    out::print_line(&out::table(&head, seen.iter().zip(&all).map(row).collect()));
     Ok(())
 }
 
-async fn show(global: &Global, app: &App, name: &AppName) -> Result<()> {
+async fn show_group(global: &Global, app: &App, name: &AppName) -> Result<()> {
     let (seen, now) = app.executor_group(name).await?;
     let group = document(&seen, now);
     if global.json {
-        return out::json(&json!(group));
+        return out::print_json(&json!(group));
     }
-    let lang = global.lang();
-    out::line(&format!("{} · {}", group.app_name, group.title));
-    out::line(&match lang {
+    let lang = global.language();
+    out::print_line(&format!("{} · {}", group.app_name, group.title));
+    out::print_line(&match lang {
         Lang::En => format!("{} runs that are not over", group.open_runs),
         Lang::Zh => format!("未结束的运行：{}", group.open_runs),
     });
     let for_groups = seen.stored.group.access.describe();
-    out::line(&match lang {
+    out::print_line(&match lang {
         Lang::En => format!("for {for_groups}"),
         Lang::Zh => format!("可用的组：{for_groups}"),
     });
     for address in group.addresses.iter().flatten() {
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => format!("fixed address {address}"),
             Lang::Zh => format!("手动录入地址 {address}"),
         });
     }
     let row = |r: &crate::view::executor::RegistrationDocument| {
         let there = match r.is_alive {
-            true => lang.pick("there", "在线"),
-            false => lang.pick("gone", "离线"),
+            true => lang.select("there", "在线"),
+            false => lang.select("gone", "离线"),
         };
         vec![r.address.clone(), there.to_owned(), r.since.clone(), r.seen.clone()]
     };
     let rows = group.registrations.iter().map(row).collect();
-    out::line(&out::table(&["ADDRESS", "", "SINCE", "LAST SEEN"], rows));
+    out::print_line(&out::table(&["ADDRESS", "", "SINCE", "LAST SEEN"], rows));
     Ok(())
 }

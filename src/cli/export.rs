@@ -2,7 +2,7 @@
 
 use crate::app::{self, EmptyDatabase};
 use crate::cli::{BadInput, Global, VerbResult, out};
-use crate::definition::{self, Format};
+use crate::definition::{self, DefinitionFormat};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::Definition;
 use crate::domain::job::part;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `export`.
 #[derive(Args)]
-pub(super) struct ExportArgs {
+pub(super) struct DefinitionExportArgs {
     /// This group with what it names; without it, everything
     #[arg(long)]
     group: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct ExportArgs {
     set_url: Vec<String>,
     /// Form of the file
     #[arg(long, value_enum, default_value = "yaml")]
-    format: Form,
+    format: ExportFormat,
     /// Write to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -34,20 +34,20 @@ pub(super) struct ExportArgs {
 
 /// Forms of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum ExportFormat {
     /// YAML, long texts as blocks
     Yaml,
     /// JSON
     Json,
 }
 
-pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<VerbResult> {
+pub(super) async fn export(global: &Global, args: &DefinitionExportArgs) -> Result<VerbResult> {
     let moves = pairs("--map-source", &args.map_source)?
         .into_iter()
         .map(|(from, to)| Ok((from, SourceName::parse(&to)?)))
         .collect::<Result<BTreeMap<_, _>>>()?;
     let urls = pairs("--set-url", &args.set_url)?;
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let stored = app.definition_with_schedules().await?;
     app.close().await;
     let part = match &args.group {
@@ -60,17 +60,17 @@ pub(super) async fn export(global: &Global, args: &ExportArgs) -> Result<VerbRes
     }
     let moved = part::on_other_sources(part, &moves, &urls, &stored.sources)?;
     let format = match (args.format, global.json) {
-        (Form::Yaml, false) => Format::Yaml,
-        (Form::Json, _) | (Form::Yaml, true) => Format::Json,
+        (ExportFormat::Yaml, false) => DefinitionFormat::Yaml,
+        (ExportFormat::Json, _) | (ExportFormat::Yaml, true) => DefinitionFormat::Json,
     };
     let text = definition::export(&moved, &app::job_kinds(), format)?;
     match &args.out {
         // No more than the one line end that printing adds: those before it belong to a text.
-        None => out::line(text.strip_suffix('\n').unwrap_or(&text)),
+        None => out::print_line(text.strip_suffix('\n').unwrap_or(&text)),
         Some(file) => {
             write(file, &text)?;
             let jobs = out::count(moved.jobs.len(), "job");
-            out::note(&format!("{}: {jobs} written", file.display()));
+            out::eprint_line(&format!("{}: {jobs} written", file.display()));
         }
     }
     Ok(VerbResult::Well)

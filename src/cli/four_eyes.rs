@@ -55,7 +55,7 @@ pub(super) async fn record(
     let change = BypassedChange { action, demands: &demands, summary, reason };
     let now = batch::server_now(app).await?;
     if record_bypass(&app.db, &rules, &change, &operator_here(&whoami()), now).await? {
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "note: over the API this change needs a second person; it is on record, and the recipients are told",
             "注意：通过 API 执行该变更需要第二人审批；已记入审计日志并通知相关人员",
         ));

@@ -35,22 +35,22 @@ pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<VerbRes
     if let Some(listen) = &args.http {
         config.http.listen.clone_from(listen);
     }
-    let listening = config.http()?;
+    let listening = config.listening_options()?;
     // Where every client of the listener has to show a certificate, probes are asked elsewhere.
-    let needs_certificate = config.http.tls().and_then(|files| files.client_rule())
+    let needs_certificate = config.http.listener_files().and_then(|files| files.client_rule())
         == Some(ClientCertificateRule::Everyone);
     let probes = listening.probes.filter(|_| needs_certificate && args.http.is_none());
     let Some(address) = probes.or(listening.listen) else {
         bail!("http.listen is off, so nobody can ask; give it an address, or --http ADDR");
     };
     let is_probes = listening.probes == Some(address);
-    let tls = config.http.tls().filter(|_| !is_probes || config.http.probes_tls);
+    let tls = config.http.listener_files().filter(|_| !is_probes || config.http.probes_tls);
     let address = reachable(address);
     let path = if args.ready { "/readyz" } else { "/healthz" };
-    let asked = tokio::time::timeout(PATIENCE, ask(address, path, tls.as_ref()));
+    let asked = tokio::time::timeout(PATIENCE, http_get(address, path, tls.as_ref()));
     let answer = asked.await.with_context(|| format!("no answer from {address} within 5 s"))?;
     let (is_well, said) = answer.with_context(|| format!("ask {address}{path}"))?;
-    out::line(said.trim_end());
+    out::print_line(said.trim_end());
     Ok(if is_well { VerbResult::Well } else { VerbResult::Unwell })
 }
 
@@ -67,7 +67,7 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
 
 /// One question in HTTP/1.0, which closes behind its answer. With TLS the server has to show the very certificate
 /// of the settings: its name there need not be this address.
-async fn ask(
+async fn http_get(
     address: SocketAddr,
     path: &str,
     tls: Option<&ListenerTlsFiles>,

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 /// Warns of jobs that call executors of XXL-JOB when no process has a door at which those could tell how
 /// their runs end: `run` has none.
-pub(super) async fn warn(
+pub(super) async fn warn_executors(
     app: &App,
     defs: &Definition,
     group: Option<&GroupCode>,
@@ -20,12 +20,12 @@ pub(super) async fn warn(
     let calls = |job: &&JobDef| job.executor.is_some() && is_meant(&job.group);
     let Some(job) = defs.jobs.iter().find(calls) else { return Ok(()) };
     let now = batch::server_now(app).await?;
-    let members = node::members(&mut app.db.read().await?, now).await?;
+    let members = node::members(&mut app.db.begin_read().await?, now).await?;
     if members.iter().any(|member| member.offer.address.is_some()) {
         return Ok(());
     }
     let code = &job.code;
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!(
             "warning: {code} calls an executor of XXL-JOB, and nobody hears how its run ends: start \
              procession serve on this database, at the address that the executors have as their \

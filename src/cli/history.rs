@@ -1,9 +1,9 @@
 //! `history` and `rollback`: what a group was, and what it is to be again.
 
 use crate::app::{App, Apply, EmptyDatabase};
-use crate::cli::define::{By, change_json, print_changes, remark};
+use crate::cli::define::{AuthorArgs, change_json, print_changes, remark};
 use crate::cli::{BadInput, Global, VerbResult, four_eyes, out};
-use crate::definition::{self, Change, How};
+use crate::definition::{self, DefinitionDifference, DifferenceKind};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::store::version::Version;
@@ -36,27 +36,27 @@ pub(super) struct RollbackArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    by: By,
+    by: AuthorArgs,
 }
 
 pub(super) async fn history(global: &Global, args: &HistoryArgs) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let versions = versions(&app, &args.group).await?;
     app.close().await;
     if let Some(no) = args.show {
         let at = position(&versions, no)?;
         let changes = changes(&versions, at);
         if global.json {
-            return out::json(&as_json(&versions[at], &changes)).map(|()| VerbResult::Well);
+            return out::print_json(&as_json(&versions[at], &changes)).map(|()| VerbResult::Well);
         }
-        out::line(&head(&versions[at]));
-        changes.iter().for_each(|change| out::line(&change.to_string()));
+        out::print_line(&version_header(&versions[at]));
+        changes.iter().for_each(|change| out::print_line(&change.to_string()));
         return Ok(VerbResult::Well);
     }
     let each = || versions.iter().enumerate().rev().map(|(i, v)| (v, changes(&versions, i)));
     if global.json {
         let all: Vec<Value> = each().map(|(version, changes)| as_json(version, &changes)).collect();
-        return out::json(&json!(all)).map(|()| VerbResult::Well);
+        return out::print_json(&json!(all)).map(|()| VerbResult::Well);
     }
     let rows = each()
         .map(|(version, changes)| {
@@ -70,12 +70,12 @@ pub(super) async fn history(global: &Global, args: &HistoryArgs) -> Result<VerbR
             ]
         })
         .collect();
-    out::line(&out::table(&["VERSION", "WHEN", "AUTHOR", "CHANGES", "REMARK"], rows));
+    out::print_line(&out::table(&["VERSION", "WHEN", "AUTHOR", "CHANGES", "REMARK"], rows));
     Ok(VerbResult::Well)
 }
 
 pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let versions = versions(&app, &args.group).await?;
     let to = &versions[position(&versions, args.to)?];
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
@@ -83,14 +83,14 @@ pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<Ver
         let summary = format!("roll group {} back to version {}", to.group, to.no);
         let why = (summary.as_str(), Some(args.reason.as_str()));
         let change = four_eyes::applied(&to.definition);
-        four_eyes::record(&app, change, why, global.lang()).await?;
+        four_eyes::record(&app, change, why, global.language()).await?;
     }
     let changes = app.rollback(to, how, &args.by.authorship(), &args.reason).await?;
     app.close().await;
     print_changes(global, &changes, how)?;
     if !global.json && how == Apply::Write && !changes.is_empty() {
         let last = versions.last().map_or(0, |v| v.no);
-        out::line(&format!("group {} is version {} now", to.group, last + 1));
+        out::print_line(&format!("group {} is version {} now", to.group, last + 1));
     }
     Ok(VerbResult::Well)
 }
@@ -119,22 +119,22 @@ fn position(versions: &[Version], no: u32) -> Result<usize> {
 }
 
 /// What a version changed: against the one before, or against nothing.
-fn changes(versions: &[Version], at: usize) -> Vec<Change> {
+fn changes(versions: &[Version], at: usize) -> Vec<DefinitionDifference> {
     let nothing = Definition::default();
     let before = at.checked_sub(1).map_or(&nothing, |i| &versions[i].definition);
-    definition::diff(before, &versions[at].definition)
+    definition::diff_definitions(before, &versions[at].definition)
 }
 
-fn counts(changes: &[Change]) -> (usize, usize, usize) {
-    let count = |fits: fn(&How) -> bool| changes.iter().filter(|c| fits(&c.how)).count();
+fn counts(changes: &[DefinitionDifference]) -> (usize, usize, usize) {
+    let count = |fits: fn(&DifferenceKind) -> bool| changes.iter().filter(|c| fits(&c.how)).count();
     (
-        count(|h| matches!(h, How::Added)),
-        count(|h| matches!(h, How::Changed(_))),
-        count(|h| matches!(h, How::Removed)),
+        count(|h| matches!(h, DifferenceKind::Added)),
+        count(|h| matches!(h, DifferenceKind::Changed(_))),
+        count(|h| matches!(h, DifferenceKind::Removed)),
     )
 }
 
-fn head(version: &Version) -> String {
+fn version_header(version: &Version) -> String {
     let remark = version.remark.as_deref().map(|r| format!(": {r}")).unwrap_or_default();
     format!(
         "version {} of {}, {} by {}{remark}",
@@ -142,7 +142,7 @@ fn head(version: &Version) -> String {
     )
 }
 
-fn as_json(version: &Version, changes: &[Change]) -> Value {
+fn as_json(version: &Version, changes: &[DefinitionDifference]) -> Value {
     json!({
         "group": version.group, "version": version.no, "at": version.at.to_string(),
         "author": version.author, "remark": version.remark,

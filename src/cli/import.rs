@@ -7,8 +7,8 @@ use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::schedule::read_zone;
 use crate::engine::clock::Clock;
 use crate::import::{
-    self, CrontabUsers, Given, ImportRequest, Imported, ItemOutcome, Level, Note, Origin, ReadItem,
-    System, TableSystem, Words,
+    self, BilingualSentence, CrontabUsers, Given, ImportOrigin, ImportRequest, Imported,
+    ItemOutcome, Level, Note, ReadItem, System, TableSystem,
 };
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -36,7 +36,7 @@ pub(super) enum ImportVerb {
     /// Folders of Control-M, as its Automation API writes them (JSON)
     ControlM(FromFiles),
     /// The jobs, executors and users of an XXL-JOB admin (2.2 to 3.5), read from its database
-    XxlJob(import_xxl::FromXxl),
+    XxlJob(import_xxl::XxlImportArgs),
     /// Events of MySQL or MariaDB (CREATE EVENT), read from the server
     MysqlEvents(FromDatabase),
     /// Jobs of the PostgreSQL extension pg_cron, read from its database
@@ -52,7 +52,7 @@ pub(super) struct FromFiles {
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    pub(super) to: To,
+    pub(super) to: ImportOutputArgs,
 }
 
 /// Arguments of an import of crontabs.
@@ -81,7 +81,7 @@ pub(super) struct FromTimetable {
     #[arg(long, value_name = "FILE", requires = "url")]
     password_file: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    to: ImportOutputArgs,
 }
 
 impl FromCrontabs {
@@ -96,7 +96,7 @@ impl FromCrontabs {
 
 /// What every import is told.
 #[derive(Args)]
-pub(super) struct To {
+pub(super) struct ImportOutputArgs {
     /// Folder for the definition and the report; new, or empty
     #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
     pub(super) out: Option<PathBuf>,
@@ -104,14 +104,14 @@ pub(super) struct To {
     #[arg(long, value_name = "CODE")]
     pub(super) group: Option<String>,
     /// Time zone of schedules, where the other system's files do not say it [default: UTC]
-    #[arg(long, value_name = "ZONE", value_parser = zone)]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     pub(super) zone: Option<chrono_tz::Tz>,
     /// Print the report and write nothing
     #[arg(long)]
     pub(super) dry_run: bool,
 }
 
-fn zone(name: &str) -> Result<chrono_tz::Tz, String> {
+fn parse_zone(name: &str) -> Result<chrono_tz::Tz, String> {
     read_zone(name).map_err(|e| e.to_string())
 }
 
@@ -149,13 +149,13 @@ fn import_files(
     global: &Global,
     system: System,
     files: &[PathBuf],
-    to: &To,
+    to: &ImportOutputArgs,
     crontab_users: Option<CrontabUsers>,
 ) -> Result<VerbResult> {
     to.check()?;
     let mut found = FoundFiles::default();
     for file in files {
-        read(file, &mut found)?;
+        collect_files(file, &mut found)?;
     }
     let asked = ImportRequest { crontab_users, ..to.asked()? };
     let mut made = import::import(system, &found.given, &asked, &app::job_kinds())?;
@@ -165,7 +165,7 @@ fn import_files(
     deliver(global, &made, &format!("{} ({})", system.name(), files.join(", ")), to)
 }
 
-impl To {
+impl ImportOutputArgs {
     /// What the rooms below need to know of it.
     pub(super) fn asked(&self) -> Result<ImportRequest> {
         if let Some(code) = &self.group {
@@ -195,7 +195,12 @@ impl To {
 }
 
 /// Prints the report and, unless it is a dry run, writes the files.
-pub(super) fn deliver(global: &Global, made: &Imported, from: &str, to: &To) -> Result<VerbResult> {
+pub(super) fn deliver(
+    global: &Global,
+    made: &Imported,
+    from: &str,
+    to: &ImportOutputArgs,
+) -> Result<VerbResult> {
     deliver_more(global, (made, from), to, (&[], json!({})))
 }
 
@@ -203,10 +208,10 @@ pub(super) fn deliver(global: &Global, made: &Imported, from: &str, to: &To) -> 
 pub(super) fn deliver_more(
     global: &Global,
     (made, from): (&Imported, &str),
-    to: &To,
+    to: &ImportOutputArgs,
     (lines, more): (&[String], serde_json::Value),
 ) -> Result<VerbResult> {
-    let lang = global.lang();
+    let lang = global.language();
     let folder = to.out.as_deref().filter(|_| !to.dry_run);
     if let Some(folder) = folder {
         write(folder, made, &import::markdown(made, from, lang))?;
@@ -223,7 +228,7 @@ pub(super) fn deliver_more(
         for (key, value) in more.as_object().into_iter().flatten() {
             document[key] = value.clone();
         }
-        out::json(&document)?;
+        out::print_json(&document)?;
         return Ok(VerbResult::Well);
     }
     for level in Level::ALL {
@@ -231,14 +236,16 @@ pub(super) fn deliver_more(
         out::lines(notes.map(|n| format!("{}: {}", level.words(lang), import::line(n, lang))));
     }
     out::lines(lines.iter().cloned());
-    out::line(&import::summary(made, lang));
+    out::print_line(&import::summary(made, lang));
     out::lines(made.item_counts().iter().map(|count| count.line(lang)));
     match folder {
         Some(folder) => {
             let file = folder.join(DEFINITION);
-            out::line(&format!("{} {}", lang.pick("written:", "已写入："), file.display()));
+            out::print_line(&format!("{} {}", lang.select("written:", "已写入："), file.display()));
         }
-        None => out::line(lang.pick("dry run: nothing was written", "试运行：未写入任何文件")),
+        None => {
+            out::print_line(lang.select("dry run: nothing was written", "试运行：未写入任何文件"))
+        }
     }
     Ok(VerbResult::Well)
 }
@@ -257,13 +264,13 @@ fn write(folder: &Path, made: &Imported, report: &str) -> Result<()> {
     let fresh = parent.join(format!(".{name}.{}", std::process::id()));
     std::fs::create_dir_all(&fresh)
         .map_err(anyhow::Error::from)
-        .and_then(|()| fill(&fresh, made, report))
+        .and_then(|()| write_files(&fresh, made, report))
         .and_then(|()| Ok(std::fs::rename(&fresh, &absolute)?))
         .inspect_err(|_| drop(std::fs::remove_dir_all(&fresh)))
         .with_context(|| format!("write {}", folder.display()))
 }
 
-fn fill(folder: &Path, made: &Imported, report: &str) -> Result<()> {
+fn write_files(folder: &Path, made: &Imported, report: &str) -> Result<()> {
     for file in &made.files {
         let path = folder.join(&file.path);
         if let Some(parent) = path.parent() {
@@ -290,18 +297,18 @@ fn hidden_note(hidden: &[String]) -> Option<Note> {
     let list = hidden.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
     Some(Note {
         level: Level::LeftOut,
-        origin: Origin::new(first, 0),
+        origin: ImportOrigin::new(first, 0),
         about: String::new(),
-        said: Words::new(
+        said: BilingualSentence::new(
             format!("{} hidden files and folders are not read: {list}", hidden.len()),
             format!("未读取 {} 个隐藏文件和文件夹：{list}", hidden.len()),
         ),
-        cure: Words::new("name those that are needed one by one", "需要的请逐个指定"),
+        cure: BilingualSentence::new("name those that are needed one by one", "需要的请逐个指定"),
     })
 }
 
 /// A file, or all files of a folder by name; what begins with a dot is left alone.
-fn read(path: &Path, found: &mut FoundFiles) -> Result<()> {
+fn collect_files(path: &Path, found: &mut FoundFiles) -> Result<()> {
     let unreadable = |e: std::io::Error| {
         anyhow::Error::from(BadInput(format!("{}: cannot be read: {e}", path.display())))
     };
@@ -320,7 +327,7 @@ fn read(path: &Path, found: &mut FoundFiles) -> Result<()> {
         found.hidden.extend(hidden.map(|p| p.display().to_string()));
         // A link to a folder may lead round in a circle.
         inside.retain(|p| !(p.is_symlink() && p.is_dir()));
-        return inside.iter().try_for_each(|one| read(one, found));
+        return inside.iter().try_for_each(|one| collect_files(one, found));
     }
     if about.len() > LARGEST {
         let text = format!("{}: larger than {} MiB", path.display(), LARGEST >> 20);

@@ -1,7 +1,7 @@
 //! `import` of schedulers that keep their jobs in a database, which is read and never written.
 
 use crate::app;
-use crate::cli::import::{To, deliver_more};
+use crate::cli::import::{ImportOutputArgs, deliver_more};
 use crate::cli::{BadInput, Global, VerbResult};
 use crate::import::{self, TableSystem};
 use anyhow::Result;
@@ -23,14 +23,14 @@ pub(super) struct FromDatabase {
     #[arg(long, value_name = "FILE")]
     pub(super) password_file: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) to: To,
+    pub(super) to: ImportOutputArgs,
 }
 
 /// Where an import from a database reads, and where it writes.
 pub(super) struct ImportSource<'a> {
     pub(super) url: &'a str,
     pub(super) password_file: Option<&'a Path>,
-    pub(super) to: &'a To,
+    pub(super) to: &'a ImportOutputArgs,
 }
 
 pub(super) async fn import(

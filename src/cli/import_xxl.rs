@@ -2,11 +2,13 @@
 
 use crate::app::access::Authority;
 use crate::app::{self, Apply, Brought, EmptyDatabase};
-use crate::cli::import::{To, deliver_more};
+use crate::cli::import::{ImportOutputArgs, deliver_more};
 use crate::cli::{BadInput, Global, VerbResult};
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::import::{self, Beyond, Children, Level, Note, Origin, Words, XxlAsked};
+use crate::import::{
+    self, Beyond, BilingualSentence, ChildJoin, ImportOrigin, Level, Note, XxlAsked,
+};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -18,7 +20,7 @@ const PASSWORD: &str = "PROCESSION_XXL_PASSWORD";
 
 /// Arguments of `import xxl-job`.
 #[derive(Args)]
-pub(super) struct FromXxl {
+pub(super) struct XxlImportArgs {
     /// Its database: mysql://user@host:3306/xxl_job, or postgres://…; SELECT on its tables is enough
     #[arg(long, value_name = "URL")]
     url: String,
@@ -26,8 +28,8 @@ pub(super) struct FromXxl {
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// What a child of several parents waits for: the first that succeeds, as there, or all of them
-    #[arg(long, value_enum, default_value_t = Join::Any)]
-    children: Join,
+    #[arg(long, value_enum, default_value_t = ChildJoinArg::Any)]
+    children: ChildJoinArg,
     /// Write its executors and users into Procession's database; what is there stays as it is
     #[arg(long)]
     apply: bool,
@@ -35,31 +37,31 @@ pub(super) struct FromXxl {
     #[arg(long, value_name = "FILE", requires = "apply")]
     executor_token_file: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    to: ImportOutputArgs,
 }
 
 /// What a child of several parents waits for.
 #[derive(Clone, Copy, ValueEnum)]
-enum Join {
+enum ChildJoinArg {
     /// The first that succeeds
     Any,
     /// All of them
     All,
 }
 
-pub(super) async fn import(global: &Global, args: &FromXxl) -> Result<VerbResult> {
+pub(super) async fn import(global: &Global, args: &XxlImportArgs) -> Result<VerbResult> {
     args.to.check()?;
     let token = args
         .executor_token_file
         .as_deref()
-        .map(|file| line("--executor-token-file", file))
+        .map(|file| read_first_line("--executor-token-file", file))
         .transpose()?;
     let tables = app::xxl_tables(&args.url, password(args)?).await?;
     let asked = args.to.asked()?;
     let wish = XxlAsked {
         children: match args.children {
-            Join::Any => Children::Any,
-            Join::All => Children::All,
+            ChildJoinArg::Any => ChildJoin::Any,
+            ChildJoinArg::All => ChildJoin::All,
         },
         beyond: if args.apply { Beyond::Written } else { Beyond::Told },
     };
@@ -73,7 +75,7 @@ pub(super) async fn import(global: &Global, args: &FromXxl) -> Result<VerbResult
         let brought = bring(global, args, &made, token.as_ref()).await?;
         made.imported.notes.extend(there(&brought));
         made.imported.notes.sort();
-        lines.push(said(&brought, global.lang()));
+        lines.push(import_summary(&brought, global.language()));
         more["applied"] = json!({
             "executor_groups": brought.executors, "executor_groups_there": brought.executors_there,
             "users": brought.users, "users_there": brought.users_there,
@@ -85,11 +87,11 @@ pub(super) async fn import(global: &Global, args: &FromXxl) -> Result<VerbResult
 
 async fn bring(
     global: &Global,
-    args: &FromXxl,
-    made: &import::FromXxl,
+    args: &XxlImportArgs,
+    made: &import::XxlImport,
     token: Option<&SecretString>,
 ) -> Result<Brought> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     // Times are the database's, as for all who share it.
     app.server_now().await?;
     let by = Authority { operator: operator_here(&app::whoami()), user: None };
@@ -103,10 +105,10 @@ async fn bring(
 fn there(brought: &Brought) -> Vec<Note> {
     let note = |table: &str, about: &str, cure: String| Note {
         level: Level::Differs,
-        origin: Origin::new(table, 0),
+        origin: ImportOrigin::new(table, 0),
         about: about.to_owned(),
-        said: Words::new("is here already, and stays as it is", "已存在，保持不变"),
-        cure: Words::new(cure.clone(), cure),
+        said: BilingualSentence::new("is here already, and stays as it is", "已存在，保持不变"),
+        cure: BilingualSentence::new(cure.clone(), cure),
     };
     let executors = brought.executors_there.iter().map(|app| {
         note("xxl_job_group", app.as_str(), format!("procession executor-group set {app} …"))
@@ -118,7 +120,7 @@ fn there(brought: &Brought) -> Vec<Note> {
     executors.chain(users).collect()
 }
 
-fn said(brought: &Brought, lang: Lang) -> String {
+fn import_summary(brought: &Brought, lang: Lang) -> String {
     let Brought { executors, executors_there, users, users_there } = brought;
     let (e, et, u, ut) = (executors.len(), executors_there.len(), users.len(), users_there.len());
     match lang {
@@ -129,15 +131,15 @@ fn said(brought: &Brought, lang: Lang) -> String {
     }
 }
 
-fn password(args: &FromXxl) -> Result<Option<SecretString>> {
+fn password(args: &XxlImportArgs) -> Result<Option<SecretString>> {
     if let Some(file) = &args.password_file {
-        return line("--password-file", file).map(Some);
+        return read_first_line("--password-file", file).map(Some);
     }
     Ok(std::env::var(PASSWORD).ok().map(SecretString::from))
 }
 
 /// The first line of a file.
-fn line(flag: &str, file: &Path) -> Result<SecretString> {
+fn read_first_line(flag: &str, file: &Path) -> Result<SecretString> {
     let text = std::fs::read_to_string(file).map(SecretString::from);
     let text = text.map_err(|error| BadInput(format!("{flag} {}: {error}", file.display())))?;
     Ok(text.expose_secret().lines().next().unwrap_or_default().trim_end().to_owned().into())

@@ -4,7 +4,7 @@ use crate::app::EmptyDatabase;
 use crate::cli::{Global, VerbResult, act, act_args, breach, out, stats};
 use crate::domain::id::{GroupCode, SourceName};
 use crate::domain::job::job_key::{JobKey, find_named};
-use crate::domain::job::{Definition, JobDef, Need, ParamMode, Secrecy};
+use crate::domain::job::{Definition, JobDef, ParamMode, ParamNeed, Secrecy};
 use crate::store;
 use crate::store::breach::Breach;
 use crate::view::job::{JobStanding, children, listed, owner_of, parents, whole};
@@ -55,8 +55,8 @@ pub(super) enum JobVerb {
     Act(act_args::JobAct),
 }
 
-pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+pub(super) async fn run_job_verb(global: &Global, verb: JobVerb) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     match verb {
         JobVerb::Act(verb) => act::on_jobs(global, &app, verb).await,
         JobVerb::List { group, tag, owner } => {
@@ -68,12 +68,12 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<VerbResult> {
                     && owner.as_ref().is_none_or(|o| owner_of(&defs, j) == Some(o))
             };
             let jobs: Vec<&JobDef> = defs.jobs.iter().filter(fits).collect();
-            let mut tx = app.db.read().await?;
+            let mut tx = app.db.begin_read().await?;
             let standing = JobStanding {
                 modes: store::run_mode::standing(&mut tx).await?,
-                marks: store::breach::all(&mut tx).await?,
+                marks: store::breach::list_marks(&mut tx).await?,
             };
-            list(global, &defs, &jobs, &standing)
+            list_jobs(global, &defs, &jobs, &standing)
         }
         JobVerb::Trust { jobs, reason } => breach::trust(global, &app, &jobs, &reason).await,
         JobVerb::Stats { code, group } => {
@@ -83,14 +83,14 @@ pub(super) async fn job(global: &Global, verb: JobVerb) -> Result<VerbResult> {
         }
         JobVerb::Show { code } => {
             let defs = app.definition().await?;
-            let mut tx = app.db.read().await?;
-            let marks = store::breach::all(&mut tx).await?;
-            show(global, &defs, &code, &marks)
+            let mut tx = app.db.begin_read().await?;
+            let marks = store::breach::list_marks(&mut tx).await?;
+            show_job(global, &defs, &code, &marks)
         }
     }
 }
 
-fn list(
+fn list_jobs(
     global: &Global,
     defs: &Definition,
     jobs: &[&JobDef],
@@ -99,7 +99,7 @@ fn list(
     let JobStanding { modes, marks } = standing;
     if global.json {
         let documents: Vec<_> = jobs.iter().map(|job| listed(defs, job, standing)).collect();
-        out::json(&json!(documents))?;
+        out::print_json(&json!(documents))?;
         return Ok(VerbResult::Well);
     }
     let rows = jobs
@@ -119,10 +119,10 @@ fn list(
         })
         .collect();
     let header = ["JOB", "NAME", "GROUP", "TYPE", "SOURCE", "TX", "ACTIVE", "MODE", "AFTER"];
-    out::line(&out::table(&header, rows));
+    out::print_line(&out::table(&header, rows));
     for job in jobs {
-        if let Some(mark) = breach::of(job, marks) {
-            out::line(&breach::sentence(job, mark, global.lang()));
+        if let Some(mark) = breach::find_mark(job, marks) {
+            out::print_line(&breach::sentence(job, mark, global.language()));
         }
     }
     Ok(VerbResult::Well)
@@ -130,11 +130,11 @@ fn list(
 
 /// The class, with a mark where it was not kept.
 fn class_of(job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> String {
-    let mark = breach::of(job, marks).map_or("", |_| " !");
+    let mark = breach::find_mark(job, marks).map_or("", |_| " !");
     format!("{}{mark}", job.tx.as_str())
 }
 
-fn show(
+fn show_job(
     global: &Global,
     defs: &Definition,
     word: &str,
@@ -142,24 +142,27 @@ fn show(
 ) -> Result<VerbResult> {
     let job = find_named(&defs.jobs, word)?;
     let children = children(defs, job);
-    let mark = breach::of(job, marks);
+    let mark = breach::find_mark(job, marks);
     let document = whole(defs, job, marks);
     if global.json {
-        out::json(&document)?;
+        out::print_json(&document)?;
         return Ok(VerbResult::Well);
     }
     let dash =
         |words: Vec<String>| if words.is_empty() { "-".to_owned() } else { words.join(", ") };
-    out::line(&format!("{} · {} · {} · group {}", job.code, job.name, job.job_type, job.group));
+    out::print_line(&format!(
+        "{} · {} · {} · group {}",
+        job.code, job.name, job.job_type, job.group
+    ));
     if !job.aliases.is_empty() {
         let aliases = job.aliases.iter().map(ToString::to_string).collect();
-        out::line(&format!("aliases:  {}", dash(aliases)));
+        out::print_line(&format!("aliases:  {}", dash(aliases)));
     }
-    out::line(&format!("owner:    {}", owner_of(defs, job).map_or("-", String::as_str)));
-    out::line(&format!("tags:     {}", dash(job.tags.clone())));
-    out::line(&format!("after:    {}", dash(parents(defs, job))));
-    out::line(&format!("before:   {}", dash(children)));
-    out::line(&format!(
+    out::print_line(&format!("owner:    {}", owner_of(defs, job).map_or("-", String::as_str)));
+    out::print_line(&format!("tags:     {}", dash(job.tags.clone())));
+    out::print_line(&format!("after:    {}", dash(parents(defs, job))));
+    out::print_line(&format!("before:   {}", dash(children)));
+    out::print_line(&format!(
         "limits:   {} s, {} retries {} s apart, priority {}{}",
         job.timeout_sec,
         job.retry_count,
@@ -167,13 +170,13 @@ fn show(
         job.priority,
         if job.idempotent { ", idempotent" } else { "" }
     ));
-    out::line(&format!("outcome:  {}", class_words(job)));
+    out::print_line(&format!("outcome:  {}", class_words(job)));
     if let Some(mark) = mark {
-        out::line(&breach::sentence(job, mark, global.lang()));
+        out::print_line(&breach::sentence(job, mark, global.language()));
     }
-    out::line(&format!("mails to: {}", dash(job.notify_email.clone())));
-    for (part, text) in body(job) {
-        out::line(&format!("{part}\n{text}"));
+    out::print_line(&format!("mails to: {}", dash(job.notify_email.clone())));
+    for (part, text) in body_sections(job) {
+        out::print_line(&format!("{part}\n{text}"));
     }
     Ok(VerbResult::Well)
 }
@@ -186,7 +189,7 @@ fn class_words(job: &JobDef) -> String {
     }
 }
 
-fn body(job: &JobDef) -> Vec<(String, String)> {
+fn body_sections(job: &JobDef) -> Vec<(String, String)> {
     let mut parts = Vec::new();
     if let Some(name) = &job.proc_name {
         parts.push(("procedure:".to_owned(), format!("  {name}")));
@@ -214,7 +217,7 @@ fn body(job: &JobDef) -> Vec<(String, String)> {
     for param in &job.params {
         let value = param.value.as_deref().unwrap_or("(from the layers below the job)");
         let mut text = format!("  {:?} {:?}", param.mode, param.ty).to_lowercase();
-        if param.need == Need::Required {
+        if param.need == ParamNeed::Required {
             text.push_str(" required");
         }
         if param.secrecy == Secrecy::Secret {

@@ -16,11 +16,11 @@ pub(super) fn asked() -> Option<ExitCode> {
             // Its only reader is Procession, which shows what stands against it.
             return Some(match app::probe_isolation(words) {
                 Ok(()) => {
-                    out::line(app::PROBE_ANSWER);
+                    out::print_line(app::PROBE_ANSWER);
                     ExitCode::SUCCESS
                 }
                 Err(why) => {
-                    out::note(&why);
+                    out::eprint_line(&why);
                     ExitCode::from(1)
                 }
             });

@@ -14,12 +14,12 @@ use std::io::BufRead as _;
 #[derive(Subcommand)]
 pub(super) enum LdapVerb {
     /// Do what a log-in does and show each step; changes nothing, and exit code 1 says that one failed
-    Check(CheckArgs),
+    Check(LdapCheckArgs),
 }
 
 /// Arguments of `ldap check`.
 #[derive(Args)]
-pub(super) struct CheckArgs {
+pub(super) struct LdapCheckArgs {
     /// Look for this user: the entry, whether the account is open, its groups and what they give
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
@@ -28,9 +28,9 @@ pub(super) struct CheckArgs {
     password_stdin: bool,
 }
 
-pub(super) async fn ldap(global: &Global, verb: LdapVerb) -> Result<VerbResult> {
+pub(super) async fn run_ldap_verb(global: &Global, verb: LdapVerb) -> Result<VerbResult> {
     let LdapVerb::Check(args) = verb;
-    let (config, lang) = (global.config()?, global.lang());
+    let (config, lang) = (global.config()?, global.language());
     if !config.ldap.is_on() {
         return Err(BadInput(
             match lang {

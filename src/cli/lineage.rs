@@ -3,7 +3,9 @@
 use crate::app::lineage::{DefinitionLineage, GroupLineage};
 use crate::cli::{VerbResult, out};
 use crate::domain::text::lang::Lang;
-use crate::lineage::{ConflictKind, ConflictSide, JobConflict, LineageCoverage, Place, UnknownJob};
+use crate::lineage::{
+    ConflictKind, ConflictSide, JobConflict, LineageCoverage, TextPlace, UnknownJob,
+};
 use anyhow::{Result, anyhow};
 
 /// Dependencies without data that are listed at most; the rest is counted.
@@ -21,7 +23,7 @@ pub(super) enum Strictness {
 /// Prints the conflicts of all groups, what is not known, and how much is known.
 pub(super) fn print(found: &DefinitionLineage, lang: Lang) {
     for (source, why) in &found.unread_sources {
-        out::note(&format!("{}: {source}: {why}", lang.pick("not read", "未读取")));
+        out::eprint_line(&format!("{}: {source}: {why}", lang.select("not read", "未读取")));
     }
     for group in &found.groups {
         print_group(group, lang);
@@ -32,29 +34,29 @@ fn print_group(group: &GroupLineage, lang: Lang) {
     let report = &group.report;
     for conflict in &report.conflicts {
         for line in describe_conflict(conflict, lang) {
-            out::line(&line);
+            out::print_line(&line);
         }
     }
     for unknown in &report.unknown {
         for line in describe_unknown(unknown, lang) {
-            out::line(&line);
+            out::print_line(&line);
         }
     }
     for one in report.without_data.iter().take(ORDERS_SHOWN) {
-        out::line(&format!(
+        out::print_line(&format!(
             "GATE      {} → {}: {}",
             one.depends_on,
             one.job,
-            lang.pick("an order without shared data", "仅为顺序依赖，无共享数据")
+            lang.select("an order without shared data", "仅为顺序依赖，无共享数据")
         ));
     }
     if let Some(rest) = report.without_data.len().checked_sub(ORDERS_SHOWN).filter(|n| *n > 0) {
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => format!("GATE      … and {rest} more"),
             Lang::Zh => format!("GATE      ……另有 {rest} 条"),
         });
     }
-    out::line(&describe_coverage(&group.group.to_string(), &report.coverage, lang));
+    out::print_line(&describe_coverage(&group.group.to_string(), &report.coverage, lang));
 }
 
 fn describe_conflict(conflict: &JobConflict, lang: Lang) -> Vec<String> {
@@ -75,7 +77,7 @@ fn describe_conflict(conflict: &JobConflict, lang: Lang) -> Vec<String> {
     let head = format!(
         "{word:<9} {} {} {}: {why} {}",
         first.job,
-        lang.pick("and", "与"),
+        lang.select("and", "与"),
         second.job,
         conflict.table
     );
@@ -88,7 +90,7 @@ fn describe_conflict(conflict: &JobConflict, lang: Lang) -> Vec<String> {
 
 fn describe_side(side: &ConflictSide, table: &str, width: usize, lang: Lang) -> String {
     let rows = match side.rows.as_str() {
-        "" => lang.pick(" (all rows)", "（全部行）").to_owned(),
+        "" => lang.select(" (all rows)", "（全部行）").to_owned(),
         rows => format!(" [{rows}]"),
     };
     format!("          {:width$}  {} {table}{rows}  {}", side.job.as_str(), side.verb, side.place)
@@ -126,8 +128,9 @@ fn describe_unknown(unknown: &UnknownJob, lang: Lang) -> Vec<String> {
         (n, Lang::Zh) => format!("{n} 对作业无法判断"),
     };
     if !unknown.dynamic.is_empty() {
-        let places = unknown.dynamic.iter().map(Place::to_string).collect::<Vec<_>>().join(", ");
-        let what = lang.pick("SQL is made at run time at", "运行时拼接 SQL，位于");
+        let places =
+            unknown.dynamic.iter().map(TextPlace::to_string).collect::<Vec<_>>().join(", ");
+        let what = lang.select("SQL is made at run time at", "运行时拼接 SQL，位于");
         lines.push(format!("POSSIBLE  {}: {what} {places}; {cannot}", unknown.job));
     }
     for part in &unknown.opaque {
@@ -153,7 +156,7 @@ fn describe_coverage(group: &str, coverage: &LineageCoverage, lang: Lang) -> Str
 }
 
 /// How a check with these findings ends. A source that could not be read is nobody's fault here.
-pub(super) fn end(
+pub(super) fn check_result(
     found: &DefinitionLineage,
     strictness: Strictness,
     lang: Lang,

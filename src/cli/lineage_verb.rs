@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 #[derive(Subcommand)]
 pub(super) enum LineageVerb {
     /// What jobs read and write, with the place of each access
-    Show(ShowArgs),
+    Show(LineageShowArgs),
     /// Who writes and reads a table, and which jobs a change of it reaches
     Impact(ImpactArgs),
 }
 
 /// Arguments of `lineage show`.
 #[derive(Args)]
-pub(super) struct ShowArgs {
+pub(super) struct LineageShowArgs {
     /// Definition file (YAML, JSON) or folder with job_def.csv and job_dependency.csv
     file: PathBuf,
     /// The job [default: all]
@@ -50,7 +50,7 @@ struct JobDocument<'a> {
 
 pub(super) async fn lineage(global: &Global, verb: &LineageVerb) -> Result<VerbResult> {
     match verb {
-        LineageVerb::Show(args) => show(global, args).await,
+        LineageVerb::Show(args) => show_lineage(global, args).await,
         LineageVerb::Impact(args) => impact(global, args).await,
     }
 }
@@ -61,13 +61,13 @@ async fn read_jobs(global: &Global, file: &Path) -> Result<Vec<JobLineage>> {
     let loaded = app::load_definition(file)?;
     let found = check_lineage(&config, &loaded.definition).await?;
     for (source, why) in &found.unread_sources {
-        let word = global.lang().pick("not read", "未读取");
-        out::note(&format!("{word}: {source}: {why}"));
+        let word = global.language().select("not read", "未读取");
+        out::eprint_line(&format!("{word}: {source}: {why}"));
     }
     Ok(found.groups.into_iter().flat_map(|group| group.jobs).collect())
 }
 
-async fn show(global: &Global, args: &ShowArgs) -> Result<VerbResult> {
+async fn show_lineage(global: &Global, args: &LineageShowArgs) -> Result<VerbResult> {
     let mut jobs = read_jobs(global, &args.file).await?;
     if let Some(wanted) = &args.job {
         let codes: Vec<String> = jobs.iter().map(|job| job.code.to_string()).collect();
@@ -88,11 +88,11 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<VerbResult> {
                 reading: &job.reading,
             })
             .collect();
-        out::json(&serde_json::to_value(&documents)?)?;
+        out::print_json(&serde_json::to_value(&documents)?)?;
         return Ok(VerbResult::Well);
     }
     for job in &jobs {
-        out::lines(describe_job(job, global.lang()).into_iter());
+        out::lines(describe_job(job, global.language()).into_iter());
     }
     Ok(VerbResult::Well)
 }
@@ -104,18 +104,18 @@ fn describe_job(job: &JobLineage, lang: Lang) -> Vec<String> {
             true => String::new(),
             false => format!(" [{}]", one.access.slice),
         };
-        let (verb, table) = (one.access.mode.verb(), &one.access.table);
+        let (verb, table) = (one.access.mode.as_verb(), &one.access.table);
         lines.push(format!("  {verb} {table}{rows}  {}", one.place));
     }
     for place in &job.reading.dynamic {
-        let what = lang.pick("SQL made at run time", "运行时拼接 SQL");
+        let what = lang.select("SQL made at run time", "运行时拼接 SQL");
         lines.push(format!("  {what}  {place}"));
     }
     for part in &job.reading.opaque {
         lines.push(format!("  {}  {}", part.reason, part.place));
     }
     if lines.len() == 1 {
-        lines.push(format!("  {}", lang.pick("touches no table", "不访问任何表")));
+        lines.push(format!("  {}", lang.select("touches no table", "不访问任何表")));
     }
     lines
 }
@@ -124,16 +124,16 @@ async fn impact(global: &Global, args: &ImpactArgs) -> Result<VerbResult> {
     let jobs = read_jobs(global, &args.file).await?;
     let found = find_impact(&jobs, &args.table);
     if global.json {
-        out::json(&serde_json::to_value(&found)?)?;
+        out::print_json(&serde_json::to_value(&found)?)?;
         return Ok(VerbResult::Well);
     }
-    out::lines(describe_impact(&args.table, &found, global.lang()).into_iter());
+    out::lines(describe_impact(&args.table, &found, global.language()).into_iter());
     Ok(VerbResult::Well)
 }
 
 fn describe_impact(table: &str, found: &TableImpact, lang: Lang) -> Vec<String> {
     let list = |uses: &[TableUse]| match uses {
-        [] => lang.pick("nobody", "无").to_owned(),
+        [] => lang.select("nobody", "无").to_owned(),
         uses => {
             let one = |one: &TableUse| format!("{} ({})", one.job, one.verbs.join(", "));
             uses.iter().map(one).collect::<Vec<_>>().join(", ")

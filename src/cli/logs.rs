@@ -30,12 +30,12 @@ pub(super) struct LogsArgs {
 /// Lines asked for at a time.
 const PAGE: u32 = 1_000;
 
-pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+pub(super) async fn print_logs(global: &Global, args: &LogsArgs) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let batch = args.batch.find_with_jobs(&app, std::slice::from_ref(&args.job)).await?;
     let mut code = args.job.trim().to_owned();
     let row = {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
         if let Ok(job) = find_named(&snapshot.jobs, &code) {
             code = job.code.to_string();
@@ -52,11 +52,11 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<VerbResult>
         return Err(BadInput(message).into());
     };
     let gone = {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         store::retention::lines_gone(&mut tx, batch.batch_id).await?
     };
     if let Some(at) = gone {
-        out::note(&match global.lang() {
+        out::eprint_line(&match global.language() {
             Lang::En => format!(
                 "the lines of this batch were old and were removed at {at} (log_lines_days)"
             ),
@@ -64,11 +64,11 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<VerbResult>
         });
     }
     let mut reader =
-        Reader { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
+        LogPrinter { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
     loop {
         // The state is read before the lines: when it is final, no line comes after.
         let ended = state(&app, &reader).await?.is_final();
-        while reader.page(global, &app).await? {}
+        while reader.print_page(global, &app).await? {}
         if !args.follow || ended {
             return Ok(VerbResult::Well);
         }
@@ -76,23 +76,23 @@ pub(super) async fn logs(global: &Global, args: &LogsArgs) -> Result<VerbResult>
     }
 }
 
-async fn state(app: &App, reader: &Reader) -> Result<QueueStatus> {
-    let mut tx = app.db.read().await?;
+async fn state(app: &App, reader: &LogPrinter) -> Result<QueueStatus> {
+    let mut tx = app.db.begin_read().await?;
     let changes = log::of_entry(&mut tx, reader.queue_id).await?;
     Ok(changes.last().map_or(QueueStatus::Pending, |c| c.log.status))
 }
 
-struct Reader {
+struct LogPrinter {
     queue_id: QueueId,
     after: (u32, u64),
     changes: usize,
     only: Option<u32>,
 }
 
-impl Reader {
+impl LogPrinter {
     /// Prints what is new, changes of state and lines by time; `true` when there may be more.
-    async fn page(&mut self, global: &Global, app: &App) -> Result<bool> {
-        let mut tx = app.db.read().await?;
+    async fn print_page(&mut self, global: &Global, app: &App) -> Result<bool> {
+        let mut tx = app.db.begin_read().await?;
         let changes = log::of_entry(&mut tx, self.queue_id).await?;
         let lines = log::lines_after(&mut tx, self.queue_id, self.after, PAGE).await?;
         drop(tx);
@@ -115,7 +115,7 @@ impl Reader {
         }
         self.changes = changes.len();
         items.sort_by_key(|(key, _)| *key);
-        items.iter().for_each(|(_, text)| out::line(text));
+        items.iter().for_each(|(_, text)| out::print_line(text));
         Ok(more)
     }
 }

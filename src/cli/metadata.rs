@@ -9,7 +9,9 @@ use crate::domain::schedule::trigger::{Trigger, TriggerStatus};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::engine::trigger::schedule_actions::{self, Deed, OpenBatches, PastTimes};
+use crate::engine::trigger::schedule_actions::{
+    self, OpenBatchesPolicy, PastTimes, ScheduleActionOrigin,
+};
 use crate::store::{self, metadata_gap};
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -56,9 +58,9 @@ struct PastTimesArgs {
 }
 
 pub(super) async fn metadata(global: &Global, verb: MetadataVerb) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     match verb {
-        MetadataVerb::Show => show(global, &app).await?,
+        MetadataVerb::Show => show_metadata(global, &app).await?,
         MetadataVerb::Restored { reason } => restored(global, &app, &reason).await?,
         MetadataVerb::Accept(args) => accept(global, &app, &args).await?,
     }
@@ -66,17 +68,17 @@ pub(super) async fn metadata(global: &Global, verb: MetadataVerb) -> Result<Verb
     Ok(VerbResult::Well)
 }
 
-async fn show(global: &Global, app: &App) -> Result<()> {
+async fn show_metadata(global: &Global, app: &App) -> Result<()> {
     let now = server_now(app).await?;
-    let mut tx = app.db.read().await?;
-    let mark = metadata_gap::read(&mut tx).await?;
+    let mut tx = app.db.begin_read().await?;
+    let mark = metadata_gap::read_mark(&mut tx).await?;
     let overdue = |t: &Trigger| t.status == TriggerStatus::Enabled && t.is_overdue(now);
     let schedules: Vec<Trigger> =
         store::trigger::readable(&mut tx).await?.into_iter().filter(overdue).collect();
-    let batches = store::batch::open(&mut tx).await?;
+    let batches = store::batch::list_open(&mut tx).await?;
     drop(tx);
     if global.json {
-        return out::json(&json!({
+        return out::print_json(&json!({
             "suspended": mark.gap.is_some(),
             "gap": mark.gap.as_ref().map(gap_json),
             "newest_heartbeat": mark.newest.map(|at| at.to_string()),
@@ -84,9 +86,9 @@ async fn show(global: &Global, app: &App) -> Result<()> {
             "open_batches": batches.iter().map(batch_json).collect::<Vec<_>>(),
         }));
     }
-    let lang = global.lang();
+    let lang = global.language();
     let Some(gap) = mark.gap else {
-        out::line(lang.pick(
+        out::print_line(lang.select(
             "The metadata has no gap: nothing is suspended",
             "元数据没有缺口：未暂停任何工作",
         ));
@@ -95,7 +97,7 @@ async fn show(global: &Global, app: &App) -> Result<()> {
     show_gap(&gap, lang);
     show_overdue(&schedules, lang);
     show_batches(&batches, lang);
-    out::note(lang.pick(
+    out::eprint_line(lang.select(
         "decide with: procession metadata accept --mark-fired --reason WHY (or --fire)",
         "请决定：procession metadata accept --mark-fired --reason 原因（或 --fire）",
     ));
@@ -120,7 +122,7 @@ fn batch_json(batch: &Batch) -> serde_json::Value {
 
 fn show_gap(gap: &MetadataGap, lang: Lang) {
     let MetadataGap { restored_to, known_until, found_at, found_by } = gap;
-    out::line(&match lang {
+    out::print_line(&match lang {
         Lang::En => format!(
             "Work is suspended: the database has gone back to {restored_to}, and {known_until} was committed \
              (found {found_at} by {found_by})"
@@ -134,7 +136,7 @@ fn show_gap(gap: &MetadataGap, lang: Lang) {
 fn show_overdue(schedules: &[Trigger], lang: Lang) {
     let codes: Vec<&str> = schedules.iter().map(|t| t.def.code.as_str()).collect();
     let count = codes.len();
-    out::line(&match (lang, count) {
+    out::print_line(&match (lang, count) {
         (Lang::En, 0) => "No schedule is overdue".to_owned(),
         (Lang::Zh, 0) => "没有逾期的调度".to_owned(),
         (Lang::En, _) => format!(
@@ -150,12 +152,12 @@ fn show_overdue(schedules: &[Trigger], lang: Lang) {
 
 fn show_batches(batches: &[Batch], lang: Lang) {
     let Some(first) = batches.first() else {
-        out::line(lang.pick("No batch is open", "没有未结束的批次"));
+        out::print_line(lang.select("No batch is open", "没有未结束的批次"));
         return;
     };
     let rows = batches.iter().map(|b| {
         let state = b.status.as_str().to_owned();
-        let paused = if b.is_paused { lang.pick("paused", "已暂停") } else { "" };
+        let paused = if b.is_paused { lang.select("paused", "已暂停") } else { "" };
         vec![
             b.values.group.as_str().to_owned(),
             b.values.batch_no.as_str().to_owned(),
@@ -167,9 +169,9 @@ fn show_batches(batches: &[Batch], lang: Lang) {
         Lang::En => ["GROUP", "BATCH", "STATE", ""],
         Lang::Zh => ["组", "批次", "状态", ""],
     };
-    out::line(&out::table(&header, rows.collect()));
+    out::print_line(&out::table(&header, rows.collect()));
     let (group, no) = (first.values.group.as_str(), first.values.batch_no.as_str());
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!(
             "these are open by the restored rows; jobs of them may have run since: compare with the data, then \
              for example: procession job force-success {group}.JOB --batch {no}, and batch resume {no} --group {group}"
@@ -182,10 +184,13 @@ fn show_batches(batches: &[Batch], lang: Lang) {
 }
 
 async fn restored(global: &Global, app: &App, reason: &str) -> Result<()> {
-    let gap = schedule_actions::declare_gap(&app.db, deed(&given(reason)?, server_now(app).await?))
-        .await?;
+    let gap = schedule_actions::declare_gap(
+        &app.db,
+        to_operation(&given(reason)?, server_now(app).await?),
+    )
+    .await?;
     let at = gap.restored_to;
-    out::note(&match global.lang() {
+    out::eprint_line(&match global.language() {
         Lang::En => format!(
             "noted: the database holds what was committed until {at}; nothing is fired or started until: \
              procession metadata accept"
@@ -199,18 +204,19 @@ async fn restored(global: &Global, app: &App, reason: &str) -> Result<()> {
 
 async fn accept(global: &Global, app: &App, args: &AcceptArgs) -> Result<()> {
     let past = if args.past.mark_fired { PastTimes::MarkFired } else { PastTimes::Fire };
-    let open = if args.keep_batches_going { OpenBatches::GoOn } else { OpenBatches::Pause };
+    let open =
+        if args.keep_batches_going { OpenBatchesPolicy::GoOn } else { OpenBatchesPolicy::Pause };
     let given = given(&args.reason)?;
-    let deed = deed(&given, server_now(app).await?);
+    let deed = to_operation(&given, server_now(app).await?);
     let done = schedule_actions::accept_gap(&app.db, past, open, deed).await?;
     let (schedules, firings, batches) = (done.schedules, done.firings, done.batches);
     if global.json {
-        return out::json(&json!({
+        return out::print_json(&json!({
             "gap": gap_json(&done.gap), "schedules_from_now": schedules,
             "firings_left_out": firings, "batches_paused": batches,
         }));
     }
-    out::note(&match global.lang() {
+    out::eprint_line(&match global.language() {
         Lang::En => format!(
             "accepted: {} left out, {} from now on, {} paused; the nodes go on with their next heartbeat",
             out::count(usize::try_from(firings)?, "decided firing"),
@@ -226,20 +232,20 @@ async fn accept(global: &Global, app: &App, args: &AcceptArgs) -> Result<()> {
 }
 
 /// Who acts, and why.
-struct Given<'a> {
+struct AcceptOrigin<'a> {
     by: store::audit::Operator,
     reason: &'a str,
 }
 
-fn given(reason: &str) -> Result<Given<'_>> {
+fn given(reason: &str) -> Result<AcceptOrigin<'_>> {
     let reason = reason.trim();
     if reason.is_empty() {
         let message = "--reason: say why; it is what others will read in the audit log";
         return Err(BadInput(message.to_owned()).into());
     }
-    Ok(Given { by: operator_here(&app::whoami()), reason })
+    Ok(AcceptOrigin { by: operator_here(&app::whoami()), reason })
 }
 
-fn deed<'a>(given: &'a Given<'_>, now: Millis) -> Deed<'a> {
-    Deed { by: &given.by, reason: Some(given.reason), now }
+fn to_operation<'a>(given: &'a AcceptOrigin<'_>, now: Millis) -> ScheduleActionOrigin<'a> {
+    ScheduleActionOrigin { by: &given.by, reason: Some(given.reason), now }
 }

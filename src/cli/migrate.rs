@@ -19,10 +19,14 @@ pub(super) struct MigrateArgs {
 }
 
 pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Accept).await?;
+    let app = global.open_app(EmptyDatabase::Accept).await?;
     if args.status {
         if app.db.schema().await? == Schema::Current {
-            say(global, &[], &format!("the schema is current (version {})", known_schema()))?;
+            print_applied(
+                global,
+                &[],
+                &format!("the schema is current (version {})", known_schema()),
+            )?;
         }
         app.db.require_current().await?;
         return Ok(VerbResult::Well);
@@ -36,14 +40,14 @@ pub(super) async fn migrate(global: &Global, args: &MigrateArgs) -> Result<VerbR
             format!("applied {}; the schema is at version {}", words.join(", "), known_schema())
         }
     };
-    say(global, &applied, &text)?;
+    print_applied(global, &applied, &text)?;
     Ok(VerbResult::Well)
 }
 
-fn say(global: &Global, applied: &[i64], text: &str) -> Result<()> {
+fn print_applied(global: &Global, applied: &[i64], text: &str) -> Result<()> {
     if global.json {
-        return out::json(&json!({"applied": applied, "version": known_schema()}));
+        return out::print_json(&json!({"applied": applied, "version": known_schema()}));
     }
-    out::line(text);
+    out::print_line(text);
     Ok(())
 }

@@ -91,7 +91,7 @@ use crate::api::NoListener;
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch_ref::BatchRef;
 use crate::config::Config;
-use crate::domain::access::approval::Verdict;
+use crate::domain::access::approval::ApprovalVerdict;
 use crate::domain::text::lang::Lang;
 use anyhow::Result;
 use clap::{ArgMatches, Args, FromArgMatches as _, Parser, Subcommand};
@@ -139,7 +139,7 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// Language for people: en or zh [default: that of the locale]
-    #[arg(long, env = "PROCESSION_LANG", global = true, value_name = "LANG", value_parser = lang)]
+    #[arg(long, env = "PROCESSION_LANG", global = true, value_name = "LANG", value_parser = parse_lang)]
     lang: Option<Lang>,
     /// Say more of what happens inside (-v, -vv); RUST_LOG works too
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -175,7 +175,7 @@ enum Verb {
     /// Show what `run` would do and what it would refuse, without doing anything
     Plan(plan::PlanArgs),
     /// Check a definition file; needs no database, except with --connect or --lineage
-    Check(define::CheckArgs),
+    Check(define::DefinitionCheckArgs),
     /// What the jobs of a file do to tables, by the texts of their procedures and statements: show, impact
     #[command(subcommand)]
     Lineage(lineage_verb::LineageVerb),
@@ -186,7 +186,7 @@ enum Verb {
     /// Print what `apply` would change; exit code 1 when something differs
     Diff(define::DiffArgs),
     /// Export stored definitions as a definition file
-    Export(export::ExportArgs),
+    Export(export::DefinitionExportArgs),
     /// Convert another system's jobs into definition files, with a report of everything that could not be
     /// converted exactly: crontab, control-m, dolphinscheduler, mysql-events, pg-cron, pgagent,
     /// pg-timetable, azkaban, xxl-job
@@ -360,15 +360,15 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<VerbResult> {
         return server::dispatch(&global, address, said).await;
     }
     match cli.verb {
-        Verb::Run(args) => run::run(&global, args).await,
+        Verb::Run(args) => run::run_batch(&global, args).await,
         Verb::Serve(args) => serve::serve(&global, &args).await,
         Verb::Executor(args) => executor::executor(&global, &args).await,
-        Verb::Plan(args) => plan::plan(&global, &args).await,
+        Verb::Plan(args) => plan::print_plan(&global, &args).await,
         Verb::Check(args) => define::check(&global, &args).await,
         Verb::Lineage(verb) => lineage_verb::lineage(&global, &verb).await,
         Verb::Discover(args) => discover::discover(&global, &args).await,
         Verb::Apply(args) => define::apply(&global, &args).await,
-        Verb::Diff(args) => define::diff(&global, &args).await,
+        Verb::Diff(args) => define::diff_definition(&global, &args).await,
         Verb::Export(args) => export::export(&global, &args).await,
         Verb::Import(verb) => import::import(&global, &verb).await,
         Verb::History(args) => history::history(&global, &args).await,
@@ -377,9 +377,9 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<VerbResult> {
         Verb::Migrate(args) => migrate::migrate(&global, &args).await,
         Verb::Batch(verb) => batch::batch(&global, verb).await,
         Verb::Backfill(args) => backfill::backfill(&global, args).await,
-        Verb::Job(verb) => job::job(&global, verb).await,
-        Verb::Approve(args) => approval::decide_job(&global, &args, Verdict::Approve).await,
-        Verb::Reject(args) => approval::decide_job(&global, &args, Verdict::Reject).await,
+        Verb::Job(verb) => job::run_job_verb(&global, verb).await,
+        Verb::Approve(args) => approval::decide_job(&global, &args, ApprovalVerdict::Approve).await,
+        Verb::Reject(args) => approval::decide_job(&global, &args, ApprovalVerdict::Reject).await,
         Verb::Approvals(args) => approval::approvals(&global, &args).await,
         Verb::ChangeRequest(verb) => change_request::change_request(&global, &verb).await,
         Verb::Schedule(verb) => schedule::schedule(&global, *verb).await,
@@ -388,38 +388,38 @@ async fn dispatch(cli: Cli, said: &ArgMatches) -> Result<VerbResult> {
         Verb::Params(verb) => params::params(&global, verb).await,
         Verb::Calendar(verb) => calendar::calendar(&global, verb).await,
         Verb::Metadata(verb) => metadata::metadata(&global, verb).await,
-        Verb::Node(verb) => node::node(&global, verb).await,
+        Verb::Node(verb) => node::run_node_verb(&global, verb).await,
         Verb::Health(args) => health::health(&global, &args).await,
-        Verb::User(verb) => user::user(&global, *verb).await,
-        Verb::Ldap(verb) => ldap::ldap(&global, verb).await,
+        Verb::User(verb) => user::run_user_verb(&global, *verb).await,
+        Verb::Ldap(verb) => ldap::run_ldap_verb(&global, verb).await,
         Verb::ExecutorGroup(verb) => executor_group::executor_group(&global, *verb).await,
         Verb::Secret(verb) => secret::secret(&global, verb).await,
         Verb::Outbox(verb) => outbox::outbox(&global, verb).await,
         Verb::Notify(verb) => notify::notify(&global, verb).await,
         Verb::Retention(verb) => retention::retention(&global, verb).await,
         Verb::Source(verb) => source::source(&global, verb).await,
-        Verb::Logs(args) => logs::logs(&global, &args).await,
-        Verb::Dag(args) => dag::dag(&global, &args).await,
+        Verb::Logs(args) => logs::print_logs(&global, &args).await,
+        Verb::Dag(args) => dag::print_dag(&global, &args).await,
         Verb::Completions(args) => help::print_completions(&args),
         Verb::Man(args) => help::write_man_pages(&args),
     }
 }
 
-fn lang(code: &str) -> Result<Lang, String> {
-    Lang::of(code).ok_or_else(|| "known languages are en and zh".to_owned())
+fn parse_lang(code: &str) -> Result<Lang, String> {
+    Lang::from_code(code).ok_or_else(|| "known languages are en and zh".to_owned())
 }
 
 impl Global {
     /// The language that was asked for, else the locale's, else English.
-    fn lang(&self) -> Lang {
+    fn language(&self) -> Lang {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
             .into_iter()
             .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
-        self.lang.or_else(|| Lang::of(&locale.unwrap_or_default())).unwrap_or_default()
+        self.lang.or_else(|| Lang::from_code(&locale.unwrap_or_default())).unwrap_or_default()
     }
 
     fn config(&self) -> Result<Config> {
-        let mut config = Config::load(self.config.as_deref())?;
+        let mut config = Config::load_file(self.config.as_deref())?;
         if let Some(url) = &self.db {
             config.database.url = SecretString::from(url.clone());
         }
@@ -430,7 +430,7 @@ impl Global {
         Ok(config)
     }
 
-    async fn open(&self, empty: EmptyDatabase) -> Result<App> {
+    async fn open_app(&self, empty: EmptyDatabase) -> Result<App> {
         App::open(self.config()?, empty).await
     }
 }

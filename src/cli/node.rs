@@ -8,8 +8,8 @@ use crate::domain::text::lang::Lang;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::{Millis, span_words};
 use crate::engine::operate::operator_actions::operator_here;
-use crate::store::audit::Entry;
-use crate::store::node::{Member, Stay};
+use crate::store::audit::AuditEntry;
+use crate::store::node::{NodeMember, Stay};
 use crate::store::{self, audit};
 use crate::view::node::{ENDED_MS, Members, is_double, roles, short, state};
 use anyhow::{Context as _, Result};
@@ -49,37 +49,37 @@ pub(super) enum NodeVerb {
     },
 }
 
-pub(super) async fn node(global: &Global, verb: NodeVerb) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+pub(super) async fn run_node_verb(global: &Global, verb: NodeVerb) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     match verb {
-        NodeVerb::List { all } => list(global, &app, if all { ENDED_MS } else { 0 }).await?,
+        NodeVerb::List { all } => list_nodes(global, &app, if all { ENDED_MS } else { 0 }).await?,
         NodeVerb::Scripts { node } => show_scripts(global, &app, node.as_deref()).await?,
         NodeVerb::Drain { node, reason } => {
-            set(global, &app, &node, (Stay::Leaves, &reason)).await?;
+            mark_node(global, &app, &node, (Stay::Leaves, &reason)).await?;
         }
         NodeVerb::Undrain { node, reason } => {
-            set(global, &app, &node, (Stay::Stays, &reason)).await?;
+            mark_node(global, &app, &node, (Stay::Stays, &reason)).await?;
         }
     }
     app.close().await;
     Ok(VerbResult::Well)
 }
 
-async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
+async fn list_nodes(global: &Global, app: &App, back_ms: i64) -> Result<()> {
     let now = server_now(app).await?;
-    let mut tx = app.db.read().await?;
-    let read = Members::read(&mut tx, back_ms, now).await?;
+    let mut tx = app.db.begin_read().await?;
+    let read = Members::read_members(&mut tx, back_ms, now).await?;
     drop(tx);
     if global.json {
         return out::document(&read.details());
     }
     let members = &read.all;
-    let lang = global.lang();
+    let lang = global.language();
     if members.is_empty() {
-        out::line(lang.pick("No process lives", "没有存活的进程"));
+        out::print_line(lang.select("No process lives", "没有存活的进程"));
         return Ok(());
     }
-    let rows = members.iter().map(|m| row(m, read.has(m), now)).collect();
+    let rows = members.iter().map(|m| render_row(m, read.batches_of(m), now)).collect();
     let header = match lang {
         Lang::En => [
             "NODE", "LIFE", "ID", "WHERE", "ROLES", "LABELS", "RUNS", "BATCHES", "HEARD", "LEASE",
@@ -102,10 +102,10 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
             "版本",
         ],
     };
-    out::line(&out::table(&header, rows));
+    out::print_line(&out::table(&header, rows));
     for member in members.iter().filter(|m| is_double(m, members, now)) {
         let (name, id) = (&member.offer.name, short(&member.node.node_id));
-        out::note(&match lang {
+        out::eprint_line(&match lang {
             Lang::En => format!(
                 "node {name} (id {id}): another living process has the same name; give each its own: \
                  serve --name NAME"
@@ -118,7 +118,7 @@ async fn list(global: &Global, app: &App, back_ms: i64) -> Result<()> {
     Ok(())
 }
 
-fn row(member: &Member, batches: usize, now: Millis) -> Vec<String> {
+fn render_row(member: &NodeMember, batches: usize, now: Millis) -> Vec<String> {
     let left = member.node.lease_until.since(now);
     let roles = match roles(member) {
         none if none.is_empty() => "run".to_owned(),
@@ -143,7 +143,7 @@ fn row(member: &Member, batches: usize, now: Millis) -> Vec<String> {
 }
 
 /// What scripts are kept from there, in a word.
-fn scripts_word(member: &Member) -> String {
+fn scripts_word(member: &NodeMember) -> String {
     match &member.script_isolation {
         None => "-".to_owned(),
         Some(report) if report.equals_service => "service".to_owned(),
@@ -153,29 +153,29 @@ fn scripts_word(member: &Member) -> String {
 
 async fn show_scripts(global: &Global, app: &App, which: Option<&str>) -> Result<()> {
     let now = server_now(app).await?;
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let members = store::node::members_with_isolation(&mut tx, now).await?;
     drop(tx);
-    let named = |m: &&Member| {
+    let named = |m: &&NodeMember| {
         which.is_none_or(|which| m.offer.name == which || m.node.node_id.0.starts_with(which))
     };
-    let found: Vec<&Member> = members.iter().filter(named).collect();
+    let found: Vec<&NodeMember> = members.iter().filter(named).collect();
     if let (Some(which), true) = (which, found.is_empty()) {
         let said = format!("no living node is called {which}, and no id begins so");
         return Err(BadInput(format!("{said}; procession node list shows them")).into());
     }
     if global.json {
-        let one = |m: &&Member| json!({"name": m.offer.name, "id": m.node.node_id, "scripts": m.script_isolation});
-        return out::json(&json!(found.iter().map(one).collect::<Vec<_>>()));
+        let one = |m: &&NodeMember| json!({"name": m.offer.name, "id": m.node.node_id, "scripts": m.script_isolation});
+        return out::print_json(&json!(found.iter().map(one).collect::<Vec<_>>()));
     }
     for member in found {
         let name = format!("{} ({})", member.offer.name, short(&member.node.node_id));
         match &member.script_isolation {
-            None => out::line(&match global.lang() {
+            None => out::print_line(&match global.language() {
                 Lang::En => format!("{name}: it has not tried yet, or runs no scripts"),
                 Lang::Zh => format!("{name}：尚未检测，或不运行脚本"),
             }),
-            Some(report) => out::line(&describe_scripts(&name, report, global.lang())),
+            Some(report) => out::print_line(&describe_scripts(&name, report, global.language())),
         }
     }
     Ok(())
@@ -195,53 +195,58 @@ fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> S
     };
     let pairs = |map: &BTreeMap<String, String>| -> String {
         let all: Vec<String> = map.iter().map(|(group, what)| format!("{group}: {what}")).collect();
-        if all.is_empty() { lang.pick("none", "无").to_owned() } else { all.join("; ") }
+        if all.is_empty() { lang.select("none", "无").to_owned() } else { all.join("; ") }
     };
     let cgroups = match (&report.cgroup_obstacle, report.controllers.is_empty()) {
-        (Some(why), _) => format!("{}: {why}", lang.pick("none", "无")),
+        (Some(why), _) => format!("{}: {why}", lang.select("none", "无")),
         (None, true) => {
-            lang.pick("end scripts, and limit nothing here", "仅用于终止脚本").to_owned()
+            lang.select("end scripts, and limit nothing here", "仅用于终止脚本").to_owned()
         }
         (None, false) => report.controllers.join(", "),
     };
     let mut lines = vec![
         name.to_owned(),
         format!("  script.isolation = \"{}\"", report.isolation),
-        format!("  {}: {holds}", lang.pick("scripts are kept from", "脚本被隔离于")),
-        format!("  {}: {}", lang.pick("users", "运行用户"), pairs(&report.run_as)),
-        format!("  {}: {}", lang.pick("limits", "资源限制"), pairs(&report.limits)),
-        format!("  {}: {cgroups}", lang.pick("control groups", "控制组")),
+        format!("  {}: {holds}", lang.select("scripts are kept from", "脚本被隔离于")),
+        format!("  {}: {}", lang.select("users", "运行用户"), pairs(&report.run_as)),
+        format!("  {}: {}", lang.select("limits", "资源限制"), pairs(&report.limits)),
+        format!("  {}: {cgroups}", lang.select("control groups", "控制组")),
     ];
     if report.controllers.is_empty() && !report.limits.is_empty() {
-        let held = lang.pick(
+        let held = lang.select(
             "each process of a script is held for itself: memory, processor time in all",
             "按单个进程限制：内存、处理器总时间",
         );
-        lines.push(format!("  {}: {held}", lang.pick("without control groups", "无控制组时")));
+        lines.push(format!("  {}: {held}", lang.select("without control groups", "无控制组时")));
     }
     let obstacle = report.obstacle.iter();
-    lines.extend(
-        obstacle
-            .map(|why| format!("  {}: {why}", lang.pick("what stands against more", "阻碍原因"))),
-    );
+    lines
+        .extend(obstacle.map(|why| {
+            format!("  {}: {why}", lang.select("what stands against more", "阻碍原因"))
+        }));
     if report.equals_service {
-        let rights = lang.pick(
+        let rights = lang.select(
             "scripts of groups without a user of their own can do what Procession can",
             "未指定用户的组，其脚本拥有 Procession 自身的权限",
         );
-        lines.push(format!("  {}: {rights}", lang.pick("warning", "警告")));
+        lines.push(format!("  {}: {rights}", lang.select("warning", "警告")));
     }
     lines.join("\n")
 }
 
 /// Marks a node; it hears of it with its next heartbeat, others at once.
-async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &str)) -> Result<()> {
+async fn mark_node(
+    global: &Global,
+    app: &App,
+    which: &str,
+    (stay, reason): (Stay, &str),
+) -> Result<()> {
     let now = server_now(app).await?;
     let mut tx = app.db.begin().await?;
     let members = store::node::members_with_isolation(&mut tx, now).await?;
-    let named = |m: &&Member| m.offer.name == which || m.node.node_id.0.starts_with(which);
-    let serves = |m: &&Member| !m.offer.roles.is_empty();
-    let found: Vec<&Member> = members.iter().filter(named).filter(serves).collect();
+    let named = |m: &&NodeMember| m.offer.name == which || m.node.node_id.0.starts_with(which);
+    let serves = |m: &&NodeMember| !m.offer.roles.is_empty();
+    let found: Vec<&NodeMember> = members.iter().filter(named).filter(serves).collect();
     let [member] = found[..] else {
         let said = match found.len() {
             0 => format!("no living node that serves is called {which}, and no id begins so"),
@@ -254,7 +259,7 @@ async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &st
         Stay::Leaves => "node drain",
         Stay::Stays => "node undrain",
     };
-    let entry = Entry {
+    let entry = AuditEntry {
         action: action.to_owned(),
         group: None,
         batch: None,
@@ -266,7 +271,7 @@ async fn set(global: &Global, app: &App, which: &str, (stay, reason): (Stay, &st
     audit::record(&mut tx, &by, &[entry], now).await?;
     tx.commit().await.context("mark the node")?;
     let (name, id) = (&member.offer.name, short(&member.node.node_id));
-    out::note(&match (stay, global.lang()) {
+    out::eprint_line(&match (stay, global.language()) {
         (Stay::Leaves, Lang::En) => {
             format!("node {name} ({id}) takes nothing new; what it has goes on")
         }

@@ -5,7 +5,7 @@ use crate::app::{self, EmptyDatabase, whoami};
 use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::job_key::find_named;
-use crate::domain::notification::event::Event;
+use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::outbox_schedule::Snooze;
 use crate::domain::text::did_you_mean;
 use crate::domain::text::lang::Lang;
@@ -31,7 +31,7 @@ pub(super) enum NotifyVerb {
     Preview {
         /// See `notify events`
         #[arg(value_parser = event)]
-        event: Event,
+        event: NotificationEvent,
         /// Also write its HTML into this file
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
@@ -59,9 +59,9 @@ pub(super) struct SnoozeArgs {
     job: Option<String>,
     /// Event, see `notify events`; all without it
     #[arg(long, value_parser = event)]
-    event: Option<Event>,
+    event: Option<NotificationEvent>,
     /// For how long: 30m, 2h, 3d; 30 days at most
-    #[arg(long = "for", value_name = "SPAN", value_parser = span)]
+    #[arg(long = "for", value_name = "SPAN", value_parser = parse_span)]
     span: i64,
     /// Why; it is what others will read
     #[arg(long)]
@@ -72,16 +72,16 @@ pub(super) struct SnoozeArgs {
 const LONGEST: i64 = 30 * 86_400_000;
 
 /// The event that a word means, or what to write.
-pub(super) fn event(word: &str) -> Result<Event, String> {
-    Event::parse(word).ok_or_else(|| {
-        let words = Event::ALL.map(Event::as_str);
+pub(super) fn event(word: &str) -> Result<NotificationEvent, String> {
+    NotificationEvent::parse(word).ok_or_else(|| {
+        let words = NotificationEvent::ALL.map(NotificationEvent::as_str);
         let near = did_you_mean::nearest(word, words);
         let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
         format!("{word:?} is no event; {near}procession notify events lists them")
     })
 }
 
-fn span(text: &str) -> Result<i64, String> {
+fn parse_span(text: &str) -> Result<i64, String> {
     let bad = || format!("{text:?} is no span; write 30m, 2h or 3d");
     let unit = match text.chars().last() {
         Some('m') => 60_000,
@@ -99,24 +99,24 @@ fn span(text: &str) -> Result<i64, String> {
 
 pub(super) async fn notify(global: &Global, verb: NotifyVerb) -> Result<VerbResult> {
     match verb {
-        NotifyVerb::Test { recipients } => test(global, recipients).await,
+        NotifyVerb::Test { recipients } => send_test(global, recipients).await,
         NotifyVerb::Preview { event, html } => preview(global, event, html),
         NotifyVerb::Events => events(global),
         NotifyVerb::Snooze(args) => snooze(global, &args).await,
         NotifyVerb::Snoozes => snoozes(global).await,
-        NotifyVerb::Wake { id } => wake(global, id).await,
+        NotifyVerb::Wake { id } => end_snooze(global, id).await,
     }
 }
 
-async fn test(global: &Global, mut recipients: Vec<String>) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Accept).await?;
-    let lang = global.lang();
+async fn send_test(global: &Global, mut recipients: Vec<String>) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Accept).await?;
+    let lang = global.language();
     if recipients.is_empty() {
         recipients.extend(app.config.notify.channels.keys().map(|name| format!("channel:{name}")));
         recipients.extend(app.config.notify.operators.iter().cloned());
     }
     for to in &recipients {
-        crate::domain::notification::recipient::Recipient::of(to)
+        crate::domain::notification::recipient::Recipient::parse(to)
             .map_err(|fault| BadInput(fault.to_string()))?;
     }
     if recipients.is_empty() {
@@ -136,14 +136,17 @@ async fn test(global: &Global, mut recipients: Vec<String>) -> Result<VerbResult
             continue;
         }
         match said {
-            None => out::line(&format!("{to} ({kind}): {}", lang.pick("sent", "已发送"))),
+            None => out::print_line(&format!("{to} ({kind}): {}", lang.select("sent", "已发送"))),
             Some(why) => {
-                out::line(&format!("{to} ({kind}): {}: {why}", lang.pick("NOT sent", "未发送")));
+                out::print_line(&format!(
+                    "{to} ({kind}): {}: {why}",
+                    lang.select("NOT sent", "未发送")
+                ));
             }
         }
     }
     if global.json {
-        out::json(&json!(all))?;
+        out::print_json(&json!(all))?;
     }
     app.close().await;
     match failed {
@@ -159,50 +162,50 @@ async fn test(global: &Global, mut recipients: Vec<String>) -> Result<VerbResult
     }
 }
 
-fn preview(global: &Global, event: Event, html: Option<PathBuf>) -> Result<VerbResult> {
+fn preview(global: &Global, event: NotificationEvent, html: Option<PathBuf>) -> Result<VerbResult> {
     let config = global.config()?;
-    let drawn = app::outbox::preview(&config, event, global.lang(), Clock::system().now())?;
+    let drawn = app::outbox::preview(&config, event, global.language(), Clock::system().now())?;
     if let Some(warning) = &drawn.warning {
-        out::note(&format!("warning: {warning}"));
+        out::eprint_line(&format!("warning: {warning}"));
     }
     if let Some(path) = &html {
         let written = std::fs::write(path, &drawn.html);
         written.map_err(|error| BadInput(format!("--html {}: {error}", path.display())))?;
     }
     if global.json {
-        return out::json(
+        return out::print_json(
             &json!({"subject": drawn.subject, "text": drawn.text, "html": drawn.html}),
         )
         .map(|()| VerbResult::Well);
     }
-    out::line(&format!("{}\n\n{}", drawn.subject, drawn.text));
+    out::print_line(&format!("{}\n\n{}", drawn.subject, drawn.text));
     if let Some(path) = html {
-        out::note(&format!("{}", path.display()));
+        out::eprint_line(&format!("{}", path.display()));
     }
     Ok(VerbResult::Well)
 }
 
 fn events(global: &Global) -> Result<VerbResult> {
-    let lang = global.lang();
+    let lang = global.language();
     if global.json {
-        let all = Event::ALL.map(|event| {
+        let all = NotificationEvent::ALL.map(|event| {
             json!({"event": event.as_str(), "severity": event.severity().as_str(),
                 "default": event.by_default().as_str(), "by_job_or_group": event.is_of_batch(),
-                "about": lang.pick(event.sentences().0, event.sentences().1)})
+                "about": lang.select(event.sentences().0, event.sentences().1)})
         });
-        return out::json(&json!(all)).map(|()| VerbResult::Well);
+        return out::print_json(&json!(all)).map(|()| VerbResult::Well);
     }
     let header = match lang {
         Lang::En => ["EVENT", "SEVERITY", "DEFAULT", "WHAT HAPPENED"],
         Lang::Zh => ["事件", "级别", "默认", "含义"],
     };
-    let rows = Event::ALL.map(|event| {
+    let rows = NotificationEvent::ALL.map(|event| {
         let (en, zh) = event.sentences();
         let default = if event.is_of_batch() { event.by_default().as_str() } else { "now (fixed)" };
         let [word, severity] = [event.as_str(), event.severity().as_str()];
-        [word, severity, default, lang.pick(en, zh)].map(str::to_owned).to_vec()
+        [word, severity, default, lang.select(en, zh)].map(str::to_owned).to_vec()
     });
-    out::line(&out::table(&header, rows.to_vec()));
+    out::print_line(&out::table(&header, rows.to_vec()));
     Ok(VerbResult::Well)
 }
 
@@ -221,7 +224,7 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
         let said = format!("{} is not about a group; it cannot be snoozed", event.as_str());
         return Err(BadInput(said).into());
     }
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;
     if defs.groups.iter().all(|g| g.code != group) {
         return Err(BadInput(format!("there is no group {group}")).into());
@@ -241,13 +244,13 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
         group: group.to_string(),
         job: job.as_ref().map(ToString::to_string),
         event: args.event,
-        until: now.plus(args.span),
+        until: now.plus_ms(args.span),
         by: who.actor.clone(),
         reason: args.reason.clone(),
     };
     let mut tx = app.db.begin().await?;
     let id = outbox::snooze(&mut tx, &row, now).await?;
-    let entry = audit::Entry {
+    let entry = audit::AuditEntry {
         action: "notify snooze".to_owned(),
         group: Some(group),
         batch: None,
@@ -258,9 +261,9 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
     audit::record(&mut tx, &who, &[entry], now).await?;
     tx.commit().await.context("write a snooze")?;
     if global.json {
-        out::json(&json!({"id": id, "until": row.until.to_string()}))?;
+        out::print_json(&json!({"id": id, "until": row.until.to_string()}))?;
     } else {
-        out::line(&match global.lang() {
+        out::print_line(&match global.language() {
             Lang::En => {
                 format!("snooze {id} until {}; earlier: procession notify wake {id}", row.until)
             }
@@ -274,15 +277,15 @@ async fn snooze(global: &Global, args: &SnoozeArgs) -> Result<VerbResult> {
 }
 
 async fn snoozes(global: &Global) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let mut tx = app.db.read().await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.begin_read().await?;
     let all = outbox::snoozes(&mut tx, app.clock.now()).await?;
     drop(tx);
     if global.json {
-        let all: Vec<_> = all.iter().map(SnoozeDetail::of).collect();
-        return out::json(&json!(all)).map(|()| VerbResult::Well);
+        let all: Vec<_> = all.iter().map(SnoozeDetail::from_snooze).collect();
+        return out::print_json(&json!(all)).map(|()| VerbResult::Well);
     }
-    let header = match global.lang() {
+    let header = match global.language() {
         Lang::En => ["ID", "GROUP", "JOB", "EVENT", "UNTIL", "WHO", "WHY"],
         Lang::Zh => ["编号", "作业组", "作业", "事件", "截止", "操作人", "原因"],
     };
@@ -292,19 +295,19 @@ async fn snoozes(global: &Global) -> Result<VerbResult> {
             s.id.to_string(),
             s.group.clone(),
             any(s.job.as_deref()),
-            any(s.event.map(Event::as_str)),
+            any(s.event.map(NotificationEvent::as_str)),
             s.until.to_string(),
             s.by.clone(),
             s.reason.clone(),
         ]
     });
-    out::line(&out::table(&header, rows.collect()));
+    out::print_line(&out::table(&header, rows.collect()));
     app.close().await;
     Ok(VerbResult::Well)
 }
 
-async fn wake(global: &Global, id: i64) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+async fn end_snooze(global: &Global, id: i64) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let now = app.clock.now();
     let mut tx = app.db.begin().await?;
     let Some(ended) = outbox::end_snooze(&mut tx, id, now).await? else {
@@ -312,7 +315,7 @@ async fn wake(global: &Global, id: i64) -> Result<VerbResult> {
             format!("there is no snooze {id} that lasts; procession notify snoozes lists them");
         return Err(BadInput(said).into());
     };
-    let entry = audit::Entry {
+    let entry = audit::AuditEntry {
         action: "notify wake".to_owned(),
         group: GroupCode::parse(&ended.group).ok(),
         batch: None,
@@ -323,9 +326,9 @@ async fn wake(global: &Global, id: i64) -> Result<VerbResult> {
     audit::record(&mut tx, &operator_here(&whoami()), &[entry], now).await?;
     tx.commit().await.context("end a snooze")?;
     if global.json {
-        out::json(&json!({"ended": id}))?;
+        out::print_json(&json!({"ended": id}))?;
     } else {
-        out::line(global.lang().pick("told again from now on", "已恢复通知"));
+        out::print_line(global.language().select("told again from now on", "已恢复通知"));
     }
     app.close().await;
     Ok(VerbResult::Well)

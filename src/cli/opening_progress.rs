@@ -20,7 +20,7 @@ impl OpeningDisplay {
     }
 
     /// Shows a step.
-    pub(super) fn show(&mut self, progress: &OpeningProgress) {
+    pub(super) fn show_progress(&mut self, progress: &OpeningProgress) {
         match self.show {
             Show::Nothing => {}
             Show::Live => self.show_bar(progress),
@@ -28,7 +28,7 @@ impl OpeningDisplay {
                 let tenths = progress.written * 10 / progress.total.max(1);
                 if tenths != self.tenths {
                     self.tenths = tenths;
-                    out::note(&describe(progress, self.lang));
+                    out::eprint_line(&describe(progress, self.lang));
                 }
             }
         }

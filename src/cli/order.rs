@@ -41,7 +41,7 @@ pub(super) struct OrderArgs {
 
 impl OrderArgs {
     /// The order that the flags make; its batch number may still be an expression.
-    pub(super) fn read(&self) -> Result<AskedOrder> {
+    pub(super) fn to_order(&self) -> Result<AskedOrder> {
         if let Some(json) = &self.order {
             return Ok(AskedOrder::parse_asked(json)?);
         }
@@ -60,9 +60,9 @@ impl OrderArgs {
 /// The order with its batch number, which is said when an expression gave it.
 pub(super) fn work_out(asked: AskedOrder, defs: &Definition, now: Millis) -> Result<BatchOrder> {
     let expr = asked.batch_no.clone();
-    let order = asked.at(defs, now)?;
+    let order = asked.resolve_order(defs, now)?;
     if !matches!(expr, BatchExpr::Literal(_)) {
-        out::note(&format!("{expr} is batch {}", order.batch_no));
+        out::eprint_line(&format!("{expr} is batch {}", order.batch_no));
     }
     Ok(order)
 }

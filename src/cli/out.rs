@@ -11,12 +11,12 @@ use std::io::{BufWriter, Error, ErrorKind, IsTerminal as _, Write};
 
 /// A line to stdout. Whether anybody still reads (`| head`) changes nothing: a batch goes on, and the
 /// exit code tells how it ended.
-pub(super) fn line(text: &str) {
+pub(super) fn print_line(text: &str) {
     let _reader_gone = writeln!(std::io::stdout(), "{}", clean(text));
 }
 
 /// Text of a file to stdout, as it is: whoever writes it knows the form. `false` when nobody reads any more.
-pub(super) fn text(text: &str) -> bool {
+pub(super) fn print_text(text: &str) -> bool {
     std::io::stdout().write_all(text.as_bytes()).is_ok()
 }
 
@@ -43,13 +43,13 @@ pub(super) fn may_colour() -> bool {
 }
 
 /// A line to stderr; a log reader that has gone (a closed pager, a dropped session) stops no batch.
-pub(super) fn note(text: &str) {
+pub(super) fn eprint_line(text: &str) {
     let _reader_gone = writeln!(std::io::stderr(), "{}", clean(text));
 }
 
 /// An error to stderr.
 pub(super) fn error(text: &str) {
-    note(&format!("error: {text}"));
+    eprint_line(&format!("error: {text}"));
 }
 
 /// Text without what a terminal would obey or be fooled by: control characters other than newline
@@ -68,7 +68,7 @@ fn turns(c: char) -> bool {
 }
 
 /// A JSON document to stdout.
-pub(super) fn json(value: &serde_json::Value) -> Result<()> {
+pub(super) fn print_json(value: &serde_json::Value) -> Result<()> {
     document(value)
 }
 

@@ -7,7 +7,7 @@ use crate::domain::job::job_key::JobFilter;
 use crate::domain::notification::outbox_schedule::MailStatus;
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::store::outbox::{self, Filter, NotificationRow};
+use crate::store::outbox::{self, NotificationRow, OutboxFilter};
 use crate::store::{Tx, audit};
 use crate::view::outbox::{NotificationDetail, NotificationSummary};
 use anyhow::{Context as _, Result};
@@ -35,12 +35,12 @@ pub(super) enum OutboxVerb {
     /// Send notices again, with the Message-ID they had
     Resend {
         #[command(flatten)]
-        whom: Whom,
+        whom: NoticeSelection,
     },
     /// Take notices off the way that wait: somebody knows already
     Ack {
         #[command(flatten)]
-        whom: Whom,
+        whom: NoticeSelection,
         /// Why; it is what others will read
         #[arg(long)]
         reason: String,
@@ -80,7 +80,7 @@ pub(super) struct NotificationFilterArgs {
 
 /// Notices by number, or all of a kind.
 #[derive(Args)]
-pub(super) struct Whom {
+pub(super) struct NoticeSelection {
     /// Numbers in `outbox list`
     #[arg(required_unless_present = "all")]
     ids: Vec<i64>,
@@ -99,11 +99,11 @@ fn status(word: &str) -> Result<MailStatus, String> {
 }
 
 impl NotificationFilterArgs {
-    fn filter(&self) -> Result<Filter> {
+    fn filter(&self) -> Result<OutboxFilter> {
         if let Some(word) = &self.event {
             super::notify::event(word).map_err(BadInput)?;
         }
-        Ok(Filter {
+        Ok(OutboxFilter {
             status: self.status,
             to: self.to.clone(),
             group: self.group.clone(),
@@ -118,9 +118,9 @@ const MOST: u32 = 100_000;
 
 pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<VerbResult> {
     match verb {
-        OutboxVerb::List { which, limit } => list(global, &which, limit).await,
-        OutboxVerb::Show { id } => show(global, id).await,
-        OutboxVerb::Send => send(global).await,
+        OutboxVerb::List { which, limit } => list_notifications(global, &which, limit).await,
+        OutboxVerb::Show { id } => show_notification(global, id).await,
+        OutboxVerb::Send => send_notifications(global).await,
         OutboxVerb::Resend { whom } => {
             change(global, &whom, (None, "outbox resend"), MailStatus::Failed).await
         }
@@ -135,28 +135,32 @@ pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<VerbResu
     }
 }
 
-async fn list(global: &Global, which: &NotificationFilterArgs, limit: u32) -> Result<VerbResult> {
-    let (filter, lang) = (which.filter()?, global.lang());
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let mut tx = app.db.read().await?;
-    let rows = outbox::list(&mut tx, &filter, limit).await?;
+async fn list_notifications(
+    global: &Global,
+    which: &NotificationFilterArgs,
+    limit: u32,
+) -> Result<VerbResult> {
+    let (filter, lang) = (which.filter()?, global.language());
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.begin_read().await?;
+    let rows = outbox::list_notifications(&mut tx, &filter, limit).await?;
     let counts = outbox::counts(&mut tx).await?;
     drop(tx);
     if global.json {
-        return out::document(&rows.iter().map(NotificationSummary::of).collect::<Vec<_>>())
+        return out::document(&rows.iter().map(NotificationSummary::from_row).collect::<Vec<_>>())
             .map(|()| VerbResult::Well);
     }
     let header = match lang {
         Lang::En => ["ID", "WHEN", "EVENT", "TO", "STATUS", "SUBJECT", "WHY, OR WHEN NEXT"],
         Lang::Zh => ["编号", "时间", "事件", "收件人", "状态", "主题", "原因或下次时间"],
     };
-    out::line(&out::table(&header, rows.iter().map(|row| cells(row, lang)).collect()));
+    out::print_line(&out::table(&header, rows.iter().map(|row| cells(row, lang)).collect()));
     let counted: Vec<String> =
         counts.iter().map(|(status, n)| format!("{} {n}", status.as_str())).collect();
-    out::note(&counted.join(" · "));
+    out::eprint_line(&counted.join(" · "));
     let waits = counts.iter().any(|(status, n)| *status == MailStatus::Pending && *n > 0);
     if waits && !app.config.notify.is_on() {
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "nothing is set up to carry notices: add [notify.mail] or [notify.channels] to procession.toml",
             "尚未配置任何通知渠道：请在 procession.toml 中添加 [notify.mail] 或 [notify.channels]",
         ));
@@ -168,8 +172,8 @@ async fn list(global: &Global, which: &NotificationFilterArgs, limit: u32) -> Re
 fn cells(row: &NotificationRow, lang: Lang) -> Vec<String> {
     let waits = match (row.told.as_str(), row.next_at) {
         (_, Some(at)) => Some(at.to_string()),
-        ("batch", None) => Some(lang.pick("the end of its batch", "批次结束时").to_owned()),
-        ("day", None) => Some(lang.pick("the day's digest", "每日汇总").to_owned()),
+        ("batch", None) => Some(lang.select("the end of its batch", "批次结束时").to_owned()),
+        ("day", None) => Some(lang.select("the day's digest", "每日汇总").to_owned()),
         (_, None) => None,
     };
     let waits = waits.filter(|_| row.status == MailStatus::Pending);
@@ -189,19 +193,19 @@ fn cells(row: &NotificationRow, lang: Lang) -> Vec<String> {
     ]
 }
 
-async fn show(global: &Global, id: i64) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let mut tx = app.db.read().await?;
-    let row = outbox::one(&mut tx, id).await?;
+async fn show_notification(global: &Global, id: i64) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.begin_read().await?;
+    let row = outbox::find_notification(&mut tx, id).await?;
     drop(tx);
     let Some(row) = row else { return Err(no_such(id).into()) };
     if global.json {
-        return out::document(&NotificationDetail::of(&row)).map(|()| VerbResult::Well);
+        return out::document(&NotificationDetail::from_row(&row)).map(|()| VerbResult::Well);
     }
-    let lang = global.lang();
+    let lang = global.language();
     let head = |en: &str, zh: &str, value: Option<String>| {
         if let Some(value) = value {
-            out::line(&format!("{}: {value}", lang.pick(en, zh)));
+            out::print_line(&format!("{}: {value}", lang.select(en, zh)));
         }
     };
     head("To", "收件人", Some(row.recipient.clone()));
@@ -214,7 +218,7 @@ async fn show(global: &Global, id: i64) -> Result<VerbResult> {
     head("Reason", "原因", row.reason.clone());
     head("Digest", "汇总", row.digest.map(|id| id.to_string()));
     head("Subject", "主题", Some(row.subject.clone()));
-    out::line(&format!("\n{}", row.body));
+    out::print_line(&format!("\n{}", row.body));
     app.close().await;
     Ok(VerbResult::Well)
 }
@@ -223,8 +227,8 @@ fn no_such(id: i64) -> BadInput {
     BadInput(format!("there is no notice {id}; procession outbox list shows the latest"))
 }
 
-async fn send(global: &Global) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+async fn send_notifications(global: &Global) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     if !app.config.notify.is_on() {
         let said = "nothing is set up to carry notices; add [notify.mail] or [notify.channels] to \
                     procession.toml";
@@ -232,10 +236,10 @@ async fn send(global: &Global) -> Result<VerbResult> {
     }
     let sent = app.sender_by_hand()?.flush().await?;
     if global.json {
-        out::json(&json!({"sent": sent.sent, "again": sent.again, "failed": sent.failed}))?;
+        out::print_json(&json!({"sent": sent.sent, "again": sent.again, "failed": sent.failed}))?;
     } else {
         let (ok, again, failed) = (sent.sent, sent.again, sent.failed);
-        out::line(&match global.lang() {
+        out::print_line(&match global.language() {
             Lang::En => format!("{ok} sent, {again} tried again later, {failed} given up"),
             Lang::Zh => format!("已发送 {ok}，稍后重试 {again}，放弃 {failed}"),
         });
@@ -247,11 +251,11 @@ async fn send(global: &Global) -> Result<VerbResult> {
 /// Sends again or acknowledges, on record.
 async fn change(
     global: &Global,
-    whom: &Whom,
+    whom: &NoticeSelection,
     (reason, action): (Option<String>, &str),
     usual: MailStatus,
 ) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let now = app.clock.now();
     let who = operator_here(&whoami());
     let mut tx = app.db.begin().await?;
@@ -267,9 +271,9 @@ async fn change(
     tx.commit().await.with_context(|| action.to_owned())?;
     let left = u64::try_from(ids.len()).unwrap_or(u64::MAX).saturating_sub(done);
     if global.json {
-        out::json(&json!({"changed": done, "left": left}))?;
+        out::print_json(&json!({"changed": done, "left": left}))?;
     } else {
-        out::line(&match global.lang() {
+        out::print_line(&match global.language() {
             Lang::En => format!("{done} changed, {left} left as they are"),
             Lang::Zh => format!("已变更 {done}，未变更 {left}"),
         });
@@ -285,7 +289,7 @@ async fn record(
     detail: Json,
     now: crate::domain::time::Millis,
 ) -> Result<()> {
-    let entry = audit::Entry {
+    let entry = audit::AuditEntry {
         action: action.to_owned(),
         group: None,
         batch: None,
@@ -298,15 +302,15 @@ async fn record(
 
 /// The notices of an order: those named, or all that its filters leave, by default in the state that the
 /// order is for.
-async fn chosen(tx: &mut Tx, whom: &Whom, usual: MailStatus) -> Result<Vec<i64>> {
+async fn chosen(tx: &mut Tx, whom: &NoticeSelection, usual: MailStatus) -> Result<Vec<i64>> {
     if whom.all {
         let mut filter = whom.which.filter()?;
         filter.status = filter.status.or(Some(usual));
-        let rows = outbox::list(tx, &filter, MOST).await?;
+        let rows = outbox::list_notifications(tx, &filter, MOST).await?;
         return Ok(rows.iter().map(|row| row.id).collect());
     }
     for id in &whom.ids {
-        if outbox::one(tx, *id).await?.is_none() {
+        if outbox::find_notification(tx, *id).await?.is_none() {
             return Err(no_such(*id).into());
         }
     }
@@ -324,9 +328,9 @@ async fn purge(
         let said = "what waits is not purged; acknowledge it first: procession outbox ack";
         return Err(BadInput(said.to_owned()).into());
     }
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let now = app.clock.now();
-    let before = now.plus(-i64::from(days) * 86_400_000);
+    let before = now.plus_ms(-i64::from(days) * 86_400_000);
     let (mut removed, mut after) = (0, Some(0));
     while let Some(from) = after {
         let mut tx = app.db.begin().await?;
@@ -340,9 +344,9 @@ async fn purge(
         tx.commit().await.context("remove old notices")?;
     }
     if global.json {
-        out::json(&json!({"removed": removed}))?;
+        out::print_json(&json!({"removed": removed}))?;
     } else {
-        out::line(&match global.lang() {
+        out::print_line(&match global.language() {
             Lang::En => format!("{removed} removed"),
             Lang::Zh => format!("已删除 {removed}"),
         });

@@ -6,7 +6,7 @@ use crate::domain::id::BatchNo;
 use crate::domain::job::job_key::find_named;
 use crate::domain::params::PRECEDENCE;
 use crate::domain::text::lang::Lang;
-use crate::view::job_params::{Batch, JobParamView, JobParamsRequest, World};
+use crate::view::job_params::{BatchPresence, JobParamView, JobParamsRequest, World};
 use anyhow::Result;
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
@@ -19,12 +19,12 @@ pub(super) enum ParamsVerb {
     #[command(
         after_help = "A value comes from the first layer that has one: batch > job > upstream outputs > group > global"
     )]
-    Show(ShowArgs),
+    Show(ParamsShowArgs),
 }
 
 /// Arguments of `params show`.
 #[derive(Args)]
-pub(super) struct ShowArgs {
+pub(super) struct ParamsShowArgs {
     /// Job code
     job: String,
     /// Batch number: of a batch there is, with what its jobs handed out; or of one there might be
@@ -40,7 +40,7 @@ pub(super) struct ShowArgs {
 
 pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<VerbResult> {
     let ParamsVerb::Show(args) = verb;
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;
     let job = find_named(&defs.jobs, &args.job)?;
     let code = job.code.clone();
@@ -49,8 +49,8 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<VerbResu
     let says_more = args.business_date.is_some() || !params.is_empty();
     let (group, business_date) = (job.group.clone(), args.business_date);
     let asked = JobParamsRequest { group, batch_no: batch_no.clone(), business_date, params };
-    let world = World::read(&app, &defs, &code, asked).await?;
-    if says_more && world.batch == Batch::There {
+    let world = World::read_world(&app, &defs, &code, asked).await?;
+    if says_more && world.batch == BatchPresence::There {
         let said =
             format!("batch {batch_no} is there already; leave out --business-date and --param");
         return Err(BadInput(said).into());
@@ -64,9 +64,9 @@ pub(super) async fn params(global: &Global, verb: ParamsVerb) -> Result<VerbResu
 
 fn print(global: &Global, all: &[JobParamView]) -> Result<()> {
     if global.json {
-        return out::json(&json!(all));
+        return out::print_json(&json!(all));
     }
-    let header = match global.lang() {
+    let header = match global.language() {
         Lang::En => ["PARAM", "VALUE", "FROM"],
         Lang::Zh => ["参数", "值", "来源"],
     };
@@ -75,8 +75,8 @@ fn print(global: &Global, all: &[JobParamView]) -> Result<()> {
         let layer = one.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string());
         vec![one.name.clone(), one.fault.clone().unwrap_or(value), layer]
     };
-    out::line(&out::table(&header, all.iter().map(row).collect()));
-    out::line(&match global.lang() {
+    out::print_line(&out::table(&header, all.iter().map(row).collect()));
+    out::print_line(&match global.language() {
         Lang::En => format!("strongest first: {PRECEDENCE}"),
         Lang::Zh => format!("优先级由高到低：{PRECEDENCE}"),
     });

@@ -9,15 +9,15 @@ use crate::cli::{BadInput, Global, VerbResult, breach, out, plan_words};
 use crate::config::Config;
 use crate::domain::batch::history::History;
 use crate::domain::batch::{AskedOrder, Batch};
-use crate::domain::forecast::dry_run::{DryRun, Refusal, dry_run};
+use crate::domain::forecast::dry_run::{DryRun, OrderRefusal, dry_run};
 use crate::domain::forecast::eta::of_plan;
 use crate::domain::id::BatchNo;
 use crate::domain::job::Definition;
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::view::plan::{Planned, Since, since};
+use crate::view::plan::{ChangesSince, PlannedBatch, since};
 use crate::view::preflight::PreflightDocument;
 use anyhow::Result;
 use clap::Args;
@@ -42,8 +42,8 @@ pub(super) struct PlanArgs {
     no_connect: bool,
 }
 
-pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<VerbResult> {
-    let asked = args.order.read()?;
+pub(super) async fn print_plan(global: &Global, args: &PlanArgs) -> Result<VerbResult> {
+    let asked = args.order.to_order()?;
     let against = args.against_batch.as_deref().map(BatchNo::parse).transpose()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -57,7 +57,7 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<VerbResult>
         Some(_) => App::open_if_there(config).await?,
     };
     for warning in loaded.iter().flat_map(|l| &l.warnings) {
-        out::note(&format!("warning: {warning}"));
+        out::eprint_line(&format!("warning: {warning}"));
     }
     let file = match (loaded.map(|l| l.definition), &app) {
         (Some(defs), Some(app)) => Some(app.with_installation(defs).await?),
@@ -65,7 +65,7 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<VerbResult>
     };
     let made = match &app {
         Some(app) => {
-            breach::warn_of(app, file.as_ref(), global.lang()).await?;
+            breach::warn_of(app, file.as_ref(), global.language()).await?;
             with_tables(app, file.as_ref(), asked, against.as_ref()).await
         }
         None => without_tables(file.as_ref(), asked, against.as_ref()),
@@ -74,19 +74,19 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<VerbResult>
         app.close().await;
     }
     let mut made = made?;
-    note_existing(&made.existing, global.lang());
+    note_existing(&made.existing, global.language());
     let report = match args.no_connect {
         true => None,
-        false => Some(look_ahead(&settings, &mut made.run, global.lang()).await),
+        false => Some(look_ahead(&settings, &mut made.run, global.language()).await),
     };
     let (planned, refusals) = made.expected(total);
     if global.json {
-        let batches: Result<Vec<_>> = planned.iter().map(Planned::document).collect();
-        let found = report.as_ref().map(PreflightDocument::of);
-        out::json(&json!({"batches": batches?, "refused": refusals, "preflight": found}))?;
+        let batches: Vec<_> = planned.iter().map(PlannedBatch::document).collect();
+        let found = report.as_ref().map(PreflightDocument::from_report);
+        out::print_json(&json!({"batches": batches, "refused": refusals, "preflight": found}))?;
     } else {
-        planned.iter().for_each(|one| plan_words::print(one, total, global.lang()));
-        plan_words::print_refusals(&refusals, global.lang());
+        planned.iter().for_each(|one| plan_words::print(one, total, global.language()));
+        plan_words::print_refusals(&refusals, global.language());
     }
     if refusals.is_empty() {
         return Ok(VerbResult::Well);
@@ -98,7 +98,7 @@ pub(super) async fn plan(global: &Global, args: &PlanArgs) -> Result<VerbResult>
 /// Asks the sources of the batches; errors are refusals, the rest is printed.
 async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> PreflightReport {
     let snapshots = || run.batches.iter().map(|preview| &preview.plan.snapshot);
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources: Vec<DataSource> = Vec::new();
     for source in snapshots().flat_map(|snapshot| &snapshot.sources) {
         if !sources.contains(source) {
             sources.push(source.clone());
@@ -111,9 +111,9 @@ async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> Prefligh
         if finding.severity != PreflightSeverity::Error {
             continue;
         }
-        let hint = finding.hint(lang).map_or(String::new(), |hint| format!("; {hint}"));
+        let hint = finding.hint_text(lang).map_or(String::new(), |hint| format!("; {hint}"));
         let reason = format!("{}{hint}", finding.describe(lang, &report.shared_codes));
-        run.refusals.push(Refusal {
+        run.refusals.push(OrderRefusal {
             group: finding.group.clone(),
             job: finding.job.clone(),
             reason,
@@ -121,25 +121,25 @@ async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> Prefligh
     }
     let mut others = report.clone();
     others.findings.retain(|finding| finding.severity != PreflightSeverity::Error);
-    preflight::note(&others, ShownFindings::Certain, lang);
+    preflight::print_findings(&others, ShownFindings::Certain, lang);
     report
 }
 
 /// A dry run with what the tables say of each of its batches.
 struct DryRunResult {
     run: DryRun,
-    known: Vec<(History, Option<Since>)>,
+    known: Vec<(History, Option<ChangesSince>)>,
     /// Batches of the order that are there already, while others are opened.
     existing: Vec<Batch>,
     now: Millis,
 }
 
 impl DryRunResult {
-    fn expected(self, total: u32) -> (Vec<Planned>, Vec<Refusal>) {
+    fn expected(self, total: u32) -> (Vec<PlannedBatch>, Vec<OrderRefusal>) {
         let Self { run, known, now, .. } = self;
         let planned = run.batches.into_iter().zip(known).map(|(preview, (history, since))| {
             let forecast = of_plan(&preview.plan, &preview.dag, &history, total, now);
-            Planned { preview, forecast, since, now }
+            PlannedBatch { preview, forecast, since, now }
         });
         (planned.collect(), run.refusals)
     }

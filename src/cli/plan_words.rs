@@ -3,32 +3,32 @@
 use crate::cli::due;
 use crate::cli::eta::{no_history, path_words, reservations};
 use crate::cli::out;
-use crate::domain::batch::history::Basis;
+use crate::domain::batch::history::DurationBasis;
 use crate::domain::dag::Node;
-use crate::domain::forecast::dry_run::{ParamChange, Refusal};
+use crate::domain::forecast::dry_run::{OrderRefusal, ParamChange};
 use crate::domain::id::{JobCode, SourceName};
 use crate::domain::job::ParamMode;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
-use crate::view::plan::{Planned, Since};
+use crate::view::plan::{ChangesSince, PlannedBatch};
 
 /// A job's duration is shown as changed from a fifth of what it took, and half a second, on.
 const NOTABLE_PERCENT: i64 = 20;
 const NOTABLE_MS: i64 = 500;
 
 /// One batch of a plan.
-pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
-    out::line(&headline(planned, total, lang));
-    out::line(&jobs(planned, lang));
+pub(super) fn print(planned: &PlannedBatch, total: u32, lang: Lang) {
+    out::print_line(&headline(planned, total, lang));
+    out::print_line(&render_jobs(planned, lang));
     match &planned.forecast {
-        None => out::line(no_history(lang)),
+        None => out::print_line(no_history(lang)),
         Some(forecast) => {
             let (p50, p90) =
                 (span_words(forecast.remaining()), span_words(forecast.bad_remaining()));
             let bound = span_words(forecast.bound.since(forecast.now));
             let snapshot = &planned.preview.plan.snapshot;
             let sure = forecast.confidence.describe(snapshot, lang);
-            out::line(&match lang {
+            out::print_line(&match lang {
                 Lang::En => format!(
                     "Expected duration: {p50} (p90 {p90}), {sure}; the critical path alone takes {bound}"
                 ),
@@ -36,14 +36,14 @@ pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
                     format!("预计耗时：{p50}(p90 {p90}),{sure}；仅关键路径需 {bound}")
                 }
             });
-            out::line(&path_words(snapshot, forecast, lang));
-            reservations(snapshot, forecast, lang).iter().for_each(|line| out::line(line));
+            out::print_line(&path_words(snapshot, forecast, lang));
+            reservations(snapshot, forecast, lang).iter().for_each(|line| out::print_line(line));
         }
     }
-    due(planned, lang).iter().for_each(|line| out::line(line));
+    due_lines(planned, lang).iter().for_each(|line| out::print_line(line));
     if let Some(table) = params(planned, lang) {
-        out::line(lang.pick("\nParameters", "\n参数"));
-        out::line(&table);
+        out::print_line(lang.select("\nParameters", "\n参数"));
+        out::print_line(&table);
     }
     if let Some(since) = &planned.since {
         print_since(planned, since, lang);
@@ -51,16 +51,16 @@ pub(super) fn print(planned: &Planned, total: u32, lang: Lang) {
 }
 
 /// By when it is due if it is opened now, and what will be late.
-fn due(planned: &Planned, lang: Lang) -> Vec<String> {
+fn due_lines(planned: &PlannedBatch, lang: Lang) -> Vec<String> {
     let snapshot = &planned.preview.plan.snapshot;
-    let dues = planned.dues();
+    let dues = planned.due_times();
     match &planned.forecast {
         Some(_) => due::lines(snapshot, None, Some(&dues), lang),
         None => due::lines(snapshot, Some(&dues), None, lang),
     }
 }
 
-fn headline(planned: &Planned, total: u32, lang: Lang) -> String {
+fn headline(planned: &PlannedBatch, total: u32, lang: Lang) -> String {
     let plan = &planned.preview.plan;
     let (no, group) = (&plan.values.batch_no, &plan.values.group);
     let kind = plan.batch_type.as_ref().map(|t| format!(" ({t})")).unwrap_or_default();
@@ -92,12 +92,12 @@ fn headline(planned: &Planned, total: u32, lang: Lang) -> String {
 }
 
 /// The jobs by wave, in the order in which they would start.
-fn jobs(planned: &Planned, lang: Lang) -> String {
+fn render_jobs(planned: &PlannedBatch, lang: Lang) -> String {
     let (plan, forecast) = (&planned.preview.plan, planned.forecast.as_ref());
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (wave, nodes) in planned.preview.waves(forecast).into_iter().enumerate() {
         for node in nodes {
-            let job = &plan.snapshot.jobs[node.at()];
+            let job = &plan.snapshot.jobs[node.index()];
             let mut row = vec![
                 wave.to_string(),
                 job.code.to_string(),
@@ -132,21 +132,21 @@ fn jobs(planned: &Planned, lang: Lang) -> String {
     out::table(&header, rows)
 }
 
-fn expected(planned: &Planned, node: Node, lang: Lang) -> [String; 5] {
-    let not_before = out::moment(planned.preview.plan.not_before[node.at()]);
+fn expected(planned: &PlannedBatch, node: Node, lang: Lang) -> [String; 5] {
+    let not_before = out::moment(planned.preview.plan.not_before[node.index()]);
     let dash = || "-".to_owned();
     let Some(forecast) = &planned.forecast else {
         return [dash(), dash(), dash(), dash(), not_before];
     };
-    let job = &forecast.jobs[node.at()];
+    let job = &forecast.jobs[node.index()];
     let from_start =
         |at: Option<crate::domain::time::Millis>| match at.map(|at| at.since(forecast.now)) {
             Some(ms) => format!("+{}", span_words(ms)),
             None => dash(),
         };
-    let assumed = if job.estimate.basis == Basis::Assumed { "?" } else { "" };
+    let assumed = if job.estimate.basis == DurationBasis::Assumed { "?" } else { "" };
     let slack = if job.critical {
-        lang.pick("critical", "关键").to_owned()
+        lang.select("critical", "关键").to_owned()
     } else {
         job.slack.map_or_else(dash, span_words)
     };
@@ -154,7 +154,7 @@ fn expected(planned: &Planned, node: Node, lang: Lang) -> [String; 5] {
     [from_start(job.start), from_start(job.end), p50, slack, not_before]
 }
 
-fn params(planned: &Planned, lang: Lang) -> Option<String> {
+fn params(planned: &PlannedBatch, lang: Lang) -> Option<String> {
     let jobs = planned.preview.plan.snapshot.jobs.iter().zip(&planned.preview.params);
     let rows: Vec<Vec<String>> = jobs
         .flat_map(|(job, params)| {
@@ -172,10 +172,10 @@ fn params(planned: &Planned, lang: Lang) -> Option<String> {
     (!rows.is_empty()).then(|| out::table(&header, rows))
 }
 
-fn print_since(planned: &Planned, since: &Since, lang: Lang) {
+fn print_since(planned: &PlannedBatch, since: &ChangesSince, lang: Lang) {
     let (no, status) = (&since.batch.values.batch_no, since.batch.status);
     let took = since.took_in_all().map(span_words);
-    out::line(&match (lang, took) {
+    out::print_line(&match (lang, took) {
         (Lang::En, Some(took)) => format!("\nSince batch {no} ({status} in {took})"),
         (Lang::En, None) => format!("\nSince batch {no} ({status})"),
         (Lang::Zh, Some(took)) => format!("\n自批次 {no}（{status}，耗时 {took}）以来"),
@@ -198,10 +198,10 @@ fn print_since(planned: &Planned, since: &Since, lang: Lang) {
         });
     }
     if since.changes.is_empty() && since.params.is_empty() {
-        let text = lang.pick("  no change of definition or parameters", "  定义与参数均无变化");
+        let text = lang.select("  no change of definition or parameters", "  定义与参数均无变化");
         lines.insert(0, text.to_owned());
     }
-    lines.iter().for_each(|line| out::line(line));
+    lines.iter().for_each(|line| out::print_line(line));
 }
 
 fn param_line(change: &ParamChange, lang: Lang) -> String {
@@ -215,7 +215,7 @@ fn param_line(change: &ParamChange, lang: Lang) -> String {
 }
 
 /// The jobs whose duration then is far from what is expected now.
-fn notable(since: &Since) -> impl Iterator<Item = (&JobCode, i64, i64)> {
+fn notable(since: &ChangesSince) -> impl Iterator<Item = (&JobCode, i64, i64)> {
     since.took.iter().map(|(code, took, expected)| (code, *took, *expected)).filter(
         |(_, took, expected)| {
             let apart = (took - expected).abs();
@@ -225,13 +225,13 @@ fn notable(since: &Since) -> impl Iterator<Item = (&JobCode, i64, i64)> {
 }
 
 /// What stands in the way.
-pub(super) fn print_refusals(refusals: &[Refusal], lang: Lang) {
+pub(super) fn print_refusals(refusals: &[OrderRefusal], lang: Lang) {
     if refusals.is_empty() {
         return;
     }
-    out::line(lang.pick("\nWould be refused", "\n将被拒绝"));
+    out::print_line(lang.select("\nWould be refused", "\n将被拒绝"));
     for refusal in refusals {
         let group = refusal.group.as_ref().map(|g| format!("{g}: ")).unwrap_or_default();
-        out::line(&format!("  {group}{refusal}"));
+        out::print_line(&format!("  {group}{refusal}"));
     }
 }

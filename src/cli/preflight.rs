@@ -17,44 +17,48 @@ pub(super) enum ShownFindings {
 pub(super) fn print(report: &PreflightReport, lang: Lang) {
     for source in &report.sources {
         let said = match (&source.version, &source.user) {
-            (None, _) => lang.pick("not reached", "未连接").to_owned(),
+            (None, _) => lang.select("not reached", "未连接").to_owned(),
             (Some(version), None) => version.clone(),
             (Some(version), Some(user)) => {
-                format!("{version}, {} {user}", lang.pick("user", "用户"))
+                format!("{version}, {} {user}", lang.select("user", "用户"))
             }
         };
-        out::line(&format!("{}: {said}", source.source));
+        out::print_line(&format!("{}: {said}", source.source));
         for job in report.jobs.iter().filter(|job| job.source == source.source) {
             let runs_as = job
                 .runs_as
                 .as_ref()
-                .map_or(String::new(), |user| format!(" {} {user}", lang.pick("as", "以权限：")));
-            out::line(&format!("  {} → {}{runs_as}", job.label(&report.shared_codes), job.calls));
+                .map_or(String::new(), |user| format!(" {} {user}", lang.select("as", "以权限：")));
+            out::print_line(&format!(
+                "  {} → {}{runs_as}",
+                job.label(&report.shared_codes),
+                job.calls
+            ));
         }
     }
-    note(report, ShownFindings::All, lang);
+    print_findings(report, ShownFindings::All, lang);
 }
 
 /// Prints the findings alone, where warnings go.
-pub(super) fn note(report: &PreflightReport, shown: ShownFindings, lang: Lang) {
+pub(super) fn print_findings(report: &PreflightReport, shown: ShownFindings, lang: Lang) {
     for finding in &report.findings {
         if shown == ShownFindings::Certain && finding.may_pass() {
             continue;
         }
-        out::note(&describe(finding, report, lang));
+        out::eprint_line(&describe(finding, report, lang));
     }
 }
 
 fn describe(finding: &PreflightFinding, report: &PreflightReport, lang: Lang) -> String {
     let said = finding.describe(lang, &report.shared_codes);
     let word = finding.severity.label(lang);
-    let hint = finding.hint(lang).map_or(String::new(), |hint| format!("\n  → {hint}"));
-    format!("{word}{}{said}{hint}", lang.pick(": ", "："))
+    let hint = finding.hint_text(lang).map_or(String::new(), |hint| format!("\n  → {hint}"));
+    format!("{word}{}{said}{hint}", lang.select(": ", "："))
 }
 
 /// How a check with these findings ends: errors are the user's; a source that is away is nobody's fault here.
-pub(super) fn end(report: &PreflightReport, lang: Lang) -> Result<VerbResult> {
-    let count = |severity| report.of(severity).count();
+pub(super) fn check_result(report: &PreflightReport, lang: Lang) -> Result<VerbResult> {
+    let count = |severity| report.with_severity(severity).count();
     let errors = count(PreflightSeverity::Error);
     let away = count(PreflightSeverity::Unreachable);
     if errors > 0 {

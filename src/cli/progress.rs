@@ -1,10 +1,10 @@
 //! Live progress of a run: a bar and the running jobs on a terminal, plain lines elsewhere.
 
 use crate::cli::out;
-use crate::cli::watch::Watch;
+use crate::cli::watch::RunWatch;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::span_words;
-use crate::engine::News;
+use crate::engine::ProgressEvent;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) enum Show {
 
 impl Show {
     /// What fits where the words go: a bar where somebody looks, lines in a log.
-    pub(super) fn here() -> Self {
+    pub(super) fn for_terminal() -> Self {
         if out::is_terminal() { Self::Live } else { Self::Lines }
     }
 }
@@ -31,49 +31,53 @@ impl Show {
 /// Shows news until the sender is gone. `done` of `total` jobs are final already; `expected` says
 /// when all will be.
 pub(super) async fn watch(
-    mut news: mpsc::UnboundedReceiver<News>,
+    mut news: mpsc::UnboundedReceiver<ProgressEvent>,
     show: Show,
     (total, done): (u64, u64),
-    expected: impl Future<Output = Watch>,
+    expected: impl Future<Output = RunWatch>,
 ) {
     match show {
         Show::Nothing => while news.recv().await.is_some() {},
         Show::Lines => {
             let mut expected = expected.await;
-            expected.line().iter().for_each(|text| out::note(text));
+            expected.line_if_due().iter().for_each(|text| out::eprint_line(text));
             while let Some(item) = news.recv().await {
                 if let Some(text) = words(&item, Show::Lines) {
-                    out::note(&format!("{} {text}", item.at));
+                    out::eprint_line(&format!("{} {text}", item.at));
                 }
-                expected.take(&item);
-                expected.line().iter().for_each(|text| out::note(text));
+                expected.apply_change(&item);
+                expected.line_if_due().iter().for_each(|text| out::eprint_line(text));
             }
         }
-        Show::Live => live(news, Live::new(total, done), expected.await).await,
+        Show::Live => show_live(news, BatchProgress::new(total, done), expected.await).await,
     }
 }
 
 /// What is expected is worked out anew once a second and not at each change, because it costs a walk
 /// over the whole batch; and also when nothing changes, because a job that runs on and on makes the
 /// end later.
-async fn live(mut news: mpsc::UnboundedReceiver<News>, mut live: Live, mut expected: Watch) {
+async fn show_live(
+    mut news: mpsc::UnboundedReceiver<ProgressEvent>,
+    mut live: BatchProgress,
+    mut expected: RunWatch,
+) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
             item = news.recv() => match item {
                 Some(item) => {
-                    expected.take(&item);
-                    live.take(&item);
+                    expected.apply_change(&item);
+                    live.apply_change(&item);
                 }
                 None => break,
             },
-            _ = second.tick() => live.say(expected.words()),
+            _ = second.tick() => live.set_expected(expected.words()),
         }
     }
     live.bar.finish_and_clear();
 }
 
-struct Live {
+struct BatchProgress {
     lines: MultiProgress,
     bar: ProgressBar,
     running: HashMap<String, ProgressBar>,
@@ -85,7 +89,7 @@ struct Live {
     expected: Option<String>,
 }
 
-impl Live {
+impl BatchProgress {
     fn new(total: u64, done: u64) -> Self {
         let lines = MultiProgress::new();
         let bar = lines.add(ProgressBar::new(total).with_position(done));
@@ -105,12 +109,12 @@ impl Live {
         }
     }
 
-    fn say(&mut self, expected: Option<String>) {
+    fn set_expected(&mut self, expected: Option<String>) {
         self.expected = expected;
-        self.tell();
+        self.update_message();
     }
 
-    fn tell(&self) {
+    fn update_message(&self) {
         let failed = (self.failed > 0).then(|| format!("{} not well", self.failed));
         let held: Vec<&str> = self.held.iter().take(3).map(String::as_str).collect();
         let held = (!held.is_empty()).then(|| format!("waits for release of {}", held.join(", ")));
@@ -119,7 +123,7 @@ impl Live {
         self.bar.set_message(words.join("  "));
     }
 
-    fn take(&mut self, item: &News) {
+    fn apply_change(&mut self, item: &ProgressEvent) {
         let code = item.job_code.to_string();
         let was = self.held.len();
         match item.status {
@@ -127,7 +131,7 @@ impl Live {
             _ => drop(self.held.remove(&code)),
         }
         if self.held.len() != was {
-            self.tell();
+            self.update_message();
         }
         match item.status {
             QueueStatus::Running => {
@@ -165,7 +169,7 @@ impl Live {
             self.bar.inc(1);
             if item.status.blocks_children() {
                 self.failed += 1;
-                self.tell();
+                self.update_message();
             }
         }
         if let Some(text) = words(item, Show::Live) {
@@ -176,7 +180,7 @@ impl Live {
 }
 
 /// One change as a line; `None` for those that only fill the screen.
-pub(super) fn words(item: &News, show: Show) -> Option<String> {
+pub(super) fn words(item: &ProgressEvent, show: Show) -> Option<String> {
     let status = match show {
         Show::Live => out::coloured(item.status),
         Show::Lines | Show::Nothing => item.status.to_string(),

@@ -44,7 +44,7 @@ fn write_overview(page: &mut String, command: &Command) {
         for (place, name) in verbs.iter().enumerate() {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let heading = if place == 0 { heading } else { "" };
-            let _ = writeln!(page, "| {heading} | [`{name}`](#{name}) | {} |", cell(about));
+            let _ = writeln!(page, "| {heading} | [`{name}`](#{name}) | {} |", table_cell(about));
         }
     }
 }
@@ -91,7 +91,7 @@ fn argument_row(argument: &Arg) -> String {
         let gap = if name.is_empty() { "" } else { " " };
         let _ = write!(name, "{gap}<{}>", values.join("> <"));
     }
-    let mut meaning = cell(argument.get_long_help().or(argument.get_help()));
+    let mut meaning = table_cell(argument.get_long_help().or(argument.get_help()));
     let possible = argument.get_possible_values();
     let possible: Vec<&str> =
         possible.iter().filter(|value| !value.is_hide_set()).map(|v| v.get_name()).collect();
@@ -110,7 +110,7 @@ fn argument_row(argument: &Arg) -> String {
 }
 
 /// A text that fits into a cell of a table.
-fn cell(text: Option<&StyledStr>) -> String {
+fn table_cell(text: Option<&StyledStr>) -> String {
     let text = text.map(StyledStr::to_string).unwrap_or_default();
     let text = text.replace('|', "\\|").replace('<', "&lt;").replace('>', "&gt;");
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -11,7 +11,7 @@ use crate::domain::job::Definition;
 use crate::domain::time::span_words;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::open::ReportProgress;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::store;
 use anyhow::Result;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// How to go on.
 #[derive(Clone, Copy)]
-pub(super) struct How {
+pub(super) struct ResumeMode {
     pub(super) unknown: UnknownJobs,
     /// With the present bodies and settings.
     pub(super) latest: bool,
@@ -32,7 +32,7 @@ pub(super) async fn resume(
     dispatcher: &mut QueueDispatcher,
     defs: &Definition,
     order: &BatchOrder,
-    how: How,
+    how: ResumeMode,
     report: ReportProgress<'_>,
 ) -> Result<Vec<BatchId>> {
     let mut shown = Vec::new();
@@ -45,8 +45,8 @@ pub(super) async fn resume(
                 shown.push(id);
             }
             Err(error) if is_nothing_to_do(&error) => {
-                let mut tx = app.db.read().await?;
-                let there = store::batch::find(&mut tx, &order.batch_no, &group).await?;
+                let mut tx = app.db.begin_read().await?;
+                let there = store::batch::find_batch(&mut tx, &order.batch_no, &group).await?;
                 shown.extend(there.map(|b| b.batch_id));
                 left = left.or(Some(error));
             }
@@ -75,7 +75,7 @@ fn no_group(defs: &Definition, order: &BatchOrder) -> String {
 }
 
 fn is_nothing_to_do(error: &anyhow::Error) -> bool {
-    use Refused::{Ended, NotThere, OnlyUnknown};
+    use OpeningRefusal::{Ended, NotThere, OnlyUnknown};
     matches!(error.downcast_ref(), Some(Ended(..) | NotThere(..) | OnlyUnknown(..)))
 }
 
@@ -85,23 +85,24 @@ async fn resume_one(
     defs: &Definition,
     order: &BatchOrder,
     group: &GroupCode,
-    how: How,
+    how: ResumeMode,
     report: ReportProgress<'_>,
 ) -> Result<BatchId> {
     let mut waited = false;
     loop {
-        let mut tx = app.db.read().await?;
-        let there = store::batch::find(&mut tx, &order.batch_no, group).await?;
+        let mut tx = app.db.begin_read().await?;
+        let there = store::batch::find_batch(&mut tx, &order.batch_no, group).await?;
         drop(tx);
-        let there = there
-            .ok_or_else(|| Refused::NotThere(order.batch_no.to_string(), group.to_string()))?;
+        let there = there.ok_or_else(|| {
+            OpeningRefusal::NotThere(order.batch_no.to_string(), group.to_string())
+        })?;
         let by = operator_here(&whoami());
         let latest = how.latest.then_some(defs);
         match dispatcher.resume_by(&there, how.unknown, latest, Some(&by), report).await {
             Ok(done) => {
                 if !done.again.is_empty() {
                     let codes: Vec<String> = done.again.iter().map(ToString::to_string).collect();
-                    out::note(&format!("starts over: {}", codes.join(", ")));
+                    out::eprint_line(&format!("starts over: {}", codes.join(", ")));
                 }
                 tell_if_paused(&there);
                 tell_differences(app, defs, done.batch_id).await?;
@@ -115,7 +116,7 @@ async fn resume_one(
 fn tell_if_paused(there: &Batch) {
     if there.is_paused && !there.status.is_final() {
         let (no, group) = (&there.values.batch_no, &there.values.group);
-        out::note(&format!(
+        out::eprint_line(&format!(
             "batch {no} is paused and starts nothing; let it go on with: procession batch resume {no} \
              --group {group} --reason WHY"
         ));
@@ -125,15 +126,15 @@ fn tell_if_paused(there: &Batch) {
 /// A batch goes on with the definition it was opened with; whoever has changed the file since should
 /// know that.
 async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<()> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let snapshot = store::batch::snapshot(&mut tx, id).await?;
     let changes = app::differences(&snapshot, defs);
     if !changes.is_empty() {
-        out::note(
+        out::eprint_line(
             "the batch keeps the definition it was opened with; what the present one says differently \
              is not used (--latest would use it):",
         );
-        changes.iter().for_each(|change| out::note(&format!("  {change}")));
+        changes.iter().for_each(|change| out::eprint_line(&format!("  {change}")));
     }
     Ok(())
 }
@@ -146,7 +147,9 @@ async fn wait_for_lease(
     error: anyhow::Error,
     waited: &mut bool,
 ) -> Result<()> {
-    let Some(Refused::Owned { host, pid, until, .. }) = error.downcast_ref::<Refused>() else {
+    let Some(OpeningRefusal::Owned { host, pid, until, .. }) =
+        error.downcast_ref::<OpeningRefusal>()
+    else {
         return Err(error);
     };
     let rest = until.since(app.clock.now());
@@ -154,10 +157,10 @@ async fn wait_for_lease(
         return Err(error);
     }
     *waited = true;
-    out::note(&format!(
+    out::eprint_line(&format!(
         "another process ({host}, pid {pid}) holds the batch; waiting {} to see whether it lives",
         span_words(rest)
     ));
-    dispatcher.stay(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
+    dispatcher.pass_time(Duration::from_millis(u64::try_from(rest).unwrap_or(0) + 50)).await;
     Ok(())
 }

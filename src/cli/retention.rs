@@ -6,9 +6,11 @@ use crate::cli::retention_words as words;
 use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::engine::retention::{self, ByTable, Options, RemovalOrder, Rest, Sweeper, Swept};
+use crate::engine::retention::{
+    self, ByTable, RemovalOrder, RestReason, RetentionOptions, SweepOutcome, Sweeper,
+};
 use crate::store;
-use crate::view::retention::as_json;
+use crate::view::retention::RetentionPreview;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,12 +23,12 @@ pub(super) enum RetentionVerb {
     /// What would be removed by the settings, by group and table, and why the rest stays
     Preview,
     /// Remove it now, in small steps; `serve` does it by itself in its window
-    Run(RunArgs),
+    Run(RetentionRunArgs),
 }
 
 /// Arguments of `run`.
 #[derive(Args)]
-pub(super) struct RunArgs {
+pub(super) struct RetentionRunArgs {
     /// Why; stored in the audit log with each batch
     #[arg(long, required_unless_present = "dry_run")]
     reason: Option<String>,
@@ -52,35 +54,39 @@ pub(super) async fn retention(global: &Global, verb: RetentionVerb) -> Result<Ve
     match verb {
         RetentionVerb::Preview => preview(global, &options).await,
         RetentionVerb::Run(args) if args.dry_run => preview(global, &options).await,
-        RetentionVerb::Run(args) => run(global, options, &args).await,
+        RetentionVerb::Run(args) => run_retention(global, options, &args).await,
     }
 }
 
-async fn preview(global: &Global, options: &Options) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+async fn preview(global: &Global, options: &RetentionOptions) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let now = batch::server_now(&app).await?;
     let survey = retention::survey(&app.db, options, now).await?;
-    let mut tx = app.db.read().await?;
-    let last = store::said(&mut tx, retention::LAST_PASS).await?;
+    let mut tx = app.db.begin_read().await?;
+    let last = store::find_meta(&mut tx, retention::LAST_PASS).await?;
     drop(tx);
     if global.json {
-        out::json(&as_json(options, &survey, last.as_deref()))?;
+        out::document(&RetentionPreview::new(options, &survey, last.as_deref()))?;
     } else {
-        words::print(options, &survey, last.as_deref(), global.lang());
+        words::print(options, &survey, last.as_deref(), global.language());
     }
     app.close().await;
     Ok(VerbResult::Well)
 }
 
-async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<VerbResult> {
+async fn run_retention(
+    global: &Global,
+    mut options: RetentionOptions,
+    args: &RetentionRunArgs,
+) -> Result<VerbResult> {
     let reason = args.reason.as_deref().unwrap_or_default().trim().to_owned();
     if reason.is_empty() {
         return Err(BadInput("--reason: say why; it is what others will read".to_owned()).into());
     }
     if !options.is_on() {
-        return Err(BadInput(words::off(global.lang()).to_owned()).into());
+        return Err(BadInput(words::disabled_notice(global.language()).to_owned()).into());
     }
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let now = batch::server_now(&app).await?;
     if let Some(window) = options.window.filter(|window| !args.now && !window.is_open(now)) {
         let opens = window.opens(now);
@@ -93,10 +99,10 @@ async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<Ve
     let survey = retention::survey(&app.db, &options, now).await?;
     let rows: u64 = survey.totals().values().sum();
     if !global.json {
-        words::print(&options, &survey, None, global.lang());
+        words::print(&options, &survey, None, global.language());
     }
     if rows == 0 && survey.lines() == 0 {
-        return said(global, &ByTable::new());
+        return print_removed(global, &ByTable::new());
     }
     if !args.yes && !agreed(global, rows)? {
         return Ok(VerbResult::Well);
@@ -104,53 +110,53 @@ async fn run(global: &Global, mut options: Options, args: &RunArgs) -> Result<Ve
     let wish =
         RemovalOrder { by: operator_here(&whoami()), reason: Some(reason), limit: args.limit };
     let sweeper = app.sweeper_by_hand(options, wish);
-    let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
-    let removed = sweep(sweeper, (show, rows), global.lang()).await?;
+    let show = if args.quiet || global.json { Show::Nothing } else { Show::for_terminal() };
+    let removed = sweep(sweeper, (show, rows), global.language()).await?;
     app.close().await;
-    said(global, &removed)
+    print_removed(global, &removed)
 }
 
 /// Asks a person; where there is none, the flag has to say it, for what goes is gone.
 fn agreed(global: &Global, rows: u64) -> Result<bool> {
-    let (stdin, lang) = (std::io::stdin(), global.lang());
+    let (stdin, lang) = (std::io::stdin(), global.language());
     if global.json || !stdin.is_terminal() {
         let message = "old rows are removed for good; say --yes where nobody can be asked (nothing \
                        was removed)";
         return Err(BadInput(message.to_owned()).into());
     }
-    out::note(&match lang {
-        Lang::En => format!("{} go for good. Go on? [y/N]", words::rows(rows, lang)),
-        Lang::Zh => format!("将永久删除 {}。继续?[y/N]", words::rows(rows, lang)),
+    out::eprint_line(&match lang {
+        Lang::En => format!("{} go for good. Go on? [y/N]", words::row_count(rows, lang)),
+        Lang::Zh => format!("将永久删除 {}。继续?[y/N]", words::row_count(rows, lang)),
     });
     let mut answer = String::new();
     stdin.lock().read_line(&mut answer).context("read the answer")?;
     let yes = matches!(answer.trim(), "y" | "Y" | "yes");
     if !yes {
-        out::note(lang.pick("nothing was removed", "未删除"));
+        out::eprint_line(lang.select("nothing was removed", "未删除"));
     }
     Ok(yes)
 }
 
 /// Goes on until the pass has ended. What is killed in between is gone on with by the next pass.
 async fn sweep(sweeper: Sweeper, (show, rows): (Show, u64), lang: Lang) -> Result<ByTable> {
-    let shown = bar(show, rows, lang);
+    let shown = progress_bar(show, rows, lang);
     let (bar, mut told) = (shown.clone(), 0u64);
     let went = move |n| {
         bar.inc(n);
         if show == Show::Lines && (bar.position() - told) >= rows.div_ceil(10).max(1) {
             told = bar.position();
-            out::note(&words::so_far(told, rows, lang));
+            out::eprint_line(&words::so_far(told, rows, lang));
         }
     };
     let swept = sweeper.sweep_for(None, went).await;
     shown.finish_and_clear();
     match swept? {
-        Swept::Ended(removed) | Swept::Left(removed) => Ok(removed),
-        Swept::Rests(rest, until) => Err(BadInput(rests(&rest, until)).into()),
+        SweepOutcome::Ended(removed) | SweepOutcome::Left(removed) => Ok(removed),
+        SweepOutcome::Rests(rest, until) => Err(BadInput(rests(&rest, until)).into()),
     }
 }
 
-fn bar(show: Show, rows: u64, lang: Lang) -> ProgressBar {
+fn progress_bar(show: Show, rows: u64, lang: Lang) -> ProgressBar {
     let bar = match show {
         Show::Live => ProgressBar::new(rows),
         Show::Lines | Show::Nothing => {
@@ -166,23 +172,23 @@ fn bar(show: Show, rows: u64, lang: Lang) -> ProgressBar {
     bar
 }
 
-fn rests(rest: &Rest, until: crate::domain::time::Millis) -> String {
+fn rests(rest: &RestReason, until: crate::domain::time::Millis) -> String {
     match rest {
-        Rest::Theirs(owner) => format!(
+        RestReason::Theirs(owner) => format!(
             "another process ({}) removes old rows at the moment and goes on with it; nothing was \
              begun here",
             owner.0
         ),
-        Rest::Off | Rest::Window | Rest::Done | Rest::Drained => {
+        RestReason::Off | RestReason::Window | RestReason::Done | RestReason::Drained => {
             format!("nothing is removed before {until}")
         }
     }
 }
 
-fn said(global: &Global, removed: &ByTable) -> Result<VerbResult> {
+fn print_removed(global: &Global, removed: &ByTable) -> Result<VerbResult> {
     if global.json {
-        return out::json(&json!({"removed": removed})).map(|()| VerbResult::Well);
+        return out::print_json(&json!({"removed": removed})).map(|()| VerbResult::Well);
     }
-    out::line(&words::removed(removed, global.lang()));
+    out::print_line(&words::removed(removed, global.language()));
     Ok(VerbResult::Well)
 }

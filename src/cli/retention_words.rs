@@ -4,7 +4,7 @@ use crate::cli::out;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::retention::{
-    AgedGoes, ByTable, DAY_MS, EndedBadly, OfGroup, Options, Rule, Survey,
+    AgedGoes, ByTable, DAY_MS, EndedBadly, GroupSurvey, KeepRule, RetentionOptions, RetentionSurvey,
 };
 
 /// `1,234,567`.
@@ -21,7 +21,7 @@ fn digits(n: u64) -> String {
 }
 
 /// `1,234 rows`.
-pub(super) fn rows(n: u64, lang: Lang) -> String {
+pub(super) fn row_count(n: u64, lang: Lang) -> String {
     match (lang, n) {
         (Lang::En, 1) => "1 row".to_owned(),
         (Lang::En, n) => format!("{} rows", digits(n)),
@@ -29,8 +29,8 @@ pub(super) fn rows(n: u64, lang: Lang) -> String {
     }
 }
 
-pub(super) fn off(lang: Lang) -> &'static str {
-    lang.pick(
+pub(super) fn disabled_notice(lang: Lang) -> &'static str {
+    lang.select(
         "nothing is ever to go: all ages in [retention] are 0. Set batches_days in procession.toml, and \
          look at: procession retention preview",
         "未启用：[retention] 中的期限均为 0。请在 procession.toml 中设置 batches_days，\
@@ -48,24 +48,24 @@ pub(super) fn so_far(done: u64, of: u64, lang: Lang) -> String {
 pub(super) fn removed(by: &ByTable, lang: Lang) -> String {
     let total: u64 = by.values().sum();
     if total == 0 {
-        return lang.pick("Nothing to remove", "没有可删除的行").to_owned();
+        return lang.select("Nothing to remove", "没有可删除的行").to_owned();
     }
     let each: Vec<String> = by.iter().map(|(table, n)| format!("{} {table}", digits(*n))).collect();
     match lang {
-        Lang::En => format!("Removed {}: {}", rows(total, lang), each.join(", ")),
-        Lang::Zh => format!("已删除 {}：{}", rows(total, lang), each.join("，")),
+        Lang::En => format!("Removed {}: {}", row_count(total, lang), each.join(", ")),
+        Lang::Zh => format!("已删除 {}：{}", row_count(total, lang), each.join("，")),
     }
 }
 
-fn day(at: Option<Millis>) -> String {
+fn format_day(at: Option<Millis>) -> String {
     at.map_or_else(|| "-".to_owned(), |at| at.to_utc().date_naive().to_string())
 }
 
 /// The rule of a group in one line.
-fn rule_words(rule: Rule, lang: Lang) -> String {
+fn rule_words(rule: KeepRule, lang: Lang) -> String {
     let days = |ms: Option<i64>| ms.map(|ms| ms / DAY_MS);
     let mut words = vec![match (days(rule.batches_ms), lang) {
-        (None, _) => lang.pick("no batch goes", "不删除批次").to_owned(),
+        (None, _) => lang.select("no batch goes", "不删除批次").to_owned(),
         (Some(days), Lang::En) => format!("batches that ended over {days} days ago"),
         (Some(days), Lang::Zh) => format!("结束超过 {days} 天的批次"),
     }];
@@ -77,8 +77,8 @@ fn rule_words(rule: Rule, lang: Lang) -> String {
     }
     words.push(
         match rule.badly {
-            EndedBadly::Stay => lang.pick("all that failed stay", "保留所有失败的"),
-            EndedBadly::Go => lang.pick("also those that failed", "包括失败的"),
+            EndedBadly::Stay => lang.select("all that failed stay", "保留所有失败的"),
+            EndedBadly::Go => lang.select("also those that failed", "包括失败的"),
         }
         .to_owned(),
     );
@@ -88,43 +88,48 @@ fn rule_words(rule: Rule, lang: Lang) -> String {
             Lang::Zh => format!("日志行保留 {days} 天"),
         });
     }
-    words.join(lang.pick(", ", "，"))
+    words.join(lang.select(", ", "，"))
 }
 
-pub(super) fn print(options: &Options, survey: &Survey, last: Option<&str>, lang: Lang) {
+pub(super) fn print(
+    options: &RetentionOptions,
+    survey: &RetentionSurvey,
+    last: Option<&str>,
+    lang: Lang,
+) {
     if !options.is_on() {
-        out::line(off(lang));
+        out::print_line(disabled_notice(lang));
     }
     print_groups(survey, lang);
     print_kept(survey, lang);
     print_totals(survey, lang);
     print_rules(options, survey, lang);
     if let Some(last) = last {
-        out::line(&format!("{}{last}", lang.pick("Last pass: ", "上次清理：")));
+        out::print_line(&format!("{}{last}", lang.select("Last pass: ", "上次清理：")));
     }
 }
 
-fn print_groups(survey: &Survey, lang: Lang) {
+fn print_groups(survey: &RetentionSurvey, lang: Lang) {
     let header = match lang {
         Lang::En => ["GROUP", "BATCHES GO", "ENDED FROM", "TO", "ROWS", "LINES GO EARLIER"],
         Lang::Zh => ["作业组", "删除批次", "最早结束", "最晚结束", "行数", "提前删除的日志行"],
     };
-    let line = |g: &OfGroup| {
+    let line = |g: &GroupSurvey| {
         let n: u64 = g.goes.rows.values().sum();
         let lines: u64 = g.lines.rows.values().sum();
         vec![
             g.group.to_string(),
             digits(g.goes.batches),
-            day(g.goes.oldest),
-            day(g.goes.newest),
+            format_day(g.goes.oldest),
+            format_day(g.goes.newest),
             digits(n),
             digits(lines),
         ]
     };
-    out::line(&out::table(&header, survey.groups.iter().map(line).collect()));
+    out::print_line(&out::table(&header, survey.groups.iter().map(line).collect()));
 }
 
-fn print_kept(survey: &Survey, lang: Lang) {
+fn print_kept(survey: &RetentionSurvey, lang: Lang) {
     let mut rows = Vec::new();
     for g in &survey.groups {
         for (kept, n) in &g.kept {
@@ -132,7 +137,7 @@ fn print_kept(survey: &Survey, lang: Lang) {
         }
     }
     for AgedGoes { kind, needed, .. } in survey.aged.iter().filter(|a| a.needed > 0) {
-        let why = lang.pick(
+        let why = lang.select(
             "old enough, and needed: by a batch that stays, or as the newest of a schedule",
             "已到期限但仍需要：被保留的批次引用，或为调度的最新一次触发",
         );
@@ -142,20 +147,20 @@ fn print_kept(survey: &Survey, lang: Lang) {
         Lang::En => ["OF", "STAY", "WHY"],
         Lang::Zh => ["所属", "保留", "原因"],
     };
-    out::line(&out::table(&header, rows));
+    out::print_line(&out::table(&header, rows));
 }
 
-fn print_totals(survey: &Survey, lang: Lang) {
+fn print_totals(survey: &RetentionSurvey, lang: Lang) {
     let totals = survey.totals();
     let header = match lang {
         Lang::En => ["TABLE", "ROWS GO"],
         Lang::Zh => ["表", "删除行数"],
     };
     let lines = totals.iter().map(|(table, n)| vec![(*table).to_owned(), digits(*n)]).collect();
-    out::line(&out::table(&header, lines));
+    out::print_line(&out::table(&header, lines));
     if survey.leftover.batches > 0 {
         let n = digits(survey.leftover.batches);
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => {
                 format!("{n} of the batches are being removed already; the next pass finishes them")
             }
@@ -164,18 +169,21 @@ fn print_totals(survey: &Survey, lang: Lang) {
     }
 }
 
-fn print_rules(options: &Options, survey: &Survey, lang: Lang) {
+fn print_rules(options: &RetentionOptions, survey: &RetentionSurvey, lang: Lang) {
     if options.is_on() {
-        out::line(&format!(
+        out::print_line(&format!(
             "{}{}",
-            lang.pick("What goes: ", "规则："),
+            lang.select("What goes: ", "规则："),
             rule_words(options.rule, lang)
         ));
     }
     for g in survey.groups.iter().filter(|g| g.rule != options.rule) {
-        out::line(&format!("  {}: {}", g.group, rule_words(g.rule, lang)));
+        out::print_line(&format!("  {}: {}", g.group, rule_words(g.rule, lang)));
     }
     if let Some(window) = options.window {
-        out::line(&format!("{}{window}", lang.pick("When, in `serve`: ", "serve 执行时段：")));
+        out::print_line(&format!(
+            "{}{window}",
+            lang.select("When, in `serve`: ", "serve 执行时段：")
+        ));
     }
 }

@@ -3,29 +3,29 @@
 use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::task::as_task;
 use crate::app::{self, App, Apply, EmptyDatabase};
-use crate::cli::define::{By, record_bypass};
+use crate::cli::define::{AuthorArgs, record_bypass};
 use crate::cli::opening_progress::OpeningDisplay;
 use crate::cli::order::{self, OrderArgs};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::progress::{self, Show};
-use crate::cli::watch::Watch;
+use crate::cli::watch::RunWatch;
 use crate::cli::{BadInput, Global, VerbResult, batch, breach, heard, out, resume};
-use crate::definition::Fault;
+use crate::definition::DefinitionFault;
 use crate::domain::action::rerun::UnknownJobs;
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus, plan};
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::text::lang::Lang;
-use crate::engine::News;
+use crate::engine::ProgressEvent;
 use crate::engine::dispatch::dispatcher::{BatchStanding, QueueDispatcher};
 use crate::engine::dispatch::open::ReportProgress;
-use crate::engine::observe::traces::Tracer;
-use crate::engine::opening::refused::Refused;
+use crate::engine::observe::traces::SpanSender;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::engine::opening::unfinished_opening::OpeningProgress;
 use crate::engine::outbox::Sender;
 use crate::engine::trigger::schedule_actions::refuse_while_suspended;
 use crate::store;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::convert::Infallible;
@@ -61,11 +61,11 @@ pub(super) struct RunArgs {
     #[arg(long)]
     no_connect: bool,
     #[command(flatten)]
-    by: By,
+    by: AuthorArgs,
 }
 
-pub(super) async fn run(global: &Global, args: RunArgs) -> Result<VerbResult> {
-    let asked = args.order.read()?;
+pub(super) async fn run_batch(global: &Global, args: RunArgs) -> Result<VerbResult> {
+    let asked = args.order.to_order()?;
     // Faults of the file come first, before any database is touched.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
@@ -82,27 +82,28 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<VerbResult> {
     };
     let order = order::work_out(asked, &defs, batch::server_now(&app).await?)?;
     if !args.resume && !args.no_connect {
-        refuse_hopeless(&app, &defs, &order, global.lang()).await?;
+        refuse_hopeless(&app, &defs, &order, global.language()).await?;
     }
     if let Some(file) = args.file.as_deref() {
         store_before_run(&app, (&defs, &warnings), &order, (file, &args)).await?;
     }
     let (tells, news) = mpsc::unbounded_channel();
     let mut dispatcher = start_dispatcher(&app, tells).await?;
-    let show = if args.quiet || global.json { Show::Nothing } else { Show::here() };
-    let mut display = OpeningDisplay::new(show, global.lang());
-    let mut report = |progress: OpeningProgress| display.show(&progress);
-    breach::warn(&app, &defs, global.lang()).await?;
-    heard::warn(&app, &defs, order.group.as_ref(), global.lang()).await?;
+    let show = if args.quiet || global.json { Show::Nothing } else { Show::for_terminal() };
+    let mut display = OpeningDisplay::new(show, global.language());
+    let mut report = |progress: OpeningProgress| display.show_progress(&progress);
+    breach::warn_breaches(&app, &defs, global.language()).await?;
+    heard::warn_executors(&app, &defs, order.group.as_ref(), global.language()).await?;
     let renewals = dispatcher.keep_lease();
     // Either way the definition is gone before the batch runs: of 100,000 jobs it is 170 MB.
     let opened = if args.resume {
         let defs = defs;
-        resume::resume(&app, &mut dispatcher, &defs, &order, args.how(), &mut report).await
+        resume::resume(&app, &mut dispatcher, &defs, &order, args.resume_options(), &mut report)
+            .await
     } else {
-        open_each(&mut dispatcher, defs, &order, global.lang(), &mut report).await
+        open_each(&mut dispatcher, defs, &order, global.language(), &mut report).await
     };
-    renewals.end().await;
+    renewals.end_and_wait().await;
     drop(display);
     let ids = match opened {
         Ok(ids) => ids,
@@ -115,13 +116,13 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<VerbResult> {
     let total = standings.iter().map(|one| one.jobs).sum();
     let done = standings.iter().map(|one| one.ended).sum();
     if !args.quiet {
-        standings.iter().for_each(|one| announce(one, global.lang()));
+        standings.iter().for_each(|one| announce(one, global.language()));
     }
     // Read while the first jobs run.
-    let expected = Watch::of(&app, &ids, global.lang());
+    let expected = RunWatch::for_batches(&app, &ids, global.language());
     let shown = progress::watch(news, show, (total, done), expected);
     let sender = app.sender(&dispatcher)?;
-    to_the_end((dispatcher, sender), shown, global.lang()).await?;
+    to_the_end((dispatcher, sender), shown, global.language()).await?;
     let ended = summarise(global, &app, &ids).await;
     app.close().await;
     ended
@@ -130,10 +131,10 @@ pub(super) async fn run(global: &Global, args: RunArgs) -> Result<VerbResult> {
 /// A dispatcher, unless the database has gone back in time, which a process may find as it starts.
 async fn start_dispatcher(
     app: &App,
-    tells: mpsc::UnboundedSender<News>,
+    tells: mpsc::UnboundedSender<ProgressEvent>,
 ) -> Result<QueueDispatcher> {
     let dispatcher = app.dispatcher(Some(tells)).await?;
-    if let Err(suspended) = refuse_while_suspended(&mut app.db.read().await?).await {
+    if let Err(suspended) = refuse_while_suspended(&mut app.db.begin_read().await?).await {
         dispatcher.leave().await?;
         return Err(suspended);
     }
@@ -161,8 +162,8 @@ async fn refuse_hopeless(
         sources.push(read.map_err(|fault| BadInput(format!("{fault}; {cure}")))?);
     }
     let report = check_jobs(&app.config, &sources, jobs, &dependencies).await;
-    preflight::note(&report, ShownFindings::Certain, lang);
-    let errors = report.of(PreflightSeverity::Error).count();
+    preflight::print_findings(&report, ShownFindings::Certain, lang);
+    let errors = report.with_severity(PreflightSeverity::Error).count();
     if errors == 0 {
         return Ok(());
     }
@@ -195,7 +196,7 @@ async fn open_each(
 pub(super) fn note_existing(existing: &[Batch], lang: Lang) {
     for there in existing {
         let (no, group, status) = (&there.values.batch_no, &there.values.group, there.status);
-        out::note(&match lang {
+        out::eprint_line(&match lang {
             Lang::En => {
                 format!(
                     "batch {no} of group {group} exists already ({status}) and is left as it is"
@@ -241,22 +242,22 @@ async fn send_to_the_end(sender: Option<Sender>, done: CancellationToken) {
 }
 
 /// Sends spans until the dispatcher is gone, and what it made last.
-pub(super) async fn trace_to_the_end(tracer: Option<Tracer>, done: CancellationToken) {
+pub(super) async fn trace_to_the_end(tracer: Option<SpanSender>, done: CancellationToken) {
     if let Some(tracer) = tracer {
         as_task(tracer.run(done)).await;
     }
 }
 
 impl RunArgs {
-    fn how(&self) -> resume::How {
+    fn resume_options(&self) -> resume::ResumeMode {
         let unknown = if self.rerun_unknown { UnknownJobs::Rerun } else { UnknownJobs::Leave };
-        resume::How { unknown, latest: self.latest }
+        resume::ResumeMode { unknown, latest: self.latest }
     }
 }
 
 async fn store_before_run(
     app: &App,
-    (defs, warnings): (&Definition, &[Fault]),
+    (defs, warnings): (&Definition, &[DefinitionFault]),
     order: &BatchOrder,
     (file, args): (&Path, &RunArgs),
 ) -> Result<()> {
@@ -273,9 +274,9 @@ async fn store_before_run(
 /// Stores the file of an order that opens new batches, unless all of them exist.
 pub(super) async fn take_file(
     app: &App,
-    (defs, warnings): (&Definition, &[Fault]),
+    (defs, warnings): (&Definition, &[DefinitionFault]),
     order: &BatchOrder,
-    whose: (&Path, &By),
+    whose: (&Path, &AuthorArgs),
     quiet: bool,
 ) -> Result<()> {
     print_warnings(warnings);
@@ -283,36 +284,36 @@ pub(super) async fn take_file(
     if !defs.schedules.is_empty() && !quiet {
         let (file, n) = (whose.0.display(), defs.schedules.len());
         let n = out::count(n, "schedule");
-        out::note(&format!("{file}: {n} left as stored; to store: procession apply {file}"));
+        out::eprint_line(&format!("{file}: {n} left as stored; to store: procession apply {file}"));
     }
     store_file(app, defs, whose, quiet).await
 }
 
-fn print_warnings(warnings: &[Fault]) {
+fn print_warnings(warnings: &[DefinitionFault]) {
     for warning in warnings {
-        out::note(&format!("warning: {warning}"));
+        out::eprint_line(&format!("warning: {warning}"));
     }
 }
 
 /// Looks before the file is stored, so that a refused run changes nothing at all; `open` looks again
 /// in its own transaction.
 async fn refuse_existing(app: &App, defs: &Definition, order: &BatchOrder) -> Result<()> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let mut first = None;
     for group in groups_of(defs, order) {
-        match store::batch::find(&mut tx, &order.batch_no, &group).await? {
+        match store::batch::find_batch(&mut tx, &order.batch_no, &group).await? {
             Some(there) => drop(first.get_or_insert(there)),
             // One that is new is opened, whatever becomes of the others.
             None => return Ok(()),
         }
     }
-    first.map_or(Ok(()), |there| Err(Refused::exists(&there).into()))
+    first.map_or(Ok(()), |there| Err(OpeningRefusal::exists(&there).into()))
 }
 
 async fn store_file(
     app: &App,
     wanted: &Definition,
-    (file, by): (&Path, &By),
+    (file, by): (&Path, &AuthorArgs),
     quiet: bool,
 ) -> Result<()> {
     let by = by.authorship();
@@ -322,7 +323,7 @@ async fn store_file(
     }
     let changes = app.apply_as(wanted, Apply::Write, &by).await?;
     if !changes.is_empty() && !quiet {
-        out::note(&format!(
+        out::eprint_line(&format!(
             "{}: {} stored (procession history GROUP shows them)",
             file.display(),
             out::count(changes.len(), "change")
@@ -366,7 +367,7 @@ pub(super) async fn stop_on_signal(
             _ = terminate.recv() => {}
         }
         if once {
-            out::note(match whom {
+            out::eprint_line(match whom {
                 Signalled::Run => "ended at once; go on with: --resume",
                 Signalled::Serve => "ended at once; another process takes over when the lease ends",
             });
@@ -374,7 +375,7 @@ pub(super) async fn stop_on_signal(
         }
         once = true;
         stop.cancel();
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "no new jobs are started; waiting for those that run (again: end at once)",
             "不再启动新作业；等待正在运行的作业结束（再按一次立即退出）",
         ));
@@ -400,7 +401,7 @@ pub(super) async fn standings(
 
 /// How a batch stands by its rows.
 pub(super) async fn stored_standing(app: &App, id: BatchId) -> Result<BatchStanding> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let batch = store::batch::get(&mut tx, id).await?;
     let (mut jobs, mut ended) = (u64::from(batch.unwritten_jobs), 0);
     for (status, count) in store::batch::counts(&mut tx, id).await? {
@@ -414,7 +415,7 @@ pub(super) async fn stored_standing(app: &App, id: BatchId) -> Result<BatchStand
 pub(super) fn announce(BatchStanding { values, jobs, .. }: &BatchStanding, lang: Lang) {
     let (no, group) = (&values.batch_no, &values.group);
     let count = out::count(usize::try_from(*jobs).unwrap_or(usize::MAX), "job");
-    out::note(&match (lang, values.business_date) {
+    out::eprint_line(&match (lang, values.business_date) {
         (Lang::En, None) => format!("batch {no} of group {group}: {count}"),
         (Lang::En, Some(date)) => {
             format!("batch {no} of group {group}: {count}, business date {date}")
@@ -426,10 +427,10 @@ pub(super) fn announce(BatchStanding { values, jobs, .. }: &BatchStanding, lang:
     });
 }
 
-fn hint(batch: &Batch, lang: Lang) {
+fn print_next_steps(batch: &Batch, lang: Lang) {
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     match batch.status {
-        BatchStatus::Failed => out::line(&match lang {
+        BatchStatus::Failed => out::print_line(&match lang {
             Lang::En => format!(
                 "To see why:     procession batch why {no} --group {group}\n\
                  After the fix:  add --resume to the same command (and --latest if the file was changed)"
@@ -438,7 +439,7 @@ fn hint(batch: &Batch, lang: Lang) {
                 "失败原因：procession batch why {no} --group {group}\n处理后：在同一命令后加 --resume（若修改了定义文件，再加 --latest）"
             ),
         }),
-        BatchStatus::Running | BatchStatus::Killing => out::line(lang.pick(
+        BatchStatus::Running | BatchStatus::Killing => out::print_line(lang.select(
             "It has not ended; to continue: add --resume to the same command",
             "批次尚未结束；继续请在同一命令后加 --resume",
         )),
@@ -450,22 +451,25 @@ async fn summarise(global: &Global, app: &App, ids: &[BatchId]) -> Result<VerbRe
     let mut worst = VerbResult::Well;
     let mut documents = Vec::new();
     for id in ids {
-        let view = View::of(app, *id).await?;
+        let view = BatchView::read_view(app, *id).await?;
         if !view.batch.status.is_success() {
             worst = VerbResult::BatchFailed;
         }
         if global.json {
             documents.push(view.document());
         } else {
-            batch::print(&view, global.lang());
+            batch::print(&view, global.language());
         }
         if !global.json {
-            breach::told(app, &view, global.lang()).await?.iter().for_each(|s| out::line(s));
-            hint(&view.batch, global.lang());
+            breach::describe_breaches(app, &view, global.language())
+                .await?
+                .iter()
+                .for_each(|s| out::print_line(s));
+            print_next_steps(&view.batch, global.language());
         }
     }
     if global.json {
-        out::json(&serde_json::Value::Array(documents))?;
+        out::document(&documents)?;
     }
     Ok(worst)
 }

@@ -1,7 +1,7 @@
 //! `schedule`: what fires when; looked at here, changed in `schedule_act`.
 
 use crate::app::EmptyDatabase;
-use crate::cli::schedule_act::{self, AddArgs, EditArgs, FireArgs, WhyArgs};
+use crate::cli::schedule_act::{self, EditArgs, FireArgs, ScheduleAddArgs, WhyArgs};
 use crate::cli::schedule_next::{self, NextArgs};
 use crate::cli::schedule_nodes::Fires;
 use crate::cli::{BadInput, Global, VerbResult, out, schedule_nodes, schedule_words};
@@ -10,7 +10,7 @@ use crate::domain::schedule::firing::{Firing, TriggerId};
 use crate::domain::schedule::trigger::{Trigger, TriggerStatus, TriggerWords};
 use crate::domain::text::lang::Lang;
 use crate::engine::trigger::schedule_actions::{self, NotDone};
-use crate::store::audit::{Entry, Filter};
+use crate::store::audit::{AuditEntry, AuditFilter};
 use crate::store::{self, Tx};
 use crate::view::schedule::{FiringDetail, ScheduleDetail};
 use anyhow::{Context as _, Result};
@@ -23,16 +23,16 @@ use std::collections::HashMap;
 #[derive(Subcommand)]
 pub(super) enum ScheduleVerb {
     /// Schedules with their next and last times, and why one does not fire
-    List(ListArgs),
+    List(ScheduleListArgs),
     /// Everything about one schedule
-    Show(ShowArgs),
+    Show(ScheduleShowArgs),
     /// When a schedule will fire: local time and offset, batch number, reasons; also of one that is not
     /// stored (--cron …)
     Next(NextArgs),
     /// What became of its planned times, newest first
     Firings(FiringsArgs),
     /// Make a schedule
-    Add(AddArgs),
+    Add(ScheduleAddArgs),
     /// Change a schedule; only what is given changes
     Edit(EditArgs),
     /// Let a schedule plan nothing more
@@ -49,7 +49,7 @@ pub(super) enum ScheduleVerb {
 
 /// Arguments of `list`.
 #[derive(Args)]
-pub(super) struct ListArgs {
+pub(super) struct ScheduleListArgs {
     /// Those that open this group
     #[arg(long)]
     group: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct ListArgs {
 
 /// Arguments of `show`.
 #[derive(Args)]
-pub(super) struct ShowArgs {
+pub(super) struct ScheduleShowArgs {
     /// Code of the schedule
     code: String,
 }
@@ -81,12 +81,12 @@ pub(super) struct FiringsArgs {
 
 pub(super) async fn schedule(global: &Global, verb: ScheduleVerb) -> Result<VerbResult> {
     match verb {
-        ScheduleVerb::List(args) => list(global, &args).await,
-        ScheduleVerb::Show(args) => show(global, &args).await,
+        ScheduleVerb::List(args) => list_schedules(global, &args).await,
+        ScheduleVerb::Show(args) => show_schedule(global, &args).await,
         ScheduleVerb::Next(args) => schedule_next::next(global, &args).await,
         ScheduleVerb::Firings(args) => firings(global, &args).await,
-        ScheduleVerb::Add(args) => schedule_act::add(global, &args).await,
-        ScheduleVerb::Edit(args) => schedule_act::edit(global, &args).await,
+        ScheduleVerb::Add(args) => schedule_act::add_schedule(global, &args).await,
+        ScheduleVerb::Edit(args) => schedule_act::edit_schedule(global, &args).await,
         ScheduleVerb::Pause(args) => schedule_act::pause(global, &args).await,
         ScheduleVerb::Resume(args) => schedule_act::resume(global, &args).await,
         ScheduleVerb::Remove(args) => schedule_act::remove(global, &args).await,
@@ -95,13 +95,13 @@ pub(super) async fn schedule(global: &Global, verb: ScheduleVerb) -> Result<Verb
     }
 }
 
-async fn list(global: &Global, args: &ListArgs) -> Result<VerbResult> {
+async fn list_schedules(global: &Global, args: &ScheduleListArgs) -> Result<VerbResult> {
     let group = args.group.as_deref().map(GroupCode::parse).transpose()?;
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let now = app.server_now().await?;
-    let fires = Fires::at(&app, now).await?;
-    let mut tx = app.db.read().await?;
-    let mut all: Vec<Trigger> = store::trigger::all(&mut tx).await?;
+    let fires = Fires::read_at(&app, now).await?;
+    let mut tx = app.db.begin_read().await?;
+    let mut all: Vec<Trigger> = store::trigger::list_triggers(&mut tx).await?;
     if let Some(group) = &group {
         let groups = store::job::without_dependencies(&mut tx).await?.groups;
         let of_type = groups.into_iter().find(|g| g.code == *group).and_then(|g| g.batch_type);
@@ -115,55 +115,55 @@ async fn list(global: &Global, args: &ListArgs) -> Result<VerbResult> {
     drop(tx);
     app.close().await;
     if global.json {
-        let row = |t: &Trigger| ScheduleDetail::of(t, last.get(&t.trigger_id));
+        let row = |t: &Trigger| ScheduleDetail::from_trigger(t, last.get(&t.trigger_id));
         out::document(&all.iter().map(row).collect::<Vec<_>>())?;
         return Ok(VerbResult::Well);
     }
-    let lang = global.lang();
+    let lang = global.language();
     if let (true, Some(group)) = (all.is_empty(), &group) {
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => format!("no schedule of group {group}"),
             Lang::Zh => format!("没有作业组 {group} 的调度"),
         });
         return Ok(VerbResult::Well);
     }
     if all.is_empty() {
-        out::line(lang.pick(
+        out::print_line(lang.select(
             "no schedules; make one: procession schedule add, or write schedules: in a definition file",
             "没有调度；可用 procession schedule add 新建，或在定义文件中写 schedules:",
         ));
         return Ok(VerbResult::Well);
     }
-    out::line(&schedule_words::table(&all, &last, (now, lang)));
+    out::print_line(&schedule_words::table(&all, &last, (now, lang)));
     if more > 0 {
-        out::line(&format!("… {more} {} (--limit)", lang.pick("more", "条未显示")));
+        out::print_line(&format!("… {more} {} (--limit)", lang.select("more", "条未显示")));
     }
     if fires == Fires::OnceServed && all.iter().any(|t| t.status == TriggerStatus::Enabled) {
-        out::line(schedule_nodes::nobody(lang));
+        out::print_line(schedule_nodes::nobody(lang));
     }
     Ok(VerbResult::Well)
 }
 
-async fn show(global: &Global, args: &ShowArgs) -> Result<VerbResult> {
+async fn show_schedule(global: &Global, args: &ScheduleShowArgs) -> Result<VerbResult> {
     let code = TriggerCode::parse(&args.code)?;
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let mut tx = app.db.read().await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.begin_read().await?;
     let found = schedule_actions::found(&mut tx, &code).await?;
     let last = store::firing::of_trigger(&mut tx, found.trigger_id, 1).await?.pop();
     drop(tx);
     app.close().await;
     if global.json {
-        out::document(&ScheduleDetail::of(&found, last.as_ref()))?;
+        out::document(&ScheduleDetail::from_trigger(&found, last.as_ref()))?;
     } else {
-        out::line(&schedule_words::whole(&found, last.as_ref(), global.lang())?);
+        out::print_line(&schedule_words::whole(&found, last.as_ref(), global.language())?);
     }
     Ok(VerbResult::Well)
 }
 
 async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
     let code = args.code.as_deref().map(TriggerCode::parse).transpose()?;
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let mut tx = app.db.read().await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.begin_read().await?;
     let (id, found) = match (&code, args.id) {
         (Some(code), _) => {
             let found = known(&mut tx, code).await?;
@@ -171,7 +171,13 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
         }
         (None, id) => {
             let id = TriggerId(id.context("a code or --id")?);
-            (id, store::trigger::all(&mut tx).await?.into_iter().find(|t| t.trigger_id == id))
+            (
+                id,
+                store::trigger::list_triggers(&mut tx)
+                    .await?
+                    .into_iter()
+                    .find(|t| t.trigger_id == id),
+            )
         }
     };
     let all = store::firing::of_trigger(&mut tx, id, args.limit).await?;
@@ -185,15 +191,15 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
     let zone = found.as_ref().map_or(Tz::UTC, |t| t.def.timing.zone);
     let code = found.map(|t| t.def.code);
     if global.json {
-        let rows: Vec<_> = all.iter().map(|f| FiringDetail::of(f, zone)).collect();
-        out::json(&json!({"schedule": code, "id": id, "firings": rows}))?;
+        let rows: Vec<_> = all.iter().map(|f| FiringDetail::from_firing(f, zone)).collect();
+        out::print_json(&json!({"schedule": code, "id": id, "firings": rows}))?;
         return Ok(VerbResult::Well);
     }
     if all.is_empty() {
-        out::line(global.lang().pick("it has not fired yet", "尚未触发过"));
+        out::print_line(global.language().select("it has not fired yet", "尚未触发过"));
         return Ok(VerbResult::Well);
     }
-    out::line(&schedule_words::firings(&all, zone, global.lang()));
+    out::print_line(&schedule_words::firings(&all, zone, global.language()));
     Ok(VerbResult::Well)
 }
 
@@ -215,9 +221,9 @@ async fn known(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
 
 /// Whether a removal of this schedule is among the latest.
 async fn was_removed(tx: &mut Tx, code: &TriggerCode) -> Result<bool> {
-    let removals = Filter { action: Some(REMOVE.to_owned()), ..Filter::default() };
-    let acts = store::audit::list(tx, &removals, ACTS).await?;
-    let names = |e: &Entry| e.detail.as_ref().is_some_and(|d| d["schedule"] == code.as_str());
+    let removals = AuditFilter { action: Some(REMOVE.to_owned()), ..AuditFilter::default() };
+    let acts = store::audit::list_records(tx, &removals, ACTS).await?;
+    let names = |e: &AuditEntry| e.detail.as_ref().is_some_and(|d| d["schedule"] == code.as_str());
     Ok(acts.iter().any(|act| names(&act.entry)))
 }
 

@@ -6,10 +6,12 @@ use crate::cli::schedule_args::{CLEARED, OrderFlags, TimingFlags, clear, pairs};
 use crate::cli::schedule_nodes::Fires;
 use crate::cli::{Global, VerbResult, batch, four_eyes, out, schedule_words};
 use crate::domain::id::{BatchNo, TriggerCode};
-use crate::domain::schedule::trigger::{Given, Trigger, TriggerDef, TriggerWords};
+use crate::domain::schedule::trigger::{FiringOverrides, Trigger, TriggerDef, TriggerWords};
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
-use crate::engine::trigger::schedule_actions::{self, Deed, FROM_FILE, Stands};
+use crate::engine::trigger::schedule_actions::{
+    self, FROM_FILE, ScheduleActionOrigin, ScheduleStanding,
+};
 use crate::store::audit::Operator;
 use crate::view::schedule::{ScheduleDetail, local};
 use anyhow::Result;
@@ -19,7 +21,7 @@ use serde_json::json;
 
 /// Arguments of `add`.
 #[derive(Args)]
-pub(super) struct AddArgs {
+pub(super) struct ScheduleAddArgs {
     /// Code of the schedule; unique
     code: String,
     #[command(flatten)]
@@ -88,8 +90,8 @@ pub(super) struct FireArgs {
 }
 
 impl GivenArgs {
-    pub(super) fn read(&self) -> Result<Given> {
-        Ok(Given {
+    pub(super) fn to_given(&self) -> Result<FiringOverrides> {
+        Ok(FiringOverrides {
             batch_no: self.batch_no.as_deref().map(BatchNo::parse).transpose()?,
             business_date: self.business_date,
             params: pairs(&self.params)?,
@@ -107,41 +109,41 @@ pub(super) struct ScheduleOperator {
 
 impl ScheduleOperator {
     pub(super) async fn open(global: &Global) -> Result<Self> {
-        let app = global.open(EmptyDatabase::Refuse).await?;
+        let app = global.open_app(EmptyDatabase::Refuse).await?;
         let now = batch::server_now(&app).await?;
         Ok(Self { app, by: operator_here(&whoami()), now })
     }
 
     /// Whether a firing that is written now is done now.
     pub(super) async fn fires(&self) -> Result<Fires> {
-        Fires::at(&self.app, self.now).await
+        Fires::read_at(&self.app, self.now).await
     }
 
-    pub(super) fn deed<'a>(&'a self, reason: Option<&'a str>) -> Deed<'a> {
-        Deed { by: &self.by, reason, now: self.now }
+    pub(super) fn to_operation<'a>(&'a self, reason: Option<&'a str>) -> ScheduleActionOrigin<'a> {
+        ScheduleActionOrigin { by: &self.by, reason, now: self.now }
     }
 }
 
-pub(super) async fn add(global: &Global, args: &AddArgs) -> Result<VerbResult> {
+pub(super) async fn add_schedule(global: &Global, args: &ScheduleAddArgs) -> Result<VerbResult> {
     let words = TriggerWords { code: args.code.clone(), ..TriggerWords::default() };
-    let words = args.order.over(words)?;
-    let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
+    let words = args.order.apply_to(words)?;
+    let words = TriggerWords { timing: args.timing.apply_to(words.timing.clone())?, ..words };
     let desk = ScheduleOperator::open(global).await?;
     let defs = desk.app.definition().await?;
-    let from_groups = FromGroups::of(&words, &defs);
+    let from_groups = FromGroups::from_words(&words, &defs);
     let zone = from_groups.zone;
-    let def = from_groups.calendar_into(words).read(zone)?;
+    let def = from_groups.calendar_into(words).parse_trigger(zone)?;
     let expected = desk.app.expected(&defs, std::slice::from_ref(&def), desk.now).await?;
     let why = (format!("make schedule {}", def.code), args.reason.as_deref());
     let change = four_eyes::scheduled(&def, &defs);
-    four_eyes::record(&desk.app, change, (&why.0, why.1), global.lang()).await?;
-    let deed = desk.deed(args.reason.as_deref());
-    let stands = schedule_actions::add(&desk.app.db, &def, &expected, deed).await?;
+    four_eyes::record(&desk.app, change, (&why.0, why.1), global.language()).await?;
+    let deed = desk.to_operation(args.reason.as_deref());
+    let stands = schedule_actions::add_schedule(&desk.app.db, &def, &expected, deed).await?;
     desk.app.close().await;
-    said(global, &stands)
+    print_stored(global, &stands)
 }
 
-pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<VerbResult> {
+pub(super) async fn edit_schedule(global: &Global, args: &EditArgs) -> Result<VerbResult> {
     let code = TriggerCode::parse(&args.code)?;
     let desk = ScheduleOperator::open(global).await?;
     let defs = desk.app.definition().await?;
@@ -151,31 +153,33 @@ pub(super) async fn edit(global: &Global, args: &EditArgs) -> Result<VerbResult>
         for key in &args.clear {
             words = clear(words, key);
         }
-        let words = args.order.over(words)?;
-        let words = TriggerWords { timing: args.timing.over(words.timing.clone())?, ..words };
-        Ok(FromGroups::of(&words, &defs).calendar_into(words).read(Some(zone))?)
+        let words = args.order.apply_to(words)?;
+        let words = TriggerWords { timing: args.timing.apply_to(words.timing.clone())?, ..words };
+        Ok(FromGroups::from_words(&words, &defs).calendar_into(words).parse_trigger(Some(zone))?)
     };
     // What the change comes to is worked out twice: here to see how long its batches take, and once
     // more under the lock.
     let was = {
-        let mut tx = desk.app.db.read().await?;
+        let mut tx = desk.app.db.begin_read().await?;
         schedule_actions::found(&mut tx, &code).await?
     };
     let expected = desk.app.expected(&defs, &[change(was.def.clone())?], desk.now).await?;
     let summary = format!("change schedule {code}");
     let touched = four_eyes::scheduled(&was.def, &defs);
-    four_eyes::record(&desk.app, touched, (&summary, Some(&args.reason)), global.lang()).await?;
-    let deed = desk.deed(Some(&args.reason));
-    let stands = schedule_actions::edit(&desk.app.db, &code, &change, &expected, deed).await?;
+    four_eyes::record(&desk.app, touched, (&summary, Some(&args.reason)), global.language())
+        .await?;
+    let deed = desk.to_operation(Some(&args.reason));
+    let stands =
+        schedule_actions::edit_schedule(&desk.app.db, &code, &change, &expected, deed).await?;
     desk.app.close().await;
-    from_file(&stands.trigger, global.lang());
-    said(global, &stands)
+    from_file(&stands.trigger, global.language());
+    print_stored(global, &stands)
 }
 
 /// A file would bring back what a command changes.
 fn from_file(t: &Trigger, lang: Lang) {
     if t.origin == FROM_FILE {
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "note: it is defined in a file; change it there too, or the next apply brings it back",
             "注意：该调度来自定义文件；请同时修改文件，否则下次 apply 会恢复",
         ));
@@ -185,44 +189,46 @@ fn from_file(t: &Trigger, lang: Lang) {
 pub(super) async fn pause(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
     let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
     let stands =
-        schedule_actions::pause(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+        schedule_actions::pause(&desk.app.db, &code, desk.to_operation(Some(&args.reason))).await?;
     desk.app.close().await;
-    said(global, &stands)
+    print_stored(global, &stands)
 }
 
 pub(super) async fn resume(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
     let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
     let stands =
-        schedule_actions::resume(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+        schedule_actions::resume(&desk.app.db, &code, desk.to_operation(Some(&args.reason)))
+            .await?;
     desk.app.close().await;
     if !global.json {
-        out::note(global.lang().pick(
+        out::eprint_line(global.language().select(
             "what fell due while it was paused does not fire; to fire it: procession schedule fire-now \
              CODE --batch-no NUMBER --reason WHY",
             "暂停期间到期的不会补触发；需要时用 procession schedule fire-now 代码 --batch-no 批次号 \
              --reason 原因",
         ));
     }
-    said(global, &stands)
+    print_stored(global, &stands)
 }
 
 pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
     let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
     let there = {
-        let mut tx = desk.app.db.read().await?;
+        let mut tx = desk.app.db.begin_read().await?;
         schedule_actions::found(&mut tx, &code).await?
     };
     let touched = four_eyes::scheduled(&there.def, &desk.app.definition().await?);
     let why = (format!("remove schedule {code}"), Some(args.reason.as_str()));
-    four_eyes::record(&desk.app, touched, (&why.0, why.1), global.lang()).await?;
-    let was = schedule_actions::remove(&desk.app.db, &code, desk.deed(Some(&args.reason))).await?;
+    four_eyes::record(&desk.app, touched, (&why.0, why.1), global.language()).await?;
+    let was = schedule_actions::remove(&desk.app.db, &code, desk.to_operation(Some(&args.reason)))
+        .await?;
     desk.app.close().await;
-    from_file(&was, global.lang());
+    from_file(&was, global.language());
     let id = was.trigger_id.0;
     if global.json {
-        return out::json(&json!({"removed": code, "id": id})).map(|()| VerbResult::Well);
+        return out::print_json(&json!({"removed": code, "id": id})).map(|()| VerbResult::Well);
     }
-    out::line(&match global.lang() {
+    out::print_line(&match global.language() {
         Lang::En => format!(
             "{code}: removed; its firings stay on record: procession schedule firings --id {id}"
         ),
@@ -234,22 +240,28 @@ pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<VerbResult
 }
 
 pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<VerbResult> {
-    let (given, code) = (args.given.read()?, TriggerCode::parse(&args.code)?);
+    let (given, code) = (args.given.to_given()?, TriggerCode::parse(&args.code)?);
     let desk = ScheduleOperator::open(global).await?;
-    let fired =
-        schedule_actions::fire_now(&desk.app.db, &code, &given, desk.deed(Some(&args.reason)))
-            .await?;
+    let fired = schedule_actions::fire_now(
+        &desk.app.db,
+        &code,
+        &given,
+        desk.to_operation(Some(&args.reason)),
+    )
+    .await?;
     let fires = desk.fires().await?;
     desk.app.close().await;
     if global.json {
         let planned = fired.planned.to_string();
         let served = fires == Fires::Now;
-        return out::json(&json!({"schedule": code, "planned_at": planned, "served": served}))
-            .map(|()| VerbResult::Well);
+        return out::print_json(
+            &json!({"schedule": code, "planned_at": planned, "served": served}),
+        )
+        .map(|()| VerbResult::Well);
     }
-    let (lang, planned) = (global.lang(), fired.planned);
+    let (lang, planned) = (global.language(), fired.planned);
     let when = fires.words(lang);
-    out::line(&match lang {
+    out::print_line(&match lang {
         Lang::En => format!(
             "{code}: {when}, planned at {planned}; what became of it: procession schedule firings {code}"
         ),
@@ -262,28 +274,31 @@ pub(super) async fn fire_now(global: &Global, args: &FireArgs) -> Result<VerbRes
 
 pub(super) async fn skip_next(global: &Global, args: &WhyArgs) -> Result<VerbResult> {
     let (desk, code) = (ScheduleOperator::open(global).await?, TriggerCode::parse(&args.code)?);
-    let deed = desk.deed(Some(&args.reason));
+    let deed = desk.to_operation(Some(&args.reason));
     let (skipped, stands) = schedule_actions::skip_next(&desk.app.db, &code, deed).await?;
     desk.app.close().await;
     if !global.json {
         let at = local(skipped.planned, stands.trigger.def.timing.zone);
-        out::line(&format!("{code}: {} {at}", global.lang().pick("left out:", "跳过：")));
+        out::print_line(&format!(
+            "{code}: {} {at}",
+            global.language().select("left out:", "跳过：")
+        ));
     }
-    said(global, &stands)
+    print_stored(global, &stands)
 }
 
-fn said(global: &Global, stands: &Stands) -> Result<VerbResult> {
+fn print_stored(global: &Global, stands: &ScheduleStanding) -> Result<VerbResult> {
     for warning in &stands.warnings {
-        out::note(&format!("warning: {warning}"));
+        out::eprint_line(&format!("warning: {warning}"));
     }
     if global.json {
-        return out::document(&ScheduleDetail::of(&stands.trigger, None))
+        return out::document(&ScheduleDetail::from_trigger(&stands.trigger, None))
             .map(|()| VerbResult::Well);
     }
-    out::line(&schedule_words::stands(&stands.trigger, global.lang()));
+    out::print_line(&schedule_words::stands(&stands.trigger, global.language()));
     if let Some(next) = stands.next.as_ref().filter(|next| !next.why.is_empty()) {
-        let why: Vec<String> = next.why.iter().map(|why| why.words(global.lang())).collect();
-        out::line(&format!("  {}", why.join("; ")));
+        let why: Vec<String> = next.why.iter().map(|why| why.words(global.language())).collect();
+        out::print_line(&format!("  {}", why.join("; ")));
     }
     Ok(VerbResult::Well)
 }

@@ -7,7 +7,7 @@ use crate::domain::notification::recipient::Recipient;
 use crate::domain::schedule::misfire::MisfirePolicy;
 use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
-use crate::domain::schedule::{AfterWords, Blackout, Ending, TimingWords};
+use crate::domain::schedule::{AfterWords, BatchEndFilter, Blackout, TimingWords};
 use anyhow::Result;
 use chrono::NaiveDate;
 use clap::Args;
@@ -45,7 +45,7 @@ pub(super) struct TimingFlags {
     after: Option<String>,
     /// Which ends of --after count: success or end [default: success]
     #[arg(long, value_name = "ENDS", value_parser = ending, requires = "after")]
-    on: Option<Ending>,
+    on: Option<BatchEndFilter>,
     /// IANA time zone, Asia/Shanghai [default: that of the group]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
@@ -150,10 +150,10 @@ pub(super) fn seconds(text: &str) -> Result<u32, String> {
     if total == 0 || !digits.is_empty() { Err(bad()) } else { Ok(total) }
 }
 
-fn ending(word: &str) -> Result<Ending, String> {
+fn ending(word: &str) -> Result<BatchEndFilter, String> {
     match word {
-        "success" => Ok(Ending::Success),
-        "end" => Ok(Ending::End),
+        "success" => Ok(BatchEndFilter::Success),
+        "end" => Ok(BatchEndFilter::End),
         _ => Err("write success, or end for any end".to_owned()),
     }
 }
@@ -180,7 +180,7 @@ fn misfire(word: &str) -> Result<MisfirePolicy, String> {
 }
 
 fn address(word: &str) -> Result<String, String> {
-    Recipient::of(word).map(|_| word.to_owned()).map_err(|error| error.to_string())
+    Recipient::parse(word).map(|_| word.to_owned()).map_err(|error| error.to_string())
 }
 
 fn blackout(text: &str) -> Result<Blackout> {
@@ -221,7 +221,7 @@ impl TimingFlags {
     }
 
     /// Writes what is given over what is there. A kind that is given takes the place of the one there.
-    pub(super) fn over(&self, mut words: TimingWords) -> Result<TimingWords> {
+    pub(super) fn apply_to(&self, mut words: TimingWords) -> Result<TimingWords> {
         if self.names_a_kind() {
             let kept_at = words.at.take().filter(|_| words.rule.is_some() && self.rule.is_some());
             words = TimingWords {
@@ -265,7 +265,7 @@ impl TimingFlags {
 
 impl OrderFlags {
     /// Writes what is given over what is there.
-    pub(super) fn over(&self, mut words: TriggerWords) -> Result<TriggerWords> {
+    pub(super) fn apply_to(&self, mut words: TriggerWords) -> Result<TriggerWords> {
         if self.handler_param.is_some() {
             words = TriggerWords {
                 group: None,

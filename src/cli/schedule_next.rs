@@ -2,18 +2,18 @@
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::schedule_args::TimingFlags;
-use crate::cli::schedule_words::when;
+use crate::cli::schedule_words::describe_timing;
 use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::calendar::Calendars;
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::trigger::{NumberRule, TriggerStatus};
-use crate::domain::schedule::{Occurrence, Schedule, TimingWords};
+use crate::domain::schedule::{FiringRule, Occurrence, TimingWords};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::view::schedule::local;
 use crate::view::schedule_next::{
-    self, FiringPreview, FiringPreviewRequest, MOST, SchedulePreview, look, weekday,
+    self, FiringPreview, FiringPreviewRequest, MOST, SchedulePreview, find_firings, weekday,
 };
 use anyhow::Result;
 use chrono_tz::Tz;
@@ -51,28 +51,31 @@ pub(super) async fn next(global: &Global, args: &NextArgs) -> Result<VerbResult>
     if let Some(app) = app {
         app.close().await;
     }
-    let lang = global.lang();
+    let lang = global.language();
     let after = match &args.from {
-        Some(text) => moment(text, asked.timing.zone)?.plus(-1),
+        Some(text) => moment(text, asked.timing.zone)?.plus_ms(-1),
         None => now,
     };
     asked.check(after, now, &calendars)?;
     if !asked.timing.schedule.is_clocked() {
-        let words = when(&asked.timing, lang);
+        let words = describe_timing(&asked.timing, lang);
         let said = match lang {
             Lang::En => format!("{}: not fired by the clock ({words})", asked.code),
             Lang::Zh => format!("{}：不由时钟触发（{words}）", asked.code),
         };
         if global.json {
-            out::json(&json!({"schedule": asked.code, "next": [], "skipped": [], "note": said}))?;
+            out::print_json(
+                &json!({"schedule": asked.code, "next": [], "skipped": [], "note": said}),
+            )?;
         } else {
-            out::line(&said);
+            out::print_line(&said);
         }
         return Ok(VerbResult::Well);
     }
-    let shown = look(&asked, &calendars, after, usize::try_from(args.count)?)?;
+    let shown = find_firings(&asked, &calendars, after, usize::try_from(args.count)?)?;
     if global.json {
-        return out::document(&SchedulePreview::of(&asked, &shown)).map(|()| VerbResult::Well);
+        return out::document(&SchedulePreview::from_firings(&asked, &shown))
+            .map(|()| VerbResult::Well);
     }
     print(&asked, &shown, lang)?;
     Ok(VerbResult::Well)
@@ -89,17 +92,17 @@ async fn stored(
         return Err(BadInput(said.to_owned()).into());
     }
     let code = TriggerCode::parse(code)?;
-    let app = global.open(EmptyDatabase::Refuse).await?;
-    let mut tx = app.db.read().await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
+    let mut tx = app.db.begin_read().await?;
     let mut asked = FiringPreviewRequest::stored(&mut tx, &code, now).await?;
     drop(tx);
     app.close().await;
     if let Some(text) = &args.batch_no {
         asked.number = Some(NumberRule::parse(text)?);
     }
-    let words = args.timing.over(asked.timing.clone().into())?;
-    let timing = words.read(Some(asked.timing.zone))?;
-    Ok(asked.with(timing))
+    let words = args.timing.apply_to(asked.timing.clone().into())?;
+    let timing = words.parse_timing(Some(asked.timing.zone))?;
+    Ok(asked.with_timing(timing))
 }
 
 fn written(args: &NextArgs, now: Millis) -> Result<FiringPreviewRequest> {
@@ -108,7 +111,7 @@ fn written(args: &NextArgs, now: Millis) -> Result<FiringPreviewRequest> {
                     --zone Asia/Shanghai";
         return Err(BadInput(said.to_owned()).into());
     }
-    let timing = args.timing.over(TimingWords::default())?.read(Some(Tz::UTC))?;
+    let timing = args.timing.apply_to(TimingWords::default())?.parse_timing(Some(Tz::UTC))?;
     let number = args.batch_no.as_deref().map(NumberRule::parse).transpose()?;
     Ok(FiringPreviewRequest::written(timing, number, now))
 }
@@ -124,12 +127,17 @@ fn print(asked: &FiringPreviewRequest, shown: &FiringPreview, lang: Lang) -> Res
     let (zone, FiringPreview { next, left_out, skipped }) = (asked.timing.zone, shown);
     let by_hand = left_out.iter().map(|one| (one.planned, asked.why_left_out(one.planned)));
     let swallowed = skipped.iter().map(|one| {
-        (one.planned, format!("{} {}", lang.pick("left out:", "不触发："), one.why.words(lang)))
+        (one.planned, format!("{} {}", lang.select("left out:", "不触发："), one.why.words(lang)))
     });
-    out::line(&format!("{}  {}  {}", asked.code, when(&asked.timing, lang), zone.name()));
+    out::print_line(&format!(
+        "{}  {}  {}",
+        asked.code,
+        describe_timing(&asked.timing, lang),
+        zone.name()
+    ));
     let mut rows: Vec<(Millis, Vec<String>)> = next
         .iter()
-        .map(|one| (one.planned, row(asked, one, lang)))
+        .map(|one| (one.planned, render_row(asked, one, lang)))
         .chain(by_hand.chain(swallowed).map(|(planned, why)| {
             let cells = vec![
                 format!("({})", local(planned, zone)),
@@ -145,19 +153,19 @@ fn print(asked: &FiringPreviewRequest, shown: &FiringPreview, lang: Lang) -> Res
         Lang::En => ["PLANNED", "DAY", "BATCH", "WHY"],
         Lang::Zh => ["计划时间", "星期", "批次", "说明"],
     };
-    out::line(&out::table(&header, rows.into_iter().map(|(_, row)| row).collect()));
+    out::print_line(&out::table(&header, rows.into_iter().map(|(_, row)| row).collect()));
     if next.is_empty() {
-        out::line(lang.pick("it does not fire any more", "不再触发"));
+        out::print_line(lang.select("it does not fire any more", "不再触发"));
     }
-    if let Schedule::FixedDelay { .. } = asked.timing.schedule {
-        out::line(lang.pick(
+    if let FiringRule::FixedDelay { .. } = asked.timing.schedule {
+        out::print_line(lang.select(
             "a fixed delay is counted from the end of each batch; shown as if batches took no time",
             "固定延迟从每个批次结束时算起；此处按批次不耗时显示",
         ));
     }
     if let Some(t) = asked.stored.as_ref().filter(|t| t.status != TriggerStatus::Enabled) {
         let reason = t.reason.as_deref().unwrap_or_default();
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => format!("it is {}, so none of these fires: {reason}", t.status.as_str()),
             Lang::Zh => format!("状态为 {}，以上均不会触发：{reason}", t.status.as_str()),
         });
@@ -165,7 +173,7 @@ fn print(asked: &FiringPreviewRequest, shown: &FiringPreview, lang: Lang) -> Res
     Ok(())
 }
 
-fn row(asked: &FiringPreviewRequest, one: &Occurrence, lang: Lang) -> Vec<String> {
+fn render_row(asked: &FiringPreviewRequest, one: &Occurrence, lang: Lang) -> Vec<String> {
     let zone = asked.timing.zone;
     let number = match asked.number(one.planned, one.nominal) {
         None => "-".to_owned(),

@@ -1,7 +1,7 @@
 //! Whether any process lives that fires schedules: without one, what is due stays due.
 
 use crate::app::App;
-use crate::domain::cluster::node_placement::Role;
+use crate::domain::cluster::node_placement::NodeRole;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
@@ -18,18 +18,18 @@ pub(super) enum Fires {
 
 impl Fires {
     /// As the nodes stand at `now`, by the database's clock.
-    pub(super) async fn at(app: &App, now: Millis) -> Result<Self> {
-        let mut tx = app.db.read().await?;
+    pub(super) async fn read_at(app: &App, now: Millis) -> Result<Self> {
+        let mut tx = app.db.begin_read().await?;
         let members = store::node::members(&mut tx, now).await?;
-        let any = members.iter().any(|m| m.offer.roles.contains(&Role::Scheduler));
+        let any = members.iter().any(|m| m.offer.roles.contains(&NodeRole::Scheduler));
         Ok(if any { Self::Now } else { Self::OnceServed })
     }
 
     /// When a firing that was just written takes place.
     pub(super) fn words(self, lang: Lang) -> &'static str {
         match self {
-            Self::Now => lang.pick("fires now", "立即触发"),
-            Self::OnceServed => lang.pick(
+            Self::Now => lang.select("fires now", "立即触发"),
+            Self::OnceServed => lang.select(
                 "fires as soon as a node serves (none does now; start one: procession serve)",
                 "待有服务节点后触发（当前没有；启动：procession serve）",
             ),
@@ -39,7 +39,7 @@ impl Fires {
 
 /// What a list of schedules says below itself when none of them can fire.
 pub(super) fn nobody(lang: Lang) -> &'static str {
-    lang.pick(
+    lang.select(
         "nothing fires now: no node with the role scheduler lives; start one: procession serve",
         "当前不会触发：没有存活的 scheduler 节点；启动：procession serve",
     )

@@ -4,7 +4,7 @@ use crate::cli::out;
 use crate::domain::schedule::firing::{Firing, TriggerId};
 use crate::domain::schedule::misfire::LATE_MS;
 use crate::domain::schedule::trigger::{NOOP, Trigger, TriggerDef, TriggerStatus};
-use crate::domain::schedule::{Ending, Schedule, Timing, TimingWords};
+use crate::domain::schedule::{BatchEndFilter, FiringRule, Timing, TimingWords};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 use crate::view::schedule::local;
@@ -18,34 +18,34 @@ fn opt_local(at: Option<Millis>, zone: Tz) -> String {
 }
 
 /// When it fires, in a few words.
-pub(super) fn when(timing: &Timing, lang: Lang) -> String {
+pub(super) fn describe_timing(timing: &Timing, lang: Lang) -> String {
     let words = TimingWords::from(timing.clone());
     match &timing.schedule {
-        Schedule::Cron(cron) => cron.to_string(),
-        Schedule::FixedRate { every_sec } => {
-            format!("{} {}", lang.pick("every", "每"), span_words(every_sec * 1_000))
+        FiringRule::Cron(cron) => cron.to_string(),
+        FiringRule::FixedRate { every_sec } => {
+            format!("{} {}", lang.select("every", "每"), span_words(every_sec * 1_000))
         }
-        Schedule::FixedDelay { every_sec } => {
+        FiringRule::FixedDelay { every_sec } => {
             let span = span_words(every_sec * 1_000);
             match lang {
                 Lang::En => format!("{span} after the last"),
                 Lang::Zh => format!("上次结束后 {span}"),
             }
         }
-        Schedule::Once { .. } => {
-            format!("{} {}", lang.pick("once at", "一次："), words.once_at.unwrap_or_default())
+        FiringRule::Once { .. } => {
+            format!("{} {}", lang.select("once at", "一次："), words.once_at.unwrap_or_default())
         }
-        Schedule::Rule { .. } => {
+        FiringRule::Rule { .. } => {
             format!("{}, {}", words.rule.unwrap_or_default(), words.at.unwrap_or_default())
         }
-        Schedule::Event { name } => format!("{} {name}", lang.pick("event", "事件")),
-        Schedule::Manual => lang.pick("by hand", "手动").to_owned(),
-        Schedule::After { group, on } => {
+        FiringRule::Event { name } => format!("{} {name}", lang.select("event", "事件")),
+        FiringRule::Manual => lang.select("by hand", "手动").to_owned(),
+        FiringRule::After { group, on } => {
             let ends = match on {
-                Ending::Success => lang.pick("", "（成功）"),
-                Ending::End => lang.pick(" (any end)", "（任何结束）"),
+                BatchEndFilter::Success => lang.select("", "（成功）"),
+                BatchEndFilter::End => lang.select(" (any end)", "（任何结束）"),
             };
-            format!("{} {group}{ends}", lang.pick("after", "之后："))
+            format!("{} {group}{ends}", lang.select("after", "之后："))
         }
     }
 }
@@ -62,25 +62,25 @@ fn opens(def: &TriggerDef) -> String {
 }
 
 /// Why it has no next time, or what was wrong with its last.
-fn why(t: &Trigger, last: Option<&Firing>, lang: Lang) -> String {
+fn describe_reason(t: &Trigger, last: Option<&Firing>, lang: Lang) -> String {
     if let Some(reason) = &t.reason {
         return reason.clone();
     }
     let waits = match (&t.def.timing.schedule, t.next_time) {
-        (Schedule::Event { .. }, _) => lang.pick("waits for its event", "等待事件"),
-        (Schedule::Manual, _) => lang.pick("fires by hand", "手动触发"),
-        (Schedule::After { .. }, _) => {
-            lang.pick("waits for a batch of that group", "等待该组的批次结束")
+        (FiringRule::Event { .. }, _) => lang.select("waits for its event", "等待事件"),
+        (FiringRule::Manual, _) => lang.select("fires by hand", "手动触发"),
+        (FiringRule::After { .. }, _) => {
+            lang.select("waits for a batch of that group", "等待该组的批次结束")
         }
-        (Schedule::FixedDelay { .. }, None) => {
-            lang.pick("waits for its batch to end", "等待其批次结束")
+        (FiringRule::FixedDelay { .. }, None) => {
+            lang.select("waits for its batch to end", "等待其批次结束")
         }
         (
-            Schedule::Cron(_)
-            | Schedule::FixedRate { .. }
-            | Schedule::FixedDelay { .. }
-            | Schedule::Once { .. }
-            | Schedule::Rule { .. },
+            FiringRule::Cron(_)
+            | FiringRule::FixedRate { .. }
+            | FiringRule::FixedDelay { .. }
+            | FiringRule::Once { .. }
+            | FiringRule::Rule { .. },
             _,
         ) => "",
     };
@@ -125,12 +125,14 @@ pub(super) fn table(
     let row = |t: &Trigger| {
         let (zone, last) = (t.def.timing.zone, last.get(&t.trigger_id));
         let late = overdue(t, now, lang).into_iter();
-        let said: Vec<String> =
-            late.chain([why(t, last, lang)]).filter(|words| !words.is_empty()).collect();
+        let said: Vec<String> = late
+            .chain([describe_reason(t, last, lang)])
+            .filter(|words| !words.is_empty())
+            .collect();
         vec![
             t.def.code.to_string(),
             t.status.as_str().to_owned(),
-            when(&t.def.timing, lang),
+            describe_timing(&t.def.timing, lang),
             zone.name().to_owned(),
             opens(&t.def),
             opt_local(t.next_time, zone),
@@ -155,13 +157,13 @@ pub(super) fn whole(t: &Trigger, last: Option<&Firing>, lang: Lang) -> Result<St
         }
     }
     let mut say = |en: &str, zh: &str, text: String| {
-        rows.push(vec![lang.pick(en, zh).to_owned(), text]);
+        rows.push(vec![lang.select(en, zh).to_owned(), text]);
     };
     say("STATUS", "状态", t.status.as_str().to_owned());
     say("ORIGIN", "来源", t.origin.clone());
     say("NEXT", "下次", opt_local(t.next_time, zone));
     say("LAST", "上次", last_words(last, zone));
-    let why = why(t, last, lang);
+    let why = describe_reason(t, last, lang);
     if !why.is_empty() {
         say("WHY", "说明", why);
     }
@@ -198,10 +200,12 @@ pub(super) fn stands(t: &Trigger, lang: Lang) -> String {
     let (code, zone) = (&t.def.code, t.def.timing.zone);
     match (t.status, t.next_time) {
         (TriggerStatus::Enabled, Some(at)) => {
-            format!("{code}: {} {} {}", lang.pick("next", "下次"), local(at, zone), zone.name())
+            format!("{code}: {} {} {}", lang.select("next", "下次"), local(at, zone), zone.name())
         }
         (TriggerStatus::Enabled | TriggerStatus::Paused | TriggerStatus::Ended, _) => {
-            format!("{code}: {} {}", t.status.as_str(), why(t, None, lang)).trim_end().to_owned()
+            format!("{code}: {} {}", t.status.as_str(), describe_reason(t, None, lang))
+                .trim_end()
+                .to_owned()
         }
     }
 }

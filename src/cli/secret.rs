@@ -13,7 +13,7 @@ use crate::domain::time::Millis;
 use crate::engine::attempt::secret_reader::usable;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::secrets::encryption::{self, KeyRing};
-use crate::store::audit::Entry;
+use crate::store::audit::AuditEntry;
 use crate::store::secret::SealedSecret;
 use crate::store::{self, audit};
 use crate::view::secret::SecretDocument;
@@ -89,24 +89,27 @@ pub(super) enum SecretVerb {
 
 pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<VerbResult> {
     // A future until it is awaited: two of the verbs need no database.
-    let app = global.open(EmptyDatabase::Refuse);
+    let app = global.open_app(EmptyDatabase::Refuse);
     match verb {
         SecretVerb::Key { out: file } => {
             let key = encryption::new_key().map_err(|e| BadInput(e.to_string()))?;
             match file {
-                None => out::line(key.expose_secret()),
+                None => out::print_line(key.expose_secret()),
                 Some(file) => write_key(&file, &key)?,
             }
         }
-        SecretVerb::Seal { name } => out::line(&sealed(&name)?),
+        SecretVerb::Seal { name } => out::print_line(&sealed(&name)?),
         SecretVerb::Set { name, access, reason } => {
             let access = access.access()?;
             refuse_configured(global, &name)?;
             let new = NewSecret { sealed: sealed(&name)?, access };
             let access = store(&app.await?, &name, new, reason).await?;
-            out::note(&format!("secret {name} is stored, sealed; for {}", access.describe()));
+            out::eprint_line(&format!(
+                "secret {name} is stored, sealed; for {}",
+                access.describe()
+            ));
             if access.is_for_every_group() {
-                out::note("name the groups that may use it with --owner-group and --group");
+                out::eprint_line("name the groups that may use it with --owner-group and --group");
             }
         }
         SecretVerb::Grant { name, access, reason } => {
@@ -115,16 +118,16 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<VerbResu
                 return Err(BadInput(said.to_owned()).into());
             };
             grant(&app.await?, &name, &access, reason).await?;
-            out::note(&format!("secret {name} is for {}", access.describe()));
+            out::eprint_line(&format!("secret {name} is for {}", access.describe()));
         }
         SecretVerb::Rekey { check, reason } => {
             return rekey::rekey(global, &app.await?, check, reason).await;
         }
-        SecretVerb::List => list(global, &app.await?).await?,
+        SecretVerb::List => list_secrets(global, &app.await?).await?,
         SecretVerb::Check { names } => return check(global, &app.await?, &names).await,
         SecretVerb::Remove { name, reason } => {
             remove(&app.await?, &name, reason).await?;
-            out::note(&format!("secret {name} is removed"));
+            out::eprint_line(&format!("secret {name} is removed"));
         }
     }
     Ok(VerbResult::Well)
@@ -143,7 +146,7 @@ fn write_key(path: &Path, key: &SecretString) -> Result<()> {
     })?;
     let written = writeln!(file, "{}", key.expose_secret()).and_then(|()| file.sync_all());
     written.with_context(|| format!("write {}", path.display()))?;
-    out::note(&format!(
+    out::eprint_line(&format!(
         "the key is in {}, for its owner alone; name it in PROCESSION_SECRET_KEY_FILE, and keep a copy elsewhere: without \
          it nothing that is sealed can be read",
         path.display()
@@ -162,16 +165,16 @@ fn sealed(name: &str) -> Result<String> {
     }
     // Before anybody types a secret for nothing.
     let key = KeyRing::from_environment().map_err(|e| BadInput(e.to_string()))?;
-    let text = read(name)?;
+    let text = read_secret(name)?;
     usable(name, &text).map_err(BadInput)?;
-    Ok(key.seal(name, &text).map_err(|e| BadInput(e.to_string()))?)
+    Ok(key.seal_text(name, &text).map_err(|e| BadInput(e.to_string()))?)
 }
 
 /// From the terminal, unseen and twice; or the first line of standard input.
-fn read(name: &str) -> Result<SecretString> {
+fn read_secret(name: &str) -> Result<SecretString> {
     if std::io::stdin().is_terminal() {
         let ask = |words: &str| -> Result<SecretString> {
-            out::note(&format!("{words} {name}:"));
+            out::eprint_line(&format!("{words} {name}:"));
             let typed = console::Term::stderr().read_secure_line();
             Ok(SecretString::from(typed.context("read the secret from the terminal")?))
         };
@@ -204,7 +207,7 @@ async fn store(
     let mut tx = app.db.begin().await?;
     let access = store::secret::access_to_store(&mut tx, name, access).await?;
     let secret = SealedSecret { sealed, access };
-    store::secret::put(&mut tx, name, &secret, &app::whoami(), now).await?;
+    store::secret::put_secret(&mut tx, name, &secret, &app::whoami(), now).await?;
     let detail = json!({"secret": name, "for_groups": secret.access.describe()});
     record(&mut tx, "secret set", detail, reason, now).await?;
     tx.commit().await.context("store the secret")?;
@@ -219,7 +222,7 @@ async fn record(
     reason: Option<String>,
     now: Millis,
 ) -> Result<()> {
-    let entry = Entry {
+    let entry = AuditEntry {
         action: action.to_owned(),
         group: None,
         batch: None,
@@ -233,7 +236,7 @@ async fn record(
 async fn grant(app: &App, name: &str, access: &GroupAccess, reason: Option<String>) -> Result<()> {
     let now = batch::server_now(app).await?;
     let mut tx = app.db.begin().await?;
-    let Some(stored) = store::secret::find(&mut tx, name).await? else {
+    let Some(stored) = store::secret::find_secret(&mut tx, name).await? else {
         return Err(not_stored(name));
     };
     store::secret::set_access(&mut tx, name, access, now).await?;
@@ -261,7 +264,7 @@ async fn remove(app: &App, name: &str, reason: Option<String>) -> Result<()> {
 /// A secret that the settings name is read where they say, so a stored one of this name would be stored for nothing.
 fn refuse_configured(global: &Global, name: &str) -> Result<()> {
     let stores = global.config()?.secret_stores()?;
-    match stores.find(name) {
+    match stores.find_secret(name) {
         None => Ok(()),
         Some(secret) => Err(BadInput(format!(
             "secret {name} comes from {} (procession.toml); a stored one would not be used",
@@ -271,9 +274,9 @@ fn refuse_configured(global: &Global, name: &str) -> Result<()> {
     }
 }
 
-async fn list(global: &Global, app: &App) -> Result<()> {
+async fn list_secrets(global: &Global, app: &App) -> Result<()> {
     let all = app.secrets(None, AskStores::No).await?;
-    show(global, &all)?;
+    print_secrets(global, &all)?;
     show_faults(global, &all);
     Ok(())
 }
@@ -295,7 +298,7 @@ async fn check(global: &Global, app: &App, names: &[String]) -> Result<VerbResul
             }
         }
     }
-    show(global, &all)?;
+    print_secrets(global, &all)?;
     show_faults(global, &all);
     let is_bad = |listing: &SecretListing| listing.state.fault().is_some();
     Ok(if all.iter().any(is_bad) { VerbResult::Unwell } else { VerbResult::Well })
@@ -305,10 +308,14 @@ async fn check(global: &Global, app: &App, names: &[String]) -> Result<VerbResul
 fn show_faults(global: &Global, all: &[SecretListing]) {
     for listing in all.iter().filter(|_| !global.json) {
         if let Some(why) = listing.state.fault() {
-            out::note(&format!("secret {}: {}", listing.name, without_name(&listing.name, why)));
+            out::eprint_line(&format!(
+                "secret {}: {}",
+                listing.name,
+                without_name(&listing.name, why)
+            ));
         }
         if let Some(warning) = &listing.warning {
-            out::note(&format!("secret {}: {warning}", listing.name));
+            out::eprint_line(&format!("secret {}: {warning}", listing.name));
         }
     }
 }
@@ -318,10 +325,10 @@ fn without_name<'t>(name: &str, text: &'t str) -> &'t str {
     text.strip_prefix(&format!("secret {name}: ")).unwrap_or(text)
 }
 
-fn show(global: &Global, all: &[SecretListing]) -> Result<()> {
+fn print_secrets(global: &Global, all: &[SecretListing]) -> Result<()> {
     if global.json {
         let documents: Vec<_> = all.iter().map(SecretDocument::from).collect();
-        return out::json(&json!(documents));
+        return out::print_json(&json!(documents));
     }
     let row = |s: &SecretListing| {
         let state = match &s.state {
@@ -340,7 +347,7 @@ fn show(global: &Global, all: &[SecretListing]) -> Result<()> {
         let at = s.sealed_at.map(|at| at.to_string()).unwrap_or_default();
         vec![s.name.clone(), s.place.clone(), s.access.describe(), state, by, at]
     };
-    out::line(&out::table(
+    out::print_line(&out::table(
         &["SECRET", "FROM", "FOR GROUPS", "STATE", "SEALED BY", "AT"],
         all.iter().map(row).collect(),
     ));

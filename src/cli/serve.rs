@@ -1,6 +1,6 @@
 //! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
 
-use crate::api::{Attended, Front, House, ListenerTls};
+use crate::api::{ApiState, Attended, Front, ListenerTls};
 use crate::app::access::DirectoryWatch;
 use crate::app::certificate_watch::CertificateWatch;
 use crate::app::secrets::LoginRenewal;
@@ -11,7 +11,7 @@ use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::config;
 use crate::domain::batch::BatchStatus;
 use crate::domain::text::lang::Lang;
-use crate::engine::dispatch::acquire::{Fate, Served};
+use crate::engine::dispatch::acquire::{BatchOutcome, Served};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::operate::audit_chain::AuditSealer;
 use crate::engine::operate::audit_watch::AuditWatch;
@@ -52,18 +52,19 @@ pub(super) struct ServeArgs {
 
 pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<VerbResult> {
     let mut config = settings(global, args)?;
-    let http = config.http()?;
+    let http = config.listening_options()?;
     let max = config.engine.max_parallel;
-    let front = with_tls(Front::open(&http).await?, &config)?;
+    let front = with_tls(Front::open_listeners(&http).await?, &config)?;
     let scheme = config.http.scheme();
     config.node.address = front.address().map(|address| format!("{scheme}://{address}"));
     let app = App::open(config, EmptyDatabase::Prepare).await?;
-    let works = Works::of(&app).await?;
-    let lang = global.lang();
+    let works = Works::from_app(&app).await?;
+    let lang = global.language();
     announce(args, max, front.address().map(|address| format!("{scheme}://{address}/")), lang);
     let (tells, news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    let house = Arc::new(House::open(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
+    let house =
+        Arc::new(ApiState::open_state(&app, works.dispatcher.vitals(&stop, http.stalled)).await?);
     let open_files = app.config.protected_files().warn_of_open_modes();
     let script_rights = app.report_script_isolation(works.dispatcher.node_id()).await?;
     let directory = app.config.ldap.weakness();
@@ -94,12 +95,12 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<VerbResul
 
 /// The listeners with TLS, where the settings ask for it.
 fn with_tls(front: Front, config: &config::Config) -> Result<Front> {
-    let Some(files) = config.http.tls() else { return Ok(front) };
+    let Some(files) = config.http.listener_files() else { return Ok(front) };
     let probes = match config.http.probes_tls {
-        true => Some(ListenerTls::load(files.clone().without_client_certificates())?),
+        true => Some(ListenerTls::load_files(files.clone().without_client_certificates())?),
         false => None,
     };
-    Ok(front.with_tls(Some(ListenerTls::load(files)?), probes))
+    Ok(front.with_tls(Some(ListenerTls::load_files(files)?), probes))
 }
 
 /// The settings, with what the flags say.
@@ -116,12 +117,12 @@ fn settings(global: &Global, args: &ServeArgs) -> Result<config::Config> {
 }
 
 /// Ends what runs beside, once this process is told to stop or has stopped.
-async fn end_aside(house: &House, (stop, gone): (CancellationToken, CancellationToken)) {
+async fn end_aside(house: &ApiState, (stop, gone): (CancellationToken, CancellationToken)) {
     tokio::select! {
         () = stop.cancelled() => {}
         () = gone.cancelled() => {}
     }
-    house.aside.end().await;
+    house.aside.end_and_wait().await;
 }
 
 /// All that a process does which serves.
@@ -139,7 +140,7 @@ pub(super) struct Works {
 
 impl Works {
     /// What the settings ask for.
-    pub(super) async fn of(app: &App) -> Result<Self> {
+    pub(super) async fn from_app(app: &App) -> Result<Self> {
         let dispatcher = app.dispatcher(None).await?;
         let core = match dispatcher.fires_schedules() {
             true => Some(app.trigger_core(&dispatcher).await?),
@@ -169,7 +170,7 @@ impl Works {
         let gone = CancellationToken::new();
         let traces = trace_to_the_end(dispatcher.tracer(), gone.clone());
         let tell = send_beside(sender, stop.clone());
-        let fire = as_task(fire(core, stop.clone()));
+        let fire = as_task(fire_schedules(core, stop.clone()));
         let sweep = as_task(sweep(sweeper, stop.clone()));
         let renew = as_task(Box::pin(logins.run(stop.clone())));
         let watch = as_task(Box::pin(certificates.run(stop.clone())));
@@ -201,7 +202,7 @@ impl Works {
 }
 
 /// Fires schedules while this process serves.
-async fn fire(core: Option<TriggerCore>, stop: CancellationToken) {
+async fn fire_schedules(core: Option<TriggerCore>, stop: CancellationToken) {
     if let Some(core) = core {
         Box::pin(core.run(stop)).await;
     }
@@ -227,7 +228,7 @@ fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
         return;
     }
     let pid = std::process::id();
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!(
             "serving as process {pid}, {} at once; TERM or Ctrl-C ends it",
             out::count(usize::try_from(max).unwrap_or(usize::MAX), "job")
@@ -235,7 +236,7 @@ fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
         Lang::Zh => format!("服务进程 {pid} 已启动，最多同时 {max} 个作业；TERM 或 Ctrl-C 结束"),
     });
     if let Some(url) = url {
-        out::note(&match lang {
+        out::eprint_line(&match lang {
             Lang::En => format!("console, API, health and metrics on {url}"),
             Lang::Zh => format!("控制台、API、健康检查与指标：{url}"),
         });
@@ -243,7 +244,7 @@ fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
 }
 
 /// Answers from now on; and if nobody could log in, tells how somebody can.
-async fn let_in(front: Front, house: Arc<House>, lang: Lang) -> Result<Attended> {
+async fn let_in(front: Front, house: Arc<ApiState>, lang: Lang) -> Result<Attended> {
     if let Some(address) = front.address() {
         invite(&house, address, lang).await?;
     }
@@ -252,14 +253,14 @@ async fn let_in(front: Front, house: Arc<House>, lang: Lang) -> Result<Attended>
 
 /// Tells whoever started this process how the first user is made; nobody else can know. It is told also
 /// with --quiet: without it nobody gets in.
-async fn invite(house: &House, address: std::net::SocketAddr, lang: Lang) -> Result<()> {
+async fn invite(house: &ApiState, address: std::net::SocketAddr, lang: Lang) -> Result<()> {
     let Some(secret) = house.porter.setup_secret().await? else { return Ok(()) };
     let place = match house.app.config.http.public_url.trim_end_matches('/') {
         "" => format!("{}://{address}", house.app.config.http.scheme()),
         url => url.to_owned(),
     };
     let secret = secret.expose_secret();
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!(
             "nobody can log in yet. Make the first user at {place}/#/setup with this secret, within 24 \
              hours:\n    {secret}\nprocession user setup-secret makes another"
@@ -272,7 +273,7 @@ async fn invite(house: &House, address: std::net::SocketAddr, lang: Lang) -> Res
     Ok(())
 }
 
-fn set_node(node: &mut config::Node, args: &ServeArgs) -> Result<()> {
+fn set_node(node: &mut config::NodeSettings, args: &ServeArgs) -> Result<()> {
     node.duty = config::Duty::Serve;
     if let Some(name) = &args.name {
         node.name.clone_from(name);
@@ -289,9 +290,9 @@ fn set_node(node: &mut config::Node, args: &ServeArgs) -> Result<()> {
 pub(super) async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Global, quiet: bool) {
     while let Some(item) = news.recv().await {
         if global.json {
-            out::line(&as_json(&item));
+            out::print_line(&as_json(&item));
         } else if !quiet {
-            out::note(&format!("{} {}", item.at, words(&item, global.lang())));
+            out::eprint_line(&format!("{} {}", item.at, words(&item, global.language())));
         }
     }
 }
@@ -299,12 +300,20 @@ pub(super) async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Gl
 /// One line per event, for whoever reads line by line.
 fn as_json(item: &Served) -> String {
     let status = match &item.what {
-        Fate::Ended(status) => Some(status.as_str()),
-        Fate::Taken | Fate::TakenOver | Fate::GivenBack | Fate::Lost | Fate::CastOut(_) => None,
+        BatchOutcome::Ended(status) => Some(status.as_str()),
+        BatchOutcome::Taken
+        | BatchOutcome::TakenOver
+        | BatchOutcome::GivenBack
+        | BatchOutcome::Lost
+        | BatchOutcome::CastOut(_) => None,
     };
     let reason = match &item.what {
-        Fate::CastOut(said) => Some(said),
-        Fate::Taken | Fate::TakenOver | Fate::Ended(_) | Fate::GivenBack | Fate::Lost => None,
+        BatchOutcome::CastOut(said) => Some(said),
+        BatchOutcome::Taken
+        | BatchOutcome::TakenOver
+        | BatchOutcome::Ended(_)
+        | BatchOutcome::GivenBack
+        | BatchOutcome::Lost => None,
     };
     json!({
         "at": item.at.to_string(), "batch_no": item.batch_no, "group": item.group,
@@ -320,16 +329,18 @@ fn words(item: &Served, lang: Lang) -> String {
         Lang::Zh => format!("批次 {no}（作业组 {group}）"),
     };
     let what = match &item.what {
-        Fate::Taken => lang.pick("taken", "已接手").to_owned(),
-        Fate::TakenOver => {
-            lang.pick("taken over: its process is dead", "已接管：原进程已失效").to_owned()
+        BatchOutcome::Taken => lang.select("taken", "已接手").to_owned(),
+        BatchOutcome::TakenOver => {
+            lang.select("taken over: its process is dead", "已接管：原进程已失效").to_owned()
         }
-        Fate::Ended(status) => ended(*status, lang),
-        Fate::GivenBack => lang
-            .pick("given back; another process goes on with it", "已交还，由其他进程继续")
+        BatchOutcome::Ended(status) => ended(*status, lang),
+        BatchOutcome::GivenBack => lang
+            .select("given back; another process goes on with it", "已交还，由其他进程继续")
             .to_owned(),
-        Fate::Lost => lang.pick("is another process's now", "现由其他进程负责").to_owned(),
-        Fate::CastOut(said) => match lang {
+        BatchOutcome::Lost => {
+            lang.select("is another process's now", "现由其他进程负责").to_owned()
+        }
+        BatchOutcome::CastOut(said) => match lang {
             Lang::En => format!("cannot be gone on with: {said}"),
             Lang::Zh => format!("无法继续：{said}"),
         },

@@ -12,13 +12,13 @@ mod shown;
 
 use crate::cli::batch_ref::one_group;
 use crate::cli::server::change_requests::ChangeWaits;
-use crate::cli::server::client::{Refused, Server, ServerFiles};
+use crate::cli::server::client::{ServerClient, ServerFiles, ServerRefusal};
 use crate::cli::server::columns::{
     ACTS, APPROVALS, BACKFILLS, BATCH_JOBS, BATCHES, ENTRIES, FIRED, FIRINGS, JOBS, NODES, NOTICES,
     REASONS, SCHEDULES, VERSIONS,
 };
 use crate::cli::server::said::VerbArguments;
-use crate::cli::server::shown::Column;
+use crate::cli::server::shown::TableColumn;
 use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::job_key::{JobKey, JobNameError};
@@ -34,7 +34,7 @@ const USUAL: usize = 50;
 /// One verb, asked of a server.
 pub(super) struct ServerVerb<'a> {
     global: &'a Global,
-    server: Server,
+    server: ServerClient,
     said: VerbArguments<'a>,
 }
 
@@ -72,27 +72,27 @@ pub(super) async fn dispatch(
     if is_said("db") && is_said("server") {
         return Err(BadInput("--db and --server: give one of them".to_owned()).into());
     }
-    let lang = global.lang();
+    let lang = global.language();
     let (token, authorities) = (global.token_file.as_deref(), global.tls_ca.as_deref());
-    let server = Server::new(address, ServerFiles { token, authorities }, lang)?;
+    let server = ServerClient::new(address, ServerFiles { token, authorities }, lang)?;
     let desk = ServerVerb { global, server, said: VerbArguments(at) };
     let ended = match &verbs[..] {
         ["batch", verb] => desk.batch(verb).await,
-        ["job", verb] => desk.job(verb).await,
+        ["job", verb] => desk.run_job_verb(verb).await,
         ["schedule", verb] => desk.schedule(verb).await,
         ["event", "send"] => desk.event().await,
         [verb @ ("approve" | "reject")] => desk.decide_job(verb).await,
         ["approvals"] => desk.approvals().await,
         ["change-request", verb] => desk.change_request(verb).await,
-        ["node", verb] => desk.node(verb).await,
+        ["node", verb] => desk.run_node_verb(verb).await,
         ["outbox", verb] => desk.outbox(verb).await,
         ["backfill", verb] => desk.backfill(verb).await,
-        ["logs"] => desk.logs().await,
-        ["dag"] => desk.dag().await,
+        ["logs"] => desk.print_logs().await,
+        ["dag"] => desk.print_dag().await,
         ["audit"] => desk.audit().await,
         ["check"] => desk.check().await,
         ["apply"] => desk.apply().await,
-        ["diff"] => desk.diff().await,
+        ["diff"] => desk.diff_definition().await,
         ["export"] => desk.export().await,
         ["history"] => desk.history().await,
         ["rollback"] => desk.rollback().await,
@@ -105,7 +105,7 @@ pub(super) async fn dispatch(
     if let Some(waits) = error.downcast_ref::<ChangeWaits>() {
         return waits.print(lang, global.json);
     }
-    Err(match error.downcast::<Refused>() {
+    Err(match error.downcast::<ServerRefusal>() {
         // What a server refuses is what whoever asked can mend.
         Ok(refused) => BadInput(refused.to_string()).into(),
         Err(other) => other,
@@ -123,43 +123,47 @@ fn not_there(verbs: &[&str]) -> anyhow::Error {
 }
 
 impl ServerVerb<'_> {
-    fn lang(&self) -> Lang {
+    fn language(&self) -> Lang {
         self.server.lang
     }
 
     /// Query parameters of what was said, by their names there.
     fn query(&self, names: &[(&str, &'static str)]) -> Vec<(&'static str, String)> {
-        let one = |(flag, name): &(&str, &'static str)| Some((*name, self.said.one(flag)?));
+        let one = |(flag, name): &(&str, &'static str)| Some((*name, self.said.value(flag)?));
         names.iter().filter_map(one).collect()
     }
 
     /// Prints a list, as JSON or as a table.
-    async fn list(
+    async fn print_list(
         &self,
         path: &[&str],
         query: &[(&str, String)],
-        (most, columns): (usize, &[Column]),
+        (most, columns): (usize, &[TableColumn]),
     ) -> Result<VerbResult> {
-        let items = self.server.list(path, query, most).await?;
+        let items = self.server.list_items(path, query, most).await?;
         match self.global.json {
-            true => out::json(&json!(items))?,
-            false => shown::table(&items, columns, self.lang()),
+            true => out::print_json(&json!(items))?,
+            false => shown::table(&items, columns, self.language()),
         }
         Ok(VerbResult::Well)
     }
 
     /// Prints a document, as JSON or as fields.
-    fn show(&self, document: &Value, lists: &[(&str, &[Column])]) -> Result<VerbResult> {
+    fn print_document(
+        &self,
+        document: &Value,
+        lists: &[(&str, &[TableColumn])],
+    ) -> Result<VerbResult> {
         match self.global.json {
-            true => out::json(document)?,
-            false => shown::document(document, lists, self.lang()),
+            true => out::print_json(document)?,
+            false => shown::document(document, lists, self.language()),
         }
         Ok(VerbResult::Well)
     }
 
     /// The group and number of the batch that is meant; the names of its jobs may say which group.
     async fn which_with_jobs(&self, no: String, words: &[String]) -> Result<(String, String)> {
-        if self.said.one("group").is_some() || words.is_empty() {
+        if self.said.value("group").is_some() || words.is_empty() {
             return self.which_of(no).await;
         }
         let groups = self.groups_with(&no).await?;
@@ -171,7 +175,7 @@ impl ServerVerb<'_> {
             let path = ["groups", group.as_str(), "batches", no.as_str(), "jobs", word.as_str()];
             let found = match self.server.get(&path, &[]).await {
                 Ok(_) => job_of(group, word),
-                Err(error) if error.downcast_ref().is_some_and(Refused::is_missing) => None,
+                Err(error) if error.downcast_ref().is_some_and(ServerRefusal::is_missing) => None,
                 Err(error) => return Err(error),
             };
             candidates.entry(word).or_default().extend(found);
@@ -190,12 +194,12 @@ impl ServerVerb<'_> {
     /// The groups that have a batch of this number.
     async fn groups_with(&self, no: &str) -> Result<BTreeSet<String>> {
         let query = [("batch_no", no.to_owned())];
-        let found = self.server.list(&["batches"], &query, 100).await?;
+        let found = self.server.list_items(&["batches"], &query, 100).await?;
         Ok(found.iter().filter_map(|b| b["group"].as_str().map(str::to_owned)).collect())
     }
 
     async fn which_of(&self, no: String) -> Result<(String, String)> {
-        if let Some(group) = self.said.one("group") {
+        if let Some(group) = self.said.value("group") {
             return Ok((group, no));
         }
         let groups = self.groups_with(&no).await?;
@@ -215,30 +219,32 @@ impl ServerVerb<'_> {
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(USUAL);
-                return self.list(&["batches"], &[], (most, BATCHES)).await;
+                return self.print_list(&["batches"], &[], (most, BATCHES)).await;
             }
-            "open" => return self.open().await,
+            "open" => return self.open_batch().await,
             "no" => return Err(not_there(&["batch", "no"])),
             _ => {}
         }
-        let no = self.said.must("batch_no");
-        let jobs = if verb == "rerun" { self.said.all("jobs") } else { Vec::new() };
+        let no = self.said.required_value("batch_no");
+        let jobs = if verb == "rerun" { self.said.values("jobs") } else { Vec::new() };
         let (group, no) = self.which_with_jobs(no, &jobs).await?;
         let at = ["groups", group.as_str(), "batches", no.as_str()];
         let below = |word: &'static str| [&at[..], &[word]].concat();
         match verb {
-            "show" => self.show(&self.server.get(&at, &[]).await?, &[("jobs", BATCH_JOBS)]),
+            "show" => {
+                self.print_document(&self.server.get(&at, &[]).await?, &[("jobs", BATCH_JOBS)])
+            }
             "why" => {
                 let document = self.server.get(&below("why"), &[]).await?;
                 self.show_list(&document, ("jobs", REASONS))
             }
-            "eta" => self.show(&self.server.get(&below("eta"), &[]).await?, &[]),
-            "wait" => self.wait((&group, &no)).await,
-            "kill" => self.kill((&group, &no)).await,
+            "eta" => self.print_document(&self.server.get(&below("eta"), &[]).await?, &[]),
+            "wait" => self.wait_for_batch((&group, &no)).await,
+            "kill" => self.kill_batch((&group, &no)).await,
             "pause" | "resume" => {
                 let word = if verb == "pause" { "pause" } else { "resume" };
-                let body = json!({"reason": self.said.one("reason")});
-                self.show(&self.server.post(&below(word), &body).await?, &[])
+                let body = json!({"reason": self.said.value("reason")});
+                self.print_document(&self.server.post_json(&below(word), &body).await?, &[])
             }
             "rerun" => self.rerun_batch((&group, &no)).await,
             _ => Err(not_there(&["batch", verb])),
@@ -249,87 +255,93 @@ impl ServerVerb<'_> {
     fn show_list(
         &self,
         document: &Value,
-        (name, columns): (&str, &[Column]),
+        (name, columns): (&str, &[TableColumn]),
     ) -> Result<VerbResult> {
         let items = document.as_array().or_else(|| document[name].as_array());
         let items = items.or_else(|| document["items"].as_array());
         match (self.global.json, items) {
-            (false, Some(items)) => shown::table(items, columns, self.lang()),
-            (true, Some(items)) if document["items"].is_array() => out::json(&json!(items))?,
-            _ => return self.show(document, &[(name, columns)]),
+            (false, Some(items)) => shown::table(items, columns, self.language()),
+            (true, Some(items)) if document["items"].is_array() => out::print_json(&json!(items))?,
+            _ => return self.print_document(document, &[(name, columns)]),
         }
         Ok(VerbResult::Well)
     }
 
-    async fn job(&self, verb: &str) -> Result<VerbResult> {
+    async fn run_job_verb(&self, verb: &str) -> Result<VerbResult> {
         match verb {
             "list" => {
-                if self.said.one("owner").is_some() {
+                if self.said.value("owner").is_some() {
                     let said =
                         "--owner is not for a server; leave it out, or use --group and --tag";
                     return Err(BadInput(said.to_owned()).into());
                 }
                 let query = self.query(&[("group", "group"), ("tag", "tag")]);
-                self.list(&["jobs"], &query, (100_000, JOBS)).await
+                self.print_list(&["jobs"], &query, (100_000, JOBS)).await
             }
             "show" => {
-                let code = self.said.must("code");
-                self.show(&self.server.get(&["jobs", &code], &[]).await?, &[])
+                let code = self.said.required_value("code");
+                self.print_document(&self.server.get(&["jobs", &code], &[]).await?, &[])
             }
-            "stats" => match self.said.one("code") {
-                Some(code) => {
-                    self.show(&self.server.get(&["jobs", &code, "stats"], &[]).await?, &[])
-                }
+            "stats" => match self.said.value("code") {
+                Some(code) => self
+                    .print_document(&self.server.get(&["jobs", &code, "stats"], &[]).await?, &[]),
                 None => Err(BadInput("job stats: name a job".to_owned()).into()),
             },
             "trust" => {
-                let body = json!({"reason": self.said.one("reason")});
+                let body = json!({"reason": self.said.value("reason")});
                 let mut ended = VerbResult::Well;
-                for code in self.said.all("jobs") {
-                    match self.server.post(&["jobs", &code, "trust"], &body).await {
-                        Ok(done) => drop(self.show(&done, &[])?),
+                for code in self.said.values("jobs") {
+                    match self.server.post_json(&["jobs", &code, "trust"], &body).await {
+                        Ok(done) => drop(self.print_document(&done, &[])?),
                         // The others are asked for all the same.
                         Err(error) => match error.downcast::<ChangeWaits>() {
-                            Ok(waits) => ended = waits.print(self.lang(), self.global.json)?,
+                            Ok(waits) => ended = waits.print(self.language(), self.global.json)?,
                             Err(error) => return Err(error),
                         },
                     }
                 }
                 Ok(ended)
             }
-            _ => self.act(verb).await,
+            _ => self.act_on_jobs(verb).await,
         }
     }
 
     async fn schedule(&self, verb: &str) -> Result<VerbResult> {
-        let code = self.said.one("code").unwrap_or_default();
-        let why = json!({"reason": self.said.one("reason")});
+        let code = self.said.value("code").unwrap_or_default();
+        let why = json!({"reason": self.said.value("reason")});
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(USUAL);
                 let query = self.query(&[("group", "group")]);
-                self.list(&["schedules"], &query, (most, SCHEDULES)).await
+                self.print_list(&["schedules"], &query, (most, SCHEDULES)).await
             }
-            "show" => self.show(&self.server.get(&["schedules", &code], &[]).await?, &[]),
+            "show" => self.print_document(&self.server.get(&["schedules", &code], &[]).await?, &[]),
             "next" if !code.is_empty() => {
                 let query = self.query(&[("count", "n")]);
-                self.show(&self.server.get(&["schedules", &code, "next"], &query).await?, &[])
+                self.print_document(
+                    &self.server.get(&["schedules", &code, "next"], &query).await?,
+                    &[],
+                )
             }
             "firings" if !code.is_empty() => {
                 let most = self.said.number("limit").unwrap_or(20);
-                self.list(&["schedules", &code, "firings"], &[], (most, FIRINGS)).await
+                self.print_list(&["schedules", &code, "firings"], &[], (most, FIRINGS)).await
             }
-            "pause" | "resume" | "skip-next" => {
-                self.show(&self.server.post(&["schedules", &code, verb], &why).await?, &[])
-            }
+            "pause" | "resume" | "skip-next" => self.print_document(
+                &self.server.post_json(&["schedules", &code, verb], &why).await?,
+                &[],
+            ),
             "remove" => {
                 let method = reqwest::Method::DELETE;
                 let done = self.server.change(method, &["schedules", &code], &why).await?;
-                self.show(&done, &[])
+                self.print_document(&done, &[])
             }
             "fire-now" => {
                 let body = self.given()?;
-                self.show(&self.server.post(&["schedules", &code, "fire-now"], &body).await?, &[])
+                self.print_document(
+                    &self.server.post_json(&["schedules", &code, "fire-now"], &body).await?,
+                    &[],
+                )
             }
             _ => Err(not_there(&["schedule", verb])),
         }
@@ -338,32 +350,36 @@ impl ServerVerb<'_> {
     /// What a firing by hand gives by itself.
     fn given(&self) -> Result<Value> {
         Ok(json!({
-            "batch_no": self.said.one("batch_no"), "business_date": self.said.one("business_date"),
-            "params": crate::cli::order::pairs(&self.said.all("params"))?,
-            "free_text": self.said.is("free_text"),
-            "reason": self.said.one("reason"), "key": self.said.one("key"),
+            "batch_no": self.said.value("batch_no"), "business_date": self.said.value("business_date"),
+            "params": crate::cli::order::pairs(&self.said.values("params"))?,
+            "free_text": self.said.has_flag("free_text"),
+            "reason": self.said.value("reason"), "key": self.said.value("key"),
         }))
     }
 
     async fn event(&self) -> Result<VerbResult> {
-        let (name, mut body) = (self.said.must("name"), self.given()?);
+        let (name, mut body) = (self.said.required_value("name"), self.given()?);
         if body["reason"].is_null() {
             body["reason"] = json!("sent from the command line");
         }
-        self.show(&self.server.post(&["events", &name], &body).await?, &[("fired", FIRED)])
+        self.print_document(
+            &self.server.post_json(&["events", &name], &body).await?,
+            &[("fired", FIRED)],
+        )
     }
 
     async fn decide_job(&self, verb: &str) -> Result<VerbResult> {
-        let (no, job) = (self.said.must("batch_no"), self.said.must("job"));
+        let (no, job) = (self.said.required_value("batch_no"), self.said.required_value("job"));
         let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
         let path = ["groups", &group, "batches", &no, "jobs", &job, verb];
-        let done = self.server.post(&path, &json!({"comment": self.said.one("comment")})).await?;
+        let done =
+            self.server.post_json(&path, &json!({"comment": self.said.value("comment")})).await?;
         if self.global.json {
-            out::json(&done)?;
+            out::print_json(&done)?;
             return Ok(VerbResult::Well);
         }
         let job = done["approval"]["job_code"].as_str().unwrap_or(&job);
-        out::line(&match (self.lang(), verb) {
+        out::print_line(&match (self.language(), verb) {
             (Lang::En, "approve") => format!("job {job} of batch {no} is approved"),
             (Lang::En, _) => format!("job {job} of batch {no} is rejected"),
             (Lang::Zh, "approve") => format!("批次 {no} 的作业 {job} 已批准"),
@@ -375,20 +391,20 @@ impl ServerVerb<'_> {
     async fn approvals(&self) -> Result<VerbResult> {
         let most = self.said.number("limit").unwrap_or(USUAL);
         let mut query = self.query(&[("group", "group")]);
-        query.extend(self.said.is("all").then(|| ("all", "true".to_owned())));
-        self.list(&["approvals"], &query, (most, APPROVALS)).await
+        query.extend(self.said.has_flag("all").then(|| ("all", "true".to_owned())));
+        self.print_list(&["approvals"], &query, (most, APPROVALS)).await
     }
 
-    async fn node(&self, verb: &str) -> Result<VerbResult> {
+    async fn run_node_verb(&self, verb: &str) -> Result<VerbResult> {
         if verb == "list" {
             let query: &[(&str, String)] =
-                if self.said.is("all") { &[("all", "true".to_owned())] } else { &[] };
+                if self.said.has_flag("all") { &[("all", "true".to_owned())] } else { &[] };
             let document = self.server.get(&["nodes"], query).await?;
             return self.show_list(&document, ("items", NODES));
         }
-        let body = json!({"reason": self.said.one("reason")});
-        let node = self.said.must("node");
-        self.show(&self.server.post(&["nodes", &node, verb], &body).await?, &[])
+        let body = json!({"reason": self.said.value("reason")});
+        let node = self.said.required_value("node");
+        self.print_document(&self.server.post_json(&["nodes", &node, verb], &body).await?, &[])
     }
 
     async fn outbox(&self, verb: &str) -> Result<VerbResult> {
@@ -397,69 +413,72 @@ impl ServerVerb<'_> {
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(USUAL);
-                self.list(&["outbox"], &self.query(&names), (most, NOTICES)).await
+                self.print_list(&["outbox"], &self.query(&names), (most, NOTICES)).await
             }
             "show" => {
-                let id = self.said.must("id");
-                self.show(&self.server.get(&["outbox", &id], &[]).await?, &[])
+                let id = self.said.required_value("id");
+                self.print_document(&self.server.get(&["outbox", &id], &[]).await?, &[])
             }
             "resend" | "ack" => {
-                let ids = self.said.all("ids");
+                let ids = self.said.values("ids");
                 if ids.is_empty() {
                     let said = "--all is not for a server; name the notices by their numbers";
                     return Err(BadInput(said.to_owned()).into());
                 }
-                let reason = self.said.one("reason");
+                let reason = self.said.value("reason");
                 let reason = reason.unwrap_or_else(|| format!("{verb} from the command line"));
                 let (mut changed, mut left) = (0, 0);
                 for id in ids {
                     let body = json!({ "reason": reason });
-                    let done = self.server.post(&["outbox", &id, verb], &body).await?;
+                    let done = self.server.post_json(&["outbox", &id, verb], &body).await?;
                     changed += done["changed"].as_u64().unwrap_or_default();
                     left += done["left"].as_u64().unwrap_or_default();
                 }
-                self.show(&json!({"changed": changed, "left": left}), &[])
+                self.print_document(&json!({"changed": changed, "left": left}), &[])
             }
             _ => Err(not_there(&["outbox", verb])),
         }
     }
 
     async fn backfill(&self, verb: &str) -> Result<VerbResult> {
-        let id = self.said.one("id").unwrap_or_default();
+        let id = self.said.value("id").unwrap_or_default();
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(20);
-                self.list(&["backfills"], &[], (most, BACKFILLS)).await
+                self.print_list(&["backfills"], &[], (most, BACKFILLS)).await
             }
             "show" => {
                 let document = self.server.get(&["backfills", &id], &[]).await?;
-                self.show(&document, &[("batches", ENTRIES)])
+                self.print_document(&document, &[("batches", ENTRIES)])
             }
             "stop" => {
                 let body = json!({"reason": "stopped from the command line"});
-                self.show(&self.server.post(&["backfills", &id, "stop"], &body).await?, &[])
+                self.print_document(
+                    &self.server.post_json(&["backfills", &id, "stop"], &body).await?,
+                    &[],
+                )
             }
             _ => Err(not_there(&["backfill", verb])),
         }
     }
 
-    async fn dag(&self) -> Result<VerbResult> {
+    async fn print_dag(&self) -> Result<VerbResult> {
         let names = ["format", "focus", "up", "down", "collapse", "reduce", "layout", "direction"];
         let names: Vec<(&str, &'static str)> = names.iter().map(|n| (*n, *n)).collect();
         let query = self.query(&names);
-        let text = match (self.said.one("batch"), self.said.one("what")) {
+        let text = match (self.said.value("batch"), self.said.value("what")) {
             (Some(no), what) => {
-                let jobs: Vec<String> = self.said.one("focus").into_iter().collect();
+                let jobs: Vec<String> = self.said.value("focus").into_iter().collect();
                 let group = match what {
                     Some(group) => group,
                     None => self.which_with_jobs(no.clone(), &jobs).await?.0,
                 };
-                self.server.text(&["groups", &group, "batches", &no, "dag"], &query).await?
+                self.server.get_text(&["groups", &group, "batches", &no, "dag"], &query).await?
             }
-            (None, Some(group)) => self.server.text(&["groups", &group, "dag"], &query).await?,
+            (None, Some(group)) => self.server.get_text(&["groups", &group, "dag"], &query).await?,
             (None, None) => return Err(anyhow!("neither a group nor a batch")),
         };
-        out::line(text.trim_end());
+        out::print_line(text.trim_end());
         Ok(VerbResult::Well)
     }
 
@@ -473,18 +492,18 @@ impl ServerVerb<'_> {
             ("from", "from"),
             ("to", "to"),
         ]);
-        if let Some(form) = self.said.one("export") {
+        if let Some(form) = self.said.value("export") {
             let query = [query, vec![("format", form)]].concat();
-            out::line(self.server.text(&["audit", "export"], &query).await?.trim_end());
+            out::print_line(self.server.get_text(&["audit", "export"], &query).await?.trim_end());
             return Ok(VerbResult::Well);
         }
         let most = self.said.number("limit").unwrap_or(USUAL);
-        self.list(&["audit"], &query, (most, ACTS)).await
+        self.print_list(&["audit"], &query, (most, ACTS)).await
     }
 
     async fn history(&self) -> Result<VerbResult> {
-        let group = self.said.must("group");
-        self.list(&["groups", &group, "versions"], &[], (10_000, VERSIONS)).await
+        let group = self.said.required_value("group");
+        self.print_list(&["groups", &group, "versions"], &[], (10_000, VERSIONS)).await
     }
 }
 

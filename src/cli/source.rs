@@ -1,18 +1,20 @@
 //! `source list | check | prepare | prune`: the databases on which bodies run.
 
 use crate::app::preflight::{PreflightSeverity, check_jobs};
-use crate::app::sources::{Checked, Ledger, LedgerChange, Prepared, Whom, for_the_dba, place};
+use crate::app::sources::{
+    LedgerChange, LedgerState, Prepared, ServerIdentity, SourceCheckResult, for_the_dba, place,
+};
 use crate::app::{App, EmptyDatabase};
 use crate::cli::preflight::{self, ShownFindings};
 use crate::cli::{BadInput, Global, VerbResult, batch, out, source_words};
 use crate::domain::id::SourceName;
 use crate::domain::job::Definition;
 use crate::domain::job::dependency::JobDependency;
-use crate::domain::source::Source;
-use crate::domain::source::transport::Transport;
+use crate::domain::source::DataSource;
+use crate::domain::source::transport::SourceTransport;
 use crate::domain::source::tx_class::TxClass;
 use crate::view::preflight::PreflightDocument;
-use crate::view::source::{SourceDetail, Uses};
+use crate::view::source::{SourceDetail, SourceUses};
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -42,7 +44,7 @@ pub(super) enum SourceVerb {
         /// Name
         name: String,
         /// How old, in days: 400d
-        #[arg(long, value_name = "DAYS", value_parser = days)]
+        #[arg(long, value_name = "DAYS", value_parser = parse_days)]
         older_than: u32,
         /// Only count them
         #[arg(long)]
@@ -53,7 +55,7 @@ pub(super) enum SourceVerb {
 /// Rows may be asked for as long as somebody may still resume their batch.
 const LEAST_DAYS: u32 = 30;
 
-fn days(text: &str) -> Result<u32, String> {
+fn parse_days(text: &str) -> Result<u32, String> {
     let number = text.trim().strip_suffix('d').and_then(|n| n.parse::<u32>().ok());
     let number = number.filter(|n| (LEAST_DAYS..=36_500).contains(n));
     number.ok_or_else(|| {
@@ -65,16 +67,16 @@ fn days(text: &str) -> Result<u32, String> {
 }
 
 pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     let defs = app.definition().await?;
     let ended = match verb {
-        SourceVerb::List => list(global, &defs),
+        SourceVerb::List => list_sources(global, &defs),
         SourceVerb::Check { names } => {
-            check(global, &app, (&uses(&defs, &names)?, &defs.dependencies)).await
+            check(global, &app, (&source_uses(&defs, &names)?, &defs.dependencies)).await
         }
         SourceVerb::Prepare { names, dry_run } => {
             let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
-            let mut uses = self::uses(&defs, &names)?;
+            let mut uses = self::source_uses(&defs, &names)?;
             if names.is_empty() {
                 uses.retain(|one| one.needs_ledger());
             }
@@ -82,7 +84,7 @@ pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<VerbResu
         }
         SourceVerb::Prune { name, older_than, dry_run } => {
             let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
-            let uses = uses(&defs, std::slice::from_ref(&name))?;
+            let uses = source_uses(&defs, std::slice::from_ref(&name))?;
             prune(global, &app, uses[0].source, older_than, change).await
         }
     };
@@ -91,14 +93,14 @@ pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<VerbResu
 }
 
 /// The sources of these names, or all.
-fn uses<'a>(defs: &'a Definition, names: &[String]) -> Result<Vec<Uses<'a>>> {
+fn source_uses<'a>(defs: &'a Definition, names: &[String]) -> Result<Vec<SourceUses<'a>>> {
     if names.is_empty() {
-        return Ok(Uses::all(defs));
+        return Ok(SourceUses::all_sources(defs));
     }
     let mut found = Vec::new();
     for name in names {
         let source = defs.sources.iter().find(|s| s.name.as_str() == name.as_str());
-        found.push(Uses::of(defs, source.ok_or_else(|| unknown(defs, name))?));
+        found.push(SourceUses::of_source(defs, source.ok_or_else(|| unknown(defs, name))?));
     }
     Ok(found)
 }
@@ -112,12 +114,12 @@ fn unknown(defs: &Definition, name: &str) -> BadInput {
     ))
 }
 
-fn list(global: &Global, defs: &Definition) -> Result<VerbResult> {
-    let uses = uses(defs, &[])?;
+fn list_sources(global: &Global, defs: &Definition) -> Result<VerbResult> {
+    let uses = source_uses(defs, &[])?;
     if global.json {
-        out::document(&uses.iter().map(SourceDetail::of).collect::<Vec<_>>())?;
+        out::document(&uses.iter().map(SourceDetail::from_uses).collect::<Vec<_>>())?;
     } else {
-        out::line(&source_words::list(&uses, global.lang()));
+        out::print_line(&source_words::render_sources(&uses, global.language()));
     }
     Ok(VerbResult::Well)
 }
@@ -125,14 +127,14 @@ fn list(global: &Global, defs: &Definition) -> Result<VerbResult> {
 async fn check(
     global: &Global,
     app: &App,
-    (all, dependencies): (&[Uses<'_>], &[JobDependency]),
+    (all, dependencies): (&[SourceUses<'_>], &[JobDependency]),
 ) -> Result<VerbResult> {
     let mut missing = 0;
     let mut documents = Vec::new();
     for uses in all {
         let classes: Vec<TxClass> = uses.jobs.iter().map(|job| job.tx).collect();
         let checked = app.check_source(uses.source, &classes).await.map_err(|fault| fault.0);
-        let cures = source_words::cures(uses, &checked, global.lang());
+        let cures = source_words::cures(uses, &checked, global.language());
         // What cannot be reached has been said.
         let jobs = if checked.is_ok() { &uses.jobs[..] } else { &[] };
         let source = app.with_password(uses.source).await;
@@ -141,21 +143,23 @@ async fn check(
         let mut report = check_jobs(&app.config, sources, jobs.iter().copied(), dependencies).await;
         // Its ledger is described with the source.
         report.findings.retain(|finding| !finding.problem.kind().starts_with("ledger"));
-        let errors = report.of(PreflightSeverity::Error).count();
+        let errors = report.with_severity(PreflightSeverity::Error).count();
         missing += usize::from(!cures.is_empty() || errors > 0);
         if global.json {
             let mut document = checked_json(uses, &checked, &cures);
             document["ok"] = json!(cures.is_empty() && errors == 0);
-            document["preflight"] = json!(PreflightDocument::of(&report));
+            document["preflight"] = json!(PreflightDocument::from_report(&report));
             documents.push(document);
         } else {
-            source_words::checked(uses, &checked, global.lang()).iter().for_each(|l| out::line(l));
-            cures.iter().for_each(|cure| out::line(&format!("  → {cure}")));
-            preflight::note(&report, ShownFindings::All, global.lang());
+            source_words::checked(uses, &checked, global.language())
+                .iter()
+                .for_each(|l| out::print_line(l));
+            cures.iter().for_each(|cure| out::print_line(&format!("  → {cure}")));
+            preflight::print_findings(&report, ShownFindings::All, global.language());
         }
     }
     if global.json {
-        out::json(&json!(documents))?;
+        out::print_json(&json!(documents))?;
     }
     if missing == 0 {
         return Ok(VerbResult::Well);
@@ -164,7 +168,11 @@ async fn check(
     Err(BadInput(format!("{missing} of {sources} cannot be used as its jobs need")).into())
 }
 
-fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[String]) -> Value {
+fn checked_json(
+    uses: &SourceUses<'_>,
+    checked: &Result<SourceCheckResult, String>,
+    cures: &[String],
+) -> Value {
     let name = &uses.source.name;
     let checked = match checked {
         Ok(checked) => checked,
@@ -173,9 +181,9 @@ fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[Str
         }
     };
     let ledger = match &checked.ledger {
-        Ledger::Absent => "absent",
-        Ledger::Fits => "there",
-        Ledger::Other(_) => "other",
+        LedgerState::Absent => "absent",
+        LedgerState::Fits => "there",
+        LedgerState::Other(_) => "other",
     };
     let fault = |of: &Result<(), String>| of.as_ref().err().cloned();
     json!({
@@ -193,21 +201,21 @@ fn checked_json(uses: &Uses<'_>, checked: &Result<Checked, String>, cures: &[Str
         "search_path_open_to": checked.open_path.as_ref().map(|open| open.writers.iter().map(|(schema, role)| {
             json!({"schema": schema, "role": role})
         }).collect::<Vec<_>>()),
-        "transport": checked.transport.as_ref().map(Transport::as_str),
-        "transport_weakness": checked.transport.as_ref().and_then(Transport::weakness),
+        "transport": checked.transport.as_ref().map(SourceTransport::as_str),
+        "transport_weakness": checked.transport.as_ref().and_then(SourceTransport::weakness),
     })
 }
 
 async fn prepare(
     global: &Global,
     app: &App,
-    all: &[Uses<'_>],
+    all: &[SourceUses<'_>],
     change: LedgerChange,
 ) -> Result<VerbResult> {
     let mut refused = 0;
     let mut documents = Vec::new();
     if all.is_empty() && !global.json {
-        out::line(source_words::nothing_to_prepare(global.lang()));
+        out::print_line(source_words::nothing_to_prepare(global.language()));
     }
     for uses in all {
         let name = &uses.source.name;
@@ -220,11 +228,11 @@ async fn prepare(
             documents.push(prepared_json(name, &prepared, &statements));
             continue;
         }
-        out::line(&source_words::prepared(name, &prepared, global.lang()));
-        statements.iter().for_each(|statement| out::line(&format!("{statement};")));
+        out::print_line(&source_words::prepared(name, &prepared, global.language()));
+        statements.iter().for_each(|statement| out::print_line(&format!("{statement};")));
     }
     if global.json {
-        out::json(&json!(documents))?;
+        out::print_json(&json!(documents))?;
     }
     if refused == 0 {
         return Ok(VerbResult::Well);
@@ -234,7 +242,10 @@ async fn prepare(
 }
 
 /// What a DBA would run: shown where nothing was made.
-fn statements(source: &Source, prepared: &Result<(Prepared, Whom), String>) -> Vec<String> {
+fn statements(
+    source: &DataSource,
+    prepared: &Result<(Prepared, ServerIdentity), String>,
+) -> Vec<String> {
     match (place(source).dialect, prepared) {
         (Some(dialect), Ok((Prepared::NotWritable(_), whom))) => {
             for_the_dba(dialect, whom.user.as_deref()).split_off(1)
@@ -248,7 +259,7 @@ fn statements(source: &Source, prepared: &Result<(Prepared, Whom), String>) -> V
 
 fn prepared_json(
     name: &SourceName,
-    prepared: &Result<(Prepared, Whom), String>,
+    prepared: &Result<(Prepared, ServerIdentity), String>,
     statements: &[String],
 ) -> Value {
     let (word, said) = match prepared {
@@ -266,7 +277,7 @@ fn prepared_json(
 async fn prune(
     global: &Global,
     app: &App,
-    source: &Source,
+    source: &DataSource,
     days: u32,
     change: LedgerChange,
 ) -> Result<VerbResult> {
@@ -275,10 +286,10 @@ async fn prune(
     let count = count.map_err(|fault| BadInput(fault.0))?;
     if global.json {
         let removed = change == LedgerChange::Make;
-        out::json(&json!({"name": source.name, "rows": count, "removed": removed}))?;
+        out::print_json(&json!({"name": source.name, "rows": count, "removed": removed}))?;
         return Ok(VerbResult::Well);
     }
-    out::line(&source_words::pruned(&source.name, (count, days), change, global.lang()));
+    out::print_line(&source_words::pruned(&source.name, (count, days), change, global.language()));
     Ok(VerbResult::Well)
 }
 
@@ -286,10 +297,10 @@ async fn prune(
 mod tests {
     #[test]
     fn ages_are_days_and_not_too_few() {
-        assert_eq!(super::days("400d"), Ok(400));
-        assert_eq!(super::days(" 30d "), Ok(30));
+        assert_eq!(super::parse_days("400d"), Ok(400));
+        assert_eq!(super::parse_days(" 30d "), Ok(30));
         for bad in ["400", "29d", "d", "-40d", "1y", "99999d"] {
-            assert!(super::days(bad).is_err(), "{bad}");
+            assert!(super::parse_days(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,18 +1,18 @@
 //! What `source` says, in both languages.
 
 use crate::app::sources::{
-    Checked, DefinerStop, Ledger, LedgerChange, Password, Prepared, StopTrial, TrialBody, Whom,
-    for_the_dba, place,
+    DefinerStop, LedgerChange, LedgerState, Password, Prepared, ServerIdentity, SourceCheckResult,
+    StopTrial, TrialBody, for_the_dba, place,
 };
 use crate::cli::out;
 use crate::domain::id::SourceName;
 use crate::domain::source::DialectName;
-use crate::domain::source::transport::Transport;
+use crate::domain::source::transport::SourceTransport;
 use crate::domain::text::lang::Lang;
-use crate::view::source::Uses;
+use crate::view::source::SourceUses;
 
 /// The sources as a table.
-pub(super) fn list(all: &[Uses<'_>], lang: Lang) -> String {
+pub(super) fn render_sources(all: &[SourceUses<'_>], lang: Lang) -> String {
     let rows = all
         .iter()
         .map(|uses| {
@@ -25,7 +25,7 @@ pub(super) fn list(all: &[Uses<'_>], lang: Lang) -> String {
                 None => "-".to_owned(),
                 Some((from, Password::Set | Password::NotAsked)) => from,
                 Some((from, Password::Missing)) => {
-                    format!("{from} {}", lang.pick("NOT SET", "未设置"))
+                    format!("{from} {}", lang.select("NOT SET", "未设置"))
                 }
             };
             let codes: Vec<&str> = uses.jobs.iter().map(|j| j.code.as_str()).collect();
@@ -48,8 +48,8 @@ pub(super) fn list(all: &[Uses<'_>], lang: Lang) -> String {
 
 /// What was found of a source.
 pub(super) fn checked(
-    uses: &Uses<'_>,
-    checked: &Result<Checked, String>,
+    uses: &SourceUses<'_>,
+    checked: &Result<SourceCheckResult, String>,
     lang: Lang,
 ) -> Vec<String> {
     let name = &uses.source.name;
@@ -58,30 +58,34 @@ pub(super) fn checked(
         Err(fault) => return vec![fault.clone()],
     };
     let yes = |of: &Result<(), String>| match of {
-        Ok(()) => lang.pick("yes", "是").to_owned(),
-        Err(fault) => format!("{} ({fault})", lang.pick("NO", "否")),
+        Ok(()) => lang.select("yes", "是").to_owned(),
+        Err(fault) => format!("{} ({fault})", lang.select("NO", "否")),
     };
     let ledger = match (&checked.ledger, &checked.writes) {
-        (Ledger::Absent, _) if uses.needs_ledger() => lang.pick("MISSING", "缺失").to_owned(),
-        (Ledger::Absent, _) => lang.pick("none, and none is needed", "无（不需要）").to_owned(),
-        (Ledger::Fits, Some(Err(fault))) => {
-            format!("{} ({fault})", lang.pick("there, but it cannot be written", "存在但不可写"))
+        (LedgerState::Absent, _) if uses.needs_ledger() => {
+            lang.select("MISSING", "缺失").to_owned()
         }
-        (Ledger::Fits, _) => lang.pick("there", "存在").to_owned(),
-        (Ledger::Other(why), _) => {
-            format!("{} ({why})", lang.pick("of another shape", "结构不符"))
+        (LedgerState::Absent, _) => {
+            lang.select("none, and none is needed", "无（不需要）").to_owned()
+        }
+        (LedgerState::Fits, Some(Err(fault))) => {
+            format!("{} ({fault})", lang.select("there, but it cannot be written", "存在但不可写"))
+        }
+        (LedgerState::Fits, _) => lang.select("there", "存在").to_owned(),
+        (LedgerState::Other(why), _) => {
+            format!("{} ({why})", lang.select("of another shape", "结构不符"))
         }
     };
     let mut lines = vec![
         format!("{name}: {}", checked.whom),
-        format!("  {} {}", lang.pick("session lock:  ", "会话锁："), yes(&checked.lock)),
+        format!("  {} {}", lang.select("session lock:  ", "会话锁："), yes(&checked.lock)),
         format!(
             "  {} {}",
-            lang.pick("stops sessions:", "可终止会话："),
+            lang.select("stops sessions:", "可终止会话："),
             describe_stop(&checked.stops, lang)
         ),
-        format!("  {} {ledger}", lang.pick("ledger:        ", "账本：")),
-        format!("  {} {}", lang.pick("jobs by class: ", "作业类别："), uses.classes()),
+        format!("  {} {ledger}", lang.select("ledger:        ", "账本：")),
+        format!("  {} {}", lang.select("jobs by class: ", "作业类别："), uses.classes()),
     ];
     lines.extend(describe_definers(&checked.stops.definers, lang));
     lines.extend(describe_keeping(checked, lang));
@@ -92,29 +96,29 @@ pub(super) fn checked(
 }
 
 /// What protects the way to the server, where it leads to another machine.
-fn describe_way(transport: &Transport, lang: Lang) -> Option<String> {
+fn describe_way(transport: &SourceTransport, lang: Lang) -> Option<String> {
     let said = match (transport, lang) {
-        (Transport::Local, _) => return None,
-        (Transport::Verified, Lang::En) => "encrypted, certificate verified".to_owned(),
-        (Transport::Verified, Lang::Zh) => "已加密，已验证服务器证书".to_owned(),
-        (Transport::Unverified(_) | Transport::MaybeClear(_), Lang::En) => {
+        (SourceTransport::Local, _) => return None,
+        (SourceTransport::Verified, Lang::En) => "encrypted, certificate verified".to_owned(),
+        (SourceTransport::Verified, Lang::Zh) => "已加密，已验证服务器证书".to_owned(),
+        (SourceTransport::Unverified(_) | SourceTransport::MaybeClear(_), Lang::En) => {
             format!("WARNING: {}", transport.weakness().unwrap_or_default())
         }
-        (Transport::Unverified(said), Lang::Zh) => {
+        (SourceTransport::Unverified(said), Lang::Zh) => {
             format!("警告：已加密，但未验证服务器身份（{said}）：中间人可冒充服务器并读取密码")
         }
-        (Transport::MaybeClear(said), Lang::Zh) => {
+        (SourceTransport::MaybeClear(said), Lang::Zh) => {
             format!("警告：连接可能为明文（{said}）：中间人可读取密码和全部数据")
         }
     };
-    Some(format!("  {} {said}", lang.pick("transport:     ", "传输：")))
+    Some(format!("  {} {said}", lang.select("transport:     ", "传输：")))
 }
 
 /// What was tried, and how it went.
 fn describe_stop(stops: &StopTrial, lang: Lang) -> String {
     let ran = match stops.ran {
-        TrialBody::Statement => lang.pick("a running statement", "运行中的语句"),
-        TrialBody::DefinerFunction => lang.pick(
+        TrialBody::Statement => lang.select("a running statement", "运行中的语句"),
+        TrialBody::DefinerFunction => lang.select(
             "a SECURITY DEFINER function that swallows cancels",
             "忽略取消的 SECURITY DEFINER 函数",
         ),
@@ -133,7 +137,7 @@ fn describe_stop(stops: &StopTrial, lang: Lang) -> String {
 
 /// Whether procedures of other definers could be stopped, where that is another question.
 fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
-    let label = lang.pick("of definers:   ", "定义者过程：");
+    let label = lang.select("of definers:   ", "定义者过程：");
     let said = match (definers, lang) {
         (DefinerStop::AsOwn, _) => return None,
         (DefinerStop::Granted, Lang::En) => {
@@ -156,7 +160,7 @@ fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
 }
 
 /// That each body opens a session of its own, where the user's rights are the reason.
-fn describe_keeping(checked: &Checked, lang: Lang) -> Option<String> {
+fn describe_keeping(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     let grant = checked.keeps_sessions.as_ref().err()?;
     Some(match lang {
         Lang::En => format!(
@@ -167,7 +171,7 @@ fn describe_keeping(checked: &Checked, lang: Lang) -> Option<String> {
 }
 
 /// A warning that the user may do more on the server than jobs should.
-fn describe_powers(checked: &Checked, lang: Lang) -> Option<String> {
+fn describe_powers(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     if checked.powers.is_empty() {
         return None;
     }
@@ -185,7 +189,7 @@ fn describe_powers(checked: &Checked, lang: Lang) -> Option<String> {
 }
 
 /// A warning that others may put something in the place of what the user's statements mean.
-fn describe_open_path(checked: &Checked, lang: Lang) -> Option<String> {
+fn describe_open_path(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     let open = checked.open_path.as_ref()?;
     let word = |(schema, role): &(String, String)| match (role.as_str(), lang) {
         ("PUBLIC", Lang::En) => format!("{schema} (by everybody)"),
@@ -215,54 +219,61 @@ fn describe_open_path(checked: &Checked, lang: Lang) -> Option<String> {
 }
 
 /// What to do about each thing that the jobs of a source need and do not have.
-pub(super) fn cures(uses: &Uses<'_>, checked: &Result<Checked, String>, lang: Lang) -> Vec<String> {
+pub(super) fn cures(
+    uses: &SourceUses<'_>,
+    checked: &Result<SourceCheckResult, String>,
+    lang: Lang,
+) -> Vec<String> {
     let name = &uses.source.name;
     let Ok(checked) = checked else {
         let en = "mend its URL, its password or the network; no job can run there";
-        return vec![lang.pick(en, "请检查其 URL、密码或网络；作业无法在此运行").to_owned()];
+        return vec![lang.select(en, "请检查其 URL、密码或网络；作业无法在此运行").to_owned()];
     };
     let mut cures = Vec::new();
     if checked.is_home == Some(false) {
         let en = "declare tx: ledger for its jobs of tx: same: it is not Procession's own database";
         cures.push(
-            lang.pick(en, "此库不是 Procession 自己的数据库，请将 tx: same 的作业改为 tx: ledger")
-                .to_owned(),
+            lang.select(
+                en,
+                "此库不是 Procession 自己的数据库，请将 tx: same 的作业改为 tx: ledger",
+            )
+            .to_owned(),
         );
     }
     if checked.lock.is_err() {
         let en = "connect to the server itself, not through a proxy that shares connections";
-        cures.push(lang.pick(en, "请直接连接数据库服务器，不要经过共享连接的代理").to_owned());
+        cures.push(lang.select(en, "请直接连接数据库服务器，不要经过共享连接的代理").to_owned());
     }
     if checked.stops.gone.is_err() {
         let en = "let the user see and end its own sessions; a body that runs too long could not be \
                   stopped and would end UNKNOWN";
         let zh = "请允许该用户查看并终止自己的会话；否则超时的作业无法终止，结果为 UNKNOWN";
-        cures.push(lang.pick(en, zh).to_owned());
+        cures.push(lang.select(en, zh).to_owned());
     }
     let prepare = format!("procession source prepare {name}");
     match (&checked.ledger, &checked.writes) {
         _ if !uses.needs_ledger() => {}
-        (Ledger::Absent, _) => cures.push(prepare + &maybe_hidden(uses, checked, lang)),
-        (Ledger::Other(_), _) => {
+        (LedgerState::Absent, _) => cures.push(prepare + &maybe_hidden(uses, checked, lang)),
+        (LedgerState::Other(_), _) => {
             let en = format!("rename that table, then: {prepare}");
             cures.push(match lang {
                 Lang::En => en,
                 Lang::Zh => format!("请先将该表改名，然后执行：{prepare}"),
             });
         }
-        (Ledger::Fits, Some(Err(_))) => {
+        (LedgerState::Fits, Some(Err(_))) => {
             let dialect = place(uses.source).dialect;
             let user = checked.whom.user.as_deref();
             let all = dialect.map(|d| for_the_dba(d, user));
             cures.push(all.and_then(|all| all.into_iter().nth(1)).unwrap_or(prepare));
         }
-        (Ledger::Fits, Some(Ok(())) | None) => {}
+        (LedgerState::Fits, Some(Ok(())) | None) => {}
     }
     cures
 }
 
 /// On MySQL a user does not see a table on which it has no right at all.
-fn maybe_hidden(uses: &Uses<'_>, checked: &Checked, lang: Lang) -> String {
+fn maybe_hidden(uses: &SourceUses<'_>, checked: &SourceCheckResult, lang: Lang) -> String {
     let Some(dialect @ DialectName::Mysql) = place(uses.source).dialect else {
         return String::new();
     };
@@ -279,7 +290,7 @@ fn maybe_hidden(uses: &Uses<'_>, checked: &Checked, lang: Lang) -> String {
 
 /// That no source needs a ledger.
 pub(super) fn nothing_to_prepare(lang: Lang) -> &'static str {
-    lang.pick(
+    lang.select(
         "no stored job is tx: ledger, so no source needs a ledger; name one to prepare it all the same",
         "没有 tx: ledger 的作业，无需准备账本；如仍要准备，请写出数据源名称",
     )
@@ -288,20 +299,20 @@ pub(super) fn nothing_to_prepare(lang: Lang) -> &'static str {
 /// What became of a ledger.
 pub(super) fn prepared(
     name: &SourceName,
-    prepared: &Result<(Prepared, Whom), String>,
+    prepared: &Result<(Prepared, ServerIdentity), String>,
     lang: Lang,
 ) -> String {
     let said = match prepared {
         Err(fault) => return fault.clone(),
         Ok((Prepared::WasThere, _)) => {
-            lang.pick("procession_ledger is there already", "procession_ledger 已存在").to_owned()
+            lang.select("procession_ledger is there already", "procession_ledger 已存在").to_owned()
         }
         Ok((Prepared::Made, _)) => {
-            lang.pick("procession_ledger is made", "已创建 procession_ledger").to_owned()
+            lang.select("procession_ledger is made", "已创建 procession_ledger").to_owned()
         }
         Ok((Prepared::WouldMake, _)) => {
             let en = "procession_ledger would be made; a DBA may run this instead:";
-            lang.pick(en, "将创建 procession_ledger；也可由 DBA 执行：").to_owned()
+            lang.select(en, "将创建 procession_ledger；也可由 DBA 执行：").to_owned()
         }
         Ok((Prepared::Other(why), _)) => match lang {
             Lang::En => format!(

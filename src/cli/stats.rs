@@ -40,20 +40,21 @@ pub(super) async fn stats(
         }
     }
     if global.json {
-        let documents: Vec<_> = found.iter().map(|(job, of)| Stats::of(job, of.as_ref())).collect();
-        out::json(&json!(documents))?;
+        let documents: Vec<_> =
+            found.iter().map(|(job, of)| Stats::from_durations(job, of.as_ref())).collect();
+        out::print_json(&json!(documents))?;
         return Ok(VerbResult::Well);
     }
-    let rows = found.iter().map(|(job, of)| row(job, of.as_ref())).collect();
-    let header = match global.lang() {
+    let rows = found.iter().map(|(job, of)| render_row(job, of.as_ref())).collect();
+    let header = match global.language() {
         Lang::En => ["JOB", "GROUP", "TRIES", "P50", "P95", "LAST", "DRIFT"],
         Lang::Zh => ["作业", "作业组", "次数", "P50", "P95", "最近", "偏离"],
     };
-    out::line(&out::table(&header, rows));
+    out::print_line(&out::table(&header, rows));
     Ok(VerbResult::Well)
 }
 
-fn row(job: &JobDef, of: Option<&Durations>) -> Vec<String> {
+fn render_row(job: &JobDef, of: Option<&Durations>) -> Vec<String> {
     let span = |of: Option<i64>| of.map_or_else(|| "-".to_owned(), span_words);
     let drift = of.and_then(Durations::drift);
     vec![

@@ -8,35 +8,35 @@ use crate::domain::action::rerun::UnknownJobs;
 use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
 use crate::domain::text::lang::Lang;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::engine::operate::operator_actions;
 use crate::engine::operate::pause;
 use crate::store;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use anyhow::Result;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-pub(super) async fn kill(
+pub(super) async fn kill_batch(
     global: &Global,
     app: &App,
     which: &BatchRef,
     reason: &str,
     no_wait: bool,
 ) -> Result<VerbResult> {
-    let found = which.find(app).await?;
+    let found = which.find_batch(app).await?;
     let no = &found.values.batch_no;
     if found.status.is_final() {
         return Err(BadInput(format!("batch {no} has ended already ({})", found.status)).into());
     }
     let now = server_now(app).await?;
     let by = operator_actions::operator_here(&whoami());
-    let asked = pause::stop(&app.db, found.batch_id, (&by, reason), now).await?;
+    let asked = pause::stop_batch(&app.db, found.batch_id, (&by, reason), now).await?;
     if !asked {
         return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
     }
     let is_owned = is_held(app, found.batch_id).await?;
-    out::note(&match (is_owned, no_wait, global.lang()) {
+    out::eprint_line(&match (is_owned, no_wait, global.language()) {
         (true, _, Lang::En) => format!("batch {no} is being stopped"),
         (true, _, Lang::Zh) => format!("正在停止批次 {no}"),
         (false, true, Lang::En) => format!(
@@ -53,16 +53,16 @@ pub(super) async fn kill(
         return Ok(VerbResult::Well);
     }
     wait_for_end(app, found.batch_id).await?;
-    let ended = View::of(app, found.batch_id).await?;
-    print(&ended, global.lang());
+    let ended = BatchView::read_view(app, found.batch_id).await?;
+    print(&ended, global.language());
     Ok(VerbResult::Well)
 }
 
 /// Whether a living process has the batch.
 async fn is_held(app: &App, id: BatchId) -> Result<bool> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let holder = match &store::batch::get(&mut tx, id).await?.owner {
-        Some(owner) => store::node::find(&mut tx, owner).await?,
+        Some(owner) => store::node::find_node(&mut tx, owner).await?,
         None => None,
     };
     Ok(holder.is_some_and(|holder| holder.lease_until > app.clock.now()))
@@ -71,13 +71,13 @@ async fn is_held(app: &App, id: BatchId) -> Result<bool> {
 /// Waits until the process that has the batch has ended it; when there is none, ends it here.
 async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
     loop {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let batch = store::batch::get(&mut tx, id).await?;
         if batch.status.is_final() {
             return Ok(());
         }
         let holder = match &batch.owner {
-            Some(owner) => store::node::find(&mut tx, owner).await?,
+            Some(owner) => store::node::find_node(&mut tx, owner).await?,
             None => None,
         };
         drop(tx);
@@ -97,7 +97,7 @@ async fn end_here(app: &App, batch: &Batch) -> Result<()> {
         Err(error)
             if matches!(
                 error.downcast_ref(),
-                Some(Refused::Owned { .. } | Refused::Hurried(..))
+                Some(OpeningRefusal::Owned { .. } | OpeningRefusal::Hurried(..))
             ) =>
         {
             Ok(())

@@ -5,15 +5,15 @@ use crate::domain::cluster::silent_node::SilentNode;
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::job::queue::QueueEntry;
 use crate::domain::text::lang::Lang;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 
 /// One line for each job with something to tell.
-pub(super) fn print(view: &View, lang: Lang) {
+pub(super) fn print(view: &BatchView, lang: Lang) {
     for row in &view.rows {
         let words = words(row, lang);
         if !words.is_empty() {
-            let between = lang.pick("; ", ";");
-            out::line(&format!("{}: {}", row.job_code, words.join(between)));
+            let between = lang.select("; ", ";");
+            out::print_line(&format!("{}: {}", row.job_code, words.join(between)));
         }
     }
 }
@@ -48,7 +48,7 @@ fn words(row: &QueueEntry, lang: Lang) -> Vec<String> {
             Some(silent) => silent.words(lang),
             None => {
                 let what = RunWait::said_in(lang, what);
-                format!("{}{what}", lang.pick("waits for ", "等待："))
+                format!("{}{what}", lang.select("waits for ", "等待："))
             }
         });
     }

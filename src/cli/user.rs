@@ -2,7 +2,7 @@
 //! takes a password as an argument: arguments stand in process lists and in the history of shells.
 
 use crate::app::access::{
-    Authority, Change, Initial, NewAccount, Porter, TokenWish, grants_document,
+    Authority, Initial, NewAccount, Porter, TokenWish, UserChange, grants_document,
 };
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::{BadInput, Global, VerbResult, out};
@@ -24,11 +24,11 @@ use std::io::{BufRead as _, IsTerminal as _};
 pub(super) enum UserVerb {
     /// Add a user. The first password is what PROCESSION_USER_PASSWORD holds or standard input says;
     /// without either one is made and printed. It must be changed at the first login, within 72 hours
-    Add(AddArgs),
+    Add(UserAddArgs),
     /// Who there is, and may do what
     List,
     /// Change a user; what is not said stays. Grants that are said take the place of all there were
-    Set(SetArgs),
+    Set(UserSetArgs),
     /// Give a user a new first password, made and printed, and end all sessions of the user
     ResetPassword {
         /// Name
@@ -87,7 +87,7 @@ pub(super) struct GrantArgs {
 
 /// Arguments of `user add`.
 #[derive(Args)]
-pub(super) struct AddArgs {
+pub(super) struct UserAddArgs {
     /// The name to log in with
     name: String,
     /// The name for people
@@ -102,7 +102,7 @@ pub(super) struct AddArgs {
 
 /// Arguments of `user set`.
 #[derive(Args)]
-pub(super) struct SetArgs {
+pub(super) struct UserSetArgs {
     /// Name
     name: String,
     /// The name for people
@@ -137,24 +137,24 @@ pub(super) struct TokenArgs {
     days: u32,
 }
 
-pub(super) async fn user(global: &Global, verb: UserVerb) -> Result<VerbResult> {
-    let app = global.open(EmptyDatabase::Refuse).await?;
+pub(super) async fn run_user_verb(global: &Global, verb: UserVerb) -> Result<VerbResult> {
+    let app = global.open_app(EmptyDatabase::Refuse).await?;
     // Times are the database's, as for all who share it.
     app.server_now().await?;
-    let done = act(global, &app, verb).await;
+    let done = run_verb(global, &app, verb).await;
     app.close().await;
     done.map(|()| VerbResult::Well)
 }
 
-async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
-    let (porter, lang) = (app.porter(), global.lang());
+async fn run_verb(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
+    let (porter, lang) = (app.porter(), global.language());
     let by = Authority { operator: operator_here(&app::whoami()), user: None };
     let named = |name: &str| -> Result<UserName> { Ok(UserName::parse(name)?) };
-    let note = |en: String, zh: String| out::note(lang.pick(&en, &zh));
+    let note = |en: String, zh: String| out::eprint_line(lang.select(&en, &zh));
     match verb {
-        UserVerb::Add(args) => add(app, &by, args, lang).await?,
-        UserVerb::List => list(global, &porter).await?,
-        UserVerb::Set(args) => set(app, &by, args, lang).await?,
+        UserVerb::Add(args) => add_user(app, &by, args, lang).await?,
+        UserVerb::List => list_users(global, &porter).await?,
+        UserVerb::Set(args) => change_user(app, &by, args, lang).await?,
         UserVerb::ResetPassword { name } => {
             let made = porter.reset_password(&by, &named(&name)?, None).await?;
             first_password(&made, lang);
@@ -167,12 +167,12 @@ async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
             ),
             false => {
                 let (en, zh) = ("has no second factor", "没有启用双重验证");
-                return Err(BadInput(format!("user {name}: {}", lang.pick(en, zh))).into());
+                return Err(BadInput(format!("user {name}: {}", lang.select(en, zh))).into());
             }
         },
         UserVerb::Token(args) => token(&porter, &by, args, lang).await?,
         UserVerb::Disable { name } => {
-            let change = Change { is_active: Some(false), ..Change::default() };
+            let change = UserChange { is_active: Some(false), ..UserChange::default() };
             porter.change_user(&by, &named(&name)?, change).await?;
             note(format!("user {name} is kept out"), format!("已停用用户 {name}"));
         }
@@ -186,11 +186,11 @@ async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
             note(format!("{en} of user {name} ended"), format!("已结束用户 {name} 的 {zh} 个会话"));
         }
         UserVerb::SetupSecret => match porter.setup_secret().await? {
-            Some(made) => out::line(made.expose_secret()),
+            Some(made) => out::print_line(made.expose_secret()),
             None => {
                 let said = "there are users already; procession user add makes another";
                 return Err(BadInput(
-                    lang.pick(said, "已有用户；请用 procession user add 添加").to_owned(),
+                    lang.select(said, "已有用户；请用 procession user add 添加").to_owned(),
                 )
                 .into());
             }
@@ -202,12 +202,16 @@ async fn act(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
 /// Says what the right `script` is where scripts are not kept from the service.
 async fn warn_of_script_right(app: &App, grants: &[Grant], lang: Lang) -> Result<()> {
     if let Some(warning) = app.warn_of_script_right(grants).await? {
-        out::note(&format!("{}: {}", lang.pick("warning", "警告"), warning.describe(lang)));
+        out::eprint_line(&format!(
+            "{}: {}",
+            lang.select("warning", "警告"),
+            warning.describe(lang)
+        ));
     }
     Ok(())
 }
 
-async fn add(app: &App, by: &Authority, args: AddArgs, lang: Lang) -> Result<()> {
+async fn add_user(app: &App, by: &Authority, args: UserAddArgs, lang: Lang) -> Result<()> {
     let porter = app.porter();
     let name = UserName::parse(&args.name)?;
     let initial = match args.without_password {
@@ -215,16 +219,16 @@ async fn add(app: &App, by: &Authority, args: AddArgs, lang: Lang) -> Result<()>
         false => password()?.map_or(Initial::OneTime, Initial::Password),
     };
     let display_name = args.display_name.unwrap_or_else(|| name.to_string());
-    let grants = args.grants.read()?;
+    let grants = args.grants.to_grants()?;
     let (none, granted) = (grants.is_empty(), grants.clone());
     let wanted = NewAccount { name: name.clone(), display_name, lang: None, grants, initial };
     let made = porter.add_user(by, wanted).await?;
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!("user {name} is added"),
         Lang::Zh => format!("已添加用户 {name}"),
     });
     if none {
-        out::note(lang.pick(
+        out::eprint_line(lang.select(
             "it may do nothing yet; procession user set NAME --role ROLE grants",
             "该用户尚无任何权限；请用 procession user set NAME --role ROLE 授予",
         ));
@@ -252,25 +256,25 @@ fn password() -> Result<Option<SecretString>> {
 }
 
 fn first_password(made: &SecretString, lang: Lang) {
-    out::note(lang.pick(
+    out::eprint_line(lang.select(
         "one-time password, shown now and never again; it must be changed within 72 hours:",
         "一次性密码，只显示这一次，须在 72 小时内更改：",
     ));
-    out::line(made.expose_secret());
+    out::print_line(made.expose_secret());
 }
 
-async fn set(app: &App, by: &Authority, args: SetArgs, lang: Lang) -> Result<()> {
+async fn change_user(app: &App, by: &Authority, args: UserSetArgs, lang: Lang) -> Result<()> {
     let name = UserName::parse(&args.name)?;
-    let grants = args.grants.read()?;
+    let grants = args.grants.to_grants()?;
     let granted = grants.clone();
-    let change = Change {
+    let change = UserChange {
         display_name: args.display_name,
         lang: None,
         is_active: args.enable.then_some(true),
         grants: (args.no_grants || !grants.is_empty()).then_some(grants),
     };
     app.porter().change_user(by, &name, change).await?;
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => format!("user {name} is changed"),
         Lang::Zh => format!("已更改用户 {name}"),
     });
@@ -289,17 +293,17 @@ async fn token(porter: &Porter, by: &Authority, args: TokenArgs, lang: Lang) -> 
     };
     let owner = UserName::parse(&args.user)?;
     let (token, made) = porter.add_token(by, &owner, wish, None).await?;
-    out::note(&match lang {
+    out::eprint_line(&match lang {
         Lang::En => {
             format!("token {} until {}, shown now and never again:", token.id, token.end_time)
         }
         Lang::Zh => format!("令牌 {}，有效至 {}，只显示这一次：", token.id, token.end_time),
     });
-    out::line(made.expose_secret());
+    out::print_line(made.expose_secret());
     Ok(())
 }
 
-async fn list(global: &Global, porter: &Porter) -> Result<()> {
+async fn list_users(global: &Global, porter: &Porter) -> Result<()> {
     let mut all: Vec<(User, Vec<Grant>)> = Vec::new();
     loop {
         let last = all.last().map(|(user, _)| user.name.to_string()).unwrap_or_default();
@@ -321,20 +325,20 @@ async fn list(global: &Global, porter: &Porter) -> Result<()> {
                 "create_time": u.create_time.to_string(),
             })
         };
-        return out::json(&all.iter().map(document).collect());
+        return out::print_json(&all.iter().map(document).collect());
     }
     let row = |(u, grants): &(User, Vec<Grant>)| {
         let may: Vec<String> = grants.iter().map(words).collect();
         let last = u.last_login.map(|at| at.to_string()).unwrap_or_default();
-        let lang = global.lang();
+        let lang = global.language();
         let state = match (u.is_active, &u.directory_closed) {
-            (false, _) => lang.pick("disabled", "已停用"),
-            (true, Some(_)) => lang.pick("closed in the directory", "目录中已停用"),
+            (false, _) => lang.select("disabled", "已停用"),
+            (true, Some(_)) => lang.select("closed in the directory", "目录中已停用"),
             (true, None) => "",
         };
         vec![u.name.to_string(), u.display_name.clone(), may.join(" "), last, state.to_owned()]
     };
-    out::line(&out::table(
+    out::print_line(&out::table(
         &["USER", "NAME", "MAY", "LAST LOGIN", ""],
         all.iter().map(row).collect(),
     ));
@@ -359,7 +363,7 @@ fn permission(word: &str) -> Result<Permission> {
     Ok(Permission::parse(word).ok_or_else(said)?)
 }
 
-fn role(word: &str) -> Result<Role> {
+fn parse_role(word: &str) -> Result<Role> {
     let said = || {
         let known = Role::ALL.map(Role::as_str).join(", ");
         BadInput(format!("there is no role {word}; there are: {known}"))
@@ -375,10 +379,10 @@ fn place(word: &str) -> Result<Where> {
 }
 
 impl GrantArgs {
-    fn read(&self) -> Result<Vec<Grant>> {
+    fn to_grants(&self) -> Result<Vec<Grant>> {
         let mut grants = Vec::new();
         if let Some(word) = &self.role {
-            let role = role(word)?;
+            let role = parse_role(word)?;
             let rights: BTreeSet<_> =
                 self.rights.iter().map(|r| permission(r)).collect::<Result<_>>()?;
             let places = match self.groups.as_slice() {
@@ -391,7 +395,7 @@ impl GrantArgs {
         for text in &self.grants {
             let (what, at) = text.split_once('@').unwrap_or((text.as_str(), "*"));
             let mut words = what.split('+');
-            let role = role(words.next().unwrap_or_default())?;
+            let role = parse_role(words.next().unwrap_or_default())?;
             let rights = words.map(permission).collect::<Result<_>>()?;
             grants.push(Grant { place: place(at)?, role, rights });
         }

@@ -10,7 +10,7 @@ use crate::domain::id::{BatchId, BatchNo, JobCode};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
-use crate::engine::News;
+use crate::engine::ProgressEvent;
 use crate::engine::clock::Clock;
 use crate::store;
 use anyhow::Result;
@@ -20,15 +20,15 @@ use std::collections::HashMap;
 const LINE_EVERY_MS: i64 = 60_000;
 
 /// What the batches of a running `run` are expected to do, kept up to date by its news.
-pub(super) struct Watch {
-    batches: Vec<Watched>,
+pub(super) struct RunWatch {
+    batches: Vec<WatchedBatch>,
     clock: Clock,
     total: u32,
     lang: Lang,
     said: Option<Millis>,
 }
 
-struct Watched {
+struct WatchedBatch {
     batch_no: BatchNo,
     snapshot: Snapshot,
     dag: Dag,
@@ -37,14 +37,14 @@ struct Watched {
     history: History,
 }
 
-impl Watch {
+impl RunWatch {
     /// Reads what it needs. Whoever runs a batch can do without a forecast of it, so a fault here is
     /// logged and the run goes on.
-    pub(super) async fn of(app: &App, ids: &[BatchId], lang: Lang) -> Self {
+    pub(super) async fn for_batches(app: &App, ids: &[BatchId], lang: Lang) -> Self {
         let (clock, total) = (app.clock.clone(), app.config.engine.max_parallel);
         let mut watch = Self { batches: Vec::new(), clock, total, lang, said: None };
         for id in ids {
-            match Watched::read(app, *id).await {
+            match WatchedBatch::load_batch(app, *id).await {
                 Ok(one) => watch.batches.push(one),
                 Err(error) => {
                     tracing::warn!(error = format!("{error:#}"), "no forecast of the batch's end");
@@ -55,9 +55,9 @@ impl Watch {
     }
 
     /// Takes a change in.
-    pub(super) fn take(&mut self, item: &News) {
+    pub(super) fn apply_change(&mut self, item: &ProgressEvent) {
         for batch in &mut self.batches {
-            batch.take(item);
+            batch.apply_change(item);
         }
     }
 
@@ -80,7 +80,7 @@ impl Watch {
     }
 
     /// The same as a line with its time, when it is time to say it again.
-    pub(super) fn line(&mut self) -> Option<String> {
+    pub(super) fn line_if_due(&mut self) -> Option<String> {
         let now = self.clock.now();
         if self.said.is_some_and(|said| now.since(said) < LINE_EVERY_MS) {
             return None;
@@ -90,20 +90,20 @@ impl Watch {
     }
 }
 
-impl Watched {
-    async fn read(app: &App, id: BatchId) -> Result<Self> {
-        let mut tx = app.db.read().await?;
+impl WatchedBatch {
+    async fn load_batch(app: &App, id: BatchId) -> Result<Self> {
+        let mut tx = app.db.begin_read().await?;
         let batch = store::batch::get(&mut tx, id).await?;
         let snapshot = store::batch::snapshot(&mut tx, id).await?;
         let rows = store::queue::of_batch(&mut tx, id).await?;
         let history = store::history::of_group(&mut tx, &batch.values.group).await?;
         let standing = rows.iter().map(JobProgress::from).collect();
-        let dag = snapshot.dag()?;
+        let dag = snapshot.build_dag()?;
         let places = snapshot.jobs.iter().enumerate().map(|(i, j)| (j.code.clone(), i)).collect();
         Ok(Self { batch_no: batch.values.batch_no, snapshot, dag, places, standing, history })
     }
 
-    fn take(&mut self, item: &News) {
+    fn apply_change(&mut self, item: &ProgressEvent) {
         if item.batch_no != self.batch_no || item.group != self.snapshot.group.code {
             return;
         }

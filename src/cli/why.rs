@@ -3,23 +3,28 @@
 use crate::app::App;
 use crate::cli::{BatchRef, Global, VerbResult, out};
 use crate::domain::text::lang::Lang;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::why::{self, JobReason};
 use anyhow::Result;
 use serde_json::json;
 
-pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<VerbResult> {
-    let found = which.find(app).await?;
-    let view = View::of(app, found.batch_id).await?;
+pub(super) async fn print_reasons(
+    global: &Global,
+    app: &App,
+    which: &BatchRef,
+) -> Result<VerbResult> {
+    let found = which.find_batch(app).await?;
+    let view = BatchView::read_view(app, found.batch_id).await?;
     let now = view.now;
     let answers = why::reasons(app, &view).await?;
-    let lang = global.lang();
+    let lang = global.language();
     if global.json {
-        let answers: Vec<_> = answers.iter().map(|r| JobReason::of(r, lang, now)).collect();
-        out::json(&json!(answers))?;
+        let answers: Vec<_> =
+            answers.iter().map(|r| JobReason::from_reason(r, lang, now)).collect();
+        out::print_json(&json!(answers))?;
     } else if answers.is_empty() {
         let (no, status) = (&view.batch.values.batch_no, view.batch.status);
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => format!("Nothing waits: batch {no} is {status}"),
             Lang::Zh => format!("没有作业在等待：批次 {no} 为 {status}"),
         });
@@ -30,7 +35,7 @@ pub(super) async fn why(global: &Global, app: &App, which: &BatchRef) -> Result<
                 vec![code.to_string(), status.to_string(), why.words(lang, now)]
             })
             .collect();
-        out::line(&out::table(&lang_header(lang), rows));
+        out::print_line(&out::table(&lang_header(lang), rows));
     }
     Ok(VerbResult::Well)
 }

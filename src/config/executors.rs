@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// `[executors]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Executors {
+pub struct ExecutorSettings {
     /// Addresses, or networks as `10.0.0.0/8`.
     pub networks: Vec<String>,
     /// A PEM file; empty is the machine's authorities.

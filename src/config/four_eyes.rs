@@ -35,7 +35,7 @@ fn one_day() -> u32 {
 }
 
 impl FourEyesSettings {
-    fn read(&self, key: &str) -> Result<FourEyesRule> {
+    fn parse_rule(&self, key: &str) -> Result<FourEyesRule> {
         let bad = |text: String| BadConfig(format!("four_eyes.{key}.{text}"));
         let mut actions = std::collections::BTreeSet::new();
         for word in &self.actions {
@@ -74,7 +74,7 @@ impl Config {
     pub fn four_eyes(&self) -> Result<FourEyesRules> {
         let mut rules = FourEyesRules::default();
         for (key, settings) in &self.four_eyes {
-            let rule = settings.read(key)?;
+            let rule = settings.parse_rule(key)?;
             if key == "*" {
                 rules.others = Some(rule);
                 continue;
@@ -96,13 +96,13 @@ mod tests {
         let text = "[four_eyes.finance]\nactions = ['force', 'apply']\napprovers = ['Li.Na']\n\
                     [four_eyes.'*']\nactions = ['edit']\nexpire_hours = 2\nbreak_glass = true\n\
                     notify = ['risk@bank.example', 'channel:ops']\n";
-        let rules = Config::read(text).expect("settings").four_eyes().expect("rules");
+        let rules = Config::parse_text(text).expect("settings").four_eyes().expect("rules");
         let finance = &rules.groups[&GroupCode::parse("finance").expect("a code")];
         assert_eq!((finance.expire_ms, finance.break_glass), (86_400_000, false));
         assert!(finance.approvers.contains("li.na") && finance.actions.len() == 2);
         let others = rules.others.expect("a rule");
         assert!(others.break_glass && others.expire_ms == 7_200_000 && others.notify.len() == 2);
-        assert!(!Config::read("").expect("defaults").four_eyes().expect("rules").is_on());
+        assert!(!Config::parse_text("").expect("defaults").four_eyes().expect("rules").is_on());
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             ("[four_eyes.'a b c!']\nactions = []\n", "four_eyes.a b c!"),
             ("[four_eyes.gl]\nactions = []\nexpires = '1d'\n", "unknown field"),
         ] {
-            let refused = Config::read(text).expect_err(text);
+            let refused = Config::parse_text(text).expect_err(text);
             assert!(format!("{refused:#}").contains(wanted), "{text}: {refused:#}");
         }
     }

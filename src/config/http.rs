@@ -14,7 +14,7 @@ use url::Url;
 /// `[http]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Http {
+pub struct HttpSettings {
     /// Address and port; empty or `off` is nowhere.
     pub listen: String,
     /// Address and port of the listener that answers probes alone; empty or `off` is nowhere.
@@ -90,7 +90,7 @@ pub struct OidcGrant {
 
 /// Where and how the front door listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listening {
+pub struct ListeningOptions {
     /// Where it listens; nowhere when there is no address.
     pub listen: Option<SocketAddr>,
     /// Where probes alone are answered; nowhere when there is no address.
@@ -117,18 +117,18 @@ impl Doorway {
 
 impl Config {
     /// Where and how the front door listens.
-    pub fn http(&self) -> Result<Listening, BadConfig> {
+    pub fn listening_options(&self) -> Result<ListeningOptions, BadConfig> {
         let listen = listen_address("listen", &self.http.listen)?;
         let probes = listen_address("probes", &self.http.probes)?;
         let stalled = Duration::from_secs(self.http.stalled_sec.into());
-        Ok(Listening { listen, probes, stalled })
+        Ok(ListeningOptions { listen, probes, stalled })
     }
 }
 
 impl Config {
     /// Ports at which this process listens.
     pub fn own_ports(&self) -> Result<Vec<u16>, BadConfig> {
-        let http = self.http()?;
+        let http = self.listening_options()?;
         // Where port 0 was asked for, the address of the node says which one it became.
         let node = self.node.address.as_deref().and_then(|url| Url::parse(url).ok());
         let node = node.and_then(|url| url.port_or_known_default());
@@ -149,7 +149,7 @@ fn listen_address(key: &str, text: &str) -> Result<Option<SocketAddr>, BadConfig
     }
 }
 
-impl Http {
+impl HttpSettings {
     pub(super) fn check(&self) -> Result<(), BadConfig> {
         for (key, value, most) in [
             ("session_idle_min", self.session_idle_min, 1_440),
@@ -237,12 +237,12 @@ impl Oidc {
 
     /// What each value of the claim gives.
     pub fn grants(&self) -> Result<Vec<(String, Grant)>, BadConfig> {
-        self.grants.iter().map(|grant| Ok((grant.claim.clone(), grant.read()?))).collect()
+        self.grants.iter().map(|grant| Ok((grant.claim.clone(), grant.parse_grant()?))).collect()
     }
 }
 
 impl OidcGrant {
-    fn read(&self) -> Result<Grant, BadConfig> {
+    fn parse_grant(&self) -> Result<Grant, BadConfig> {
         read_grant("http.oidc.grants", &self.group, &self.role, &self.rights)
     }
 }

@@ -73,7 +73,7 @@ pub struct LdapGrant {
     pub rights: Vec<String>,
 }
 
-fn bad(key: &str, said: impl std::fmt::Display) -> BadConfig {
+fn bad_setting(key: &str, said: impl std::fmt::Display) -> BadConfig {
     BadConfig(format!("ldap.{key} {said}"))
 }
 
@@ -128,21 +128,24 @@ impl Ldap {
 
     /// What each group of the directory gives, by its DN in the form in which two are compared.
     pub fn grants(&self) -> Result<Vec<(String, Grant)>, BadConfig> {
-        self.grants.iter().map(LdapGrant::read).collect()
+        self.grants.iter().map(LdapGrant::parse_grant).collect()
     }
 
     pub(super) fn check(&self) -> Result<(), BadConfig> {
         self.grants()?;
         if !(1..=60).contains(&self.timeout_sec) {
-            return Err(bad("timeout_sec", format!("is {}; it may be 1 to 60", self.timeout_sec)));
+            return Err(bad_setting(
+                "timeout_sec",
+                format!("is {}; it may be 1 to 60", self.timeout_sec),
+            ));
         }
         if self.recheck_sec != 0 && !(10..=86_400).contains(&self.recheck_sec) {
             let said = format!("is {}; it may be 10 to 86400, or 0 for never", self.recheck_sec);
-            return Err(bad("recheck_sec", said));
+            return Err(bad_setting("recheck_sec", said));
         }
         if !matches!(self.tls.as_str(), "starttls" | "none" | "none_anywhere") {
             let said = format!("is {:?}; write starttls, none or none_anywhere", self.tls);
-            return Err(bad("tls", said));
+            return Err(bad_setting("tls", said));
         }
         for url in &self.urls {
             self.check_url(url)?;
@@ -168,7 +171,7 @@ impl Ldap {
                 "has {text:?}; write scheme, host and port without a path, such as ldaps://dc1.example.com or \
                  ldap://dc1.example.com:389"
             );
-            return Err(bad("urls", said));
+            return Err(bad_setting("urls", said));
         };
         if url.scheme() == "ldap" && self.tls == "none" && !is_local(&url) {
             let said = format!(
@@ -176,7 +179,7 @@ impl Ldap {
                  none_anywhere where the way is protected by other means",
                 url.host_str().unwrap_or_default()
             );
-            return Err(bad("tls", said));
+            return Err(bad_setting("tls", said));
         }
         Ok(())
     }
@@ -186,23 +189,23 @@ impl Ldap {
         if self.user_dn.trim().is_empty() {
             if !is_dn(&self.base) {
                 let said = "name the DN below which users are, such as ou=people,dc=example,dc=com";
-                return Err(bad("base", format!("is {:?}; {said}", self.base)));
+                return Err(bad_setting("base", format!("is {:?}; {said}", self.base)));
             }
             check_filter("user_filter", &self.user_filter, &["{name}"])?;
         } else if !is_dn(&self.user_dn) || !self.user_dn.contains("{name}") {
             let said = "write a DN with {name}, such as uid={name},ou=people,dc=example,dc=com";
-            return Err(bad("user_dn", format!("is {:?}; {said}", self.user_dn)));
+            return Err(bad_setting("user_dn", format!("is {:?}; {said}", self.user_dn)));
         }
         if !self.group_filter.trim().is_empty() {
             check_filter("group_filter", &self.group_filter, &["{dn}", "{name}"])?;
             if !is_dn(&self.group_base) {
                 let said =
                     "name the DN below which groups are, such as ou=groups,dc=example,dc=com";
-                return Err(bad("group_base", format!("is {:?}; {said}", self.group_base)));
+                return Err(bad_setting("group_base", format!("is {:?}; {said}", self.group_base)));
             }
         }
         if self.name_attribute.trim().is_empty() {
-            return Err(bad("name_attribute", "is empty; write uid, or sAMAccountName"));
+            return Err(bad_setting("name_attribute", "is empty; write uid, or sAMAccountName"));
         }
         Ok(())
     }
@@ -227,13 +230,13 @@ fn check_filter(key: &str, filter: &str, holders: &[&str]) -> Result<(), BadConf
             "is {filter:?}; write an LDAP filter in parentheses with {}",
             holders.join(" or ")
         );
-        return Err(bad(key, said));
+        return Err(bad_setting(key, said));
     }
     Ok(())
 }
 
 impl LdapGrant {
-    fn read(&self) -> Result<(String, Grant), BadConfig> {
+    fn parse_grant(&self) -> Result<(String, Grant), BadConfig> {
         let grant = read_grant("ldap.grants", &self.group, &self.role, &self.rights)?;
         let dn = normalize_dn(&self.ldap_group).ok_or_else(|| {
             BadConfig(format!(
@@ -276,7 +279,7 @@ mod tests {
             (grant("finance", "admin"), "write the group's whole distinguished name"),
             (grant("cn=f,dc=x", "root"), "ldap.grants: role \"root\""),
         ] {
-            let error = Config::read(&format!("[ldap]\n{text}\n")).expect_err(&text);
+            let error = Config::parse_text(&format!("[ldap]\n{text}\n")).expect_err(&text);
             assert!(format!("{error:#}").contains(said), "{error:#}");
         }
     }
@@ -285,7 +288,7 @@ mod tests {
     fn a_directory_that_is_asked_in_clear_is_warned_of() {
         let read = |url: &str, tls: &str| {
             let text = format!("[ldap]\nurls = ['{url}']\nbase = 'dc=x'\ntls = '{tls}'\n");
-            Config::read(&text).expect("config").ldap.weakness().is_some()
+            Config::parse_text(&text).expect("config").ldap.weakness().is_some()
         };
         assert!(read("ldap://dc1.example", "none_anywhere"));
         for (url, tls) in [

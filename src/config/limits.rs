@@ -7,7 +7,7 @@ use std::time::Duration;
 /// `[limits]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Connections at once of one listener.
     pub connections: usize,
     /// Connections at once of one address.
@@ -61,7 +61,7 @@ pub struct ConnectionLimits {
     pub stalled_timeout: Duration,
 }
 
-impl Limits {
+impl LimitSettings {
     pub(super) fn check(&self) -> Result<(), BadConfig> {
         let most = 1_000_000_000_u64;
         let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);

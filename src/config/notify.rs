@@ -4,7 +4,7 @@ use super::{BadConfig, Config, SecretSetting};
 use crate::domain::job::secret::SharedSecret;
 use crate::engine::outbox;
 use crate::notify::{
-    Auth, ChannelOptions, Login, MailOptions, MailTransport, Options, SmtpOptions, Tls,
+    Auth, ChannelOptions, Login, MailOptions, MailTransport, NotifyOptions, SmtpOptions, Tls,
 };
 use crate::secret_store::secret_file::SecretFile;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -46,15 +46,15 @@ pub struct Notify {
     /// Address, or `@domain`, to language.
     pub langs: BTreeMap<String, String>,
     /// Mail.
-    pub mail: Mail,
+    pub mail: MailSettings,
     /// Robots and webhooks.
-    pub channels: BTreeMap<String, Channel>,
+    pub channels: BTreeMap<String, ChannelSettings>,
 }
 
 /// `[notify.mail]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mail {
+pub struct MailSettings {
     /// off, smtp or file.
     pub transport: String,
     /// Whom mails are from.
@@ -86,7 +86,7 @@ pub struct Mail {
 /// `[notify.channels.NAME]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Channel {
+pub struct ChannelSettings {
     /// webhook, dingtalk, wecom, feishu or slack.
     #[serde(rename = "type")]
     pub kind: String,
@@ -103,11 +103,11 @@ const MAIL_PASSWORD: &str = "PROCESSION_MAIL_PASSWORD";
 /// Kinds of channels.
 const KINDS: [&str; 5] = ["webhook", "dingtalk", "wecom", "feishu", "slack"];
 
-fn bad(text: impl Into<String>) -> BadConfig {
+fn bad_setting(text: impl Into<String>) -> BadConfig {
     BadConfig(text.into())
 }
 
-fn said(path: &Path) -> Option<&Path> {
+fn given_path(path: &Path) -> Option<&Path> {
     Some(path).filter(|path| !path.as_os_str().is_empty())
 }
 
@@ -123,9 +123,10 @@ pub(super) fn secret(
     file: &Path,
     variable: &str,
 ) -> Result<Option<SecretString>, BadConfig> {
-    let text = match said(file) {
+    let text = match given_path(file) {
         Some(path) => {
-            let file = SecretFile::read(path).map_err(|error| bad(format!("{key}: {error}")))?;
+            let file = SecretFile::read_file(path)
+                .map_err(|error| bad_setting(format!("{key}: {error}")))?;
             Some(SecretString::from(file.first_line().expose_secret().trim()))
         }
         None => std::env::var(variable).ok().map(SecretString::from),
@@ -141,11 +142,11 @@ impl Notify {
             let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             if name.is_empty() || name.len() > 40 || !name.chars().all(fits) {
                 let said = "use 1 to 40 letters, digits, '_' or '-'";
-                return Err(bad(format!("notify.channels has {name:?}; {said}")));
+                return Err(bad_setting(format!("notify.channels has {name:?}; {said}")));
             }
             if !KINDS.contains(&channel.kind.as_str()) {
                 let (kind, kinds) = (&channel.kind, KINDS.join(", "));
-                return Err(bad(format!(
+                return Err(bad_setting(format!(
                     "notify.channels.{name}.type is {kind:?}; the types are {kinds}"
                 )));
             }
@@ -159,10 +160,11 @@ impl Notify {
     }
 
     /// What the sender of the outbox goes by.
-    fn outbox(&self) -> Result<outbox::Options, BadConfig> {
+    fn outbox(&self) -> Result<outbox::OutboxOptions, BadConfig> {
         let lang = |key: &str, word: &str| {
-            outbox::Lang::of(word)
-                .ok_or_else(|| bad(format!("{key} is {word:?}; the languages are en and zh")))
+            outbox::Lang::from_code(word).ok_or_else(|| {
+                bad_setting(format!("{key} is {word:?}; the languages are en and zh"))
+            })
         };
         for (key, n) in [
             ("notify.connections", self.connections),
@@ -172,30 +174,32 @@ impl Notify {
             ("notify.sum_up_over", self.sum_up_over),
         ] {
             if n == 0 {
-                return Err(bad(format!("{key} is 0; it must be 1 or more")));
+                return Err(bad_setting(format!("{key} is 0; it must be 1 or more")));
             }
         }
         if self.connections > 64 {
             let n = self.connections;
-            return Err(bad(format!("notify.connections is {n}; 64 is the most")));
+            return Err(bad_setting(format!("notify.connections is {n}; 64 is the most")));
         }
-        let at = outbox::time_of_day(&self.digest_at)
-            .ok_or_else(|| bad(format!("notify.digest_at is {:?}; write HH:MM", self.digest_at)))?;
+        let at = outbox::time_of_day(&self.digest_at).ok_or_else(|| {
+            bad_setting(format!("notify.digest_at is {:?}; write HH:MM", self.digest_at))
+        })?;
         let zone = self.time_zone.parse();
         let zone = zone.map_err(|_| {
             let zone = &self.time_zone;
-            bad(format!("notify.time_zone is {zone:?}; write one such as Asia/Shanghai"))
+            bad_setting(format!("notify.time_zone is {zone:?}; write one such as Asia/Shanghai"))
         })?;
         let mut langs = BTreeMap::new();
         for (whose, word) in &self.langs {
             langs.insert(whose.clone(), lang(&format!("notify.langs.{whose:?}"), word)?);
         }
         for to in &self.operators {
-            outbox::Recipient::of(to).map_err(|fault| bad(format!("notify.operators: {fault}")))?;
+            outbox::Recipient::parse(to)
+                .map_err(|fault| bad_setting(format!("notify.operators: {fault}")))?;
         }
         let host = self.mail.from.rsplit('@').next().unwrap_or_default();
         let host = host.trim_end_matches('>').trim();
-        Ok(outbox::Options {
+        Ok(outbox::OutboxOptions {
             connections: self.connections,
             timeout_ms: i64::from(self.timeout_sec) * 1_000,
             give_up_ms: i64::from(self.give_up_hours) * 3_600_000,
@@ -217,7 +221,7 @@ impl Notify {
         for (name, channel) in &self.channels {
             let (env, key) = (channel_env(name, ""), format!("notify.channels.{name}"));
             let url = secret(&key, &channel.url_file, &env)?.ok_or_else(|| {
-                bad(format!(
+                bad_setting(format!(
                     "{key} has no URL; put it into {env}, or into a file and name url_file"
                 ))
             })?;
@@ -228,32 +232,32 @@ impl Notify {
     }
 }
 
-impl Mail {
+impl MailSettings {
     fn check(&self) -> Result<(), BadConfig> {
         let (transport, host) = (&self.transport, &self.host);
         match transport.as_str() {
             "off" => return Ok(()),
             "smtp" if host.is_empty() => {
-                return Err(bad("notify.mail.host is empty; name the mail server"));
+                return Err(bad_setting("notify.mail.host is empty; name the mail server"));
             }
             "smtp" | "file" => {}
             _ => {
                 let said = "write smtp, file or off";
-                return Err(bad(format!("notify.mail.transport is {transport:?}; {said}")));
+                return Err(bad_setting(format!("notify.mail.transport is {transport:?}; {said}")));
             }
         }
         if self.from.parse::<lettre::message::Mailbox>().is_err() {
             let (from, said) =
                 (&self.from, "write batch@bank.example or Batch <batch@bank.example>");
-            return Err(bad(format!("notify.mail.from is {from:?}; {said}")));
+            return Err(bad_setting(format!("notify.mail.from is {from:?}; {said}")));
         }
         if Tls::parse(&self.tls).is_none() {
             let said = "write starttls, tls, none or none_anywhere";
-            return Err(bad(format!("notify.mail.tls is {:?}; {said}", self.tls)));
+            return Err(bad_setting(format!("notify.mail.tls is {:?}; {said}", self.tls)));
         }
         if Auth::parse(&self.auth).is_none() {
             let said = "write auto, plain, login or xoauth2";
-            return Err(bad(format!("notify.mail.auth is {:?}; {said}", self.auth)));
+            return Err(bad_setting(format!("notify.mail.auth is {:?}; {said}", self.auth)));
         }
         Ok(())
     }
@@ -263,7 +267,7 @@ impl Mail {
         let transport = match self.transport.as_str() {
             "off" => return Ok(None),
             "file" => MailTransport::File(self.folder.clone()),
-            _ => MailTransport::Smtp(self.smtp()?),
+            _ => MailTransport::Smtp(self.smtp_options()?),
         };
         Ok(Some(MailOptions {
             from: self.from.clone(),
@@ -272,7 +276,7 @@ impl Mail {
         }))
     }
 
-    fn smtp(&self) -> Result<SmtpOptions, BadConfig> {
+    fn smtp_options(&self) -> Result<SmtpOptions, BadConfig> {
         let login = match self.user.as_str() {
             "" => None,
             user => {
@@ -284,7 +288,7 @@ impl Mail {
                     }
                 };
                 let password = password.ok_or_else(|| {
-                    bad(format!(
+                    bad_setting(format!(
                         "notify.mail.user is {user} and there is no password; put it into \
                          {MAIL_PASSWORD}, or into a file and name password_file"
                     ))
@@ -296,7 +300,7 @@ impl Mail {
         Ok(SmtpOptions {
             port: Some(self.port).filter(|port| *port > 0),
             tls: Tls::parse(&self.tls).unwrap_or(Tls::StartTls),
-            ca_file: said(&self.ca_file).map(Path::to_path_buf),
+            ca_file: given_path(&self.ca_file).map(Path::to_path_buf),
             login,
             hello: Some(self.hello.clone()).filter(|name| !name.is_empty()),
             ..SmtpOptions::new(self.host.clone())
@@ -306,7 +310,7 @@ impl Mail {
 
 impl Config {
     /// Settings of the sender of the outbox.
-    pub fn outbox(&self) -> Result<outbox::Options, BadConfig> {
+    pub fn outbox(&self) -> Result<outbox::OutboxOptions, BadConfig> {
         let mut options = self.notify.outbox()?;
         if let (true, Some(console)) = (options.links.is_empty(), self.http.doorway()?.origin) {
             let pages =
@@ -317,11 +321,11 @@ impl Config {
     }
 
     /// Settings of what carries letters, secrets included; the error says which one is missing.
-    pub fn carriers(&self) -> Result<Options, BadConfig> {
-        Ok(Options {
+    pub fn carriers(&self) -> Result<NotifyOptions, BadConfig> {
+        Ok(NotifyOptions {
             mail: self.notify.mail.options()?,
             channels: self.notify.channels()?,
-            templates: said(&self.notify.templates).map(Path::to_path_buf),
+            templates: given_path(&self.notify.templates).map(Path::to_path_buf),
             timeout: Duration::from_secs(self.notify.timeout_sec.into()),
             connect_timeout: Duration::from_secs(self.notify.connect_timeout_sec.into()),
         })

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// `[outputs]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outputs {
+pub struct OutputSettings {
     /// Bytes.
     pub inline_bytes: usize,
     /// Bytes.
@@ -30,7 +30,7 @@ const INLINE_MOST: usize = 1024 * 1024;
 /// Longest value that may be handed on: a process holds it in memory, several times while it is bound.
 const VALUE_MOST: usize = 512 * 1024 * 1024;
 
-impl Outputs {
+impl OutputSettings {
     pub(super) fn check(&self) -> Result<()> {
         let limits = [
             ("inline_bytes", self.inline_bytes, 256),

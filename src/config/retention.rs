@@ -1,14 +1,16 @@
 //! `[retention]`: which old rows go, and when.
 
 use super::{BadConfig, Config};
-use crate::engine::retention::{DAY_MS, EndedBadly, GroupCode, Left, Options, Rule, Window};
+use crate::engine::retention::{
+    DAY_MS, EndedBadly, GroupCode, KeepRule, LeftTables, RetentionOptions, Window,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// `[retention]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retention {
+pub struct RetentionSettings {
     /// Days; 0 is never.
     pub batches_days: u32,
     /// Batches.
@@ -34,13 +36,13 @@ pub struct Retention {
     /// Tables.
     pub leave: Vec<String>,
     /// Other values for single groups.
-    pub groups: BTreeMap<String, OfGroup>,
+    pub groups: BTreeMap<String, GroupRetentionSettings>,
 }
 
 /// `[retention.groups.CODE]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OfGroup {
+pub struct GroupRetentionSettings {
     /// Days; 0 is never.
     pub batches_days: Option<u32>,
     /// Batches.
@@ -54,7 +56,7 @@ pub struct OfGroup {
 /// Most rows of one step: a transaction of more is one that others wait for.
 const STEP_MOST: u32 = 20_000;
 
-fn days(days: u32) -> Option<i64> {
+fn days_in_ms(days: u32) -> Option<i64> {
     (days > 0).then(|| i64::from(days) * DAY_MS)
 }
 
@@ -65,22 +67,26 @@ fn at_least_one(key: &str, value: u32) -> Result<u32, BadConfig> {
     Ok(value)
 }
 
-impl Retention {
-    fn rule(&self, key: &str, of: Option<&OfGroup>) -> Result<Rule, BadConfig> {
+impl RetentionSettings {
+    fn parse_rule(
+        &self,
+        key: &str,
+        of: Option<&GroupRetentionSettings>,
+    ) -> Result<KeepRule, BadConfig> {
         let keep = of.and_then(|of| of.keep_batches).unwrap_or(self.keep_batches);
         let stay = of.and_then(|of| of.keep_failed).unwrap_or(self.keep_failed);
         let batches = of.and_then(|of| of.batches_days).unwrap_or(self.batches_days);
         let lines = of.and_then(|of| of.log_lines_days).unwrap_or(self.log_lines_days);
-        Ok(Rule {
-            batches_ms: days(batches),
+        Ok(KeepRule {
+            batches_ms: days_in_ms(batches),
             keep: at_least_one(&format!("{key}.keep_batches"), keep)?,
             badly: if stay { EndedBadly::Stay } else { EndedBadly::Go },
-            lines_ms: days(lines),
+            lines_ms: days_in_ms(lines),
         })
     }
 
-    fn left(&self) -> Result<Left, BadConfig> {
-        let mut left = Left::default();
+    fn removal_times(&self) -> Result<LeftTables, BadConfig> {
+        let mut left = LeftTables::default();
         for table in &self.leave {
             match table.as_str() {
                 "job_execution_logs" => left.logs = true,
@@ -99,19 +105,19 @@ impl Retention {
 
 impl Config {
     /// Settings of what removes old rows.
-    pub fn retention(&self) -> Result<Options, BadConfig> {
+    pub fn retention(&self) -> Result<RetentionOptions, BadConfig> {
         let words = &self.retention;
         let mut groups = BTreeMap::new();
         for (code, of) in &words.groups {
             let key = format!("retention.groups.{code}");
             let group =
                 GroupCode::parse(code).map_err(|error| BadConfig(format!("{key}: {error}")))?;
-            groups.insert(group, words.rule(&key, Some(of))?);
+            groups.insert(group, words.parse_rule(&key, Some(of))?);
         }
         // Read also when it is empty, so that a bad zone is found.
         let text = words.window.trim();
         let read = if text.is_empty() { "00:00-12:00" } else { text };
-        let window = Window::read(read, &words.time_zone)
+        let window = Window::parse(read, &words.time_zone)
             .map_err(|error| BadConfig(format!("retention.window: {error}")))?;
         let rows = at_least_one("retention.rows_per_step", words.rows_per_step)?;
         if rows > STEP_MOST {
@@ -120,13 +126,13 @@ impl Config {
             );
             return Err(BadConfig(message));
         }
-        Ok(Options {
-            rule: words.rule("retention", None)?,
+        Ok(RetentionOptions {
+            rule: words.parse_rule("retention", None)?,
             groups,
-            firings_ms: days(words.firings_days),
-            mails_ms: days(words.mails_days),
-            audit_ms: days(words.audit_days),
-            left: words.left()?,
+            firings_ms: days_in_ms(words.firings_days),
+            mails_ms: days_in_ms(words.mails_days),
+            audit_ms: days_in_ms(words.audit_days),
+            left: words.removal_times()?,
             window: (!text.is_empty()).then_some(window),
             rows_per_step: rows,
             pause_ms: words.pause_ms.into(),

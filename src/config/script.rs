@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// `[script]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
+pub struct ScriptSettings {
     /// Names of variables.
     pub inherit_env: Vec<String>,
     /// Processes of one script; 0 is no limit.
@@ -83,7 +83,7 @@ fn running_program() -> Option<PathBuf> {
     cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe"))
 }
 
-impl Script {
+impl ScriptSettings {
     /// Refuses what cannot be used.
     pub(super) fn check(&self) -> Result<()> {
         let named =
@@ -122,7 +122,7 @@ impl Script {
     }
 }
 
-impl Script {
+impl ScriptSettings {
     fn check_limits(&self) -> Result<()> {
         anyhow::ensure!(
             CgroupPolicy::parse(&self.cgroups).is_some(),
@@ -236,11 +236,11 @@ mod tests {
     #[test]
     fn a_group_has_what_it_does_not_say_from_all_groups() {
         let text = "[script]\nmax_memory_mib = 512\nmax_cpus = 2\n[script.limits.gl]\nmax_memory_mib = 0\nmax_processes = 9\n";
-        let limits = Config::read(text).expect("config").script_limits();
+        let limits = Config::parse_text(text).expect("config").script_limits();
         let of = |code: &str| limits.choose(&GroupCode::parse(code).expect("a group")).describe();
         assert_eq!(of("ar").as_deref(), Some("memory 512 MiB, 2 processors"));
         assert_eq!(of("gl").as_deref(), Some("9 processes, 2 processors"));
-        assert!(!Config::read("").expect("config").script_limits().is_any());
+        assert!(!Config::parse_text("").expect("config").script_limits().is_any());
     }
     #[test]
     fn limits_that_cannot_be_are_refused_with_their_key() {
@@ -251,7 +251,7 @@ mod tests {
             ("[script.limits.gl]\nmax_cpus = -1\n", "script.limits.gl.max_cpus is -1"),
             ("[script.limits.'*']\nmax_cpus = 1\n", "in [script] itself"),
         ] {
-            let error = Config::read(text).expect_err(text);
+            let error = Config::parse_text(text).expect_err(text);
             assert!(format!("{error:#}").contains(said), "{error:#}");
         }
     }

@@ -80,7 +80,7 @@ impl Config {
                     "{key} and {file_key} are both set; keep one of the two"
                 )));
             }
-            match stores.find(name) {
+            match stores.find_secret(name) {
                 None => {
                     return Err(BadConfig(format!(
                         "{key} is {name:?}, which no [secret_stores] names; add it there: secrets.{name} = {{ \
@@ -113,21 +113,22 @@ mod tests {
                  [secret_stores.own.secrets]\n{entry}\n"
             )
         };
-        let config = Config::read(&text("DB_PW = { for_procession = true }", "")).expect("config");
+        let config =
+            Config::parse_text(&text("DB_PW = { for_procession = true }", "")).expect("config");
         let setting = &config.database.password_secret;
         assert_eq!((setting.name(), setting.value().is_none()), (Some("DB_PW"), true));
-        assert!(config.db().password.is_none());
+        assert!(config.database_settings().password.is_none());
         let another = config.clone();
         assert!(setting.replace("first".into()) && !setting.replace("first".into()));
         assert!(setting.replace("second".into()), "another one");
-        let password = another.db().password.expect("the clone has it");
+        let password = another.database_settings().password.expect("the clone has it");
         assert_eq!(secrecy::ExposeSecret::expose_secret(&password), "second");
         for (entry, more, said) in [
             ("OTHER = { groups = ['*'] }", "", "which no [secret_stores] names"),
             ("DB_PW = { groups = ['*'] }", "", "write for_procession = true at secret_stores.own"),
             ("DB_PW = { for_procession = true }", "password_file = '/p'\n", "keep one of the two"),
         ] {
-            let error = Config::read(&text(entry, more)).expect_err(said);
+            let error = Config::parse_text(&text(entry, more)).expect_err(said);
             assert!(format!("{error:#}").contains(said), "{error:#}");
         }
     }

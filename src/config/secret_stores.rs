@@ -103,7 +103,7 @@ struct StoreFault<'a> {
 }
 
 impl StoreFault<'_> {
-    fn of(&self, key: &str, words: impl std::fmt::Display) -> BadConfig {
+    fn for_key(&self, key: &str, words: impl std::fmt::Display) -> BadConfig {
         BadConfig(format!("secret_stores.{}.{key} {words}", self.store))
     }
 }
@@ -119,11 +119,13 @@ impl SecretStoreSettings {
         let backend = match self.kind.as_str() {
             "folder" => StoreBackend::Folder(self.folder(&fault)?),
             "vault" => StoreBackend::Vault(Box::new(self.vault(name, &fault)?)),
-            other => return Err(fault.of("type", format!("is {other:?}; write folder or vault"))),
+            other => {
+                return Err(fault.for_key("type", format!("is {other:?}; write folder or vault")));
+            }
         };
         let mut secrets = BTreeMap::new();
         for (secret, entry) in &self.secrets {
-            secrets.insert(secret.clone(), entry.read(secret, &self.kind, &fault)?);
+            secrets.insert(secret.clone(), entry.parse_entry(secret, &self.kind, &fault)?);
         }
         Ok(StoreOptions { name: name.to_owned(), backend, secrets })
     }
@@ -131,11 +133,13 @@ impl SecretStoreSettings {
     fn folder(&self, fault: &StoreFault<'_>) -> Result<PathBuf, BadConfig> {
         let path = &self.path;
         if path.as_os_str().is_empty() {
-            return Err(fault.of("path", "is empty; name the folder with a file for each secret"));
+            return Err(
+                fault.for_key("path", "is empty; name the folder with a file for each secret")
+            );
         }
         if !path.is_absolute() && !path.starts_with("$CREDENTIALS_DIRECTORY") {
             let words = "it must be an absolute path, or $CREDENTIALS_DIRECTORY";
-            return Err(fault.of("path", format!("is {}; {words}", path.display())));
+            return Err(fault.for_key("path", format!("is {}; {words}", path.display())));
         }
         Ok(path.clone())
     }
@@ -143,13 +147,13 @@ impl SecretStoreSettings {
     fn vault(&self, name: &str, fault: &StoreFault<'_>) -> Result<VaultOptions, BadConfig> {
         if !(1..=60).contains(&self.timeout_sec) {
             let words = format!("is {}; it may be 1 to 60", self.timeout_sec);
-            return Err(fault.of("timeout_sec", words));
+            return Err(fault.for_key("timeout_sec", words));
         }
         let mount = self.mount.trim_matches('/');
         let auth_mount = self.auth_mount.trim_matches('/');
         for (key, text) in [("mount", mount), ("auth_mount", auth_mount)] {
             if !is_path(text) {
-                return Err(fault.of(key, format!("is {text:?}; write a path such as secret")));
+                return Err(fault.for_key(key, format!("is {text:?}; write a path such as secret")));
             }
         }
         let namespace = Some(self.namespace.clone()).filter(|text| !text.is_empty());
@@ -157,7 +161,7 @@ impl SecretStoreSettings {
             address: self.address(fault)?,
             namespace,
             mount: mount.to_owned(),
-            auth: self.auth(name, auth_mount, fault)?,
+            auth: self.vault_login(name, auth_mount, fault)?,
             tls_ca: Some(self.tls_ca.clone()).filter(|path| !path.as_os_str().is_empty()),
             timeout: Duration::from_secs(self.timeout_sec.into()),
         })
@@ -168,25 +172,25 @@ impl SecretStoreSettings {
         let url = Url::parse(&self.address).ok().filter(|url| url.has_host());
         let Some(url) = url else {
             let words = "is not a URL; write one such as https://vault.bank.example:8200";
-            return Err(fault.of("address", words));
+            return Err(fault.for_key("address", words));
         };
         let has_more = url.query().is_some() || url.fragment().is_some();
         if !url.username().is_empty() || url.password().is_some() || has_more {
-            return Err(fault.of("address", "may hold no user, password, query or fragment"));
+            return Err(fault.for_key("address", "may hold no user, password, query or fragment"));
         }
         match url.scheme() {
             "https" => Ok(url),
             "http" if is_here(&url) || self.allow_http => Ok(url),
-            "http" => Err(fault.of(
+            "http" => Err(fault.for_key(
                 "address",
                 "is http:// to another machine, so anyone on the way could read every secret; write https://, or \
                  allow_http = true",
             )),
-            other => Err(fault.of("address", format!("begins with {other}; write https://"))),
+            other => Err(fault.for_key("address", format!("begins with {other}; write https://"))),
         }
     }
 
-    fn auth(
+    fn vault_login(
         &self,
         name: &str,
         auth_mount: &str,
@@ -207,13 +211,13 @@ impl SecretStoreSettings {
                         CredentialSource::File(self.role_id_file.clone())
                     }
                     (true, _) => {
-                        return Err(fault.of("role_id", "is empty; write it, or role_id_file"));
+                        return Err(fault.for_key("role_id", "is empty; write it, or role_id_file"));
                     }
                 };
                 let secret_id = source(&self.secret_id_file, "SECRET_ID");
                 Ok(VaultAuth::AppRole { mount: auth_mount.to_owned(), role_id, secret_id })
             }
-            other => Err(fault.of("auth", format!("is {other:?}; write approle or token"))),
+            other => Err(fault.for_key("auth", format!("is {other:?}; write approle or token"))),
         }
     }
 }
@@ -225,7 +229,7 @@ fn is_path(text: &str) -> bool {
 }
 
 impl SecretEntrySettings {
-    fn read(
+    fn parse_entry(
         &self,
         name: &str,
         kind: &str,
@@ -236,7 +240,7 @@ impl SecretEntrySettings {
         let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         if !starts || !name.chars().all(fits) || name.len() > 100 {
             let words = "has a name that cannot be used: 1 to 100 ASCII letters, digits and '_', the first no digit";
-            return Err(fault.of(&at, words));
+            return Err(fault.for_key(&at, words));
         }
         let key = match self.key.is_empty() {
             true => name.to_owned(),
@@ -251,12 +255,12 @@ impl SecretEntrySettings {
         };
         if !is_usable {
             let form = if kind == "vault" { "PATH#FIELD" } else { "the name of a file" };
-            return Err(fault.of(&format!("{at}.key"), format!("is {key:?}; write {form}")));
+            return Err(fault.for_key(&format!("{at}.key"), format!("is {key:?}; write {form}")));
         }
         let sources = self.sources.iter().map(|text| {
             let parsed = SourceName::parse(text);
             parsed.map_err(|_| {
-                fault.of(&at, format!("has {text:?}, which is no name of a data source"))
+                fault.for_key(&at, format!("has {text:?}, which is no name of a data source"))
             })
         });
         let sources = sources.collect::<Result<_, _>>()?;
@@ -268,7 +272,9 @@ impl SecretEntrySettings {
     fn access(&self, at: &str, fault: &StoreFault<'_>) -> Result<GroupAccess, BadConfig> {
         let code = |text: &str| {
             let parsed = GroupCode::parse(text);
-            parsed.map_err(|_| fault.of(at, format!("has {text:?}, which is no code of a group")))
+            parsed.map_err(|_| {
+                fault.for_key(at, format!("has {text:?}, which is no code of a group"))
+            })
         };
         if self.owner_group.is_empty() && self.groups.is_empty() {
             if !self.sources.is_empty() || self.for_procession {
@@ -276,11 +282,11 @@ impl SecretEntrySettings {
             }
             let words = "names no group; write groups = [\"GROUP\"] or owner_group, or groups = [\"*\"] for every \
                          group; or sources = [\"SOURCE\"] for the password of a data source";
-            return Err(fault.of(at, words));
+            return Err(fault.for_key(at, words));
         }
         if self.groups.iter().any(|group| group == ANY_GROUP) {
             if self.groups.len() > 1 || !self.owner_group.is_empty() {
-                return Err(fault.of(at, "has \"*\" and groups; keep one of the two"));
+                return Err(fault.for_key(at, "has \"*\" and groups; keep one of the two"));
             }
             return Ok(GroupAccess::default());
         }
@@ -309,7 +315,7 @@ impl Config {
                 if !seen.insert(secret.clone()) {
                     let words = "is in another secret store too; keep one of the two";
                     let fault = StoreFault { store: name };
-                    return Err(fault.of(&format!("secrets.{secret}"), words));
+                    return Err(fault.for_key(&format!("secrets.{secret}"), words));
                 }
             }
             all.push(options);
@@ -347,7 +353,7 @@ mod tests {
     const VAULT: &str = "[secret_stores.corp]\ntype = 'vault'\n";
 
     fn read(text: &str) -> Result<Config, anyhow::Error> {
-        Config::read(text)
+        Config::parse_text(text)
     }
 
     #[test]
@@ -368,7 +374,7 @@ mod tests {
         let config = read(text).expect("settings");
         let stores = config.secret_stores().expect("stores");
         let words = |name: &str| {
-            let found = stores.find(name).expect(name);
+            let found = stores.find_secret(name).expect(name);
             (stores.describe(found), found.entry.access.describe())
         };
         assert_eq!(

@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_settings_are_shown_whole_but_for_what_hides() {
         let text = "[database]\nurl = 'mysql://root:hunter2@h/db'\n[engine]\nmax_parallel = 3\n";
-        let mut config = Config::read(text).expect("settings");
+        let mut config = Config::parse_text(text).expect("settings");
         config.engine.max_parallel = 7;
         let shown = config.shown();
         assert_eq!(shown["engine"]["max_parallel"], 7);

@@ -1,6 +1,6 @@
 //! `http.tls_…` and `executors.tls_…`: certificates and keys of listeners, and of calls to executors and their admins.
 
-use super::{BadConfig, Config, Executors, Http};
+use super::{BadConfig, Config, ExecutorSettings, HttpSettings};
 use crate::domain::access::certificate_expiry::CertificateRole;
 use crate::outbound::{ClientTlsFiles, NamedFile, provider, unfit_key};
 use ring::digest::{Context, SHA256};
@@ -59,18 +59,18 @@ impl ListenerTlsFiles {
 
     /// The certificate that the listener shows.
     pub fn own_certificate(&self) -> Result<CertificateDer<'static>, BadConfig> {
-        let read = self.cert.read().and_then(|pem| self.cert.certificates(&pem));
+        let read = self.cert.read_bytes().and_then(|pem| self.cert.certificates(&pem));
         let first = read.map_err(BadConfig)?.into_iter().next();
         first.ok_or_else(|| BadConfig(self.cert.fault("it holds no certificate")))
     }
 
     /// Reads them; the error names setting, file and fix. Nothing of the files is in it.
-    pub fn read(&self) -> Result<ListenerTlsConfig, BadConfig> {
-        self.load().map_err(BadConfig)
+    pub fn read_files(&self) -> Result<ListenerTlsConfig, BadConfig> {
+        self.load_files().map_err(BadConfig)
     }
 
-    fn load(&self) -> Result<ListenerTlsConfig, String> {
-        let (cert, key) = (self.cert.read()?, self.key.read()?);
+    fn load_files(&self) -> Result<ListenerTlsConfig, String> {
+        let (cert, key) = (self.cert.read_bytes()?, self.key.read_bytes()?);
         let mut digest = Context::new(&SHA256);
         for bytes in [&cert, &key] {
             digest.update(&(bytes.len() as u64).to_be_bytes());
@@ -82,14 +82,14 @@ impl ListenerTlsFiles {
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some((file, rule)) => {
-                let pem = file.read()?;
+                let pem = file.read_bytes()?;
                 digest.update(&pem);
                 let roots = Arc::new(file.authorities(&pem)?);
                 let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
                 let verifier = match &self.client_crl {
                     None => verifier,
                     Some(lists) => {
-                        let pem = lists.read()?;
+                        let pem = lists.read_bytes()?;
                         digest.update(&pem);
                         verifier.with_crls(lists.revocation_lists(&pem)?)
                     }
@@ -115,23 +115,23 @@ impl ListenerTlsFiles {
     }
 }
 
-impl Http {
+impl HttpSettings {
     /// How clients write the address of the listener.
     pub fn scheme(&self) -> &'static str {
-        if self.tls().is_some() { "https" } else { "http" }
+        if self.listener_files().is_some() { "https" } else { "http" }
     }
 
     /// Files of TLS for the listener; none when it speaks in clear.
-    pub fn tls(&self) -> Option<ListenerTlsFiles> {
-        let cert = NamedFile::of("http.tls_cert", &self.tls_cert)?;
-        let key = NamedFile::of("http.tls_key", &self.tls_key)?;
+    pub fn listener_files(&self) -> Option<ListenerTlsFiles> {
+        let cert = NamedFile::named_file("http.tls_cert", &self.tls_cert)?;
+        let key = NamedFile::named_file("http.tls_key", &self.tls_key)?;
         let rule = match self.tls_client_for.as_str() {
             "all" => ClientCertificateRule::Everyone,
             _ => ClientCertificateRule::Executors,
         };
-        let client_ca = NamedFile::of("http.tls_client_ca", &self.tls_client_ca);
+        let client_ca = NamedFile::named_file("http.tls_client_ca", &self.tls_client_ca);
         let client_ca = client_ca.map(|file| (file, rule));
-        let client_crl = NamedFile::of("http.tls_client_crl", &self.tls_client_crl);
+        let client_crl = NamedFile::named_file("http.tls_client_crl", &self.tls_client_crl);
         Some(ListenerTlsFiles { cert, key, client_ca, client_crl })
     }
 
@@ -168,7 +168,9 @@ impl Http {
                 format!("tls_client_for is {:?}; write executors or all", self.tls_client_for);
             return bad(&said);
         }
-        if self.tls().is_some() && self.public_url.trim().to_lowercase().starts_with("http:") {
+        if self.listener_files().is_some()
+            && self.public_url.trim().to_lowercase().starts_with("http:")
+        {
             return bad(
                 "public_url begins with http:// and the listener speaks TLS; write https://",
             );
@@ -177,13 +179,13 @@ impl Http {
     }
 }
 
-impl Executors {
+impl ExecutorSettings {
     /// What TLS needs to executors, and from an executor to its admins.
-    pub fn tls(&self) -> ClientTlsFiles {
-        let cert = NamedFile::of("executors.tls_cert", &self.tls_cert);
-        let key = NamedFile::of("executors.tls_key", &self.tls_key);
+    pub fn client_files(&self) -> ClientTlsFiles {
+        let cert = NamedFile::named_file("executors.tls_cert", &self.tls_cert);
+        let key = NamedFile::named_file("executors.tls_key", &self.tls_key);
         ClientTlsFiles {
-            authorities: NamedFile::of("executors.tls_ca", &self.tls_ca),
+            authorities: NamedFile::named_file("executors.tls_ca", &self.tls_ca),
             identity: cert.zip(key),
         }
     }
@@ -200,7 +202,7 @@ impl Config {
             ));
         }
         // Said at the start and not by the first run that fails.
-        match executors.tls() {
+        match executors.client_files() {
             files if files == ClientTlsFiles::default() => Ok(()),
             files => files.config().map(|_| ()).map_err(BadConfig),
         }
@@ -221,15 +223,17 @@ impl Config {
         let stores = self.secret_stores.values().map(|store| &store.tls_ca);
         let stores = stores.map(|path| ("secret_stores.tls_ca", path, CertificateRole::Authority));
         let all = named.into_iter().chain(stores);
-        all.filter_map(|(key, path, role)| Some((NamedFile::of(key, path)?, role))).collect()
+        all.filter_map(|(key, path, role)| Some((NamedFile::named_file(key, path)?, role)))
+            .collect()
     }
 
     /// What somebody on the way to the listener could do.
     pub fn listener_weakness(&self) -> Option<String> {
-        let address = self.http().ok()?.listen?;
+        let address = self.listening_options().ok()?.listen?;
         let is_behind_proxy =
             self.http.public_url.starts_with("https:") && !self.http.trusted_proxies.is_empty();
-        let is_weak = !address.ip().is_loopback() && self.http.tls().is_none() && !is_behind_proxy;
+        let is_weak =
+            !address.ip().is_loopback() && self.http.listener_files().is_none() && !is_behind_proxy;
         is_weak.then(|| {
             format!(
                 "http.listen {address} can be reached from other machines without TLS: one on the way could read \
@@ -261,19 +265,20 @@ mod tests {
                 "http.public_url begins with http://",
             ),
         ] {
-            let error = Config::read(&format!("[http]\n{text}\n")).expect_err(text);
+            let error = Config::parse_text(&format!("[http]\n{text}\n")).expect_err(text);
             assert!(format!("{error:#}").contains(said), "{error:#}");
         }
-        let error = Config::read("[executors]\ntls_cert = 'a'\n").expect_err("no key");
+        let error = Config::parse_text("[executors]\ntls_cert = 'a'\n").expect_err("no key");
         assert!(format!("{error:#}").contains("executors.tls_key belong together"), "{error:#}");
-        let error = Config::read("[executors]\ntls_ca = '/not/there'\n").expect_err("no file");
+        let error =
+            Config::parse_text("[executors]\ntls_ca = '/not/there'\n").expect_err("no file");
         assert!(format!("{error:#}").contains("executors.tls_ca /not/there: "), "{error:#}");
     }
 
     #[test]
     fn a_listener_in_clear_that_others_reach_is_warned_of() {
         let is_weak = |text: &str| {
-            let config = Config::read(&format!("[http]\n{text}\n")).expect(text);
+            let config = Config::parse_text(&format!("[http]\n{text}\n")).expect(text);
             config.listener_weakness().is_some()
         };
         assert!(is_weak("listen = '0.0.0.0:8088'"));

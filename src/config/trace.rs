@@ -3,7 +3,7 @@
 use super::notify::secret;
 use super::{BadConfig, Config};
 use crate::engine::host_name;
-use crate::trace::{Exporter, Options};
+use crate::trace::{Exporter, TraceOptions};
 use secrecy::SecretString;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ impl Config {
             "" => host_name(),
             name => name.to_owned(),
         };
-        let exporter = Exporter::open(Options {
+        let exporter = Exporter::open_exporter(TraceOptions {
             endpoint: self.trace.endpoint.clone(),
             headers: secret("trace.headers_file", &self.trace.headers_file, HEADERS)?,
             service: self.trace.service.clone(),

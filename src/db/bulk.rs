@@ -5,7 +5,7 @@
 //! 7,168 places, each of which it parsed and planned anew.
 
 use crate::db::nodelay;
-use crate::db::row::{Row, Value, bind};
+use crate::db::row::{Row, SqlValue, bind_values};
 use crate::db::{Dialect, Error, Result, Tx, TxInner};
 use chrono::{DateTime, SubsecRound as _, Utc};
 use futures_util::future::BoxFuture;
@@ -33,51 +33,53 @@ const PLACES_MOST: usize = 512;
 
 /// A list of keys and its places, filled up to a power of two with the last of them, so that a handful of
 /// texts stays prepared (`insert_many` says why).
-pub(crate) fn filled(ids: &[i64]) -> (String, Vec<Value>) {
+pub(crate) fn filled(ids: &[i64]) -> (String, Vec<SqlValue>) {
     let size = ids.len().next_power_of_two();
     let filler = ids.last().copied().unwrap_or_default();
-    let mut values: Vec<Value> = ids.iter().map(|id| Value::from(*id)).collect();
-    values.resize(size, Value::from(filler));
+    let mut values: Vec<SqlValue> = ids.iter().map(|id| SqlValue::from(*id)).collect();
+    values.resize(size, SqlValue::from(filler));
     (vec!["?"; size].join(","), values)
 }
 
 /// One column of many rows, of one type.
-pub(in crate::db) enum Column {
+pub(in crate::db) enum BulkColumn {
     Int(Vec<Option<i64>>),
     Text(Vec<Option<String>>),
     Time(Vec<Option<DateTime<Utc>>>),
 }
 
-impl Column {
+impl BulkColumn {
     /// An empty one for values of this kind.
-    fn of(value: &Value) -> Self {
+    fn for_value(value: &SqlValue) -> Self {
         match value {
-            Value::Int(_) => Self::Int(Vec::new()),
-            Value::Text(_) => Self::Text(Vec::new()),
-            Value::Time(_) => Self::Time(Vec::new()),
+            SqlValue::Int(_) => Self::Int(Vec::new()),
+            SqlValue::Text(_) => Self::Text(Vec::new()),
+            SqlValue::Time(_) => Self::Time(Vec::new()),
         }
     }
 
     /// The columns of rows, of which there is one at least.
-    pub(in crate::db) fn all_of(rows: impl IntoIterator<Item = Vec<Value>>) -> Result<Vec<Self>> {
+    pub(in crate::db) fn all_of(
+        rows: impl IntoIterator<Item = Vec<SqlValue>>,
+    ) -> Result<Vec<Self>> {
         let mut rows = rows.into_iter().peekable();
         let first = rows.peek().map_or(&[][..], Vec::as_slice);
-        let mut columns: Vec<Self> = first.iter().map(Self::of).collect();
+        let mut columns: Vec<Self> = first.iter().map(Self::for_value).collect();
         for row in rows {
             for (column, value) in columns.iter_mut().zip(row) {
-                column.push(value)?;
+                column.push_value(value)?;
             }
         }
         Ok(columns)
     }
 
     /// Takes one more value in, of the kind it was made for.
-    fn push(&mut self, value: Value) -> Result<()> {
+    fn push_value(&mut self, value: SqlValue) -> Result<()> {
         match (self, value) {
-            (Self::Int(all), Value::Int(value)) => all.push(value),
-            (Self::Text(all), Value::Text(value)) => all.push(value),
+            (Self::Int(all), SqlValue::Int(value)) => all.push(value),
+            (Self::Text(all), SqlValue::Text(value)) => all.push(value),
             // Cut as `bind` cuts.
-            (Self::Time(all), Value::Time(value)) => {
+            (Self::Time(all), SqlValue::Time(value)) => {
                 all.push(value.map(|at| at.trunc_subsecs(3)));
             }
             (Self::Int(_) | Self::Text(_) | Self::Time(_), _) => {
@@ -102,7 +104,7 @@ impl Column {
     }
 
     /// Binds it as one array.
-    pub(in crate::db) fn bind(
+    pub(in crate::db) fn bind_column(
         self,
         query: Query<'_, Postgres, PgArguments>,
     ) -> Query<'_, Postgres, PgArguments> {
@@ -125,7 +127,7 @@ impl Tx {
         &'a mut self,
         table: &'a str,
         columns: &'a [&'a str],
-        rows: impl IntoIterator<Item = Vec<Value>>,
+        rows: impl IntoIterator<Item = Vec<SqlValue>>,
     ) -> BoxFuture<'a, Result<()>> {
         // Collected before the first await, so that a caller's closure does not bind its future to one
         // thread.
@@ -140,7 +142,7 @@ impl Tx {
         table: &'a str,
         key: &str,
         columns: &'a [&'a str],
-        rows: impl IntoIterator<Item = Vec<Value>>,
+        rows: impl IntoIterator<Item = Vec<SqlValue>>,
     ) -> BoxFuture<'a, Result<()>> {
         let tail = self.dialect().or_replace(key, columns);
         let rows = rows.into_iter().collect();
@@ -152,7 +154,7 @@ impl Tx {
         table: &str,
         columns: &[&str],
         tail: String,
-        rows: Vec<Vec<Value>>,
+        rows: Vec<Vec<SqlValue>>,
     ) -> Result<()> {
         let head = format!("INSERT INTO {table} ({}) ", columns.join(", "));
         match self.dialect() {
@@ -186,35 +188,40 @@ impl Tx {
         head: &str,
         columns: usize,
         tail: &str,
-        rows: Vec<Vec<Value>>,
+        rows: Vec<Vec<SqlValue>>,
     ) -> Result<()> {
         let most = self.dialect().max_binds() / columns;
         let most = (1 << most.ilog2()).min(PLACES_MOST);
         let row_text = format!("({})", vec!["?"; columns].join(","));
         let mut rows = rows.into_iter();
         loop {
-            let chunk: Vec<Vec<Value>> = rows.by_ref().take(most).collect();
+            let chunk: Vec<Vec<SqlValue>> = rows.by_ref().take(most).collect();
             if chunk.is_empty() {
                 return Ok(());
             }
             let mut chunk = chunk.into_iter();
             while chunk.len() > 0 {
                 let size = 1 << chunk.len().ilog2();
-                let values: Vec<Value> = chunk.by_ref().take(size).flatten().collect();
+                let values: Vec<SqlValue> = chunk.by_ref().take(size).flatten().collect();
                 let texts = vec![row_text.as_str(); size].join(",");
                 self.execute(&format!("{head}VALUES {texts}{tail}"), &values).await?;
             }
         }
     }
 
-    async fn write_arrays(&mut self, head: &str, tail: &str, rows: Vec<Vec<Value>>) -> Result<()> {
+    async fn write_arrays(
+        &mut self,
+        head: &str,
+        tail: &str,
+        rows: Vec<Vec<SqlValue>>,
+    ) -> Result<()> {
         let most = if nodelay::is_set() { PROMPT } else { RECORD };
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
             let mut bytes = 0;
-            let mut fits = |row: &Vec<Value>| {
+            let mut fits = |row: &Vec<SqlValue>| {
                 let is_first = bytes == 0;
-                bytes += row.iter().map(Value::bytes).sum::<usize>();
+                bytes += row.iter().map(SqlValue::bytes).sum::<usize>();
                 is_first || bytes <= most
             };
             let mut some = Vec::new();
@@ -223,8 +230,8 @@ impl Tx {
             {
                 some.push(row);
             }
-            let columns = Column::all_of(some)?;
-            let sql = format!("{head}{}{tail}", Column::rows_of(&columns));
+            let columns = BulkColumn::all_of(some)?;
+            let sql = format!("{head}{}{tail}", BulkColumn::rows_of(&columns));
             self.execute_arrays(&sql, &[], columns, &[]).await?;
         }
         Ok(())
@@ -236,16 +243,16 @@ impl Tx {
     pub async fn execute_in(
         &mut self,
         before: &str,
-        first: &[Value],
+        first: &[SqlValue],
         ids: &[i64],
         after: &str,
-        last: &[Value],
+        last: &[SqlValue],
     ) -> Result<u64> {
         if ids.is_empty() {
             return Ok(0);
         }
         if self.dialect() == Dialect::Postgres {
-            let ids = Column::Int(ids.iter().copied().map(Some).collect());
+            let ids = BulkColumn::Int(ids.iter().copied().map(Some).collect());
             let sql = format!("{before} = ANY(?) {after}");
             return self.execute_arrays(&sql, first, vec![ids], last).await;
         }
@@ -277,19 +284,20 @@ impl Tx {
     async fn execute_arrays(
         &mut self,
         sql: &str,
-        first: &[Value],
-        arrays: Vec<Column>,
-        last: &[Value],
+        first: &[SqlValue],
+        arrays: Vec<BulkColumn>,
+        last: &[SqlValue],
     ) -> Result<u64> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
         let TxInner::Postgres(lent) = &mut self.inner else {
             return Err(Error::Missing("arrays, but on PostgreSQL"));
         };
-        let (limit, conn) = lent.ask()?;
-        let query = bind(sqlx::query(sql), first);
-        let query = arrays.into_iter().fold(query, |query, array| array.bind(query));
-        let run = async { bind(query, last).execute(conn).await.map(|done| done.rows_affected()) };
+        let (limit, conn) = lent.connection()?;
+        let query = bind_values(sqlx::query(sql), first);
+        let query = arrays.into_iter().fold(query, |query, array| array.bind_column(query));
+        let run =
+            async { bind_values(query, last).execute(conn).await.map(|done| done.rows_affected()) };
         let answer = tokio::time::timeout(limit, run).await;
         lent.answered(answer)
     }

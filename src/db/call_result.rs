@@ -117,7 +117,8 @@ impl Session {
                 let limits = ResultLimits { rows: 1, sets: 1, ..ResultLimits::uncut() };
                 let mut asked = Results::of_body(limits);
                 let names: Vec<&str> = variables.iter().map(|v| v.name.as_str()).collect();
-                self.send(&format!("SELECT {}", names.join(", ")), &[], &mut asked).await?;
+                self.send_statement(&format!("SELECT {}", names.join(", ")), &[], &mut asked)
+                    .await?;
                 asked.sets.first().map(Rows::first_cells).unwrap_or_default()
             }
         };

@@ -286,7 +286,7 @@ impl Session {
 
     async fn texts(&mut self, sql: &str, args: &[Arg]) -> Result<Vec<TextRow>, SessionError> {
         let mut answer = Results::uncut(ROWS_MAX);
-        self.send(sql, args, &mut answer).await?;
+        self.send_statement(sql, args, &mut answer).await?;
         Ok(answer.sets.into_iter().next().unwrap_or_default().rows)
     }
 }

@@ -51,7 +51,7 @@ pub enum Cell {
     /// Its type and its text: one form for each type, whichever way the value came.
     Value(CellType, String),
     /// It has no text that is the value.
-    Unreadable(Unreadable),
+    Unreadable(UnreadableValue),
     /// It is longer than the limit: so many bytes.
     TooLong(usize),
     /// With it the large values together are longer than their limit: so many bytes of its own.
@@ -60,21 +60,21 @@ pub enum Cell {
 
 impl Cell {
     /// A text.
-    pub(in crate::db) fn text(text: impl Into<String>) -> Self {
+    pub(in crate::db) fn from_text(text: impl Into<String>) -> Self {
         Self::Value(CellType::Text, text.into())
     }
 }
 
 /// Why a value has no text that is the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableValue {
     /// What the server writes for it, to be looked at; it may not be all of it.
     pub shown: Option<String>,
     /// The reason, with what to do: it stands behind the name of the column.
     pub reason: String,
 }
 
-impl Unreadable {
+impl UnreadableValue {
     pub(in crate::db) fn new(reason: impl Into<String>) -> Self {
         Self { shown: None, reason: reason.into() }
     }

@@ -1,13 +1,13 @@
 //! Opens the metadata database with the settings that our promises need, and looks whether the
 //! server keeps them.
 
-use crate::db::hint::Hub;
+use crate::db::hint::HintHub;
 use crate::db::nodelay::without_delay;
-use crate::db::pool::{End, Plan, Pool, Precedence, RotatedPassword};
-use crate::db::session_settings::{Keeping, postgres_session, prepare_postgres};
-use crate::db::single_round_trip::{Alone, takes_compounds};
+use crate::db::pool::{ConnectionPool, PoolEndpoint, PoolPlan, Precedence, RotatedPassword};
+use crate::db::session_settings::{SessionTimeouts, postgres_session, prepare_postgres};
+use crate::db::single_round_trip::{AutocommitConnection, takes_compounds};
 use crate::db::sqlite_file::{create_private, keep_private};
-use crate::db::{Db, Dialect, Error, Pools, Result, Tx, WriterShare};
+use crate::db::{Db, Dialect, DialectPools, Error, Result, Tx, WriterShare};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
@@ -22,7 +22,7 @@ use url::Url;
 
 /// Where the metadata database is and how many connections it may take.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ConnectSettings {
     /// `sqlite:procession.db`, `mysql://user@host/db` or `postgres://user@host/db`; a secret,
     /// because it may hold a password.
     pub url: SecretString,
@@ -39,10 +39,10 @@ pub struct Settings {
     /// Whether a SQLite file that is not there may be made; else it is an error.
     pub may_create: bool,
     /// How long the server waits for, and keeps, what its sessions lock.
-    pub keeping: Keeping,
+    pub keeping: SessionTimeouts,
 }
 
-impl Settings {
+impl ConnectSettings {
     /// Whether the database is a SQLite file that is not there yet, or is and is empty: nothing can
     /// be known from it, and connecting would write to it.
     pub fn is_new_file(&self) -> bool {
@@ -59,9 +59,9 @@ impl Settings {
 }
 
 impl Db {
-    /// Connects. What the user can mend is `Error::Settings`; each error says where, without the
+    /// Connects. What the user can mend is `Error::ConnectSettings`; each error says where, without the
     /// password.
-    pub async fn connect(settings: &Settings) -> Result<Self> {
+    pub async fn connect(settings: &ConnectSettings) -> Result<Self> {
         let url = settings.url.expose_secret();
         let Some(dialect) = Dialect::of_url(url) else {
             return Err(Error::Settings(unknown_scheme(url)));
@@ -76,15 +76,15 @@ impl Db {
             Dialect::Postgres => (postgres(url, &shown, settings).await?, false),
         };
         let alone = match &pools {
-            Pools::Sqlite { .. } | Pools::Mysql(_) => None,
-            Pools::Postgres(pool) => Some(Alone::beside(pool)),
+            DialectPools::Sqlite { .. } | DialectPools::Mysql(_) => None,
+            DialectPools::Postgres(pool) => Some(AutocommitConnection::beside(pool)),
         };
         let db = Self {
             pools,
             alone,
             takes_compounds,
             shown: shown.into(),
-            hub: Hub::new(),
+            hub: HintHub::new(),
             writer_share: None,
             precedence: Precedence::InTurn,
         };
@@ -96,7 +96,7 @@ impl Db {
 impl Db {
     /// Another door to the same database, with sessions of its own kept as `settings` say; on SQLite the
     /// same door, because a second writer there would only wait for the first by polling.
-    pub async fn beside(&self, settings: &Settings) -> Result<Self> {
+    pub async fn beside(&self, settings: &ConnectSettings) -> Result<Self> {
         match self.dialect() {
             Dialect::Sqlite => Ok(self.clone()),
             Dialect::Mysql | Dialect::Postgres => {
@@ -108,8 +108,8 @@ impl Db {
 
     /// The way of requests to the same database: they take no connection from the work. On SQLite they read
     /// through connections of their own, and at most one of them waits for the writer.
-    pub async fn for_requests(&self, settings: &Settings) -> Result<Self> {
-        let Pools::Sqlite { writer, reader } = &self.pools else {
+    pub async fn for_requests(&self, settings: &ConnectSettings) -> Result<Self> {
+        let DialectPools::Sqlite { writer, reader } = &self.pools else {
             return self.beside(settings).await;
         };
         let in_memory = reader.is_in_memory();
@@ -118,14 +118,14 @@ impl Db {
             false => reader.beside(reader.options().clone(), settings.max_connections),
         };
         let share = WriterShare::new(settings.connect_timeout);
-        let pools = Pools::Sqlite { writer: writer.clone(), reader };
+        let pools = DialectPools::Sqlite { writer: writer.clone(), reader };
         Ok(Self { pools, writer_share: (!in_memory).then_some(share), ..self.clone() })
     }
 
     /// The way of log lines to the same database: on SQLite at most one transaction of them waits for the
     /// writer.
     pub fn for_log_lines(&self) -> Self {
-        let Pools::Sqlite { writer, .. } = &self.pools else { return self.clone() };
+        let DialectPools::Sqlite { writer, .. } = &self.pools else { return self.clone() };
         let share = WriterShare::new(writer.wait_limit());
         Self { writer_share: Some(share), ..self.clone() }
     }
@@ -134,9 +134,13 @@ impl Db {
     /// when it is first used; on SQLite, which has one writer, it goes before all others who wait for it.
     pub fn for_lease(&self) -> Self {
         let pools = match &self.pools {
-            Pools::Sqlite { .. } => self.pools.clone(),
-            Pools::Mysql(pool) => Pools::Mysql(pool.beside(pool.options().clone(), 1)),
-            Pools::Postgres(pool) => Pools::Postgres(pool.beside(pool.options().clone(), 1)),
+            DialectPools::Sqlite { .. } => self.pools.clone(),
+            DialectPools::Mysql(pool) => {
+                DialectPools::Mysql(pool.beside(pool.options().clone(), 1))
+            }
+            DialectPools::Postgres(pool) => {
+                DialectPools::Postgres(pool.beside(pool.options().clone(), 1))
+            }
         };
         let precedence = Precedence::First;
         Self { pools, alone: None, writer_share: None, precedence, ..self.clone() }
@@ -145,9 +149,9 @@ impl Db {
     /// Closes connections to a server that are not used; they are made anew when they are.
     pub async fn close_idle(&self) {
         match &self.pools {
-            Pools::Sqlite { .. } => {}
-            Pools::Mysql(pool) => pool.close_idle().await,
-            Pools::Postgres(pool) => pool.close_idle().await,
+            DialectPools::Sqlite { .. } => {}
+            DialectPools::Mysql(pool) => pool.close_idle().await,
+            DialectPools::Postgres(pool) => pool.close_idle().await,
         }
     }
 }
@@ -210,7 +214,7 @@ fn redacted(url: &str) -> Result<String> {
     Ok(parsed.to_string())
 }
 
-async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
+async fn sqlite(url: &str, settings: &ConnectSettings) -> Result<DialectPools> {
     // A second connection to an in-memory database would be a second database.
     let in_memory = url.contains(":memory:") || url.contains("mode=memory");
     let may_create = settings.may_create || in_memory;
@@ -237,8 +241,8 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
     if !in_memory {
         keep_private(&file);
     }
-    let end = if in_memory { End::Memory } else { End::File };
-    let plan = |most, options| Plan {
+    let end = if in_memory { PoolEndpoint::Memory } else { PoolEndpoint::File };
+    let plan = |most, options| PoolPlan {
         end,
         options,
         rotated: None,
@@ -248,24 +252,24 @@ async fn sqlite(url: &str, settings: &Settings) -> Result<Pools> {
         limit: settings.statement_timeout,
         shown: file.display().to_string(),
     };
-    let writer = Pool::new(plan(1, options.clone()), first);
+    let writer = ConnectionPool::new(plan(1, options.clone()), first);
     if in_memory {
-        return Ok(Pools::Sqlite { reader: writer.clone(), writer });
+        return Ok(DialectPools::Sqlite { reader: writer.clone(), writer });
     }
     let options = options.create_if_missing(false).read_only(true);
     let first = options.connect().await.map_err(said)?;
-    let reader = Pool::new(plan(settings.max_connections.max(1), options), first);
-    Ok(Pools::Sqlite { writer, reader })
+    let reader = ConnectionPool::new(plan(settings.max_connections.max(1), options), first);
+    Ok(DialectPools::Sqlite { writer, reader })
 }
 
 /// How a new connection gets a password that is replaced meanwhile.
-fn rotated<O>(settings: &Settings, set: fn(O, &str) -> O) -> Option<RotatedPassword<O>> {
+fn rotated<O>(settings: &ConnectSettings, set: fn(O, &str) -> O) -> Option<RotatedPassword<O>> {
     let password = settings.rotated_password.clone()?;
     Some(RotatedPassword { password, set })
 }
 
 /// With whether it takes compound statements.
-async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<(Pools, bool)> {
+async fn mysql(url: &str, shown: &str, settings: &ConnectSettings) -> Result<(DialectPools, bool)> {
     let mut options = MySqlConnectOptions::from_str(url)
         .map_err(|error| Error::of_server(error, shown, ""))?
         .charset("utf8mb4")
@@ -283,8 +287,8 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<(Pools, bo
     };
     let mut first = probe(settings.connect_timeout, shown, &database, once).await?;
     let takes_compounds = takes_compounds(&mut first).await;
-    let plan = Plan {
-        end: End::Server,
+    let plan = PoolPlan {
+        end: PoolEndpoint::Server,
         options,
         rotated: rotated(settings, MySqlConnectOptions::password),
         prepare: Some(prepare),
@@ -293,10 +297,10 @@ async fn mysql(url: &str, shown: &str, settings: &Settings) -> Result<(Pools, bo
         limit: settings.statement_timeout,
         shown: shown.to_owned(),
     };
-    Ok((Pools::Mysql(Pool::new(plan, first)), takes_compounds))
+    Ok((DialectPools::Mysql(ConnectionPool::new(plan, first)), takes_compounds))
 }
 
-async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> {
+async fn postgres(url: &str, shown: &str, settings: &ConnectSettings) -> Result<DialectPools> {
     let mut options = PgConnectOptions::from_str(url)
         .map_err(|error| Error::of_server(error, shown, ""))?
         .application_name("procession")
@@ -312,8 +316,8 @@ async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> 
         Ok(conn)
     };
     let first = probe(settings.connect_timeout, shown, &database, once).await?;
-    let plan = Plan {
-        end: End::Server,
+    let plan = PoolPlan {
+        end: PoolEndpoint::Server,
         options,
         rotated: rotated(settings, PgConnectOptions::password),
         prepare: Some(postgres_session),
@@ -322,7 +326,7 @@ async fn postgres(url: &str, shown: &str, settings: &Settings) -> Result<Pools> 
         limit: settings.statement_timeout,
         shown: shown.to_owned(),
     };
-    Ok(Pools::Postgres(Pool::new(plan, first)))
+    Ok(DialectPools::Postgres(ConnectionPool::new(plan, first)))
 }
 
 /// Makes the first connection, outside the pool, which tries a refused connection again in silence and
@@ -354,6 +358,6 @@ impl Tx {
     /// The server's own clock, by which leases and times in rows are judged.
     pub async fn server_time(&mut self) -> Result<chrono::DateTime<chrono::Utc>> {
         let sql = self.dialect().clock_query();
-        self.fetch_optional(sql, &[]).await?.ok_or(Error::Missing("the clock"))?.time("t")
+        self.fetch_optional(sql, &[]).await?.ok_or(Error::Missing("the clock"))?.get_time("t")
     }
 }

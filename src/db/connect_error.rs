@@ -1,7 +1,7 @@
 //! Why no session could be opened, told apart by whether waiting may help.
 
 use crate::db::error::chain;
-use crate::db::fault::{DatabaseError, Kind, SessionError};
+use crate::db::fault::{DatabaseError, ServerErrorKind, SessionError};
 use crate::db::tls::{TLS_HINT, is_refused_by_tls};
 use std::io;
 
@@ -32,7 +32,7 @@ pub enum Hope {
 
 impl NoSession {
     /// It took too long.
-    pub(crate) fn late(said: String) -> Self {
+    pub(crate) fn timed_out(said: String) -> Self {
         Self { error: SessionError::Lost(said), hope: Hope::Soon }
     }
 
@@ -92,9 +92,11 @@ fn hope_of(error: &DatabaseError) -> Hope {
     let class = error.sqlstate().map_or("", |code| &code[..2]);
     let is_passing = error.number.is_none() && ["53", "57", "58"].contains(&class);
     match error.kind {
-        Kind::Lost | Kind::LockWait => Hope::Soon,
+        ServerErrorKind::Lost | ServerErrorKind::LockWait => Hope::Soon,
         _ if is_passing => Hope::Soon,
-        Kind::Deadlock | Kind::Serialization | Kind::Other => Hope::None,
+        ServerErrorKind::Deadlock | ServerErrorKind::Serialization | ServerErrorKind::Other => {
+            Hope::None
+        }
     }
 }
 
@@ -120,16 +122,16 @@ mod tests {
             hope_of(&DatabaseError { number, code, kind, ..DatabaseError::default() })
         };
         for (number, code, kind, hope) in [
-            (None, "57P03", Kind::Lost, Hope::Soon),
-            (None, "53300", Kind::Lost, Hope::Soon),
-            (None, "53100", Kind::Other, Hope::Soon),
-            (None, "28P01", Kind::Other, Hope::None),
-            (None, "3D000", Kind::Other, Hope::None),
-            (Some(1040), "08004", Kind::Lost, Hope::Soon),
-            (Some(1045), "28000", Kind::Other, Hope::None),
-            (Some(1049), "42000", Kind::Other, Hope::None),
-            (None, "5", Kind::LockWait, Hope::Soon),
-            (None, "14", Kind::Other, Hope::None),
+            (None, "57P03", ServerErrorKind::Lost, Hope::Soon),
+            (None, "53300", ServerErrorKind::Lost, Hope::Soon),
+            (None, "53100", ServerErrorKind::Other, Hope::Soon),
+            (None, "28P01", ServerErrorKind::Other, Hope::None),
+            (None, "3D000", ServerErrorKind::Other, Hope::None),
+            (Some(1040), "08004", ServerErrorKind::Lost, Hope::Soon),
+            (Some(1045), "28000", ServerErrorKind::Other, Hope::None),
+            (Some(1049), "42000", ServerErrorKind::Other, Hope::None),
+            (None, "5", ServerErrorKind::LockWait, Hope::Soon),
+            (None, "14", ServerErrorKind::Other, Hope::None),
         ] {
             assert_eq!(of(number, code, kind), hope, "{number:?} {code}");
         }

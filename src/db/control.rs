@@ -5,7 +5,7 @@
 use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::session::{Arg, Session, SessionId, Target};
+use crate::db::session::{Arg, Session, SessionId, SessionTarget};
 
 /// A connection for stopping others.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ const START_JITTER: i64 = 5;
 
 impl Control {
     /// Connects; `None` for SQLite, whose statements are stopped by the session's brake.
-    pub async fn open(target: &Target) -> Result<Option<Self>, NoSession> {
-        let target = Target { label: "control".to_owned(), ..target.clone() };
-        let session = Session::open(&target).await?;
+    pub async fn open_control(target: &SessionTarget) -> Result<Option<Self>, NoSession> {
+        let target = SessionTarget { label: "control".to_owned(), ..target.clone() };
+        let session = Session::open_session(&target).await?;
         Ok((session.dialect() != Dialect::Sqlite).then_some(Self { session }))
     }
 
@@ -51,7 +51,7 @@ impl Control {
         if !self.is_same_server(id)? {
             return Ok(false);
         }
-        match self.session.run(&format!("KILL CONNECTION {}", id.number), &[]).await {
+        match self.session.run_statement(&format!("KILL CONNECTION {}", id.number), &[]).await {
             Ok(_) => Ok(true),
             // 1094: no such thread.
             Err(SessionError::Database(error)) if error.number == Some(1094) => Ok(false),
@@ -67,7 +67,7 @@ impl Control {
              WHERE pid = {} AND extract(epoch FROM backend_start)::text = $1::text",
             id.number
         );
-        let answer = self.session.rows(&sql, &[Arg::Text(start.to_owned())]).await?;
+        let answer = self.session.query_rows(&sql, &[Arg::Text(start.to_owned())]).await?;
         Ok(answer.first(0) == Some("true"))
     }
 
@@ -77,7 +77,7 @@ impl Control {
         id: &SessionId,
         lock_name: &str,
     ) -> Result<bool, SessionError> {
-        match self.look(id, lock_name).await? {
+        match self.look_at_session(id, lock_name).await? {
             Sight::There => Ok(true),
             Sight::NotThere | Sight::Restarted => Ok(false),
             Sight::OtherServer(said) => Err(SessionError::Lost(said)),
@@ -106,13 +106,17 @@ impl Control {
             }
         };
         let sql = format!("SELECT COUNT(*) FROM {list} = {} AND {busy}", id.number);
-        Ok(self.session.rows(&sql, &[]).await?.first(0) == Some("1"))
+        Ok(self.session.query_rows(&sql, &[]).await?.first(0) == Some("1"))
     }
 
     /// Looks for session `id`: in the process list, or (because MariaDB's list hides from a user
     /// without the PROCESS privilege a session of its own that runs somebody else's SQL SECURITY
     /// DEFINER procedure) as the holder of lock `lock_name`.
-    pub async fn look(&mut self, id: &SessionId, lock_name: &str) -> Result<Sight, SessionError> {
+    pub async fn look_at_session(
+        &mut self,
+        id: &SessionId,
+        lock_name: &str,
+    ) -> Result<Sight, SessionError> {
         match self.is_same_server(id) {
             Ok(true) => {}
             Ok(false) => return Ok(Sight::Restarted),
@@ -140,7 +144,7 @@ impl Control {
                 start,
             ),
         };
-        let answer = self.session.rows(&sql, &[Arg::Text(arg.to_owned())]).await?;
+        let answer = self.session.query_rows(&sql, &[Arg::Text(arg.to_owned())]).await?;
         Ok(match answer.first(0) {
             Some("there") => Sight::There,
             Some("restarted") => Sight::Restarted,

@@ -1,6 +1,6 @@
 //! Values of any column type as text: one form for each type, whichever protocol brought the value.
 //!
-//! What has no such form is `Unreadable` and never a text that looks like a value. sqlx's own decoders are
+//! What has no such form is `UnreadableValue` and never a text that looks like a value. sqlx's own decoders are
 //! not used: PostgreSQL's `infinity` overflows in them, its NUMERIC loses its scale, MySQL's zero dates
 //! become NULL, and the sign of a short negative time is lost.
 
@@ -15,11 +15,11 @@ pub(crate) use mysql::{as_declared, mysql, mysql_type_name};
 pub(crate) use postgres::postgres;
 pub(crate) use sqlite::sqlite;
 
-use crate::db::cell::{Cell, CellType, Unreadable};
+use crate::db::cell::{Cell, CellType, UnreadableValue};
 
 /// How the rows came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum RowFormat {
     /// Each value as the server writes it.
     Text,
     /// Each value in the driver's binary form.
@@ -37,7 +37,7 @@ pub(crate) enum Purpose {
 }
 
 /// Two digits for each byte.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex_digits(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -48,14 +48,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 fn bytes_cell(bytes: &[u8]) -> Cell {
-    Cell::Value(CellType::Bytes, format!("0x{}", hex(bytes)))
+    Cell::Value(CellType::Bytes, format!("0x{}", hex_digits(bytes)))
 }
 
 /// A text of that type, if it is one.
 fn utf8_cell(ty: CellType, bytes: &[u8]) -> Cell {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cell::Value(ty, text.to_owned()),
-        Err(_) => Cell::Unreadable(Unreadable {
+        Err(_) => Cell::Unreadable(UnreadableValue {
             shown: Some(lossy(bytes)),
             reason: "is not UTF-8; convert it, or return it as bytes".to_owned(),
         }),

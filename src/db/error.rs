@@ -152,7 +152,7 @@ fn is_lost(error: &sqlx::Error) -> bool {
 
 /// What becomes of a connection on which an error was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ConnectionDisposition {
     /// It goes on.
     Stays,
     /// It is not used again.
@@ -163,21 +163,21 @@ pub(super) enum Fate {
 }
 
 /// What becomes of the connection on which `error` was said.
-pub(super) fn fate(error: &sqlx::Error) -> Fate {
+pub(super) fn connection_fate(error: &sqlx::Error) -> ConnectionDisposition {
     match error {
         sqlx::Error::Database(error) => judged(error.as_ref()).1,
-        error if is_lost(error) => Fate::AllGo,
-        _ => Fate::Goes,
+        error if is_lost(error) => ConnectionDisposition::AllGo,
+        _ => ConnectionDisposition::Goes,
     }
 }
 
 /// Whether the same may work a little later.
 pub(super) fn is_of_the_moment(error: &dyn sqlx::error::DatabaseError) -> bool {
-    matches!(judged(error).0, Kind::Again | Kind::NoSpace)
+    matches!(judged(error).0, DbErrorKind::Again | DbErrorKind::NoSpace)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DbErrorKind {
     /// The same may work a little later.
     Again,
     /// The same, once there is space again.
@@ -192,19 +192,19 @@ fn of_database(error: &dyn sqlx::error::DatabaseError) -> Error {
     let said = error.message().to_owned();
     match judged(error).0 {
         _ if error.is_unique_violation() => Error::Unique(said),
-        Kind::Again => Error::TryAgain(said),
-        Kind::NoSpace => Error::NoSpace(said),
-        Kind::Lost => Error::Lost(said),
-        Kind::Final => Error::Database(said),
+        DbErrorKind::Again => Error::TryAgain(said),
+        DbErrorKind::NoSpace => Error::NoSpace(said),
+        DbErrorKind::Lost => Error::Lost(said),
+        DbErrorKind::Final => Error::Database(said),
     }
 }
 
-fn judged(error: &dyn sqlx::error::DatabaseError) -> (Kind, Fate) {
+fn judged(error: &dyn sqlx::error::DatabaseError) -> (DbErrorKind, ConnectionDisposition) {
     let code = error.code().unwrap_or_default();
     if let Some(error) = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>() {
         let (kind, fate) = of_postgres(&code);
         let ends = !matches!(error.severity(), sqlx::postgres::PgSeverity::Error);
-        return (kind, if ends { Fate::AllGo } else { fate });
+        return (kind, if ends { ConnectionDisposition::AllGo } else { fate });
     }
     match mysql_number(error) {
         0 => of_sqlite(code.parse().unwrap_or_default()),
@@ -212,21 +212,25 @@ fn judged(error: &dyn sqlx::error::DatabaseError) -> (Kind, Fate) {
     }
 }
 
-fn of_postgres(code: &str) -> (Kind, Fate) {
+fn of_postgres(code: &str) -> (DbErrorKind, ConnectionDisposition) {
     match code {
         // Serialization, deadlock, lock time-out, cancelled by an administrator; memory and
         // connections used up.
-        "40001" | "40P01" | "55P03" | "57014" | "53200" | "53300" => (Kind::Again, Fate::Stays),
+        "40001" | "40P01" | "55P03" | "57014" | "53200" | "53300" => {
+            (DbErrorKind::Again, ConnectionDisposition::Stays)
+        }
         // Disk full.
-        "53100" => (Kind::NoSpace, Fate::Stays),
+        "53100" => (DbErrorKind::NoSpace, ConnectionDisposition::Stays),
         // Goes down, crashed, starts; ended for being idle; read-only after a fail-over.
-        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" => (Kind::Again, Fate::AllGo),
-        _ if code.starts_with("08") => (Kind::Lost, Fate::AllGo),
-        _ => (Kind::Final, Fate::Stays),
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" => {
+            (DbErrorKind::Again, ConnectionDisposition::AllGo)
+        }
+        _ if code.starts_with("08") => (DbErrorKind::Lost, ConnectionDisposition::AllGo),
+        _ => (DbErrorKind::Final, ConnectionDisposition::Stays),
     }
 }
 
-fn of_mysql(number: u16, said: &str) -> (Kind, Fate) {
+fn of_mysql(number: u16, said: &str) -> (DbErrorKind, ConnectionDisposition) {
     // As the server writes the operating system's error: no space, and over the quota.
     let has_no_space = || {
         ["rrcode: 28 ", "rrno: 28 ", "rror 28 ", "rrcode: 122 ", "rrno: 122 ", "rror 122 "]
@@ -237,40 +241,44 @@ fn of_mysql(number: u16, said: &str) -> (Kind, Fate) {
         // Lock wait, deadlock, row changed meanwhile, lock table full; connections, memory used up;
         // ended by an administrator or a time limit.
         1205 | 1213 | 1020 | 1206 | 1040 | 1203 | 1226 | 1037 | 1038 | 1041 | 1317 | 1969
-        | 3024 => (Kind::Again, Fate::Stays),
+        | 3024 => (DbErrorKind::Again, ConnectionDisposition::Stays),
         // Disk full, table full.
-        20 | 1021 | 1114 => (Kind::NoSpace, Fate::Stays),
+        20 | 1021 | 1114 => (DbErrorKind::NoSpace, ConnectionDisposition::Stays),
         // Writing, making or extending a file, in the storage engine, at COMMIT.
-        1 | 3 | 1004 | 1005 | 1026 | 1030 | 1180 if has_no_space() => (Kind::NoSpace, Fate::Stays),
+        1 | 3 | 1004 | 1005 | 1026 | 1030 | 1180 if has_no_space() => {
+            (DbErrorKind::NoSpace, ConnectionDisposition::Stays)
+        }
         // Shutdown; a Galera node that is not ready; read-only, as after a fail-over.
-        1053 | 1836 => (Kind::Again, Fate::AllGo),
-        1047 if said.contains("WSREP") => (Kind::Again, Fate::AllGo),
+        1053 | 1836 => (DbErrorKind::Again, ConnectionDisposition::AllGo),
+        1047 if said.contains("WSREP") => (DbErrorKind::Again, ConnectionDisposition::AllGo),
         1290 if said.contains("read-only") || said.contains("read_only") => {
-            (Kind::Again, Fate::AllGo)
+            (DbErrorKind::Again, ConnectionDisposition::AllGo)
         }
         // Aborted, network trouble, killed, closed for being idle.
-        1152 | 1158..=1161 | 1184 | 1927 | 3169 | 4031 => (Kind::Lost, Fate::AllGo),
+        1152 | 1158..=1161 | 1184 | 1927 | 3169 | 4031 => {
+            (DbErrorKind::Lost, ConnectionDisposition::AllGo)
+        }
         // It does not say whether it committed.
-        1180 => (Kind::Lost, Fate::Goes),
-        _ => (Kind::Final, Fate::Stays),
+        1180 => (DbErrorKind::Lost, ConnectionDisposition::Goes),
+        _ => (DbErrorKind::Final, ConnectionDisposition::Stays),
     }
 }
 
-fn of_sqlite(code: i32) -> (Kind, Fate) {
+fn of_sqlite(code: i32) -> (DbErrorKind, ConnectionDisposition) {
     // The low byte is the kind. 7 NOMEM, 9 INTERRUPT, 10 IOERR and 13 FULL may have undone the
     // transaction, and the connection is then not where the next one expects it.
     match code & 0xff {
-        5 | 6 => (Kind::Again, Fate::Stays),
-        7 | 9 => (Kind::Again, Fate::Goes),
-        13 => (Kind::NoSpace, Fate::Goes),
+        5 | 6 => (DbErrorKind::Again, ConnectionDisposition::Stays),
+        7 | 9 => (DbErrorKind::Again, ConnectionDisposition::Goes),
+        13 => (DbErrorKind::NoSpace, ConnectionDisposition::Goes),
         // Writing, truncating, syncing file or folder, making or growing the shared memory: what no
         // space or a quota may be called where it is not called FULL.
         10 => match code >> 8 {
-            3..=6 | 19..=21 => (Kind::NoSpace, Fate::Goes),
-            _ => (Kind::Final, Fate::Goes),
+            3..=6 | 19..=21 => (DbErrorKind::NoSpace, ConnectionDisposition::Goes),
+            _ => (DbErrorKind::Final, ConnectionDisposition::Goes),
         },
-        11 | 26 => (Kind::Final, Fate::Goes),
-        _ => (Kind::Final, Fate::Stays),
+        11 | 26 => (DbErrorKind::Final, ConnectionDisposition::Goes),
+        _ => (DbErrorKind::Final, ConnectionDisposition::Stays),
     }
 }
 
@@ -294,15 +302,22 @@ pub(super) fn chain(error: &dyn StdError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fate, Kind, of_mysql, of_postgres, of_sqlite};
+    use super::{ConnectionDisposition, DbErrorKind, of_mysql, of_postgres, of_sqlite};
 
-    const AGAIN: (Kind, Fate) = (Kind::Again, Fate::Stays);
-    const FULL: (Kind, Fate) = (Kind::NoSpace, Fate::Stays);
-    const FULL_ANEW: (Kind, Fate) = (Kind::NoSpace, Fate::Goes);
-    const AGAIN_ANEW: (Kind, Fate) = (Kind::Again, Fate::Goes);
-    const AGAIN_ELSEWHERE: (Kind, Fate) = (Kind::Again, Fate::AllGo);
-    const LOST: (Kind, Fate) = (Kind::Lost, Fate::AllGo);
-    const FINAL: (Kind, Fate) = (Kind::Final, Fate::Stays);
+    const AGAIN: (DbErrorKind, ConnectionDisposition) =
+        (DbErrorKind::Again, ConnectionDisposition::Stays);
+    const FULL: (DbErrorKind, ConnectionDisposition) =
+        (DbErrorKind::NoSpace, ConnectionDisposition::Stays);
+    const FULL_ANEW: (DbErrorKind, ConnectionDisposition) =
+        (DbErrorKind::NoSpace, ConnectionDisposition::Goes);
+    const AGAIN_ANEW: (DbErrorKind, ConnectionDisposition) =
+        (DbErrorKind::Again, ConnectionDisposition::Goes);
+    const AGAIN_ELSEWHERE: (DbErrorKind, ConnectionDisposition) =
+        (DbErrorKind::Again, ConnectionDisposition::AllGo);
+    const LOST: (DbErrorKind, ConnectionDisposition) =
+        (DbErrorKind::Lost, ConnectionDisposition::AllGo);
+    const FINAL: (DbErrorKind, ConnectionDisposition) =
+        (DbErrorKind::Final, ConnectionDisposition::Stays);
 
     #[test]
     fn what_postgres_says_has_its_class() {
@@ -390,9 +405,9 @@ mod tests {
             (1546, FULL_ANEW),
             (4874, FULL_ANEW),
             // IOERR_READ, _SHORT_READ, CORRUPT.
-            (266, (Kind::Final, Fate::Goes)),
-            (522, (Kind::Final, Fate::Goes)),
-            (11, (Kind::Final, Fate::Goes)),
+            (266, (DbErrorKind::Final, ConnectionDisposition::Goes)),
+            (522, (DbErrorKind::Final, ConnectionDisposition::Goes)),
+            (11, (DbErrorKind::Final, ConnectionDisposition::Goes)),
             (1, FINAL),
             (787, FINAL),
             (8, FINAL),

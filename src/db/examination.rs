@@ -77,7 +77,7 @@ fn durability_query(dialect: Dialect) -> String {
 impl Db {
     /// Refuses a server that is too old, and looks at all else that has to be right.
     pub async fn examine(&self) -> Result<Examination> {
-        let (dialect, mut tx) = (self.dialect(), self.read().await?);
+        let (dialect, mut tx) = (self.dialect(), self.begin_read().await?);
         let durability = durability_query(dialect);
         let questions = [version_query(dialect), &durability, migrate::table_query(dialect)];
         let [version, settings, table] = tx.fetch_sets(questions).await?;
@@ -107,7 +107,7 @@ impl Tx {
 }
 
 fn check_version(dialect: Dialect, rows: &[Row]) -> Result<String> {
-    let version = rows.first().ok_or(Error::Missing("version()"))?.text("v")?;
+    let version = rows.first().ok_or(Error::Missing("version()"))?.get_text("v")?;
     let needed = match (dialect, MysqlServer::from_version(&version)) {
         (Dialect::Sqlite, _) => return Ok(version),
         (Dialect::Mysql, MysqlServer::MariaDb) => (10, 6, "MariaDB 10.6"),
@@ -135,7 +135,7 @@ fn warnings(dialect: Dialect, rows: &[Row]) -> Result<Vec<String>> {
     for (at, DurabilitySetting { expression, wanted, fix }) in
         durability_settings(dialect).iter().enumerate()
     {
-        let found = row.text(&format!("v{at}"))?;
+        let found = row.get_text(&format!("v{at}"))?;
         if found != *wanted {
             warnings.push(format!(
                 "the database may lose acknowledged work in a crash: {expression} is {found}, not \

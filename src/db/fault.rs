@@ -22,7 +22,7 @@ pub enum SessionError {
 
 /// What kind of error a server gave, as far as it matters whether trying again may help.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerErrorKind {
     /// Chosen as a deadlock's victim.
     Deadlock,
     /// A lock was not granted in time, or not at once where that was asked.
@@ -38,11 +38,11 @@ pub enum Kind {
 
 impl SessionError {
     /// What kind of error it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ServerErrorKind {
         match self {
             Self::Database(error) => error.kind,
-            Self::Lost(_) => Kind::Lost,
-            Self::Braked => Kind::Other,
+            Self::Lost(_) => ServerErrorKind::Lost,
+            Self::Braked => ServerErrorKind::Other,
         }
     }
 
@@ -53,7 +53,7 @@ impl SessionError {
 
     /// A server's word why it lets nobody in.
     pub(crate) fn refusal(said: &dyn sqlx::error::DatabaseError) -> Self {
-        Self::Database(read(said).0)
+        Self::Database(read_error(said).0)
     }
 
     /// Whether the server said that this user may not.
@@ -83,42 +83,42 @@ pub struct DatabaseError {
     /// stack with its lines), `POSITION`, `CONSTRAINT`.
     pub more: Vec<(&'static str, String)>,
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: ServerErrorKind,
 }
 
 /// PostgreSQL by SQLSTATE. 57P01 to 57P03: going down, crashed, starting; 53300: no connection left.
-fn kind_of_postgres(code: &str) -> Kind {
+fn kind_of_postgres(code: &str) -> ServerErrorKind {
     match code {
-        "40P01" => Kind::Deadlock,
-        "55P03" => Kind::LockWait,
-        "40001" => Kind::Serialization,
-        "57P01" | "57P02" | "57P03" | "53300" => Kind::Lost,
-        other if other.starts_with("08") => Kind::Lost,
-        _ => Kind::Other,
+        "40P01" => ServerErrorKind::Deadlock,
+        "55P03" => ServerErrorKind::LockWait,
+        "40001" => ServerErrorKind::Serialization,
+        "57P01" | "57P02" | "57P03" | "53300" => ServerErrorKind::Lost,
+        other if other.starts_with("08") => ServerErrorKind::Lost,
+        _ => ServerErrorKind::Other,
     }
 }
 
 /// MySQL and MariaDB by number, because one SQLSTATE serves many: 1213 deadlock (also 1614 in XA, 3058
 /// between user locks), 1205 lock wait, 3572 NOWAIT, 1020 changed since read (MariaDB's snapshot
 /// isolation), 1040, 1203 and 1226 no connection left.
-fn kind_of_mysql(number: u16, code: Option<&str>) -> Kind {
+fn kind_of_mysql(number: u16, code: Option<&str>) -> ServerErrorKind {
     match number {
-        1213 | 1614 | 3058 => Kind::Deadlock,
-        1205 | 3572 => Kind::LockWait,
-        1020 => Kind::Serialization,
-        1040 | 1203 | 1226 => Kind::Lost,
+        1213 | 1614 | 3058 => ServerErrorKind::Deadlock,
+        1205 | 3572 => ServerErrorKind::LockWait,
+        1020 => ServerErrorKind::Serialization,
+        1040 | 1203 | 1226 => ServerErrorKind::Lost,
         // A procedure's own SIGNAL SQLSTATE '40001' (1644).
-        _ if code == Some("40001") => Kind::Deadlock,
-        _ if code.is_some_and(|c| c.starts_with("08")) => Kind::Lost,
-        _ => Kind::Other,
+        _ if code == Some("40001") => ServerErrorKind::Deadlock,
+        _ if code.is_some_and(|c| c.starts_with("08")) => ServerErrorKind::Lost,
+        _ => ServerErrorKind::Other,
     }
 }
 
 /// SQLite by the low byte of its result code: 5 BUSY, 6 LOCKED.
-fn kind_of_sqlite(code: Option<&str>) -> Kind {
+fn kind_of_sqlite(code: Option<&str>) -> ServerErrorKind {
     match code.and_then(|c| c.parse::<i32>().ok()).map(|c| c & 0xff) {
-        Some(5 | 6) => Kind::LockWait,
-        _ => Kind::Other,
+        Some(5 | 6) => ServerErrorKind::LockWait,
+        _ => ServerErrorKind::Other,
     }
 }
 
@@ -206,30 +206,34 @@ impl From<sqlx::Error> for SessionError {
         let sqlx::Error::Database(boxed) = error else {
             return Self::Lost(error.to_string());
         };
-        match read(&*boxed) {
-            (error, Link::Gone) => Self::Lost(error.to_string()),
-            (error, Link::Usable) => Self::Database(error),
+        match read_error(&*boxed) {
+            (error, ConnectionState::Gone) => Self::Lost(error.to_string()),
+            (error, ConnectionState::Usable) => Self::Database(error),
         }
     }
 }
 
 /// Whether a connection can be used on after an error of the server.
-enum Link {
+enum ConnectionState {
     Usable,
     Gone,
 }
 
-fn read(error: &dyn sqlx::error::DatabaseError) -> (DatabaseError, Link) {
+fn read_error(error: &dyn sqlx::error::DatabaseError) -> (DatabaseError, ConnectionState) {
     if let Some(pg) = error.try_downcast_ref::<PgDatabaseError>() {
         // 57P01 and its like arrive as errors, but nobody is left at the other end.
         let link = match pg.severity() {
-            PgSeverity::Fatal | PgSeverity::Panic => Link::Gone,
-            _ => Link::Usable,
+            PgSeverity::Fatal | PgSeverity::Panic => ConnectionState::Gone,
+            _ => ConnectionState::Usable,
         };
         return (of_postgres(pg), link);
     }
     if let Some(my) = error.try_downcast_ref::<MySqlDatabaseError>() {
-        let link = if MYSQL_FATAL.contains(&my.number()) { Link::Gone } else { Link::Usable };
+        let link = if MYSQL_FATAL.contains(&my.number()) {
+            ConnectionState::Gone
+        } else {
+            ConnectionState::Usable
+        };
         let error = DatabaseError {
             code: my.code().map(str::to_owned),
             number: Some(my.number()),
@@ -242,7 +246,7 @@ fn read(error: &dyn sqlx::error::DatabaseError) -> (DatabaseError, Link) {
     let code = error.code().map(|c| c.into_owned());
     let kind = kind_of_sqlite(code.as_deref());
     let message = error.message().to_owned();
-    (DatabaseError { code, message, kind, ..DatabaseError::default() }, Link::Usable)
+    (DatabaseError { code, message, kind, ..DatabaseError::default() }, ConnectionState::Usable)
 }
 
 /// The fields one by one: sqlx's own `Display` ends in "at line N", a line of the *server's* C
@@ -275,39 +279,39 @@ mod tests {
     #[test]
     fn errors_have_a_kind_by_their_code() {
         for (code, kind) in [
-            ("40P01", Kind::Deadlock),
-            ("40001", Kind::Serialization),
-            ("55P03", Kind::LockWait),
-            ("57P01", Kind::Lost),
-            ("08006", Kind::Lost),
-            ("53300", Kind::Lost),
-            ("57014", Kind::Other),
-            ("23505", Kind::Other),
-            ("42601", Kind::Other),
+            ("40P01", ServerErrorKind::Deadlock),
+            ("40001", ServerErrorKind::Serialization),
+            ("55P03", ServerErrorKind::LockWait),
+            ("57P01", ServerErrorKind::Lost),
+            ("08006", ServerErrorKind::Lost),
+            ("53300", ServerErrorKind::Lost),
+            ("57014", ServerErrorKind::Other),
+            ("23505", ServerErrorKind::Other),
+            ("42601", ServerErrorKind::Other),
         ] {
             assert_eq!(kind_of_postgres(code), kind, "{code}");
         }
         for (number, code, kind) in [
-            (1213, "40001", Kind::Deadlock),
-            (1644, "40001", Kind::Deadlock),
-            (1205, "HY000", Kind::LockWait),
-            (3572, "HY000", Kind::LockWait),
-            (1020, "HY000", Kind::Serialization),
-            (1040, "08004", Kind::Lost),
-            (1042, "08S01", Kind::Lost),
-            (1064, "42000", Kind::Other),
-            (1062, "23000", Kind::Other),
+            (1213, "40001", ServerErrorKind::Deadlock),
+            (1644, "40001", ServerErrorKind::Deadlock),
+            (1205, "HY000", ServerErrorKind::LockWait),
+            (3572, "HY000", ServerErrorKind::LockWait),
+            (1020, "HY000", ServerErrorKind::Serialization),
+            (1040, "08004", ServerErrorKind::Lost),
+            (1042, "08S01", ServerErrorKind::Lost),
+            (1064, "42000", ServerErrorKind::Other),
+            (1062, "23000", ServerErrorKind::Other),
         ] {
             assert_eq!(kind_of_mysql(number, Some(code)), kind, "{number}");
         }
         for (code, kind) in [
-            ("5", Kind::LockWait),
-            ("6", Kind::LockWait),
-            ("261", Kind::LockWait),
-            ("517", Kind::LockWait),
-            ("262", Kind::LockWait),
-            ("1", Kind::Other),
-            ("2067", Kind::Other),
+            ("5", ServerErrorKind::LockWait),
+            ("6", ServerErrorKind::LockWait),
+            ("261", ServerErrorKind::LockWait),
+            ("517", ServerErrorKind::LockWait),
+            ("262", ServerErrorKind::LockWait),
+            ("1", ServerErrorKind::Other),
+            ("2067", ServerErrorKind::Other),
         ] {
             assert_eq!(kind_of_sqlite(Some(code)), kind, "{code}");
         }
@@ -344,6 +348,6 @@ mod tests {
         let of = |code: &str| DatabaseError { code: Some(code.to_owned()), ..Default::default() };
         assert_eq!(of("40001").sqlstate(), Some("40001"));
         assert_eq!(of("2067").sqlstate(), None);
-        assert_eq!(SessionError::Lost("gone".to_owned()).kind(), Kind::Lost);
+        assert_eq!(SessionError::Lost("gone".to_owned()).kind(), ServerErrorKind::Lost);
     }
 }

@@ -2,7 +2,7 @@
 //! process, and on PostgreSQL in any other. Losing one costs time and never work, so whoever listens
 //! also looks by itself now and then.
 
-use crate::db::{Db, Dialect, Pools, Result, Tx, Value};
+use crate::db::{Db, Dialect, DialectPools, Result, SqlValue, Tx};
 use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use std::pin::Pin;
@@ -29,7 +29,7 @@ const DEAF: Duration = Duration::from_secs(300);
 const ECHO: &str = "echo";
 
 /// Where the hints of one process meet.
-pub(in crate::db) struct Hub {
+pub(in crate::db) struct HintHub {
     here: broadcast::Sender<&'static str>,
     /// Tells our own words from those of others.
     tag: String,
@@ -37,7 +37,7 @@ pub(in crate::db) struct Hub {
     tells: AtomicBool,
 }
 
-impl Hub {
+impl HintHub {
     pub(in crate::db) fn new() -> Arc<Self> {
         let tag = uuid::Uuid::new_v4().simple().to_string();
         Arc::new(Self {
@@ -48,7 +48,7 @@ impl Hub {
     }
 
     /// Tells those who listen in this process.
-    pub(in crate::db) fn ring(&self, words: &[&'static str]) {
+    pub(in crate::db) fn notify_listeners(&self, words: &[&'static str]) {
         for word in words {
             // Nobody listens here: that is what most processes are like.
             let _ = self.here.send(word);
@@ -56,7 +56,7 @@ impl Hub {
     }
 }
 
-impl std::fmt::Debug for Hub {
+impl std::fmt::Debug for HintHub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("hub")
     }
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Hub {
 impl Tx {
     /// Gives a hint when this transaction is committed; the same word twice is one. `word` is a
     /// short word without blanks.
-    pub async fn hint(&mut self, word: &'static str) -> Result<()> {
+    pub async fn send_hint(&mut self, word: &'static str) -> Result<()> {
         if self.hints.contains(&word) {
             return Ok(());
         }
@@ -79,13 +79,13 @@ impl Tx {
 
     async fn notify(&mut self, text: &str) -> Result<()> {
         let sql = format!("SELECT pg_notify({CHANNEL}, ?)");
-        self.fetch_all(&sql, &[Value::from(text)]).await.map(drop)
+        self.fetch_all(&sql, &[SqlValue::from(text)]).await.map(drop)
     }
 }
 
 /// What was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ReceivedHint {
     /// A hint.
     Word(String),
     /// Hints may have been missed; whoever listens must look by itself.
@@ -94,7 +94,7 @@ pub enum Heard {
 
 /// How far hints come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum HintReach {
     /// Only those of this process are heard for now.
     Here,
     /// Those of every process on this database are heard.
@@ -105,21 +105,21 @@ pub enum Reach {
 pub struct Ear {
     db: Db,
     here: broadcast::Receiver<&'static str>,
-    line: Line,
+    line: HintConnection,
     pause: Duration,
     /// It was said that words do not come through.
     has_warned: bool,
 }
 
 /// The connection to the other processes.
-enum Line {
+enum HintConnection {
     /// There can be none.
     Never,
     Down(Pin<Box<Sleep>>),
     Rising(BoxFuture<'static, Result<PgListener>>),
     Up {
         listener: PgListener,
-        check: Check,
+        check: HintProof,
         /// Whether a word of our own has ever come back, and whether the one has that was sent last.
         is_proven: bool,
         has_echoed: bool,
@@ -127,7 +127,7 @@ enum Line {
 }
 
 /// The proof that words come through.
-enum Check {
+enum HintProof {
     Rests(Pin<Box<Sleep>>),
     Sends(BoxFuture<'static, Result<()>>),
     Waits(Pin<Box<Sleep>>),
@@ -137,7 +137,7 @@ enum Check {
 enum Came {
     Word(String),
     Lost,
-    Next(Check),
+    Next(HintProof),
     Unheard,
 }
 
@@ -146,8 +146,8 @@ impl Db {
     pub fn listen(&self) -> Ear {
         let here = self.hub.here.subscribe();
         let line = match &self.pools {
-            Pools::Postgres(_) => Line::Down(after(Duration::ZERO)),
-            Pools::Sqlite { .. } | Pools::Mysql(_) => Line::Never,
+            DialectPools::Postgres(_) => HintConnection::Down(after(Duration::ZERO)),
+            DialectPools::Sqlite { .. } | DialectPools::Mysql(_) => HintConnection::Never,
         };
         Ear { db: self.clone(), here, line, pause: PAUSES.0, has_warned: false }
     }
@@ -155,24 +155,27 @@ impl Db {
 
 impl Ear {
     /// How far it hears at this moment.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> HintReach {
         match self.line {
-            Line::Up { is_proven: true, .. } => Reach::Everywhere,
-            Line::Up { .. } | Line::Never | Line::Down(_) | Line::Rising(_) => Reach::Here,
+            HintConnection::Up { is_proven: true, .. } => HintReach::Everywhere,
+            HintConnection::Up { .. }
+            | HintConnection::Never
+            | HintConnection::Down(_)
+            | HintConnection::Rising(_) => HintReach::Here,
         }
     }
 
     /// The next hint. Never fails: a line that breaks is made anew, and `Gap` is what is heard of it.
     /// May be dropped at any point.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> ReceivedHint {
         loop {
             let heard = tokio::select! {
                 word = self.here.recv() => match word {
-                    Ok(word) => Some(Heard::Word(word.to_owned())),
+                    Ok(word) => Some(ReceivedHint::Word(word.to_owned())),
                     // Closed it cannot be: `db` holds the hub.
-                    Err(_) => Some(Heard::Gap),
+                    Err(_) => Some(ReceivedHint::Gap),
                 },
-                came = self.line.came(&self.db) => self.heed(came),
+                came = self.line.next_hint(&self.db) => self.take_news(came),
             };
             if let Some(heard) = heard {
                 return heard;
@@ -180,77 +183,84 @@ impl Ear {
         }
     }
 
-    fn heed(&mut self, came: Came) -> Option<Heard> {
+    fn take_news(&mut self, came: Came) -> Option<ReceivedHint> {
         match came {
             Came::Next(check) => {
-                if let Line::Up { check: present, has_echoed, .. } = &mut self.line {
+                if let HintConnection::Up { check: present, has_echoed, .. } = &mut self.line {
                     // It may be back before its commit is answered.
-                    let is_back = matches!(check, Check::Waits(_)) && std::mem::take(has_echoed);
-                    *present = if is_back { Check::Rests(after(CHECK)) } else { check };
+                    let is_back =
+                        matches!(check, HintProof::Waits(_)) && std::mem::take(has_echoed);
+                    *present = if is_back { HintProof::Rests(after(CHECK)) } else { check };
                 }
                 None
             }
             Came::Word(text) => self.understand(&text),
             Came::Lost => {
                 let was = self.reach();
-                self.line = Line::Down(after(self.pause));
+                self.line = HintConnection::Down(after(self.pause));
                 self.pause = (self.pause * 2).min(PAUSES.1);
-                (was == Reach::Everywhere).then_some(Heard::Gap)
+                (was == HintReach::Everywhere).then_some(ReceivedHint::Gap)
             }
             Came::Unheard => {
                 let was = self.reach();
-                if was == Reach::Here && !std::mem::replace(&mut self.has_warned, true) {
+                if was == HintReach::Here && !std::mem::replace(&mut self.has_warned, true) {
                     tracing::warn!(
                         "hints of other processes do not come through (LISTEN is not heard; a pooler \
                          in transaction mode?); this process looks by itself, more often"
                     );
                 }
-                self.line = Line::Down(after(if was == Reach::Here { DEAF } else { PAUSES.0 }));
-                (was == Reach::Everywhere).then_some(Heard::Gap)
+                self.line = HintConnection::Down(after(if was == HintReach::Here {
+                    DEAF
+                } else {
+                    PAUSES.0
+                }));
+                (was == HintReach::Everywhere).then_some(ReceivedHint::Gap)
             }
         }
     }
 
     /// Our own words were heard when they were said; only the echo is waited for.
-    fn understand(&mut self, text: &str) -> Option<Heard> {
+    fn understand(&mut self, text: &str) -> Option<ReceivedHint> {
         let (word, tag) = text.split_once(' ')?;
         if tag != self.db.hub.tag {
-            return (word != ECHO).then(|| Heard::Word(word.to_owned()));
+            return (word != ECHO).then(|| ReceivedHint::Word(word.to_owned()));
         }
-        let Line::Up { check, is_proven, has_echoed, .. } = &mut self.line else { return None };
+        let HintConnection::Up { check, is_proven, has_echoed, .. } = &mut self.line else {
+            return None;
+        };
         if word != ECHO {
             return None;
         }
         match check {
-            Check::Waits(_) => *check = Check::Rests(after(CHECK)),
+            HintProof::Waits(_) => *check = HintProof::Rests(after(CHECK)),
             // Not dropped in the middle: that would cost its connection.
-            Check::Sends(_) => *has_echoed = true,
-            Check::Rests(_) => {}
+            HintProof::Sends(_) => *has_echoed = true,
+            HintProof::Rests(_) => {}
         }
         self.pause = PAUSES.0;
         // What was said before is not known.
-        (!std::mem::replace(is_proven, true)).then_some(Heard::Gap)
+        (!std::mem::replace(is_proven, true)).then_some(ReceivedHint::Gap)
     }
 }
 
-impl Line {
+impl HintConnection {
     /// Waits for what comes over the line, or makes it. May be dropped at any point.
-    async fn came(&mut self, db: &Db) -> Came {
+    async fn next_hint(&mut self, db: &Db) -> Came {
         loop {
             match self {
                 Self::Never => std::future::pending().await,
                 Self::Down(pause) => {
                     pause.await;
                     *self = match &db.pools {
-                        Pools::Postgres(pool) => {
-                            Self::Rising(Box::pin(rise(pool.options().clone())))
+                        DialectPools::Postgres(pool) => {
+                            Self::Rising(Box::pin(open_listener(pool.options().clone())))
                         }
-                        Pools::Sqlite { .. } | Pools::Mysql(_) => Self::Never,
+                        DialectPools::Sqlite { .. } | DialectPools::Mysql(_) => Self::Never,
                     };
                 }
                 Self::Rising(rising) => match rising.await {
                     Ok(listener) => {
-                        let check = Check::Sends(Box::pin(say_echo(db.clone())));
+                        let check = HintProof::Sends(Box::pin(say_echo(db.clone())));
                         *self = Self::Up { listener, check, is_proven: false, has_echoed: false };
                     }
                     Err(error) => {
@@ -260,8 +270,8 @@ impl Line {
                 },
                 Self::Up { listener, check, .. } => {
                     return tokio::select! {
-                        came = hear(listener) => came,
-                        came = check.came(db) => came,
+                        came = next_notification(listener) => came,
+                        came = check.next_hint(db) => came,
                     };
                 }
             }
@@ -269,8 +279,8 @@ impl Line {
     }
 }
 
-impl Check {
-    async fn came(&mut self, db: &Db) -> Came {
+impl HintProof {
+    async fn next_hint(&mut self, db: &Db) -> Came {
         match self {
             Self::Rests(pause) => {
                 pause.await;
@@ -295,7 +305,7 @@ fn after(time: Duration) -> Pin<Box<Sleep>> {
 
 /// A pool of sqlx's, because its listener asks for one; it is for one connection, which is made anew
 /// here and never by it.
-async fn rise(options: PgConnectOptions) -> Result<PgListener> {
+async fn open_listener(options: PgConnectOptions) -> Result<PgListener> {
     let made = async {
         let pool = PgPoolOptions::new()
             .max_connections(1)
@@ -327,7 +337,7 @@ async fn say_echo(db: Db) -> Result<()> {
     tx.commit().await
 }
 
-async fn hear(listener: &mut PgListener) -> Came {
+async fn next_notification(listener: &mut PgListener) -> Came {
     match listener.try_recv().await {
         Ok(Some(said)) => Came::Word(said.payload().to_owned()),
         Ok(None) | Err(_) => Came::Lost,
@@ -341,7 +351,7 @@ impl Db {
         if self.dialect() != Dialect::Postgres {
             return;
         }
-        match self.ask(&format!("SELECT pg_notify({CHANNEL}, '{ECHO}')"), &[]).await {
+        match self.query_rows(&format!("SELECT pg_notify({CHANNEL}, '{ECHO}')"), &[]).await {
             Err(error) if !error.is_transient() => {
                 tracing::debug!(%error, "this server takes no hints; other processes look by themselves");
                 self.hub.tells.store(false, Ordering::Relaxed);

@@ -4,27 +4,27 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::implicit_commit::{CommitEvidence, find_commit_evidence};
 use crate::db::results::Results;
-use crate::db::row::Value;
+use crate::db::row::SqlValue;
 use crate::db::session::{Arg, Session};
 use chrono::SubsecRound as _;
 
 impl Session {
     /// Runs a statement with `?` for every value, as `Tx::execute` does in the metadata store; gives
     /// the number of rows it found.
-    pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, SessionError> {
+    pub async fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, SessionError> {
         let (text, args) = with_args(self.dialect(), sql, values);
-        Ok(self.run(&text, &args).await?.rows_affected)
+        Ok(self.run_statement(&text, &args).await?.rows_affected)
     }
 
     /// A query with `?` for every value.
-    pub async fn ask(
+    pub async fn run_internal(
         &mut self,
         sql: &str,
-        values: &[Value],
+        values: &[SqlValue],
         into: &mut Results,
     ) -> Result<(), SessionError> {
         let (text, args) = with_args(self.dialect(), sql, values);
-        self.send(&text, &args, into).await
+        self.send_statement(&text, &args, into).await
     }
 
     /// Whether a statement on this session, also inside a procedure, committed, said so or not
@@ -35,8 +35,9 @@ impl Session {
         if self.dialect() != Dialect::Mysql {
             return Ok(CommitEvidence::None);
         }
-        let autocommit = self.rows("SELECT @@SESSION.autocommit", &[]).await?.first(0) == Some("1");
-        let counters = self.rows("SHOW SESSION STATUS LIKE 'Com\\_%'", &[]).await?.rows;
+        let autocommit =
+            self.query_rows("SELECT @@SESSION.autocommit", &[]).await?.first(0) == Some("1");
+        let counters = self.query_rows("SHOW SESSION STATUS LIKE 'Com\\_%'", &[]).await?.rows;
         let counters = counters.iter().filter_map(|row| match &row[..] {
             [Some(name), Some(count)] => Some((name.as_str(), count.parse().unwrap_or(1))),
             _ => None,
@@ -48,11 +49,11 @@ impl Session {
 /// A statement of the house as a session sends it. PostgreSQL is told each type, because there every
 /// argument is text; MySQL gets times as text in UTC, which a DATETIME takes as it is whatever the
 /// session's time zone.
-fn with_args(dialect: Dialect, sql: &str, values: &[Value]) -> (String, Vec<Arg>) {
-    let arg = |value: &Value| match value {
-        Value::Int(number) => number.map_or(Arg::Null, Arg::Int),
-        Value::Text(text) => text.clone().map_or(Arg::Null, Arg::Text),
-        Value::Time(at) => at.map_or(Arg::Null, |at| {
+fn with_args(dialect: Dialect, sql: &str, values: &[SqlValue]) -> (String, Vec<Arg>) {
+    let arg = |value: &SqlValue| match value {
+        SqlValue::Int(number) => number.map_or(Arg::Null, Arg::Int),
+        SqlValue::Text(text) => text.clone().map_or(Arg::Null, Arg::Text),
+        SqlValue::Time(at) => at.map_or(Arg::Null, |at| {
             let at = at.trunc_subsecs(3);
             Arg::Text(match dialect {
                 Dialect::Mysql => at.format("%Y-%m-%d %H:%M:%S%.3f").to_string(),
@@ -69,9 +70,9 @@ fn with_args(dialect: Dialect, sql: &str, values: &[Value]) -> (String, Vec<Arg>
     text.push_str(pieces.next().unwrap_or_default());
     for (at, piece) in pieces.enumerate() {
         let ty = match values.get(at) {
-            Some(Value::Int(_)) => "bigint",
-            Some(Value::Time(_)) => "timestamptz",
-            Some(Value::Text(_)) | None => "text",
+            Some(SqlValue::Int(_)) => "bigint",
+            Some(SqlValue::Time(_)) => "timestamptz",
+            Some(SqlValue::Text(_)) | None => "text",
         };
         text.push_str(&format!("${}::text::{ty}{piece}", at + 1));
     }

@@ -97,7 +97,7 @@ SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod),
 
 /// How it stands on a data source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ledger {
+pub enum LedgerState {
     /// There is none.
     Absent,
     /// It is there as it should be.
@@ -107,7 +107,7 @@ pub enum Ledger {
 }
 
 /// The statement that makes it, without a semicolon.
-pub fn ddl(dialect: Dialect) -> &'static str {
+pub fn create_statement(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => SQLITE,
         Dialect::Mysql => MYSQL,
@@ -123,14 +123,14 @@ pub fn grant(dialect: Dialect, user: &str) -> Option<String> {
 
 /// Who a session is and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whom {
+pub struct ServerIdentity {
     /// The server's version.
     pub version: String,
     /// The user, as rights name it; none on SQLite.
     pub user: Option<String>,
 }
 
-impl fmt::Display for Whom {
+impl fmt::Display for ServerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.version)?;
         self.user.as_ref().map_or(Ok(()), |user| write!(f, ", user {user}"))
@@ -142,7 +142,7 @@ const PROBE: &str = "procession:probe";
 
 impl Session {
     /// Who we are on which server.
-    pub async fn whom(&mut self) -> Result<Whom, SessionError> {
+    pub async fn server_identity(&mut self) -> Result<ServerIdentity, SessionError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT 'SQLite ' || sqlite_version(), NULL",
             Dialect::Mysql => {
@@ -152,15 +152,15 @@ impl Session {
                 "SELECT 'PostgreSQL ' || current_setting('server_version'), current_user::text"
             }
         };
-        let who = self.rows(sql, &[]).await?;
+        let who = self.query_rows(sql, &[]).await?;
         let text = |at| who.first(at).map(str::to_owned);
-        Ok(Whom { version: text(0).unwrap_or_default(), user: text(1) })
+        Ok(ServerIdentity { version: text(0).unwrap_or_default(), user: text(1) })
     }
 
     /// Whether `sql` gives something here that begins with `answer`; a database that cannot even be
     /// asked it does not.
     pub async fn answers(&mut self, sql: &str, answer: &str) -> Result<bool, SessionError> {
-        match self.rows(sql, &[]).await {
+        match self.query_rows(sql, &[]).await {
             Ok(found) => Ok(found.first(0).is_some_and(|text| text.starts_with(answer))),
             Err(SessionError::Database(_)) => Ok(false),
             Err(error) => Err(error),
@@ -168,28 +168,28 @@ impl Session {
     }
 
     /// How the ledger stands here.
-    pub async fn ledger(&mut self) -> Result<Ledger, SessionError> {
+    pub async fn ledger(&mut self) -> Result<LedgerState, SessionError> {
         let (sql, at) = match self.dialect() {
             Dialect::Sqlite => (READ_SQLITE, 0),
             Dialect::Mysql => (READ_MYSQL, 1),
             Dialect::Postgres => (READ_POSTGRES, 2),
         };
-        let found = self.rows(sql, &[]).await?;
+        let found = self.query_rows(sql, &[]).await?;
         let rows: Vec<Vec<&str>> = found
             .rows
             .iter()
             .map(|row| row.iter().map(|cell| cell.as_deref().unwrap_or_default()).collect())
             .collect();
         Ok(match (rows.is_empty(), fault(&rows, at)) {
-            (true, _) => Ledger::Absent,
-            (false, None) => Ledger::Fits,
-            (false, Some(said)) => Ledger::Other(said),
+            (true, _) => LedgerState::Absent,
+            (false, None) => LedgerState::Fits,
+            (false, Some(said)) => LedgerState::Other(said),
         })
     }
 
     /// Makes the ledger.
     pub async fn make_ledger(&mut self) -> Result<(), SessionError> {
-        self.run(ddl(self.dialect()), &[]).await.map(|_| ())
+        self.run_statement(create_statement(self.dialect()), &[]).await.map(|_| ())
     }
 
     /// Does with a row what bodies do, and undoes it; an error is what the user may not.
@@ -212,12 +212,12 @@ impl Session {
             "INSERT INTO {TABLE} (idem_key, state, batch_no, job_code, attempt, opened_at) \
              VALUES ({key}, 'open', '0', '-', 0, {at})"
         );
-        self.run(&insert, &probe).await?;
+        self.run_statement(&insert, &probe).await?;
         let update =
             format!("UPDATE {TABLE} SET state = 'done', done_at = {at} WHERE idem_key = {key}");
-        self.run(&update, &probe).await?;
+        self.run_statement(&update, &probe).await?;
         let select = format!("SELECT state, outputs FROM {TABLE} WHERE idem_key = {key}");
-        self.run(&select, &probe).await.map(|_| ())
+        self.run_statement(&select, &probe).await.map(|_| ())
     }
 
     /// When the last attempt began whose key begins with the name of an installation, in milliseconds since 1970; none when
@@ -238,21 +238,22 @@ impl Session {
             }
         };
         let sql = format!("SELECT {last} FROM {TABLE} WHERE idem_key LIKE {key}");
-        let found = self.rows(&sql, &[Arg::Text(format!("{installation}/%"))]).await?;
+        let found = self.query_rows(&sql, &[Arg::Text(format!("{installation}/%"))]).await?;
         Ok(found.first(0).and_then(|last| last.parse().ok()))
     }
 
     /// How many `done` rows ended before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC.
     pub async fn old_of_ledger(&mut self, cut: &str) -> Result<u64, SessionError> {
-        let sql = format!("SELECT COUNT(*) FROM {TABLE} WHERE {}", old(self.dialect()));
-        let count = self.rows(&sql, &[Arg::Text(cut.to_owned())]).await?;
+        let sql =
+            format!("SELECT COUNT(*) FROM {TABLE} WHERE {}", old_rows_condition(self.dialect()));
+        let count = self.query_rows(&sql, &[Arg::Text(cut.to_owned())]).await?;
         Ok(count.first(0).and_then(|n| n.parse().ok()).unwrap_or(0))
     }
 
     /// Removes at most `most` such rows; gives how many it removed. Rows that are `open` stay for
     /// ever: they are the proof that a body committed by itself.
     pub async fn prune_ledger(&mut self, cut: &str, most: u32) -> Result<u64, SessionError> {
-        let old = old(self.dialect());
+        let old = old_rows_condition(self.dialect());
         let sql = match self.dialect() {
             Dialect::Mysql => format!("DELETE FROM {TABLE} WHERE {old} LIMIT {most}"),
             Dialect::Sqlite | Dialect::Postgres => format!(
@@ -260,12 +261,12 @@ impl Session {
                  (SELECT idem_key FROM {TABLE} WHERE {old} LIMIT {most})"
             ),
         };
-        Ok(self.run(&sql, &[Arg::Text(cut.to_owned())]).await?.rows_affected)
+        Ok(self.run_statement(&sql, &[Arg::Text(cut.to_owned())]).await?.rows_affected)
     }
 }
 
 /// Which rows are done and old. SQLite's are text, in whatever form of a time they were written.
-fn old(dialect: Dialect) -> &'static str {
+fn old_rows_condition(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => "state = 'done' AND julianday(done_at) < julianday(?)",
         Dialect::Mysql => "state = 'done' AND done_at < ?",
@@ -321,7 +322,10 @@ mod tests {
             (Dialect::Mysql, include_str!("../../migrations/mysql/0003_trust.sql")),
             (Dialect::Postgres, include_str!("../../migrations/postgres/0003_trust.sql")),
         ] {
-            assert!(migration.contains(&format!("\n{};\n", ddl(dialect))), "{dialect:?}");
+            assert!(
+                migration.contains(&format!("\n{};\n", create_statement(dialect))),
+                "{dialect:?}"
+            );
         }
     }
 

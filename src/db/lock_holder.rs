@@ -6,7 +6,7 @@ use crate::db::session::{Arg, Session, SessionId};
 
 /// The session that holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     /// It, as who asked would call itself.
     pub id: SessionId,
     /// What it does, in the server's words: `active for 12 s`; empty when it is hidden from us.
@@ -15,7 +15,7 @@ pub struct Holder {
 
 impl Session {
     /// The session that holds lock `name`; `None` when nobody does, and on SQLite, which has no locks.
-    pub async fn lock_holder(&mut self, name: &str) -> Result<Option<Holder>, SessionError> {
+    pub async fn lock_holder(&mut self, name: &str) -> Result<Option<LockHolder>, SessionError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return Ok(None),
             Dialect::Mysql => {
@@ -36,7 +36,7 @@ impl Session {
                  AND d.datname = current_database()"
             }
         };
-        let answer = self.rows(sql, &[Arg::Text(name.to_owned())]).await?;
+        let answer = self.query_rows(sql, &[Arg::Text(name.to_owned())]).await?;
         let number = answer.first(0).and_then(|id| id.parse().ok());
         let our_stamp = self.id().map_or("", |own| own.stamp.as_str());
         let stamp = match (our_stamp.split_once('@'), answer.first(2)) {
@@ -45,6 +45,6 @@ impl Session {
             _ => our_stamp.to_owned(),
         };
         let state = answer.first(1).unwrap_or_default().to_owned();
-        Ok(number.map(|number| Holder { id: SessionId { number, stamp }, state }))
+        Ok(number.map(|number| LockHolder { id: SessionId { number, stamp }, state }))
     }
 }

@@ -3,10 +3,10 @@
 mod fold;
 mod list;
 
-use crate::db::decode::hex;
-use crate::db::pool::Pool;
+use crate::db::decode::hex_digits;
+use crate::db::pool::ConnectionPool;
 use crate::db::shell_quote;
-use crate::db::{Db, Dialect, Error, Pools, Result, Row, Tx};
+use crate::db::{Db, Dialect, DialectPools, Error, Result, Row, Tx};
 use fold::fold_statements;
 use list::MIGRATIONS;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
@@ -81,33 +81,33 @@ impl Db {
             state @ (Schema::Ahead(_) | Schema::Foreign(_)) => return Err(self.refusal(state)),
         }
         match &self.pools {
-            Pools::Sqlite { writer, .. } => self.on_sqlite(writer).await,
-            Pools::Mysql(pool) => self.on_mysql(pool).await,
-            Pools::Postgres(pool) => self.on_postgres(pool).await,
+            DialectPools::Sqlite { writer, .. } => self.on_sqlite(writer).await,
+            DialectPools::Mysql(pool) => self.on_mysql(pool).await,
+            DialectPools::Postgres(pool) => self.on_postgres(pool).await,
         }
     }
 
     /// In one transaction that has the write lock from the start: sqlx locks nothing on SQLite, and
     /// the second of two new processes would find half of the tables there.
-    async fn on_sqlite(&self, writer: &Pool<Sqlite>) -> Result<Vec<i64>> {
+    async fn on_sqlite(&self, writer: &ConnectionPool<Sqlite>) -> Result<Vec<i64>> {
         let mut lent = writer.acquire().await?;
-        let mut tx = lent.raw()?.begin_with("BEGIN IMMEDIATE").await?;
+        let mut tx = lent.raw_connection()?.begin_with("BEGIN IMMEDIATE").await?;
         let sql = "SELECT name FROM sqlite_master";
         let there = sqlx::query_scalar(sql).fetch_all(&mut *tx).await?;
         let applied = self.apply(&mut *tx, there).await?;
         tx.commit().await?;
-        lent.done();
+        lent.mark_clean();
         Ok(applied)
     }
 
     /// Under a lock of ours: sqlx waits for its own without end, which MariaDB does not do (its
     /// `GET_LOCK(name, -1)` gives up at once and says so to nobody). A session that failed is closed
     /// with whatever it holds.
-    async fn on_mysql(&self, pool: &Pool<MySql>) -> Result<Vec<i64>> {
+    async fn on_mysql(&self, pool: &ConnectionPool<MySql>) -> Result<Vec<i64>> {
         // A name has 64 characters at most. MySQL 9 has neither SHA1() nor MD5().
         const NAME: &str = "CONCAT('procession:', LEFT(SHA2(DATABASE(), 256), 40))";
         let mut lent = pool.acquire().await?;
-        let conn = lent.raw()?;
+        let conn = lent.raw_connection()?;
         let lock = AssertSqlSafe(format!("SELECT COALESCE(GET_LOCK({NAME}, 600), 0) = 1"));
         if !sqlx::query_scalar::<_, bool>(lock).fetch_one(&mut *conn).await? {
             return Err(Error::TryAgain(
@@ -125,16 +125,16 @@ impl Db {
         };
         let unlock = AssertSqlSafe(format!("DO RELEASE_LOCK({NAME})"));
         sqlx::query(unlock).execute(&mut *conn).await?;
-        lent.done();
+        lent.mark_clean();
         Ok(ran)
     }
 
     /// Under sqlx's own lock, which counts how often a session took it. A session that failed is
     /// closed, because it may hold the lock.
-    async fn on_postgres(&self, pool: &Pool<Postgres>) -> Result<Vec<i64>> {
+    async fn on_postgres(&self, pool: &ConnectionPool<Postgres>) -> Result<Vec<i64>> {
         let mut lent = pool.acquire().await?;
-        let applied = self.locked_on_postgres(lent.raw()?).await?;
-        lent.done();
+        let applied = self.locked_on_postgres(lent.raw_connection()?).await?;
+        lent.mark_clean();
         Ok(applied)
     }
 
@@ -182,7 +182,7 @@ impl Db {
 
     /// How the schema stands to this binary; changes nothing.
     pub async fn schema(&self) -> Result<Schema> {
-        let mut tx = self.read().await?;
+        let mut tx = self.begin_read().await?;
         let table = tx.fetch_all(table_query(self.dialect()), &[]).await?;
         schema_behind(&mut tx, &table).await
     }
@@ -202,7 +202,7 @@ impl Db {
 
     fn refusal(&self, state: Schema) -> Error {
         let known = known();
-        let cure = format!("procession migrate --db {}", shell_quote::word(&self.shown));
+        let cure = format!("procession migrate --db {}", shell_quote::quote_word(&self.shown));
         Error::Settings(match state {
             Schema::Current => "the schema is current".to_owned(),
             Schema::Behind(0) => {
@@ -239,18 +239,18 @@ impl Db {
 async fn apply_folded(conn: &mut MySqlConnection) -> Result<Vec<i64>> {
     conn.ensure_migrations_table(APPLIED).await.map_err(of_migration)?;
     let ours = migrator(Dialect::Mysql);
-    record(conn, ours.iter().take(1), Progress::Begun).await?;
+    record(conn, ours.iter().take(1), MigrationProgress::Begun).await?;
     let texts: Vec<&str> = MIGRATIONS.iter().map(|m| m.2[text_index(Dialect::Mysql)]).collect();
     for statement in fold_statements(&texts) {
         conn.execute(AssertSqlSafe(statement)).await?;
     }
-    record(conn, ours.iter(), Progress::Applied).await?;
+    record(conn, ours.iter(), MigrationProgress::Applied).await?;
     Ok(known_versions())
 }
 
 /// How far migrations are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum MigrationProgress {
     Begun,
     Applied,
 }
@@ -259,7 +259,7 @@ enum Progress {
 async fn record<'m>(
     conn: &mut MySqlConnection,
     migrations: impl Iterator<Item = &'m Migration> + Clone,
-    progress: Progress,
+    progress: MigrationProgress,
 ) -> Result<()> {
     let places = vec!["(?, ?, ?, ?, -1)"; migrations.clone().count()].join(", ");
     let sql = format!(
@@ -269,7 +269,8 @@ async fn record<'m>(
     let mut query = sqlx::query(AssertSqlSafe(sql));
     for migration in migrations {
         query = query.bind(migration.version).bind(migration.description.to_string());
-        query = query.bind(progress == Progress::Applied).bind(migration.checksum.to_vec());
+        query =
+            query.bind(progress == MigrationProgress::Applied).bind(migration.checksum.to_vec());
     }
     query.execute(conn).await?;
     Ok(())
@@ -293,7 +294,7 @@ pub(in crate::db) const fn table_query(dialect: Dialect) -> &'static str {
 
 /// How the schema stands, by the answer to `table_query`.
 pub(in crate::db) async fn schema_behind(tx: &mut Tx, table: &[Row]) -> Result<Schema> {
-    if table.first().ok_or(Error::Missing("count"))?.int("n")? == 0 {
+    if table.first().ok_or(Error::Missing("count"))?.get_int("n")? == 0 {
         return Ok(Schema::Behind(0));
     }
     let dialect = tx.dialect();
@@ -307,15 +308,15 @@ pub(in crate::db) async fn schema_behind(tx: &mut Tx, table: &[Row]) -> Result<S
     );
     let (ours, mut state, mut last) = (migrator(dialect), Schema::Current, 0);
     for row in tx.fetch_all(&sql, &[]).await? {
-        let (version, checksum) = (row.int("version")?, row.text("checksum")?);
+        let (version, checksum) = (row.get_int("version")?, row.get_text("checksum")?);
         last = version;
         let is_other = |known: &Migration| {
-            known.version == version && !hex(&known.checksum).eq_ignore_ascii_case(&checksum)
+            known.version == version && !hex_digits(&known.checksum).eq_ignore_ascii_case(&checksum)
         };
         if ours.iter().any(is_other) {
             return Ok(Schema::Foreign(version));
         }
-        if !row.flag("is_whole")? && state == Schema::Current {
+        if !row.get_flag("is_whole")? && state == Schema::Current {
             state = Schema::Broken(version);
         }
     }

@@ -47,21 +47,21 @@ pub mod user_grants;
 mod wire;
 
 pub(crate) use bulk::filled;
-pub use connect::Settings;
+pub use connect::ConnectSettings;
 pub use dialect::Dialect;
 pub use error::Error;
 pub use examination::Examination;
 pub use mysql_server::MysqlServer;
 pub use pool::Counts;
-pub use row::{Row, Value};
+pub use row::{Row, SqlValue};
 pub use server_powers::OpenSearchPath;
-pub use session_settings::Keeping;
+pub use session_settings::SessionTimeouts;
 
-use crate::db::single_round_trip::Alone;
+use crate::db::single_round_trip::AutocommitConnection;
 use futures_util::TryStreamExt as _;
-use hint::Hub;
-use pool::{Pool, Precedence};
-use pooled_connection::Lent;
+use hint::HintHub;
+use pool::{ConnectionPool, Precedence};
+use pooled_connection::PooledConnection;
 use sqlx::{AssertSqlSafe, Either, Executor as _, MySql, Postgres, Sqlite};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,15 +73,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The metadata database.
 #[derive(Clone, Debug)]
 pub struct Db {
-    pools: Pools,
+    pools: DialectPools,
     /// On PostgreSQL, for statements that are transactions of their own.
-    alone: Option<Alone>,
+    alone: Option<AutocommitConnection>,
     /// Whether this is a MariaDB that takes compound statements.
     takes_compounds: bool,
     /// Its URL without the password, for messages.
     shown: Arc<str>,
     /// Where hints meet.
-    hub: Arc<Hub>,
+    hub: Arc<HintHub>,
     /// What users of one kind share, where this is their way to a SQLite file.
     writer_share: Option<WriterShare>,
     /// Who writes first.
@@ -97,15 +97,15 @@ struct WriterShare {
 }
 
 #[derive(Clone, Debug)]
-enum Pools {
+enum DialectPools {
     /// One writer, because SQLite has one: with eight, 1,358 of 1,600 transactions failed with
     /// "database is locked"; with one, none. Readers go on during a write (WAL).
     Sqlite {
-        writer: Pool<Sqlite>,
-        reader: Pool<Sqlite>,
+        writer: ConnectionPool<Sqlite>,
+        reader: ConnectionPool<Sqlite>,
     },
-    Mysql(Pool<MySql>),
-    Postgres(Pool<Postgres>),
+    Mysql(ConnectionPool<MySql>),
+    Postgres(ConnectionPool<Postgres>),
 }
 
 /// An open transaction; dropped without `commit`, it is undone. After a statement that failed it can
@@ -113,7 +113,7 @@ enum Pools {
 #[derive(Debug)]
 pub struct Tx {
     inner: TxInner,
-    hub: Arc<Hub>,
+    hub: Arc<HintHub>,
     /// Given when it is committed.
     hints: Vec<&'static str>,
     /// Where to get another connection, as long as nothing was asked of one that only reads.
@@ -124,9 +124,9 @@ pub struct Tx {
 
 #[derive(Debug)]
 enum TxInner {
-    Sqlite(Lent<Sqlite>),
-    Mysql(Lent<MySql>),
-    Postgres(Lent<Postgres>),
+    Sqlite(PooledConnection<Sqlite>),
+    Mysql(PooledConnection<MySql>),
+    Postgres(PooledConnection<Postgres>),
 }
 
 /// Asks the driver that is behind the transaction, and waits for its answer as long as a statement
@@ -140,7 +140,7 @@ macro_rules! on {
         }
     };
     ($lent:expr; $conn:ident => $question:expr) => {{
-        let (limit, $conn) = $lent.ask()?;
+        let (limit, $conn) = $lent.connection()?;
         let answer = tokio::time::timeout(limit, $question).await;
         $lent.answered(answer)?
     }};
@@ -150,9 +150,9 @@ impl Db {
     /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         match &self.pools {
-            Pools::Sqlite { .. } => Dialect::Sqlite,
-            Pools::Mysql(_) => Dialect::Mysql,
-            Pools::Postgres(_) => Dialect::Postgres,
+            DialectPools::Sqlite { .. } => Dialect::Sqlite,
+            DialectPools::Mysql(_) => Dialect::Mysql,
+            DialectPools::Postgres(_) => Dialect::Postgres,
         }
     }
 
@@ -163,13 +163,13 @@ impl Db {
     pub async fn begin(&self) -> Result<Tx> {
         let share = self.writer_turn().await?;
         let inner = match &self.pools {
-            Pools::Sqlite { writer, .. } => {
+            DialectPools::Sqlite { writer, .. } => {
                 TxInner::Sqlite(writer.begin_as("BEGIN IMMEDIATE", self.precedence).await?)
             }
-            Pools::Mysql(pool) => TxInner::Mysql(pool.begin("BEGIN").await?),
-            Pools::Postgres(pool) => TxInner::Postgres(pool.begin("BEGIN").await?),
+            DialectPools::Mysql(pool) => TxInner::Mysql(pool.begin("BEGIN").await?),
+            DialectPools::Postgres(pool) => TxInner::Postgres(pool.begin("BEGIN").await?),
         };
-        Ok(Tx { _share: share, ..self.tx(inner) })
+        Ok(Tx { _share: share, ..self.wrap_transaction(inner) })
     }
 
     /// The turn to ask for the one writer of a SQLite file, where users of one kind share one among themselves.
@@ -187,61 +187,67 @@ impl Db {
     /// For statements that only read. On SQLite they are one transaction, which waits for no writer. On a server
     /// each is by itself: at READ COMMITTED each sees what is committed when it begins anyway, and a
     /// transaction around them costs two round trips.
-    pub async fn read(&self) -> Result<Tx> {
+    pub async fn begin_read(&self) -> Result<Tx> {
         let inner = match &self.pools {
-            Pools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
-            Pools::Mysql(_) | Pools::Postgres(_) => return self.without_transaction().await,
+            DialectPools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
+            DialectPools::Mysql(_) | DialectPools::Postgres(_) => {
+                return self.without_transaction().await;
+            }
         };
-        Ok(self.tx(inner))
+        Ok(self.wrap_transaction(inner))
     }
 
     /// Opens a transaction that cannot write, because the server refuses it, and that sees everything as it
     /// was at one moment: for the tables of somebody else.
-    pub async fn look(&self) -> Result<Tx> {
+    pub async fn begin_look(&self) -> Result<Tx> {
         let inner = match &self.pools {
-            Pools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
-            Pools::Mysql(pool) => {
+            DialectPools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
+            DialectPools::Mysql(pool) => {
                 // Sessions are at READ COMMITTED; this counts for the next transaction alone.
                 let mut lent = pool.acquire().await?;
-                lent.say("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
-                lent.say("START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT").await?;
+                lent.run_statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
+                lent.run_statement("START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT").await?;
                 TxInner::Mysql(lent)
             }
-            Pools::Postgres(pool) => {
+            DialectPools::Postgres(pool) => {
                 let sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
                 TxInner::Postgres(pool.begin(sql).await?)
             }
         };
-        Ok(self.tx(inner))
+        Ok(self.wrap_transaction(inner))
     }
 
     /// All rows of one query outside of a transaction.
-    pub async fn ask(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+    pub async fn query_rows(&self, sql: &str, values: &[SqlValue]) -> Result<Vec<Row>> {
         self.without_transaction().await?.fetch_all(sql, values).await
     }
 
     /// A connection that reads, without a transaction.
     async fn without_transaction(&self) -> Result<Tx> {
         let inner = match &self.pools {
-            Pools::Sqlite { reader, .. } => {
+            DialectPools::Sqlite { reader, .. } => {
                 TxInner::Sqlite(reader.acquire().await?.without_transaction())
             }
-            Pools::Mysql(pool) => TxInner::Mysql(pool.acquire().await?.without_transaction()),
-            Pools::Postgres(pool) => TxInner::Postgres(pool.acquire().await?.without_transaction()),
+            DialectPools::Mysql(pool) => {
+                TxInner::Mysql(pool.acquire().await?.without_transaction())
+            }
+            DialectPools::Postgres(pool) => {
+                TxInner::Postgres(pool.acquire().await?.without_transaction())
+            }
         };
-        Ok(Tx { unasked: Some(Box::new(self.clone())), ..self.tx(inner) })
+        Ok(Tx { unasked: Some(Box::new(self.clone())), ..self.wrap_transaction(inner) })
     }
 
     /// What was asked of it so far, and how its connections stand.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         match &self.pools {
-            Pools::Sqlite { writer, reader } => {
+            DialectPools::Sqlite { writer, reader } => {
                 writer.count(&mut counts);
                 reader.count(&mut counts);
             }
-            Pools::Mysql(pool) => pool.count(&mut counts),
-            Pools::Postgres(pool) => pool.count(&mut counts),
+            DialectPools::Mysql(pool) => pool.count(&mut counts),
+            DialectPools::Postgres(pool) => pool.count(&mut counts),
         }
         if let Some(alone) = &self.alone {
             alone.count(&mut counts);
@@ -249,7 +255,7 @@ impl Db {
         counts
     }
 
-    fn tx(&self, inner: TxInner) -> Tx {
+    fn wrap_transaction(&self, inner: TxInner) -> Tx {
         Tx { inner, hub: Arc::clone(&self.hub), hints: Vec::new(), unasked: None, _share: None }
     }
 
@@ -259,15 +265,15 @@ impl Db {
             alone.close().await;
         }
         match &self.pools {
-            Pools::Sqlite { writer, reader } => {
+            DialectPools::Sqlite { writer, reader } => {
                 reader.close().await;
                 // The writer of requests and of log lines is the one of the work.
                 if self.writer_share.is_none() {
                     writer.close().await;
                 }
             }
-            Pools::Mysql(pool) => pool.close().await,
-            Pools::Postgres(pool) => pool.close().await,
+            DialectPools::Mysql(pool) => pool.close().await,
+            DialectPools::Postgres(pool) => pool.close().await,
         }
     }
 }
@@ -284,17 +290,17 @@ impl Tx {
 
     /// Runs a statement; gives the number of rows it found (MySQL too counts found rows, not
     /// changed ones), which is what a compare-and-set asks for.
-    pub async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
+    pub async fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         debug_assert!(self.is_transaction(), "a write outside of a transaction: {sql}");
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
         Ok(on!(self, conn => async {
-            row::bind(sqlx::query(sql), values).execute(conn).await.map(|done| done.rows_affected())
+            row::bind_values(sqlx::query(sql), values).execute(conn).await.map(|done| done.rows_affected())
         }))
     }
 
     /// All rows of a query.
-    pub async fn fetch_all(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+    pub async fn fetch_all(&mut self, sql: &str, values: &[SqlValue]) -> Result<Vec<Row>> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         debug_assert!(
             self.is_transaction() || !sql.contains("FOR UPDATE"),
@@ -322,14 +328,14 @@ impl Tx {
         Ok(())
     }
 
-    async fn fetch_once(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+    async fn fetch_once(&mut self, sql: &str, values: &[SqlValue]) -> Result<Vec<Row>> {
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
         // Without values a server need not prepare it, which the first time is a round trip of its own.
         let is_text = values.is_empty() && self.dialect() != Dialect::Sqlite;
         Ok(on!(self, conn => async {
             let rows = match is_text {
                 true => sqlx::raw_sql(sql).fetch_all(conn).await?,
-                false => row::bind(sqlx::query(sql), values).fetch_all(conn).await?,
+                false => row::bind_values(sqlx::query(sql), values).fetch_all(conn).await?,
             };
             Ok(rows.into_iter().map(Row::from).collect())
         }))
@@ -388,22 +394,22 @@ impl Tx {
     }
 
     /// The first row of a query, if there is one.
-    pub async fn fetch_optional(&mut self, sql: &str, values: &[Value]) -> Result<Option<Row>> {
+    pub async fn fetch_optional(&mut self, sql: &str, values: &[SqlValue]) -> Result<Option<Row>> {
         Ok(self.fetch_all(sql, values).await?.into_iter().next())
     }
 
     /// Inserts one row and gives its generated key; `key` is the key's column.
-    pub async fn insert_id(&mut self, sql: &str, key: &str, values: &[Value]) -> Result<i64> {
+    pub async fn insert_id(&mut self, sql: &str, key: &str, values: &[SqlValue]) -> Result<i64> {
         match self.dialect() {
             Dialect::Mysql => {
                 self.execute(sql, values).await?;
                 let row = self.fetch_optional("SELECT LAST_INSERT_ID() AS id", &[]).await?;
-                row.ok_or(Error::Missing("LAST_INSERT_ID()"))?.int("id")
+                row.ok_or(Error::Missing("LAST_INSERT_ID()"))?.get_int("id")
             }
             Dialect::Sqlite | Dialect::Postgres => {
                 let sql = format!("{sql} RETURNING {key} AS id");
                 let row = self.fetch_optional(&sql, values).await?;
-                row.ok_or(Error::Missing("RETURNING"))?.int("id")
+                row.ok_or(Error::Missing("RETURNING"))?.get_int("id")
             }
         }
     }
@@ -423,7 +429,7 @@ impl Tx {
             TxInner::Mysql(lent) => lent.commit().await,
             TxInner::Postgres(lent) => lent.commit().await,
         }?;
-        self.hub.ring(&self.hints);
+        self.hub.notify_listeners(&self.hints);
         Ok(())
     }
 

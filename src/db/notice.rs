@@ -17,14 +17,14 @@ use tracing_subscriber::registry::LookupSpan;
 const TARGET: &str = "sqlx::postgres::notice";
 
 /// Takes a severity word and a message.
-pub type Sink = Arc<dyn Fn(&str, &str) + Send + Sync>;
+pub type NoticeSink = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 tokio::task_local! {
-    static SINK: Sink;
+    static SINK: NoticeSink;
 }
 
 /// Runs `work`; notices of statements in it go to `sink`.
-pub async fn scope<F: Future>(sink: Sink, work: F) -> F::Output {
+pub async fn scope<F: Future>(sink: NoticeSink, work: F) -> F::Output {
     SINK.scope(sink, work).await
 }
 
@@ -41,15 +41,15 @@ struct Notices;
 impl<S: Subscriber> Layer<S> for Notices {
     fn on_event(&self, event: &Event<'_>, _ctx: Context<'_, S>) {
         let _outside_a_scope = SINK.try_with(|sink| {
-            let mut text = Text(String::new());
+            let mut text = NoticeText(String::new());
             event.record(&mut text);
-            sink(word(*event.metadata().level()), &text.0);
+            sink(level_word(*event.metadata().level()), &text.0);
         });
     }
 }
 
 /// sqlx has mapped PostgreSQL's severities to levels; this is the way back.
-fn word(level: Level) -> &'static str {
+fn level_word(level: Level) -> &'static str {
     match level {
         Level::ERROR => "ERROR",
         Level::WARN => "WARNING",
@@ -59,9 +59,9 @@ fn word(level: Level) -> &'static str {
     }
 }
 
-struct Text(String);
+struct NoticeText(String);
 
-impl Visit for Text {
+impl Visit for NoticeText {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             value.clone_into(&mut self.0);

@@ -8,7 +8,7 @@
 
 use crate::db::error;
 use crate::db::nodelay::without_delay;
-use crate::db::pooled_connection::{Lent, Loan};
+use crate::db::pooled_connection::{Loan, PooledConnection};
 use crate::db::{Error, Result};
 use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 /// A driver, as far as the pool has to know it.
 pub(in crate::db) trait Driver: Database {
     /// Runs a statement that gives nothing.
-    fn say<'c>(
+    fn run_statement<'c>(
         conn: &'c mut Self::Connection,
         sql: &'static str,
     ) -> BoxFuture<'c, sqlx::Result<()>>;
@@ -31,7 +31,7 @@ pub(in crate::db) trait Driver: Database {
 macro_rules! drivers {
     ($($driver:ty)*) => {
         $(impl Driver for $driver {
-            fn say<'c>(
+            fn run_statement<'c>(
                 conn: &'c mut Self::Connection,
                 sql: &'static str,
             ) -> BoxFuture<'c, sqlx::Result<()>> {
@@ -45,7 +45,7 @@ drivers! { sqlx::Sqlite sqlx::MySql sqlx::Postgres }
 
 /// What is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::db) enum End {
+pub(in crate::db) enum PoolEndpoint {
     /// A server, which may go away behind our back.
     Server,
     /// A file.
@@ -54,7 +54,7 @@ pub(in crate::db) enum End {
     Memory,
 }
 
-type Options<DB> = <<DB as Database>::Connection as Connection>::Options;
+type ConnectOptionsOf<DB> = <<DB as Database>::Connection as Connection>::Options;
 /// Makes a new connection ready.
 pub(in crate::db) type Prepare<DB> =
     for<'c> fn(&'c mut <DB as Database>::Connection) -> BoxFuture<'c, sqlx::Result<()>>;
@@ -79,11 +79,11 @@ impl<O> RotatedPassword<O> {
 }
 
 /// How a pool is to be.
-pub(in crate::db) struct Plan<DB: Database> {
-    pub(in crate::db) end: End,
-    pub(in crate::db) options: Options<DB>,
+pub(in crate::db) struct PoolPlan<DB: Database> {
+    pub(in crate::db) end: PoolEndpoint,
+    pub(in crate::db) options: ConnectOptionsOf<DB>,
     /// The password, where it is replaced while the program runs.
-    pub(in crate::db) rotated: Option<RotatedPassword<Options<DB>>>,
+    pub(in crate::db) rotated: Option<RotatedPassword<ConnectOptionsOf<DB>>>,
     /// Run on each new connection.
     pub(in crate::db) prepare: Option<Prepare<DB>>,
     pub(in crate::db) most: u32,
@@ -107,7 +107,7 @@ pub(in crate::db) enum Precedence {
 
 /// How a borrower learns that an idle connection is still there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Proof {
+enum LivenessProof {
     /// It is asked, unless it was used a moment ago.
     Ping,
     /// By the first statement of the borrower, who takes another when that fails.
@@ -140,16 +140,16 @@ impl Drop for UrgentWait<'_> {
 }
 
 /// Connections to one database; clones share them.
-pub(in crate::db) struct Pool<DB: Driver>(Arc<Home<DB>>);
+pub(in crate::db) struct ConnectionPool<DB: Driver>(Arc<PoolShared<DB>>);
 
 /// What a pool and its connections on loan share.
-pub(in crate::db) struct Home<DB: Driver> {
-    pub(in crate::db) plan: Plan<DB>,
+pub(in crate::db) struct PoolShared<DB: Driver> {
+    pub(in crate::db) plan: PoolPlan<DB>,
     places: Arc<Semaphore>,
     /// How many borrowers wait who go before all others.
     urgent: AtomicUsize,
     /// The one used last is taken first: it is warm, and the others may grow old.
-    idle: Mutex<Vec<Idle<DB>>>,
+    idle: Mutex<Vec<IdleConnection<DB>>>,
     /// How often a connection was lost. A connection that was there before the last loss is not
     /// handed out again: what took the one has most likely taken all of them.
     losses: AtomicU64,
@@ -175,7 +175,7 @@ pub struct Counts {
     pub idle: usize,
 }
 
-struct Idle<DB: Driver> {
+struct IdleConnection<DB: Driver> {
     conn: DB::Connection,
     birth: Birth,
     since: Instant,
@@ -199,27 +199,27 @@ const OLD: Duration = Duration::from_secs(30 * 60);
 /// The first pause between two tries to connect, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-impl<DB: Driver> Clone for Pool<DB> {
+impl<DB: Driver> Clone for ConnectionPool<DB> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<DB: Driver> std::fmt::Debug for Pool<DB> {
+impl<DB: Driver> std::fmt::Debug for ConnectionPool<DB> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("pool")
     }
 }
 
-impl<DB: Driver> Pool<DB> {
+impl<DB: Driver> ConnectionPool<DB> {
     /// With a first connection, which is prepared.
-    pub(in crate::db) fn new(plan: Plan<DB>, first: DB::Connection) -> Self {
+    pub(in crate::db) fn new(plan: PoolPlan<DB>, first: DB::Connection) -> Self {
         let places = Arc::new(Semaphore::new(usize::try_from(plan.most.max(1)).unwrap_or(1)));
         let birth = Birth { losses: 0, at: Instant::now() };
-        Self(Arc::new(Home {
+        Self(Arc::new(PoolShared {
             plan,
             places,
-            idle: Mutex::new(vec![Idle { conn: first, birth, since: birth.at }]),
+            idle: Mutex::new(vec![IdleConnection { conn: first, birth, since: birth.at }]),
             urgent: AtomicUsize::default(),
             losses: AtomicU64::default(),
             statements: AtomicU64::default(),
@@ -229,11 +229,11 @@ impl<DB: Driver> Pool<DB> {
     }
 
     /// A pool of its own to the same database with other options, with no connection yet.
-    pub(in crate::db) fn beside(&self, options: Options<DB>, most: u32) -> Self {
-        let Plan { end, prepare, patience, limit, .. } = self.0.plan;
+    pub(in crate::db) fn beside(&self, options: ConnectOptionsOf<DB>, most: u32) -> Self {
+        let PoolPlan { end, prepare, patience, limit, .. } = self.0.plan;
         let (shown, rotated) = (self.0.plan.shown.clone(), self.0.plan.rotated.clone());
-        Self(Arc::new(Home {
-            plan: Plan { end, options, rotated, prepare, most, patience, limit, shown },
+        Self(Arc::new(PoolShared {
+            plan: PoolPlan { end, options, rotated, prepare, most, patience, limit, shown },
             places: Arc::new(Semaphore::new(usize::try_from(most.max(1)).unwrap_or(1))),
             idle: Mutex::default(),
             urgent: AtomicUsize::default(),
@@ -246,21 +246,25 @@ impl<DB: Driver> Pool<DB> {
 
     /// Whether its connection is the database.
     pub(in crate::db) fn is_in_memory(&self) -> bool {
-        self.0.plan.end == End::Memory
+        self.0.plan.end == PoolEndpoint::Memory
     }
 
     /// Whether a connection waits to be used.
     pub(in crate::db) fn has_idle(&self) -> bool {
-        !self.0.idle().is_empty()
+        !self.0.lock_idle().is_empty()
     }
 
     /// A connection on which nothing is open. May be dropped at any point.
-    pub(in crate::db) async fn acquire(&self) -> Result<Lent<DB>> {
-        self.acquire_as(Precedence::InTurn, Proof::Ping).await
+    pub(in crate::db) async fn acquire(&self) -> Result<PooledConnection<DB>> {
+        self.acquire_as(Precedence::InTurn, LivenessProof::Ping).await
     }
 
-    async fn acquire_as(&self, precedence: Precedence, proof: Proof) -> Result<Lent<DB>> {
-        let Plan { patience, shown, .. } = &self.0.plan;
+    async fn acquire_as(
+        &self,
+        precedence: Precedence,
+        proof: LivenessProof,
+    ) -> Result<PooledConnection<DB>> {
+        let PoolPlan { patience, shown, .. } = &self.0.plan;
         let late = || {
             Error::Lost(format!("{shown}: no connection was free or could be made in {patience:?}"))
         };
@@ -272,7 +276,7 @@ impl<DB: Driver> Pool<DB> {
     /// Opens a transaction with `sql`. May be dropped at any point.
     ///
     /// A connection that turns out to be gone is replaced, once: nothing was asked of it before.
-    pub(in crate::db) async fn begin(&self, sql: &'static str) -> Result<Lent<DB>> {
+    pub(in crate::db) async fn begin(&self, sql: &'static str) -> Result<PooledConnection<DB>> {
         self.begin_as(sql, Precedence::InTurn).await
     }
 
@@ -281,12 +285,12 @@ impl<DB: Driver> Pool<DB> {
         &self,
         sql: &'static str,
         precedence: Precedence,
-    ) -> Result<Lent<DB>> {
+    ) -> Result<PooledConnection<DB>> {
         // The opening is the ping: of a connection that was idle for longer it costs one round trip less.
         loop {
-            let mut lent = self.acquire_as(precedence, Proof::FirstStatement).await?;
+            let mut lent = self.acquire_as(precedence, LivenessProof::FirstStatement).await?;
             let was_cold = lent.is_cold();
-            match lent.say(sql).await {
+            match lent.run_statement(sql).await {
                 Err(error) if was_cold => {
                     tracing::debug!(%error, "an idle connection was gone; taking another");
                     lent.give_up();
@@ -294,8 +298,8 @@ impl<DB: Driver> Pool<DB> {
                 Err(error) if lent.is_gone() && error.is_transient() => {
                     tracing::debug!(%error, "a connection was gone; taking another");
                     drop(lent);
-                    let mut second = self.acquire_as(precedence, Proof::Ping).await?;
-                    return second.say(sql).await.map(|()| second);
+                    let mut second = self.acquire_as(precedence, LivenessProof::Ping).await?;
+                    return second.run_statement(sql).await.map(|()| second);
                 }
                 other => return other.map(|()| lent),
             }
@@ -311,7 +315,7 @@ impl<DB: Driver> Pool<DB> {
         into.losses += home.losses.load(Ordering::Relaxed);
         let places = usize::try_from(home.plan.most.max(1)).unwrap_or(1);
         into.used += places.saturating_sub(home.places.available_permits());
-        into.idle += home.idle().len();
+        into.idle += home.lock_idle().len();
     }
 
     /// How long a borrower waits for a connection.
@@ -320,7 +324,7 @@ impl<DB: Driver> Pool<DB> {
     }
 
     /// How a connection of it is made.
-    pub(in crate::db) fn options(&self) -> &Options<DB> {
+    pub(in crate::db) fn options(&self) -> &ConnectOptionsOf<DB> {
         &self.0.plan.options
     }
 
@@ -333,39 +337,47 @@ impl<DB: Driver> Pool<DB> {
 
     /// Closes the connections that are not used.
     pub(in crate::db) async fn close_idle(&self) {
-        let idle = std::mem::take(&mut *self.0.idle());
+        let idle = std::mem::take(&mut *self.0.lock_idle());
         for idle in idle {
             let _the_server_will_notice = tokio::time::timeout(PING, idle.conn.close()).await;
         }
     }
 }
 
-impl<DB: Driver> Home<DB> {
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Idle<DB>>> {
+impl<DB: Driver> PoolShared<DB> {
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<IdleConnection<DB>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Everything in it may be dropped half-way: the connection goes with it.
-    async fn get(self: &Arc<Self>, precedence: Precedence, proof: Proof) -> Result<Lent<DB>> {
+    async fn get(
+        self: &Arc<Self>,
+        precedence: Precedence,
+        proof: LivenessProof,
+    ) -> Result<PooledConnection<DB>> {
         let place = self.place(precedence).await?;
         loop {
             // By itself, so that the lock is not held while the connection is looked at.
-            let idle = self.idle().pop();
+            let idle = self.lock_idle().pop();
             let Some(mut idle) = idle else { break };
             let fitness = match self.judge(&idle) {
-                Fitness::Unproven if proof == Proof::Ping => self.ping(&mut idle).await,
+                Fitness::Unproven if proof == LivenessProof::Ping => {
+                    self.ping_idle(&mut idle).await
+                }
                 fitness => fitness,
             };
             match fitness {
-                Fitness::Fit => return Ok(self.lend(idle.conn, idle.birth, place)),
-                Fitness::Unproven => return Ok(self.lend(idle.conn, idle.birth, place).cold()),
+                Fitness::Fit => return Ok(self.check_out(idle.conn, idle.birth, place)),
+                Fitness::Unproven => {
+                    return Ok(self.check_out(idle.conn, idle.birth, place).mark_cold());
+                }
                 Fitness::Unfit => {}
             }
             // A good-bye, if it can still be heard; its answer is not waited for.
             let _gone = tokio::time::timeout(PING, idle.conn.close()).await;
         }
         let (conn, birth) = self.connect().await?;
-        Ok(self.lend(conn, birth, place))
+        Ok(self.check_out(conn, birth, place))
     }
 
     /// A place of a connection, when it is this borrower's turn. Who has a turn while another goes first
@@ -386,17 +398,17 @@ impl<DB: Driver> Home<DB> {
         }
     }
 
-    fn lend(
+    fn check_out(
         self: &Arc<Self>,
         conn: DB::Connection,
         birth: Birth,
         place: OwnedSemaphorePermit,
-    ) -> Lent<DB> {
-        Lent::new(Loan { conn, birth, place }, Arc::clone(self))
+    ) -> PooledConnection<DB> {
+        PooledConnection::new(Loan { conn, birth, place }, Arc::clone(self))
     }
 
-    fn judge(&self, idle: &Idle<DB>) -> Fitness {
-        if self.plan.end != End::Server {
+    fn judge(&self, idle: &IdleConnection<DB>) -> Fitness {
+        if self.plan.end != PoolEndpoint::Server {
             return Fitness::Fit;
         }
         if idle.birth.losses < self.losses.load(Ordering::SeqCst) || idle.birth.at.elapsed() > OLD {
@@ -405,13 +417,13 @@ impl<DB: Driver> Home<DB> {
         if idle.since.elapsed() < WARM { Fitness::Fit } else { Fitness::Unproven }
     }
 
-    async fn ping(&self, idle: &mut Idle<DB>) -> Fitness {
+    async fn ping_idle(&self, idle: &mut IdleConnection<DB>) -> Fitness {
         match tokio::time::timeout(PING, idle.conn.ping()).await {
             Ok(Ok(())) => Fitness::Fit,
             // Most likely the server's own time limit for idle sessions.
             Ok(Err(_)) => Fitness::Unfit,
             Err(_) => {
-                self.lose();
+                self.discard_older();
                 Fitness::Unfit
             }
         }
@@ -419,7 +431,7 @@ impl<DB: Driver> Home<DB> {
 
     /// Takes a connection back on which nothing is open.
     pub(in crate::db) fn take_back(&self, conn: DB::Connection, birth: Birth) {
-        self.idle().push(Idle { conn, birth, since: Instant::now() });
+        self.lock_idle().push(IdleConnection { conn, birth, since: Instant::now() });
     }
 
     /// A statement is sent.
@@ -438,7 +450,7 @@ impl<DB: Driver> Home<DB> {
     }
 
     /// Hands nothing out again that was made before now.
-    pub(in crate::db) fn lose(&self) {
+    pub(in crate::db) fn discard_older(&self) {
         self.losses.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -450,8 +462,8 @@ impl<DB: Driver> Home<DB> {
         };
         let connecting = options.connect();
         match self.plan.end {
-            End::Server => without_delay(connecting).await,
-            End::File | End::Memory => connecting.await,
+            PoolEndpoint::Server => without_delay(connecting).await,
+            PoolEndpoint::File | PoolEndpoint::Memory => connecting.await,
         }
     }
 

@@ -1,7 +1,7 @@
 //! A connection on loan, and in which state it comes back.
 
-use crate::db::error::{self, Fate};
-use crate::db::pool::{Birth, Driver, End, Home, PING, Plan};
+use crate::db::error::{self, ConnectionDisposition};
+use crate::db::pool::{Birth, Driver, PING, PoolEndpoint, PoolPlan, PoolShared};
 use crate::db::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const UNDO: Duration = Duration::from_secs(5);
 
 /// What is known of a connection on loan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CheckoutState {
     /// No transaction is open.
     Clean,
     /// A transaction is open and all of its statements were answered.
@@ -35,40 +35,40 @@ pub(in crate::db) struct Loan<DB: Driver> {
 
 /// A connection on loan. Dropped in the middle of an operation, it is dropped and never handed on;
 /// dropped in a transaction, that is undone first.
-pub(in crate::db) struct Lent<DB: Driver> {
+pub(in crate::db) struct PooledConnection<DB: Driver> {
     /// There until it is dropped.
     loan: Option<Loan<DB>>,
-    home: Arc<Home<DB>>,
-    state: State,
-    scope: Scope,
+    home: Arc<PoolShared<DB>>,
+    state: CheckoutState,
+    scope: StatementScope,
     /// Nobody has looked for a while whether it is still there.
     is_cold: bool,
 }
 
 /// What statements on a connection on loan are part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
+enum StatementScope {
     /// A transaction, which somebody opens and ends.
     Transaction,
     /// Nothing: each is a transaction of its own, and there is nothing to undo.
     Statement,
 }
 
-impl<DB: Driver> std::fmt::Debug for Lent<DB> {
+impl<DB: Driver> std::fmt::Debug for PooledConnection<DB> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("connection")
     }
 }
 
-impl<DB: Driver> Lent<DB> {
+impl<DB: Driver> PooledConnection<DB> {
     /// On which nothing is open.
-    pub(in crate::db) fn new(loan: Loan<DB>, home: Arc<Home<DB>>) -> Self {
-        let (state, scope) = (State::Clean, Scope::Transaction);
+    pub(in crate::db) fn new(loan: Loan<DB>, home: Arc<PoolShared<DB>>) -> Self {
+        let (state, scope) = (CheckoutState::Clean, StatementScope::Transaction);
         Self { loan: Some(loan), home, state, scope, is_cold: false }
     }
 
     /// The same of one that may have gone away since it was used.
-    pub(in crate::db) fn cold(mut self) -> Self {
+    pub(in crate::db) fn mark_cold(mut self) -> Self {
         self.is_cold = true;
         self
     }
@@ -80,25 +80,25 @@ impl<DB: Driver> Lent<DB> {
 
     /// For statements that are no transaction together.
     pub(in crate::db) fn without_transaction(mut self) -> Self {
-        self.scope = Scope::Statement;
+        self.scope = StatementScope::Statement;
         self
     }
 
     /// Whether the connection is known to be gone, so that what was asked last was not done if it
     /// was the first thing asked.
     pub(in crate::db) fn is_gone(&self) -> bool {
-        self.state == State::Gone
+        self.state == CheckoutState::Gone
     }
 
     /// Whether what is asked of it is part of a transaction.
     pub(in crate::db) fn is_transaction(&self) -> bool {
-        self.scope == Scope::Transaction
+        self.scope == StatementScope::Transaction
     }
 
     /// The connection, and how long its answer may take. Whoever asks something of it hands the
     /// answer to `answered`; until then the connection's state is unknown.
-    pub(in crate::db) fn ask(&mut self) -> Result<(Duration, &mut DB::Connection)> {
-        if self.state == State::Failed {
+    pub(in crate::db) fn connection(&mut self) -> Result<(Duration, &mut DB::Connection)> {
+        if self.state == CheckoutState::Failed {
             // MySQL has undone the whole transaction after a deadlock, and what follows would
             // commit by itself; after a lock wait it would commit a half.
             return Err(Error::Database(
@@ -106,7 +106,7 @@ impl<DB: Driver> Lent<DB> {
             ));
         }
         let loan = self.loan.as_mut().ok_or(Error::Missing("the connection"))?;
-        self.state = State::Asked;
+        self.state = CheckoutState::Asked;
         self.home.asked();
         Ok((self.home.plan.limit, &mut loan.conn))
     }
@@ -120,27 +120,27 @@ impl<DB: Driver> Lent<DB> {
             Ok(Ok(value)) => {
                 self.is_cold = false;
                 self.state = match self.scope {
-                    Scope::Transaction => State::Open,
-                    Scope::Statement => State::Clean,
+                    StatementScope::Transaction => CheckoutState::Open,
+                    StatementScope::Statement => CheckoutState::Clean,
                 };
                 Ok(value)
             }
             Ok(Err(error)) => {
                 self.home.refused();
-                self.state = match error::fate(&error) {
-                    Fate::Stays => State::Failed,
-                    Fate::Goes => State::Gone,
-                    Fate::AllGo => {
-                        self.home.lose();
-                        State::Gone
+                self.state = match error::connection_fate(&error) {
+                    ConnectionDisposition::Stays => CheckoutState::Failed,
+                    ConnectionDisposition::Goes => CheckoutState::Gone,
+                    ConnectionDisposition::AllGo => {
+                        self.home.discard_older();
+                        CheckoutState::Gone
                     }
                 };
                 Err(error.into())
             }
             Err(_) => {
                 self.home.refused();
-                self.home.lose();
-                let Plan { limit, shown, .. } = &self.home.plan;
+                self.home.discard_older();
+                let PoolPlan { limit, shown, .. } = &self.home.plan;
                 Err(Error::Lost(format!("{shown}: no answer within {limit:?}")))
             }
         }
@@ -148,31 +148,31 @@ impl<DB: Driver> Lent<DB> {
 
     /// Runs a statement that gives nothing. The first word to a connection that nobody has looked at for a
     /// while has to be answered as soon as a ping.
-    pub(in crate::db) async fn say(&mut self, sql: &'static str) -> Result<()> {
+    pub(in crate::db) async fn run_statement(&mut self, sql: &'static str) -> Result<()> {
         let is_cold = self.is_cold;
-        let (limit, conn) = self.ask()?;
+        let (limit, conn) = self.connection()?;
         let limit = if is_cold { limit.min(PING) } else { limit };
-        let answer = tokio::time::timeout(limit, DB::say(conn, sql)).await;
+        let answer = tokio::time::timeout(limit, DB::run_statement(conn, sql)).await;
         self.answered(answer)
     }
 
     /// Makes the transaction durable. When the connection is lost, whether it is stays open:
     /// PostgreSQL may say that it goes down after it has committed.
     pub(in crate::db) async fn commit(mut self) -> Result<()> {
-        if self.scope == Scope::Statement {
+        if self.scope == StatementScope::Statement {
             return Ok(());
         }
         failpoint_or!("db.commit.before", self.lost_by_a_failpoint());
-        match self.say("COMMIT").await {
+        match self.run_statement("COMMIT").await {
             Ok(()) => {}
-            Err(Error::TryAgain(said)) if self.state == State::Gone && self.is_server() => {
+            Err(Error::TryAgain(said)) if self.state == CheckoutState::Gone && self.is_server() => {
                 return Err(Error::Lost(format!("in the middle of COMMIT: {said}")));
             }
             Err(error) => return Err(error),
         }
         self.home.committed();
         failpoint_or!("db.commit.after", self.lost_by_a_failpoint());
-        self.state = State::Clean;
+        self.state = CheckoutState::Clean;
         Ok(())
     }
 
@@ -183,78 +183,84 @@ impl<DB: Driver> Lent<DB> {
         ask: impl AsyncFnOnce(&mut DB::Connection) -> sqlx::Result<T>,
     ) -> Result<T> {
         failpoint_or!("db.commit.before", self.lost_by_a_failpoint());
-        let (limit, conn) = self.ask()?;
+        let (limit, conn) = self.connection()?;
         let answer = tokio::time::timeout(limit, ask(conn)).await;
         let answer = match self.answered(answer) {
-            Err(Error::TryAgain(said)) if self.state == State::Gone && self.is_server() => {
+            Err(Error::TryAgain(said)) if self.state == CheckoutState::Gone && self.is_server() => {
                 return Err(Error::Lost(format!("in the middle of a commit: {said}")));
             }
             other => other?,
         };
         self.home.committed();
         failpoint_or!("db.commit.after", self.lost_by_a_failpoint());
-        self.state = State::Clean;
+        self.state = CheckoutState::Clean;
         Ok(answer)
     }
 
     fn is_server(&self) -> bool {
-        self.home.plan.end == End::Server
+        self.home.plan.end == PoolEndpoint::Server
     }
 
     #[cfg(debug_assertions)]
     fn lost_by_a_failpoint(&mut self) -> Error {
-        self.state = State::Gone;
+        self.state = CheckoutState::Gone;
         Error::Lost("a failpoint says so".to_owned())
     }
 
     /// Undoes the transaction, and waits until it is undone.
     pub(in crate::db) async fn rollback(mut self) -> Result<()> {
-        if self.state == State::Failed {
-            self.state = State::Open;
+        if self.state == CheckoutState::Failed {
+            self.state = CheckoutState::Open;
         }
-        if self.scope == Scope::Statement {
+        if self.scope == StatementScope::Statement {
             return Ok(());
         }
-        self.say("ROLLBACK").await?;
-        self.state = State::Clean;
+        self.run_statement("ROLLBACK").await?;
+        self.state = CheckoutState::Clean;
         Ok(())
     }
 
     /// The connection, for longer work without a time limit; until `done` is called its state is
     /// unknown.
-    pub(in crate::db) fn raw(&mut self) -> Result<&mut DB::Connection> {
-        self.ask().map(|(_, conn)| conn)
+    pub(in crate::db) fn raw_connection(&mut self) -> Result<&mut DB::Connection> {
+        self.connection().map(|(_, conn)| conn)
     }
 
     /// Closes it, whatever is open on it.
     pub(in crate::db) fn give_up(mut self) {
-        self.state = State::Gone;
+        self.state = CheckoutState::Gone;
     }
 
     /// Says that nothing is open on it.
-    pub(in crate::db) fn done(mut self) {
-        self.state = State::Clean;
+    pub(in crate::db) fn mark_clean(mut self) {
+        self.state = CheckoutState::Clean;
     }
 }
 
-impl<DB: Driver> Drop for Lent<DB> {
+impl<DB: Driver> Drop for PooledConnection<DB> {
     fn drop(&mut self) {
         let Some(loan) = self.loan.take() else { return };
         let home = Arc::clone(&self.home);
         match self.state {
-            State::Clean => loan.give_back(&home),
-            State::Open | State::Failed if self.scope == Scope::Statement => loan.give_back(&home),
-            State::Open | State::Failed => loan.undo(home),
-            State::Asked | State::Gone if home.plan.end == End::Memory => loan.undo(home),
+            CheckoutState::Clean => loan.give_back(&home),
+            CheckoutState::Open | CheckoutState::Failed
+                if self.scope == StatementScope::Statement =>
+            {
+                loan.give_back(&home)
+            }
+            CheckoutState::Open | CheckoutState::Failed => loan.roll_back(home),
+            CheckoutState::Asked | CheckoutState::Gone if home.plan.end == PoolEndpoint::Memory => {
+                loan.roll_back(home)
+            }
             // The server ends the session, and with it the transaction, when it sees that the
             // connection is closed.
-            State::Asked | State::Gone => {}
+            CheckoutState::Asked | CheckoutState::Gone => {}
         }
     }
 }
 
 impl<DB: Driver> Loan<DB> {
-    fn give_back(self, home: &Home<DB>) {
+    fn give_back(self, home: &PoolShared<DB>) {
         home.take_back(self.conn, self.birth);
         // Only now: whoever waits for the place is to find it.
         drop(self.place);
@@ -262,12 +268,13 @@ impl<DB: Driver> Loan<DB> {
 
     /// Undoes what is open and gives the connection back, behind the back of whoever dropped it.
     /// `close` waits for it, because it keeps its place meanwhile.
-    fn undo(mut self, home: Arc<Home<DB>>) {
+    fn roll_back(mut self, home: Arc<PoolShared<DB>>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             home.asked();
-            let undone = tokio::time::timeout(UNDO, DB::say(&mut self.conn, "ROLLBACK")).await;
-            if matches!(undone, Ok(Ok(()))) || home.plan.end == End::Memory {
+            let undone =
+                tokio::time::timeout(UNDO, DB::run_statement(&mut self.conn, "ROLLBACK")).await;
+            if matches!(undone, Ok(Ok(()))) || home.plan.end == PoolEndpoint::Memory {
                 self.give_back(&home);
             }
         });

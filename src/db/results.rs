@@ -1,6 +1,6 @@
 //! What statements returned, kept up to limits while everything is counted.
 
-use crate::db::cell::{Cell, CellType, Unreadable};
+use crate::db::cell::{Cell, CellType, UnreadableValue};
 use crate::db::decode::Purpose;
 
 /// One result set.
@@ -37,14 +37,14 @@ pub struct CellFault {
 
 /// A column of a result set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Column {
+pub(crate) struct ResultColumn {
     pub(crate) name: String,
     /// The server's name of its type.
     pub(crate) type_name: String,
 }
 
 impl Rows {
-    fn new(columns: Vec<Column>) -> Self {
+    fn new(columns: Vec<ResultColumn>) -> Self {
         let value_types = vec![None; columns.len()];
         let (columns, types) =
             columns.into_iter().map(|column| (column.name, column.type_name)).unzip();
@@ -64,7 +64,7 @@ impl Rows {
     }
 
     /// The value in a row that is kept.
-    pub fn cell(&self, row: usize, column: usize) -> Option<Cell> {
+    pub fn cell_at(&self, row: usize, column: usize) -> Option<Cell> {
         let is_it = |fault: &&CellFault| (fault.row, fault.column) == (row, column);
         if let Some(fault) = self.faults.iter().find(is_it) {
             return Some(fault.cell.clone());
@@ -76,7 +76,7 @@ impl Rows {
 
     /// The values of the first row; none when there is no row.
     pub fn first_cells(&self) -> Vec<Cell> {
-        (0..self.columns.len()).filter_map(|column| self.cell(0, column)).collect()
+        (0..self.columns.len()).filter_map(|column| self.cell_at(0, column)).collect()
     }
 
     /// The names of the cursors of PostgreSQL that the rows hold, in their order; from now on their names
@@ -89,7 +89,7 @@ impl Rows {
         for fault in faults {
             let place = self.rows.get_mut(fault.row).and_then(|row| row.get_mut(fault.column));
             match (&fault.cell, place) {
-                (Cell::Unreadable(Unreadable { shown: Some(name), .. }), Some(place))
+                (Cell::Unreadable(UnreadableValue { shown: Some(name), .. }), Some(place))
                     if columns.contains(&fault.column) =>
                 {
                     *place = Some(name.clone());
@@ -106,7 +106,7 @@ impl Rows {
 
     /// Keeps a row. What cannot be handed on becomes a fault, because a part of a value, or a remark,
     /// would be taken for the value.
-    fn keep(&mut self, values: Vec<Cell>, limits: &ResultLimits) {
+    fn keep_row(&mut self, values: Vec<Cell>, limits: &ResultLimits) {
         let value_max = limits.value_bytes;
         let row = self.rows.len();
         let mut kept = Vec::with_capacity(values.len());
@@ -120,7 +120,7 @@ impl Rows {
                         Cell::TooLong(bytes) | Cell::TooLongTogether(bytes) => {
                             format!("<{type_name} of {bytes} bytes>")
                         }
-                        Cell::Unreadable(Unreadable { shown: Some(shown), .. })
+                        Cell::Unreadable(UnreadableValue { shown: Some(shown), .. })
                             if shown.len() <= value_max && !is_cursor(type_name) =>
                         {
                             shown.clone()
@@ -156,7 +156,7 @@ impl Rows {
                 *known = Some(joined);
                 Cell::Value(ty, text)
             }
-            None => Cell::Unreadable(Unreadable {
+            None => Cell::Unreadable(UnreadableValue {
                 shown: Some(text),
                 reason:
                     "stands in a column that has bytes as well as other values; return one of them"
@@ -300,9 +300,9 @@ impl Results {
     }
 
     /// Takes a row; `columns` and `values` are asked for only when they are kept.
-    pub(crate) fn row(
+    pub(crate) fn add_row(
         &mut self,
-        columns: impl FnOnce() -> Vec<Column>,
+        columns: impl FnOnce() -> Vec<ResultColumn>,
         values: impl FnOnce() -> Vec<Cell>,
     ) {
         if !self.is_open {
@@ -321,7 +321,7 @@ impl Results {
         }
         if let Some(set) = self.own.last_mut() {
             set.count += 1;
-            set.keep(values(), &ResultLimits::uncut());
+            set.keep_row(values(), &ResultLimits::uncut());
             return;
         }
         self.rows_read += 1;
@@ -338,7 +338,7 @@ impl Results {
         if has_room {
             // Of the large ones each set counts its own.
             limits.large_bytes = limits.large_bytes.saturating_sub(large - set.large_bytes);
-            set.keep(values(), &limits);
+            set.keep_row(values(), &limits);
         }
     }
 
@@ -368,7 +368,7 @@ impl Results {
     }
 
     /// Ends a result set, or a statement that changed `affected` rows.
-    pub(crate) fn end(&mut self, affected: u64, gives: Gives) {
+    pub(crate) fn end_set(&mut self, affected: u64, gives: Gives) {
         self.rows_affected += affected;
         if std::mem::take(&mut self.is_open) || !self.own.is_empty() {
             return;
@@ -392,9 +392,9 @@ impl Results {
 mod tests {
     use super::*;
 
-    fn named(names: &[&str]) -> Vec<Column> {
+    fn named(names: &[&str]) -> Vec<ResultColumn> {
         let column =
-            |name: &&str| Column { name: (*name).to_owned(), type_name: "TEXT".to_owned() };
+            |name: &&str| ResultColumn { name: (*name).to_owned(), type_name: "TEXT".to_owned() };
         names.iter().map(column).collect()
     }
 
@@ -409,11 +409,14 @@ mod tests {
         {
             for set in 0..3 {
                 for row in 0..5 {
-                    results.row(|| named(&["a"]), || vec![Cell::text(format!("{set}.{row}"))]);
+                    results.add_row(
+                        || named(&["a"]),
+                        || vec![Cell::from_text(format!("{set}.{row}"))],
+                    );
                 }
-                results.end(0, Gives::Sets);
+                results.end_set(0, Gives::Sets);
             }
-            results.end(7, Gives::Sets);
+            results.end_set(7, Gives::Sets);
             results.finish();
             assert_eq!((results.sets.len(), results.sets_left_out), (1, 2));
             assert_eq!((results.sets[0].rows.len(), results.sets[0].count), (2, 5));
@@ -426,23 +429,23 @@ mod tests {
     fn sets_without_rows_are_counted() {
         // CALL: a set of one row, an empty one, and its own end.
         let mut results = Results::of_body(limits(2, 5));
-        results.row(|| named(&["a"]), || vec![Cell::Null]);
-        results.end(0, Gives::Sets);
-        results.end(0, Gives::Sets);
-        results.end(3, Gives::Sets);
+        results.add_row(|| named(&["a"]), || vec![Cell::Null]);
+        results.end_set(0, Gives::Sets);
+        results.end_set(0, Gives::Sets);
+        results.end_set(3, Gives::Sets);
         results.finish();
         let counts = |results: &Results| results.sets.iter().map(|s| s.count).collect::<Vec<_>>();
         assert_eq!(counts(&results), [1, 0]);
         // An UPDATE, a query without rows.
-        results.end(1, Gives::NoSet);
-        results.end(0, Gives::OneSet);
+        results.end_set(1, Gives::NoSet);
+        results.end_set(0, Gives::OneSet);
         assert_eq!(counts(&results), [1, 0, 0]);
         // Before our own set there is the end of the CALL.
         results.set_apart("ours");
-        results.end(0, Gives::Sets);
-        results.end(0, Gives::Sets);
-        results.row(|| named(&["ours"]), || vec![Cell::Null]);
-        results.end(0, Gives::Sets);
+        results.end_set(0, Gives::Sets);
+        results.end_set(0, Gives::Sets);
+        results.add_row(|| named(&["ours"]), || vec![Cell::Null]);
+        results.end_set(0, Gives::Sets);
         results.finish();
         assert_eq!(counts(&results), [1, 0, 0, 0]);
         assert_eq!(results.take_own().len(), 1);
@@ -451,14 +454,14 @@ mod tests {
     #[test]
     fn a_value_over_the_limit_is_no_value() {
         let mut results = Results::of_body(limits(9, 2));
-        results.row(
+        results.add_row(
             || named(&["a", "b"]),
-            || vec![Cell::text("x".repeat(11)), Cell::text("x".repeat(10))],
+            || vec![Cell::from_text("x".repeat(11)), Cell::from_text("x".repeat(10))],
         );
-        results.end(0, Gives::OneSet);
+        results.end_set(0, Gives::OneSet);
         let set = &results.sets[0];
         assert_eq!(set.faults, [CellFault { row: 0, column: 0, cell: Cell::TooLong(11) }]);
-        assert_eq!(set.first_cells(), [Cell::TooLong(11), Cell::text("x".repeat(10))]);
+        assert_eq!(set.first_cells(), [Cell::TooLong(11), Cell::from_text("x".repeat(10))]);
         assert_eq!(set.first(0), Some("<TEXT of 11 bytes>"));
         assert_eq!(set.first(1), Some("xxxxxxxxxx"));
     }
@@ -469,17 +472,17 @@ mod tests {
         for cell in [
             Cell::Value(CellType::Int, "1".into()),
             Cell::Null,
-            Cell::text("a"),
+            Cell::from_text("a"),
             Cell::Value(CellType::Bytes, "0x61".into()),
         ] {
-            results.row(|| named(&["a"]), || vec![cell]);
+            results.add_row(|| named(&["a"]), || vec![cell]);
         }
-        results.end(0, Gives::OneSet);
+        results.end_set(0, Gives::OneSet);
         let set = &results.sets[0];
         assert_eq!(set.value_types, [Some(CellType::Text)]);
         assert_eq!((set.faults.len(), set.faults[0].row), (1, 3));
-        assert!(matches!(set.cell(3, 0), Some(Cell::Unreadable(_))));
-        assert_eq!(set.cell(1, 0), Some(Cell::Null));
+        assert!(matches!(set.cell_at(3, 0), Some(Cell::Unreadable(_))));
+        assert_eq!(set.cell_at(1, 0), Some(Cell::Null));
     }
 
     #[test]
@@ -487,9 +490,9 @@ mod tests {
         let tight = ResultLimits { total_bytes: 15, ..limits(9, 2) };
         let mut results = Results::of_body(tight);
         for _ in 0..4 {
-            results.row(|| named(&["a"]), || vec![Cell::text("x".repeat(10))]);
+            results.add_row(|| named(&["a"]), || vec![Cell::from_text("x".repeat(10))]);
         }
-        results.end(0, Gives::OneSet);
+        results.end_set(0, Gives::OneSet);
         assert_eq!((results.sets[0].rows.len(), results.sets[0].count), (2, 4));
     }
 
@@ -499,23 +502,23 @@ mod tests {
             let mut results = Results::keeping(2, kept);
             results.set_apart("ours");
             for set in 0..3 {
-                results.row(|| named(&["theirs", "ours"]), || vec![Cell::Null, Cell::Null]);
-                results.row(|| named(&["ours"]), || vec![Cell::text(format!("{set}"))]);
-                results.end(1, Gives::Sets);
+                results.add_row(|| named(&["theirs", "ours"]), || vec![Cell::Null, Cell::Null]);
+                results.add_row(|| named(&["ours"]), || vec![Cell::from_text(format!("{set}"))]);
+                results.end_set(1, Gives::Sets);
             }
-            results.row(|| named(&["ours", "b"]), || vec![Cell::text("1"), Cell::Null]);
-            results.end(0, Gives::Sets);
+            results.add_row(|| named(&["ours", "b"]), || vec![Cell::from_text("1"), Cell::Null]);
+            results.end_set(0, Gives::Sets);
             for line in ["x", "y"] {
-                results.row(|| named(&["behind it"]), || vec![Cell::text(line)]);
+                results.add_row(|| named(&["behind it"]), || vec![Cell::from_text(line)]);
             }
-            results.end(0, Gives::Sets);
+            results.end_set(0, Gives::Sets);
             let own: Vec<_> = results.take_own().into_iter().map(|set| set.rows).collect();
             let behind = ["x", "y"].map(|line| vec![Some(line.to_owned())]);
             assert_eq!(own, [vec![vec![Some("1".to_owned()), None]], behind.to_vec()]);
             assert_eq!((results.sets.len(), results.rows_read), (kept.min(3), 6));
             assert_eq!((results.sets_left_out, results.rows_affected), (3 - kept.min(3) as u64, 3));
             // Then it is a name like others.
-            results.row(|| named(&["ours"]), || vec![Cell::text("2")]);
+            results.add_row(|| named(&["ours"]), || vec![Cell::from_text("2")]);
             assert_eq!((results.take_own().len(), results.rows_read), (0, 7));
         }
     }
@@ -525,16 +528,16 @@ mod tests {
         let mut results = Results::of_body(large);
         for set in 0..2 {
             for _ in 0..2 {
-                let cells = || vec![Cell::text("x".repeat(9)), Cell::text("y".repeat(8))];
-                results.row(|| named(&["a", "b"]), cells);
+                let cells = || vec![Cell::from_text("x".repeat(9)), Cell::from_text("y".repeat(8))];
+                results.add_row(|| named(&["a", "b"]), cells);
             }
-            results.end(0, Gives::Sets);
+            results.end_set(0, Gives::Sets);
             assert_eq!(results.sets[set].rows.len(), 2);
         }
         // 9 and 9 are kept, a third 9 and a fourth are more than 25; what is not large goes on.
         assert_eq!(results.sets[0].faults, []);
         let cells: Vec<Cell> = results.sets[1].faults.iter().map(|f| f.cell.clone()).collect();
         assert_eq!(cells, [Cell::TooLongTogether(9), Cell::TooLongTogether(9)]);
-        assert_eq!(results.sets[1].cell(1, 1), Some(Cell::text("y".repeat(8))));
+        assert_eq!(results.sets[1].cell_at(1, 1), Some(Cell::from_text("y".repeat(8))));
     }
 }

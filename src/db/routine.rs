@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Which way a parameter travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum RoutineParamMode {
     /// To the routine.
     In,
     /// From the routine.
@@ -21,7 +21,7 @@ pub enum Mode {
     Column,
 }
 
-impl Mode {
+impl RoutineParamMode {
     /// By the catalogue's word for it.
     pub(in crate::db) fn of_catalogue(word: &str) -> Self {
         match word {
@@ -39,7 +39,7 @@ pub struct RoutineParam {
     /// Its name; PostgreSQL allows none.
     pub name: String,
     /// Which way it travels.
-    pub mode: Mode,
+    pub mode: RoutineParamMode,
     /// Its type, as the server writes it.
     pub ty: String,
     /// Whether it may be left out.
@@ -50,7 +50,7 @@ pub struct RoutineParam {
 
 impl RoutineParam {
     fn takes_in(&self) -> bool {
-        matches!(self.mode, Mode::In | Mode::InOut)
+        matches!(self.mode, RoutineParamMode::In | RoutineParamMode::InOut)
     }
 }
 
@@ -74,12 +74,14 @@ impl fmt::Display for Routine {
         let kind = if self.is_function { "function" } else { "procedure" };
         let package = self.package.as_ref().map_or(String::new(), |package| format!("{package}."));
         write!(f, "{kind} {}.{package}{}(", self.schema, self.name)?;
-        for (at, param) in self.params.iter().filter(|p| p.mode != Mode::Column).enumerate() {
+        for (at, param) in
+            self.params.iter().filter(|p| p.mode != RoutineParamMode::Column).enumerate()
+        {
             let mode = match param.mode {
-                Mode::In | Mode::Column if param.is_variadic => "VARIADIC",
-                Mode::In | Mode::Column => "IN",
-                Mode::Out => "OUT",
-                Mode::InOut => "INOUT",
+                RoutineParamMode::In | RoutineParamMode::Column if param.is_variadic => "VARIADIC",
+                RoutineParamMode::In | RoutineParamMode::Column => "IN",
+                RoutineParamMode::Out => "OUT",
+                RoutineParamMode::InOut => "INOUT",
             };
             let comma = if at > 0 { ", " } else { "" };
             let default = if param.has_default { " DEFAULT" } else { "" };
@@ -142,7 +144,7 @@ impl Session {
         if self.dialect() == Dialect::Mysql {
             args.extend(args.clone());
         }
-        Ok(routines_in(&self.rows(&sql, &args).await?, 0))
+        Ok(routines_in(&self.query_rows(&sql, &args).await?, 0))
     }
 
     /// A procedure of MySQL by its own text, with types as they were written: when this user may see that
@@ -156,7 +158,7 @@ impl Session {
         let (Dialect::Mysql, Some(schema)) = (self.dialect(), schema) else { return Ok(None) };
         let quote = |name: &str| Dialect::Mysql.quote(name);
         let sql = format!("SHOW CREATE PROCEDURE {}.{}", quote(&schema), quote(name));
-        let shown = match self.rows(&sql, &[]).await {
+        let shown = match self.query_rows(&sql, &[]).await {
             Ok(shown) => shown,
             // There is none, or none that this user may see.
             Err(SessionError::Database(_)) => return Ok(None),
@@ -185,7 +187,7 @@ impl Session {
         let (true, Some(schema)) = (self.is_mariadb(), schema) else { return Ok(None) };
         let quote = |name: &str| Dialect::Mysql.quote(name);
         let sql = format!("SHOW CREATE PACKAGE {}.{}", quote(&schema), quote(package));
-        let shown = match self.rows(&sql, &[]).await {
+        let shown = match self.query_rows(&sql, &[]).await {
             Ok(shown) => shown,
             // There is none, or none that this user may see.
             Err(SessionError::Database(_)) => return Ok(None),
@@ -238,7 +240,7 @@ pub(in crate::db) fn routines_in(answer: &Rows, from: usize) -> Vec<Routine> {
         if let (Some((_, routine)), Some(ty)) = (found.last_mut(), text(6)) {
             let mut param = RoutineParam {
                 name: text(4).unwrap_or_default(),
-                mode: Mode::of_catalogue(&text(5).unwrap_or_default()),
+                mode: RoutineParamMode::of_catalogue(&text(5).unwrap_or_default()),
                 ty,
                 has_default: false,
                 is_variadic: text(5).as_deref() == Some("v"),

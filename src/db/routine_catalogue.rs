@@ -3,7 +3,7 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::{Results, Rows};
-use crate::db::routine::{Mode, Routine, RoutineParam};
+use crate::db::routine::{Routine, RoutineParam, RoutineParamMode};
 use crate::db::session::{Arg, Session};
 
 /// A name to be looked for.
@@ -85,7 +85,7 @@ impl Session {
                 Dialect::Postgres => postgres_question(names, first),
             };
             let mut answer = Results::keeping(ROWS_MAX, 1);
-            self.send(&sql, &args, &mut answer).await?;
+            self.send_statement(&sql, &args, &mut answer).await?;
             found.extend(answer.sets.first().map(entries_in).unwrap_or_default());
         }
         Ok(found)
@@ -100,7 +100,7 @@ impl Session {
         let sql = "SELECT definer, security_type = 'DEFINER' FROM information_schema.routines \
                    WHERE routine_schema = ? AND routine_name = ? AND routine_type = 'PACKAGE'";
         let args = [schema, package].map(|text| Arg::Text(text.to_owned()));
-        let found = self.rows(sql, &args).await?;
+        let found = self.query_rows(sql, &args).await?;
         Ok(found.first(0).map(|definer| (definer.to_owned(), found.first(1) == Some("1"))))
     }
 
@@ -108,11 +108,15 @@ impl Session {
     /// which the server complains only to those who may call it. Nothing is run.
     pub async fn is_execute_refused(&mut self, routine: &Routine) -> Result<bool, SessionError> {
         let quote = |name: &str| Dialect::Mysql.quote(name);
-        let count = 1 + routine.params.iter().filter(|param| param.mode != Mode::Column).count();
+        let count = 1 + routine
+            .params
+            .iter()
+            .filter(|param| param.mode != RoutineParamMode::Column)
+            .count();
         let (verb, nulls) =
             (if routine.is_function { "SELECT" } else { "CALL" }, vec!["NULL"; count].join(", "));
         let sql = format!("{verb} {}.{}({nulls})", quote(&routine.schema), quote(&routine.name));
-        match self.run(&sql, &[]).await {
+        match self.run_statement(&sql, &[]).await {
             Ok(_) => Ok(false),
             Err(SessionError::Database(error)) => {
                 Ok(error.is_execute_denied(&routine.schema, &routine.name))
@@ -172,7 +176,7 @@ fn entries_in(answer: &Rows) -> Vec<CatalogueEntry> {
         if let (Some((_, entry)), Some(ty)) = (found.last_mut(), text(8)) {
             entry.routine.params.push(RoutineParam {
                 name: text(6).unwrap_or_default(),
-                mode: Mode::of_catalogue(&text(7).unwrap_or_default()),
+                mode: RoutineParamMode::of_catalogue(&text(7).unwrap_or_default()),
                 ty,
                 has_default: is_one(9),
                 is_variadic: text(7).as_deref() == Some("v"),

@@ -38,7 +38,7 @@ impl Session {
         let schema = schema.map_or(Arg::Null, |schema| Arg::Text(schema.to_owned()));
         let args = [schema, Arg::Text(name.to_owned())];
         let mut found = Results::keeping(NAMES_MAX, 1);
-        self.send(&format!("{sql}{NAMES_MAX}"), &args, &mut found).await?;
+        self.send_statement(&format!("{sql}{NAMES_MAX}"), &args, &mut found).await?;
         let text = |cell: Option<&Option<String>>| cell.cloned().flatten().unwrap_or_default();
         let rows = found.sets.into_iter().flat_map(|set| set.rows);
         Ok(rows.map(|row| (text(row.first()), text(row.get(1)))).collect())

@@ -15,7 +15,7 @@ use sqlx::{
 
 /// A value to bind; each kind may be NULL, and keeps its type then, because PostgreSQL asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum SqlValue {
     /// Any integer or boolean column.
     Int(Option<i64>),
     /// Any text column.
@@ -24,7 +24,7 @@ pub enum Value {
     Time(Option<DateTime<Utc>>),
 }
 
-impl Value {
+impl SqlValue {
     /// How long it is on its way to PostgreSQL: its length in four bytes, and itself.
     pub(in crate::db) fn bytes(&self) -> usize {
         4 + match self {
@@ -37,7 +37,7 @@ impl Value {
 
 macro_rules! value_from {
     ($($from:ty => |$v:ident| $to:expr;)*) => {
-        $(impl From<$from> for Value {
+        $(impl From<$from> for SqlValue {
             fn from($v: $from) -> Self {
                 $to
             }
@@ -92,9 +92,9 @@ impl Moments for MySql {
 }
 
 /// Binds values in order.
-pub(in crate::db) fn bind<'q, DB>(
+pub(in crate::db) fn bind_values<'q, DB>(
     query: Query<'q, DB, DB::Arguments>,
-    values: &[Value],
+    values: &[SqlValue],
 ) -> Query<'q, DB, DB::Arguments>
 where
     DB: Moments,
@@ -103,10 +103,10 @@ where
     Option<DB::Moment>: Encode<'q, DB> + Type<DB> + Send + 'q,
 {
     values.iter().fold(query, |query, value| match value {
-        Value::Int(v) => query.bind(*v),
-        Value::Text(v) => query.bind(v.clone()),
+        SqlValue::Int(v) => query.bind(*v),
+        SqlValue::Text(v) => query.bind(v.clone()),
         // Cut here, because MySQL cuts, PostgreSQL rounds, and SQLite keeps all nine digits.
-        Value::Time(v) => query.bind(v.map(|at| DB::moment(at.trunc_subsecs(3)))),
+        SqlValue::Time(v) => query.bind(v.map(|at| DB::moment(at.trunc_subsecs(3)))),
     })
 }
 
@@ -148,7 +148,7 @@ impl From<PgRow> for Row {
 
 impl Row {
     /// A whole number; an error on NULL.
-    pub fn int(&self, column: &str) -> Result<i64> {
+    pub fn get_int(&self, column: &str) -> Result<i64> {
         self.opt_int(column)?.ok_or_else(|| is_null(column))
     }
 
@@ -173,12 +173,12 @@ impl Row {
     }
 
     /// A boolean column, kept as 0 or 1.
-    pub fn flag(&self, column: &str) -> Result<bool> {
-        Ok(self.int(column)? != 0)
+    pub fn get_flag(&self, column: &str) -> Result<bool> {
+        Ok(self.get_int(column)? != 0)
     }
 
     /// Text; an error on NULL.
-    pub fn text(&self, column: &str) -> Result<String> {
+    pub fn get_text(&self, column: &str) -> Result<String> {
         self.opt_text(column)?.ok_or_else(|| is_null(column))
     }
 
@@ -192,7 +192,7 @@ impl Row {
     }
 
     /// A moment; an error on NULL.
-    pub fn time(&self, column: &str) -> Result<DateTime<Utc>> {
+    pub fn get_time(&self, column: &str) -> Result<DateTime<Utc>> {
         self.opt_time(column)?.ok_or_else(|| is_null(column))
     }
 

@@ -55,11 +55,12 @@ impl Session {
             };
             rows.into_iter().filter_map(pair).collect()
         };
-        let writers = pairs(self.rows(READ_SEARCH_PATH, &[]).await?.rows);
+        let writers = pairs(self.query_rows(READ_SEARCH_PATH, &[]).await?.rows);
         if writers.is_empty() {
             return Ok(None);
         }
-        let setting = pairs(self.rows(READ_SEARCH_PATH_SOURCE, &[]).await?.rows).into_iter().next();
+        let setting =
+            pairs(self.query_rows(READ_SEARCH_PATH_SOURCE, &[]).await?.rows).into_iter().next();
         let (path, set_by) = setting.unwrap_or_default();
         Ok(Some(OpenSearchPath { path, set_by, writers }))
     }
@@ -71,7 +72,7 @@ impl Session {
             Dialect::Mysql => READ_MYSQL,
             Dialect::Postgres => READ_POSTGRES,
         };
-        let found = self.rows(sql, &[]).await?;
+        let found = self.query_rows(sql, &[]).await?;
         let mut powers: Vec<String> =
             found.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
         // A superuser has all the others.

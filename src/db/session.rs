@@ -7,7 +7,7 @@ use crate::db::fault::SessionError;
 use crate::db::mysql_server::MysqlServer;
 use crate::db::results::{Results, Rows};
 use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
-use crate::db::sqlite_write_lock::Patience;
+use crate::db::sqlite_write_lock::WriteTimeout;
 use crate::db::statement_counts::StatementCounts;
 use crate::db::wire::{Wire, is_prepared};
 use bigdecimal::BigDecimal;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Where to connect, and as whom.
 #[derive(Clone)]
-pub struct Target {
+pub struct SessionTarget {
     /// `sqlite:file.db`, `mysql://user@host:3306/db` or `postgres://user@host:5432/db`.
     pub url: String,
     /// Its password, when it is not in the URL.
@@ -39,7 +39,7 @@ pub fn let_all_through(_: &str) -> Result<(), String> {
     Ok(())
 }
 
-impl Target {
+impl SessionTarget {
     /// What its URL asks for.
     pub fn dialect(&self) -> Option<Dialect> {
         Dialect::of_url(&self.url)
@@ -54,7 +54,7 @@ impl Target {
 }
 
 /// Without the URL, in which the environment may have put a password.
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for SessionTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target").field("label", &self.label).finish_non_exhaustive()
     }
@@ -80,7 +80,7 @@ pub struct Brake(Arc<AtomicBool>);
 
 impl Brake {
     /// Puts it on, for good.
-    pub fn pull(&self) {
+    pub fn cancel(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
@@ -119,15 +119,15 @@ pub struct Session {
     server: Option<MysqlServer>,
     /// The database that unqualified names are looked for in; MySQL alone is asked.
     pub(in crate::db) database: Option<String>,
-    pub(in crate::db) traces: Traces,
+    pub(in crate::db) traces: SessionTraces,
     /// On SQLite.
-    pub(in crate::db) patience: Patience,
+    pub(in crate::db) patience: WriteTimeout,
     pub(in crate::db) guard: StatementGuard,
 }
 
 /// What was done on a session that outlives a statement.
 #[derive(Debug, Default)]
-pub(in crate::db) struct Traces {
+pub(in crate::db) struct SessionTraces {
     /// What was set when it was opened, as the server took it; PostgreSQL's `RESET ALL` takes it away.
     pub(in crate::db) settings: Vec<String>,
     /// SQL of a body that may leave something behind, where nothing can be asked for it (SQLite).
@@ -157,16 +157,16 @@ impl Session {
     /// Connects. Time zone, `sql_mode` and the like stay as the server gives them, because a
     /// procedure that calls `NOW()` must see what it sees from the team's own client: sqlx by
     /// default sets UTC and changes what `||` means.
-    pub async fn open(target: &Target) -> Result<Self, NoSession> {
-        let late = |_| NoSession::late(format!("no connection within {:?}", target.timeout));
+    pub async fn open_session(target: &SessionTarget) -> Result<Self, NoSession> {
+        let late = |_| NoSession::timed_out(format!("no connection within {:?}", target.timeout));
         tokio::time::timeout(target.timeout, Self::connect(target)).await.map_err(late)?
     }
 
-    async fn connect(target: &Target) -> Result<Self, NoSession> {
+    async fn connect(target: &SessionTarget) -> Result<Self, NoSession> {
         let brake = Brake::default();
         let wire = Wire::connect(target, &brake).await?;
-        let (label, traces) = (String::new(), Traces::default());
-        let (id, facts, given, patience) = (None, Vec::new(), Vec::new(), Patience::default());
+        let (label, traces) = (String::new(), SessionTraces::default());
+        let (id, facts, given, patience) = (None, Vec::new(), Vec::new(), WriteTimeout::default());
         let (server, database, guard) = (None, None, target.guard);
         let mut session = Self {
             wire,
@@ -218,11 +218,11 @@ impl Session {
             Dialect::Sqlite => return Ok(()),
             Dialect::Mysql => {
                 // A server may start its clients with autocommit off; a body expects it on.
-                self.run("SET autocommit = 1", &[]).await?;
+                self.run_statement("SET autocommit = 1", &[]).await?;
                 let who = "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), \
                            UNIX_TIMESTAMP(), DATABASE(), VERSION()";
-                let who = self.rows(who, &[]).await?;
-                let up = self.rows("SHOW GLOBAL STATUS LIKE 'Uptime'", &[]).await?;
+                let who = self.query_rows(who, &[]).await?;
+                let up = self.query_rows("SHOW GLOBAL STATUS LIKE 'Uptime'", &[]).await?;
                 let int =
                     |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok()).unwrap_or(0);
                 let start = int(who.first(2)) - int(up.first(1));
@@ -233,13 +233,13 @@ impl Session {
             Dialect::Postgres => {
                 // Not a connect option, because PostgreSQL 13 does not know it and would refuse.
                 // With it an orphaned statement ends some seconds after our death.
-                self.set("client_connection_check_interval = '5s'").await?;
+                self.apply_setting("client_connection_check_interval = '5s'").await?;
                 // What the view `pg_stat_activity` is made of; the view itself is 2 ms more on a session that
                 // is new.
                 let who = "SELECT pid, coalesce(inet_server_addr()::text, 'local') || ':' \
                            || coalesce(inet_server_port(), 0) || '@' || extract(epoch FROM backend_start) \
                            FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())";
-                let who = self.rows(who, &[]).await?;
+                let who = self.query_rows(who, &[]).await?;
                 let number = who.first(0).and_then(|t| t.parse().ok()).unwrap_or(0);
                 (number, who.first(1).unwrap_or_default().to_owned())
             }
@@ -265,7 +265,7 @@ impl Session {
                     "SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, {secs}) AS UNSIGNED) \
                      /*M!100300 , SESSION idle_transaction_timeout = {secs} */"
                 );
-                self.run(&limit, &[]).await?;
+                self.run_statement(&limit, &[]).await?;
                 self.count_traces().await
             }
             Dialect::Postgres => {
@@ -273,17 +273,17 @@ impl Session {
                     "SET idle_in_transaction_session_timeout = {ms}; SET tcp_keepalives_idle = 10; \
                      SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
                 );
-                self.run(&limits, &[]).await?;
+                self.run_statement(&limits, &[]).await?;
                 self.traces.settings.push(limits);
-                self.set(&format!("idle_session_timeout = {ms}")).await
+                self.apply_setting(&format!("idle_session_timeout = {ms}")).await
             }
         }
     }
 
     /// Sets what an older PostgreSQL does not know: by itself, because it refuses the whole text.
-    async fn set(&mut self, what: &str) -> Result<(), SessionError> {
+    async fn apply_setting(&mut self, what: &str) -> Result<(), SessionError> {
         let sql = format!("SET {what}");
-        match self.run(&sql, &[]).await {
+        match self.run_statement(&sql, &[]).await {
             Ok(_) => self.traces.settings.push(sql),
             Err(SessionError::Database(_)) => {}
             Err(error) => return Err(error),
@@ -303,10 +303,10 @@ impl Session {
     ) -> Result<(), SessionError> {
         self.leave_traces(sql);
         let sql = self.as_only(sql, is_prepared(sql, args, into, self.dialect()));
-        self.send(&sql, args, into).await
+        self.send_statement(&sql, args, into).await
     }
 
-    pub(in crate::db) async fn send(
+    pub(in crate::db) async fn send_statement(
         &mut self,
         sql: &str,
         args: &[Arg],
@@ -316,20 +316,28 @@ impl Session {
             return Err(SessionError::Braked);
         }
         (self.guard)(sql).map_err(SessionError::refused)?;
-        self.wire.send(sql, args, into).await
+        self.wire.send_statement(sql, args, into).await
     }
 
     /// Runs one statement of our own and keeps a little of what it returns.
-    pub async fn run(&mut self, sql: &str, args: &[Arg]) -> Result<Results, SessionError> {
+    pub async fn run_statement(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+    ) -> Result<Results, SessionError> {
         let mut results = Results::keeping(1_000, 1);
-        self.send(sql, args, &mut results).await?;
+        self.send_statement(sql, args, &mut results).await?;
         self.traces.own_sets += u32::from(sql.starts_with("SET "));
         Ok(results)
     }
 
     /// Runs one statement and gives its first result set.
-    pub(crate) async fn rows(&mut self, sql: &str, args: &[Arg]) -> Result<Rows, SessionError> {
-        Ok(self.run(sql, args).await?.sets.into_iter().next().unwrap_or_default())
+    pub(crate) async fn query_rows(
+        &mut self,
+        sql: &str,
+        args: &[Arg],
+    ) -> Result<Rows, SessionError> {
+        Ok(self.run_statement(sql, args).await?.sets.into_iter().next().unwrap_or_default())
     }
 
     /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
@@ -337,34 +345,34 @@ impl Session {
     pub async fn begin(&mut self) -> Result<(), SessionError> {
         match self.dialect() {
             Dialect::Sqlite => self.begin_immediate().await,
-            Dialect::Mysql => self.run("START TRANSACTION", &[]).await.map(|_| ()),
-            Dialect::Postgres => self.run("BEGIN", &[]).await.map(|_| ()),
+            Dialect::Mysql => self.run_statement("START TRANSACTION", &[]).await.map(|_| ()),
+            Dialect::Postgres => self.run_statement("BEGIN", &[]).await.map(|_| ()),
         }
     }
 
     /// Lets nothing be changed on this session from now on, by a transaction that may only read.
     pub async fn only_read(&mut self) -> Result<(), SessionError> {
         match self.dialect() {
-            Dialect::Sqlite => self.run("PRAGMA query_only = ON", &[]).await.map(|_| ()),
+            Dialect::Sqlite => self.run_statement("PRAGMA query_only = ON", &[]).await.map(|_| ()),
             Dialect::Mysql => {
                 // For the transactions after this one as well: DDL ends the one it is in.
-                self.run("SET SESSION TRANSACTION READ ONLY", &[]).await?;
-                self.run("START TRANSACTION READ ONLY", &[]).await.map(|_| ())
+                self.run_statement("SET SESSION TRANSACTION READ ONLY", &[]).await?;
+                self.run_statement("START TRANSACTION READ ONLY", &[]).await.map(|_| ())
             }
-            Dialect::Postgres => self.run("BEGIN READ ONLY", &[]).await.map(|_| ()),
+            Dialect::Postgres => self.run_statement("BEGIN READ ONLY", &[]).await.map(|_| ()),
         }
     }
 
     /// Commits; not when the brake is on.
     pub async fn commit(&mut self) -> Result<(), SessionError> {
-        self.run("COMMIT", &[]).await?;
+        self.run_statement("COMMIT", &[]).await?;
         self.patience.pass_on();
         Ok(())
     }
 
     /// Rolls back, whether the brake is on or not.
     pub async fn rollback(&mut self) -> Result<(), SessionError> {
-        let done = self.wire.send("ROLLBACK", &[], &mut Results::default()).await;
+        let done = self.wire.send_statement("ROLLBACK", &[], &mut Results::default()).await;
         self.patience.pass_on();
         done
     }
@@ -375,7 +383,7 @@ impl Session {
         if self.dialect() != Dialect::Mysql {
             return Ok(Vec::new());
         }
-        Ok(self.rows("SHOW WARNINGS", &[]).await?.warnings())
+        Ok(self.query_rows("SHOW WARNINGS", &[]).await?.warnings())
     }
 
     /// Whether the body left a transaction open, which closing the session would undo in silence.
@@ -385,7 +393,7 @@ impl Session {
             Dialect::Sqlite => return self.sqlite_in_transaction().await,
             Dialect::Mysql if self.is_mariadb() => ("SELECT @@in_transaction", "0"),
             Dialect::Mysql => {
-                return match self.run(MYSQL_TRANSACTION_PROBE, &[]).await {
+                return match self.run_statement(MYSQL_TRANSACTION_PROBE, &[]).await {
                     Ok(_) => Ok(false),
                     Err(error) if error.is_transaction_open() => Ok(true),
                     Err(other) => Err(other),
@@ -394,7 +402,7 @@ impl Session {
             // Outside a block both are the start of this very statement.
             Dialect::Postgres => ("SELECT transaction_timestamp() <> statement_timestamp()", "f"),
         };
-        match self.rows(sql, &[]).await {
+        match self.query_rows(sql, &[]).await {
             Ok(answer) => Ok(answer.first(0) != Some(no)),
             // 25P02: the transaction is not only open but broken.
             Err(SessionError::Database(error)) if error.code.as_deref() == Some("25P02") => {
@@ -405,7 +413,7 @@ impl Session {
     }
 
     async fn sqlite_in_transaction(&mut self) -> Result<bool, SessionError> {
-        match self.run("BEGIN", &[]).await {
+        match self.run_statement("BEGIN", &[]).await {
             Ok(_) => self.rollback().await.map(|()| false),
             Err(SessionError::Database(_)) => Ok(true),
             Err(other) => Err(other),

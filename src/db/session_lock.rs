@@ -71,7 +71,7 @@ impl Session {
         };
         // To be taken back behind the body; on PostgreSQL all settings are.
         self.has_arguments(self.given.len());
-        let answer = self.rows(&sql, &args).await?;
+        let answer = self.query_rows(&sql, &args).await?;
         if is_used && self.renewal_in(&answer) == Renewal::Spent {
             return Ok(Lock::Spent);
         }
@@ -97,7 +97,7 @@ impl Session {
             "WITH gained AS MATERIALIZED (SELECT {lock}) SELECT gained.locked, routine.* FROM gained \
              LEFT JOIN ({routines}) routine ON true"
         );
-        let answer = self.rows(&sql, &args).await?;
+        let answer = self.query_rows(&sql, &args).await?;
         Ok((self.lock_in(&answer, 0), Some(routines_in(&answer, 1))))
     }
 
@@ -158,6 +158,6 @@ impl Session {
                 "SELECT pg_catalog.pg_advisory_unlock(hashtextextended($1::text, 0))"
             }
         };
-        self.run(sql, &[Arg::Text(name.to_owned())]).await.map(|_| ())
+        self.run_statement(sql, &[Arg::Text(name.to_owned())]).await.map(|_| ())
     }
 }

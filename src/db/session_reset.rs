@@ -89,7 +89,7 @@ impl Session {
         let settings = self.traces.settings.join("; ");
         let sql = format!("{POSTGRES_LEFT}; {POSTGRES_RENEWED}; {settings}");
         let mut left = Results::keeping(1_000, 2);
-        self.send(&sql, &[], &mut left).await?;
+        self.send_statement(&sql, &[], &mut left).await?;
         let is_in_transaction = left.sets.first().and_then(|set| set.first(0)) != Some("f");
         let ours = match &self.wire {
             Wire::Postgres(conn) => conn.cached_statements_size(),
@@ -125,7 +125,7 @@ impl Session {
 
     async fn renew_mariadb(&mut self) -> Result<Renewal, SessionError> {
         let sql = self.without_arguments(mariadb_question());
-        let left = self.rows(&sql, &[]).await?;
+        let left = self.query_rows(&sql, &[]).await?;
         Ok(self.renewal_in(&left))
     }
 
@@ -134,7 +134,7 @@ impl Session {
         let sql = self.without_arguments(question);
         let sets = 1 + u32::from(sql.starts_with("SET @"));
         let mut left = Results::keeping(1_000, 2);
-        match self.send(&sql, &[], &mut left).await {
+        match self.send_statement(&sql, &[], &mut left).await {
             Ok(()) => self.traces.own_sets += sets,
             Err(SessionError::Database(_)) => return Ok(Renewal::Spent),
             Err(error) => return Err(error),
@@ -196,7 +196,7 @@ impl Session {
     /// The result sets of a question; `None` when the server refuses it.
     async fn rows_if_allowed(&mut self, sql: &str) -> Result<Option<Vec<Rows>>, SessionError> {
         let mut answer = Results::keeping(1_000, 2);
-        match self.send(sql, &[], &mut answer).await {
+        match self.send_statement(sql, &[], &mut answer).await {
             Ok(()) => Ok(Some(answer.sets)),
             Err(SessionError::Database(_)) => Ok(None),
             Err(error) => Err(error),

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 /// How long the server waits for locks, and keeps those of a session that has fallen silent in a
 /// transaction. SQLite has one writer and no server; there it makes no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeping {
+pub enum SessionTimeouts {
     /// 10 s and 30 s: everything a dispatcher does.
     Usual,
     /// 3 s and 5 s: a lock that all nodes want, under which nothing slow is done. A holder that was
@@ -21,7 +21,7 @@ pub enum Keeping {
     Firing,
 }
 
-impl Keeping {
+impl SessionTimeouts {
     /// What PostgreSQL is told with the first packet.
     pub(super) fn postgres(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let (lock, idle) = match self {

@@ -1,7 +1,7 @@
 //! Commands that people are told to type.
 
 /// `text` as one word of a shell.
-pub(crate) fn word(text: &str) -> String {
+pub(crate) fn quote_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ":/@._-+%=,".contains(c);
     if text.chars().all(is_plain) {
         return text.to_owned();
@@ -16,7 +16,7 @@ mod tests {
         for (text, word) in
             [("sqlite:a.db", "sqlite:a.db"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "")]
         {
-            assert_eq!(super::word(text), word, "{text}");
+            assert_eq!(super::quote_word(text), word, "{text}");
         }
     }
 }

@@ -12,28 +12,28 @@ mod sqlite;
 
 #[cfg(debug_assertions)]
 use crate::db::Error;
-use crate::db::row::Value;
-use crate::db::{Db, Pools, Result, Tx, filled};
+use crate::db::row::SqlValue;
+use crate::db::{Db, DialectPools, Result, Tx, filled};
 
 pub(in crate::db) use mariadb::takes_compounds;
-pub(in crate::db) use postgres::Alone;
+pub(in crate::db) use postgres::AutocommitConnection;
 
 /// A statement that says how many rows it has to find.
 #[derive(Clone, Debug)]
-pub enum Statement {
+pub enum CountedStatement {
     /// `before IN (…) after`, an UPDATE or a SELECT that locks, with `first` bound before the ids and
     /// `last` after them. It has to find a row for each.
     OnEach {
         /// Up to the column of the ids.
         before: String,
         /// Its values.
-        first: Vec<Value>,
+        first: Vec<SqlValue>,
         /// All different.
         ids: Vec<i64>,
         /// Behind the ids.
         after: String,
         /// Its values.
-        last: Vec<Value>,
+        last: Vec<SqlValue>,
     },
     /// Rows to be inserted.
     Insert {
@@ -42,7 +42,7 @@ pub enum Statement {
         /// Its columns.
         columns: &'static [&'static str],
         /// Their values.
-        rows: Vec<Vec<Value>>,
+        rows: Vec<Vec<SqlValue>>,
     },
 }
 
@@ -59,12 +59,12 @@ pub enum Together {
 
 impl Tx {
     /// Runs one statement; gives the number of rows it found.
-    pub async fn run(&mut self, statement: Statement) -> Result<u64> {
+    pub async fn run_statement(&mut self, statement: CountedStatement) -> Result<u64> {
         match statement {
-            Statement::OnEach { before, first, ids, after, last } => {
+            CountedStatement::OnEach { before, first, ids, after, last } => {
                 self.execute_in(&before, &first, &ids, &after, &last).await
             }
-            Statement::Insert { table, columns, rows } => {
+            CountedStatement::Insert { table, columns, rows } => {
                 let count = rows.len() as u64;
                 self.insert_many(table, columns, rows).await.map(|()| count)
             }
@@ -76,31 +76,33 @@ impl Db {
     /// Whether this server can take statements together.
     pub fn takes_together(&self) -> bool {
         match &self.pools {
-            Pools::Sqlite { .. } | Pools::Postgres(_) => true,
-            Pools::Mysql(_) => self.takes_compounds,
+            DialectPools::Sqlite { .. } | DialectPools::Postgres(_) => true,
+            DialectPools::Mysql(_) => self.takes_compounds,
         }
     }
 
     /// Writes all of it in one transaction of its own, or nothing. None of the statements may rely on
     /// what another does, and no two may change the same row.
-    pub async fn commit_together(&self, statements: Vec<Statement>) -> Result<Together> {
+    pub async fn commit_together(&self, statements: Vec<CountedStatement>) -> Result<Together> {
         if !self.takes_together() {
             return Ok(Together::OneByOne);
         }
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         match &self.pools {
-            Pools::Postgres(_) if postgres::is_too_long(&statements) => Ok(Together::OneByOne),
-            Pools::Postgres(pool) => {
-                let pool = self.alone.as_ref().map_or(pool, |alone| alone.or(pool));
+            DialectPools::Postgres(_) if postgres::is_too_long(&statements) => {
+                Ok(Together::OneByOne)
+            }
+            DialectPools::Postgres(pool) => {
+                let pool = self.alone.as_ref().map_or(pool, |alone| alone.pool_or(pool));
                 postgres::commit(pool.acquire().await?, statements).await
             }
-            Pools::Mysql(pool) => {
+            DialectPools::Mysql(pool) => {
                 let Some(block) = mariadb::composed(&statements) else {
                     return Ok(Together::OneByOne);
                 };
                 mariadb::commit(pool.acquire().await?, block).await
             }
-            Pools::Sqlite { writer, .. } => {
+            DialectPools::Sqlite { writer, .. } => {
                 let Some(script) = sqlite::composed(&statements) else {
                     return Ok(Together::OneByOne);
                 };
@@ -111,7 +113,7 @@ impl Db {
 }
 
 /// A text with its values.
-type Composed = (String, Vec<Value>);
+type Composed = (String, Vec<SqlValue>);
 
 /// Rows that a text finds by their keys, at most; more are worth their journeys.
 const FOUND_MOST: usize = 128;
@@ -121,15 +123,15 @@ trait Accent {
     /// Adds a statement that has to find rows, whose number comes as the last value.
     fn found(&self, statement: &str, into: &mut Composed);
     /// Adds rows to be inserted, of which there is one at least.
-    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<Value>], into: &mut Composed);
+    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<SqlValue>], into: &mut Composed);
 }
 
 /// Puts statements into one text. `None` when they are more than one text should hold.
-fn composed(statements: &[Statement], accent: &impl Accent) -> Option<Composed> {
+fn composed(statements: &[CountedStatement], accent: &impl Accent) -> Option<Composed> {
     let mut all = (String::new(), Vec::new());
     for statement in statements {
         match statement {
-            Statement::OnEach { before, first, ids, after, last } => {
+            CountedStatement::OnEach { before, first, ids, after, last } => {
                 if ids.len() > FOUND_MOST {
                     return None;
                 }
@@ -140,10 +142,10 @@ fn composed(statements: &[Statement], accent: &impl Accent) -> Option<Composed> 
                 all.1.push(i64::try_from(ids.len()).unwrap_or(i64::MAX).into());
                 accent.found(&format!("{before} IN ({places}) {after}"), &mut all);
             }
-            Statement::Insert { rows, .. } if rows.is_empty() => {}
+            CountedStatement::Insert { rows, .. } if rows.is_empty() => {}
             // As many as the states of so many rows that begin and end, with a line or two of each.
-            Statement::Insert { rows, .. } if rows.len() > 4 * FOUND_MOST => return None,
-            Statement::Insert { table, columns, rows } => {
+            CountedStatement::Insert { rows, .. } if rows.len() > 4 * FOUND_MOST => return None,
+            CountedStatement::Insert { table, columns, rows } => {
                 accent.inserted(table, columns, rows, &mut all);
             }
         }
@@ -152,7 +154,12 @@ fn composed(statements: &[Statement], accent: &impl Accent) -> Option<Composed> 
 }
 
 /// Adds an INSERT that has a place for each value.
-fn with_places(table: &str, columns: &[&str], rows: &[Vec<Value>], (sql, values): &mut Composed) {
+fn with_places(
+    table: &str,
+    columns: &[&str],
+    rows: &[Vec<SqlValue>],
+    (sql, values): &mut Composed,
+) {
     let row = format!("({})", vec!["?"; columns.len()].join(","));
     let texts = vec![row.as_str(); rows.len()].join(",");
     let columns = columns.join(", ");

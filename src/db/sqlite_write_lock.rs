@@ -19,24 +19,24 @@ const STEP: Duration = Duration::from_millis(200);
 
 /// Whose turn it is to write to one file; clones are of the same file.
 #[derive(Clone, Debug, Default)]
-pub struct Turns(Arc<Mutex<()>>);
+pub struct WriteLockQueue(Arc<Mutex<()>>);
 
 /// How a session waits to write.
 #[derive(Debug)]
-pub(in crate::db) struct Patience {
-    turns: Turns,
+pub(in crate::db) struct WriteTimeout {
+    turns: WriteLockQueue,
     held: Option<OwnedMutexGuard<()>>,
     /// How long SQLite itself waits, as it was last told.
     told: Duration,
 }
 
-impl Default for Patience {
+impl Default for WriteTimeout {
     fn default() -> Self {
-        Self { turns: Turns::default(), held: None, told: SQLITE_BUSY }
+        Self { turns: WriteLockQueue::default(), held: None, told: SQLITE_BUSY }
     }
 }
 
-impl Patience {
+impl WriteTimeout {
     /// Lets the next one write.
     pub(in crate::db) fn pass_on(&mut self) {
         self.held = None;
@@ -45,7 +45,7 @@ impl Patience {
 
 impl Session {
     /// Has it write in turns with others.
-    pub fn take_turns(&mut self, turns: Turns) {
+    pub fn take_turns(&mut self, turns: WriteLockQueue) {
         self.patience.turns = turns;
     }
 
@@ -90,7 +90,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         self.wait_at_most(STEP).await?;
         loop {
-            match self.send(sql, args, into).await {
+            match self.send_statement(sql, args, into).await {
                 Err(SessionError::Database(error)) if error.is_sqlite_busy() => {}
                 other => return other,
             }
@@ -110,7 +110,7 @@ impl Session {
 
     async fn wait_at_most(&mut self, time: Duration) -> Result<(), SessionError> {
         if self.patience.told != time {
-            self.run(&format!("PRAGMA busy_timeout = {}", time.as_millis()), &[]).await?;
+            self.run_statement(&format!("PRAGMA busy_timeout = {}", time.as_millis()), &[]).await?;
             self.patience.told = time;
         }
         Ok(())

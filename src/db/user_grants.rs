@@ -24,7 +24,7 @@ impl Session {
         if self.dialect() != Dialect::Mysql {
             return Ok(Vec::new());
         }
-        let found = self.rows("SHOW GRANTS", &[]).await?;
+        let found = self.query_rows("SHOW GRANTS", &[]).await?;
         Ok(found.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
     }
 }

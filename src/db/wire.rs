@@ -1,12 +1,12 @@
 //! The connection of each driver: how it is opened, and how a statement goes over it.
 
 use crate::db::connect_error::{Hope, NoSession};
-use crate::db::decode::{self, Format};
+use crate::db::decode::{self, RowFormat};
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::nodelay::without_delay;
-use crate::db::results::{Column, Gives, Results};
-use crate::db::session::{Arg, Brake, Target};
+use crate::db::results::{Gives, ResultColumn, Results};
+use crate::db::session::{Arg, Brake, SessionTarget};
 use crate::db::session_lock::shown_as;
 use bigdecimal::{BigDecimal, ToPrimitive};
 use futures_util::TryStreamExt;
@@ -34,7 +34,7 @@ pub(crate) enum Wire {
 
 impl Wire {
     /// Connects by the URL's scheme.
-    pub(crate) async fn connect(target: &Target, brake: &Brake) -> Result<Self, NoSession> {
+    pub(crate) async fn connect(target: &SessionTarget, brake: &Brake) -> Result<Self, NoSession> {
         let url = target.url.as_str();
         match url.split_once(':').map_or("", |(scheme, _)| scheme) {
             "sqlite" => Ok(Self::Sqlite(connect_sqlite(url, brake).await?)),
@@ -71,7 +71,7 @@ impl Wire {
     /// On PostgreSQL a prepared statement must have a name: when sqlx meets an enum or a domain it
     /// asks the catalogue between preparing and running, which replaces the unnamed one (measured:
     /// 26000 "unnamed prepared statement does not exist"). On MySQL it is kept, see `connect_mysql`.
-    pub(crate) async fn send(
+    pub(crate) async fn send_statement(
         &mut self,
         sql: &str,
         args: &[Arg],
@@ -101,7 +101,7 @@ impl Wire {
         let text = AssertSqlSafe(sql.to_owned());
         let counts = counts_changes(sql, self.dialect());
         let gives = gives(sql, self.dialect());
-        let format = if is_prepared { Format::Binary } else { Format::Text };
+        let format = if is_prepared { RowFormat::Binary } else { RowFormat::Text };
         let purpose = into.purpose();
         macro_rules! drain {
             ($conn:expr, $is_named:expr, $bind:expr, $type_name:expr, $decode:expr) => {{
@@ -113,9 +113,9 @@ impl Wire {
                 };
                 while let Some(step) = stream.try_next().await? {
                     match step {
-                        Either::Left(done) if counts => into.end(done.rows_affected(), gives),
-                        Either::Left(_) => into.end(0, gives),
-                        Either::Right(row) => into.row(
+                        Either::Left(done) if counts => into.end_set(done.rows_affected(), gives),
+                        Either::Left(_) => into.end_set(0, gives),
+                        Either::Right(row) => into.add_row(
                             || row.columns().iter().map(|c| column(c, $type_name)).collect(),
                             || (0..row.len()).map(|at| $decode(&row, at)).collect(),
                         ),
@@ -144,9 +144,9 @@ impl Wire {
 fn column<C: sqlx::Column>(
     column: &C,
     type_name: impl Fn(&<C::Database as sqlx::Database>::TypeInfo) -> &str,
-) -> Column {
+) -> ResultColumn {
     let type_name = type_name(column.type_info()).to_owned();
-    Column { name: column.name().to_owned(), type_name }
+    ResultColumn { name: column.name().to_owned(), type_name }
 }
 
 fn type_name<T: sqlx::TypeInfo>(info: &T) -> &str {
@@ -221,7 +221,7 @@ fn bind_postgres<'q>(
         Arg::Text(text) => Some(text.clone()),
         Arg::Int(number) => Some(number.to_string()),
         Arg::Decimal(number) => Some(number.to_plain_string()),
-        Arg::Bytes(bytes) => Some(format!("\\x{}", decode::hex(bytes))),
+        Arg::Bytes(bytes) => Some(format!("\\x{}", decode::hex_digits(bytes))),
     })
 }
 
@@ -307,7 +307,7 @@ async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, No
     Ok(conn)
 }
 
-async fn connect_mysql(target: &Target) -> Result<MySqlConnection, NoSession> {
+async fn connect_mysql(target: &SessionTarget) -> Result<MySqlConnection, NoSession> {
     let mut options = MySqlConnectOptions::from_str(&target.url)?
         .timezone(None::<String>)
         .pipes_as_concat(false)
@@ -323,7 +323,7 @@ async fn connect_mysql(target: &Target) -> Result<MySqlConnection, NoSession> {
     Ok(without_delay(options.connect()).await?)
 }
 
-async fn connect_postgres(target: &Target) -> Result<PgConnection, NoSession> {
+async fn connect_postgres(target: &SessionTarget) -> Result<PgConnection, NoSession> {
     let label = shown_as(&target.label);
     let mut options = PgConnectOptions::from_str(&target.url)?
         .application_name(&label)

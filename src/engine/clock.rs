@@ -28,19 +28,19 @@ pub enum Clock {
 impl Clock {
     /// What the wall clock of this machine says, until the database is asked.
     pub fn system() -> Self {
-        let base = wall().0.saturating_sub(count().0);
+        let base = wall_clock().0.saturating_sub(count().0);
         Self::System(Arc::new(AtomicI64::new(base)))
     }
 
     /// A clock that stands at `at` until it is moved.
-    pub fn hand(at: Millis) -> Self {
+    pub fn set_by_hand(at: Millis) -> Self {
         Self::Hand(Arc::new(AtomicI64::new(at.0)))
     }
 
     /// The present moment.
     pub fn now(&self) -> Millis {
         match self {
-            Self::System(base) => Millis(count().0).plus(base.load(Ordering::Relaxed)),
+            Self::System(base) => Millis(count().0).plus_ms(base.load(Ordering::Relaxed)),
             Self::Hand(at) => Millis(at.load(Ordering::Relaxed)),
         }
     }
@@ -58,7 +58,7 @@ impl Clock {
     /// for a hand-set clock, which is right by itself.
     pub fn measure(&self, asked: Uptime, server: Millis) -> Option<Measurement> {
         match self {
-            Self::System(_) => Some(Measurement::taken(asked, count(), server, wall())),
+            Self::System(_) => Some(Measurement::taken(asked, count(), server, wall_clock())),
             Self::Hand(_) => None,
         }
     }
@@ -91,6 +91,6 @@ fn count() -> Uptime {
     Uptime(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn wall() -> Millis {
+fn wall_clock() -> Millis {
     failpoint_wall!(Millis::from(chrono::Utc::now()))
 }

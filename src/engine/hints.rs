@@ -6,7 +6,7 @@
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::store::Db;
-use crate::store::hint::{Ear, Heard, Reach, Topic};
+use crate::store::hint::{Ear, HintReach, HintTopic, ReceivedHint};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -15,9 +15,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How often each topic was heard of, and how far it is heard.
 #[derive(Clone, Copy, Debug)]
-struct State {
-    counts: [u64; Topic::ALL.len()],
-    reach: Reach,
+struct HintState {
+    counts: [u64; HintTopic::ALL.len()],
+    reach: HintReach,
 }
 
 /// One waiter for hints. Clones wait each for themselves: what one has heard the other still hears.
@@ -25,10 +25,10 @@ struct State {
 pub struct Hints {
     db: Db,
     clock: Clock,
-    state: Arc<watch::Sender<State>>,
-    heard: watch::Receiver<State>,
+    state: Arc<watch::Sender<HintState>>,
+    heard: watch::Receiver<HintState>,
     /// Of each topic, how much of it this waiter has answered.
-    seen: [u64; Topic::ALL.len()],
+    seen: [u64; HintTopic::ALL.len()],
 }
 
 /// Why a wait has ended.
@@ -43,34 +43,34 @@ pub enum Woken {
 impl Hints {
     /// A waiter of this process. Nothing is heard before `listen` is called, once per process.
     pub fn new(db: Db, clock: Clock) -> Self {
-        let zero = State { counts: [0; Topic::ALL.len()], reach: Reach::Here };
+        let zero = HintState { counts: [0; HintTopic::ALL.len()], reach: HintReach::Here };
         let (state, heard) = watch::channel(zero);
         Self { db, clock, state: Arc::new(state), heard, seen: zero.counts }
     }
 
     /// Listens in a task of its own, for this waiter and all its clones, until that is ended.
-    pub fn listen(&self) -> Listening {
+    pub fn listen(&self) -> HintListener {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(hear(self.db.listen(), self.state.clone(), stop.clone()));
-        Listening { task, stop: stop.drop_guard() }
+        let task = tokio::spawn(listen_to(self.db.listen(), self.state.clone(), stop.clone()));
+        HintListener { task, stop: stop.drop_guard() }
     }
 
     /// Waits for one of these topics, `until` at most; a hint that came since the last wait for its
     /// topic ends it at once. May be dropped at any point: what was not answered stays.
-    pub async fn wait(&mut self, topics: &[Topic], until: Millis) -> Woken {
+    pub async fn wait_until(&mut self, topics: &[HintTopic], until: Millis) -> Woken {
         let left = u64::try_from(until.since(self.clock.now())).unwrap_or(0);
         tokio::select! {
             biased;
-            () = self.told(topics) => Woken::Told,
+            () = self.wait_for_topic(topics) => Woken::Told,
             () = tokio::time::sleep(Duration::from_millis(left)) => Woken::Time,
         }
     }
 
     /// Waits for one of these topics without end.
-    pub async fn told(&mut self, topics: &[Topic]) {
+    pub async fn wait_for_topic(&mut self, topics: &[HintTopic]) {
         let seen = self.seen;
         let is_new =
-            |state: &State| topics.iter().any(|t| state.counts[t.place()] != seen[t.place()]);
+            |state: &HintState| topics.iter().any(|t| state.counts[t.place()] != seen[t.place()]);
         // Copied at once: what it is read from must not be held while this waits.
         let counts = self.heard.wait_for(is_new).await.map(|state| state.counts).ok();
         let Some(counts) = counts else { return std::future::pending().await };
@@ -81,15 +81,15 @@ impl Hints {
 
     /// How long a look that finds nothing need not be repeated: `far` where hints of every process
     /// come through, else `near`.
-    pub fn pace(&self, near: i64, far: i64) -> i64 {
+    pub fn poll_interval(&self, near: i64, far: i64) -> i64 {
         match self.heard.borrow().reach {
-            Reach::Here => near,
-            Reach::Everywhere => far,
+            HintReach::Here => near,
+            HintReach::Everywhere => far,
         }
     }
 }
 
-async fn hear(mut ear: Ear, state: Arc<watch::Sender<State>>, stop: CancellationToken) {
+async fn listen_to(mut ear: Ear, state: Arc<watch::Sender<HintState>>, stop: CancellationToken) {
     loop {
         let heard = tokio::select! {
             heard = ear.next() => heard,
@@ -99,27 +99,27 @@ async fn hear(mut ear: Ear, state: Arc<watch::Sender<State>>, stop: Cancellation
         state.send_modify(|state| {
             state.reach = reach;
             match heard {
-                Heard::Word(word) => {
-                    if let Some(topic) = Topic::parse(&word) {
+                ReceivedHint::Word(word) => {
+                    if let Some(topic) = HintTopic::parse(&word) {
                         state.counts[topic.place()] += 1;
                     }
                 }
-                Heard::Gap => state.counts.iter_mut().for_each(|count| *count += 1),
+                ReceivedHint::Gap => state.counts.iter_mut().for_each(|count| *count += 1),
             }
         });
     }
-    state.send_modify(|state| state.reach = Reach::Here);
+    state.send_modify(|state| state.reach = HintReach::Here);
 }
 
 /// A task that listens; it stops when this is dropped.
-pub struct Listening {
+pub struct HintListener {
     task: JoinHandle<()>,
     stop: DropGuard,
 }
 
-impl Listening {
+impl HintListener {
     /// Ends it and waits for its end.
-    pub async fn end(self) {
+    pub async fn end_and_wait(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "what listens for hints broke down");

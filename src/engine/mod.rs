@@ -25,9 +25,9 @@ pub mod secrets;
 pub mod trigger;
 pub mod xxl;
 
-pub use crate::domain::cluster::node_placement::{Role, Roles};
-pub use cluster::node::Node;
+pub use crate::domain::cluster::node_placement::{NodeRole, Roles};
+pub use cluster::node::LocalNode;
 pub use host::host_name;
-pub use news::News;
-pub use opening::cross_batch::read as outside;
-pub use options::{NodeOptions, Options};
+pub use news::ProgressEvent;
+pub use opening::cross_batch::read_awaited as outside;
+pub use options::{EngineOptions, NodeOptions};

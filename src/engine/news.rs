@@ -6,7 +6,7 @@ use crate::domain::time::Millis;
 
 /// News of a change that is committed; for whoever shows progress. Losing one loses nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct ProgressEvent {
     /// When.
     pub at: Millis,
     /// Which batch.

@@ -6,7 +6,7 @@ use crate::secret_store::SecretStores;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct EngineOptions {
     /// Jobs that run at once in this process, at most.
     pub max_parallel: u32,
     /// Waiting that counts as much as one point of priority.

@@ -8,16 +8,16 @@ mod nodes;
 mod send_loop;
 
 use crate::domain::id::NodeId;
-use crate::domain::notification::Letter;
+use crate::domain::notification::Notification;
 use crate::domain::notification::outbox_schedule::{self, Snooze};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
-use crate::engine::cluster::process::Process;
+use crate::engine::cluster::process::ClusterProcess;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::observe::metrics::Meter;
-use crate::notify::{Carriers, Templates};
-use crate::store::outbox::{self, Claimed, DigestCandidate, Mark};
+use crate::notify::{Carriers, MessageTemplates};
+use crate::store::outbox::{self, ClaimedNotification, DeliveryMark, DigestCandidate};
 use crate::store::{self, Db, Tx};
 use anyhow::{Context as _, Result};
 use chrono::NaiveTime;
@@ -30,8 +30,8 @@ use std::time::Duration;
 
 pub use crate::domain::notification::recipient::Recipient;
 pub use crate::domain::text::lang::Lang;
-pub use crate::store::outbox::{Filter, NotificationRow};
-pub use delivery_attempt::link;
+pub use crate::store::outbox::{NotificationRow, OutboxFilter};
+pub use delivery_attempt::page_link;
 
 /// How long a process may take beyond its sends before others take what it has: its marks need the
 /// database.
@@ -41,7 +41,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Settings of the outbox.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct OutboxOptions {
     /// Letters that are on their way at once, at most.
     pub connections: u32,
     /// How long one may take.
@@ -71,8 +71,8 @@ pub struct Options {
     pub operators: Vec<String>,
 }
 
-impl Options {
-    fn lang_of(&self, mail: &Claimed) -> Lang {
+impl OutboxOptions {
+    fn lang_of(&self, mail: &ClaimedNotification) -> Lang {
         let of_domain = || mail.recipient.rfind('@').map(|at| &mail.recipient[at..]);
         mail.lang
             .or_else(|| self.langs.get(&mail.recipient).copied())
@@ -103,11 +103,11 @@ pub struct DeliverySummary {
 }
 
 impl DeliverySummary {
-    fn count(&mut self, mark: &Mark) {
+    fn count(&mut self, mark: &DeliveryMark) {
         match mark {
-            Mark::Sent { .. } => self.sent += 1,
-            Mark::Again(..) | Mark::Wait(..) => self.again += 1,
-            Mark::Failed(_) => self.failed += 1,
+            DeliveryMark::Sent { .. } => self.sent += 1,
+            DeliveryMark::Again(..) | DeliveryMark::Wait(..) => self.again += 1,
+            DeliveryMark::Failed(_) => self.failed += 1,
         }
     }
 }
@@ -120,18 +120,23 @@ pub struct Sender {
     me: NodeId,
     heart: Option<Arc<Heart>>,
     carriers: Carriers,
-    templates: Templates,
-    options: Options,
+    templates: MessageTemplates,
+    options: OutboxOptions,
     /// What came of tries whose rows could not be marked: tried again before anything else.
-    unmarked: Vec<(i64, Mark)>,
+    unmarked: Vec<(i64, DeliveryMark)>,
     /// When it is looked again who has died.
     nodes_at: Millis,
 }
 
 impl QueueDispatcher {
     /// What sends the outbox in the process that this dispatcher is.
-    pub fn sender(&self, carriers: Carriers, templates: Templates, options: Options) -> Sender {
-        let Process { db, clock, node, heart, meter, .. } = self.process().clone();
+    pub fn sender(
+        &self,
+        carriers: Carriers,
+        templates: MessageTemplates,
+        options: OutboxOptions,
+    ) -> Sender {
+        let ClusterProcess { db, clock, node, heart, meter, .. } = self.process().clone();
         let sender = Sender::new((db, clock), node.id().clone(), carriers, templates, options);
         Sender { heart: Some(heart), meter, ..sender }
     }
@@ -143,8 +148,8 @@ impl Sender {
         (db, clock): (Db, Clock),
         me: NodeId,
         carriers: Carriers,
-        templates: Templates,
-        options: Options,
+        templates: MessageTemplates,
+        options: OutboxOptions,
     ) -> Self {
         let (meter, unmarked, nodes_at) = (Arc::default(), Vec::new(), Millis(i64::MIN));
         Self { db, clock, meter, me, heart: None, carriers, templates, options, unmarked, nodes_at }
@@ -152,7 +157,7 @@ impl Sender {
 
     /// Sends what is due now, until nothing is. A letter whose server hangs keeps one place of
     /// `connections` and no other letter.
-    pub async fn beat(&mut self, now: Millis) -> Result<DeliverySummary> {
+    pub async fn send_due(&mut self, now: Millis) -> Result<DeliverySummary> {
         self.mark_left(now).await?;
         self.tell_of_nodes(now).await?;
         let (mut all, mut unmarked, mut broken) = (DeliverySummary::default(), Vec::new(), None);
@@ -160,10 +165,11 @@ impl Sender {
         loop {
             let room = self.width().saturating_sub(on_their_way.len());
             let at = self.clock.now().max(now);
-            match self.take(at, if broken.is_some() { 0 } else { room }).await {
+            match self.take_due(at, if broken.is_some() { 0 } else { room }).await {
                 Ok(taken) => {
                     all.next = taken.next;
-                    let send = |letter| self.send(letter, taken.installation.clone(), at);
+                    let send =
+                        |letter| self.send_notification(letter, taken.installation.clone(), at);
                     on_their_way.extend(taken.letters.into_iter().map(send));
                 }
                 // What is on its way is waited for all the same.
@@ -227,19 +233,19 @@ impl Sender {
     }
 
     /// Takes what is due, so many letters: digests are put together, what is snoozed waits on.
-    async fn take(&self, now: Millis, room: usize) -> Result<Taken> {
+    async fn take_due(&self, now: Millis, room: usize) -> Result<TakenNotifications> {
         if room == 0 {
-            return Ok(Taken::default());
+            return Ok(TakenNotifications::default());
         }
         let day = outbox_schedule::last_digest(now, self.options.digest_at, self.options.zone);
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let next = outbox::next_due(&mut tx).await?;
         let waits = outbox::waits_for_digest(&mut tx).await?;
         drop(tx);
         if !waits && next.is_none_or(|at| at > now) {
-            return Ok(Taken { next, ..Taken::default() });
+            return Ok(TakenNotifications { next, ..TakenNotifications::default() });
         }
-        let until = now.plus(self.options.timeout_ms + MARK_MS);
+        let until = now.plus_ms(self.options.timeout_ms + MARK_MS);
         let mut tx = self.db.begin().await?;
         for waiting in outbox::due_digests(&mut tx, day).await? {
             put_together(&mut tx, &waiting, now).await?;
@@ -261,15 +267,15 @@ impl Sender {
         let installation = store::installation(&mut tx).await?.unwrap_or_default();
         let next = outbox::next_due(&mut tx).await?;
         tx.commit().await.context("take mails to send")?;
-        Ok(Taken { letters, installation, next })
+        Ok(TakenNotifications { letters, installation, next })
     }
 
     async fn without_snoozed(
         &self,
         tx: &mut Tx,
-        claimed: Vec<Claimed>,
+        claimed: Vec<ClaimedNotification>,
         snoozes: &[Snooze],
-    ) -> Result<Vec<Claimed>> {
+    ) -> Result<Vec<ClaimedNotification>> {
         let mut rest = Vec::new();
         for mail in claimed {
             let topic = &mail.letter.topic;
@@ -290,9 +296,9 @@ impl Sender {
     async fn without_repeats(
         &self,
         tx: &mut Tx,
-        letters: Vec<Claimed>,
+        letters: Vec<ClaimedNotification>,
         now: Millis,
-    ) -> Result<Vec<Claimed>> {
+    ) -> Result<Vec<ClaimedNotification>> {
         let mute_ms = self.options.mute_ms;
         if mute_ms == 0 {
             return Ok(letters);
@@ -302,13 +308,13 @@ impl Sender {
             // A digest stands for others, and a second try is no repeat.
             let may_be = mail.event.is_of_batch() && mail.failed == 0;
             let last = match may_be {
-                true => outbox::last_told(tx, &mail, now.plus(-mute_ms)).await?,
+                true => outbox::last_told(tx, &mail, now.plus_ms(-mute_ms)).await?,
                 false => None,
             };
             match last {
                 Some(last) => {
                     let why = format!("told at {last} already; repeats wait");
-                    outbox::mute(tx, &self.me, mail.id, last.plus(mute_ms), &why).await?;
+                    outbox::mute_notice(tx, &self.me, mail.id, last.plus_ms(mute_ms), &why).await?;
                 }
                 None => rest.push(mail),
             }
@@ -319,21 +325,21 @@ impl Sender {
 
 /// What is to be sent now.
 #[derive(Default)]
-struct Taken {
-    letters: Vec<Claimed>,
+struct TakenNotifications {
+    letters: Vec<ClaimedNotification>,
     installation: String,
     next: Option<Millis>,
 }
 
 async fn put_together(tx: &mut Tx, waiting: &DigestCandidate, now: Millis) -> Result<()> {
-    let letters: Vec<&Letter> = waiting.letters.iter().map(|mail| &mail.letter).collect();
+    let letters: Vec<&Notification> = waiting.letters.iter().map(|mail| &mail.letter).collect();
     outbox::put_together(tx, waiting, &outbox_schedule::digest(&letters), now).await
 }
 
-async fn write(db: &Db, me: &NodeId, marks: &[(i64, Mark)], now: Millis) -> Result<()> {
+async fn write(db: &Db, me: &NodeId, marks: &[(i64, DeliveryMark)], now: Millis) -> Result<()> {
     let mut tx = db.begin().await?;
     for (id, mark) in marks {
-        if !outbox::mark(&mut tx, me, *id, mark, now).await? {
+        if !outbox::mark_notice(&mut tx, me, *id, mark, now).await? {
             tracing::warn!(mail = id, "a mail was taken over by another process while it was sent");
         }
     }

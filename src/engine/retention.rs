@@ -10,16 +10,16 @@ mod removal_loop;
 mod survey;
 
 pub use crate::domain::id::GroupCode;
-pub use crate::domain::retention::{DAY_MS, EndedBadly, Rule, Window};
-pub use crate::store::retention::{ByTable, Left};
-pub use removal_loop::Swept;
-pub use survey::{AgedGoes, Goes, OfGroup, Survey, survey};
+pub use crate::domain::retention::{DAY_MS, EndedBadly, KeepRule, Window};
+pub use crate::store::retention::{ByTable, LeftTables};
+pub use removal_loop::SweepOutcome;
+pub use survey::{AgedGoes, GroupSurvey, RemovableBatches, RetentionSurvey, survey};
 
 use crate::domain::id::NodeId;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
-use crate::engine::cluster::process::Process;
+use crate::engine::cluster::process::ClusterProcess;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::observe::metrics::Meter;
 use crate::store::audit::Operator;
@@ -27,7 +27,7 @@ use crate::store::lock::{self, RETENTION_LOCK};
 use crate::store::retention::Aged;
 use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
-use pass::Pass;
+use pass::RetentionPass;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,11 +39,11 @@ const LOOK_MS: i64 = 60_000;
 
 /// Settings of retention.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RetentionOptions {
     /// For groups that have no rule of their own, and for backfills.
-    pub rule: Rule,
+    pub rule: KeepRule,
     /// Rules of single groups.
-    pub groups: BTreeMap<GroupCode, Rule>,
+    pub groups: BTreeMap<GroupCode, KeepRule>,
     /// Age of firings that go; none: they stay.
     pub firings_ms: Option<i64>,
     /// Age of sent mails that go; none: they go with their batch, or stay.
@@ -51,7 +51,7 @@ pub struct Options {
     /// Age of acts on record that go; none: they stay.
     pub audit_ms: Option<i64>,
     /// Tables that are left to partitions.
-    pub left: Left,
+    pub left: LeftTables,
     /// When it is done by itself; none: at any time.
     pub window: Option<Window>,
     /// Rows that one transaction removes, at most.
@@ -60,9 +60,9 @@ pub struct Options {
     pub pause_ms: i64,
 }
 
-impl Options {
+impl RetentionOptions {
     /// The rule of a group.
-    pub fn rule_of(&self, group: &GroupCode) -> Rule {
+    pub fn rule_of(&self, group: &GroupCode) -> KeepRule {
         self.groups.get(group).copied().unwrap_or(self.rule)
     }
 
@@ -76,7 +76,7 @@ impl Options {
     }
 
     /// What rows of a kind must be older than, and the words of their states that are looked for.
-    fn aged(&self, kind: Aged, now: Millis) -> Option<(Millis, &'static [&'static str])> {
+    fn age_limit(&self, kind: Aged, now: Millis) -> Option<(Millis, &'static [&'static str])> {
         let (ms, words): (_, &[&str]) = match (kind, self.rule.badly) {
             (Aged::Firings, EndedBadly::Stay) => {
                 (self.firings_ms, &["FIRED", "SKIPPED", "MISFIRED"])
@@ -89,7 +89,7 @@ impl Options {
             (Aged::Backfills, EndedBadly::Go) => (self.rule.batches_ms, &["SUCCESS", "FAILED"]),
             (Aged::Audit, _) => (self.audit_ms, &[""]),
         };
-        ms.map(|ms| (now.plus(-ms), words))
+        ms.map(|ms| (now.plus_ms(-ms), words))
     }
 }
 
@@ -106,7 +106,7 @@ pub struct RemovalOrder {
 
 /// Why nothing is done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum RestReason {
     /// Nothing is ever to go.
     Off,
     /// The window is closed.
@@ -123,7 +123,7 @@ pub enum Rest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
     /// Nothing, before this moment.
-    Rests(Rest, Millis),
+    Rests(RestReason, Millis),
     /// One step: the rows that it removed, which may be none.
     Did(ByTable),
     /// The pass has ended: all that it removed.
@@ -136,19 +136,19 @@ pub struct Sweeper {
     clock: Clock,
     meter: Arc<Meter>,
     me: NodeId,
-    options: Options,
+    options: RetentionOptions,
     wish: RemovalOrder,
     heart: Option<Arc<Heart>>,
-    pass: Option<Pass>,
+    pass: Option<RetentionPass>,
     next_at: Millis,
 }
 
 impl QueueDispatcher {
     /// What removes old rows in the process that this dispatcher is.
-    pub fn sweeper(&self, options: Options) -> Sweeper {
+    pub fn sweeper(&self, options: RetentionOptions) -> Sweeper {
         let by = Operator::new("serve".to_owned(), crate::engine::host::host_name());
         let wish = RemovalOrder { by, reason: None, limit: None };
-        let Process { db, clock, node, heart, meter, .. } = self.process().clone();
+        let ClusterProcess { db, clock, node, heart, meter, .. } = self.process().clone();
         let sweeper = Sweeper::new((db, clock), node.id().clone(), options, wish);
         Sweeper { heart: Some(heart), meter, ..sweeper }
     }
@@ -156,53 +156,58 @@ impl QueueDispatcher {
 
 impl Sweeper {
     /// One that is part of no process which serves.
-    pub fn new((db, clock): (Db, Clock), me: NodeId, options: Options, wish: RemovalOrder) -> Self {
+    pub fn new(
+        (db, clock): (Db, Clock),
+        me: NodeId,
+        options: RetentionOptions,
+        wish: RemovalOrder,
+    ) -> Self {
         let (meter, next_at) = (Arc::default(), Millis(i64::MIN));
         Self { db, clock, meter, me, options, wish, heart: None, pass: None, next_at }
     }
 
     /// One step, or a reason for none. What fails ends the pass; the next beat begins another.
-    pub async fn beat(&mut self, now: Millis) -> Result<Beat> {
-        if let Some((rest, until)) = self.rest(now).await? {
+    pub async fn run_step(&mut self, now: Millis) -> Result<Beat> {
+        if let Some((rest, until)) = self.rest_reason(now).await? {
             return Ok(Beat::Rests(rest, until));
         }
         let mut pass = match self.pass.take() {
             Some(pass) => pass,
-            None => match Pass::begin(self, now).await? {
+            None => match RetentionPass::begin(self, now).await? {
                 Ok(pass) => pass,
                 Err(owner) => return Ok(theirs(owner, now)),
             },
         };
-        match pass.step(self, now).await? {
-            pass::Step::Did(dropped) => {
+        match pass.run_step(self, now).await? {
+            pass::PassStep::Did(dropped) => {
                 self.meter.retention_removed(&dropped);
                 self.pass = Some(pass);
                 Ok(Beat::Did(dropped))
             }
-            pass::Step::Theirs(owner) => Ok(theirs(owner, now)),
-            pass::Step::Ended(totals) => {
+            pass::PassStep::Theirs(owner) => Ok(theirs(owner, now)),
+            pass::PassStep::Ended(totals) => {
                 self.meter.retention_passed(now);
-                self.next_at = now.plus(PASS_MS);
+                self.next_at = now.plus_ms(PASS_MS);
                 Ok(Beat::Ended(totals))
             }
         }
     }
 
     /// Why nothing is done now. What is half removed is finished, also when the window has closed.
-    async fn rest(&mut self, now: Millis) -> Result<Option<(Rest, Millis)>> {
+    async fn rest_reason(&mut self, now: Millis) -> Result<Option<(RestReason, Millis)>> {
         if !self.options.is_on() {
-            return Ok(Some((Rest::Off, now.plus(PASS_MS))));
+            return Ok(Some((RestReason::Off, now.plus_ms(PASS_MS))));
         }
-        if self.pass.as_ref().is_some_and(Pass::is_amidst) {
+        if self.pass.as_ref().is_some_and(RetentionPass::is_amidst) {
             return Ok(None);
         }
         let closed = self.options.window.filter(|window| !window.is_open(now));
         let rest = match closed {
-            Some(window) => Some((Rest::Window, window.opens(now))),
+            Some(window) => Some((RestReason::Window, window.opens(now))),
             None if self.heart.as_ref().is_some_and(|heart| heart.is_resting()) => {
-                Some((Rest::Drained, now.plus(LOOK_MS)))
+                Some((RestReason::Drained, now.plus_ms(LOOK_MS)))
             }
-            None if now < self.next_at => Some((Rest::Done, self.next_at)),
+            None if now < self.next_at => Some((RestReason::Done, self.next_at)),
             None => None,
         };
         if rest.is_some() && self.pass.take().is_some() {
@@ -225,7 +230,12 @@ impl Sweeper {
     }
 
     /// Notes when the last pass ended and what it removed, for `retention preview`.
-    async fn note(&self, tx: &mut store::Tx, totals: &ByTable, now: Millis) -> Result<()> {
+    async fn note_last_pass(
+        &self,
+        tx: &mut store::Tx,
+        totals: &ByTable,
+        now: Millis,
+    ) -> Result<()> {
         let said = serde_json::json!({"at": now.to_string(), "rows": totals}).to_string();
         store::meta_is_new(tx, LAST_PASS, &said).await.map(drop)
     }
@@ -235,5 +245,5 @@ impl Sweeper {
 pub const LAST_PASS: &str = "retention_last";
 
 fn theirs(owner: NodeId, now: Millis) -> Beat {
-    Beat::Rests(Rest::Theirs(owner), now.plus(LOOK_MS))
+    Beat::Rests(RestReason::Theirs(owner), now.plus_ms(LOOK_MS))
 }

@@ -4,11 +4,11 @@
 //! with it, and a decision made while no process runs counts.
 
 use crate::domain::access::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
-use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use crate::handler::{Context, StopReason, Task, WorkerHandler};
+use crate::handler::{AttemptTask, Context, StopReason, WorkerHandler};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,7 +34,10 @@ pub struct AskedApproval {
 /// Approvals of one attempt. Errors are sentences for the user.
 pub trait Approvals: Send + Sync {
     /// Asks for an approval, or goes on with what an earlier start of the same attempt asked for.
-    fn ask<'a>(&'a self, rule: &'a ApprovalRule) -> BoxFuture<'a, Result<AskedApproval, String>>;
+    fn request_approval<'a>(
+        &'a self,
+        rule: &'a ApprovalRule,
+    ) -> BoxFuture<'a, Result<AskedApproval, String>>;
 
     /// Returns when it waits no longer.
     fn ended(&self, id: ApprovalId) -> BoxFuture<'_, Result<ApprovalDecision, String>>;
@@ -60,23 +63,23 @@ impl WorkerHandler for ApprovalHandler {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
             match ask_and_wait(task, ctx).await {
                 Ok(outcome) => outcome,
-                Err(message) => Outcome::ended(End::Failed, message),
+                Err(message) => AttemptOutcome::ended(AttemptEnd::Failed, message),
             }
         })
     }
 }
 
-async fn ask_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
+async fn ask_and_wait(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, String> {
     let rule = task.job.approval.as_deref().ok_or("the job has no approval")?;
     ctx.claimed().await?;
     let asked = tokio::select! {
         biased;
         reason = ctx.stopped() => return Ok(stopped_before(reason)),
-        asked = ctx.approvals.ask(rule) => asked?,
+        asked = ctx.approvals.request_approval(rule) => asked?,
     };
     if asked.decision.status != ApprovalStatus::Waiting {
         return Ok(outcome(asked.id, &asked.decision));
@@ -92,7 +95,7 @@ async fn ask_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
         "approval {} waits until {} for {approvers}; {notified}",
         asked.id.0, asked.deadline
     );
-    ctx.log.line(Stream::System, line);
+    ctx.log.add_line(Stream::System, line);
     ctx.claim.waits_on(Some(format!("approval by {approvers}, until {}", asked.deadline))).await;
     let reason = tokio::select! {
         biased;
@@ -115,18 +118,19 @@ async fn ask_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
 }
 
 /// A stop that leaves the approval as it is, for whoever goes on with it.
-fn stopped_before(reason: StopReason) -> Outcome {
+fn stopped_before(reason: StopReason) -> AttemptOutcome {
     let (end, message) = match reason {
-        StopReason::TimedOut => (End::TimedOut, "stopped before it asked"),
-        StopReason::Killed => (End::Killed, "stopped before it asked"),
-        StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
-            (End::Returned, "the approval waits on; this process does not wait for it any more")
-        }
+        StopReason::TimedOut => (AttemptEnd::TimedOut, "stopped before it asked"),
+        StopReason::Killed => (AttemptEnd::Killed, "stopped before it asked"),
+        StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => (
+            AttemptEnd::Returned,
+            "the approval waits on; this process does not wait for it any more",
+        ),
     };
-    Outcome::ended(end, message).before_it_began()
+    AttemptOutcome::ended(end, message).before_it_began()
 }
 
-fn outcome(id: ApprovalId, decision: &ApprovalDecision) -> Outcome {
+fn outcome(id: ApprovalId, decision: &ApprovalDecision) -> AttemptOutcome {
     let mut values = BTreeMap::from([
         ("approval_id".to_owned(), Some(id.0.to_string())),
         ("decision".to_owned(), Some(decision.status.to_string())),
@@ -136,14 +140,14 @@ fn outcome(id: ApprovalId, decision: &ApprovalDecision) -> Outcome {
         values.insert("comment".to_owned(), decision.comment.clone());
         values.insert("decided_at".to_owned(), decision.at.map(|at| at.to_string()));
     }
-    let outputs = Outputs { values, ..Outputs::default() };
+    let outputs = JobOutputs { values, ..JobOutputs::default() };
     let end = match decision.status {
-        ApprovalStatus::Approved => End::Success,
-        ApprovalStatus::Rejected | ApprovalStatus::Waiting => End::Failed,
-        ApprovalStatus::Expired => End::TimedOut,
-        ApprovalStatus::Withdrawn => End::Killed,
+        ApprovalStatus::Approved => AttemptEnd::Success,
+        ApprovalStatus::Rejected | ApprovalStatus::Waiting => AttemptEnd::Failed,
+        ApprovalStatus::Expired => AttemptEnd::TimedOut,
+        ApprovalStatus::Withdrawn => AttemptEnd::Killed,
     };
-    let ended = Outcome { outputs, ..Outcome::ended(end, decision.describe()) };
+    let ended = AttemptOutcome { outputs, ..AttemptOutcome::ended(end, decision.describe()) };
     match decision.status {
         // Asking once more would be asking until the answer is yes.
         ApprovalStatus::Rejected => ended.for_good(),

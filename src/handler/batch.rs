@@ -5,23 +5,23 @@
 
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::BatchId;
-use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::queue::QueueStatus;
-use crate::domain::job::secret::Value;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::domain::params::BoundParam;
 use crate::handler::run_on_source::end_of;
-use crate::handler::{BatchEnd, Context, StopReason, Task, WorkerHandler};
+use crate::handler::{AttemptTask, ChildBatchEnd, Context, StopReason, WorkerHandler};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 
 /// The BATCH handler.
-pub(crate) struct SubBatch;
+pub(crate) struct BatchHandler;
 
 /// Jobs named in a message, at most.
 const NAMED: usize = 10;
 
-impl WorkerHandler for SubBatch {
+impl WorkerHandler for BatchHandler {
     fn kind(&self) -> JobKind {
         JobKind {
             name: "BATCH",
@@ -34,28 +34,28 @@ impl WorkerHandler for SubBatch {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
             match open_and_wait(task, ctx).await {
                 Ok(outcome) => outcome,
-                Err(said) => Outcome::ended(End::Failed, said),
+                Err(said) => AttemptOutcome::ended(AttemptEnd::Failed, said),
             }
         })
     }
 }
 
-async fn open_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
+async fn open_and_wait(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, String> {
     let order = order(task)?;
     let name = format!("batch {} of group {}", order.batch_no, words(&order));
     ctx.claimed().await?;
     let id = tokio::select! {
         biased;
         reason = ctx.stopped() => {
-            return Ok(Outcome::ended(end_of(reason), "stopped before it began"));
+            return Ok(AttemptOutcome::ended(end_of(reason), "stopped before it began"));
         }
-        id = ctx.batches.open(order.clone()) => id?,
+        id = ctx.batches.open_batch(order.clone()) => id?,
     };
-    ctx.log.line(Stream::System, format!("{name} runs as batch {}", id.0));
+    ctx.log.add_line(Stream::System, format!("{name} runs as batch {}", id.0));
     let mut reason = None;
     let end = tokio::select! {
         biased;
@@ -68,15 +68,15 @@ async fn open_and_wait(task: &Task, ctx: &Context) -> Result<Outcome, String> {
                 // It is a batch of its own; the next try finds it where it is.
                 StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
                     let said = format!("{name} goes on; this process does not wait for it any more");
-                    return Ok(Outcome::ended(End::Returned, said).before_it_began());
+                    return Ok(AttemptOutcome::ended(AttemptEnd::Returned, said).before_it_began());
                 }
             };
-            ctx.log.line(Stream::System, format!("{name} is being stopped: {said}"));
-            ctx.batches.kill(id, said);
+            ctx.log.add_line(Stream::System, format!("{name} is being stopped: {said}"));
+            ctx.batches.kill_batch(id, said);
             ctx.batches.ended(id).await?
         }
     };
-    ctx.log.line(Stream::System, format!("{name} ended {}", end.status));
+    ctx.log.add_line(Stream::System, format!("{name} ended {}", end.status));
     Ok(outcome(&order, id, &name, &end, reason))
 }
 
@@ -85,13 +85,13 @@ fn words(order: &BatchOrder) -> &str {
 }
 
 /// What the other batch is to be: its number seen from ours, our parameters as its own.
-fn order(task: &Task) -> Result<BatchOrder, String> {
+fn order(task: &AttemptTask) -> Result<BatchOrder, String> {
     let sub = task.job.sub_batch.as_ref().ok_or("the job names no batch to open")?;
     let own = &task.batch;
     let batch_no = sub.batch.one_from(&own.batch_no, own.business_date);
     let batch_no = batch_no.map_err(|error| format!("sub_batch: {error}"))?;
     let business_date = own.business_date.filter(|_| batch_no == own.batch_no);
-    let hidden = |p: &&BoundParam| p.value.as_ref().is_some_and(Value::is_secret);
+    let hidden = |p: &&BoundParam| p.value.as_ref().is_some_and(MaskedValue::is_secret);
     if let Some(param) = task.params.iter().find(hidden) {
         return Err(format!(
             "parameter {} is secret, and the parameters of a batch are stored as they are; let the \
@@ -99,7 +99,8 @@ fn order(task: &Task) -> Result<BatchOrder, String> {
             param.name, sub.group
         ));
     }
-    let given = task.params.iter().filter_map(|p| Some((p.name.clone(), p.text()?.to_owned())));
+    let given =
+        task.params.iter().filter_map(|p| Some((p.name.clone(), p.expose_text()?.to_owned())));
     Ok(BatchOrder {
         batch_no,
         batch_type: None,
@@ -114,9 +115,9 @@ fn outcome(
     order: &BatchOrder,
     id: BatchId,
     name: &str,
-    end: &BatchEnd,
+    end: &ChildBatchEnd,
     reason: Option<StopReason>,
-) -> Outcome {
+) -> AttemptOutcome {
     let mut values = BTreeMap::from([
         ("batch_no".to_owned(), Some(order.batch_no.to_string())),
         ("batch_id".to_owned(), Some(id.0.to_string())),
@@ -130,7 +131,7 @@ fn outcome(
         values.insert(key.to_owned(), Some(n.to_string()));
     }
     values.insert("failed".to_owned(), Some(end.failed.len().to_string()));
-    let outputs = Outputs { values, ..Outputs::default() };
+    let outputs = JobOutputs { values, ..JobOutputs::default() };
     let named = end.failed.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     let more = end.failed.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -139,14 +140,14 @@ fn outcome(
         _ => format!("{name} ended {}: {named}{more}", end.status),
     };
     let (end, message) = match (end.status, reason) {
-        (BatchStatus::Success, _) => (End::Success, None),
-        (BatchStatus::Warning, _) => (End::Warning, Some(said)),
+        (BatchStatus::Success, _) => (AttemptEnd::Success, None),
+        (BatchStatus::Warning, _) => (AttemptEnd::Warning, Some(said)),
         (_, Some(reason)) => (end_of(reason), Some(said)),
         (
             BatchStatus::Failed | BatchStatus::Killed | BatchStatus::Running | BatchStatus::Killing,
             None,
-        ) => (End::Failed, Some(said)),
+        ) => (AttemptEnd::Failed, Some(said)),
     };
     let message: Option<String> = message;
-    Outcome { message, outputs, ..Outcome::ended(end, "") }
+    AttemptOutcome { message, outputs, ..AttemptOutcome::ended(end, "") }
 }

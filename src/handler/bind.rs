@@ -5,7 +5,7 @@ use crate::db::dialect::Dialect;
 use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Arg;
 use crate::domain::job::ParamType;
-use crate::domain::job::outcome::{OutputValue, Outputs, ResultSet, UnusableCell};
+use crate::domain::job::outcome::{JobOutputs, OutputValue, ResultSet, UnusableCell};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
 use crate::domain::source::DialectName;
@@ -27,7 +27,7 @@ pub(crate) fn dialect_name(dialect: Dialect) -> DialectName {
 }
 
 /// The PostgreSQL type that a parameter's text is cast to.
-pub(crate) fn cast(ty: ParamType) -> &'static str {
+pub(crate) fn cast_type(ty: ParamType) -> &'static str {
     match ty {
         ParamType::Text => "text",
         ParamType::Int => "bigint",
@@ -41,8 +41,8 @@ pub(crate) fn cast(ty: ParamType) -> &'static str {
 
 /// A parameter as the dialect should get it: text with a cast on PostgreSQL, numbers as numbers
 /// elsewhere, because MySQL compares text with numbers as floating point.
-pub(crate) fn arg(param: &BoundParam, dialect: Dialect) -> Arg {
-    let Some(text) = param.text() else {
+pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
+    let Some(text) = param.expose_text() else {
         return Arg::Null;
     };
     let as_text = || Arg::Text(text.to_owned());
@@ -63,8 +63,9 @@ pub(crate) fn arg(param: &BoundParam, dialect: Dialect) -> Arg {
 /// Why SQLite cannot take a parameter: it has no exact decimals, and the nearest number it has is another
 /// one.
 pub(crate) fn refuse_inexact(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
-    let text =
-        param.text().filter(|_| dialect == Dialect::Sqlite && param.ty == ParamType::Decimal);
+    let text = param
+        .expose_text()
+        .filter(|_| dialect == Dialect::Sqlite && param.ty == ParamType::Decimal);
     let Some(number) = text.and_then(|text| BigDecimal::from_str(text).ok()) else {
         return Ok(());
     };
@@ -94,7 +95,7 @@ pub(crate) fn results(limits: OutputLimits) -> Results {
 }
 
 /// What came back, as the body's outputs.
-pub(crate) fn outputs(results: Results, limits: OutputLimits) -> Outputs {
+pub(crate) fn outputs(results: Results, limits: OutputLimits) -> JobOutputs {
     let set = |rows: Rows| {
         let unusable = rows.faults.iter().filter_map(|fault| {
             let reason = fault_of(&column_name(&rows, fault.column), &fault.cell, limits)?;
@@ -106,11 +107,11 @@ pub(crate) fn outputs(results: Results, limits: OutputLimits) -> Outputs {
         let value_types = value_types.into_iter().map(|ty| ty.map(value_type)).collect();
         ResultSet { columns, types, value_types, rows, row_count: count, unusable }
     };
-    Outputs {
+    JobOutputs {
         results: results.sets.into_iter().map(set).collect(),
         sets_left_out: results.sets_left_out,
         rows_affected: results.rows_affected,
-        ..Outputs::default()
+        ..JobOutputs::default()
     }
 }
 

@@ -2,32 +2,32 @@
 
 use crate::db::cell::Cell;
 use crate::db::results::Results;
-use crate::db::routine::Mode;
+use crate::db::routine::RoutineParamMode;
 use crate::domain::job::ParamMode;
-use crate::domain::job::outcome::{End, Outcome, OutputValue, Outputs};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, OutputValue};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::params::BoundParam;
 use crate::handler::bind;
-use crate::handler::run_on_source::Fault;
-use crate::handler::signature::Slot;
+use crate::handler::run_on_source::BodyFault;
+use crate::handler::signature::ParamSlot;
 use std::collections::BTreeMap;
 
 /// Values by the names of their parameters.
 pub(crate) type OutValues = BTreeMap<String, OutputValue>;
 
 /// A fault of what came back. The CALL has ended well by then, so another try would only do its work twice.
-pub(crate) fn after_call(why: String) -> Fault {
-    Fault::Known(Box::new(Outcome::ended(End::Failed, why).for_good()))
+pub(crate) fn after_call(why: String) -> BodyFault {
+    BodyFault::Known(Box::new(AttemptOutcome::ended(AttemptEnd::Failed, why).for_good()))
 }
 
 /// OUT and INOUT values come in one row, in the routine's order.
 pub(crate) fn out_values(
-    slots: &[Slot<'_>],
+    slots: &[ParamSlot<'_>],
     row: Vec<Cell>,
     limits: OutputLimits,
 ) -> Result<OutValues, String> {
     let mut values = BTreeMap::new();
-    for (slot, cell) in slots.iter().filter(|s| s.mode() != Mode::In).zip(row) {
+    for (slot, cell) in slots.iter().filter(|s| s.param_mode() != RoutineParamMode::In).zip(row) {
         let what = format!("OUT parameter {} ({})", slot.name(), slot.routine.ty);
         values.insert(slot.name().to_owned(), bind::handed_on(&what, cell, limits)?);
     }
@@ -58,7 +58,7 @@ pub(crate) fn function_values(
             }
         };
         let what = bind::column_name(set, at);
-        let cell = set.cell(0, at).ok_or_else(|| format!("{what} was not kept"))?;
+        let cell = set.cell_at(0, at).ok_or_else(|| format!("{what} was not kept"))?;
         let value = bind::handed_on(&what, cell, limits)?;
         values.insert(param.name.clone(), value);
     }
@@ -66,7 +66,7 @@ pub(crate) fn function_values(
 }
 
 /// The value in that column, whatever its case, of the last result set, when that has one row.
-pub(crate) fn column_of_last_row(outputs: &Outputs, name: &str) -> Option<OutputValue> {
+pub(crate) fn column_of_last_row(outputs: &JobOutputs, name: &str) -> Option<OutputValue> {
     let columns = outputs.results.iter().rev().flat_map(|set| set.columns.iter());
     let spelled = columns.into_iter().find(|column| column.eq_ignore_ascii_case(name))?;
     outputs.output(&format!("result.{spelled}"))

@@ -7,25 +7,25 @@
 
 use crate::db::fault::{DatabaseError, SessionError};
 use crate::db::notice;
-use crate::db::session::{Session, Target};
+use crate::db::session::{Session, SessionTarget};
 use crate::domain::id::SourceName;
-use crate::domain::job::check::{Check, Expect, Finding, Grade};
-use crate::domain::job::outcome::{Outcome, Outputs, ResultSet, Stream};
-use crate::domain::job::secret::Value;
-use crate::domain::job::success_rules::{self, Basis};
+use crate::domain::job::check::{CheckFinding, CheckGrade, DataCheck, Expect};
+use crate::domain::job::outcome::{AttemptOutcome, JobOutputs, ResultSet, Stream};
+use crate::domain::job::secret::MaskedValue;
+use crate::domain::job::success_rules::{self, ComparisonBasis};
 use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::BoundParam;
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::source::sql_text::SqlText;
 use crate::domain::value::ValueType;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
-use crate::handler::run_on_source::{Fault, end_of, target};
-use crate::handler::{Context, StopReason, Task, address, bind, sql};
+use crate::handler::run_on_source::{BodyFault, end_of, target};
+use crate::handler::{AttemptTask, Context, StopReason, address, bind, sql};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a query gave no result.
-enum Trouble {
+enum CheckTrouble {
     /// The check could not be run.
     Said(String),
     /// The try was stopped.
@@ -34,16 +34,20 @@ enum Trouble {
 
 /// Judges the outcome of a task's body: what its rules and checks say becomes its end, its message
 /// and part of its outputs. A body that did not end by itself is left as it is.
-pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome {
+pub async fn judged(
+    task: &AttemptTask,
+    ctx: &Context,
+    mut outcome: AttemptOutcome,
+) -> AttemptOutcome {
     let job = &task.job;
     let has_any = !job.success.is_empty() || !job.checks.is_empty();
     if !has_any || !success_rules::is_judged(&job.success, &outcome) {
         return outcome;
     }
     let mut findings = rules(task, ctx, &mut outcome);
-    if findings.iter().any(|(_, f)| !f.ok && f.grade >= Grade::Error) {
+    if findings.iter().any(|(_, f)| !f.ok && f.grade >= CheckGrade::Error) {
         if !job.checks.is_empty() {
-            ctx.log.line(Stream::System, "its checks are not run, because it is no success");
+            ctx.log.add_line(Stream::System, "its checks are not run, because it is no success");
         }
         return success_rules::graded(outcome, &findings);
     }
@@ -51,16 +55,16 @@ pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
     // The job may have outlived the lease of this process, and its checks hold no lock.
     ctx.lease_is_held().await;
     for check in &job.checks {
-        let finding = match look(task, ctx, check, &params).await {
+        let finding = match run_check(task, ctx, check, &params).await {
             Ok(finding) => finding,
-            Err(Trouble::Said(why)) => success_rules::unanswered(check, &why),
-            Err(Trouble::Stopped(reason, said)) => {
+            Err(CheckTrouble::Said(why)) => success_rules::unanswered(check, &why),
+            Err(CheckTrouble::Stopped(reason, said)) => {
                 outcome.end = end_of(reason);
                 outcome.message = Some(format!("check '{}': {said}", check.name));
                 return outcome;
             }
         };
-        tell(ctx, &finding);
+        log_finding(ctx, &finding);
         outcome.outputs.checks.insert(check.name.clone(), finding.clone());
         findings.push((check.name.clone(), finding));
     }
@@ -69,20 +73,28 @@ pub async fn judged(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
 
 /// What the rules found. Those of a recorded body were asked before its commit, and what they found
 /// came with its outputs.
-fn rules(task: &Task, ctx: &Context, outcome: &mut Outcome) -> Vec<(String, Finding)> {
+fn rules(
+    task: &AttemptTask,
+    ctx: &Context,
+    outcome: &mut AttemptOutcome,
+) -> Vec<(String, CheckFinding)> {
     let before = &outcome.outputs.rules;
     if !before.is_empty() {
         return before.clone().into_iter().collect();
     }
     let findings = success_rules::judge(&task.job.success, &outcome.outputs);
-    findings.iter().for_each(|(_, finding)| tell(ctx, finding));
+    findings.iter().for_each(|(_, finding)| log_finding(ctx, finding));
     outcome.outputs.rules = findings.iter().cloned().collect();
     findings
 }
 
 /// The outcome of a body that ended well, as its rules alone see it; asked before a commit, so that a
 /// body whose rules do not hold is undone.
-pub(crate) fn ruled(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome {
+pub(crate) fn ruled(
+    task: &AttemptTask,
+    ctx: &Context,
+    mut outcome: AttemptOutcome,
+) -> AttemptOutcome {
     if task.job.success.is_empty() {
         return outcome;
     }
@@ -90,22 +102,22 @@ pub(crate) fn ruled(task: &Task, ctx: &Context, mut outcome: Outcome) -> Outcome
     success_rules::graded(outcome, &findings)
 }
 
-fn tell(ctx: &Context, finding: &Finding) {
+fn log_finding(ctx: &Context, finding: &CheckFinding) {
     let verdict = if finding.ok { "ok".to_owned() } else { format!("broken ({})", finding.grade) };
-    ctx.log.line(Stream::System, format!("{}: {verdict}", finding.said));
+    ctx.log.add_line(Stream::System, format!("{}: {verdict}", finding.said));
 }
 
 /// The job's parameters, those that came back with what came back, and what every batch has.
-fn params(task: &Task, outputs: &Outputs) -> Vec<BoundParam> {
+fn params(task: &AttemptTask, outputs: &JobOutputs) -> Vec<BoundParam> {
     let mut params = task.params.clone();
     for param in params.iter_mut().filter(|p| p.mode != ParamMode::In) {
         if let Some(value) = outputs.values.get(&param.name) {
             if outputs.types.get(&param.name) == Some(&ValueType::Bytes) {
                 param.ty = ParamType::Bytes;
             }
-            let hidden = param.value.as_ref().is_some_and(Value::is_secret);
-            let back = value.clone().map(Value::Open);
-            param.value = if hidden { back.map(Value::hidden) } else { back };
+            let hidden = param.value.as_ref().is_some_and(MaskedValue::is_secret);
+            let back = value.clone().map(MaskedValue::Open);
+            param.value = if hidden { back.map(MaskedValue::hidden) } else { back };
         }
     }
     let batch = &task.batch;
@@ -117,34 +129,37 @@ fn params(task: &Task, outputs: &Outputs) -> Vec<BoundParam> {
         ("business_date", ParamType::Date, date),
     ] {
         if params.iter().all(|p| p.name != name) {
-            let (name, value) = (name.to_owned(), value.map(Value::Open));
+            let (name, value) = (name.to_owned(), value.map(MaskedValue::Open));
             params.push(BoundParam { name, mode: ParamMode::In, ty, value });
         }
     }
     params
 }
 
-async fn look(
-    task: &Task,
+async fn run_check(
+    task: &AttemptTask,
     ctx: &Context,
-    check: &Check,
+    check: &DataCheck,
     params: &[BoundParam],
-) -> Result<Finding, Trouble> {
+) -> Result<CheckFinding, CheckTrouble> {
     let own = source(task, check.source.as_ref())?;
-    let found = ask(task, ctx, own, &check.sql, params).await?;
+    let found = query_source(task, ctx, own, &check.sql, params).await?;
     let other = match &check.expect {
         Expect::Equals { source: there, sql, .. } => {
             let there = source(task, there.as_ref().or(check.source.as_ref()))?;
-            Some(ask(task, ctx, there, sql, params).await?)
+            Some(query_source(task, ctx, there, sql, params).await?)
         }
         Expect::ZeroRows | Expect::Between { .. } | Expect::Drift { .. } => None,
     };
-    let basis = Basis { other: other.as_ref(), last: task.last_checks.get(&check.name) };
+    let basis = ComparisonBasis { other: other.as_ref(), last: task.last_checks.get(&check.name) };
     Ok(success_rules::compare(check, &found, basis))
 }
 
 /// The source of that name, or the job's own.
-fn source<'a>(task: &'a Task, name: Option<&SourceName>) -> Result<&'a Source, Trouble> {
+fn source<'a>(
+    task: &'a AttemptTask,
+    name: Option<&SourceName>,
+) -> Result<&'a DataSource, CheckTrouble> {
     let found = match name {
         Some(name) => {
             task.check_sources.iter().chain(&task.source).find(|source| source.name == *name)
@@ -155,29 +170,29 @@ fn source<'a>(task: &'a Task, name: Option<&SourceName>) -> Result<&'a Source, T
         let said = name.map_or("it names no data source".to_owned(), |name| {
             format!("source '{name}' is not in the batch's definition")
         });
-        Trouble::Said(said)
+        CheckTrouble::Said(said)
     })
 }
 
 /// Runs one query on a session of its own and gives its result.
-async fn ask(
-    task: &Task,
+async fn query_source(
+    task: &AttemptTask,
     ctx: &Context,
-    source: &Source,
+    source: &DataSource,
     sql: &SqlText,
     params: &[BoundParam],
-) -> Result<ResultSet, Trouble> {
-    let (target, at) = target(source, task, &ctx.options).map_err(Trouble::Said)?;
-    let mut session = open(ctx, source, (&target, &at)).await?;
+) -> Result<ResultSet, CheckTrouble> {
+    let (target, at) = target(source, task, &ctx.options).map_err(CheckTrouble::Said)?;
+    let mut session = open_session(ctx, source, (&target, &at)).await?;
     let ladder = Ladder::new(&session, &target, &task.lock_name, ctx);
     let log = ctx.log.clone();
-    let sink: notice::Sink =
-        Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
+    let sink: notice::NoticeSink =
+        Arc::new(move |word, text| log.add_line(Stream::Database, format!("{word}: {text}")));
     let work = query(&mut session, sql, params, ctx);
     match ladder.guard(notice::scope(sink, work)).await {
         GuardedEnd::Own(result) => {
             session.close().await;
-            let outputs = result.map_err(|fault| Trouble::Said(words(fault)))?;
+            let outputs = result.map_err(|fault| CheckTrouble::Said(words(fault)))?;
             Ok(outputs.results.into_iter().next_back().unwrap_or_default())
         }
         GuardedEnd::Stopped(reason) => {
@@ -192,19 +207,19 @@ async fn ask(
     }
 }
 
-async fn open(
+async fn open_session(
     ctx: &Context,
-    source: &Source,
-    (target, at): (&Target, &str),
-) -> Result<Session, Trouble> {
+    source: &DataSource,
+    (target, at): (&SessionTarget, &str),
+) -> Result<Session, CheckTrouble> {
     tokio::select! {
         biased;
         reason = ctx.stopped() => {
-            Err(Trouble::Stopped(reason, "stopped before it was sent".to_owned()))
+            Err(CheckTrouble::Stopped(reason, "stopped before it was sent".to_owned()))
         }
-        opened = Session::open(target) => opened.map_err(|error| {
+        opened = Session::open_session(target) => opened.map_err(|error| {
             let why = address::opening(error.to_string());
-            Trouble::Said(format!("cannot connect to source '{}' at {at}: {why}", source.name))
+            CheckTrouble::Said(format!("cannot connect to source '{}' at {at}: {why}", source.name))
         }),
     }
 }
@@ -214,25 +229,26 @@ async fn query(
     sql: &SqlText,
     params: &[BoundParam],
     ctx: &Context,
-) -> Result<Outputs, Fault> {
+) -> Result<JobOutputs, BodyFault> {
     let dialect = bind::dialect_name(session.dialect());
-    let text =
-        sql.of(dialect).ok_or_else(|| Fault::Said(format!("it has no SQL for {dialect}")))?;
-    session.only_read().await.map_err(|e| Fault::At("before its query".to_owned(), e))?;
-    sql::Run::new(text, params, session, ctx)?.query(session).await
+    let text = sql
+        .text_for(dialect)
+        .ok_or_else(|| BodyFault::Said(format!("it has no SQL for {dialect}")))?;
+    session.only_read().await.map_err(|e| BodyFault::At("before its query".to_owned(), e))?;
+    sql::StatementRun::new(text, params, session, ctx)?.query(session).await
 }
 
-fn words(fault: Fault) -> String {
+fn words(fault: BodyFault) -> String {
     match fault {
-        Fault::Said(said) => said,
-        Fault::Before(what, error) => format!("{what}: {error}"),
-        Fault::Known(outcome) => outcome.message.unwrap_or_default(),
-        Fault::At(_, SessionError::Database(error)) if is_change(&error) => {
+        BodyFault::Said(said) => said,
+        BodyFault::Before(what, error) => format!("{what}: {error}"),
+        BodyFault::Known(outcome) => outcome.message.unwrap_or_default(),
+        BodyFault::At(_, SessionError::Database(error)) if is_change(&error) => {
             format!(
                 "{error}; a check may only read, what changes data belongs in the body of a job"
             )
         }
-        Fault::At(_, error) => error.to_string(),
+        BodyFault::At(_, error) => error.to_string(),
     }
 }
 
@@ -247,12 +263,12 @@ fn is_change(error: &DatabaseError) -> bool {
 
 /// What became of the body is known, so the end is what was asked for, whatever is left of a query
 /// that changes nothing.
-fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Trouble {
+fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> CheckTrouble {
     let said = if is_gone {
         "stopped on the server; the body had ended well".to_owned()
     } else {
         let name = ladder.name();
         format!("{name} may still run its query on the server; the body had ended well")
     };
-    Trouble::Stopped(reason, said)
+    CheckTrouble::Stopped(reason, said)
 }

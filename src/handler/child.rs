@@ -4,18 +4,18 @@ use crate::domain::job::ParamMode;
 use crate::domain::job::outcome::Stream;
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::job::script_isolation::IsolationLevel;
-use crate::domain::job::secret::Value;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::BoundParam;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::handler::held_limits::HeldLimits;
-use crate::handler::lines::{Lines, Piece, Place};
+use crate::handler::lines::{LinePiece, LineSplitter, PiecePosition};
 use crate::handler::log::RunLog;
 use crate::handler::process_tree::COOKIE;
 use crate::handler::script_account::ScriptAccount;
 use crate::handler::script_confinement::{Confinement, ScriptFiles};
 use crate::handler::script_outputs::{Closed, ScriptOutputs};
 use crate::handler::script_workdir::Dir;
-use crate::handler::{Options, Task};
+use crate::handler::{AttemptTask, HandlerOptions};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -28,12 +28,12 @@ use tokio::process::{ChildStderr, ChildStdout};
 const CHUNK: usize = 64 * 1024;
 
 /// What the cookie of a try says; no other try has the same.
-pub(crate) fn run_name(task: &Task) -> String {
+pub(crate) fn run_name(task: &AttemptTask) -> String {
     format!("{}:{}", task.lock_name, task.attempt)
 }
 
 /// What is to be started for a task.
-pub(crate) struct Plan {
+pub(crate) struct LaunchPlan {
     /// By its absolute path.
     pub(crate) interpreter: PathBuf,
     /// The script.
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     pub(crate) limits: HeldLimits,
 }
 
-impl Plan {
+impl LaunchPlan {
     /// Whether it may run under a supervisor alone, which takes away what our own user could give it.
     pub(crate) fn needs_supervisor(&self) -> bool {
         self.account.is_some() || self.confinement.is_some() || self.limits.is_required
@@ -72,7 +72,12 @@ pub(crate) struct Hold {
 }
 
 /// The plan for a task's script, which is written to `dir`, isolated and limited as `hold` says.
-pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir, hold: Hold) -> Result<Plan, String> {
+pub(crate) fn plan_launch(
+    task: &AttemptTask,
+    options: &HandlerOptions,
+    dir: &Dir,
+    hold: Hold,
+) -> Result<LaunchPlan, String> {
     let script = task.job.script.as_deref().ok_or("the job has no script")?;
     let word = task.job.interpreter.as_deref().unwrap_or("sh");
     let interpreter = options.interpreters.get(word).ok_or_else(|| {
@@ -88,7 +93,7 @@ pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir, hold: Hold) -> Res
     let mut variables = environment(task, options);
     refuse_long_variable(&variables)?;
     let secrets = write_secrets(task, options, dir)?;
-    let account = ScriptAccount::find(&options.script_users, &task.job.group)?;
+    let account = ScriptAccount::find_account(&options.script_users, &task.job.group)?;
     if let Some(account) = &account {
         account.take_over(dir.path(), secrets.values().chain([&file]))?;
         account.set_variables(&mut variables, dir.path());
@@ -101,7 +106,7 @@ pub(crate) fn plan(task: &Task, options: &Options, dir: &Dir, hold: Hold) -> Res
     let cgroups = limits.cgroup.as_ref().map(|cgroup| cgroup.mount.clone());
     let confinement = confinement.map(|shut| Confinement { cgroups, ..shut });
     let interpreter = interpreter.clone();
-    Ok(Plan { interpreter, file, folder, variables, account, confinement, limits })
+    Ok(LaunchPlan { interpreter, file, folder, variables, account, confinement, limits })
 }
 
 /// Bytes of one variable with its name, `=` and the zero byte at its end, on Linux (MAX_ARG_STRLEN).
@@ -122,12 +127,12 @@ fn refuse_long_variable(variables: &BTreeMap<String, String>) -> Result<(), Stri
 
 /// Everything a script sees: what the options let through, and what we tell it. Our own
 /// environment holds passwords, so nothing passes by default.
-fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
+fn environment(task: &AttemptTask, options: &HandlerOptions) -> BTreeMap<String, String> {
     let inherited = options.script_env.iter();
     let mut vars: BTreeMap<String, String> =
         inherited.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect();
     for param in task.params.iter().filter(|p| p.mode != ParamMode::Out) {
-        if let Some(text) = param.text().filter(|_| !is_handed_on_in_file(param, options)) {
+        if let Some(text) = param.expose_text().filter(|_| !is_handed_on_in_file(param, options)) {
             vars.insert(variable_of(param), text.to_owned());
         }
     }
@@ -149,15 +154,15 @@ fn environment(task: &Task, options: &Options) -> BTreeMap<String, String> {
     vars
 }
 
-fn is_handed_on_in_file(param: &BoundParam, options: &Options) -> bool {
-    options.secrets_in_files && param.value.as_ref().is_some_and(Value::is_secret)
+fn is_handed_on_in_file(param: &BoundParam, options: &HandlerOptions) -> bool {
+    options.secrets_in_files && param.value.as_ref().is_some_and(MaskedValue::is_secret)
 }
 
 /// Writes the secrets that are not to be in the environment, which other programs of the same user could read: the
 /// variables that say where each is.
 fn write_secrets(
-    task: &Task,
-    options: &Options,
+    task: &AttemptTask,
+    options: &HandlerOptions,
     dir: &Dir,
 ) -> Result<BTreeMap<String, PathBuf>, String> {
     let secret = task.params.iter().filter(|p| p.mode != ParamMode::Out);
@@ -166,7 +171,7 @@ fn write_secrets(
         .map(|param| {
             let name = format!("{}_FILE", variable_of(param));
             let path = dir.path().join(&name);
-            let text = param.text().unwrap_or_default();
+            let text = param.expose_text().unwrap_or_default();
             let made = File::options().write(true).create_new(true).mode(0o400).open(&path);
             let written = made.and_then(|mut file| file.write_all(text.as_bytes()));
             written
@@ -193,16 +198,16 @@ fn upper(name: &str) -> String {
 pub(crate) type Pipes = (Option<ChildStdout>, Option<ChildStderr>);
 
 /// Reads what a script prints: to the log, and `::output name=value` lines to `outputs`.
-pub(crate) struct Reader<'a> {
+pub(crate) struct OutputReader<'a> {
     log: &'a RunLog,
-    lines: [Lines; 2],
+    lines: [LineSplitter; 2],
     /// What the script hands on.
     pub(crate) outputs: ScriptOutputs,
     /// The last line on standard error that says something.
     pub(crate) last_error: Option<String>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> OutputReader<'a> {
     /// A reader that writes to `log`.
     pub(crate) fn new(log: &'a RunLog, limits: OutputLimits) -> Self {
         let outputs = ScriptOutputs::new(limits);
@@ -210,24 +215,24 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads both pipes until both are closed. May be dropped and followed by `finish`.
-    pub(crate) async fn read(&mut self, pipes: Pipes) {
+    pub(crate) async fn read_pipes(&mut self, pipes: Pipes) {
         let (mut out, mut err) = pipes;
         let (mut out_chunk, mut err_chunk) = (vec![0; CHUNK], vec![0; CHUNK]);
         while out.is_some() || err.is_some() {
             let (stream, got) = tokio::select! {
-                got = read(&mut out, &mut out_chunk) => (Stream::Stdout, got),
-                got = read(&mut err, &mut err_chunk) => (Stream::Stderr, got),
+                got = read_chunk(&mut out, &mut out_chunk) => (Stream::Stdout, got),
+                got = read_chunk(&mut err, &mut err_chunk) => (Stream::Stderr, got),
             };
             match (stream, got) {
                 (Stream::Stdout, 0) => out = None,
                 (_, 0) => err = None,
-                (Stream::Stdout, got) => self.feed(Stream::Stdout, &out_chunk[..got]),
-                (_, got) => self.feed(Stream::Stderr, &err_chunk[..got]),
+                (Stream::Stdout, got) => self.feed_bytes(Stream::Stdout, &out_chunk[..got]),
+                (_, got) => self.feed_bytes(Stream::Stderr, &err_chunk[..got]),
             }
         }
     }
 
-    fn feed(&mut self, stream: Stream, bytes: &[u8]) {
+    fn feed_bytes(&mut self, stream: Stream, bytes: &[u8]) {
         let at = usize::from(stream == Stream::Stderr);
         let mut lines = std::mem::take(&mut self.lines[at]);
         lines.feed_pieces(bytes, |piece| self.piece(stream, piece));
@@ -242,7 +247,7 @@ impl<'a> Reader<'a> {
         self.close_output();
     }
 
-    fn piece(&mut self, stream: Stream, piece: Piece<'_>) {
+    fn piece(&mut self, stream: Stream, piece: LinePiece<'_>) {
         let line = piece.bytes;
         if stream == Stream::Stderr {
             self.log.bytes(stream, line);
@@ -251,24 +256,24 @@ impl<'a> Reader<'a> {
             }
             return;
         }
-        if piece.place == Place::Start {
+        if piece.place == PiecePosition::Start {
             self.close_output();
         }
         self.log.bytes(stream, line);
-        self.outputs.take(piece);
+        self.outputs.take_piece(piece);
     }
 
     /// Ends the `::output` line that was read last.
     fn close_output(&mut self) {
         if self.outputs.close() == Closed::NotNamed {
             let said = "this ::output line is not kept: it needs name=value";
-            self.log.line(Stream::System, said);
+            self.log.add_line(Stream::System, said);
         }
     }
 }
 
 /// Bytes from a pipe; 0 at its end or on an error, never when it is closed already.
-async fn read<R: AsyncRead + Unpin>(pipe: &mut Option<R>, chunk: &mut [u8]) -> usize {
+async fn read_chunk<R: AsyncRead + Unpin>(pipe: &mut Option<R>, chunk: &mut [u8]) -> usize {
     match pipe {
         Some(pipe) => pipe.read(chunk).await.unwrap_or(0),
         None => std::future::pending().await,

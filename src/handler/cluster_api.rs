@@ -2,7 +2,7 @@
 
 use crate::domain::job::body::HttpHost;
 use crate::domain::params::http_call;
-use crate::handler::Task;
+use crate::handler::AttemptTask;
 use crate::handler::http::header_value;
 use crate::outbound::{self, TransportProtection, chain};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -61,7 +61,7 @@ impl ClusterApi {
     /// Reads the address of the host and its headers; an error says what is wrong with the definition.
     pub(crate) async fn open(
         host_name: &str,
-        task: &Task,
+        task: &AttemptTask,
         connect_timeout: Duration,
     ) -> Result<Self, String> {
         let host = task.host.as_ref().filter(|host| host.name == host_name);
@@ -74,7 +74,7 @@ impl ClusterApi {
             let value = header_value(text, task);
             headers.insert(key, value.map_err(|fault| format!("header {name} {fault}"))?);
         }
-        let way = TransportProtection::to(&base);
+        let way = TransportProtection::for_url(&base);
         let made = tokio::task::spawn_blocking(move || outbound::client(way)).await;
         let made = made.map_err(|error| format!("cannot prepare TLS: {error}"))??;
         // Without a pool no connection can be found dead, so a failure to connect means that nothing was sent.
@@ -127,5 +127,5 @@ fn read_base(host: &HttpHost) -> Result<Url, String> {
         Ok(text) => (text, host.url_env()),
         Err(_) => (host.base_url.clone(), format!("host {}: base_url", host.name)),
     };
-    http_call::base(&text).map_err(|fault| format!("{whose} {fault}"))
+    http_call::parse_base_url(&text).map_err(|fault| format!("{whose} {fault}"))
 }

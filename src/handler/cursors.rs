@@ -3,15 +3,17 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::results::Results;
-use crate::db::routine::{Mode, Routine};
+use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::session::Session;
-use crate::handler::run_on_source::Fault;
+use crate::handler::run_on_source::BodyFault;
 
 /// Whether a routine may return a cursor, as far as its parameters tell: it has to be called in a
 /// transaction then, with which a cursor ends. What a function without OUT parameters returns is not
 /// among them.
 pub(crate) fn may_return_cursors(routine: &Routine) -> bool {
-    let comes_back = |mode| matches!(mode, Mode::Out | Mode::InOut | Mode::Column);
+    let comes_back = |mode| {
+        matches!(mode, RoutineParamMode::Out | RoutineParamMode::InOut | RoutineParamMode::Column)
+    };
     let mut returned = routine.params.iter().filter(|param| comes_back(param.mode)).peekable();
     let is_plain_function = routine.is_function && returned.peek().is_none();
     is_plain_function || returned.any(|param| param.ty == "refcursor")
@@ -23,7 +25,7 @@ pub(crate) async fn fetch_cursors(
     session: &mut Session,
     returned: &mut Results,
     into: &mut Results,
-) -> Result<(), Fault> {
+) -> Result<(), BodyFault> {
     let mut names: Vec<String> = Vec::new();
     for name in returned.sets.iter_mut().flat_map(|set| set.take_cursors()) {
         if !names.contains(&name) {
@@ -32,9 +34,9 @@ pub(crate) async fn fetch_cursors(
     }
     for name in names {
         let quoted = Dialect::Postgres.quote(&name);
-        let at = |error| Fault::At(format!("reading the rows of cursor {name}"), error);
+        let at = |error| BodyFault::At(format!("reading the rows of cursor {name}"), error);
         session.run_into(&format!("FETCH ALL FROM {quoted}"), &[], into).await.map_err(at)?;
-        session.run(&format!("CLOSE {quoted}"), &[]).await.map_err(at)?;
+        session.run_statement(&format!("CLOSE {quoted}"), &[]).await.map_err(at)?;
     }
     Ok(())
 }

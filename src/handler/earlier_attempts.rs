@@ -8,10 +8,10 @@
 //! waited for. A daemon that an earlier start left behind on purpose goes the same way; it cannot
 //! be told apart.
 
-use crate::domain::job::outcome::{End, Outcome, Stream};
-use crate::handler::process_tree::{self, Hunt, Process};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
+use crate::handler::process_tree::{self, Hunt, OsProcess};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, NOTHING_RUNS, Task, UNCONFIRMED};
+use crate::handler::{AttemptTask, Context, NOTHING_RUNS, UNCONFIRMED};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -22,62 +22,62 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 const NAMED: usize = 20;
 
 /// Returns when nothing of an earlier start of this row lives here.
-pub(crate) async fn end(task: &Task, ctx: &Context) -> Result<(), String> {
+pub(crate) async fn end_earlier(task: &AttemptTask, ctx: &Context) -> Result<(), String> {
     if task.attempt <= 1 {
         return Ok(());
     }
-    let Some(found) = look(task, task.attempt).await? else { return Ok(()) };
+    let Some(found) = find_process(task, task.attempt).await? else { return Ok(()) };
     // A claim that was lost since must end nothing: then that start is the one that counts.
     ctx.still_claimed().await?;
     let (since, mut pause) = (Stopwatch::start(), LOOKS.0);
     let (mut hunt, mut next) = (Hunt::default(), Some(found));
     let mut is_said = false;
-    while let Some(Process { pid, name, .. }) = next {
+    while let Some(OsProcess { pid, name, .. }) = next {
         hunt = strike(task, task.attempt, hunt).await?;
         if since.elapsed() > ctx.options.kill_confirm && !std::mem::replace(&mut is_said, true) {
             let what =
                 format!("process {pid} ({name}) of an earlier start, which cannot be killed");
-            ctx.log.line(Stream::System, format!("waits for {what}"));
+            ctx.log.add_line(Stream::System, format!("waits for {what}"));
             ctx.claim.waits_on(Some(what)).await;
         }
         sleep(pause).await;
         pause = (pause * 2).min(LOOKS.1);
-        next = look(task, task.attempt).await?;
+        next = find_process(task, task.attempt).await?;
     }
     if is_said {
         ctx.claim.waits_on(None).await;
     }
-    for Process { pid, name, .. } in hunt.found().take(NAMED) {
+    for OsProcess { pid, name, .. } in hunt.found().take(NAMED) {
         let said = format!("process {pid} ({name}) of an earlier start still ran here: killed");
-        ctx.log.line(Stream::System, said);
+        ctx.log.add_line(Stream::System, said);
     }
     let seconds = since.elapsed().as_secs_f64();
-    ctx.log.line(Stream::System, format!("the earlier start is gone after {seconds:.1} s"));
+    ctx.log.add_line(Stream::System, format!("the earlier start is gone after {seconds:.1} s"));
     Ok(())
 }
 
 /// Kills what the last try left running here, whose worker died. There is no grace: nobody is left to
 /// hear what it has to say.
-pub(crate) async fn end_left(task: &Task, ctx: &Context) -> Outcome {
+pub(crate) async fn end_left(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     match hunt_down(task, ctx).await {
         Ok(0) => {
             let said = format!("{NOTHING_RUNS} on this host; what became of it is not known");
-            Outcome::ended(End::Unknown, said)
+            AttemptOutcome::ended(AttemptEnd::Unknown, said)
         }
         Ok(n) => {
             let said = format!("its worker died; {n} processes it left on this host were killed");
-            Outcome::ended(End::Killed, said)
+            AttemptOutcome::ended(AttemptEnd::Killed, said)
         }
-        Err(why) => Outcome::ended(End::Unknown, format!("{UNCONFIRMED}: {why}")),
+        Err(why) => AttemptOutcome::ended(AttemptEnd::Unknown, format!("{UNCONFIRMED}: {why}")),
     }
 }
 
 /// How many processes of the last try were killed.
-async fn hunt_down(task: &Task, ctx: &Context) -> Result<usize, String> {
+async fn hunt_down(task: &AttemptTask, ctx: &Context) -> Result<usize, String> {
     let before = task.attempt.saturating_add(1);
     let (since, mut pause) = (Stopwatch::start(), LOOKS.0);
     let mut hunt = Hunt::default();
-    while let Some(Process { pid, name, .. }) = look(task, before).await? {
+    while let Some(OsProcess { pid, name, .. }) = find_process(task, before).await? {
         if since.elapsed() >= ctx.options.kill_confirm {
             return Err(format!("process {pid} {name} could not be seen to go"));
         }
@@ -85,16 +85,16 @@ async fn hunt_down(task: &Task, ctx: &Context) -> Result<usize, String> {
         sleep(pause).await;
         pause = (pause * 2).min(LOOKS.1);
     }
-    for Process { pid, name, .. } in hunt.found().take(NAMED) {
+    for OsProcess { pid, name, .. } in hunt.found().take(NAMED) {
         let said = format!("its worker died; process {pid} {name}, which it left running: killed");
-        ctx.log.line(Stream::System, said);
+        ctx.log.add_line(Stream::System, said);
     }
     Ok(hunt.found().count())
 }
 
 /// A living process of a start before `attempt`. Looks twice before it says that there is none: a child that
 /// was born behind a look, of a parent that died before it, is seen by the next.
-async fn look(task: &Task, attempt: u32) -> Result<Option<Process>, String> {
+async fn find_process(task: &AttemptTask, attempt: u32) -> Result<Option<OsProcess>, String> {
     let run = task.lock_name.clone();
     let once = move || {
         let all = process_tree::processes();
@@ -105,10 +105,11 @@ async fn look(task: &Task, attempt: u32) -> Result<Option<Process>, String> {
     looked.map_err(|e| format!("cannot look for an earlier start: {e}"))
 }
 
-async fn strike(task: &Task, attempt: u32, mut hunt: Hunt) -> Result<Hunt, String> {
+async fn strike(task: &AttemptTask, attempt: u32, mut hunt: Hunt) -> Result<Hunt, String> {
     let run = task.lock_name.clone();
     let blow = move || {
-        let find = |all: &[Process]| -> BTreeSet<i32> { process_tree::earlier(all, &run, attempt) };
+        let find =
+            |all: &[OsProcess]| -> BTreeSet<i32> { process_tree::earlier(all, &run, attempt) };
         hunt.freeze(&find);
         hunt.strike(&find);
         hunt

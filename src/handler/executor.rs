@@ -4,14 +4,14 @@
 //! first one asked for, so it is always safe.
 
 use crate::domain::executor::ExecutorSend;
-use crate::domain::job::outcome::{End, Outcome};
-use crate::domain::job::secret::Value;
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::domain::params::BoundParam;
 use crate::domain::params::http_call::object;
 use crate::handler::remote::{RemoteBody, RemoteCall};
 use crate::handler::run_on_source::end_of;
-use crate::handler::{Context, Task, WorkerHandler};
+use crate::handler::{AttemptTask, Context, WorkerHandler};
 use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};
 
@@ -19,7 +19,7 @@ use ring::digest::{SHA256, digest};
 pub(crate) struct Bean;
 
 /// The GLUE handler: a script that is sent along.
-pub(crate) struct Glue;
+pub(crate) struct GlueHandler;
 
 /// What both have in common.
 const REMOTE: JobKind = JobKind {
@@ -42,16 +42,20 @@ impl WorkerHandler for Bean {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(run(task, ctx))
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
+        Box::pin(run_handler(task, ctx))
     }
 
-    fn end_orphan<'a>(&'a self, _: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        ctx.executors.end(ctx)
+    fn end_orphan<'a>(
+        &'a self,
+        _: &'a AttemptTask,
+        ctx: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
+        ctx.executors.end_run(ctx)
     }
 }
 
-impl WorkerHandler for Glue {
+impl WorkerHandler for GlueHandler {
     fn kind(&self) -> JobKind {
         JobKind {
             name: "GLUE",
@@ -61,18 +65,23 @@ impl WorkerHandler for Glue {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(run(task, ctx))
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
+        Box::pin(run_handler(task, ctx))
     }
 
-    fn end_orphan<'a>(&'a self, _: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        ctx.executors.end(ctx)
+    fn end_orphan<'a>(
+        &'a self,
+        _: &'a AttemptTask,
+        ctx: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
+        ctx.executors.end_run(ctx)
     }
 }
 
-async fn run(task: &Task, ctx: &Context) -> Outcome {
-    let nothing_sent =
-        |said: String| Outcome::ended(End::Failed, format!("{said}; nothing was sent"));
+async fn run_handler(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
+    let nothing_sent = |said: String| {
+        AttemptOutcome::ended(AttemptEnd::Failed, format!("{said}; nothing was sent"))
+    };
     let call = match call_of(task) {
         Ok(call) => call,
         Err(said) => return nothing_sent(said).before_it_began(),
@@ -80,7 +89,7 @@ async fn run(task: &Task, ctx: &Context) -> Outcome {
     let claimed = tokio::select! {
         biased;
         reason = ctx.stopped() => {
-            return Outcome::ended(end_of(reason), "stopped before it began").before_it_began();
+            return AttemptOutcome::ended(end_of(reason), "stopped before it began").before_it_began();
         }
         claimed = ctx.claimed() => claimed,
     };
@@ -91,7 +100,7 @@ async fn run(task: &Task, ctx: &Context) -> Outcome {
 }
 
 /// What is asked of the executors for a try, with everything worked out.
-pub(crate) fn call_of(task: &Task) -> Result<RemoteCall, String> {
+pub(crate) fn call_of(task: &AttemptTask) -> Result<RemoteCall, String> {
     let job = &task.job;
     let asked = job.executor.as_deref().ok_or("the job names no executor")?;
     let what = match (&asked.handler, asked.language, &job.script) {
@@ -121,11 +130,11 @@ fn version(script: &str) -> i64 {
 }
 
 /// The text of the parameters.
-fn params(task: &Task, send: ExecutorSend) -> Result<String, String> {
+fn params(task: &AttemptTask, send: ExecutorSend) -> Result<String, String> {
     if send == ExecutorSend::None {
         return Ok(String::new());
     }
-    let hidden = |p: &&BoundParam| p.value.as_ref().is_some_and(Value::is_secret);
+    let hidden = |p: &&BoundParam| p.value.as_ref().is_some_and(MaskedValue::is_secret);
     if let Some(param) = task.params.iter().find(hidden) {
         return Err(format!(
             "parameter {} is secret, and what is sent to an executor is stored as it is; let the \
@@ -134,7 +143,7 @@ fn params(task: &Task, send: ExecutorSend) -> Result<String, String> {
         ));
     }
     let text = match (send, &task.params[..]) {
-        (ExecutorSend::Text, [only]) => only.text().unwrap_or_default().to_owned(),
+        (ExecutorSend::Text, [only]) => only.expose_text().unwrap_or_default().to_owned(),
         (ExecutorSend::Text, several) => {
             return Err(format!(
                 "send: text sends the text of one parameter, and the job has {}",
@@ -172,14 +181,14 @@ mod tests {
     use crate::domain::params::BatchValues;
     use std::collections::BTreeMap;
 
-    fn task(executor: serde_json::Value, params: Vec<BoundParam>) -> Task {
+    fn task(executor: serde_json::Value, params: Vec<BoundParam>) -> AttemptTask {
         let group = GroupCode::parse("pay").expect("group");
         let code = JobCode::parse("PAY").expect("code");
         let kind = JobType::parse("HANDLER").expect("type");
-        let mut job = JobDef::bare(code, group.clone(), kind);
+        let mut job = JobDef::with_defaults(code, group.clone(), kind);
         job.executor = serde_json::from_value(executor).expect("a call");
         job.script = Some("echo 1".to_owned());
-        Task {
+        AttemptTask {
             queue_id: QueueId(7),
             attempt: 2,
             job,
@@ -204,7 +213,7 @@ mod tests {
     }
 
     fn param(name: &str, ty: ParamType, value: Option<&str>) -> BoundParam {
-        BoundParam { ty, ..BoundParam::open(name, value.map(str::to_owned)) }
+        BoundParam { ty, ..BoundParam::public_text(name, value.map(str::to_owned)) }
     }
 
     fn with_handler(send: &str) -> serde_json::Value {
@@ -238,8 +247,8 @@ mod tests {
     #[test]
     fn a_secret_is_not_sent_because_it_would_be_stored() {
         let secret = BoundParam {
-            value: Some(Value::Secret("geheim".to_owned().into())),
-            ..BoundParam::open("token", None)
+            value: Some(MaskedValue::Secret("geheim".to_owned().into())),
+            ..BoundParam::public_text("token", None)
         };
         for (send, refused) in [("json", true), ("text", true), ("none", false)] {
             let made = call_of(&task(with_handler(send), vec![secret.clone()]));

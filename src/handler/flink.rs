@@ -7,13 +7,13 @@ use crate::domain::job::application::flink::{
     job_id, read_accumulators, read_exception, read_jar_id, read_refusal, read_report, root_cause,
 };
 use crate::domain::job::application::{ApplicationCall, ApplicationReport};
-use crate::domain::job::outcome::{Outcome, Stream};
+use crate::domain::job::outcome::{AttemptOutcome, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::handler::cluster_api::{ClusterAnswer, ClusterApi, NoAnswer, RequestBody};
 use crate::handler::remote_application::{
     self, ApplicationOrder, FailureCause, RemoteEngine, Submission,
 };
-use crate::handler::{Context, Task, WorkerHandler};
+use crate::handler::{AttemptTask, Context, WorkerHandler};
 use futures_util::future::BoxFuture;
 use reqwest::Method;
 use serde_json::json;
@@ -21,12 +21,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The FLINK handler.
-pub(crate) struct Flink;
+pub(crate) struct FlinkHandler;
 
 /// Largest jar that is uploaded: it is held in memory.
 const JAR_MAX: u64 = 512 * 1024 * 1024;
 
-impl WorkerHandler for Flink {
+impl WorkerHandler for FlinkHandler {
     fn kind(&self) -> JobKind {
         JobKind {
             name: "FLINK",
@@ -39,21 +39,25 @@ impl WorkerHandler for Flink {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(remote_application::run(self, task, ctx))
     }
 
-    fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn end_orphan<'a>(
+        &'a self,
+        task: &'a AttemptTask,
+        ctx: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(remote_application::end_orphan(self, task, ctx))
     }
 }
 
-impl RemoteEngine for Flink {
+impl RemoteEngine for FlinkHandler {
     fn name(&self) -> &'static str {
         "Flink"
     }
 
-    fn application_id(&self, task: &Task, attempt: u32) -> String {
+    fn application_id(&self, task: &AttemptTask, attempt: u32) -> String {
         job_id(&task.idem_key, attempt)
     }
 
@@ -76,8 +80,10 @@ impl RemoteEngine for Flink {
             // What runs has its own copy.
             let removed = api.send(Method::DELETE, &format!("jars/{jar}"), None).await;
             if !removed.is_ok_and(|answer| answer.is_success()) {
-                ctx.log
-                    .line(Stream::System, format!("the uploaded jar {jar} could not be removed"));
+                ctx.log.add_line(
+                    Stream::System,
+                    format!("the uploaded jar {jar} could not be removed"),
+                );
             }
             submission
         })

@@ -5,7 +5,7 @@ use crate::domain::job::script_limits::{
     CgroupController, CgroupPolicy, ProcessLimits, ScriptLimits,
 };
 use crate::handler::cgroup_tree::{CgroupMeans, CgroupOrder};
-use crate::handler::{Context, Task};
+use crate::handler::{AttemptTask, Context};
 
 /// The limits of one attempt.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct HeldLimits {
 
 impl HeldLimits {
     /// What holds on this machine. The attempt's log says which limits do not; an error is why it is refused.
-    pub(crate) async fn find(task: &Task, ctx: &Context) -> Result<Self, String> {
+    pub(crate) async fn find_limits(task: &AttemptTask, ctx: &Context) -> Result<Self, String> {
         let limits = ctx.options.script_limits.choose(&task.job.group);
         let tree = &ctx.options.script_cgroups;
         let means = tree.find_means().await;
@@ -35,7 +35,7 @@ impl HeldLimits {
         let unheld = ScriptLimits { processes: None, ..left };
         if let Some(which) = unheld.describe() {
             let why = explain(&means);
-            ctx.log.line(
+            ctx.log.add_line(
                 Stream::System,
                 format!("limits not held for the script as a whole: {which}: {why}"),
             );

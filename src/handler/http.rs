@@ -4,14 +4,14 @@
 //! URL stays below the host's own. A call that was sent and whose answer never came is UNKNOWN, for
 //! the host may have done it; a GET or HEAD is not, for asking again does no harm.
 
-use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::{BodyPart, JobKind};
 use crate::domain::params::http_call;
 use crate::domain::time::span_words;
-use crate::handler::http_answer::Answer;
+use crate::handler::http_answer::HttpResponseBody;
 use crate::handler::run_on_source::end_of;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, StopReason, Task, WorkerHandler};
+use crate::handler::{AttemptTask, Context, StopReason, WorkerHandler};
 use crate::outbound::{self, TransportProtection, chain};
 use futures_util::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -23,9 +23,9 @@ use tower::util::MapResponseLayer;
 use url::Url;
 
 /// The HTTP handler.
-pub(crate) struct Http;
+pub(crate) struct HttpHandler;
 
-impl WorkerHandler for Http {
+impl WorkerHandler for HttpHandler {
     fn kind(&self) -> JobKind {
         JobKind {
             name: "HTTP",
@@ -36,28 +36,30 @@ impl WorkerHandler for Http {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
             match start(task, ctx).await {
                 Ok(outcome) => outcome,
-                Err(said) => Outcome::ended(End::Failed, format!("{said}; nothing was sent")),
+                Err(said) => {
+                    AttemptOutcome::ended(AttemptEnd::Failed, format!("{said}; nothing was sent"))
+                }
             }
         })
     }
 }
 
-async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
-    let call = Call::of(task)?;
+async fn start(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, String> {
+    let call = PreparedHttpCall::from_task(task)?;
     let sent = Arc::new(AtomicBool::new(false));
     let client = client(&call.url, ctx.options.connect_timeout, &sent).await?;
     tokio::select! {
         biased;
         reason = ctx.stopped() => {
-            return Ok(Outcome::ended(end_of(reason), "stopped before it began"));
+            return Ok(AttemptOutcome::ended(end_of(reason), "stopped before it began"));
         }
         claimed = ctx.claimed() => claimed?,
     }
-    ctx.log.line(Stream::System, &call.name);
+    ctx.log.add_line(Stream::System, &call.name);
     let outcome = tokio::select! {
         biased;
         reason = ctx.stopped() => call.stopped(reason, sent.load(Ordering::SeqCst)),
@@ -67,8 +69,8 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
 }
 
 /// A call with everything worked out.
-struct Call<'a> {
-    task: &'a Task,
+struct PreparedHttpCall<'a> {
+    task: &'a AttemptTask,
     /// `POST core /loads/{branch}`: what people are shown, without values, for those may be secret.
     name: String,
     method: Method,
@@ -77,8 +79,8 @@ struct Call<'a> {
     body: Option<String>,
 }
 
-impl<'a> Call<'a> {
-    fn of(task: &'a Task) -> Result<Self, String> {
+impl<'a> PreparedHttpCall<'a> {
+    fn from_task(task: &'a AttemptTask) -> Result<Self, String> {
         let call = task.job.http.as_ref().ok_or("the job has no call")?;
         let host = task.host.as_ref().filter(|host| host.name == call.host);
         let host = host.ok_or_else(|| format!("host {} is not registered", call.host))?;
@@ -86,8 +88,8 @@ impl<'a> Call<'a> {
             Ok(text) => (text, host.url_env()),
             Err(_) => (host.base_url.clone(), format!("host {}: base_url", host.name)),
         };
-        let base = http_call::base(&text).map_err(|fault| format!("{whose} {fault}"))?;
-        let url = http_call::url(&base, call, &task.params)?;
+        let base = http_call::parse_base_url(&text).map_err(|fault| format!("{whose} {fault}"))?;
+        let url = http_call::build_url(&base, call, &task.params)?;
         let method = Method::from_bytes(call.method.as_bytes());
         let method = method.map_err(|_| format!("{:?} is no method", call.method))?;
         let mut headers = HeaderMap::new();
@@ -97,7 +99,7 @@ impl<'a> Call<'a> {
             let value = header_value(text, task);
             headers.insert(key, value.map_err(|fault| format!("header {name} {fault}"))?);
         }
-        let body = http_call::body(call, &task.params).map(|(kind, text)| {
+        let body = http_call::build_body(call, &task.params).map(|(kind, text)| {
             let kind = HeaderValue::from_static(kind);
             headers.entry(CONTENT_TYPE).or_insert(kind);
             text
@@ -123,27 +125,27 @@ impl<'a> Call<'a> {
 
     /// The end of a call that was left: whether the host did it is known only when it never heard of
     /// it, or when doing it twice is no harm.
-    fn left(&self, end: End, was_sent: bool, said: &str) -> Outcome {
+    fn outcome_unclear(&self, end: AttemptEnd, was_sent: bool, said: &str) -> AttemptOutcome {
         if was_sent && !http_call::is_safe(self.method.as_str()) {
             let said = format!("{}: {said}; whether it took effect is not known", self.name);
-            return Outcome::ended(End::Unknown, said);
+            return AttemptOutcome::ended(AttemptEnd::Unknown, said);
         }
-        Outcome::ended(end, format!("{}: {said}", self.name))
+        AttemptOutcome::ended(end, format!("{}: {said}", self.name))
     }
 
-    fn stopped(&self, reason: StopReason, was_sent: bool) -> Outcome {
+    fn stopped(&self, reason: StopReason, was_sent: bool) -> AttemptOutcome {
         let when = if was_sent { "after it was sent" } else { "before it was sent" };
-        self.left(end_of(reason), was_sent, &format!("the call was given up {when}"))
+        self.outcome_unclear(end_of(reason), was_sent, &format!("the call was given up {when}"))
     }
 
     /// The one place where a lost connection becomes an outcome.
-    fn lost(&self, error: reqwest::Error, was_sent: bool) -> Outcome {
+    fn request_lost(&self, error: reqwest::Error, was_sent: bool) -> AttemptOutcome {
         let what = if error.is_connect() || !was_sent {
             "cannot connect"
         } else {
             "the connection was lost before the whole answer came"
         };
-        self.left(End::Failed, was_sent, &format!("{what}: {}", chain(error)))
+        self.outcome_unclear(AttemptEnd::Failed, was_sent, &format!("{what}: {}", chain(error)))
     }
 
     fn expects(&self, status: u16) -> bool {
@@ -153,7 +155,7 @@ impl<'a> Call<'a> {
 }
 
 /// The one place where the value of a header is made. It is never shown.
-pub(crate) fn header_value(text: &str, task: &Task) -> Result<HeaderValue, String> {
+pub(crate) fn header_value(text: &str, task: &AttemptTask) -> Result<HeaderValue, String> {
     let secret = |name: &str| task.secrets.get(name).cloned();
     let text = http_call::header(text, &task.params, &secret)?;
     let value = HeaderValue::from_bytes(text.as_bytes());
@@ -162,39 +164,48 @@ pub(crate) fn header_value(text: &str, task: &Task) -> Result<HeaderValue, Strin
     Ok(value)
 }
 
-async fn exchange(client: &Client, call: &Call<'_>, ctx: &Context, sent: &AtomicBool) -> Outcome {
+async fn exchange(
+    client: &Client,
+    call: &PreparedHttpCall<'_>,
+    ctx: &Context,
+    sent: &AtomicBool,
+) -> AttemptOutcome {
     let since = Stopwatch::start();
     let was_sent = || sent.load(Ordering::SeqCst);
     let mut response = match client.execute(call.request()).await {
         Ok(response) => response,
-        Err(error) => return call.lost(error, was_sent()),
+        Err(error) => return call.request_lost(error, was_sent()),
     };
     let status = response.status();
-    let mut answer = Answer::new(status.as_u16());
+    let mut answer = HttpResponseBody::new(status.as_u16());
     while !answer.is_full() {
         match response.chunk().await {
-            Ok(Some(bytes)) => answer.take(&bytes),
+            Ok(Some(bytes)) => answer.take_bytes(&bytes),
             Ok(None) => break,
-            Err(error) => return call.lost(error, was_sent()),
+            Err(error) => return call.request_lost(error, was_sent()),
         }
     }
-    let line = format!("answered {status} in {}, {} bytes", span_words(since.ms()), answer.size());
-    ctx.log.line(Stream::System, line);
-    let first = answer.show(&ctx.log);
+    let line = format!(
+        "answered {status} in {}, {} bytes",
+        span_words(since.elapsed_ms()),
+        answer.size_read()
+    );
+    ctx.log.add_line(Stream::System, line);
+    let first = answer.log_answer(&ctx.log);
     let outputs = answer.outputs(ctx.options.outputs);
     if call.expects(status.as_u16()) {
-        return Outcome::success(outputs);
+        return AttemptOutcome::success(outputs);
     }
     let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
     let first = if first.is_empty() { first } else { format!(": {first}") };
     let said = format!("{} answered {status}{hint}{first}", call.name);
-    Outcome { outputs, ..Outcome::ended(End::Failed, said) }
+    AttemptOutcome { outputs, ..AttemptOutcome::ended(AttemptEnd::Failed, said) }
 }
 
 /// A client for one call: no pool, so that no connection of an earlier call can be found dead, and
 /// none of the ways in which a client goes somewhere else or calls twice.
 async fn client(url: &Url, timeout: Duration, sent: &Arc<AtomicBool>) -> Result<Client, String> {
-    let way = TransportProtection::to(url);
+    let way = TransportProtection::for_url(url);
     let made = tokio::task::spawn_blocking(move || outbound::client(way)).await;
     let made = made.map_err(|error| format!("cannot prepare TLS: {error}"))??;
     let sent = sent.clone();

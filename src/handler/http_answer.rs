@@ -1,9 +1,9 @@
 //! What a host answered: bounded in memory, whatever it sends.
 
-use crate::domain::job::outcome::{Outputs, Stream};
+use crate::domain::job::outcome::{JobOutputs, Stream};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::text::storable;
-use crate::handler::lines::Lines;
+use crate::handler::lines::LineSplitter;
 use crate::handler::log::RunLog;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ const KEPT: usize = 64 * 1024;
 const SHOWN: usize = 200;
 
 /// An answer while it comes in.
-pub(crate) struct Answer {
+pub(crate) struct HttpResponseBody {
     status: u16,
     bytes: Vec<u8>,
     is_cut: bool,
 }
 
-impl Answer {
+impl HttpResponseBody {
     pub(crate) fn new(status: u16) -> Self {
         Self { status, bytes: Vec::new(), is_cut: false }
     }
 
     /// Takes what has come; what is too much is left out.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
+    pub(crate) fn take_bytes(&mut self, bytes: &[u8]) {
         let room = READ - self.bytes.len();
         self.is_cut |= bytes.len() > room;
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -40,31 +40,35 @@ impl Answer {
     }
 
     /// Bytes read.
-    pub(crate) fn size(&self) -> usize {
+    pub(crate) fn size_read(&self) -> usize {
         self.bytes.len()
     }
 
-    fn kept(&self) -> &[u8] {
+    fn kept_bytes(&self) -> &[u8] {
         &self.bytes[..self.bytes.len().min(KEPT)]
     }
 
     /// Writes the answer to the log; gives its beginning, for a message.
-    pub(crate) fn show(&self, log: &RunLog) -> String {
-        let mut lines = Lines::default();
-        lines.feed(self.kept(), |line| log.bytes(Stream::Stdout, line));
+    pub(crate) fn log_answer(&self, log: &RunLog) -> String {
+        let mut lines = LineSplitter::default();
+        lines.feed_bytes(self.kept_bytes(), |line| log.bytes(Stream::Stdout, line));
         lines.finish(|line| log.bytes(Stream::Stdout, line));
         if self.is_cut {
-            log.line(Stream::System, format!("the answer is longer; {READ} bytes of it were read"));
+            log.add_line(
+                Stream::System,
+                format!("the answer is longer; {READ} bytes of it were read"),
+            );
         }
-        let text = String::from_utf8_lossy(&self.kept()[..self.kept().len().min(4 * SHOWN)]);
+        let text =
+            String::from_utf8_lossy(&self.kept_bytes()[..self.kept_bytes().len().min(4 * SHOWN)]);
         let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         first.chars().take(SHOWN).collect()
     }
 
     /// `status`, the body, and the plain fields of a JSON object. A field that is called like one of the
     /// two is handed on as `json_status` or `json_body`.
-    pub(crate) fn outputs(&self, limits: OutputLimits) -> Outputs {
-        let mut outputs = Outputs::default();
+    pub(crate) fn outputs(&self, limits: OutputLimits) -> JobOutputs {
+        let mut outputs = JobOutputs::default();
         for (at, (name, value)) in self.fields().into_iter().enumerate() {
             let taken = matches!(name.as_str(), "status" | "body");
             let name = if taken { format!("json_{name}") } else { name };
@@ -82,7 +86,7 @@ impl Answer {
         }
         outputs.values.insert("status".to_owned(), Some(self.status.to_string()));
         if !self.bytes.is_empty() {
-            match self.body(limits) {
+            match self.whole_body(limits) {
                 Ok(text) => {
                     outputs.values.insert("body".to_owned(), Some(text));
                 }
@@ -95,7 +99,7 @@ impl Answer {
     }
 
     /// The whole body, or why it is not handed on.
-    fn body(&self, limits: OutputLimits) -> Result<String, String> {
+    fn whole_body(&self, limits: OutputLimits) -> Result<String, String> {
         if self.is_cut {
             return Err(format!("the body of the answer has more than {READ} bytes"));
         }
@@ -128,8 +132,8 @@ mod tests {
     use super::*;
 
     fn answered(bytes: &[u8]) -> BTreeMap<String, Option<String>> {
-        let mut answer = Answer::new(200);
-        answer.take(bytes);
+        let mut answer = HttpResponseBody::new(200);
+        answer.take_bytes(bytes);
         answer.outputs(OutputLimits::default()).values
     }
 
@@ -152,16 +156,16 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut answer = Answer::new(200);
+        let mut answer = HttpResponseBody::new(200);
         let chunk = vec![b'x'; 300_000];
         for _ in 0..3 {
-            answer.take(&chunk);
+            answer.take_bytes(&chunk);
             assert!(!answer.is_full());
         }
-        answer.take(&chunk);
+        answer.take_bytes(&chunk);
         assert!(answer.is_full());
-        answer.take(&chunk);
-        assert_eq!(answer.size(), READ);
+        answer.take_bytes(&chunk);
+        assert_eq!(answer.size_read(), READ);
         let outputs = answer.outputs(OutputLimits::default());
         assert!(!outputs.values.contains_key("body"), "a part of a body is no body");
         assert!(outputs.unusable["body"].contains("more than 1048576 bytes"), "{outputs:?}");
@@ -169,12 +173,12 @@ mod tests {
 
     #[test]
     fn a_body_is_handed_on_whole_or_not_at_all() {
-        let mut answer = Answer::new(200);
-        answer.take(
+        let mut answer = HttpResponseBody::new(200);
+        answer.take_bytes(
             format!("{{\"a\": \"\\u0001b\", \"long\": \"{}\"}}", "x".repeat(2_000)).as_bytes(),
         );
         let outputs = answer.outputs(OutputLimits::default());
-        assert_eq!(outputs.value("body").map(|body| body.len()), Some(answer.size()));
+        assert_eq!(outputs.value("body").map(|body| body.len()), Some(answer.size_read()));
         assert_eq!(outputs.value("a").as_deref(), Some("\u{1}b"));
         let tight = OutputLimits { max_value_bytes: 1_000, ..OutputLimits::default() };
         let outputs = answer.outputs(tight);

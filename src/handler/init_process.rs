@@ -4,7 +4,9 @@ use crate::handler::process_tree::{COOKIE, open_marker, processes};
 use crate::handler::script_confinement::Confinement;
 use crate::handler::script_launch::Reaped;
 use crate::handler::script_namespace;
-use crate::handler::supervisor_protocol::{INIT_WORD, Order, SupervisorCommand, SupervisorReport};
+use crate::handler::supervisor_protocol::{
+    INIT_WORD, SupervisorCommand, SupervisorOrder, SupervisorReport,
+};
 use nix::errno::Errno;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use std::fs;
@@ -33,7 +35,10 @@ pub(crate) enum NoScript {
 impl InitProcess {
     /// Starts one that is ready to start the script of the order. All that this process starts from here on is in the
     /// namespace.
-    pub(crate) fn start(order: &Order, confinement: &Confinement) -> Result<Self, String> {
+    pub(crate) fn start(
+        order: &SupervisorOrder,
+        confinement: &Confinement,
+    ) -> Result<Self, String> {
         script_namespace::enter(confinement.user)?;
         let cannot = |e: std::io::Error| format!("cannot start the init process: {e}");
         let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
@@ -48,7 +53,7 @@ impl InitProcess {
             .map_err(cannot)?;
         drop(marker);
         let mut init = Self { child, leash: ours, unread: Vec::new() };
-        match init.hear() {
+        match init.next_report() {
             Some(SupervisorReport::Ready) => Ok(init),
             Some(SupervisorReport::Cannot(why)) => Err(why),
             _ => Err("the init process ended at once".to_owned()),
@@ -56,14 +61,14 @@ impl InitProcess {
     }
 
     /// Its number on this machine.
-    pub(crate) fn pid(&self) -> i32 {
+    pub(crate) fn process_id(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap_or(0)
     }
 
     /// Starts the script; its number on this machine.
     pub(crate) fn start_script(&mut self) -> Result<i32, NoScript> {
-        self.tell(SupervisorCommand::Alive);
-        let inside = match self.hear() {
+        self.send_command(SupervisorCommand::Alive);
+        let inside = match self.next_report() {
             Some(SupervisorReport::Started(inside)) => inside,
             Some(SupervisorReport::Cannot(why)) => return Err(NoScript::Cannot(why)),
             _ => return Err(NoScript::Lost("the init process was lost at the start".to_owned())),
@@ -71,27 +76,27 @@ impl InitProcess {
         let outside = self.find_script(inside).ok_or_else(|| {
             NoScript::Lost(format!("process {inside} of the namespace is not in /proc"))
         })?;
-        self.tell(SupervisorCommand::Alive);
+        self.send_command(SupervisorCommand::Alive);
         let _stays_blocking_only_if_the_socket_is_gone = self.leash.set_nonblocking(true);
         Ok(outside)
     }
 
     /// The script by its number inside. It is there even when it has ended: nobody has taken it off the table yet.
     fn find_script(&self, inside: i32) -> Option<i32> {
-        let init = self.pid();
+        let init = self.process_id();
         let mut children = processes().into_iter().filter(|process| process.parent == init);
         children.find(|child| inner_number(child.pid) == Some(inside)).map(|child| child.pid)
     }
 
     /// Takes the dead off the table, and hears how the script ended.
-    pub(crate) fn reap(&mut self) -> Reaped {
+    pub(crate) fn reap_children(&mut self) -> Reaped {
         // In this order: what it said before it ended is there once it has ended.
         let is_anybody_left = !matches!(
             waitpid(None, Some(WaitPidFlag::WNOHANG)),
             Err(Errno::ECHILD) | Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
         );
         let mut ended = None;
-        while let Some(said) = self.hear() {
+        while let Some(said) = self.next_report() {
             if let SupervisorReport::Ended(status) = said {
                 ended = Some(status);
             }
@@ -100,15 +105,15 @@ impl InitProcess {
     }
 
     /// Ends it, and with it whatever is in the namespace.
-    pub(crate) fn kill(&mut self) {
+    pub(crate) fn kill_namespace(&mut self) {
         let _gone_by_itself = self.child.kill();
     }
 
     /// Lets it and what is left live on without us. It answers first; without that it would end with us.
     pub(crate) fn spare(&mut self) {
-        self.tell(SupervisorCommand::Spare);
+        self.send_command(SupervisorCommand::Spare);
         let _stays_as_it_is = self.leash.set_nonblocking(false);
-        while !matches!(self.hear(), Some(SupervisorReport::Ready) | None) {}
+        while !matches!(self.next_report(), Some(SupervisorReport::Ready) | None) {}
     }
 
     /// What to poll for what it says.
@@ -116,16 +121,16 @@ impl InitProcess {
         self.leash.as_fd()
     }
 
-    fn tell(&mut self, told: SupervisorCommand) {
+    fn send_command(&mut self, told: SupervisorCommand) {
         let _it_has_ended = self.leash.write_all(&[told as u8]);
     }
 
     /// The next thing it says. `None`: nothing now, where the socket does not wait, or it has ended.
-    fn hear(&mut self) -> Option<SupervisorReport> {
+    fn next_report(&mut self) -> Option<SupervisorReport> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();
-                return SupervisorReport::read(
+                return SupervisorReport::parse_line(
                     String::from_utf8_lossy(&line).trim_end_matches('\n'),
                 );
             }
@@ -148,11 +153,11 @@ fn inner_number(pid: i32) -> Option<i32> {
 }
 
 /// Tries whether this machine can isolate a script in its processes; starts none.
-pub(crate) fn probe(order: &Order) -> Result<(), String> {
+pub(crate) fn probe(order: &SupervisorOrder) -> Result<(), String> {
     let confinement = order.confinement.as_ref().ok_or("it is started to isolate a script")?;
     let mut init = InitProcess::start(order, confinement)?;
-    let number = inner_number(init.pid());
-    init.kill();
+    let number = inner_number(init.process_id());
+    init.kill_namespace();
     if number != Some(1) {
         return Err("/proc does not show the numbers of processes in namespaces".to_owned());
     }

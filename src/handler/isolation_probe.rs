@@ -5,7 +5,7 @@ use crate::handler::script_confinement::{Confinement, ScriptFiles};
 use crate::handler::script_landlock;
 use crate::handler::script_workdir::Dir;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::supervisor_protocol::{Order, PROBE_WORD};
+use crate::handler::supervisor_protocol::{PROBE_WORD, SupervisorOrder};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl IsolationProbe {
             return means.clone();
         }
         let means = match supervisor {
-            None => IsolationMeans::none("scripts have no supervisor here"),
+            None => IsolationMeans::unavailable("scripts have no supervisor here"),
             Some(program) => IsolationMeans {
                 processes: isolate_nothing(program, files).await,
                 files: script_landlock::check(),
@@ -52,7 +52,7 @@ impl IsolationProbe {
 
 async fn isolate_nothing(program: &Path, files: &ScriptFiles) -> Result<(), String> {
     let dir = Dir::create().map_err(|e| format!("cannot make a private folder: {e}"))?;
-    let order = Order {
+    let order = SupervisorOrder {
         lease: Duration::ZERO,
         process_limits: Default::default(),
         account: None,

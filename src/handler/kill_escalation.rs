@@ -9,10 +9,10 @@
 use crate::db::control::Control;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::session::{Brake, Session, SessionId, Target};
-use crate::domain::job::outcome::{Outputs, Stream};
-use crate::handler::liveness_probe::Watched;
-use crate::handler::run_on_source::Fault;
+use crate::db::session::{Brake, Session, SessionId, SessionTarget};
+use crate::domain::job::outcome::{JobOutputs, Stream};
+use crate::handler::liveness_probe::WatchedSession;
+use crate::handler::run_on_source::BodyFault;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, StopReason, UNCONFIRMED};
 use std::future::Future;
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How a guarded body ended.
 pub(crate) enum GuardedEnd {
     /// By itself.
-    Own(Result<Outputs, Fault>),
+    Own(Result<JobOutputs, BodyFault>),
     /// Because it was stopped; its future has ended and its session can be closed.
     Stopped(StopReason),
     /// Because it was stopped; its future had to be left, the flag says whether it is gone.
@@ -44,7 +44,7 @@ pub(crate) enum GuardedEnd {
 
 /// The means to stop one session.
 pub(crate) struct Ladder<'a> {
-    target: &'a Target,
+    target: &'a SessionTarget,
     lock_name: &'a str,
     ctx: &'a Context,
     dialect: Dialect,
@@ -59,7 +59,7 @@ impl<'a> Ladder<'a> {
     /// A ladder for `session`.
     pub(crate) fn new(
         session: &Session,
-        target: &'a Target,
+        target: &'a SessionTarget,
         lock_name: &'a str,
         ctx: &'a Context,
     ) -> Self {
@@ -79,7 +79,7 @@ impl<'a> Ladder<'a> {
     pub(crate) fn of_orphan(
         session: &Session,
         id: SessionId,
-        target: &'a Target,
+        target: &'a SessionTarget,
         lock_name: &'a str,
         ctx: &'a Context,
     ) -> Self {
@@ -99,19 +99,19 @@ impl<'a> Ladder<'a> {
     }
 
     /// Its session is not to be stopped any more and waits for another body.
-    pub(crate) fn keep(&self, session: Session) {
-        self.ctx.sessions.keep(self.target.clone(), session);
+    pub(crate) fn give_back(&self, session: Session) {
+        self.ctx.sessions.keep_session(self.target.clone(), session);
     }
 
-    fn say(&self, text: impl AsRef<str>) {
-        self.ctx.log.line(Stream::System, text);
+    fn log_line(&self, text: impl AsRef<str>) {
+        self.ctx.log.add_line(Stream::System, text);
     }
 
     /// Runs `work` to its end, or stops it when the context says so. When its connection turns out to
     /// be dead, it is dropped and ends as any lost connection.
     pub(crate) async fn guard(
         &self,
-        work: impl Future<Output = Result<Outputs, Fault>>,
+        work: impl Future<Output = Result<JobOutputs, BodyFault>>,
     ) -> GuardedEnd {
         let mut work = pin!(self.watched(work));
         let reason = tokio::select! {
@@ -119,7 +119,7 @@ impl<'a> Ladder<'a> {
             done = &mut work => return GuardedEnd::Own(done),
             reason = self.reason_to_stop() => reason,
         };
-        self.say(match reason {
+        self.log_line(match reason {
             StopReason::TimedOut => "its time is up: stopping it on the server",
             StopReason::Killed => "it is to stop: stopping it on the server",
             StopReason::HandedBack => "this process leaves: stopping it on the server",
@@ -128,7 +128,7 @@ impl<'a> Ladder<'a> {
                 "its row is another process's by now: stopping it on the server"
             }
         });
-        self.brake.pull();
+        self.brake.cancel();
         tokio::select! {
             biased;
             done = &mut work => self.judge(done, reason),
@@ -146,7 +146,7 @@ impl<'a> Ladder<'a> {
             if reason != StopReason::Fenced || self.holds_lock().await != Some(true) {
                 return reason;
             }
-            self.say(format!(
+            self.log_line(format!(
                 "this process cannot renew its lease; {} holds the lock of this job on its server, so that nothing else \
                  starts it: it goes on",
                 self.name()
@@ -154,7 +154,7 @@ impl<'a> Ladder<'a> {
             if let Some(reason) = self.outlive_lease().await {
                 return reason;
             }
-            self.say("this process has its lease again");
+            self.log_line("this process has its lease again");
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Ladder<'a> {
     async fn holds_lock(&self) -> Option<bool> {
         let id = self.id.as_ref()?;
         let look = async {
-            let mut control = Control::open(self.target).await.ok()??;
+            let mut control = Control::open_control(self.target).await.ok()??;
             let holds = control.holds_lock(id, self.lock_name).await.ok();
             control.close().await;
             holds
@@ -188,16 +188,16 @@ impl<'a> Ladder<'a> {
 
     async fn watched(
         &self,
-        work: impl Future<Output = Result<Outputs, Fault>>,
-    ) -> Result<Outputs, Fault> {
+        work: impl Future<Output = Result<JobOutputs, BodyFault>>,
+    ) -> Result<JobOutputs, BodyFault> {
         let Some(id) = &self.id else { return work.await };
-        let watched = Watched { target: self.target, id, lock_name: self.lock_name };
+        let watched = WatchedSession { target: self.target, id, lock_name: self.lock_name };
         tokio::select! {
             biased;
             done = work => done,
-            why = self.ctx.watchers.dead(watched, self.ctx.options.look_every) => {
-                self.say(format!("gives the connection of {} up: {why}", self.name()));
-                Err(Fault::At("while it ran".to_owned(), SessionError::Lost(why)))
+            why = self.ctx.watchers.wait_until_dead(watched, self.ctx.options.look_every) => {
+                self.log_line(format!("gives the connection of {} up: {why}", self.name()));
+                Err(BodyFault::At("while it ran".to_owned(), SessionError::Lost(why)))
             }
         }
     }
@@ -213,8 +213,8 @@ impl<'a> Ladder<'a> {
     }
 
     /// What ended before the first cancel went out has ended by itself.
-    fn judge(&self, done: Result<Outputs, Fault>, reason: StopReason) -> GuardedEnd {
-        let was_braked = matches!(done, Err(Fault::At(_, SessionError::Braked)));
+    fn judge(&self, done: Result<JobOutputs, BodyFault>, reason: StopReason) -> GuardedEnd {
+        let was_braked = matches!(done, Err(BodyFault::At(_, SessionError::Braked)));
         let was_sent = match self.dialect {
             // The brake is the cancel there, and COMMIT obeys it: well is well.
             Dialect::Sqlite => done.is_err(),
@@ -245,7 +245,7 @@ impl<'a> Ladder<'a> {
                 // Said before it is sent: the body may end, and this future with it, at once.
                 self.was_sent.store(true, Ordering::SeqCst);
                 if !std::mem::replace(&mut is_said, true) {
-                    self.say(format!("pg_cancel_backend({}) sent", id.number));
+                    self.log_line(format!("pg_cancel_backend({}) sent", id.number));
                 }
                 match timeout(self.target.timeout, open.cancel(id)).await {
                     Ok(Ok(true)) => sent += 1,
@@ -257,8 +257,8 @@ impl<'a> Ladder<'a> {
             sleep(REPEAT).await;
         }
         match grace.is_zero() {
-            true => self.say("there is no time to wait: ending its session"),
-            false => self.say(format!("still runs after {sent} cancels: ending its session")),
+            true => self.log_line("there is no time to wait: ending its session"),
+            false => self.log_line(format!("still runs after {sent} cancels: ending its session")),
         }
         self.confirm(Duration::ZERO).await
     }
@@ -287,7 +287,10 @@ impl<'a> Ladder<'a> {
                 match look {
                     Ok(Ok(false)) => {
                         let seconds = start.elapsed().as_secs_f64();
-                        self.say(format!("session {} is gone after {seconds:.1} s", id.number));
+                        self.log_line(format!(
+                            "session {} is gone after {seconds:.1} s",
+                            id.number
+                        ));
                         close(control).await;
                         return true;
                     }
@@ -304,7 +307,7 @@ impl<'a> Ladder<'a> {
             }
             sleep(LOOK).await;
         }
-        self.say(format!("session {} could not be seen to go", id.number));
+        self.log_line(format!("session {} could not be seen to go", id.number));
         false
     }
 
@@ -312,7 +315,7 @@ impl<'a> Ladder<'a> {
         let Some(open) = control else { return };
         self.was_sent.store(true, Ordering::SeqCst);
         if is_first {
-            self.say(format!("{} sent", self.end_words(id)));
+            self.log_line(format!("{} sent", self.end_words(id)));
         }
         match timeout(self.target.timeout, open.terminate(id)).await {
             Ok(Ok(_)) => {}
@@ -324,7 +327,7 @@ impl<'a> Ladder<'a> {
     /// The control connection, opened when there is none; `None` when it cannot be had now.
     async fn connected<'c>(&self, control: &'c mut Option<Control>) -> Option<&'c mut Control> {
         if control.is_none() {
-            match Control::open(self.target).await {
+            match Control::open_control(self.target).await {
                 Ok(open) => {
                     self.is_well();
                     *control = open;
@@ -340,7 +343,7 @@ impl<'a> Ladder<'a> {
     fn stumble(&self, said: String) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.as_ref() != Some(&said) {
-            self.say(&said);
+            self.log_line(&said);
             *trouble = Some(said);
         }
     }
@@ -397,7 +400,7 @@ impl<'a> Ladder<'a> {
             // It may be in the middle of an answer.
             control = None;
         }
-        self.say(match is_alive {
+        self.log_line(match is_alive {
             Some(true) => format!("{} still runs; a second start waits for it", self.name()),
             Some(false) => format!("{} is gone from the server", self.name()),
             None => format!("whether {} still runs could not be learnt", self.name()),

@@ -8,14 +8,14 @@
 //! A key that is `open` outside of its own transaction proves that the body ended that transaction.
 //! Such a body cannot be run exactly once, so its job is marked and refused from then on.
 
-use crate::db::fault::{Kind, SessionError};
-use crate::db::session::{Session, Target};
-use crate::domain::job::outcome::{End, Outcome, Outputs, Reach, Stream};
+use crate::db::fault::{ServerErrorKind, SessionError};
+use crate::db::session::{Session, SessionTarget};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptReach, JobOutputs, Stream};
 use crate::domain::source::tx_class::TxClass;
-use crate::handler::ledger_table::{Book, Found};
-use crate::handler::run_on_source::{Body, Fault, classed};
+use crate::handler::ledger_table::{LedgerEntry, LedgerLookup};
+use crate::handler::run_on_source::{BodyFault, SessionBody, classed};
 use crate::handler::transactional_body::{LEDGER, Once};
-use crate::handler::{Context, Task};
+use crate::handler::{AttemptTask, Context};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -27,29 +27,32 @@ const PAUSE_MS: u64 = 50;
 const PAUSE_MAX_MS: u64 = 2_000;
 
 /// Runs `body` on a session that holds its lock and whose claim was asked for.
-pub(crate) async fn run(
-    task: &Task,
+pub(crate) async fn run_recorded(
+    task: &AttemptTask,
     ctx: &Context,
-    body: &dyn Body,
+    body: &dyn SessionBody,
     session: &mut Session,
-) -> Result<Outputs, Fault> {
+) -> Result<JobOutputs, BodyFault> {
     let desk = RecordedTask { task, ctx };
     if task.job.tx == TxClass::Same {
         desk.ask_home(session).await?;
     }
-    let (book, found) = Book::find(session, task).await.map_err(|e| desk.unread(&e))?;
+    let (book, found) =
+        LedgerEntry::find_entry(session, task).await.map_err(|e| desk.unread(&e))?;
     match found {
-        Found::Nothing if task.is_unresolved => {
-            desk.say("no earlier try took effect (ledger); runs it");
+        LedgerLookup::Nothing if task.is_unresolved => {
+            desk.log_line("no earlier try took effect (ledger); runs it");
         }
-        Found::Nothing => {}
-        Found::Done { attempt, outputs } => return Err(known(desk.resolved(attempt, outputs))),
-        Found::Open { attempt } => return Err(known(desk.torn(attempt))),
+        LedgerLookup::Nothing => {}
+        LedgerLookup::Done { attempt, outputs } => {
+            return Err(known(desk.resolved(attempt, outputs)));
+        }
+        LedgerLookup::Open { attempt } => return Err(known(desk.committed_early(attempt))),
     }
     let once = Once::new(desk, body, book);
     let mut again = 0;
     loop {
-        let fault = match once.run(session).await {
+        let fault = match once.run_once(session).await {
             Ok(outcome) => return Err(known(outcome)),
             Err(fault) => fault,
         };
@@ -59,13 +62,15 @@ pub(crate) async fn run(
         again += 1;
         let pause = Duration::from_millis(pause_ms(again));
         let ms = pause.as_millis();
-        desk.say(format!("{words}: rolled back; runs once more in {ms} ms ({again} of {AGAIN})"));
+        desk.log_line(format!(
+            "{words}: rolled back; runs once more in {ms} ms ({again} of {AGAIN})"
+        ));
         tokio::select! {
             biased;
             // Its lock is held meanwhile, so that a lost lease is no reason.
             _ = ctx.stopped_for_good() => {
                 let place = "between two runs of its transaction".to_owned();
-                return Err(Fault::At(place, SessionError::Braked));
+                return Err(BodyFault::At(place, SessionError::Braked));
             }
             () = sleep(pause) => {}
         }
@@ -75,23 +80,24 @@ pub(crate) async fn run(
 /// What a stop really ended: the body may have committed before it arrived. Asked on a connection of
 /// its own, once the body's is gone.
 pub(crate) async fn after_stop(
-    task: &Task,
+    task: &AttemptTask,
     ctx: &Context,
-    target: &Target,
-    outcome: Outcome,
-) -> Outcome {
-    let was_stopped = matches!(outcome.end, End::TimedOut | End::Killed | End::Returned);
-    if !was_stopped || outcome.reach == Reach::Before {
+    target: &SessionTarget,
+    outcome: AttemptOutcome,
+) -> AttemptOutcome {
+    let was_stopped =
+        matches!(outcome.end, AttemptEnd::TimedOut | AttemptEnd::Killed | AttemptEnd::Returned);
+    if !was_stopped || outcome.reach == AttemptReach::Before {
         return outcome;
     }
     let desk = RecordedTask { task, ctx };
-    match desk.look(target).await {
-        Ok(Found::Nothing) => outcome,
-        Ok(Found::Done { attempt, outputs }) => {
-            desk.say("it had ended by itself before the stop reached it");
+    match desk.read_ledger(target).await {
+        Ok(LedgerLookup::Nothing) => outcome,
+        Ok(LedgerLookup::Done { attempt, outputs }) => {
+            desk.log_line("it had ended by itself before the stop reached it");
             desk.resolved(attempt, outputs)
         }
-        Ok(Found::Open { attempt }) => desk.torn(attempt),
+        Ok(LedgerLookup::Open { attempt }) => desk.committed_early(attempt),
         Err(error) => desk.unseen(outcome, &error),
     }
 }
@@ -99,58 +105,62 @@ pub(crate) async fn after_stop(
 /// What became of a try whose worker died and of which nothing runs any more, as `outcome` says: what
 /// has not taken effect by now never will.
 pub(crate) async fn after_orphan(
-    task: &Task,
+    task: &AttemptTask,
     ctx: &Context,
-    target: &Target,
-    outcome: Outcome,
-) -> Outcome {
+    target: &SessionTarget,
+    outcome: AttemptOutcome,
+) -> AttemptOutcome {
     let desk = RecordedTask { task, ctx };
-    match desk.look(target).await {
-        Ok(Found::Nothing) => {
-            Outcome::ended(End::Killed, "its worker died; nothing of it took effect (ledger)")
-        }
+    match desk.read_ledger(target).await {
+        Ok(LedgerLookup::Nothing) => AttemptOutcome::ended(
+            AttemptEnd::Killed,
+            "its worker died; nothing of it took effect (ledger)",
+        ),
         // The row is to be ended by whoever asks, whatever class it is.
-        Ok(Found::Done { attempt, outputs }) => {
-            Outcome { is_recorded: false, ..desk.resolved(attempt, outputs) }
+        Ok(LedgerLookup::Done { attempt, outputs }) => {
+            AttemptOutcome { is_recorded: false, ..desk.resolved(attempt, outputs) }
         }
-        Ok(Found::Open { attempt }) => desk.torn(attempt),
+        Ok(LedgerLookup::Open { attempt }) => desk.committed_early(attempt),
         Err(error) => desk.unseen(outcome, &error),
     }
 }
 
 /// Reads the key on a connection of its own.
-async fn look(task: &Task, target: &Target) -> Result<Found, SessionError> {
-    let mut session = Session::open(target).await.map_err(SessionError::from)?;
-    let found = Book::find(&mut session, task).await;
+async fn read_ledger(
+    task: &AttemptTask,
+    target: &SessionTarget,
+) -> Result<LedgerLookup, SessionError> {
+    let mut session = Session::open_session(target).await.map_err(SessionError::from)?;
+    let found = LedgerEntry::find_entry(&mut session, task).await;
     session.close().await;
     found.map(|(_, found)| found)
 }
 
 /// An outcome in the place of a fault, because all that is known of the try is in it.
-pub(crate) fn known(outcome: Outcome) -> Fault {
-    Fault::Known(Box::new(outcome))
+pub(crate) fn known(outcome: AttemptOutcome) -> BodyFault {
+    BodyFault::Known(Box::new(outcome))
 }
 
 /// A question before the body failed, as of a try that knows what became of those before it: that it
 /// did not run is all there is to say, and nothing is left to be looked up.
-fn looked(fault: Fault) -> Fault {
+fn looked(fault: BodyFault) -> BodyFault {
     match fault {
-        Fault::Before(what, error) => {
+        BodyFault::Before(what, error) => {
             let said = format!("{what}: {error}; nothing was run");
-            known(classed(Outcome::ended(End::Failed, said), &error))
+            known(classed(AttemptOutcome::ended(AttemptEnd::Failed, said), &error))
         }
         other => other,
     }
 }
 
 /// How to say that the server rolled a transaction back for the sake of another.
-fn victim(fault: &Fault) -> Option<&'static str> {
-    let (Fault::At(_, error) | Fault::Before(_, error)) = fault else { return None };
+fn victim(fault: &BodyFault) -> Option<&'static str> {
+    let (BodyFault::At(_, error) | BodyFault::Before(_, error)) = fault else { return None };
     match error.kind() {
-        Kind::Deadlock => Some("a deadlock's victim"),
-        Kind::Serialization => Some("a serialization failure"),
-        Kind::LockWait => Some("a lock was not granted in time"),
-        Kind::Lost | Kind::Other => None,
+        ServerErrorKind::Deadlock => Some("a deadlock's victim"),
+        ServerErrorKind::Serialization => Some("a serialization failure"),
+        ServerErrorKind::LockWait => Some("a lock was not granted in time"),
+        ServerErrorKind::Lost | ServerErrorKind::Other => None,
     }
 }
 
@@ -162,13 +172,13 @@ fn pause_ms(again: u32) -> u64 {
 /// A recorded task, and what is said of it.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordedTask<'a> {
-    pub(crate) task: &'a Task,
+    pub(crate) task: &'a AttemptTask,
     pub(crate) ctx: &'a Context,
 }
 
 impl RecordedTask<'_> {
-    pub(crate) fn say(self, text: impl AsRef<str>) {
-        self.ctx.log.line(Stream::System, text);
+    pub(crate) fn log_line(self, text: impl AsRef<str>) {
+        self.ctx.log.add_line(Stream::System, text);
     }
 
     /// Class `same` ends the row in the body's transaction, unless checks have a say after it.
@@ -178,29 +188,30 @@ impl RecordedTask<'_> {
 
     /// A try that took effect, by the ledger's word. Its row says so as well only if that was this
     /// very try: an older one belongs to a claim that is gone.
-    pub(crate) fn resolved(self, attempt: u32, outputs: Outputs) -> Outcome {
-        self.say(format!("took effect in try {attempt} (ledger); not run again"));
+    pub(crate) fn resolved(self, attempt: u32, outputs: JobOutputs) -> AttemptOutcome {
+        self.log_line(format!("took effect in try {attempt} (ledger); not run again"));
         let is_recorded = self.ends_row() && attempt == self.task.attempt;
-        Outcome { is_recorded, ..Outcome::success(outputs) }
+        AttemptOutcome { is_recorded, ..AttemptOutcome::success(outputs) }
     }
 
     /// A try that committed before it was done.
-    fn torn(self, attempt: u32) -> Outcome {
+    fn committed_early(self, attempt: u32) -> AttemptOutcome {
         let said = format!(
             "try {attempt} committed before it was done ({} is open in procession_ledger)",
             self.task.idem_key
         );
-        Outcome::ended(End::Unknown, "how much of its work is done is not known").caught(&said)
+        AttemptOutcome::ended(AttemptEnd::Unknown, "how much of its work is done is not known")
+            .caught(&said)
     }
 
     /// Why the key could not be read: nothing of the body was sent and nothing was learnt. A
     /// connection that breaks here is one that broke in the middle: not known, and not charged.
-    fn unread(self, error: &SessionError) -> Fault {
+    fn unread(self, error: &SessionError) -> BodyFault {
         let source = self.source_name();
         let SessionError::Database(said) = error else {
-            return Fault::At("reading procession_ledger".to_owned(), error.clone());
+            return BodyFault::At("reading procession_ledger".to_owned(), error.clone());
         };
-        let failed = |words: String| Outcome::ended(End::Failed, words);
+        let failed = |words: String| AttemptOutcome::ended(AttemptEnd::Failed, words);
         let outcome = match self.task.is_unresolved {
             // A new table would say of each effect that it did not happen.
             true if said.is_missing_table() => failed(format!(
@@ -226,9 +237,9 @@ impl RecordedTask<'_> {
     }
 
     /// A fault, and of a ledger that may not be written the cure: no further try would fare better.
-    fn refused(self, fault: Fault) -> Fault {
+    fn refused(self, fault: BodyFault) -> BodyFault {
         match fault {
-            Fault::At(place, error) | Fault::Before(place, error)
+            BodyFault::At(place, error) | BodyFault::Before(place, error)
                 if place == LEDGER && error.is_denied() =>
             {
                 known(classed(self.denied("write", &error).for_good(), &error))
@@ -237,34 +248,34 @@ impl RecordedTask<'_> {
         }
     }
 
-    fn denied(self, verb: &str, error: &SessionError) -> Outcome {
+    fn denied(self, verb: &str, error: &SessionError) -> AttemptOutcome {
         let source = self.source_name();
         let said = format!(
             "not allowed to {verb} procession_ledger in source '{source}': {error}; nothing took \
              effect; procession source check {source} tells what to grant"
         );
-        Outcome::ended(End::Failed, said)
+        AttemptOutcome::ended(AttemptEnd::Failed, said)
     }
 
     /// Reads the key on a connection of its own, within `kill_confirm`: somebody may hold the table,
     /// and an address may swallow what is sent, for as long as anyone waits.
-    async fn look(self, target: &Target) -> Result<Found, String> {
-        self.say("looks in the ledger");
+    async fn read_ledger(self, target: &SessionTarget) -> Result<LedgerLookup, String> {
+        self.log_line("looks in the ledger");
         let limit = self.ctx.options.kill_confirm;
-        match timeout(limit, look(self.task, target)).await {
+        match timeout(limit, read_ledger(self.task, target)).await {
             Ok(found) => found.map_err(|e| e.to_string()),
             Err(_) => Err(format!("no answer within {limit:?}")),
         }
     }
 
     /// A try of which the key could not be read after its end, that `outcome` tells of.
-    fn unseen(self, outcome: Outcome, error: &str) -> Outcome {
+    fn unseen(self, outcome: AttemptOutcome, error: &str) -> AttemptOutcome {
         let said = outcome.message.map_or_else(String::new, |said| format!("{said}; "));
         let source = self.source_name();
         let said = format!(
             "{said}it could not be looked up what became of it (source '{source}'): {error}"
         );
-        Outcome::ended(End::Unknown, said)
+        AttemptOutcome::ended(AttemptEnd::Unknown, said)
     }
 
     fn source_name(self) -> String {
@@ -273,8 +284,8 @@ impl RecordedTask<'_> {
 
     /// Class `same` needs a session on Procession's own database, and asks it for what no other
     /// would answer.
-    async fn ask_home(self, session: &mut Session) -> Result<(), Fault> {
-        let (sql, answer) = self.ctx.record.home();
+    async fn ask_home(self, session: &mut Session) -> Result<(), BodyFault> {
+        let (sql, answer) = self.ctx.record.installation_and_key();
         if session.answers(&sql, &answer).await.map_err(|error| self.unread(&error))? {
             return Ok(());
         }
@@ -283,7 +294,7 @@ impl RecordedTask<'_> {
              tx: ledger; nothing was run",
             self.source_name()
         );
-        Err(known(Outcome::ended(End::Failed, said).for_good().before_it_began()))
+        Err(known(AttemptOutcome::ended(AttemptEnd::Failed, said).for_good().before_it_began()))
     }
 }
 

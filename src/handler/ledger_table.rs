@@ -5,13 +5,13 @@ use crate::db::fault::SessionError;
 use crate::db::ledger::TABLE;
 use crate::db::results::{Results, Rows};
 use crate::db::session::Session;
-use crate::domain::job::outcome::Outputs;
+use crate::domain::job::outcome::JobOutputs;
 use crate::domain::time::Millis;
-use crate::handler::Task;
+use crate::handler::AttemptTask;
 
 /// What is written under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum LedgerLookup {
     /// Nothing: no try has taken effect.
     Nothing,
     /// A try that opened it and committed before it was done.
@@ -24,26 +24,26 @@ pub(crate) enum Found {
         /// Which.
         attempt: u32,
         /// What it handed on.
-        outputs: Outputs,
+        outputs: JobOutputs,
     },
 }
 
 /// The ledger of a session, as it was found before the body.
-pub(crate) struct Book<'a> {
-    task: &'a Task,
+pub(crate) struct LedgerEntry<'a> {
+    task: &'a AttemptTask,
     /// Its name for SQL. On PostgreSQL with its schema, because a body may `SET search_path`.
     table: String,
 }
 
-impl<'a> Book<'a> {
+impl<'a> LedgerEntry<'a> {
     /// Finds it, and what is written under the task's key, in one journey.
-    pub(crate) async fn find(
+    pub(crate) async fn find_entry(
         session: &mut Session,
-        task: &'a Task,
-    ) -> Result<(Self, Found), SessionError> {
+        task: &'a AttemptTask,
+    ) -> Result<(Self, LedgerLookup), SessionError> {
         let mut book = Self { task, table: TABLE.to_owned() };
         if session.dialect() != Dialect::Postgres {
-            let found = book.read(session).await?;
+            let found = book.read_entry(session).await?;
             return Ok((book, found));
         }
         let sql = "SELECT l.state, l.attempt, l.outputs, n.nspname::text \
@@ -52,26 +52,29 @@ impl<'a> Book<'a> {
                    LEFT JOIN procession_ledger l ON l.idem_key = ? \
                    WHERE c.oid = pg_catalog.to_regclass('procession_ledger')";
         let mut answer = Results::uncut(1);
-        session.ask(sql, &[task.idem_key.as_str().into()], &mut answer).await?;
+        session.run_internal(sql, &[task.idem_key.as_str().into()], &mut answer).await?;
         let row = answer.sets.first();
         // In our texts a `?` stands for a value, also within quotes.
         let schema = row.and_then(|row| row.first(3)).filter(|name| !name.contains('?'));
         if let Some(schema) = schema {
             book.table = format!("{}.{TABLE}", Dialect::Postgres.quote(schema));
         }
-        Ok((book, row.map_or(Found::Nothing, found)))
+        Ok((book, row.map_or(LedgerLookup::Nothing, found)))
     }
 
     /// What is written under the task's key.
-    pub(crate) async fn read(&self, session: &mut Session) -> Result<Found, SessionError> {
+    pub(crate) async fn read_entry(
+        &self,
+        session: &mut Session,
+    ) -> Result<LedgerLookup, SessionError> {
         let sql = format!("SELECT state, attempt, outputs FROM {} WHERE idem_key = ?", self.table);
         let mut answer = Results::uncut(1);
-        session.ask(&sql, &[self.task.idem_key.as_str().into()], &mut answer).await?;
-        Ok(answer.sets.first().map_or(Found::Nothing, found))
+        session.run_internal(&sql, &[self.task.idem_key.as_str().into()], &mut answer).await?;
+        Ok(answer.sets.first().map_or(LedgerLookup::Nothing, found))
     }
 
     /// Writes that a try has begun; seen by others only if something commits before it is done.
-    pub(crate) async fn open(
+    pub(crate) async fn open_entry(
         &self,
         session: &mut Session,
         now: Millis,
@@ -96,7 +99,7 @@ impl<'a> Book<'a> {
     pub(crate) async fn close(
         &self,
         session: &mut Session,
-        outputs: &Outputs,
+        outputs: &JobOutputs,
         now: Millis,
     ) -> Result<bool, SessionError> {
         let sql = format!(
@@ -120,12 +123,12 @@ impl<'a> Book<'a> {
 
 /// What a row of state, attempt and outputs says. Outputs that cannot be read are none: that it took
 /// effect counts more.
-fn found(row: &Rows) -> Found {
-    let Some(state) = row.first(0) else { return Found::Nothing };
+fn found(row: &Rows) -> LedgerLookup {
+    let Some(state) = row.first(0) else { return LedgerLookup::Nothing };
     let attempt = row.first(1).and_then(|n| n.parse().ok()).unwrap_or(0);
     if state != "done" {
-        return Found::Open { attempt };
+        return LedgerLookup::Open { attempt };
     }
     let outputs = row.first(2).and_then(|json| serde_json::from_str(json).ok());
-    Found::Done { attempt, outputs: outputs.unwrap_or_default() }
+    LedgerLookup::Done { attempt, outputs: outputs.unwrap_or_default() }
 }

@@ -6,12 +6,12 @@ use crate::db::fault::SessionError;
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
 use crate::db::user_grants::quote_user;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 use crate::handler::run_on_source::reach;
-use crate::handler::{Options, address, bind};
+use crate::handler::{HandlerOptions, address, bind};
 use crate::lineage::{
-    BodyText, Cascade, Catalogue, ObjectName, Routine, RoutineLanguage, RoutineParam, Table,
-    Trigger, TriggerAction, TriggerEvent, language_of, parse_routine,
+    BodyText, CalledParam, Cascade, Catalogue, CatalogueRoutine, CatalogueTrigger, ObjectName,
+    RoutineLanguage, Table, TriggerAction, TriggerEvent, language_of, parse_routine,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Reads a source's catalogue: the schemas where names are looked for, and those that `texts` and the bodies found
 /// there name. Why it could not be read is a sentence.
 pub async fn read_catalogue(
-    source: &Source,
-    options: &Options,
+    source: &DataSource,
+    options: &HandlerOptions,
     texts: &[String],
 ) -> Result<Catalogue, String> {
     let (target, at) = reach(source, "lineage".to_owned(), options)?;
@@ -32,7 +32,7 @@ pub async fn read_catalogue(
     if is_absent(&target.url) {
         return Ok(Catalogue::new(DialectName::Sqlite, vec!["main".to_owned()], true));
     }
-    let mut session = Session::open(&target)
+    let mut session = Session::open_session(&target)
         .await
         .map_err(|none| format!("{at}: {}", address::opening(none.to_string())))?;
     let read = timeout(PATIENCE, read_session(&mut session, texts)).await;
@@ -69,9 +69,9 @@ async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalog
         }
         rows.extend(found);
     }
-    let user = session.whom().await?.user;
+    let user = session.server_identity().await?.user;
     let user = user.as_deref().and_then(|user| quote_user(session.dialect(), user));
-    let grants = Grants { server: session.server(), user: user.unwrap_or_default() };
+    let grants = HiddenTextGrants { server: session.server(), user: user.unwrap_or_default() };
     Ok(catalogue_of(dialect, &scope, &rows, &grants))
 }
 
@@ -93,12 +93,12 @@ fn named_schemas<'t>(texts: impl Iterator<Item = &'t str>, schemas: &[String]) -
 }
 
 /// What shows a hidden text to our user.
-struct Grants {
+struct HiddenTextGrants {
     server: Option<MysqlServer>,
     user: String,
 }
 
-impl Grants {
+impl HiddenTextGrants {
     fn routine(&self, schema: &str) -> String {
         let user = &self.user;
         match self.server {
@@ -112,7 +112,7 @@ impl Grants {
         }
     }
 
-    fn view(&self, schema: &str, view: &str) -> String {
+    fn view_grant(&self, schema: &str, view: &str) -> String {
         format!("GRANT SHOW VIEW ON `{schema}`.`{view}` TO {}", self.user)
     }
 
@@ -121,23 +121,26 @@ impl Grants {
     }
 }
 
-fn text(row: &TextRow, at: usize) -> Option<&str> {
+fn text_at(row: &TextRow, at: usize) -> Option<&str> {
     row.get(at)?.as_deref()
 }
 
 fn is_one(row: &TextRow, at: usize) -> bool {
-    text(row, at) == Some("1")
+    text_at(row, at) == Some("1")
 }
 
 fn name(row: &TextRow, at: usize) -> ObjectName {
-    ObjectName::within(text(row, at).unwrap_or_default(), text(row, at + 1).unwrap_or_default())
+    ObjectName::within(
+        text_at(row, at).unwrap_or_default(),
+        text_at(row, at + 1).unwrap_or_default(),
+    )
 }
 
 fn catalogue_of(
     dialect: DialectName,
     scope: &CatalogueScope,
     rows: &CatalogueRows,
-    grants: &Grants,
+    grants: &HiddenTextGrants,
 ) -> Catalogue {
     let mut catalogue = Catalogue::new(dialect, scope.search_path.clone(), scope.folds_tables);
     let mut tables: HashMap<ObjectName, Table> = HashMap::new();
@@ -145,7 +148,7 @@ fn catalogue_of(
         tables.insert(name(row, 0), table_of(row, dialect, grants));
     }
     for row in &rows.columns {
-        if let (Some(table), Some(column)) = (tables.get_mut(&name(row, 0)), text(row, 2)) {
+        if let (Some(table), Some(column)) = (tables.get_mut(&name(row, 0)), text_at(row, 2)) {
             table.columns.push(column.to_owned());
             if is_one(row, 3) {
                 table.derived_columns.insert(column.to_owned());
@@ -185,10 +188,11 @@ fn catalogue_of(
     catalogue
 }
 
-fn table_of(row: &TextRow, dialect: DialectName, grants: &Grants) -> Table {
-    let (schema, table) = (text(row, 0).unwrap_or_default(), text(row, 1).unwrap_or_default());
-    let body = match (dialect, text(row, 3)) {
-        (_, None | Some("")) => BodyText::Hidden { grant: grants.view(schema, table) },
+fn table_of(row: &TextRow, dialect: DialectName, grants: &HiddenTextGrants) -> Table {
+    let (schema, table) =
+        (text_at(row, 0).unwrap_or_default(), text_at(row, 1).unwrap_or_default());
+    let body = match (dialect, text_at(row, 3)) {
+        (_, None | Some("")) => BodyText::Hidden { grant: grants.view_grant(schema, table) },
         // SQLite keeps the whole statement.
         (DialectName::Sqlite, Some(sql)) => {
             let lower = sql.to_ascii_lowercase();
@@ -199,7 +203,7 @@ fn table_of(row: &TextRow, dialect: DialectName, grants: &Grants) -> Table {
         (DialectName::Mysql | DialectName::Postgres, Some(sql)) => BodyText::Text(sql.to_owned()),
     };
     let mut made = Table::default();
-    match text(row, 2) {
+    match text_at(row, 2) {
         Some("view") => made.view = Some(body),
         Some("materialized") => made.materialized = Some(body),
         Some("foreign") => made.foreign = Some("another server".to_owned()),
@@ -211,8 +215,8 @@ fn table_of(row: &TextRow, dialect: DialectName, grants: &Grants) -> Table {
 fn add_keys(tables: &mut HashMap<ObjectName, Table>, rows: &CatalogueRows) {
     let mut keys: HashMap<(ObjectName, &str), BTreeSet<String>> = HashMap::new();
     for row in &rows.keys {
-        let key = (name(row, 0), text(row, 2).unwrap_or_default());
-        keys.entry(key).or_default().extend(text(row, 3).map(str::to_owned));
+        let key = (name(row, 0), text_at(row, 2).unwrap_or_default());
+        keys.entry(key).or_default().extend(text_at(row, 3).map(str::to_owned));
     }
     for ((table, _), columns) in keys {
         if let Some(table) = tables.get_mut(&table) {
@@ -221,13 +225,13 @@ fn add_keys(tables: &mut HashMap<ObjectName, Table>, rows: &CatalogueRows) {
     }
 }
 
-fn trigger_of(row: &TextRow, dialect: DialectName) -> Trigger {
-    let name = text(row, 2).unwrap_or_default().to_owned();
-    let mut timing = text(row, 4).unwrap_or_default().to_ascii_uppercase();
-    let mut events = text(row, 3).unwrap_or_default().to_ascii_uppercase();
-    let action = match (text(row, 7), text(row, 5)) {
+fn trigger_of(row: &TextRow, dialect: DialectName) -> CatalogueTrigger {
+    let name = text_at(row, 2).unwrap_or_default().to_owned();
+    let mut timing = text_at(row, 4).unwrap_or_default().to_ascii_uppercase();
+    let mut events = text_at(row, 3).unwrap_or_default().to_ascii_uppercase();
+    let action = match (text_at(row, 7), text_at(row, 5)) {
         (Some(function), _) => {
-            let schema = text(row, 6).map(str::to_owned);
+            let schema = text_at(row, 6).map(str::to_owned);
             TriggerAction::Calls(ObjectName { schema, name: function.to_owned() })
         }
         (None, Some(sql)) if dialect == DialectName::Sqlite => {
@@ -251,7 +255,7 @@ fn trigger_of(row: &TextRow, dialect: DialectName) -> Trigger {
         ("TRUNCATE", TriggerEvent::Truncate),
     ];
     let events = all.into_iter().filter(|(word, _)| events.contains(word)).map(|(_, event)| event);
-    Trigger {
+    CatalogueTrigger {
         name,
         events: events.collect(),
         is_before: timing.contains("BEFORE"),
@@ -261,9 +265,9 @@ fn trigger_of(row: &TextRow, dialect: DialectName) -> Trigger {
 }
 
 /// Stands for triggers of which the server does not even say whether there are any.
-fn hidden_triggers(table: &str, grant: String) -> Trigger {
+fn hidden_triggers(table: &str, grant: String) -> CatalogueTrigger {
     use TriggerEvent::{Delete, Insert, Update};
-    Trigger {
+    CatalogueTrigger {
         name: format!("on {table}, if there is one,"),
         events: BTreeSet::from([Insert, Update, Delete]),
         is_before: false,
@@ -272,31 +276,31 @@ fn hidden_triggers(table: &str, grant: String) -> Trigger {
     }
 }
 
-fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Grants) {
-    let mut params: HashMap<&str, Vec<RoutineParam>> = HashMap::new();
+fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &HiddenTextGrants) {
+    let mut params: HashMap<&str, Vec<CalledParam>> = HashMap::new();
     for row in &rows.params {
-        let mode = text(row, 3).unwrap_or_default();
+        let mode = text_at(row, 3).unwrap_or_default();
         if mode == "COLUMN" {
             continue;
         }
-        params.entry(text(row, 0).unwrap_or_default()).or_default().push(RoutineParam {
-            name: text(row, 2).filter(|name| !name.is_empty()).map(str::to_owned),
+        params.entry(text_at(row, 0).unwrap_or_default()).or_default().push(CalledParam {
+            name: text_at(row, 2).filter(|name| !name.is_empty()).map(str::to_owned),
             is_input: mode != "OUT",
             is_output: mode != "IN",
-            type_name: text(row, 4).unwrap_or_default().to_owned(),
+            type_name: text_at(row, 4).unwrap_or_default().to_owned(),
             has_default: is_one(row, 5),
         });
     }
     for row in &rows.routines {
-        let id = text(row, 0).unwrap_or_default();
-        let schema = text(row, 1).unwrap_or_default();
+        let id = text_at(row, 0).unwrap_or_default();
+        let schema = text_at(row, 1).unwrap_or_default();
         let is_mysql = catalogue.dialect == DialectName::Mysql;
-        let language = match (is_mysql, text(row, 3)) {
-            (true, Some("sql")) => mysql_language(text(row, 5).unwrap_or_default()),
+        let language = match (is_mysql, text_at(row, 3)) {
+            (true, Some("sql")) => mysql_language(text_at(row, 5).unwrap_or_default()),
             (true, other) => RoutineLanguage::Other(other.unwrap_or("another language").to_owned()),
             (false, other) => language_of(other.unwrap_or_default()),
         };
-        let body = match text(row, 4) {
+        let body = match text_at(row, 4) {
             Some(text) => BodyText::Text(text.to_owned()),
             None => BodyText::Hidden { grant: grants.routine(schema) },
         };
@@ -304,9 +308,9 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Grants
             // Names in a body of MySQL are of the routine's own database.
             Some(vec![schema.to_owned()])
         } else {
-            search_path_of(text(row, 5))
+            search_path_of(text_at(row, 5))
         };
-        catalogue.add_routine(Routine {
+        catalogue.add_routine(CatalogueRoutine {
             name: name(row, 1),
             is_function: is_one(row, 6),
             params: params.get(id).cloned().unwrap_or_default(),
@@ -334,7 +338,7 @@ fn search_path_of(settings: Option<&str>) -> Option<Vec<String>> {
 }
 
 /// What tells servers and databases of a source apart: two sources on one database have one.
-pub fn server_of(source: &Source) -> String {
+pub fn server_of(source: &DataSource) -> String {
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
     let without_query = url.split(['?', '#']).next().unwrap_or_default();
     match DialectName::of_url(&url) {

@@ -4,15 +4,15 @@ use crate::domain::text::LINE_MAX;
 
 /// A line, or a piece of a line that is longer than `LINE_MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct LinePiece<'a> {
     pub(crate) bytes: &'a [u8],
     /// Where it is in its line.
-    pub(crate) place: Place,
+    pub(crate) place: PiecePosition,
 }
 
 /// Where a piece is in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PiecePosition {
     /// It begins the line.
     Start,
     /// The line began before it.
@@ -22,24 +22,28 @@ pub(crate) enum Place {
 /// Bytes that have not made a line yet. A line longer than `LINE_MAX` is cut into several, because
 /// a reader that waits for the newline holds a 200 MB line whole.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineSplitter {
     rest: Vec<u8>,
     /// What is in `rest` does not begin a line.
     is_cut: bool,
 }
 
-impl Lines {
+impl LineSplitter {
     /// Takes bytes and gives the lines they complete, without their newline.
-    pub(crate) fn feed(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
+    pub(crate) fn feed_bytes(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         self.feed_pieces(bytes, |piece| line(piece.bytes));
     }
 
-    fn take_place(&mut self, is_cut: bool) -> Place {
-        if std::mem::replace(&mut self.is_cut, is_cut) { Place::Middle } else { Place::Start }
+    fn take_place(&mut self, is_cut: bool) -> PiecePosition {
+        if std::mem::replace(&mut self.is_cut, is_cut) {
+            PiecePosition::Middle
+        } else {
+            PiecePosition::Start
+        }
     }
 
     /// The same, and where each piece is in its line.
-    pub(crate) fn feed_pieces(&mut self, mut bytes: &[u8], mut piece: impl FnMut(Piece<'_>)) {
+    pub(crate) fn feed_pieces(&mut self, mut bytes: &[u8], mut piece: impl FnMut(LinePiece<'_>)) {
         while let Some(&first) = bytes.first() {
             let room = LINE_MAX - self.rest.len();
             let window = &bytes[..bytes.len().min(room)];
@@ -47,8 +51,8 @@ impl Lines {
                 self.rest.extend_from_slice(&window[..end]);
                 let place = self.take_place(false);
                 // The newline alone that ends a line which was cut is no line.
-                if !(place == Place::Middle && self.rest.is_empty()) {
-                    piece(Piece { bytes: &self.rest, place });
+                if !(place == PiecePosition::Middle && self.rest.is_empty()) {
+                    piece(LinePiece { bytes: &self.rest, place });
                 }
                 self.rest.clear();
                 bytes = &bytes[end + 1..];
@@ -63,13 +67,13 @@ impl Lines {
             if bytes.first() == Some(&b'\n') {
                 bytes = &bytes[1..];
                 let place = self.take_place(false);
-                piece(Piece { bytes: &self.rest, place });
+                piece(LinePiece { bytes: &self.rest, place });
                 self.rest.clear();
                 continue;
             }
             let cut = char_start(&self.rest);
             let place = self.take_place(true);
-            piece(Piece { bytes: &self.rest[..cut], place });
+            piece(LinePiece { bytes: &self.rest[..cut], place });
             self.rest.drain(..cut);
             debug_assert!(first != b'\n' || !self.rest.is_empty() || cut > 0);
         }
@@ -81,10 +85,10 @@ impl Lines {
     }
 
     /// The same, and where it is in its line.
-    pub(crate) fn finish_pieces(mut self, mut piece: impl FnMut(Piece<'_>)) {
+    pub(crate) fn finish_pieces(mut self, mut piece: impl FnMut(LinePiece<'_>)) {
         if !self.rest.is_empty() {
             let place = self.take_place(false);
-            piece(Piece { bytes: &self.rest, place });
+            piece(LinePiece { bytes: &self.rest, place });
         }
     }
 }
@@ -105,9 +109,9 @@ mod tests {
 
     fn cut(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut found = Vec::new();
-        let mut lines = Lines::default();
+        let mut lines = LineSplitter::default();
         for chunk in chunks {
-            lines.feed(chunk, |line| found.push(line.to_vec()));
+            lines.feed_bytes(chunk, |line| found.push(line.to_vec()));
         }
         lines.finish(|line| found.push(line.to_vec()));
         found

@@ -12,7 +12,7 @@
 
 use crate::db::control::{Control, Sight};
 use crate::db::fault::SessionError;
-use crate::db::session::{SessionId, Target};
+use crate::db::session::{SessionId, SessionTarget};
 use crate::handler::stopwatch::Stopwatch;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const ABSENCES: u32 = 2;
 
 /// What one look came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Look {
+enum ProbeResult {
     /// The session lives.
     There,
     /// The server has no such session.
@@ -40,31 +40,31 @@ enum Look {
 
 /// What the looks at one session came to so far.
 #[derive(Clone, Debug, Default)]
-struct Vitals {
+struct ProbeHistory {
     was_there: bool,
     absences: u32,
     silences: u32,
 }
 
-impl Vitals {
+impl ProbeHistory {
     /// Why the connection is dead, when after this look it must be taken for dead.
     ///
     /// Absence counts only of a session that was seen there before: behind PgBouncer or ProxySQL the
     /// number that a session was given may be another's, and a healthy body must not be given up for
     /// that.
-    fn after(&mut self, look: Look) -> Option<String> {
+    fn after(&mut self, look: ProbeResult) -> Option<String> {
         match look {
-            Look::There => *self = Self { was_there: true, ..Self::default() },
-            Look::Unclear => (self.absences, self.silences) = (0, 0),
-            Look::NotThere if !self.was_there => self.silences = 0,
-            Look::NotThere => {
+            ProbeResult::There => *self = Self { was_there: true, ..Self::default() },
+            ProbeResult::Unclear => (self.absences, self.silences) = (0, 0),
+            ProbeResult::NotThere if !self.was_there => self.silences = 0,
+            ProbeResult::NotThere => {
                 (self.absences, self.silences) = (self.absences + 1, 0);
                 if self.absences >= ABSENCES {
                     return Some("its session is gone from the server".to_owned());
                 }
             }
-            Look::Restarted => return Some("the server was started anew".to_owned()),
-            Look::Silence(why) => {
+            ProbeResult::Restarted => return Some("the server was started anew".to_owned()),
+            ProbeResult::Silence(why) => {
                 (self.absences, self.silences) = (0, self.silences + 1);
                 if self.silences >= SILENCES {
                     return Some(format!("the server cannot be reached: {why}"));
@@ -78,17 +78,17 @@ impl Vitals {
 /// Second connections of this process, one per server and user; each is opened with the first body
 /// that runs longer than one interval, and closed with the last.
 #[derive(Debug, Default)]
-pub struct Watchers(Mutex<Vec<Weak<Post>>>);
+pub struct Watchers(Mutex<Vec<Weak<ProbePost>>>);
 
 /// Where bodies on one target are looked after.
 #[derive(Debug)]
-struct Post {
-    target: Target,
-    line: tokio::sync::Mutex<Line>,
+struct ProbePost {
+    target: SessionTarget,
+    line: tokio::sync::Mutex<ProbeConnection>,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct ProbeConnection {
     control: Option<Control>,
     /// Looks that nobody answered, counted, and the last of them.
     silences: u64,
@@ -96,33 +96,37 @@ struct Line {
 }
 
 /// One session to look after.
-pub(crate) struct Watched<'a> {
-    pub(crate) target: &'a Target,
+pub(crate) struct WatchedSession<'a> {
+    pub(crate) target: &'a SessionTarget,
     pub(crate) id: &'a SessionId,
     pub(crate) lock_name: &'a str,
 }
 
 impl Watchers {
-    fn post(&self, target: &Target) -> Arc<Post> {
+    fn watch_post(&self, target: &SessionTarget) -> Arc<ProbePost> {
         let mut posts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         posts.retain(|post| post.strong_count() > 0);
         let known = posts.iter().filter_map(Weak::upgrade).find(|p| p.target.is_same(target));
         known.unwrap_or_else(|| {
-            let post = Arc::new(Post { target: target.clone(), line: Default::default() });
+            let post = Arc::new(ProbePost { target: target.clone(), line: Default::default() });
             posts.push(Arc::downgrade(&post));
             post
         })
     }
 
     /// Returns, with the reason, when the connection of `watched` must be taken for dead.
-    pub(crate) async fn dead(&self, watched: Watched<'_>, every: Duration) -> String {
+    pub(crate) async fn wait_until_dead(
+        &self,
+        watched: WatchedSession<'_>,
+        every: Duration,
+    ) -> String {
         let mut ticks = interval_at(Instant::now() + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
-        let post = self.post(watched.target);
-        let (mut vitals, mut seen) = (Vitals::default(), 0);
+        let post = self.watch_post(watched.target);
+        let (mut vitals, mut seen) = (ProbeHistory::default(), 0);
         loop {
-            let look = post.look(&watched, every, &mut seen).await;
+            let look = post.probe_once(&watched, every, &mut seen).await;
             if let Some(why) = vitals.after(look) {
                 return why;
             }
@@ -131,71 +135,80 @@ impl Watchers {
     }
 }
 
-impl Post {
+impl ProbePost {
     /// Looks once. When nobody answered another body's look since this body's last one, that counts
     /// for this one as well: fifty bodies must not wait for fifty time-outs one after the other.
-    async fn look(&self, watched: &Watched<'_>, every: Duration, seen: &mut u64) -> Look {
+    async fn probe_once(
+        &self,
+        watched: &WatchedSession<'_>,
+        every: Duration,
+        seen: &mut u64,
+    ) -> ProbeResult {
         let mut line = self.line.lock().await;
         if let Some((at, why)) = &line.last
             && line.silences > *seen
             && at.elapsed() < every
         {
             *seen = line.silences;
-            return Look::Silence(why.clone());
+            return ProbeResult::Silence(why.clone());
         }
         // Taken out while it is used: a body that ends drops this in the middle of an answer, and a
         // connection with half an answer on it must go with it.
         let control = line.control.take();
         let limit = self.target.timeout.min(every);
-        let look = match timeout(limit, self.ask(control, watched)).await {
+        let look = match timeout(limit, self.query_session(control, watched)).await {
             Ok(Ok((control, sight))) => {
                 line.control = control;
                 sight
             }
             Ok(Err(look)) => look,
-            Err(_) => Look::Silence(format!("no answer within {limit:?}")),
+            Err(_) => ProbeResult::Silence(format!("no answer within {limit:?}")),
         };
         match &look {
-            Look::Silence(why) => {
+            ProbeResult::Silence(why) => {
                 line.silences += 1;
                 line.last = Some((Stopwatch::start(), why.clone()));
                 *seen = line.silences;
             }
-            Look::There | Look::NotThere | Look::Restarted | Look::Unclear => line.last = None,
+            ProbeResult::There
+            | ProbeResult::NotThere
+            | ProbeResult::Restarted
+            | ProbeResult::Unclear => line.last = None,
         }
         look
     }
 
     /// Asks over the connection there is, and over a new one when that is broken.
-    async fn ask(
+    async fn query_session(
         &self,
         control: Option<Control>,
-        watched: &Watched<'_>,
-    ) -> Result<(Option<Control>, Look), Look> {
+        watched: &WatchedSession<'_>,
+    ) -> Result<(Option<Control>, ProbeResult), ProbeResult> {
         if let Some(mut open) = control
-            && let Ok(sight) = open.look(watched.id, watched.lock_name).await
+            && let Ok(sight) = open.look_at_session(watched.id, watched.lock_name).await
         {
             return Ok((Some(open), look_of(sight)));
         }
-        let opened = Control::open(&self.target).await.map_err(|none| match none.is_silence() {
-            true => Look::Silence(none.to_string()),
-            false => Look::Unclear,
-        })?;
-        let Some(mut open) = opened else { return Err(Look::Unclear) };
-        match open.look(watched.id, watched.lock_name).await {
+        let opened =
+            Control::open_control(&self.target).await.map_err(|none| match none.is_silence() {
+                true => ProbeResult::Silence(none.to_string()),
+                false => ProbeResult::Unclear,
+            })?;
+        let Some(mut open) = opened else { return Err(ProbeResult::Unclear) };
+        match open.look_at_session(watched.id, watched.lock_name).await {
             Ok(sight) => Ok((Some(open), look_of(sight))),
-            Err(SessionError::Lost(why)) => Err(Look::Silence(why)),
-            Err(SessionError::Database(_) | SessionError::Braked) => Err(Look::Unclear),
+            Err(SessionError::Lost(why)) => Err(ProbeResult::Silence(why)),
+            Err(SessionError::Database(_) | SessionError::Braked) => Err(ProbeResult::Unclear),
         }
     }
 }
 
-fn look_of(sight: Sight) -> Look {
+fn look_of(sight: Sight) -> ProbeResult {
     match sight {
-        Sight::There => Look::There,
-        Sight::NotThere => Look::NotThere,
-        Sight::Restarted => Look::Restarted,
-        Sight::OtherServer(_) => Look::Unclear,
+        Sight::There => ProbeResult::There,
+        Sight::NotThere => ProbeResult::NotThere,
+        Sight::Restarted => ProbeResult::Restarted,
+        Sight::OtherServer(_) => ProbeResult::Unclear,
     }
 }
 
@@ -204,15 +217,15 @@ mod tests {
     use super::*;
 
     /// After which look, counted from 1, the connection is given up.
-    fn given_up(looks: &[Look]) -> Option<usize> {
-        let mut vitals = Vitals::default();
+    fn given_up(looks: &[ProbeResult]) -> Option<usize> {
+        let mut vitals = ProbeHistory::default();
         looks.iter().position(|look| vitals.after(look.clone()).is_some()).map(|at| at + 1)
     }
 
     #[test]
     fn the_table() {
-        use Look::{NotThere as N, Restarted as R, There as T, Unclear as U};
-        let s = || Look::Silence("refused".to_owned());
+        use ProbeResult::{NotThere as N, Restarted as R, There as T, Unclear as U};
+        let s = || ProbeResult::Silence("refused".to_owned());
         for (looks, at) in [
             (vec![T, T, N, N], Some(4)),
             (vec![T, N, T, N, T], None),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// One line, numbered from 1 within its try.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct JobLogLine {
     /// Its number; numbers that were left out are missing.
     pub number: u64,
     /// When it came: milliseconds since the try began.
@@ -41,8 +41,8 @@ struct Buffer {
     tail_bytes: usize,
     next: u64,
     left_out: u64,
-    fresh: VecDeque<Line>,
-    tail: VecDeque<Line>,
+    fresh: VecDeque<JobLogLine>,
+    tail: VecDeque<JobLogLine>,
 }
 
 /// How much of a log is stored in one transaction, at most.
@@ -58,7 +58,7 @@ pub struct GroupLimit {
 #[derive(Clone, Debug, Default)]
 pub struct LogGroup {
     /// The lines, in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<JobLogLine>,
     /// Whether more lines wait behind them.
     pub has_more: bool,
 }
@@ -81,7 +81,7 @@ impl Buffer {
             (false, false) if matches!(stream, Stream::Database | Stream::System) => {
                 self.mask.remnants(&text)
             }
-            (false, false) => self.mask.text(&text).into_owned(),
+            (false, false) => self.mask.mask_text(&text).into_owned(),
             (true, false) => self.mask.piece(&text, Cut::Before),
             (false, true) => self.mask.piece(&text, Cut::After),
             (true, true) => self.mask.piece(&text, Cut::Both),
@@ -109,7 +109,7 @@ impl RunLog {
     }
 
     /// Takes these secrets out of every line that comes from now on.
-    pub fn mask(&self, mask: Mask) {
+    pub fn add_mask(&self, mask: Mask) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).mask = mask;
     }
 
@@ -123,8 +123,8 @@ impl RunLog {
         } else {
             storable(buffer.masked(stream, line).as_bytes(), LINE_MAX)
         };
-        let at_ms = buffer.since.ms();
-        let line = Line { number: buffer.next, at_ms, stream, text };
+        let at_ms = buffer.since.elapsed_ms();
+        let line = JobLogLine { number: buffer.next, at_ms, stream, text };
         buffer.next += 1;
         if buffer.tail.is_empty() && buffer.head_left >= line.text.len() {
             buffer.head_left -= line.text.len() + 1.min(buffer.head_left - line.text.len());
@@ -142,12 +142,12 @@ impl RunLog {
     }
 
     /// Adds one line of text.
-    pub fn line(&self, stream: Stream, text: impl AsRef<str>) {
+    pub fn add_line(&self, stream: Stream, text: impl AsRef<str>) {
         self.bytes(stream, text.as_ref().as_bytes());
     }
 
     /// Takes the lines that are ready to be stored while the body still runs.
-    pub fn drain(&self) -> Vec<Line> {
+    pub fn drain(&self) -> Vec<JobLogLine> {
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut buffer.fresh).into()
     }
@@ -156,12 +156,12 @@ impl RunLog {
     pub fn next_group(&self, limit: GroupLimit) -> LogGroup {
         let buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
-        let fits = |line: &&Line| {
+        let fits = |line: &&JobLogLine| {
             let is_first = bytes == 0;
             bytes += line.text.len() + 1;
             is_first || bytes <= limit.bytes
         };
-        let lines: Vec<Line> =
+        let lines: Vec<JobLogLine> =
             buffer.fresh.iter().take(limit.lines.max(1)).take_while(fits).cloned().collect();
         LogGroup { has_more: lines.len() < buffer.fresh.len(), lines }
     }
@@ -174,18 +174,18 @@ impl RunLog {
     }
 
     /// Takes everything that is left when the body has ended.
-    pub fn finish(&self) -> Vec<Line> {
-        self.end();
+    pub fn finish(&self) -> Vec<JobLogLine> {
+        self.finish_lines();
         self.drain()
     }
 
     /// Makes the newest lines ready to be stored too, because the body has ended.
-    pub fn end(&self) {
+    pub fn finish_lines(&self) {
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let left_out = std::mem::take(&mut buffer.left_out);
         let tail = std::mem::take(&mut buffer.tail);
         if let (Some(first), 1..) = (tail.front(), left_out) {
-            buffer.fresh.push_back(Line {
+            buffer.fresh.push_back(JobLogLine {
                 number: first.number - 1,
                 at_ms: first.at_ms,
                 stream: Stream::System,
@@ -205,7 +205,7 @@ mod tests {
     fn memory_is_bounded_and_both_ends_are_kept() {
         let log = RunLog::new(4_000);
         for i in 0..100_000 {
-            log.line(Stream::Stdout, format!("line {i}"));
+            log.add_line(Stream::Stdout, format!("line {i}"));
         }
         let lines = log.finish();
         let bytes: usize = lines.iter().map(|l| l.text.len()).sum();
@@ -220,12 +220,12 @@ mod tests {
     #[test]
     fn secrets_are_masked_before_a_line_is_cut() {
         let log = RunLog::new(40_000);
-        log.mask(Mask::of(&[secrecy::SecretString::from("hunter22")]));
-        log.line(Stream::Stdout, "pw hunter22 and hunter22");
-        log.line(Stream::Database, format!("{}hunter22", "x".repeat(LINE_MAX - 44)));
-        let mut lines = crate::handler::lines::Lines::default();
+        log.add_mask(Mask::from_secrets(&[secrecy::SecretString::from("hunter22")]));
+        log.add_line(Stream::Stdout, "pw hunter22 and hunter22");
+        log.add_line(Stream::Database, format!("{}hunter22", "x".repeat(LINE_MAX - 44)));
+        let mut lines = crate::handler::lines::LineSplitter::default();
         let long = format!("{}hunter22 and more\n", "x".repeat(LINE_MAX - 4));
-        lines.feed(long.as_bytes(), |line| log.bytes(Stream::Stderr, line));
+        lines.feed_bytes(long.as_bytes(), |line| log.bytes(Stream::Stderr, line));
         let lines = log.finish();
         assert_eq!(lines.len(), 4);
         assert!(lines[2].text.ends_with("x***"), "{}", &lines[2].text[LINE_MAX - 20..]);
@@ -238,7 +238,7 @@ mod tests {
     fn a_line_stays_until_it_is_acknowledged() {
         let log = RunLog::new(40_000);
         for i in 0..10 {
-            log.line(Stream::Stdout, format!("line {i}"));
+            log.add_line(Stream::Stdout, format!("line {i}"));
         }
         let numbers = |group: &LogGroup| group.lines.iter().map(|l| l.number).collect::<Vec<_>>();
         let limit = GroupLimit { lines: 4, bytes: 1_000 };
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_short_log_is_kept_whole() {
         let log = RunLog::new(4_000);
-        log.line(Stream::Stdout, "one");
+        log.add_line(Stream::Stdout, "one");
         assert_eq!(log.drain().len(), 1);
         log.bytes(Stream::Stderr, b"two\xff\n");
         let rest = log.finish();

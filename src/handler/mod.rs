@@ -71,7 +71,7 @@ use crate::db::sqlite_file::ProtectedFiles;
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::body::HttpHost;
-use crate::domain::job::outcome::{End, Outcome, Outputs};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::script_isolation::ScriptUsers;
@@ -79,7 +79,7 @@ use crate::domain::job::script_limits::ScriptLimitSettings;
 use crate::domain::job::success_rules::Earlier;
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::params::{BatchValues, BoundParam};
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::time::Millis;
 use crate::handler::cgroup_tree::CgroupTree;
 use crate::handler::isolation_probe::IsolationProbe;
@@ -94,25 +94,25 @@ use std::time::Duration;
 pub static HANDLERS: &[&dyn WorkerHandler] = &[
     &proc::Proc,
     &sql::Sql,
-    &script::Script,
+    &script::ScriptHandler,
     &noop::Noop,
-    &http::Http,
+    &http::HttpHandler,
     &sensor::SqlSensor,
-    &batch::SubBatch,
+    &batch::BatchHandler,
     &executor::Bean,
-    &executor::Glue,
-    &flink::Flink,
+    &executor::GlueHandler,
+    &flink::FlinkHandler,
     &approval::ApprovalHandler,
 ];
 
 /// The handler of a job type.
-pub fn find(job_type: &str) -> Option<&'static dyn WorkerHandler> {
+pub fn find_handler(job_type: &str) -> Option<&'static dyn WorkerHandler> {
     HANDLERS.iter().copied().find(|h| h.kind().name == job_type)
 }
 
 /// What is known of a job's type; of one that this binary does not have, only that it is plain.
 pub fn kind_of(job: &JobDef) -> JobKind {
-    find(job.job_type.as_str()).map_or(JobKind::PLAIN, |handler| handler.kind())
+    find_handler(job.job_type.as_str()).map_or(JobKind::PLAIN, |handler| handler.kind())
 }
 
 /// Code for one job type.
@@ -127,12 +127,16 @@ pub trait WorkerHandler: Send + Sync {
     }
 
     /// Runs one try of one job to its end.
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome>;
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome>;
 
     /// Ends what a try left running whose worker died, see `end_orphan`.
-    fn end_orphan<'a>(&'a self, _: &'a Task, _: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn end_orphan<'a>(
+        &'a self,
+        _: &'a AttemptTask,
+        _: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
         let said = "its worker died; what became of it is not known";
-        Box::pin(std::future::ready(Outcome::ended(End::Unknown, said)))
+        Box::pin(std::future::ready(AttemptOutcome::ended(AttemptEnd::Unknown, said)))
     }
 }
 
@@ -143,25 +147,25 @@ pub trait WorkerHandler: Send + Sync {
 /// `NOTHING_RUNS`: there is nothing of it to be ended, so whoever keeps a ledger may look there.
 /// `Unknown` with `UNCONFIRMED`: it may still run; asking again is right. Any other `Unknown`: this
 /// type of job leaves nothing that could be found.
-pub async fn end_orphan(task: &Task, ctx: &Context) -> Outcome {
-    match find(task.job.job_type.as_str()) {
+pub async fn end_orphan(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
+    match find_handler(task.job.job_type.as_str()) {
         Some(handler) => handler.end_orphan(task, ctx).await,
         None => {
             let said = format!("this binary knows no job type {}", task.job.job_type);
-            Outcome::ended(End::Unknown, said)
+            AttemptOutcome::ended(AttemptEnd::Unknown, said)
         }
     }
 }
 
 /// The number of the session that holds the lock of `task` on its data source; `None` when nobody does. A source that is
 /// away is waited for as long as a job waits for one; then the error says why it cannot be asked.
-pub async fn holder_of_lock(task: &Task, ctx: &Context) -> Result<Option<i64>, String> {
+pub async fn holder_of_lock(task: &AttemptTask, ctx: &Context) -> Result<Option<i64>, String> {
     orphan::holder_of_lock(task, ctx).await
 }
 
 /// One try of one job, with everything it needs worked out.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct AttemptTask {
     /// The row it belongs to.
     pub queue_id: QueueId,
     /// Which start of that row this is, counted from 1 over all runs.
@@ -173,7 +177,7 @@ pub struct Task {
     /// Its parameters.
     pub params: Vec<BoundParam>,
     /// Its data source.
-    pub source: Option<Source>,
+    pub source: Option<DataSource>,
     /// The host it calls.
     pub host: Option<HttpHost>,
     /// Secrets that its headers name.
@@ -186,7 +190,7 @@ pub struct Task {
     /// that a second start waits for a first one that still lives there. At most 64 characters.
     pub lock_name: String,
     /// The sources that its checks name, beside its own.
-    pub check_sources: Vec<Source>,
+    pub check_sources: Vec<DataSource>,
     /// What its checks that look back found in an earlier batch, by name.
     pub last_checks: BTreeMap<String, Earlier>,
     /// The header `traceparent` for what it calls, where traces are made.
@@ -236,28 +240,28 @@ pub trait Claim: Send + Sync {
 
 /// A statement with `?` for its values.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub struct LedgerWrite {
     /// Its text.
     pub sql: String,
     /// Its values.
-    pub values: Vec<db::Value>,
+    pub values: Vec<db::SqlValue>,
 }
 
 /// What the transaction of a recorded body needs of Procession.
-pub trait Record: Send + Sync {
+pub trait LedgerRecord: Send + Sync {
     /// The time.
     fn now(&self) -> Millis;
 
     /// A body's outputs without what nobody may read afterwards.
-    fn storable(&self, outputs: &Outputs) -> Outputs;
+    fn storable(&self, outputs: &JobOutputs) -> JobOutputs;
 
     /// A question that only Procession's own database answers so: its text, and how the one value
     /// begins.
-    fn home(&self) -> (String, String);
+    fn installation_and_key(&self) -> (String, String);
 
     /// The statements that end the row as `outcome` says; each must find exactly one row, else it
     /// belongs to another start by now.
-    fn end(&self, outcome: &Outcome) -> Vec<Write>;
+    fn end_writes(&self, outcome: &AttemptOutcome) -> Vec<LedgerWrite>;
 }
 
 /// How a body says that its row is not its own any more, so that nothing was run.
@@ -271,7 +275,7 @@ pub const NOTHING_RUNS: &str = "its worker died; nothing of it runs";
 
 /// How another batch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BatchEnd {
+pub struct ChildBatchEnd {
     /// Its result.
     pub status: BatchStatus,
     /// How many of its jobs are in each state.
@@ -281,15 +285,15 @@ pub struct BatchEnd {
 }
 
 /// Opens and watches another batch for a job. Errors are sentences for the user.
-pub trait Batches: Send + Sync {
+pub trait ChildBatches: Send + Sync {
     /// Opens a batch, or goes on with the one that this row opened before.
-    fn open(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>>;
+    fn open_batch(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>>;
 
     /// Returns when the batch has ended.
-    fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<BatchEnd, String>>;
+    fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<ChildBatchEnd, String>>;
 
     /// Has the batch stopped; it ends when its jobs have.
-    fn kill(&self, id: BatchId, reason: String);
+    fn kill_batch(&self, id: BatchId, reason: String);
 }
 
 /// What surrounds a try.
@@ -301,11 +305,11 @@ pub struct Context {
     /// Whether the row is still ours.
     pub claim: std::sync::Arc<dyn Claim>,
     /// What is written with its effect, when it is recorded.
-    pub record: std::sync::Arc<dyn Record>,
+    pub record: std::sync::Arc<dyn LedgerRecord>,
     /// Other batches.
-    pub batches: std::sync::Arc<dyn Batches>,
+    pub batches: std::sync::Arc<dyn ChildBatches>,
     /// Executors of XXL-JOB.
-    pub executors: std::sync::Arc<dyn remote::Executors>,
+    pub executors: std::sync::Arc<dyn remote::RemoteExecutors>,
     /// Decisions of people.
     pub approvals: std::sync::Arc<dyn approval::Approvals>,
     /// Counts the renewals of this process's lease, for bodies that watch over themselves.
@@ -313,9 +317,9 @@ pub struct Context {
     /// Second connections, over which bodies are looked after.
     pub watchers: std::sync::Arc<liveness_probe::Watchers>,
     /// Sessions that wait for a body.
-    pub sessions: std::sync::Arc<sessions::Sessions>,
+    pub sessions: std::sync::Arc<sessions::SessionShelf>,
     /// Settings.
-    pub options: std::sync::Arc<Options>,
+    pub options: std::sync::Arc<HandlerOptions>,
 }
 
 impl Context {
@@ -376,7 +380,7 @@ fn said_of_claim(answer: anyhow::Result<bool>) -> Result<(), String> {
 
 /// Settings of the handlers.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct HandlerOptions {
     /// Interpreters that scripts may name, with their absolute paths.
     pub interpreters: BTreeMap<String, PathBuf>,
     /// Environment variables that scripts inherit; all others are withheld.
@@ -434,8 +438,8 @@ mod tests {
             assert!(JobType::parse(kind.name).is_ok(), "{}", kind.name);
             assert!(kind.about.ends_with('.') && kind.about.matches(". ").count() == 0);
             assert!(kind.needs.iter().all(|part| !kind.may_have.contains(part)));
-            assert_eq!(find(kind.name).map(|h| h.kind().name), Some(kind.name));
+            assert_eq!(find_handler(kind.name).map(|h| h.kind().name), Some(kind.name));
         }
-        assert!(find("SPARK").is_none());
+        assert!(find_handler("SPARK").is_none());
     }
 }

@@ -1,9 +1,9 @@
 //! NOOP: a milestone; does nothing, at once. After a fan-out it tells how the items ended.
 
 use crate::domain::job::body::FanOut;
-use crate::domain::job::outcome::{End, Outcome, Outputs};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
 use crate::domain::job::{AfterCrash, JobKind};
-use crate::handler::{Context, Task, WorkerHandler};
+use crate::handler::{AttemptTask, Context, WorkerHandler};
 use futures_util::future::BoxFuture;
 
 /// The NOOP handler.
@@ -21,24 +21,28 @@ impl WorkerHandler for Noop {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn run<'a>(
+        &'a self,
+        task: &'a AttemptTask,
+        _ctx: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async {
             match task.job.fan_out.as_deref() {
                 Some(FanOut::Milestone { .. }) => after_items(task),
-                Some(FanOut::Item { .. }) | None => Outcome::success(Outputs::default()),
+                Some(FanOut::Item { .. }) | None => AttemptOutcome::success(JobOutputs::default()),
             }
         })
     }
 }
 
 /// The parameters of such a milestone are what `fan_out::summary` found.
-fn after_items(task: &Task) -> Outcome {
+fn after_items(task: &AttemptTask) -> AttemptOutcome {
     let mut values: std::collections::BTreeMap<String, Option<String>> =
-        task.params.iter().map(|p| (p.name.clone(), p.text().map(str::to_owned))).collect();
+        task.params.iter().map(|p| (p.name.clone(), p.expose_text().map(str::to_owned))).collect();
     let said = values.remove("said").flatten();
-    let outputs = Outputs { values, ..Outputs::default() };
+    let outputs = JobOutputs { values, ..JobOutputs::default() };
     match said {
-        None => Outcome::success(outputs),
-        Some(said) => Outcome { outputs, ..Outcome::ended(End::Failed, said) },
+        None => AttemptOutcome::success(outputs),
+        Some(said) => AttemptOutcome { outputs, ..AttemptOutcome::ended(AttemptEnd::Failed, said) },
     }
 }

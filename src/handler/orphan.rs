@@ -3,14 +3,15 @@
 //! The server still holds the session lock of the row for as long as that lives, and tells who holds
 //! it; so it is found by the lock, on whichever host its worker was.
 
-use crate::db::lock_holder::Holder;
-use crate::db::session::{Session, Target};
-use crate::domain::job::outcome::{End, Outcome, Stream};
-use crate::domain::source::Source;
+use crate::db::lock_holder::LockHolder;
+use crate::db::session::{Session, SessionTarget};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
+use crate::domain::source::DataSource;
 use crate::handler::kill_escalation::Ladder;
-use crate::handler::wait_for_source::{Away, Trouble, Whose};
+use crate::handler::wait_for_source::{Away, RowOwnership, SourceTrouble};
 use crate::handler::{
-    Context, NOTHING_RUNS, StopReason, Task, UNCONFIRMED, ledger, run_on_source, source_connection,
+    AttemptTask, Context, NOTHING_RUNS, StopReason, UNCONFIRMED, ledger, run_on_source,
+    source_connection,
 };
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 const HOLDERS: u32 = 3;
 
 /// Ends it, or gives up when this process itself must go.
-pub(crate) async fn end(task: &Task, ctx: &Context) -> Outcome {
+pub(crate) async fn end_orphan(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     tokio::select! {
         biased;
         outcome = climb(task, ctx) => outcome,
@@ -38,13 +39,19 @@ async fn leaves(ctx: &Context) {
     }
 }
 
-fn unconfirmed(why: &str) -> Outcome {
-    Outcome::ended(End::Unknown, format!("{UNCONFIRMED}: {why}; what it left may still run"))
+fn unconfirmed(why: &str) -> AttemptOutcome {
+    AttemptOutcome::ended(
+        AttemptEnd::Unknown,
+        format!("{UNCONFIRMED}: {why}; what it left may still run"),
+    )
 }
 
-async fn climb(task: &Task, ctx: &Context) -> Outcome {
+async fn climb(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     let Some(source) = &task.source else {
-        return Outcome::ended(End::Unknown, format!("{NOTHING_RUNS}: it names no data source"));
+        return AttemptOutcome::ended(
+            AttemptEnd::Unknown,
+            format!("{NOTHING_RUNS}: it names no data source"),
+        );
     };
     let (target, at) = match run_on_source::target(source, task, &ctx.options) {
         Ok(found) => found,
@@ -60,7 +67,7 @@ async fn climb(task: &Task, ctx: &Context) -> Outcome {
             (session, Some(holder)) => (session, holder),
             (session, None) => {
                 session.close().await;
-                let outcome = over(ended);
+                let outcome = ended_outcome(ended);
                 return match task.job.tx.is_recorded() {
                     true => ledger::after_orphan(task, ctx, &target, outcome).await,
                     false => outcome,
@@ -69,30 +76,30 @@ async fn climb(task: &Task, ctx: &Context) -> Outcome {
         };
         let number = holder.id.number;
         let said = format!("its worker died; session {number} still runs it: {}", holder.state);
-        ctx.log.line(Stream::System, said);
+        ctx.log.add_line(Stream::System, said);
         // No grace: nobody is left to hear how it ended.
         let ladder = Ladder::of_orphan(&session, holder.id, &target, &task.lock_name, ctx);
         let is_gone = ladder.climb(Duration::ZERO).await;
         session.close().await;
         if !is_gone {
-            return Outcome::ended(End::Unknown, ladder.unconfirmed());
+            return AttemptOutcome::ended(AttemptEnd::Unknown, ladder.unconfirmed());
         }
         ended = Some(number);
     }
     unconfirmed("others took its session lock again and again")
 }
 
-fn over(ended: Option<i64>) -> Outcome {
+fn ended_outcome(ended: Option<i64>) -> AttemptOutcome {
     match ended {
-        Some(number) => Outcome::ended(
-            End::Killed,
+        Some(number) => AttemptOutcome::ended(
+            AttemptEnd::Killed,
             format!(
                 "its worker died; session {number}, which still ran it, was ended on the server; \
                  what it had committed stays"
             ),
         ),
-        None => Outcome::ended(
-            End::Unknown,
+        None => AttemptOutcome::ended(
+            AttemptEnd::Unknown,
             format!(
                 "{NOTHING_RUNS} on the server any more; whether it had ended before is not known"
             ),
@@ -101,7 +108,10 @@ fn over(ended: Option<i64>) -> Outcome {
 }
 
 /// The number of the session that holds the lock of a task; an error when its server cannot be asked.
-pub(crate) async fn holder_of_lock(task: &Task, ctx: &Context) -> Result<Option<i64>, String> {
+pub(crate) async fn holder_of_lock(
+    task: &AttemptTask,
+    ctx: &Context,
+) -> Result<Option<i64>, String> {
     let Some(source) = &task.source else { return Ok(None) };
     let (target, at) = run_on_source::target(source, task, &ctx.options)?;
     match holder(task, ctx, (source, &target, &at)).await {
@@ -115,11 +125,11 @@ pub(crate) async fn holder_of_lock(task: &Task, ctx: &Context) -> Result<Option<
 
 /// Who holds the row's lock now; a source that is away is waited for.
 async fn holder(
-    task: &Task,
+    task: &AttemptTask,
     ctx: &Context,
-    (source, target, at): (&Source, &Target, &str),
-) -> Result<(Session, Option<Holder>), Outcome> {
-    let mut away = Away::new(task, ctx, (&source.name, at), Whose::Cleaner);
+    (source, target, at): (&DataSource, &SessionTarget, &str),
+) -> Result<(Session, Option<LockHolder>), AttemptOutcome> {
+    let mut away = Away::new(task, ctx, (&source.name, at), RowOwnership::Cleaner);
     loop {
         let trouble = match source_connection::connect(ctx, &source.name, (target, at)).await {
             Ok(mut session) => match session.lock_holder(&task.lock_name).await {
@@ -127,10 +137,12 @@ async fn holder(
                     away.is_over().await;
                     return Ok((session, holder));
                 }
-                Err(error) => Trouble::asking("cannot ask who holds its lock".to_owned(), error),
+                Err(error) => {
+                    SourceTrouble::asking("cannot ask who holds its lock".to_owned(), error)
+                }
             },
             Err(trouble) => trouble,
         };
-        away.wait(trouble).await?;
+        away.wait_for_source(trouble).await?;
     }
 }

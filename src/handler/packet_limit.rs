@@ -4,9 +4,9 @@
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
-use crate::domain::job::outcome::{End, Outcome};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
 use crate::domain::params::BoundParam;
-use crate::handler::run_on_source::Fault;
+use crate::handler::run_on_source::BodyFault;
 
 /// Beyond so many bytes the server is asked how much it takes: the least that any takes by default.
 const ASK_FROM: usize = 4 << 20;
@@ -23,7 +23,7 @@ pub(crate) async fn packet_fault(
     if session.dialect() != Dialect::Mysql || bytes < ASK_FROM {
         return Ok(None);
     }
-    let answer = session.rows("SELECT @@max_allowed_packet", &[]).await?;
+    let answer = session.query_rows("SELECT @@max_allowed_packet", &[]).await?;
     let most: usize = answer.first(0).and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
     Ok((bytes + OVERHEAD > most).then(|| {
         format!(
@@ -38,17 +38,18 @@ pub(crate) async fn packet_fault(
 pub(crate) async fn refuse_oversized(
     session: &mut Session,
     params: &[BoundParam],
-) -> Result<(), Fault> {
-    let length = |param: &BoundParam| param.text().map_or(0, str::len);
+) -> Result<(), BodyFault> {
+    let length = |param: &BoundParam| param.expose_text().map_or(0, str::len);
     let bytes = params.iter().map(length).sum();
     let longest = params.iter().max_by_key(|param| length(param));
     let what = longest.map_or(String::new(), |p| format!("parameter {} with the others", p.name));
-    let before = |error| Fault::before("asking how large a packet may be", error);
+    let before = |error| BodyFault::before("asking how large a packet may be", error);
     match packet_fault(session, &what, bytes).await.map_err(before)? {
         None => Ok(()),
         Some(why) => {
-            let outcome = Outcome::ended(End::Failed, format!("{why}; nothing was run"));
-            Err(Fault::Known(Box::new(outcome.for_good())))
+            let outcome =
+                AttemptOutcome::ended(AttemptEnd::Failed, format!("{why}; nothing was run"));
+            Err(BodyFault::Known(Box::new(outcome.for_good())))
         }
     }
 }

@@ -6,9 +6,9 @@
 
 use crate::db::connect_error::Hope;
 use crate::db::dialect::Dialect;
-use crate::db::fault::{Kind, SessionError};
-use crate::db::ledger::Ledger;
-use crate::db::routine::{Mode, Routine};
+use crate::db::fault::{ServerErrorKind, SessionError};
+use crate::db::ledger::LedgerState;
+use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::routine_catalogue::{CatalogueEntry, WantedRoutine};
 use crate::db::session::Session;
 use crate::db::sqlite_file::is_absent;
@@ -24,7 +24,7 @@ use crate::domain::params::BoundParam;
 use crate::domain::source::mysql_grants::{MysqlGrants, RoutineKind};
 use crate::domain::source::statement::{bind_names, split, unfit};
 use crate::domain::source::tx_class::TxClass;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 use crate::domain::text::did_you_mean::nearest;
 use crate::handler::bind;
 use crate::handler::routine_lookup::{LookupError, find_routine};
@@ -32,7 +32,7 @@ use crate::handler::run_on_source::reach;
 use crate::handler::signature::{Name, arrange, choose, parse_name, refuse_gap};
 use crate::handler::source::{Password, place};
 use crate::handler::stop_trial::grant_for_definers;
-use crate::handler::{Options, address};
+use crate::handler::{HandlerOptions, address};
 use futures_util::future::join_all;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -46,7 +46,7 @@ const LOCK_SECONDS: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct PreflightSource<'a> {
     /// The source.
-    pub source: &'a Source,
+    pub source: &'a DataSource,
     /// Jobs whose statements or calls run there.
     pub jobs: Vec<&'a JobDef>,
     /// What of them waits for what; those of other jobs may be among them.
@@ -54,7 +54,10 @@ pub struct PreflightSource<'a> {
 }
 
 /// Looks at the jobs of several sources, all sources at once.
-pub async fn check_sources(sources: &[PreflightSource<'_>], options: &Options) -> PreflightReport {
+pub async fn check_sources(
+    sources: &[PreflightSource<'_>],
+    options: &HandlerOptions,
+) -> PreflightReport {
     let checks = sources.iter().map(|one| check_source(one, options));
     let mut report = PreflightReport::default();
     for one in join_all(checks).await {
@@ -63,17 +66,21 @@ pub async fn check_sources(sources: &[PreflightSource<'_>], options: &Options) -
     report
 }
 
-async fn check_source(asked: &PreflightSource<'_>, options: &Options) -> PreflightReport {
+async fn check_source(asked: &PreflightSource<'_>, options: &HandlerOptions) -> PreflightReport {
     let mut visit = Visit::new(asked.source);
-    if let Ok(open) = visit.open(options).await {
-        let looked = timeout(PATIENCE, visit.look(open, asked)).await;
+    if let Ok(open) = visit.open_session(options).await {
+        let looked = timeout(PATIENCE, visit.check_one_source(open, asked)).await;
         let why = match looked {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some(format!("no answer within {PATIENCE:?}")),
         };
         if let Some(why) = why {
-            visit.find(None, PreflightSeverity::Unreachable, PreflightProblem::SourceAway { why });
+            visit.add_finding(
+                None,
+                PreflightSeverity::Unreachable,
+                PreflightProblem::SourceAway { why },
+            );
         }
     }
     visit.report
@@ -81,7 +88,7 @@ async fn check_source(asked: &PreflightSource<'_>, options: &Options) -> Preflig
 
 /// One look at one source.
 struct Visit<'a> {
-    source: &'a Source,
+    source: &'a DataSource,
     caller: CallerFacts,
     grants: Option<MysqlGrants>,
     report: PreflightReport,
@@ -91,7 +98,7 @@ struct Visit<'a> {
 struct NotOpened;
 
 impl<'a> Visit<'a> {
-    fn new(source: &'a Source) -> Self {
+    fn new(source: &'a DataSource) -> Self {
         let of_source = SourcePreflight {
             source: source.name.clone(),
             is_reached: false,
@@ -102,7 +109,7 @@ impl<'a> Visit<'a> {
         Self { source, caller: CallerFacts::default(), grants: None, report }
     }
 
-    fn find(
+    fn add_finding(
         &mut self,
         job: Option<&JobDef>,
         severity: PreflightSeverity,
@@ -118,19 +125,19 @@ impl<'a> Visit<'a> {
     }
 
     fn refuse(&mut self, job: &JobDef, problem: PreflightProblem) {
-        self.find(Some(job), PreflightSeverity::Error, problem);
+        self.add_finding(Some(job), PreflightSeverity::Error, problem);
     }
 
-    async fn open(&mut self, options: &Options) -> Result<Session, NotOpened> {
+    async fn open_session(&mut self, options: &HandlerOptions) -> Result<Session, NotOpened> {
         use PreflightSeverity::{Error, Unreachable};
         if let Some((from, Password::Missing)) = place(self.source).password {
-            self.find(None, Error, PreflightProblem::PasswordMissing { from });
+            self.add_finding(None, Error, PreflightProblem::PasswordMissing { from });
             return Err(NotOpened);
         }
         let (target, at) = match reach(self.source, "preflight".to_owned(), options) {
             Ok(reached) => reached,
             Err(why) => {
-                self.find(None, Error, PreflightProblem::SourceRefused { why });
+                self.add_finding(None, Error, PreflightProblem::SourceRefused { why });
                 return Err(NotOpened);
             }
         };
@@ -138,14 +145,16 @@ impl<'a> Visit<'a> {
         if is_absent(&target.url) {
             return Err(NotOpened);
         }
-        match Session::open(&target).await {
+        match Session::open_session(&target).await {
             Ok(session) => Ok(session),
             Err(none) => {
                 let why = format!("{at}: {}", address::opening(none.to_string()));
                 match none.hope {
-                    Hope::None => self.find(None, Error, PreflightProblem::SourceRefused { why }),
+                    Hope::None => {
+                        self.add_finding(None, Error, PreflightProblem::SourceRefused { why })
+                    }
                     Hope::Soon | Hope::Here | Hope::Once => {
-                        self.find(None, Unreachable, PreflightProblem::SourceAway { why });
+                        self.add_finding(None, Unreachable, PreflightProblem::SourceAway { why });
                     }
                 }
                 Err(NotOpened)
@@ -153,7 +162,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    async fn look(
+    async fn check_one_source(
         &mut self,
         mut session: Session,
         asked: &PreflightSource<'_>,
@@ -172,7 +181,7 @@ impl<'a> Visit<'a> {
             allow_made_routines(&mut self.report, dialect, jobs, asked.dependencies);
         }
         for job in jobs.iter().filter(|job| job.sql.is_some()) {
-            match job.sql.as_ref().and_then(|sql| sql.of(dialect)) {
+            match job.sql.as_ref().and_then(|sql| sql.text_for(dialect)) {
                 Some(text) => self.look_at_statements(&mut session, job, text).await?,
                 None => {
                     let (place, why) =
@@ -187,7 +196,7 @@ impl<'a> Visit<'a> {
     }
 
     async fn learn_caller(&mut self, session: &mut Session) -> Result<(), SessionError> {
-        let whom = session.whom().await?;
+        let whom = session.server_identity().await?;
         let quoted = whom.user.as_deref().and_then(|user| quote_user(session.dialect(), user));
         if session.dialect() == Dialect::Mysql {
             let lines = session.grant_lines().await?;
@@ -343,7 +352,7 @@ impl<'a> Visit<'a> {
             can_be_stopped: stops,
         });
         for (severity, problem) in judge_call(facts, &self.caller) {
-            self.find(Some(job), severity, problem);
+            self.add_finding(Some(job), severity, problem);
         }
     }
 
@@ -377,7 +386,7 @@ impl<'a> Visit<'a> {
     ) -> Result<(), SessionError> {
         let dialect = bind::dialect_name(session.dialect());
         let cast = |name: &str| {
-            job.params.iter().find(|p| p.name == name).map_or("text", |p| bind::cast(p.ty))
+            job.params.iter().find(|p| p.name == name).map_or("text", |p| bind::cast_type(p.ty))
         };
         for (at, statement) in split(text, dialect).iter().enumerate() {
             let place = format!("statement {} (line {})", at + 1, statement.line);
@@ -396,7 +405,7 @@ impl<'a> Visit<'a> {
                 Err(SessionError::Database(error)) => error,
             };
             // A lock that is held now, and what MySQL reads only when it runs it.
-            if error.kind == Kind::LockWait || error.number == Some(NOT_PREPARED) {
+            if error.kind == ServerErrorKind::LockWait || error.number == Some(NOT_PREPARED) {
                 continue;
             }
             let is_certain = at == 0 && error.is_syntax();
@@ -405,7 +414,11 @@ impl<'a> Visit<'a> {
                 false => PreflightSeverity::Warning,
             };
             let why = error.to_string();
-            self.find(Some(job), severity, PreflightProblem::StatementRefused { place, why });
+            self.add_finding(
+                Some(job),
+                severity,
+                PreflightProblem::StatementRefused { place, why },
+            );
             return Ok(());
         }
         Ok(())
@@ -418,9 +431,9 @@ impl<'a> Visit<'a> {
     ) -> Result<(), SessionError> {
         let Some(first) = jobs.iter().find(|job| job.tx == TxClass::Ledger) else { return Ok(()) };
         match session.ledger().await? {
-            Ledger::Fits => {}
-            Ledger::Absent => self.refuse(first, PreflightProblem::LedgerMissing),
-            Ledger::Other(why) => self.refuse(first, PreflightProblem::LedgerUnfit { why }),
+            LedgerState::Fits => {}
+            LedgerState::Absent => self.refuse(first, PreflightProblem::LedgerMissing),
+            LedgerState::Other(why) => self.refuse(first, PreflightProblem::LedgerUnfit { why }),
         }
         Ok(())
     }
@@ -442,7 +455,7 @@ async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {
         Dialect::Mysql => format!("SET SESSION lock_wait_timeout = {LOCK_SECONDS}"),
         Dialect::Postgres => format!("SET lock_timeout = '{LOCK_SECONDS}s'"),
     };
-    session.run(&sql, &[]).await.map(drop)
+    session.run_statement(&sql, &[]).await.map(drop)
 }
 
 /// Puts the spellings of a name among the wanted ones; which they are there.
@@ -507,7 +520,7 @@ fn types_of(routine: &Routine, params: &[BoundParam]) -> Vec<(String, ParamType,
     let slots = arrange(routine, params).unwrap_or_default();
     slots
         .iter()
-        .filter(|slot| slot.mode() != Mode::Out)
+        .filter(|slot| slot.param_mode() != RoutineParamMode::Out)
         .filter_map(|slot| {
             let param = slot.param?;
             Some((param.name.clone(), param.ty, slot.routine.ty.clone()))

@@ -10,11 +10,13 @@
 use crate::db::call_result::CallVariable;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::routine::{Mode, Routine};
+use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::session::{Arg, Session};
-use crate::domain::job::outcome::{End, Outcome, OutputValue, Outputs, Stream, array_of_json};
+use crate::domain::job::outcome::{
+    AttemptEnd, AttemptOutcome, JobOutputs, OutputValue, Stream, array_of_json,
+};
 use crate::domain::job::output_limits::OutputLimits;
-use crate::domain::job::secret::Value;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::job::{BodyPart, JobKind, ParamMode};
 use crate::domain::params::BoundParam;
 use crate::domain::time::span_words;
@@ -25,11 +27,11 @@ use crate::handler::cursors::{fetch_cursors, may_return_cursors};
 use crate::handler::log::RunLog;
 use crate::handler::packet_limit::refuse_oversized;
 use crate::handler::routine_lookup::{LookupError, find_routine};
-use crate::handler::run_on_source::{self, Body, Fault};
-use crate::handler::signature::{Name, Slot, arrange, choose, parse_name, refuse_gap};
+use crate::handler::run_on_source::{self, BodyFault, SessionBody};
+use crate::handler::signature::{Name, ParamSlot, arrange, choose, parse_name, refuse_gap};
 use crate::handler::sql::{self, say_warnings, undo_open_transaction};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
+use crate::handler::{AttemptTask, Context, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,13 +55,17 @@ impl WorkerHandler for Proc {
         true
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        let call = Call { task, ctx, log: &ctx.log, found: Mutex::default() };
-        Box::pin(async move { run_on_source::run(task, ctx, &call).await })
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
+        let call = ProcedureCall { task, ctx, log: &ctx.log, found: Mutex::default() };
+        Box::pin(async move { run_on_source::run_on_source(task, ctx, &call).await })
     }
 
-    fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(orphan::end(task, ctx))
+    fn end_orphan<'a>(
+        &'a self,
+        task: &'a AttemptTask,
+        ctx: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
+        Box::pin(orphan::end_orphan(task, ctx))
     }
 }
 
@@ -77,15 +83,15 @@ enum CallTransaction {
     Open,
 }
 
-struct Call<'a> {
-    task: &'a Task,
+struct ProcedureCall<'a> {
+    task: &'a AttemptTask,
     ctx: &'a Context,
     log: &'a RunLog,
     /// The procedure, when it was found already, and when.
     found: Mutex<Option<(Routine, Stopwatch)>>,
 }
 
-impl Body for Call<'_> {
+impl SessionBody for ProcedureCall<'_> {
     fn calls(&self) -> Option<Name> {
         // A server whose encoding lacks a character would refuse the lock for it.
         let name = self.task.job.proc_name.as_deref().filter(|name| is_plain(name))?;
@@ -109,7 +115,7 @@ impl Body for Call<'_> {
         params.iter().map(|param| may_be_told(param, dialect)).collect()
     }
 
-    fn look<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, ()> {
+    fn look_up_routine<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, ()> {
         Box::pin(async move {
             if session.dialect() == Dialect::Sqlite || self.known().is_some() {
                 return;
@@ -118,7 +124,7 @@ impl Body for Call<'_> {
         })
     }
 
-    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
             if session.dialect() == Dialect::Sqlite {
                 let run = self.named_body(session)?;
@@ -133,7 +139,10 @@ impl Body for Call<'_> {
         })
     }
 
-    fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+    fn run_inside<'s>(
+        &'s self,
+        session: &'s mut Session,
+    ) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
             if session.dialect() == Dialect::Sqlite {
                 let run = self.named_body(session)?;
@@ -144,7 +153,7 @@ impl Body for Call<'_> {
     }
 }
 
-impl Call<'_> {
+impl ProcedureCall<'_> {
     fn limits(&self) -> OutputLimits {
         self.ctx.options.outputs
     }
@@ -163,7 +172,7 @@ impl Call<'_> {
         &self,
         session: &mut Session,
         transaction: CallTransaction,
-    ) -> Result<(Outputs, bool), Fault> {
+    ) -> Result<(JobOutputs, bool), BodyFault> {
         let found = self.known().take();
         let routine = match found {
             Some((routine, since)) if since.elapsed() < FRESH => routine,
@@ -178,45 +187,47 @@ impl Call<'_> {
             }
             Dialect::Mysql | Dialect::Sqlite => self.mysql(&routine, &slots, session).await?,
         };
-        let took = start.ms();
+        let took = start.elapsed_ms();
         let line = format!(
             "{} rows changed, {} result sets in {}",
             outputs.rows_affected,
             outputs.results.len(),
             span_words(took)
         );
-        self.log.line(Stream::System, line);
+        self.log.add_line(Stream::System, line);
         Ok((outputs, is_open))
     }
 
     /// The routine that the job means, or why there is none, with the signatures there are.
-    async fn look_up(&self, session: &mut Session) -> Result<Routine, Fault> {
+    async fn look_up(&self, session: &mut Session) -> Result<Routine, BodyFault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         find_routine(session, name, &self.task.params).await.map_err(|error| match error {
             LookupError::Missing { why, .. } | LookupError::Misfit(why) => self.refuse(&why),
-            LookupError::Asking(error) => Fault::before("looking up the procedure", error),
+            LookupError::Asking(error) => BodyFault::before("looking up the procedure", error),
         })
     }
 
     /// What no further attempt would change: the definition or the catalogue has to.
-    fn refuse(&self, why: &str) -> Fault {
+    fn refuse(&self, why: &str) -> BodyFault {
         let (job, source) =
             (&self.task.job.code, self.task.source.as_ref().map_or("", |s| s.name.as_str()));
         let said = format!(
             "{why}; nothing was run, and it is not tried again: correct proc_name and params of job {job}, or the \
              procedure or its rights on source '{source}', then rerun it"
         );
-        Fault::Known(Box::new(Outcome::ended(End::Failed, said).for_good()))
+        BodyFault::Known(Box::new(AttemptOutcome::ended(AttemptEnd::Failed, said).for_good()))
     }
 
     /// An error of the call itself. Without the right to call it the server refused it before anything ran.
-    fn call_fault(&self, routine: &Routine, error: SessionError) -> Fault {
+    fn call_fault(&self, routine: &Routine, error: SessionError) -> BodyFault {
         if !matches!(error, SessionError::Braked) {
-            self.log.line(Stream::System, format!("{} failed: {error}", place(routine)));
+            self.log.add_line(Stream::System, format!("{} failed: {error}", place(routine)));
         }
-        let SessionError::Database(said) = &error else { return Fault::At(place(routine), error) };
+        let SessionError::Database(said) = &error else {
+            return BodyFault::At(place(routine), error);
+        };
         if !said.is_execute_denied(&routine.schema, &routine.name) {
-            return Fault::At(place(routine), error);
+            return BodyFault::At(place(routine), error);
         }
         let kind = if routine.is_function { "FUNCTION" } else { "PROCEDURE" };
         let why = format!("{}: {error}; GRANT EXECUTE ON {kind} {0} to this user", place(routine));
@@ -233,9 +244,9 @@ impl Call<'_> {
     async fn mysql(
         &self,
         routine: &Routine,
-        slots: &[Slot<'_>],
+        slots: &[ParamSlot<'_>],
         session: &mut Session,
-    ) -> Result<(Outputs, bool), Fault> {
+    ) -> Result<(JobOutputs, bool), BodyFault> {
         session.has_arguments(self.task.params.len());
         let (mut names, mut sets, mut args) = (Vec::new(), Vec::new(), Vec::new());
         let given = refuse_gap(routine, slots).map_err(|why| self.refuse(&why))?;
@@ -244,16 +255,19 @@ impl Call<'_> {
             let number = self.number(param);
             names.push(format!("@procession_p{number}"));
             // One that comes back may be another by now: a victim's CALL has ended well, and is run again.
-            let is_there = slot.mode() == Mode::In && session.is_given(number);
-            if slot.mode() != Mode::Out && !is_there {
+            let is_there = slot.param_mode() == RoutineParamMode::In && session.is_given(number);
+            if slot.param_mode() != RoutineParamMode::Out && !is_there {
                 sets.push(format!("@procession_p{number} = ?"));
-                args.push(bind::arg(param, Dialect::Mysql));
+                args.push(bind::bind_argument(param, Dialect::Mysql));
             }
         }
         if !sets.is_empty() {
             refuse_oversized(session, &self.task.params).await?;
             let set = format!("SET {}", sets.join(", "));
-            session.run(&set, &args).await.map_err(|e| Fault::before("setting arguments", e))?;
+            session
+                .run_statement(&set, &args)
+                .await
+                .map_err(|e| BodyFault::before("setting arguments", e))?;
         }
         let path = path(routine, Dialect::Mysql);
         let call = match routine.is_function {
@@ -263,13 +277,13 @@ impl Call<'_> {
             }
             false => format!("CALL {path}({})", names.join(", ")),
         };
-        self.log.line(Stream::System, format!("calls {routine}"));
+        self.log.add_line(Stream::System, format!("calls {routine}"));
         let mut results = bind::results(self.limits());
         let at = |e| self.call_fault(routine, e);
         let outs: Vec<CallVariable> = slots
             .iter()
             .zip(names)
-            .filter(|(slot, _)| slot.mode() != Mode::In)
+            .filter(|(slot, _)| slot.param_mode() != RoutineParamMode::In)
             .map(|(slot, name)| CallVariable { name, type_name: slot.routine.ty.clone() })
             .collect();
         let called = session.call(&call, &outs, &mut results).await.map_err(at)?;
@@ -289,33 +303,36 @@ impl Call<'_> {
     async fn postgres(
         &self,
         routine: &Routine,
-        slots: &[Slot<'_>],
+        slots: &[ParamSlot<'_>],
         session: &mut Session,
         transaction: CallTransaction,
-    ) -> Result<Outputs, Fault> {
+    ) -> Result<JobOutputs, BodyFault> {
         if transaction == CallTransaction::Open || !may_return_cursors(routine) {
             return self.postgres_call(routine, slots, session).await;
         }
-        session.begin().await.map_err(|e| Fault::before("opening the transaction", e))?;
+        session.begin().await.map_err(|e| BodyFault::before("opening the transaction", e))?;
         let fault = match self.postgres_call(routine, slots, session).await {
             Ok(outputs) => {
                 let done = session.commit().await;
-                return done.map(|()| outputs).map_err(|e| Fault::At("COMMIT".to_owned(), e));
+                return done.map(|()| outputs).map_err(|e| BodyFault::At("COMMIT".to_owned(), e));
             }
             Err(fault) => fault,
         };
-        if !matches!(fault, Fault::At(_, SessionError::Lost(_))) && session.rollback().await.is_ok()
+        if !matches!(fault, BodyFault::At(_, SessionError::Lost(_)))
+            && session.rollback().await.is_ok()
         {
-            self.log.line(Stream::System, "rolled back");
+            self.log.add_line(Stream::System, "rolled back");
         }
         match fault {
-            Fault::At(_, SessionError::Database(error)) if error.is_end_refused() => {
+            BodyFault::At(_, SessionError::Database(error)) if error.is_end_refused() => {
                 let said = format!(
                     "{}: {error}; a routine that returns a cursor runs in one transaction, in which its \
                      rows are read: take COMMIT and ROLLBACK out of it; nothing took effect",
                     place(routine)
                 );
-                Err(Fault::Known(Box::new(Outcome::ended(End::Failed, said).for_good())))
+                Err(BodyFault::Known(Box::new(
+                    AttemptOutcome::ended(AttemptEnd::Failed, said).for_good(),
+                )))
             }
             other => Err(other),
         }
@@ -324,26 +341,29 @@ impl Call<'_> {
     async fn postgres_call(
         &self,
         routine: &Routine,
-        slots: &[Slot<'_>],
+        slots: &[ParamSlot<'_>],
         session: &mut Session,
-    ) -> Result<Outputs, Fault> {
+    ) -> Result<JobOutputs, BodyFault> {
         let is_whole = slots.iter().all(|s| s.param.is_some());
-        let gives_back = routine.is_function || slots.iter().any(|s| s.mode() != Mode::In);
+        let gives_back =
+            routine.is_function || slots.iter().any(|s| s.param_mode() != RoutineParamMode::In);
         let (mut parts, mut args) = (Vec::new(), Vec::new());
         for slot in slots {
-            if routine.is_function && slot.mode() == Mode::Out {
+            if routine.is_function && slot.param_mode() == RoutineParamMode::Out {
                 continue;
             }
             let Some(param) = slot.param else { continue };
             let number = self.number(param);
-            let value = if slot.mode() == Mode::Out {
+            let value = if slot.param_mode() == RoutineParamMode::Out {
                 "NULL".to_owned()
             } else if !gives_back && !slot.routine.is_variadic && session.is_given(number) {
                 format!("pg_catalog.current_setting('procession.p{number}')")
             } else {
-                let list =
-                    param.text().filter(|_| slot.routine.is_variadic).and_then(array_of_json);
-                let plain = || bind::arg(param, Dialect::Postgres);
+                let list = param
+                    .expose_text()
+                    .filter(|_| slot.routine.is_variadic)
+                    .and_then(array_of_json);
+                let plain = || bind::bind_argument(param, Dialect::Postgres);
                 args.push(list.map_or_else(plain, Arg::Text));
                 format!("${}::text", args.len())
             };
@@ -354,7 +374,7 @@ impl Call<'_> {
         }
         let verb = if routine.is_function { "SELECT * FROM" } else { "CALL" };
         let call = format!("{verb} {}({})", path(routine, Dialect::Postgres), parts.join(", "));
-        self.log.line(Stream::System, format!("calls {routine}"));
+        self.log.add_line(Stream::System, format!("calls {routine}"));
         let results = bind::results(self.limits());
         let mut results = if gives_back { results } else { results.without_values() };
         let at = |e| self.call_fault(routine, e);
@@ -380,7 +400,7 @@ impl Call<'_> {
     }
 
     /// SQLite has no procedures; a body of that name in the data source stands in.
-    fn named_body(&self, session: &Session) -> Result<sql::Run<'_>, Fault> {
+    fn named_body(&self, session: &Session) -> Result<sql::StatementRun<'_>, BodyFault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let procedures = self.task.source.as_ref().map(|s| &s.procedures);
         let text = procedures.and_then(|p| p.get(name)).ok_or_else(|| {
@@ -392,12 +412,12 @@ impl Call<'_> {
                  `procedures`; it has: {known}"
             ))
         })?;
-        self.log.line(Stream::System, format!("runs the body '{name}' of the data source"));
-        sql::Run::new(text, &self.task.params, session, self.ctx)
+        self.log.add_line(Stream::System, format!("runs the body '{name}' of the data source"));
+        sql::StatementRun::new(text, &self.task.params, session, self.ctx)
     }
 
     /// The OUT values of such a body.
-    fn take_outs(&self, outputs: &mut Outputs) -> Result<(), String> {
+    fn take_outs(&self, outputs: &mut JobOutputs) -> Result<(), String> {
         for param in self.task.params.iter().filter(|p| p.mode != ParamMode::In) {
             let value = column_of_last_row(outputs, &param.name).ok_or_else(|| {
                 format!(
@@ -416,7 +436,7 @@ impl Call<'_> {
     }
 }
 
-fn set_values(outputs: &mut Outputs, values: OutValues) {
+fn set_values(outputs: &mut JobOutputs, values: OutValues) {
     for (name, value) in values {
         outputs.set_value(&name, value);
     }
@@ -426,11 +446,11 @@ fn set_values(outputs: &mut Outputs, values: OutValues) {
 /// in a CALL. PostgreSQL's settings have no NULL.
 fn may_be_told(param: &BoundParam, dialect: Dialect) -> Option<Arg> {
     let may_be = match &param.value {
-        Some(Value::Open(text)) => is_plain(text),
-        Some(Value::Secret(_)) => false,
+        Some(MaskedValue::Open(text)) => is_plain(text),
+        Some(MaskedValue::Secret(_)) => false,
         None => dialect == Dialect::Mysql,
     };
-    (may_be && param.mode != ParamMode::Out).then(|| bind::arg(param, dialect))
+    (may_be && param.mode != ParamMode::Out).then(|| bind::bind_argument(param, dialect))
 }
 
 fn is_plain(text: &str) -> bool {

@@ -36,7 +36,7 @@ pub(crate) struct Family {
 
 /// One living process of a family.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct TreeProcess {
     /// Its number.
     pub(crate) pid: i32,
     /// Its name.
@@ -57,21 +57,21 @@ impl Family {
     }
 
     /// All that live now; zombies do not.
-    pub(crate) fn members(&self) -> Vec<Member> {
-        pids().into_iter().filter_map(|pid| self.member(pid)).collect()
+    pub(crate) fn members(&self) -> Vec<TreeProcess> {
+        list_pids().into_iter().filter_map(|pid| self.member(pid)).collect()
     }
 
-    fn member(&self, pid: i32) -> Option<Member> {
+    fn member(&self, pid: i32) -> Option<TreeProcess> {
         let (name, group) = living(pid)?;
         let is_in_group = group == self.group;
         if !is_in_group && !is_of_run(pid, |run| run == self.run) {
             return None;
         }
-        Some(Member { pid, name, is_in_group })
+        Some(TreeProcess { pid, name, is_in_group })
     }
 
     /// KILLs the group and whoever carries the mark of the run; who was found.
-    pub(crate) fn end_all(&self) -> Vec<Member> {
+    pub(crate) fn end_all(&self) -> Vec<TreeProcess> {
         self.signal(Signal::SIGKILL);
         let members = self.members();
         for member in &members {
@@ -83,7 +83,7 @@ impl Family {
 
 /// One process, as the system's table had it.
 #[derive(Clone, Debug)]
-pub(crate) struct Process {
+pub(crate) struct OsProcess {
     /// Its number.
     pub(crate) pid: i32,
     /// That of its parent.
@@ -99,12 +99,12 @@ pub(crate) struct Process {
 }
 
 /// All processes of the system that can be seen.
-pub(crate) fn processes() -> Vec<Process> {
-    pids().into_iter().filter_map(process).collect()
+pub(crate) fn processes() -> Vec<OsProcess> {
+    list_pids().into_iter().filter_map(process).collect()
 }
 
 /// What descends from one of `roots`, without them, and without `except` and what descends from that.
-pub(crate) fn below(all: &[Process], roots: &BTreeSet<i32>, except: i32) -> BTreeSet<i32> {
+pub(crate) fn below(all: &[OsProcess], roots: &BTreeSet<i32>, except: i32) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in all {
         children.entry(process.parent).or_default().push(process.pid);
@@ -122,14 +122,14 @@ pub(crate) fn below(all: &[Process], roots: &BTreeSet<i32>, except: i32) -> BTre
 
 /// What earlier tries of `run` than `attempt` left here: whoever carries the mark of one, and what
 /// descends from those. Never this process, though it may have been started by such a script.
-pub(crate) fn earlier(all: &[Process], run: &str, attempt: u32) -> BTreeSet<i32> {
+pub(crate) fn earlier(all: &[OsProcess], run: &str, attempt: u32) -> BTreeSet<i32> {
     let start = format!("{run}:");
     let is_earlier = |run: &str| {
         let number = run.strip_prefix(&start).and_then(|n| n.parse::<u32>().ok());
         number.is_some_and(|n| n < attempt)
     };
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    let carries = |p: &&Process| p.is_living && p.pid != own && is_of_run(p.pid, is_earlier);
+    let carries = |p: &&OsProcess| p.is_living && p.pid != own && is_of_run(p.pid, is_earlier);
     let carriers: BTreeSet<i32> = all.iter().filter(carries).map(|p| p.pid).collect();
     below(all, &carriers, own).union(&carriers).copied().collect()
 }
@@ -137,7 +137,7 @@ pub(crate) fn earlier(all: &[Process], run: &str, attempt: u32) -> BTreeSet<i32>
 /// Ends a tree whose members start others meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Hunt {
-    seen: BTreeMap<i32, Process>,
+    seen: BTreeMap<i32, OsProcess>,
 }
 
 impl Hunt {
@@ -146,28 +146,29 @@ impl Hunt {
 
     /// Stops (SIGSTOP) whatever `find` picks until it picks nobody new. What is killed makes room
     /// for what a fork bomb wants to start next; what is stopped does not, and starts nothing.
-    pub(crate) fn freeze(&mut self, find: &impl Fn(&[Process]) -> BTreeSet<i32>) {
+    pub(crate) fn freeze(&mut self, find: &impl Fn(&[OsProcess]) -> BTreeSet<i32>) {
         for _ in 0..Self::LOOKS {
             let all = processes();
             let found = find(&all);
-            let is_new = |p: &&Process| p.is_living && !self.seen.contains_key(&p.pid);
-            let fresh: Vec<Process> =
+            let is_new = |p: &&OsProcess| p.is_living && !self.seen.contains_key(&p.pid);
+            let fresh: Vec<OsProcess> =
                 all.iter().filter(|p| found.contains(&p.pid)).filter(is_new).cloned().collect();
             if fresh.is_empty() {
                 return;
             }
-            send(&all, &found, Signal::SIGSTOP);
+            send_signal(&all, &found, Signal::SIGSTOP);
             self.seen.extend(fresh.into_iter().map(|p| (p.pid, p)));
         }
     }
 
     /// KILLs what was stopped, and what `find` picks now; whether anybody was there to be killed.
-    pub(crate) fn strike(&mut self, find: &impl Fn(&[Process]) -> BTreeSet<i32>) -> bool {
+    pub(crate) fn strike(&mut self, find: &impl Fn(&[OsProcess]) -> BTreeSet<i32>) -> bool {
         let all = processes();
         let mut found = find(&all);
-        let is_same = |p: &&Process| self.seen.get(&p.pid).is_some_and(|s| s.started == p.started);
+        let is_same =
+            |p: &&OsProcess| self.seen.get(&p.pid).is_some_and(|s| s.started == p.started);
         found.extend(all.iter().filter(is_same).map(|p| p.pid));
-        send(&all, &found, Signal::SIGKILL);
+        send_signal(&all, &found, Signal::SIGKILL);
         let mut living =
             all.into_iter().filter(|p| p.is_living && found.contains(&p.pid)).peekable();
         let is_anybody = living.peek().is_some();
@@ -176,14 +177,14 @@ impl Hunt {
     }
 
     /// All that were found living.
-    pub(crate) fn found(&self) -> impl Iterator<Item = &Process> {
+    pub(crate) fn found(&self) -> impl Iterator<Item = &OsProcess> {
         self.seen.values()
     }
 }
 
 /// Sends a signal to these; to a group at once when it is wholly theirs, for a child that is being
 /// born cannot slip through that.
-fn send(all: &[Process], to: &BTreeSet<i32>, signal: Signal) {
+fn send_signal(all: &[OsProcess], to: &BTreeSet<i32>, signal: Signal) {
     let others: BTreeSet<i32> =
         all.iter().filter(|p| !to.contains(&p.pid)).map(|p| p.group).collect();
     let groups: BTreeSet<i32> =
@@ -197,7 +198,7 @@ fn send(all: &[Process], to: &BTreeSet<i32>, signal: Signal) {
 }
 
 /// The numbers of all processes.
-pub(crate) fn pids() -> Vec<i32> {
+pub(crate) fn list_pids() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
 }
@@ -207,12 +208,12 @@ fn living(pid: i32) -> Option<(String, i32)> {
     process(pid).filter(|p| p.is_living).map(|p| (p.name, p.group))
 }
 
-fn process(pid: i32) -> Option<Process> {
+fn process(pid: i32) -> Option<OsProcess> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // `pid (name) state ppid group …`; the name may hold anything, also `)`.
     let (head, tail) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-    Some(Process {
+    Some(OsProcess {
         pid,
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
@@ -251,8 +252,8 @@ fn open_markers(pid: i32) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn process(pid: i32, parent: i32) -> Process {
-        Process { pid, parent, group: pid, name: String::new(), started: 0, is_living: true }
+    fn process(pid: i32, parent: i32) -> OsProcess {
+        OsProcess { pid, parent, group: pid, name: String::new(), started: 0, is_living: true }
     }
 
     #[test]
@@ -260,7 +261,7 @@ mod tests {
         // 1 ─ 10 ┬ 30 ─ 5
         //        └ 20 ─ 40       1 ─ 11 ─ 12
         let pairs = [(1, 0), (10, 1), (30, 10), (5, 30), (20, 10), (40, 20), (11, 1), (12, 11)];
-        let all: Vec<Process> = pairs.map(|(pid, parent)| process(pid, parent)).into();
+        let all: Vec<OsProcess> = pairs.map(|(pid, parent)| process(pid, parent)).into();
         let of = |roots: &[i32], except| -> Vec<i32> {
             below(&all, &roots.iter().copied().collect(), except).into_iter().collect()
         };

@@ -4,7 +4,7 @@ use crate::domain::executor::GlueLanguage;
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::executor::route::RouteStrategy;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::outcome::Outcome;
+use crate::domain::job::outcome::AttemptOutcome;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::handler::Context;
 use futures_util::future::BoxFuture;
@@ -45,12 +45,12 @@ pub enum RemoteBody {
 }
 
 /// Executors of XXL-JOB, of which this installation is the admin.
-pub trait Executors: Send + Sync {
+pub trait RemoteExecutors: Send + Sync {
     /// Has one run this to its end, or goes on with what an earlier start of the same try has begun; tells
     /// it to stop when the try is to stop. Its log goes into the log of the try. The caller has claimed the
     /// row before.
-    fn call<'a>(&'a self, call: RemoteCall, ctx: &'a Context) -> BoxFuture<'a, Outcome>;
+    fn call<'a>(&'a self, call: RemoteCall, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome>;
 
     /// Ends what an earlier start of this row has left running, as `end_orphan` has it.
-    fn end<'a>(&'a self, ctx: &'a Context) -> BoxFuture<'a, Outcome>;
+    fn end_run<'a>(&'a self, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome>;
 }

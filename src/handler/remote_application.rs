@@ -7,12 +7,12 @@
 use crate::domain::job::application::{
     ApplicationCall, ApplicationReport, ApplicationState, earlier_attempts,
 };
-use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::params::http_call;
 use crate::handler::cluster_api::ClusterApi;
 use crate::handler::run_on_source::end_of;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, NOTHING_RUNS, StopReason, Task, UNCONFIRMED};
+use crate::handler::{AttemptTask, Context, NOTHING_RUNS, StopReason, UNCONFIRMED};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(crate) trait RemoteEngine: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The id of the application of an attempt.
-    fn application_id(&self, task: &Task, attempt: u32) -> String;
+    fn application_id(&self, task: &AttemptTask, attempt: u32) -> String;
 
     /// Where people look at it.
     fn link(&self, api: &ClusterApi, id: &str) -> String;
@@ -94,9 +94,14 @@ pub(crate) trait RemoteEngine: Send + Sync {
 }
 
 /// Runs one attempt.
-pub(crate) async fn run(engine: &dyn RemoteEngine, task: &Task, ctx: &Context) -> Outcome {
+pub(crate) async fn run(
+    engine: &dyn RemoteEngine,
+    task: &AttemptTask,
+    ctx: &Context,
+) -> AttemptOutcome {
     let refused = |cause: String| {
-        Outcome::ended(End::Failed, format!("{cause}; nothing was submitted")).before_it_began()
+        AttemptOutcome::ended(AttemptEnd::Failed, format!("{cause}; nothing was submitted"))
+            .before_it_began()
     };
     let (api, mut order) = match prepare(engine, task, ctx).await {
         Ok(prepared) => prepared,
@@ -105,7 +110,7 @@ pub(crate) async fn run(engine: &dyn RemoteEngine, task: &Task, ctx: &Context) -
     tokio::select! {
         biased;
         reason = ctx.stopped() => {
-            return Outcome::ended(end_of(reason), "stopped before it began").before_it_began();
+            return AttemptOutcome::ended(end_of(reason), "stopped before it began").before_it_began();
         }
         claimed = ctx.claimed() => if let Err(cause) = claimed { return refused(cause); }
     }
@@ -126,7 +131,11 @@ pub(crate) async fn run(engine: &dyn RemoteEngine, task: &Task, ctx: &Context) -
 }
 
 /// Ends what the last attempt left on the cluster, whose worker died.
-pub(crate) async fn end_orphan(engine: &dyn RemoteEngine, task: &Task, ctx: &Context) -> Outcome {
+pub(crate) async fn end_orphan(
+    engine: &dyn RemoteEngine,
+    task: &AttemptTask,
+    ctx: &Context,
+) -> AttemptOutcome {
     let opened = match &task.job.application {
         Some(call) => ClusterApi::open(&call.host, task, ctx.options.connect_timeout).await,
         None => Err("the job has no application".to_owned()),
@@ -148,18 +157,18 @@ pub(crate) async fn end_orphan(engine: &dyn RemoteEngine, task: &Task, ctx: &Con
         }
     }
     let said = format!("{NOTHING_RUNS}: {} knows no application of this job", engine.name());
-    Outcome::ended(End::Unknown, said)
+    AttemptOutcome::ended(AttemptEnd::Unknown, said)
 }
 
-fn unconfirmed(engine: &dyn RemoteEngine, cause: &str) -> Outcome {
+fn unconfirmed(engine: &dyn RemoteEngine, cause: &str) -> AttemptOutcome {
     let said =
         format!("{UNCONFIRMED}: {cause}; its application may still run on {}", engine.name());
-    Outcome::ended(End::Unknown, said)
+    AttemptOutcome::ended(AttemptEnd::Unknown, said)
 }
 
 async fn prepare<'a>(
     engine: &dyn RemoteEngine,
-    task: &'a Task,
+    task: &'a AttemptTask,
     ctx: &Context,
 ) -> Result<(ClusterApi, ApplicationOrder<'a>), String> {
     let call = task.job.application.as_deref().ok_or("the job has no application")?;
@@ -181,13 +190,13 @@ fn longest_pause(order: &ApplicationOrder<'_>) -> Duration {
 enum Found {
     Application(String),
     Nothing,
-    Stopped(Box<Outcome>),
+    Stopped(Box<AttemptOutcome>),
 }
 
 /// One attempt with the cluster it works on.
 struct Attempt<'a> {
     engine: &'a dyn RemoteEngine,
-    task: &'a Task,
+    task: &'a AttemptTask,
     ctx: &'a Context,
     api: &'a ClusterApi,
     longest_pause: Duration,
@@ -195,7 +204,7 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     fn log(&self, line: impl Into<String>) {
-        self.ctx.log.line(Stream::System, line.into());
+        self.ctx.log.add_line(Stream::System, line.into());
     }
 
     /// Looks for what earlier attempts submitted; a cluster that is away is waited for.
@@ -212,36 +221,38 @@ impl Attempt<'_> {
                     let said = "stopped while its earlier application was looked up; what became of \
                                 it is not known";
                     let end = match reason {
-                        StopReason::TimedOut | StopReason::Killed => End::Unknown,
+                        StopReason::TimedOut | StopReason::Killed => AttemptEnd::Unknown,
                         StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
                             end_of(reason)
                         }
                     };
-                    return Found::Stopped(Box::new(Outcome::ended(end, said).before_it_began()));
+                    return Found::Stopped(Box::new(
+                        AttemptOutcome::ended(end, said).before_it_began(),
+                    ));
                 }
             }
         }
         Found::Nothing
     }
 
-    fn not_found(&self) -> Outcome {
+    fn not_found(&self) -> AttemptOutcome {
         let name = self.engine.name();
         let said = format!(
             "{name} knows no application of an earlier attempt: none was submitted, or {name} was \
              started anew and forgot it; look at what it wrote, then rerun the job or mark it done \
              (a job that is idempotent is submitted again)"
         );
-        Outcome::ended(End::Unknown, said).for_good()
+        AttemptOutcome::ended(AttemptEnd::Unknown, said).for_good()
     }
 
-    async fn submit(&self, order: &ApplicationOrder<'_>) -> Outcome {
+    async fn submit(&self, order: &ApplicationOrder<'_>) -> AttemptOutcome {
         let (name, host) = (self.engine.name(), &self.api.host);
         self.log(format!("submits {} to {name} at {host} as {}", order.call.file, order.id));
         match self.engine.submit(self.api, order, self.ctx).await {
             Submission::Accepted => self.follow(&order.id).await,
             Submission::Refused(cause) => {
                 let said = format!("{name} did not take the application: {cause}");
-                Outcome::ended(End::Failed, said)
+                AttemptOutcome::ended(AttemptEnd::Failed, said)
             }
             Submission::Lost(cause) => {
                 self.log(format!("{cause}; looks for {}", order.id));
@@ -251,7 +262,7 @@ impl Attempt<'_> {
     }
 
     /// Follows a submission whose answer was lost, if it arrived.
-    async fn look_for(&self, id: &str, cause: &str) -> Outcome {
+    async fn look_for(&self, id: &str, cause: &str) -> AttemptOutcome {
         let since = Stopwatch::start();
         while since.elapsed() < LOOKUP {
             if let Ok(Some(_)) = self.engine.read_state(self.api, id).await {
@@ -261,7 +272,7 @@ impl Attempt<'_> {
             sleep(FIRST_PAUSE * 5).await;
         }
         let said = format!("{cause}; whether application {id} was started is not known");
-        Outcome::ended(End::Unknown, said)
+        AttemptOutcome::ended(AttemptEnd::Unknown, said)
     }
 
     /// Asks until the cluster answers; an error is the reason to stop.
@@ -297,7 +308,7 @@ impl Attempt<'_> {
     }
 
     /// Follows an application to its end.
-    async fn follow(&self, id: &str) -> Outcome {
+    async fn follow(&self, id: &str) -> AttemptOutcome {
         self.log(format!(
             "{} application {id}: {}",
             self.engine.name(),
@@ -326,28 +337,28 @@ impl Attempt<'_> {
         }
     }
 
-    fn forgotten(&self, id: &str) -> Outcome {
+    fn forgotten(&self, id: &str) -> AttemptOutcome {
         let name = self.engine.name();
         let said = format!(
             "{name} does not know application {id} any more: it was started anew; what the \
              application did is not known"
         );
-        Outcome::ended(End::Unknown, said).for_good()
+        AttemptOutcome::ended(AttemptEnd::Unknown, said).for_good()
     }
 
-    async fn stop(&self, id: &str, reason: StopReason) -> Outcome {
+    async fn stop(&self, id: &str, reason: StopReason) -> AttemptOutcome {
         match reason {
             StopReason::TimedOut | StopReason::Killed => self.cancel(id, reason).await,
             // The next attempt looks it up.
             StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
                 let said = format!("this process leaves; application {id} runs on");
-                Outcome::ended(End::Unknown, said)
+                AttemptOutcome::ended(AttemptEnd::Unknown, said)
             }
         }
     }
 
     /// Has it cancelled and waits until it is gone.
-    async fn cancel(&self, id: &str, reason: StopReason) -> Outcome {
+    async fn cancel(&self, id: &str, reason: StopReason) -> AttemptOutcome {
         self.log(format!("cancels application {id}"));
         let since = Stopwatch::start();
         let mut cause = "it did not end".to_owned();
@@ -359,7 +370,7 @@ impl Attempt<'_> {
                 Ok(Some(report)) => match report.state {
                     ApplicationState::Cancelled => {
                         let said = format!("application {id} was cancelled, and is gone");
-                        return Outcome::ended(end_of(reason), said);
+                        return AttemptOutcome::ended(end_of(reason), said);
                     }
                     ApplicationState::Active => {}
                     ApplicationState::Finished
@@ -375,37 +386,40 @@ impl Attempt<'_> {
     }
 
     /// The outcome of an application that has ended.
-    async fn settle(&self, id: &str, report: &ApplicationReport) -> Outcome {
+    async fn settle(&self, id: &str, report: &ApplicationReport) -> AttemptOutcome {
         let ended = match report.state {
-            ApplicationState::Finished => Outcome::success(Outputs::default()),
+            ApplicationState::Finished => AttemptOutcome::success(JobOutputs::default()),
             ApplicationState::Failed => self.failed(id).await,
             ApplicationState::Cancelled => {
                 let said =
                     format!("application {id} was cancelled on the cluster by another client");
-                Outcome::ended(End::Failed, said)
+                AttemptOutcome::ended(AttemptEnd::Failed, said)
             }
             ApplicationState::Suspended | ApplicationState::Active => {
                 let said = format!("application {id} is {}; what it did is not known", report.word);
-                Outcome::ended(End::Unknown, said)
+                AttemptOutcome::ended(AttemptEnd::Unknown, said)
             }
         };
-        Outcome { outputs: self.outputs(id, report).await, ..ended }
+        AttemptOutcome { outputs: self.outputs(id, report).await, ..ended }
     }
 
-    async fn failed(&self, id: &str) -> Outcome {
+    async fn failed(&self, id: &str) -> AttemptOutcome {
         let name = self.engine.name();
         let Some(cause) = self.engine.read_failure(self.api, id).await else {
             let said = format!("application {id} failed, and {name} gives no cause");
-            return Outcome::ended(End::Failed, said);
+            return AttemptOutcome::ended(AttemptEnd::Failed, said);
         };
         for line in cause.stack.lines().take(STACK_LINES) {
-            self.ctx.log.line(Stream::Stderr, line);
+            self.ctx.log.add_line(Stream::Stderr, line);
         }
-        Outcome::ended(End::Failed, format!("application {id} failed: {}", cause.sentence))
+        AttemptOutcome::ended(
+            AttemptEnd::Failed,
+            format!("application {id} failed: {}", cause.sentence),
+        )
     }
 
-    async fn outputs(&self, id: &str, report: &ApplicationReport) -> Outputs {
-        let (limits, mut outputs) = (self.ctx.options.outputs, Outputs::default());
+    async fn outputs(&self, id: &str, report: &ApplicationReport) -> JobOutputs {
+        let (limits, mut outputs) = (self.ctx.options.outputs, JobOutputs::default());
         let results = self.engine.read_results(self.api, id).await;
         for (at, (name, value)) in results.into_iter().enumerate() {
             if at >= limits.max_count {

@@ -6,7 +6,7 @@ use crate::db::routine::{PackageRoutines, Routine};
 use crate::db::session::Session;
 use crate::domain::params::BoundParam;
 use crate::domain::text::did_you_mean::nearest;
-use crate::handler::signature::{Name, arrange, choose, list, parse_name, written};
+use crate::handler::signature::{Name, arrange, choose, list_signatures, parse_name, written};
 
 /// Why there is none.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ async fn find_in_catalogue(
         if session.dialect() == Dialect::Mysql && found.iter().any(|routine| !routine.is_function) {
             found.retain(|routine| !routine.is_function);
         }
-        let there = list(&found);
+        let there = list_signatures(&found);
         name.retain_types(&mut found);
         if found.is_empty() {
             let reason = format!("none has the types that the job names: {there}");

@@ -2,21 +2,21 @@
 //! it must stop, stop it on the server and prove it.
 
 use crate::db::dialect::Dialect;
-use crate::db::fault::{Kind, SessionError};
+use crate::db::fault::{ServerErrorKind, SessionError};
 use crate::db::notice;
 use crate::db::routine::Routine;
-use crate::db::session::{Arg, Session, StatementGuard, Target, let_all_through};
-use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::db::session::{Arg, Session, SessionTarget, StatementGuard, let_all_through};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::source::sqlite_confinement::confine_to_file;
 use crate::domain::source::transport::with_verified_tls;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 use crate::handler::address;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::ledger;
 use crate::handler::signature::Name;
 use crate::handler::source_connection::get_ready;
-use crate::handler::{Context, Options, StopReason, Task};
+use crate::handler::{AttemptTask, Context, HandlerOptions, StopReason};
 use crate::secret_store::secret_file::SecretFile;
 use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What a handler does with an open session.
-pub(crate) trait Body: Sync {
+pub(crate) trait SessionBody: Sync {
     /// The routine that it calls, to be looked for when its session takes the lock.
     fn calls(&self) -> Option<Name> {
         None
@@ -41,20 +41,23 @@ pub(crate) trait Body: Sync {
 
     /// Asks the server what it has to know before it runs, and changes nothing; while our own database is
     /// asked whether it may.
-    fn look<'s>(&'s self, _: &'s mut Session) -> BoxFuture<'s, ()> {
+    fn look_up_routine<'s>(&'s self, _: &'s mut Session) -> BoxFuture<'s, ()> {
         Box::pin(std::future::ready(()))
     }
 
     /// Runs it; the session is closed afterwards.
-    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>>;
+    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<JobOutputs, BodyFault>>;
 
     /// Runs it inside a transaction that is open, and leaves that open.
-    fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>>;
+    fn run_inside<'s>(
+        &'s self,
+        session: &'s mut Session,
+    ) -> BoxFuture<'s, Result<JobOutputs, BodyFault>>;
 }
 
 /// Why a body did not end well.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum BodyFault {
     /// A reason of ours, found before anything took effect or after all of it was undone.
     Said(String),
     /// An error of a question we asked before the body began: nothing has taken effect.
@@ -62,10 +65,10 @@ pub(crate) enum Fault {
     /// A statement of the body failed: which one, and how.
     At(String, SessionError),
     /// All that is to be said of the try, which may even have ended well.
-    Known(Box<Outcome>),
+    Known(Box<AttemptOutcome>),
 }
 
-impl Fault {
+impl BodyFault {
     /// An error of a question we asked before the body began: nothing has taken effect.
     pub(crate) fn before(what: &str, error: SessionError) -> Self {
         match error {
@@ -78,19 +81,19 @@ impl Fault {
 
     /// Whether the server chose the body as the victim of a deadlock.
     pub(crate) fn is_deadlock(&self) -> bool {
-        matches!(self, Self::At(_, error) if matches!(error.kind(), Kind::Deadlock))
+        matches!(self, Self::At(_, error) if matches!(error.kind(), ServerErrorKind::Deadlock))
     }
 }
 
 /// The outcome with the kind of its error, the one place where the servers' kinds get the names that
 /// definitions know.
-pub(crate) fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
+pub(crate) fn classed(outcome: AttemptOutcome, error: &SessionError) -> AttemptOutcome {
     let class = match error.kind() {
-        Kind::Deadlock => ErrorClass::Deadlock,
-        Kind::LockWait => ErrorClass::LockWait,
-        Kind::Serialization => ErrorClass::Serialization,
-        Kind::Lost => ErrorClass::ConnectionLost,
-        Kind::Other => ErrorClass::Other,
+        ServerErrorKind::Deadlock => ErrorClass::Deadlock,
+        ServerErrorKind::LockWait => ErrorClass::LockWait,
+        ServerErrorKind::Serialization => ErrorClass::Serialization,
+        ServerErrorKind::Lost => ErrorClass::ConnectionLost,
+        ServerErrorKind::Other => ErrorClass::Other,
     };
     outcome.of_class(class, error.sqlstate())
 }
@@ -100,18 +103,23 @@ pub(crate) fn classed(outcome: Outcome, error: &SessionError) -> Outcome {
 /// The order on its one connection: session lock, then `may_begin`, then the body. `kill -9` of a
 /// worker does not stop its CALL, but the server holds the lock exactly as long as that orphan
 /// lives; so who has the lock is alone, and who is alone asks whether it is still wanted.
-pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome {
+pub(crate) async fn run_on_source(
+    task: &AttemptTask,
+    ctx: &Context,
+    body: &dyn SessionBody,
+) -> AttemptOutcome {
     let Some(source) = &task.source else {
-        return Outcome::ended(End::Failed, "the job names no data source").before_it_began();
+        return AttemptOutcome::ended(AttemptEnd::Failed, "the job names no data source")
+            .before_it_began();
     };
     let (target, at) = match target(source, task, &ctx.options) {
         Ok(found) => found,
-        Err(said) => return Outcome::ended(End::Failed, said).before_it_began(),
+        Err(said) => return AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began(),
     };
     let ready = tokio::select! {
         biased;
         reason = ctx.stopped() => {
-            Err(Outcome::ended(end_of(reason), "stopped before it began").before_it_began())
+            Err(AttemptOutcome::ended(end_of(reason), "stopped before it began").before_it_began())
         }
         ready = get_ready(task, ctx, (&source.name, &target, &at), body) => ready,
     };
@@ -121,11 +129,11 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
     };
     let ladder = Ladder::new(&session, &target, &task.lock_name, ctx);
     let log = ctx.log.clone();
-    let sink: notice::Sink =
-        Arc::new(move |word, text| log.line(Stream::Database, format!("{word}: {text}")));
+    let sink: notice::NoticeSink =
+        Arc::new(move |word, text| log.add_line(Stream::Database, format!("{word}: {text}")));
     tracing::trace!(target: "procession::moment", id = task.queue_id.0, "begun");
     if task.job.tx.is_recorded() {
-        let work = ledger::run(task, ctx, body, &mut session);
+        let work = ledger::run_recorded(task, ctx, body, &mut session);
         let ended = ladder.guard(notice::scope(sink, work)).await;
         tracing::trace!(target: "procession::moment", id = task.queue_id.0, "ended");
         let outcome = settle(ended, session, &ladder, task).await;
@@ -139,14 +147,14 @@ pub(crate) async fn run(task: &Task, ctx: &Context, body: &dyn Body) -> Outcome 
 /// Runs a body between the places at which a test breaks the program.
 pub(crate) async fn under_way<T>(body: impl Future<Output = T>) -> T {
     failpoint!("body.before");
-    let done = sent(body).await;
+    let done = sent_in_time(body).await;
     failpoint!("body.after");
     done
 }
 
 /// Of a body that is slow enough, the place at which it is on its server and has not answered.
 #[cfg(debug_assertions)]
-async fn sent<T>(body: impl Future<Output = T>) -> T {
+async fn sent_in_time<T>(body: impl Future<Output = T>) -> T {
     let mut body = std::pin::pin!(body);
     tokio::select! {
         biased;
@@ -158,17 +166,17 @@ async fn sent<T>(body: impl Future<Output = T>) -> T {
 }
 
 #[cfg(not(debug_assertions))]
-async fn sent<T>(body: impl Future<Output = T>) -> T {
+async fn sent_in_time<T>(body: impl Future<Output = T>) -> T {
     body.await
 }
 
 /// What the body's session is called on its server.
-pub(crate) fn label(task: &Task) -> String {
+pub(crate) fn label(task: &AttemptTask) -> String {
     format!("{}:{}", task.batch.batch_no, task.job.code)
 }
 
 /// What a body may ask its session for.
-pub(crate) fn facts(task: &Task) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(task: &AttemptTask) -> Vec<(&'static str, String)> {
     vec![
         ("idem_key", task.idem_key.clone()),
         ("batch_no", task.batch.batch_no.to_string()),
@@ -182,37 +190,38 @@ pub(crate) async fn settle(
     ended: GuardedEnd,
     session: Session,
     ladder: &Ladder<'_>,
-    task: &Task,
-) -> Outcome {
+    task: &AttemptTask,
+) -> AttemptOutcome {
     match ended {
         GuardedEnd::Own(Ok(outputs)) => {
-            let outcome = Outcome::success(outputs);
+            let outcome = AttemptOutcome::success(outputs);
             done_with(session, &outcome, ladder, task).await;
             outcome
         }
-        GuardedEnd::Own(Err(Fault::Known(outcome))) => {
+        GuardedEnd::Own(Err(BodyFault::Known(outcome))) => {
             done_with(session, &outcome, ladder, task).await;
             *outcome
         }
-        GuardedEnd::Own(Err(Fault::Said(said))) => {
+        GuardedEnd::Own(Err(BodyFault::Said(said))) => {
             session.close().await;
-            Outcome::ended(End::Failed, said)
+            AttemptOutcome::ended(AttemptEnd::Failed, said)
         }
-        GuardedEnd::Own(Err(Fault::Before(what, error))) => {
+        GuardedEnd::Own(Err(BodyFault::Before(what, error))) => {
             session.close().await;
             let said = format!("{what}: {error}; nothing was run");
-            classed(Outcome::ended(End::Failed, said).before_it_began(), &error)
+            classed(AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began(), &error)
         }
-        GuardedEnd::Own(Err(Fault::At(place, SessionError::Lost(why)))) => {
+        GuardedEnd::Own(Err(BodyFault::At(place, SessionError::Lost(why)))) => {
             drop(session);
             ladder.tell_what_became().await;
             let said =
                 format!("{place}: connection lost ({why}); whether it took effect is not known");
-            Outcome::ended(End::Unknown, said).of_class(ErrorClass::ConnectionLost, None)
+            AttemptOutcome::ended(AttemptEnd::Unknown, said)
+                .of_class(ErrorClass::ConnectionLost, None)
         }
-        GuardedEnd::Own(Err(Fault::At(place, error))) => {
+        GuardedEnd::Own(Err(BodyFault::At(place, error))) => {
             session.close().await;
-            classed(Outcome::ended(End::Failed, format!("{place}: {error}")), &error)
+            classed(AttemptOutcome::ended(AttemptEnd::Failed, format!("{place}: {error}")), &error)
         }
         GuardedEnd::Stopped(reason) => {
             session.close().await;
@@ -227,8 +236,13 @@ pub(crate) async fn settle(
 }
 
 /// The session of a body that ended by itself and well waits for another; any other is closed.
-async fn done_with(mut session: Session, outcome: &Outcome, ladder: &Ladder<'_>, task: &Task) {
-    let is_well = matches!(outcome.end, End::Success) && outcome.breach.is_none();
+async fn done_with(
+    mut session: Session,
+    outcome: &AttemptOutcome,
+    ladder: &Ladder<'_>,
+    task: &AttemptTask,
+) {
+    let is_well = matches!(outcome.end, AttemptEnd::Success) && outcome.breach.is_none();
     if !is_well || (task.job.tx.is_recorded() && session.dialect() == Dialect::Mysql) {
         // Closing would free the lock as well; this only frees it sooner for certain.
         let _closing_frees_it_too = session.unlock(&task.lock_name).await;
@@ -239,12 +253,12 @@ async fn done_with(mut session: Session, outcome: &Outcome, ladder: &Ladder<'_>,
     if is_judged && session.unlock(&task.lock_name).await.is_err() {
         return;
     }
-    ladder.keep(session);
+    ladder.give_back(session);
 }
 
-fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
+fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> AttemptOutcome {
     if !is_gone {
-        return Outcome::ended(End::Unknown, ladder.unconfirmed());
+        return AttemptOutcome::ended(AttemptEnd::Unknown, ladder.unconfirmed());
     }
     let said = match reason {
         StopReason::TimedOut => "stopped on the server",
@@ -255,15 +269,15 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> Outcome {
             "stopped on the server, because its row is another process's by now"
         }
     };
-    Outcome::ended(end_of(reason), said)
+    AttemptOutcome::ended(end_of(reason), said)
 }
 
 /// The end that a reason makes when it is confirmed.
-pub(crate) fn end_of(reason: StopReason) -> End {
+pub(crate) fn end_of(reason: StopReason) -> AttemptEnd {
     match reason {
-        StopReason::TimedOut => End::TimedOut,
-        StopReason::Killed => End::Killed,
-        StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => End::Returned,
+        StopReason::TimedOut => AttemptEnd::TimedOut,
+        StopReason::Killed => AttemptEnd::Killed,
+        StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => AttemptEnd::Returned,
     }
 }
 
@@ -271,19 +285,19 @@ pub(crate) fn end_of(reason: StopReason) -> End {
 /// from the environment or a file. A relative path of SQLite begins at the program's folder. With
 /// it comes what people may be shown of the URL.
 pub(crate) fn target(
-    source: &Source,
-    task: &Task,
-    options: &Options,
-) -> Result<(Target, String), String> {
+    source: &DataSource,
+    task: &AttemptTask,
+    options: &HandlerOptions,
+) -> Result<(SessionTarget, String), String> {
     reach(source, label(task), options)
 }
 
 /// The same for whoever has no task; `label` is shown on the server.
 pub(crate) fn reach(
-    source: &Source,
+    source: &DataSource,
     label: String,
-    options: &Options,
-) -> Result<(Target, String), String> {
+    options: &HandlerOptions,
+) -> Result<(SessionTarget, String), String> {
     let (name, timeout) = (&source.name, options.connect_timeout);
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
     let Some(dialect) = DialectName::of_url(&url) else {
@@ -304,7 +318,7 @@ pub(crate) fn reach(
             format!("source '{name}': its password should be in {variable}, which is not set")
         })?),
         (None, Some(file)) => {
-            let read = SecretFile::read(Path::new(file));
+            let read = SecretFile::read_file(Path::new(file));
             let read = read.map_err(|e| format!("source '{name}': its password: {e}"))?;
             Some(read.first_line().expose_secret().to_owned())
         }
@@ -315,11 +329,14 @@ pub(crate) fn reach(
         DialectName::Sqlite => confine_to_file,
         DialectName::Mysql | DialectName::Postgres => let_all_through,
     };
-    Ok((Target { url, password: password.map(SecretString::from), label, timeout, guard }, at))
+    Ok((
+        SessionTarget { url, password: password.map(SecretString::from), label, timeout, guard },
+        at,
+    ))
 }
 
 /// Who started this has read it; one who cannot read secrets does not come this far with one.
-fn password_of_secret(source: &Source) -> Result<String, String> {
+fn password_of_secret(source: &DataSource) -> Result<String, String> {
     let read = source.read_password.0.as_ref().map(|read| read.expose_secret().to_owned());
     read.ok_or_else(|| {
         let secret = source.password_secret.as_deref().unwrap_or_default();

@@ -5,20 +5,20 @@
 //! the group on purpose (`setsid`) is left alone after a success and only named; after a failure
 //! or a stop it is killed too, so that a second start does not meet it.
 
-use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::job::script_isolation::{IsolationLevel, IsolationPolicy, describe_start};
 use crate::domain::job::script_limits::ScriptLimits;
 use crate::domain::job::{BodyPart, JobKind};
-use crate::handler::child::{self, Hold, Pipes, Plan, Reader};
+use crate::handler::child::{self, Hold, LaunchPlan, OutputReader, Pipes};
 use crate::handler::earlier_attempts;
 use crate::handler::held_limits::HeldLimits;
 use crate::handler::run_on_source::end_of;
-use crate::handler::script_exit::Ending;
+use crate::handler::script_exit::ScriptEnding;
 use crate::handler::script_supervised::{self, NoStart, SupervisedScript};
-use crate::handler::script_unsupervised::Alone;
+use crate::handler::script_unsupervised::UnsupervisedScript;
 use crate::handler::script_workdir::Dir;
-use crate::handler::{Context, StopReason, Task, WorkerHandler};
+use crate::handler::{AttemptTask, Context, StopReason, WorkerHandler};
 use futures_util::future::BoxFuture;
 use nix::sys::signal::Signal;
 use std::os::unix::process::ExitStatusExt;
@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// The SCRIPT handler.
-pub(crate) struct Script;
+pub(crate) struct ScriptHandler;
 
 /// How long to read on after the exit: a daemon that inherited the pipe never closes it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const UNSUPERVISED: &str = "a script that is isolated or has a user of its own ([script] isolation, run_as) runs under \
                             its supervisor alone, and there is none";
 
-impl WorkerHandler for Script {
+impl WorkerHandler for ScriptHandler {
     fn kind(&self) -> JobKind {
         JobKind {
             name: "SCRIPT",
@@ -48,22 +48,26 @@ impl WorkerHandler for Script {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
             match start(task, ctx).await {
                 Ok(outcome) => outcome,
-                Err(said) => Outcome::ended(End::Failed, said).before_it_began(),
+                Err(said) => AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began(),
             }
         })
     }
 
-    fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn end_orphan<'a>(
+        &'a self,
+        task: &'a AttemptTask,
+        ctx: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(earlier_attempts::end_left(task, ctx))
     }
 }
 
 /// Runs it; an error is a reason why nothing was started.
-async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
+async fn start(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, String> {
     tokio::select! {
         biased;
         reason = ctx.stopped() => return Ok(stopped_before(reason)),
@@ -71,32 +75,32 @@ async fn start(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     }
     let dir = tokio::task::spawn_blocking(Dir::create).await.unwrap_or_else(|e| Err(e.into()));
     let dir = dir.map_err(|e| format!("cannot make a private folder: {e}"))?;
-    let limits = HeldLimits::find(task, ctx).await?;
+    let limits = HeldLimits::find_limits(task, ctx).await?;
     let hold = Hold { level: find_level(ctx).await?, limits };
-    let plan = child::plan(task, &ctx.options, &dir, hold)?;
-    let mut runner = match Runner::start(&plan, &child::run_name(task), ctx).await {
+    let plan = child::plan_launch(task, &ctx.options, &dir, hold)?;
+    let mut runner = match ScriptRunner::start(&plan, &child::run_name(task), ctx).await {
         Ok(runner) => runner,
         Err(NoStart::Unfit(said) | NoStart::Failed(said)) => return Err(said),
         Err(NoStart::Stopped(reason)) => return Ok(stopped_before(reason)),
-        Err(NoStart::Lost(said)) => return Ok(Outcome::ended(End::Unknown, said)),
+        Err(NoStart::Lost(said)) => return Ok(AttemptOutcome::ended(AttemptEnd::Unknown, said)),
     };
     let how = runner.describe(&plan);
-    ctx.log.line(Stream::System, describe_start(runner.pid(), &how));
-    let mut reader = Reader::new(&ctx.log, ctx.options.outputs);
+    ctx.log.add_line(Stream::System, describe_start(runner.process_id(), &how));
+    let mut reader = OutputReader::new(&ctx.log, ctx.options.outputs);
     let ending = watch(&mut runner, &mut reader, ctx).await;
     Ok(match ending {
-        Ending::Own(status) => settle(status, reader),
-        Ending::OutOfMemory(status) => {
+        ScriptEnding::Own(status) => settle(status, reader),
+        ScriptEnding::OutOfMemory(status) => {
             let why = plan.limits.limits.describe_memory_kill();
-            Outcome { message: Some(why), ..settle(status, reader) }
+            AttemptOutcome { message: Some(why), ..settle(status, reader) }
         }
-        Ending::Stopped(reason) => Outcome::ended(end_of(reason), said_of(reason)),
-        Ending::Lapsed => Outcome::ended(
-            End::Returned,
+        ScriptEnding::Stopped(reason) => AttemptOutcome::ended(end_of(reason), said_of(reason)),
+        ScriptEnding::Lapsed => AttemptOutcome::ended(
+            AttemptEnd::Returned,
             "ended by its keeper with all that it started, because this process did not renew its \
              lease in time",
         ),
-        Ending::Unknown(said) => Outcome::ended(End::Unknown, said),
+        ScriptEnding::Unknown(said) => AttemptOutcome::ended(AttemptEnd::Unknown, said),
     })
 }
 
@@ -110,13 +114,13 @@ async fn find_level(ctx: &Context) -> Result<IsolationLevel, String> {
         options.isolation_probe.find_means(options.keeper.as_deref(), &options.script_files).await;
     let level = options.script_users.choose_level(&means).map_err(|refusal| refusal.to_string())?;
     if let (IsolationLevel::None, Err(why)) = (level, &means.processes) {
-        ctx.log.line(Stream::System, format!("not isolated from other processes: {why}"));
+        ctx.log.add_line(Stream::System, format!("not isolated from other processes: {why}"));
     }
     Ok(level)
 }
 
-fn stopped_before(reason: StopReason) -> Outcome {
-    Outcome::ended(end_of(reason), "stopped before it began").before_it_began()
+fn stopped_before(reason: StopReason) -> AttemptOutcome {
+    AttemptOutcome::ended(end_of(reason), "stopped before it began").before_it_began()
 }
 
 fn said_of(reason: StopReason) -> &'static str {
@@ -134,19 +138,19 @@ fn said_of(reason: StopReason) -> &'static str {
 }
 
 /// Ends an earlier start, which may take long, and asks for the claim behind it.
-async fn get_ready(task: &Task, ctx: &Context) -> Result<(), String> {
-    earlier_attempts::end(task, ctx).await?;
+async fn get_ready(task: &AttemptTask, ctx: &Context) -> Result<(), String> {
+    earlier_attempts::end_earlier(task, ctx).await?;
     ctx.claimed().await
 }
 
 /// Who watches over a script.
-enum Runner {
+enum ScriptRunner {
     Kept(Box<SupervisedScript>),
-    Alone(Box<Alone>),
+    Alone(Box<UnsupervisedScript>),
 }
 
-impl Runner {
-    async fn start(plan: &Plan, run: &str, ctx: &Context) -> Result<Self, NoStart> {
+impl ScriptRunner {
+    async fn start(plan: &LaunchPlan, run: &str, ctx: &Context) -> Result<Self, NoStart> {
         if let Some(program) = &ctx.options.keeper {
             match SupervisedScript::start(program, plan, run, ctx).await {
                 Ok(kept) => return Ok(Self::Kept(Box::new(kept))),
@@ -155,7 +159,7 @@ impl Runner {
                 }
                 Err(NoStart::Unfit(why)) => {
                     script_supervised::complain(&why);
-                    ctx.log.line(Stream::System, script_supervised::without(&why));
+                    ctx.log.add_line(Stream::System, script_supervised::without(&why));
                 }
                 Err(other) => return Err(other),
             }
@@ -163,12 +167,12 @@ impl Runner {
         if plan.needs_supervisor() {
             return Err(NoStart::Failed(UNSUPERVISED.to_owned()));
         }
-        let alone = Alone::start(plan, run).map_err(NoStart::Failed)?;
+        let alone = UnsupervisedScript::start(plan, run).map_err(NoStart::Failed)?;
         Ok(Self::Alone(Box::new(alone)))
     }
 
     /// What the log says of how it runs.
-    fn describe(&self, plan: &Plan) -> String {
+    fn describe(&self, plan: &LaunchPlan) -> String {
         match self {
             Self::Kept(_) => plan.describe(),
             Self::Alone(_) if plan.limits.limits == ScriptLimits::default() => String::new(),
@@ -176,10 +180,10 @@ impl Runner {
         }
     }
 
-    fn pid(&self) -> i32 {
+    fn process_id(&self) -> i32 {
         match self {
-            Self::Kept(kept) => kept.pid(),
-            Self::Alone(alone) => alone.pid(),
+            Self::Kept(kept) => kept.process_id(),
+            Self::Alone(alone) => alone.process_id(),
         }
     }
 
@@ -190,21 +194,25 @@ impl Runner {
         }
     }
 
-    async fn run(&mut self, ctx: &Context) -> Ending {
+    async fn run_script(&mut self, ctx: &Context) -> ScriptEnding {
         match self {
-            Self::Kept(kept) => kept.run(ctx).await,
-            Self::Alone(alone) => alone.run(ctx).await,
+            Self::Kept(kept) => kept.run_script(ctx).await,
+            Self::Alone(alone) => alone.run_script(ctx).await,
         }
     }
 }
 
 /// Reads what the script prints until it has ended and what it left behind has been seen to.
-async fn watch(runner: &mut Runner, reader: &mut Reader<'_>, ctx: &Context) -> Ending {
+async fn watch(
+    runner: &mut ScriptRunner,
+    reader: &mut OutputReader<'_>,
+    ctx: &Context,
+) -> ScriptEnding {
     let pipes = runner.pipes();
     let ending = {
-        let mut reading = pin!(reader.read(pipes));
+        let mut reading = pin!(reader.read_pipes(pipes));
         let mut is_read = false;
-        let mut running = pin!(runner.run(ctx));
+        let mut running = pin!(runner.run_script(ctx));
         let ending = loop {
             tokio::select! {
                 biased;
@@ -221,18 +229,18 @@ async fn watch(runner: &mut Runner, reader: &mut Reader<'_>, ctx: &Context) -> E
     ending
 }
 
-fn settle(status: ExitStatus, reader: Reader<'_>) -> Outcome {
+fn settle(status: ExitStatus, reader: OutputReader<'_>) -> AttemptOutcome {
     let values = match reader.outputs.finish() {
         Ok(values) => values,
         // Without its exit code: no rule may make a success of it.
         Err(why) => {
             let how = status.code().map_or(String::new(), |code| format!(" (exit code {code})"));
-            return Outcome::ended(End::Failed, format!("{why}{how}")).for_good();
+            return AttemptOutcome::ended(AttemptEnd::Failed, format!("{why}{how}")).for_good();
         }
     };
-    let outputs = Outputs { values, exit_code: status.code(), ..Outputs::default() };
+    let outputs = JobOutputs { values, exit_code: status.code(), ..JobOutputs::default() };
     if status.success() {
-        return Outcome::success(outputs);
+        return AttemptOutcome::success(outputs);
     }
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -247,6 +255,7 @@ fn settle(status: ExitStatus, reader: Reader<'_>) -> Outcome {
         (None, None) => "ended without an exit code".to_owned(),
     };
     let last = reader.last_error.as_deref().map_or(String::new(), |line| format!(": {line}"));
-    let failed = Outcome::ended(End::Failed, how + &last).of_class(ErrorClass::ExitCode, None);
-    Outcome { outputs, ..failed }
+    let failed =
+        AttemptOutcome::ended(AttemptEnd::Failed, how + &last).of_class(ErrorClass::ExitCode, None);
+    AttemptOutcome { outputs, ..failed }
 }

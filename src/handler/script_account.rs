@@ -30,7 +30,10 @@ pub(crate) struct ScriptAccount {
 
 impl ScriptAccount {
     /// The account that runs scripts of `group`; `None` is our own. An error is why nothing may be started.
-    pub(crate) fn find(users: &ScriptUsers, group: &GroupCode) -> Result<Option<Self>, String> {
+    pub(crate) fn find_account(
+        users: &ScriptUsers,
+        group: &GroupCode,
+    ) -> Result<Option<Self>, String> {
         let chosen =
             users.choose(group, user_switching()).map_err(|refusal| refusal.to_string())?;
         chosen.map(Self::look_up).transpose()

@@ -34,7 +34,7 @@ impl ScriptCgroup {
     }
 
     /// Ends whatever is in it, at once; the kernel can do it as of Linux 5.14.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill_all(&self) {
         let _each_is_killed_by_itself_then = write_setting(&self.folder, "cgroup.kill", "1");
     }
 
@@ -71,7 +71,7 @@ pub(crate) struct CgroupDoor {
 }
 
 impl CgroupDoor {
-    pub(crate) fn open(order: &CgroupOrder) -> Result<Self, String> {
+    pub(crate) fn open_cgroup(order: &CgroupOrder) -> Result<Self, String> {
         let open = |folder: PathBuf| {
             let path = folder.join("cgroup.procs");
             let opened = File::options().write(true).open(&path);

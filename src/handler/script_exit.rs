@@ -4,7 +4,7 @@ use crate::handler::StopReason;
 use std::process::ExitStatus;
 
 /// The end of a script and of what belongs to it.
-pub(crate) enum Ending {
+pub(crate) enum ScriptEnding {
     /// By itself; what it left behind has been seen to.
     Own(ExitStatus),
     /// The kernel killed it, or a process that it needed, because its memory was used up. All are proven gone.
@@ -44,22 +44,22 @@ pub(crate) fn out_of_processes(times: u64) -> String {
 }
 
 /// What is said when nothing is left.
-pub(crate) fn gone(pid: i32, seconds: f64) -> String {
+pub(crate) fn ended_words(pid: i32, seconds: f64) -> String {
     format!("process {pid} and all it started are gone after {seconds:.1} s")
 }
 
 /// What is said of a process that was still there at the end.
-pub(crate) fn left(pid: i32, name: &str, fate: Fate) -> String {
+pub(crate) fn left_words(pid: i32, name: &str, fate: LeftProcessOutcome) -> String {
     let fate = match fate {
-        Fate::Killed => "killed",
-        Fate::LeftAlone => "left alone: it left the group",
+        LeftProcessOutcome::Killed => "killed",
+        LeftProcessOutcome::LeftAlone => "left alone: it left the group",
     };
     format!("left behind: process {pid} ({name}), {fate}")
 }
 
 /// What was done about a process that the script left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum LeftProcessOutcome {
     /// It was ended.
     Killed,
     /// It left the group on purpose, and the script ended well.

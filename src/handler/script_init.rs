@@ -10,7 +10,9 @@ use crate::handler::script_landlock;
 use crate::handler::script_launch::{LaunchedScript, close_output, hear_of_children};
 use crate::handler::script_mounts;
 use crate::handler::script_namespace;
-use crate::handler::supervisor_protocol::{Order, SupervisorCommand, SupervisorReport, say};
+use crate::handler::supervisor_protocol::{
+    SupervisorCommand, SupervisorOrder, SupervisorReport, send_report,
+};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_name, set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::Signal;
@@ -24,30 +26,31 @@ use std::os::unix::net::UnixStream;
 
 /// The whole life of the process. `words` are the arguments behind `INIT_WORD`.
 pub fn run_init(words: impl Iterator<Item = OsString>) -> Result<(), String> {
-    let order = Order::read(words).ok_or("it is started by Procession for each script")?;
+    let order =
+        SupervisorOrder::parse_order(words).ok_or("it is started by Procession for each script")?;
     let confinement = order.confinement.as_ref().ok_or("it is started to isolate a script")?;
     let leash = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let leash = leash.map_err(|e| format!("it has no supervisor: {e}"))?;
     // Before its folder is out of reach.
-    let door = order.cgroup.as_ref().map(CgroupDoor::open).transpose();
+    let door = order.cgroup.as_ref().map(CgroupDoor::open_cgroup).transpose();
     let door = match door.and_then(|door| prepare(&order, confinement).map(|()| door)) {
         Ok(door) => door,
         Err(why) => {
-            say(&leash, &SupervisorReport::Cannot(why));
+            send_report(&leash, &SupervisorReport::Cannot(why));
             return Ok(());
         }
     };
-    say(&leash, &SupervisorReport::Ready);
+    send_report(&leash, &SupervisorReport::Ready);
     if !is_told_to_go_on(&leash) {
         return Ok(());
     }
     let started = LaunchedScript::start(&order, door.as_ref())
-        .and_then(|script| Ok(InitProcess { script, children: hear_of_children()? }));
+        .and_then(|script| Ok(ScriptInit { script, children: hear_of_children()? }));
     match started {
-        Err(why) => say(&leash, &SupervisorReport::Cannot(why)),
+        Err(why) => send_report(&leash, &SupervisorReport::Cannot(why)),
         Ok(mut init) => {
             close_output();
-            say(&leash, &SupervisorReport::Started(init.script.pid));
+            send_report(&leash, &SupervisorReport::Started(init.script.pid));
             // Until the supervisor has found the script in its own table, which needs it to be in there.
             if is_told_to_go_on(&leash) {
                 init.watch(leash);
@@ -57,7 +60,7 @@ pub fn run_init(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     Ok(())
 }
 
-fn prepare(order: &Order, confinement: &Confinement) -> Result<(), String> {
+fn prepare(order: &SupervisorOrder, confinement: &Confinement) -> Result<(), String> {
     let fault = |what: &'static str| move |e: nix::errno::Errno| format!("cannot {what}: {e}");
     let end_with_supervisor = || set_pdeathsig(Signal::SIGKILL);
     end_with_supervisor().map_err(fault("end with its supervisor"))?;
@@ -88,28 +91,28 @@ fn is_told_to_go_on(mut leash: &UnixStream) -> bool {
     matches!(leash.read(&mut word), Ok(1))
 }
 
-struct InitProcess {
+struct ScriptInit {
     script: LaunchedScript,
     children: SignalFd,
 }
 
-impl InitProcess {
+impl ScriptInit {
     /// Until nobody is left, or the supervisor is gone: with us everybody is.
     fn watch(&mut self, leash: UnixStream) {
         let mut leash = Some(leash);
         loop {
-            let reaped = self.script.reap();
+            let reaped = self.script.reap_children();
             if let (Some(status), Some(leash)) = (reaped.ended, &leash) {
-                say(leash, &SupervisorReport::Ended(status));
+                send_report(leash, &SupervisorReport::Ended(status));
             }
             if !reaped.is_anybody_left {
                 return;
             }
             let Some(supervisor) = &leash else {
-                self.rest(None);
+                self.wait_for_event(None);
                 continue;
             };
-            if !self.rest(Some(supervisor)) {
+            if !self.wait_for_event(Some(supervisor)) {
                 continue;
             }
             let mut words = [0; 64];
@@ -118,7 +121,7 @@ impl InitProcess {
                     if set_pdeathsig(None).is_err() {
                         return;
                     }
-                    say(supervisor, &SupervisorReport::Ready);
+                    send_report(supervisor, &SupervisorReport::Ready);
                     leash = None;
                 }
                 Ok(0) | Err(_) => return,
@@ -128,7 +131,7 @@ impl InitProcess {
     }
 
     /// Returns when a child has ended or the supervisor says something; whether it is the supervisor.
-    fn rest(&self, leash: Option<&UnixStream>) -> bool {
+    fn wait_for_event(&self, leash: Option<&UnixStream>) -> bool {
         let mut looks = vec![PollFd::new(self.children.as_fd(), PollFlags::POLLIN)];
         looks.extend(leash.map(|leash| PollFd::new(leash.as_fd(), PollFlags::POLLIN)));
         let _interrupted = poll(&mut looks, PollTimeout::NONE);

@@ -4,7 +4,7 @@ use crate::domain::job::script_limits::ProcessLimits;
 use crate::handler::script_account::AccountIds;
 use crate::handler::script_cgroup::CgroupDoor;
 use crate::handler::script_confinement::FileAccess;
-use crate::handler::supervisor_protocol::Order;
+use crate::handler::supervisor_protocol::SupervisorOrder;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
@@ -36,7 +36,10 @@ pub(crate) struct Reaped {
 
 impl LaunchedScript {
     /// `door` leads to its control group, where it has one.
-    pub(crate) fn start(order: &Order, door: Option<&CgroupDoor>) -> Result<Self, String> {
+    pub(crate) fn start(
+        order: &SupervisorOrder,
+        door: Option<&CgroupDoor>,
+    ) -> Result<Self, String> {
         refuse_folder(order)?;
         let mut command = Command::new(&order.interpreter);
         command.arg(&order.file).current_dir(&order.folder).stdin(Stdio::null()).process_group(0);
@@ -56,22 +59,22 @@ impl LaunchedScript {
     }
 
     /// Takes the dead off the table.
-    pub(crate) fn reap(&mut self) -> Reaped {
+    pub(crate) fn reap_children(&mut self) -> Reaped {
         let mut ended = None;
         loop {
             // First and by the library, which knows every signal by number.
             if !self.has_ended
                 && let Ok(Some(status)) = self.child.try_wait()
             {
-                self.end(status, &mut ended);
+                self.note_end(status, &mut ended);
             }
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::StillAlive) => return Reaped { ended, is_anybody_left: true },
                 Ok(WaitStatus::Exited(pid, code)) if pid.as_raw() == self.pid => {
-                    self.end(ExitStatus::from_raw(code << 8), &mut ended);
+                    self.note_end(ExitStatus::from_raw(code << 8), &mut ended);
                 }
                 Ok(WaitStatus::Signaled(pid, signal, _)) if pid.as_raw() == self.pid => {
-                    self.end(ExitStatus::from_raw(signal as i32), &mut ended);
+                    self.note_end(ExitStatus::from_raw(signal as i32), &mut ended);
                 }
                 Err(Errno::ECHILD) => return Reaped { ended, is_anybody_left: false },
                 // EINVAL: one that ended by a real-time signal.
@@ -80,7 +83,7 @@ impl LaunchedScript {
         }
     }
 
-    fn end(&mut self, status: ExitStatus, ended: &mut Option<ExitStatus>) {
+    fn note_end(&mut self, status: ExitStatus, ended: &mut Option<ExitStatus>) {
         if !std::mem::replace(&mut self.has_ended, true) {
             *ended = Some(status);
         }
@@ -108,7 +111,7 @@ fn limit_processes(limits: ProcessLimits) -> Result<(), Errno> {
 
 /// Who isolates files lets no definition choose where a script works. The kernel would let it go there, to find that
 /// it may read nothing.
-fn refuse_folder(order: &Order) -> Result<(), String> {
+fn refuse_folder(order: &SupervisorOrder) -> Result<(), String> {
     let files = files_of(order).filter(|files| !files.covers(&order.folder));
     files.map_or(Ok(()), |_| {
         Err(format!(
@@ -119,11 +122,11 @@ fn refuse_folder(order: &Order) -> Result<(), String> {
     })
 }
 
-fn files_of(order: &Order) -> Option<&FileAccess> {
+fn files_of(order: &SupervisorOrder) -> Option<&FileAccess> {
     order.confinement.as_ref()?.files.as_ref()
 }
 
-fn describe(order: &Order, error: &io::Error) -> String {
+fn describe(order: &SupervisorOrder, error: &io::Error) -> String {
     let interpreter = &order.interpreter;
     match files_of(order) {
         Some(files) if !files.covers(interpreter) => format!(

@@ -39,7 +39,7 @@ pub(crate) fn arrange(
         }
     }
     let walls = show_own_folder_alone(&confinement.folder, &own)?;
-    confinement.hidden.iter().try_for_each(|path| hide(path, &walls.nothing))?;
+    confinement.hidden.iter().try_for_each(|path| hide_path(path, &walls.nothing))?;
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     change(&walls.folder, MsFlags::MS_REMOUNT | flags)
 }
@@ -57,7 +57,7 @@ fn change(path: &Path, flags: MsFlags) -> Result<(), String> {
         .map_err(|e| format!("cannot change the mount {}: {e}", path.display()))
 }
 
-fn bind(source: &Path, target: &Path) -> Result<(), String> {
+fn bind_mount(source: &Path, target: &Path) -> Result<(), String> {
     mount(Some(source), target, None::<&str>, MsFlags::MS_BIND, None::<&str>)
         .map_err(|e| format!("cannot mount over {}: {e}", target.display()))
 }
@@ -84,7 +84,7 @@ fn give_own_temporaries(folder: &Path, account: Option<AccountIds>) -> Result<()
     // By its descriptor: the path leads nowhere once /tmp is another.
     let own = open_folder(&own)?;
     for shared in SHARED_FOLDERS.map(Path::new).iter().filter(|path| path.is_dir()) {
-        bind(&by_descriptor(&own), shared)?;
+        bind_mount(&by_descriptor(&own), shared)?;
     }
     if Path::new(SHARED_MEMORY).is_dir() {
         mount_memory(Path::new(SHARED_MEMORY), MsFlags::MS_NOEXEC, "mode=1777")?;
@@ -114,7 +114,7 @@ fn show_again(path: &Path, file: &OwnedFd) -> Result<(), String> {
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(fault)?;
         File::create_new(path).map_err(fault)?;
     }
-    bind(&source, path)
+    bind_mount(&source, path)
 }
 
 /// A mount cannot be freed of what it was mounted with, so that is said once more.
@@ -140,7 +140,7 @@ fn show_own_folder_alone(folder: &Path, own: &OwnedFd) -> Result<Walls, String> 
     fs::create_dir_all(all).map_err(fault)?;
     mount_memory(all, MsFlags::empty(), "size=64k,mode=0711")?;
     fs::create_dir(folder).map_err(fault)?;
-    bind(&by_descriptor(own), folder)?;
+    bind_mount(&by_descriptor(own), folder)?;
     let nothing = all.join("hidden");
     let made = File::options().write(true).create_new(true).mode(0o000).open(&nothing);
     made.map_err(|e| format!("cannot make {}: {e}", nothing.display()))?;
@@ -152,7 +152,7 @@ fn by_descriptor(folder: &OwnedFd) -> PathBuf {
 }
 
 /// Lays nothing over a file or folder. One that is not there, or that we may not reach, needs no hiding.
-fn hide(path: &Path, nothing: &Path) -> Result<(), String> {
+fn hide_path(path: &Path, nothing: &Path) -> Result<(), String> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(e) if is_out_of_reach(&e) => return Ok(()),
@@ -161,7 +161,7 @@ fn hide(path: &Path, nothing: &Path) -> Result<(), String> {
     if found.is_dir() {
         mount_memory(path, MsFlags::MS_RDONLY, "size=4k,mode=0000")
     } else {
-        bind(nothing, path)
+        bind_mount(nothing, path)
     }
 }
 

@@ -17,18 +17,18 @@ pub(crate) fn enter(user: Option<AccountIds>) -> Result<(), String> {
     unshare(flags | CloneFlags::CLONE_NEWUSER).map_err(|e| {
         format!("cannot make a namespace of users and processes without being root: {e}")
     })?;
-    map(ROOT, user)
+    map_ids(ROOT, user)
 }
 
 /// Goes back from root to `user`, in one more namespace of users: who is root in the first can undo its mounts.
 pub(crate) fn leave_root(user: AccountIds) -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWUSER)
         .map_err(|e| format!("cannot make a second namespace of users: {e}"))?;
-    map(user, ROOT)
+    map_ids(user, ROOT)
 }
 
 /// Says who `outside` is within the namespace that was entered last.
-fn map(inside: AccountIds, outside: AccountIds) -> Result<(), String> {
+fn map_ids(inside: AccountIds, outside: AccountIds) -> Result<(), String> {
     let write = |name: &str, text: String| {
         let path = format!("/proc/self/{name}");
         fs::write(&path, text).map_err(|e| format!("cannot write {path}: {e}"))

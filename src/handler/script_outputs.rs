@@ -1,7 +1,7 @@
 //! `::output name=value` lines of a script: each whole, or the script fails.
 
 use crate::domain::job::output_limits::OutputLimits;
-use crate::handler::lines::{Piece, Place};
+use crate::handler::lines::{LinePiece, PiecePosition};
 use std::collections::BTreeMap;
 
 /// How an output line begins.
@@ -43,16 +43,16 @@ impl ScriptOutputs {
 
     /// Takes a piece of a line. Only a line's start can begin an output: the middle of a long line may
     /// look like one.
-    pub(crate) fn take(&mut self, piece: Piece<'_>) {
+    pub(crate) fn take_piece(&mut self, piece: LinePiece<'_>) {
         let bytes = match piece.place {
-            Place::Start => match piece.bytes.strip_prefix(PREFIX) {
+            PiecePosition::Start => match piece.bytes.strip_prefix(PREFIX) {
                 Some(rest) => {
                     self.line = Some(LineInProgress::default());
                     rest
                 }
                 None => return,
             },
-            Place::Middle => piece.bytes,
+            PiecePosition::Middle => piece.bytes,
         };
         let Some(line) = &mut self.line else { return };
         line.length += bytes.len();
@@ -73,13 +73,13 @@ impl ScriptOutputs {
         }
         // Of a line that was not kept whole, what is missing belongs to the value.
         let length = bytes.len() - at - 1 + (line.length - line.bytes.len());
-        if let Err(fault) = self.keep(name, &bytes[at + 1..], length) {
+        if let Err(fault) = self.keep_output(name, &bytes[at + 1..], length) {
             self.fault.get_or_insert(fault);
         }
         Closed::Done
     }
 
-    fn keep(&mut self, name: String, value: &[u8], length: usize) -> Result<(), String> {
+    fn keep_output(&mut self, name: String, value: &[u8], length: usize) -> Result<(), String> {
         let what = format!("output {name}");
         if length > self.limits.max_value_bytes {
             return Err(self.limits.too_long(&what, length));
@@ -123,7 +123,7 @@ const NAME_MAX: usize = 8_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handler::lines::Lines;
+    use crate::handler::lines::LineSplitter;
 
     fn limits() -> OutputLimits {
         OutputLimits { max_value_bytes: 20_000, max_count: 3, ..OutputLimits::default() }
@@ -131,12 +131,12 @@ mod tests {
 
     fn read(text: &[u8]) -> Result<BTreeMap<String, Option<String>>, String> {
         let mut outputs = ScriptOutputs::new(limits());
-        let mut lines = Lines::default();
-        let take = |outputs: &mut ScriptOutputs, piece: Piece<'_>| {
-            if piece.place == Place::Start {
+        let mut lines = LineSplitter::default();
+        let take = |outputs: &mut ScriptOutputs, piece: LinePiece<'_>| {
+            if piece.place == PiecePosition::Start {
                 outputs.close();
             }
-            outputs.take(piece);
+            outputs.take_piece(piece);
         };
         // As pipes give it: in chunks that end anywhere.
         for chunk in text.chunks(777) {

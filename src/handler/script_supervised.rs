@@ -1,12 +1,14 @@
 //! A script with a keeper, seen from the worker: starting it, the leash, what the keeper says.
 
 use crate::domain::job::outcome::Stream;
-use crate::handler::child::{Pipes, Plan};
+use crate::handler::child::{LaunchPlan, Pipes};
 use crate::handler::process_tree::Family;
-use crate::handler::script_exit::{self, Ending};
+use crate::handler::script_exit::{self, ScriptEnding};
 use crate::handler::script_unsupervised::end_family;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::supervisor_protocol::{Order, SupervisorCommand, SupervisorReport, WORD};
+use crate::handler::supervisor_protocol::{
+    SupervisorCommand, SupervisorOrder, SupervisorReport, WORD,
+};
 use crate::handler::{Context, StopReason, UNCONFIRMED};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -50,7 +52,7 @@ pub(crate) enum NoStart {
 }
 
 /// What was heard of a script that runs.
-enum Heard {
+enum SupervisorMessage {
     Ended(ExitStatus),
     /// The keeper has ended, or does not speak our language.
     Nothing,
@@ -60,7 +62,7 @@ impl SupervisedScript {
     /// Starts `program` as keeper of the plan; `run` is what the cookie of the script says.
     pub(crate) async fn start(
         program: &Path,
-        plan: &Plan,
+        plan: &LaunchPlan,
         run: &str,
         ctx: &Context,
     ) -> Result<Self, NoStart> {
@@ -80,7 +82,7 @@ impl SupervisedScript {
             }
         }
         // From here on the script may run, whatever we hear.
-        kept.tell(SupervisorCommand::Alive);
+        kept.send_command(SupervisorCommand::Alive);
         match kept.first_word(ctx).await {
             Some(SupervisorReport::Started(pid)) => {
                 kept.pid = pid;
@@ -88,13 +90,13 @@ impl SupervisedScript {
                 Ok(kept)
             }
             Some(SupervisorReport::Cannot(why)) => Err(NoStart::Failed(why)),
-            _ => Err(NoStart::Lost(kept.lost(ctx).await)),
+            _ => Err(NoStart::Lost(kept.supervisor_lost(ctx).await)),
         }
     }
 
-    fn spawn(program: &Path, plan: &Plan, run: &str, ctx: &Context) -> Result<Self, String> {
+    fn spawn(program: &Path, plan: &LaunchPlan, run: &str, ctx: &Context) -> Result<Self, String> {
         let cannot = |e: std::io::Error| format!("cannot start {}: {e}", program.display());
-        let order = Order {
+        let order = SupervisorOrder {
             lease: ctx.options.script_lease,
             process_limits: plan.limits.of_each_process,
             account: plan.account.as_ref().map(|account| account.ids),
@@ -138,7 +140,7 @@ impl SupervisedScript {
         let waking = async {
             loop {
                 sleep(WAKE_EVERY).await;
-                wake(self.keeper.id());
+                wake_process(self.keeper.id());
             }
         };
         let too_long = async {
@@ -147,14 +149,14 @@ impl SupervisedScript {
         };
         tokio::select! {
             biased;
-            line = self.lines.next_line() => line.ok().flatten().and_then(|line| SupervisorReport::read(&line)),
+            line = self.lines.next_line() => line.ok().flatten().and_then(|line| SupervisorReport::parse_line(&line)),
             () = too_long => None,
             never = waking => never,
         }
     }
 
     /// The script's number.
-    pub(crate) fn pid(&self) -> i32 {
+    pub(crate) fn process_id(&self) -> i32 {
         self.pid
     }
 
@@ -164,67 +166,69 @@ impl SupervisedScript {
     }
 
     /// Waits for its end, or stops it; sees to what it leaves behind.
-    pub(crate) async fn run(&mut self, ctx: &Context) -> Ending {
+    pub(crate) async fn run_script(&mut self, ctx: &Context) -> ScriptEnding {
         let reason = tokio::select! {
             biased;
-            heard = self.end(ctx) => return self.by_itself(heard, ctx).await,
+            heard = self.wait_for_end(ctx) => return self.by_itself(heard, ctx).await,
             reason = ctx.stopped() => reason,
         };
-        ctx.log.line(Stream::System, script_exit::stopping(reason));
+        ctx.log.add_line(Stream::System, script_exit::stopping(reason));
         let start = Stopwatch::start();
         if !matches!(reason, StopReason::Fenced | StopReason::Disowned) {
             self.family.signal(Signal::SIGTERM);
-            if timeout(ctx.options.kill_grace, self.end(ctx)).await.is_err() {
-                ctx.log.line(Stream::System, script_exit::FORCED);
+            if timeout(ctx.options.kill_grace, self.wait_for_end(ctx)).await.is_err() {
+                ctx.log.add_line(Stream::System, script_exit::FORCED);
                 self.family.signal(Signal::SIGKILL);
             }
         }
         self.let_go();
-        match self.gone(ctx).await {
+        match self.wait_until_gone(ctx).await {
             Ok(()) => {
                 let seconds = start.elapsed().as_secs_f64();
-                ctx.log.line(Stream::System, script_exit::gone(self.pid, seconds));
-                Ending::Stopped(reason)
+                ctx.log.add_line(Stream::System, script_exit::ended_words(self.pid, seconds));
+                ScriptEnding::Stopped(reason)
             }
-            Err(said) => Ending::Unknown(said),
+            Err(said) => ScriptEnding::Unknown(said),
         }
     }
 
     /// After an end that nobody asked for.
-    async fn by_itself(&mut self, heard: Heard, ctx: &Context) -> Ending {
-        let Heard::Ended(status) = heard else {
-            return Ending::Unknown(self.lost(ctx).await);
+    async fn by_itself(&mut self, heard: SupervisorMessage, ctx: &Context) -> ScriptEnding {
+        let SupervisorMessage::Ended(status) = heard else {
+            return ScriptEnding::Unknown(self.supervisor_lost(ctx).await);
         };
         let is_lapsed = self.is_lapsed;
         if status.success() && !is_lapsed {
-            self.tell(SupervisorCommand::Spare);
+            self.send_command(SupervisorCommand::Spare);
         } else {
             self.let_go();
         }
-        match self.gone(ctx).await {
-            Ok(()) if is_lapsed => Ending::Lapsed,
-            Ok(()) if self.is_out_of_memory && !status.success() => Ending::OutOfMemory(status),
-            Ok(()) => Ending::Own(status),
-            Err(said) => Ending::Unknown(said),
+        match self.wait_until_gone(ctx).await {
+            Ok(()) if is_lapsed => ScriptEnding::Lapsed,
+            Ok(()) if self.is_out_of_memory && !status.success() => {
+                ScriptEnding::OutOfMemory(status)
+            }
+            Ok(()) => ScriptEnding::Own(status),
+            Err(said) => ScriptEnding::Unknown(said),
         }
     }
 
     /// The end of the script, renewing its lease until then.
-    async fn end(&mut self, ctx: &Context) -> Heard {
+    async fn wait_for_end(&mut self, ctx: &Context) -> SupervisorMessage {
         let mut has_pulse = true;
         loop {
             tokio::select! {
                 biased;
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
-                        if let Some(SupervisorReport::Ended(status)) = self.hear(&line, ctx) {
-                            return Heard::Ended(status);
+                        if let Some(SupervisorReport::Ended(status)) = self.parse_report(&line, ctx) {
+                            return SupervisorMessage::Ended(status);
                         }
                     }
-                    Ok(None) | Err(_) => return Heard::Nothing,
+                    Ok(None) | Err(_) => return SupervisorMessage::Nothing,
                 },
                 beat = self.pulse.changed(), if has_pulse => match beat {
-                    Ok(()) => self.tell(SupervisorCommand::Alive),
+                    Ok(()) => self.send_command(SupervisorCommand::Alive),
                     Err(_) => has_pulse = false,
                 },
             }
@@ -232,16 +236,16 @@ impl SupervisedScript {
     }
 
     /// Waits for the end of the keeper, which is the end of all.
-    async fn gone(&mut self, ctx: &Context) -> Result<(), String> {
+    async fn wait_until_gone(&mut self, ctx: &Context) -> Result<(), String> {
         let end = async {
             while let Ok(Some(line)) = self.lines.next_line().await {
-                self.hear(&line, ctx);
+                self.parse_report(&line, ctx);
             }
             self.keeper.wait().await
         };
         match timeout(ctx.options.kill_confirm, end).await {
             Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(_) => Err(self.lost(ctx).await),
+            Ok(_) => Err(self.supervisor_lost(ctx).await),
             Err(_) => {
                 let keeper = format!("the keeper of process {}", self.pid);
                 Err(format!("{UNCONFIRMED}: {keeper} still finds something of it"))
@@ -250,7 +254,7 @@ impl SupervisedScript {
     }
 
     /// What is said of a keeper that is gone too early; whatever can be found is killed.
-    async fn lost(&mut self, ctx: &Context) -> String {
+    async fn supervisor_lost(&mut self, ctx: &Context) -> String {
         self.let_go();
         let how = match timeout(ctx.options.kill_confirm, self.keeper.wait()).await {
             Ok(Ok(status)) => format!("ended early ({status})"),
@@ -266,22 +270,27 @@ impl SupervisedScript {
 
     /// The next thing that the keeper says; `None` when it has ended.
     async fn heard(&mut self) -> Option<SupervisorReport> {
-        self.lines.next_line().await.ok().flatten().and_then(|line| SupervisorReport::read(&line))
+        self.lines
+            .next_line()
+            .await
+            .ok()
+            .flatten()
+            .and_then(|line| SupervisorReport::parse_line(&line))
     }
 
-    fn hear(&mut self, line: &str, ctx: &Context) -> Option<SupervisorReport> {
-        let said = SupervisorReport::read(line);
+    fn parse_report(&mut self, line: &str, ctx: &Context) -> Option<SupervisorReport> {
+        let said = SupervisorReport::parse_line(line);
         match &said {
             Some(SupervisorReport::Left(pid, fate, name)) => {
-                ctx.log.line(Stream::System, script_exit::left(*pid, name, *fate));
+                ctx.log.add_line(Stream::System, script_exit::left_words(*pid, name, *fate));
             }
             Some(SupervisorReport::Lapsed) => self.is_lapsed = true,
             Some(SupervisorReport::OutOfMemory) => {
                 self.is_out_of_memory = true;
-                ctx.log.line(Stream::System, script_exit::OUT_OF_MEMORY);
+                ctx.log.add_line(Stream::System, script_exit::OUT_OF_MEMORY);
             }
             Some(SupervisorReport::OutOfProcesses(times)) => {
-                ctx.log.line(Stream::System, script_exit::out_of_processes(*times));
+                ctx.log.add_line(Stream::System, script_exit::out_of_processes(*times));
             }
             _ => {}
         }
@@ -289,7 +298,7 @@ impl SupervisedScript {
     }
 
     /// Never waits: a keeper that does not read is as good as none.
-    fn tell(&self, told: SupervisorCommand) {
+    fn send_command(&self, told: SupervisorCommand) {
         if let Some(leash) = &self.leash {
             let _it_has_ended = leash.try_write(&[told as u8]);
         }
@@ -298,12 +307,12 @@ impl SupervisedScript {
     /// Lets go of the leash. A keeper that was stopped goes on, or it would not notice.
     fn let_go(&mut self) {
         self.leash = None;
-        wake(self.keeper.id());
+        wake_process(self.keeper.id());
     }
 }
 
 /// Lets a process of ours go on that was stopped.
-fn wake(pid: Option<u32>) {
+fn wake_process(pid: Option<u32>) {
     if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
         let _it_has_ended = kill(Pid::from_raw(pid), Signal::SIGCONT);
     }

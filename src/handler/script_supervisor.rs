@@ -10,12 +10,16 @@
 //! `handler::supervisor_protocol` is what they say to each other, `handler::script_supervised` the other side.
 
 use crate::handler::init_process::{self, InitProcess, NoScript};
-use crate::handler::process_tree::{COOKIE, Hunt, Process, below, open_marker, pids, processes};
+use crate::handler::process_tree::{
+    COOKIE, Hunt, OsProcess, below, list_pids, open_marker, processes,
+};
 use crate::handler::script_cgroup::{CgroupDoor, LimitEvents, ScriptCgroup};
-use crate::handler::script_exit::Fate;
+use crate::handler::script_exit::LeftProcessOutcome;
 use crate::handler::script_launch::{LaunchedScript, Reaped, close_output, hear_of_children};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::supervisor_protocol::{Order, SupervisorCommand, SupervisorReport, say};
+use crate::handler::supervisor_protocol::{
+    SupervisorCommand, SupervisorOrder, SupervisorReport, send_report,
+};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_name, set_no_new_privs};
@@ -39,18 +43,19 @@ const NAMED: usize = 50;
 const BLOWS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(500));
 
 /// Keeps a script to its end: the whole life of the process. `words` are the arguments behind `WORD`.
-pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
-    let order = Order::read(words).ok_or("it is started by Procession for each script")?;
+pub fn run_supervisor(words: impl Iterator<Item = OsString>) -> Result<(), String> {
+    let order =
+        SupervisorOrder::parse_order(words).ok_or("it is started by Procession for each script")?;
     let leash = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let leash = leash.map_err(|e| format!("it has no leash: {e}"))?;
     if let Err(why) = prepare(&order) {
-        say(&leash, &SupervisorReport::Unfit(why));
+        send_report(&leash, &SupervisorReport::Unfit(why));
         return Ok(());
     }
     let cgroup = match order.cgroup.as_ref().map(ScriptCgroup::create).transpose() {
         Ok(cgroup) => cgroup,
         Err(why) => {
-            say(&leash, &SupervisorReport::Cannot(why));
+            send_report(&leash, &SupervisorReport::Cannot(why));
             return Ok(());
         }
     };
@@ -58,19 +63,19 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let init = match init {
         Ok(init) => init,
         Err(why) => {
-            say(&leash, &SupervisorReport::Cannot(format!("cannot isolate it: {why}")));
+            send_report(&leash, &SupervisorReport::Cannot(format!("cannot isolate it: {why}")));
             return Ok(());
         }
     };
-    say(&leash, &SupervisorReport::Ready);
+    send_report(&leash, &SupervisorReport::Ready);
     let mut word = [0];
     if !matches!((&leash).read(&mut word), Ok(1)) {
         return Ok(());
     }
-    let script = match Script::start(&order, init) {
+    let script = match SupervisedChild::start(&order, init) {
         Ok(script) => script,
         Err(NoScript::Cannot(why)) => {
-            say(&leash, &SupervisorReport::Cannot(why));
+            send_report(&leash, &SupervisorReport::Cannot(why));
             return Ok(());
         }
         Err(NoScript::Lost(why)) => return Err(why),
@@ -80,13 +85,13 @@ pub fn keep(words: impl Iterator<Item = OsString>) -> Result<(), String> {
 
 /// Tries whether this machine can isolate scripts as the order says.
 pub fn probe(words: impl Iterator<Item = OsString>) -> Result<(), String> {
-    let order = Order::read(words).ok_or("it is started by Procession itself")?;
+    let order = SupervisorOrder::parse_order(words).ok_or("it is started by Procession itself")?;
     init_process::probe(&order)
 }
 
 /// Becomes what a keeper must be. In a session of its own, so that a key pressed in the worker's
 /// terminal does not reach it; under a name of its own, so that `pkill procession` does not either.
-fn prepare(order: &Order) -> Result<(), String> {
+fn prepare(order: &SupervisorOrder) -> Result<(), String> {
     let fault = |what: &'static str| move |e: Errno| format!("cannot {what}: {e}");
     set_child_subreaper(true).map_err(fault("become the reaper of its descendants"))?;
     let _a_nicety = set_name(c"script-keeper");
@@ -105,7 +110,7 @@ fn prepare(order: &Order) -> Result<(), String> {
 }
 
 /// Threads that this user has now: the system limits the user's, not the script's.
-fn threads_of_user(order: &Order) -> u64 {
+fn threads_of_user(order: &SupervisorOrder) -> u64 {
     let number = |status: &str, key: &str| -> Option<u64> {
         let rest = status.lines().find_map(|line| line.strip_prefix(key))?;
         rest.split_ascii_whitespace().next()?.parse().ok()
@@ -113,28 +118,28 @@ fn threads_of_user(order: &Order) -> u64 {
     let read = |pid: String| fs::read_to_string(format!("/proc/{pid}/status")).ok();
     let own = || read("self".to_owned()).and_then(|status| number(&status, "Uid:"));
     let own = order.account.map(|account| account.user.into()).or_else(own);
-    let all = pids().into_iter().filter_map(|pid| read(pid.to_string()));
+    let all = list_pids().into_iter().filter_map(|pid| read(pid.to_string()));
     all.filter(|status| number(status, "Uid:") == own)
         .filter_map(|status| number(&status, "Threads:"))
         .sum()
 }
 
 /// A script, with what is between it and us.
-enum Script {
+enum SupervisedChild {
     Direct(LaunchedScript),
     /// In a namespace, with the script's number out here.
     Isolated(InitProcess, i32),
 }
 
-impl Script {
-    fn start(order: &Order, init: Option<InitProcess>) -> Result<Self, NoScript> {
+impl SupervisedChild {
+    fn start(order: &SupervisorOrder, init: Option<InitProcess>) -> Result<Self, NoScript> {
         if let Some(mut init) = init {
             let pid = init.start_script()?;
             return Ok(Self::Isolated(init, pid));
         }
         // For a try to come, should this process be killed with its worker.
         let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
-        let door = order.cgroup.as_ref().map(CgroupDoor::open).transpose();
+        let door = order.cgroup.as_ref().map(CgroupDoor::open_cgroup).transpose();
         let script = door.and_then(|door| LaunchedScript::start(order, door.as_ref()));
         let script = script.map_err(NoScript::Cannot);
         drop(marker);
@@ -149,18 +154,18 @@ impl Script {
         }
     }
 
-    fn reap(&mut self) -> Reaped {
+    fn reap_children(&mut self) -> Reaped {
         match self {
-            Self::Direct(script) => script.reap(),
-            Self::Isolated(init, _) => init.reap(),
+            Self::Direct(script) => script.reap_children(),
+            Self::Isolated(init, _) => init.reap_children(),
         }
     }
 
     /// The number of the init process, or one that nobody has.
-    fn init(&self) -> i32 {
+    fn init_pid(&self) -> i32 {
         match self {
             Self::Direct(_) => 0,
-            Self::Isolated(init, _) => init.pid(),
+            Self::Isolated(init, _) => init.process_id(),
         }
     }
 }
@@ -173,7 +178,7 @@ struct Keeper {
     since: Stopwatch,
     /// How long that may be.
     time: Duration,
-    script: Script,
+    script: SupervisedChild,
     cgroup: Option<ScriptCgroup>,
     /// Its process group.
     group: i32,
@@ -193,9 +198,9 @@ enum Over {
 
 impl Keeper {
     fn new(
-        order: &Order,
+        order: &SupervisorOrder,
         leash: UnixStream,
-        script: Script,
+        script: SupervisedChild,
         cgroup: Option<ScriptCgroup>,
     ) -> Result<Self, String> {
         let group = script.group();
@@ -203,12 +208,12 @@ impl Keeper {
             Ok(made) => made,
             Err(why) => {
                 let _gone_by_itself = killpg(Pid::from_raw(group), Signal::SIGKILL);
-                say(&leash, &SupervisorReport::Cannot(why.clone()));
+                send_report(&leash, &SupervisorReport::Cannot(why.clone()));
                 return Err(why);
             }
         };
         close_output();
-        say(&leash, &SupervisorReport::Started(group));
+        send_report(&leash, &SupervisorReport::Started(group));
         // The worker's last renewal may be a third of a lease old already.
         let (lease, since, time) = (order.lease, Stopwatch::start(), order.lease * 2 / 3);
         let has_ended = false;
@@ -216,12 +221,12 @@ impl Keeper {
     }
 
     fn watch(&mut self) -> Result<(), String> {
-        match self.wait() {
-            Over::Spared => self.tidy(),
+        match self.wait_for_end() {
+            Over::Spared => self.end_left_overs(),
             Over::LetGo => self.end_all(),
             Over::Lapsed => {
                 if !self.has_ended {
-                    say(&self.leash, &SupervisorReport::Lapsed);
+                    send_report(&self.leash, &SupervisorReport::Lapsed);
                 }
                 self.end_all();
             }
@@ -230,9 +235,9 @@ impl Keeper {
         Ok(())
     }
 
-    fn wait(&mut self) -> Over {
+    fn wait_for_end(&mut self) -> Over {
         loop {
-            if !self.reap() && !self.has_ended {
+            if !self.reap_children() && !self.has_ended {
                 return Over::InitLost;
             }
             // Before the leash is read: a byte that came in time for a keeper that was not there to
@@ -241,7 +246,7 @@ impl Keeper {
             if left.is_zero() {
                 return Over::Lapsed;
             }
-            if !self.rest(left + Duration::from_millis(1)) {
+            if !self.wait_for_event(left + Duration::from_millis(1)) {
                 continue;
             }
             let mut words = [0; 64];
@@ -260,13 +265,13 @@ impl Keeper {
 
     /// Returns when the leash has something to read, somebody has ended or the time is over; whether
     /// it is the leash.
-    fn rest(&self, time: Duration) -> bool {
+    fn wait_for_event(&self, time: Duration) -> bool {
         let mut looks = vec![
             PollFd::new(self.leash.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.births_and_deaths.as_fd(), PollFlags::POLLIN),
         ];
         // Once it has said that the script ended it says nothing more, and at its end its socket is always ready.
-        if let (Script::Isolated(init, _), false) = (&self.script, self.has_ended) {
+        if let (SupervisedChild::Isolated(init, _), false) = (&self.script, self.has_ended) {
             looks.push(PollFd::new(init.as_fd(), PollFlags::POLLIN));
         }
         let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
@@ -276,12 +281,12 @@ impl Keeper {
     }
 
     /// Takes the dead off the table; whether anybody is left. Says how the script ended.
-    fn reap(&mut self) -> bool {
-        let reaped = self.script.reap();
+    fn reap_children(&mut self) -> bool {
+        let reaped = self.script.reap_children();
         if let Some(status) = reaped.ended {
             self.has_ended = true;
             self.tell_limits();
-            say(&self.leash, &SupervisorReport::Ended(status));
+            send_report(&self.leash, &SupervisorReport::Ended(status));
         }
         reaped.is_anybody_left
     }
@@ -291,42 +296,45 @@ impl Keeper {
         let events = self.cgroup.as_ref().map(ScriptCgroup::read_events).unwrap_or_default();
         let LimitEvents { memory_kills, refused_processes } = events;
         if memory_kills > 0 {
-            say(&self.leash, &SupervisorReport::OutOfMemory);
+            send_report(&self.leash, &SupervisorReport::OutOfMemory);
         }
         if refused_processes > 0 {
-            say(&self.leash, &SupervisorReport::OutOfProcesses(refused_processes));
+            send_report(&self.leash, &SupervisorReport::OutOfProcesses(refused_processes));
         }
     }
 
-    fn tell_left<'a>(&self, left: impl Iterator<Item = &'a Process>, fate: Fate) {
-        let ours = [self.group, self.script.init()];
+    fn tell_left<'a>(&self, left: impl Iterator<Item = &'a OsProcess>, fate: LeftProcessOutcome) {
+        let ours = [self.group, self.script.init_pid()];
         for process in left.filter(|p| !ours.contains(&p.pid)).take(NAMED) {
-            say(&self.leash, &SupervisorReport::Left(process.pid, fate, process.name.clone()));
+            send_report(
+                &self.leash,
+                &SupervisorReport::Left(process.pid, fate, process.name.clone()),
+            );
         }
     }
 
     /// Ends everything, however long it takes: done when the kernel knows no child of ours.
     fn end_all(&mut self) {
-        if !self.reap() {
+        if !self.reap_children() {
             return;
         }
-        let (mut hunt, own) = (Hunt::default(), own());
-        let all_of_it = |all: &[Process]| below(all, &BTreeSet::from([own]), 0);
+        let (mut hunt, own) = (Hunt::default(), own_pid());
+        let all_of_it = |all: &[OsProcess]| below(all, &BTreeSet::from([own]), 0);
         // At once and all, whatever they are doing: what it can end needs no hunt.
         if let Some(cgroup) = &self.cgroup {
-            cgroup.kill();
+            cgroup.kill_all();
         }
         hunt.freeze(&all_of_it);
         let (mut pause, longest) = BLOWS;
         loop {
             if let Some(cgroup) = &self.cgroup {
-                cgroup.kill();
+                cgroup.kill_all();
             }
-            if let Script::Isolated(init, _) = &mut self.script {
-                init.kill();
+            if let SupervisedChild::Isolated(init, _) = &mut self.script {
+                init.kill_namespace();
             }
             hunt.strike(&all_of_it);
-            if !self.reap() {
+            if !self.reap_children() {
                 break;
             }
             self.rest_from_blows(pause);
@@ -334,22 +342,22 @@ impl Keeper {
         }
         // With its namespace: nobody was left to say how it ended, and this is how.
         if !std::mem::replace(&mut self.has_ended, true) {
-            say(
+            send_report(
                 &self.leash,
                 &SupervisorReport::Ended(ExitStatus::from_raw(Signal::SIGKILL as i32)),
             );
         }
-        self.tell_left(hunt.found(), Fate::Killed);
+        self.tell_left(hunt.found(), LeftProcessOutcome::Killed);
     }
 
     /// Ends what is in the script's group still, and names what left it.
-    fn tidy(&mut self) {
-        if !self.reap() {
+    fn end_left_overs(&mut self) {
+        if !self.reap_children() {
             return;
         }
-        let (mut hunt, own, group) = (Hunt::default(), own(), self.group);
-        let tree = |all: &[Process]| below(all, &BTreeSet::from([own]), 0);
-        let grouped = |all: &[Process]| -> BTreeSet<i32> {
+        let (mut hunt, own, group) = (Hunt::default(), own_pid(), self.group);
+        let tree = |all: &[OsProcess]| below(all, &BTreeSet::from([own]), 0);
+        let grouped = |all: &[OsProcess]| -> BTreeSet<i32> {
             let tree = tree(all);
             all.iter()
                 .filter(|p| p.group == group && tree.contains(&p.pid))
@@ -360,15 +368,15 @@ impl Keeper {
         let (mut pause, longest) = BLOWS;
         while hunt.strike(&grouped) {
             self.rest_from_blows(pause);
-            self.reap();
+            self.reap_children();
             pause = (pause * 2).min(longest);
         }
-        self.tell_left(hunt.found(), Fate::Killed);
+        self.tell_left(hunt.found(), LeftProcessOutcome::Killed);
         let all = processes();
         let tree = tree(&all);
         let away = all.iter().filter(|p| p.is_living && tree.contains(&p.pid));
-        self.tell_left(away, Fate::LeftAlone);
-        if let Script::Isolated(init, _) = &mut self.script {
+        self.tell_left(away, LeftProcessOutcome::LeftAlone);
+        if let SupervisedChild::Isolated(init, _) = &mut self.script {
             init.spare();
         }
     }
@@ -382,6 +390,6 @@ impl Keeper {
     }
 }
 
-fn own() -> i32 {
+fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)
 }

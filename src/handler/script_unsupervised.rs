@@ -1,9 +1,9 @@
 //! A script without a keeper: a child of this process, which outlives it when that is killed.
 
 use crate::domain::job::outcome::Stream;
-use crate::handler::child::{Pipes, Plan};
-use crate::handler::process_tree::{Family, Member};
-use crate::handler::script_exit::{self, Ending, Fate};
+use crate::handler::child::{LaunchPlan, Pipes};
+use crate::handler::process_tree::{Family, TreeProcess};
+use crate::handler::script_exit::{self, LeftProcessOutcome, ScriptEnding};
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{Context, StopReason, UNCONFIRMED};
 use nix::sys::signal::Signal;
@@ -16,16 +16,16 @@ use tokio::time::{sleep, timeout};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A script that runs as our own child.
-pub(crate) struct Alone {
+pub(crate) struct UnsupervisedScript {
     child: Child,
     pid: i32,
     /// `None` when its end has been seen to.
     family: Option<Family>,
 }
 
-impl Alone {
+impl UnsupervisedScript {
     /// Starts the plan; `run` is what its cookie says.
-    pub(crate) fn start(plan: &Plan, run: &str) -> Result<Self, String> {
+    pub(crate) fn start(plan: &LaunchPlan, run: &str) -> Result<Self, String> {
         let mut command = Command::new(&plan.interpreter);
         command
             .arg(&plan.file)
@@ -44,7 +44,7 @@ impl Alone {
     }
 
     /// Its number.
-    pub(crate) fn pid(&self) -> i32 {
+    pub(crate) fn process_id(&self) -> i32 {
         self.pid
     }
 
@@ -54,18 +54,18 @@ impl Alone {
     }
 
     /// Waits for its end, or stops it; sees to what it leaves behind.
-    pub(crate) async fn run(&mut self, ctx: &Context) -> Ending {
+    pub(crate) async fn run_script(&mut self, ctx: &Context) -> ScriptEnding {
         let Some(family) = self.family.clone() else {
-            return Ending::Unknown("the script has no process family".to_owned());
+            return ScriptEnding::Unknown("the script has no process family".to_owned());
         };
-        let (status, reason) = self.wait(&family, ctx).await;
+        let (status, reason) = self.wait_for_exit(&family, ctx).await;
         let is_good = matches!(&status, Ok(status) if status.success()) && reason.is_none();
-        tidy(&family, ctx, is_good).await;
+        end_left_overs(&family, ctx, is_good).await;
         let ending = match (status, reason) {
             (_, Some(reason)) => confirm(&family, self.pid, reason, ctx).await,
-            (Ok(status), None) => Ending::Own(status),
+            (Ok(status), None) => ScriptEnding::Own(status),
             (Err(error), None) => {
-                Ending::Unknown(format!("cannot wait for process {}: {error}", self.pid))
+                ScriptEnding::Unknown(format!("cannot wait for process {}: {error}", self.pid))
             }
         };
         self.family = None;
@@ -73,7 +73,7 @@ impl Alone {
     }
 
     /// Waits for the exit; asked to stop, sends TERM, and KILL when the grace is over.
-    async fn wait(
+    async fn wait_for_exit(
         &mut self,
         family: &Family,
         ctx: &Context,
@@ -83,13 +83,13 @@ impl Alone {
             status = self.child.wait() => return (status, None),
             reason = ctx.stopped() => reason,
         };
-        ctx.log.line(Stream::System, script_exit::stopping(reason));
+        ctx.log.add_line(Stream::System, script_exit::stopping(reason));
         if !matches!(reason, StopReason::Fenced | StopReason::Disowned) {
             family.signal(Signal::SIGTERM);
             if let Ok(status) = timeout(ctx.options.kill_grace, self.child.wait()).await {
                 return (status, Some(reason));
             }
-            ctx.log.line(Stream::System, script_exit::FORCED);
+            ctx.log.add_line(Stream::System, script_exit::FORCED);
         }
         family.signal(Signal::SIGKILL);
         match timeout(ctx.options.kill_confirm, self.child.wait()).await {
@@ -99,7 +99,7 @@ impl Alone {
     }
 }
 
-impl Drop for Alone {
+impl Drop for UnsupervisedScript {
     /// Kills the family when the handler is dropped in the middle: nobody else would.
     fn drop(&mut self) {
         if let Some(family) = &self.family {
@@ -109,7 +109,7 @@ impl Drop for Alone {
 }
 
 /// Ends what the script left behind, see the head of `handler::script`.
-async fn tidy(family: &Family, ctx: &Context, is_good: bool) {
+async fn end_left_overs(family: &Family, ctx: &Context, is_good: bool) {
     let look = family.clone();
     let left = tokio::task::spawn_blocking(move || {
         let members = look.members();
@@ -122,28 +122,29 @@ async fn tidy(family: &Family, ctx: &Context, is_good: bool) {
     });
     for member in left.await.unwrap_or_default() {
         let is_killed = member.is_in_group || !is_good;
-        let fate = if is_killed { Fate::Killed } else { Fate::LeftAlone };
-        ctx.log.line(Stream::System, script_exit::left(member.pid, &member.name, fate));
+        let fate =
+            if is_killed { LeftProcessOutcome::Killed } else { LeftProcessOutcome::LeftAlone };
+        ctx.log.add_line(Stream::System, script_exit::left_words(member.pid, &member.name, fate));
     }
 }
 
 /// Kills on until none of the family is to be seen.
-async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -> Ending {
+async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -> ScriptEnding {
     let start = Stopwatch::start();
     match end_family(family, ctx).await {
         None => {
             let seconds = start.elapsed().as_secs_f64();
-            ctx.log.line(Stream::System, script_exit::gone(pid, seconds));
-            Ending::Stopped(reason)
+            ctx.log.add_line(Stream::System, script_exit::ended_words(pid, seconds));
+            ScriptEnding::Stopped(reason)
         }
-        Some(Member { pid, name, .. }) => {
-            Ending::Unknown(format!("{UNCONFIRMED}: process {pid} ({name}) still runs"))
+        Some(TreeProcess { pid, name, .. }) => {
+            ScriptEnding::Unknown(format!("{UNCONFIRMED}: process {pid} ({name}) still runs"))
         }
     }
 }
 
 /// Kills whoever is found of a family until nobody is; one that is still there when that took too long.
-pub(crate) async fn end_family(family: &Family, ctx: &Context) -> Option<Member> {
+pub(crate) async fn end_family(family: &Family, ctx: &Context) -> Option<TreeProcess> {
     let start = Stopwatch::start();
     loop {
         let look = family.clone();

@@ -1,6 +1,6 @@
 //! The private folder of a script, and what is done about those that a killed process left.
 
-use crate::handler::process_tree::{pids, started};
+use crate::handler::process_tree::{list_pids, started};
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -103,7 +103,7 @@ fn is_abandoned(path: &Path) -> bool {
     };
     started(pid) != Some(start)
         && fs::File::open(path).is_ok_and(|folder| folder.try_lock().is_ok())
-        && !pids().into_iter().any(|pid| uses(pid, path))
+        && !list_pids().into_iter().any(|pid| uses_folder(pid, path))
 }
 
 /// The process that a folder's name says made it, and when that started.
@@ -115,7 +115,7 @@ fn maker(name: &str) -> Option<(i32, u64)> {
 }
 
 /// Whether a process is at work in a folder, or runs a script in it.
-fn uses(pid: i32, folder: &Path) -> bool {
+fn uses_folder(pid: i32, folder: &Path) -> bool {
     let is_there = |at: PathBuf| at.starts_with(folder);
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let script = folder.join("script");

@@ -6,17 +6,17 @@
 use crate::db::connect_error::Hope;
 use crate::db::fault::{DatabaseError, SessionError};
 use crate::db::results::Results;
-use crate::db::session::{Session, Target};
+use crate::db::session::{Session, SessionTarget};
 use crate::domain::job::body::Sensor;
-use crate::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::{AfterCrash, BodyPart, JobKind, Takes};
 use crate::domain::source::DialectName;
 use crate::domain::time::span_words;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
-use crate::handler::run_on_source::{self, Fault, end_of};
-use crate::handler::sql::Run;
+use crate::handler::run_on_source::{self, BodyFault, end_of};
+use crate::handler::sql::StatementRun;
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, StopReason, Task, WorkerHandler, address, bind};
+use crate::handler::{AttemptTask, Context, StopReason, WorkerHandler, address, bind};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -40,11 +40,11 @@ impl WorkerHandler for SqlSensor {
         }
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
             match watch(task, ctx).await {
                 Ok(outcome) => outcome,
-                Err(said) => Outcome::ended(End::Failed, said),
+                Err(said) => AttemptOutcome::ended(AttemptEnd::Failed, said),
             }
         })
     }
@@ -53,16 +53,16 @@ impl WorkerHandler for SqlSensor {
 /// What one question came to.
 enum SensorAnswer {
     /// Yes, with what the query gave.
-    Yes(Outputs),
+    Yes(JobOutputs),
     /// Not yet, and why.
     NotYet(String),
     /// No further question makes sense.
-    Over(Outcome),
+    Over(AttemptOutcome),
     /// It was stopped before it was connected.
     Stopped(StopReason),
 }
 
-async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
+async fn watch(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, String> {
     let source = task.source.as_ref().ok_or("the job names no data source")?;
     let at = run_on_source::target(source, task, &ctx.options)?;
     ctx.claimed().await?;
@@ -71,19 +71,19 @@ async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
     let (since, mut last, mut polls) = (Stopwatch::start(), String::new(), 0_u32);
     loop {
         polls += 1;
-        match ask(task, ctx, (&at.0, &at.1)).await {
+        match query_once(task, ctx, (&at.0, &at.1)).await {
             SensorAnswer::Over(outcome) => return Ok(outcome),
             SensorAnswer::Stopped(reason) => return Ok(stopped(reason, polls - 1, &last)),
             SensorAnswer::Yes(mut outputs) => {
-                let waited = since.ms();
+                let waited = since.elapsed_ms();
                 let line = format!("yes, after {polls} questions in {}", span_words(waited));
-                ctx.log.line(Stream::System, line);
+                ctx.log.add_line(Stream::System, line);
                 outputs.values.insert("polls".to_owned(), Some(polls.to_string()));
-                return Ok(Outcome::success(outputs));
+                return Ok(AttemptOutcome::success(outputs));
             }
             SensorAnswer::NotYet(why) => {
                 if why != last || polls % REPEAT == 0 {
-                    ctx.log.line(Stream::System, format!("question {polls}: {why}"));
+                    ctx.log.add_line(Stream::System, format!("question {polls}: {why}"));
                     last = why;
                 }
             }
@@ -97,19 +97,23 @@ async fn watch(task: &Task, ctx: &Context) -> Result<Outcome, String> {
 }
 
 /// What is said of a wait that was stopped after so many answers.
-fn stopped(reason: StopReason, answers: u32, last: &str) -> Outcome {
+fn stopped(reason: StopReason, answers: u32, last: &str) -> AttemptOutcome {
     let said = match answers {
         0 => "stopped while it connected".to_owned(),
         n => format!("it had not said yes after {n} questions; the last answer: {last}"),
     };
-    Outcome::ended(end_of(reason), said)
+    AttemptOutcome::ended(end_of(reason), said)
 }
 
-async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> SensorAnswer {
+async fn query_once(
+    task: &AttemptTask,
+    ctx: &Context,
+    (target, at): (&SessionTarget, &str),
+) -> SensorAnswer {
     let opened = tokio::select! {
         biased;
         reason = ctx.stopped() => return SensorAnswer::Stopped(reason),
-        opened = Session::open(target) => opened,
+        opened = Session::open_session(target) => opened,
     };
     let mut session = match opened {
         Ok(session) => session,
@@ -119,7 +123,7 @@ async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Senso
             let is_refused = error.hope == Hope::None;
             if is_refused {
                 let said = format!("the database at {at} lets nobody in: {why}");
-                return SensorAnswer::Over(Outcome::ended(End::Failed, said));
+                return SensorAnswer::Over(AttemptOutcome::ended(AttemptEnd::Failed, said));
             }
             return SensorAnswer::NotYet(format!("the database at {at} is away: {why}"));
         }
@@ -130,10 +134,12 @@ async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Senso
             session.close().await;
             judge(outputs)
         }
-        GuardedEnd::Own(Err(Fault::At(_, SessionError::Lost(why)))) => {
+        GuardedEnd::Own(Err(BodyFault::At(_, SessionError::Lost(why)))) => {
             SensorAnswer::NotYet(format!("the database went away: {why}"))
         }
-        GuardedEnd::Own(Err(Fault::At(_, SessionError::Database(error)))) if will_pass(&error) => {
+        GuardedEnd::Own(Err(BodyFault::At(_, SessionError::Database(error))))
+            if will_pass(&error) =>
+        {
             session.close().await;
             SensorAnswer::NotYet(format!("the database cannot answer now: {error}"))
         }
@@ -141,25 +147,29 @@ async fn ask(task: &Task, ctx: &Context, (target, at): (&Target, &str)) -> Senso
     }
 }
 
-async fn query(session: &mut Session, task: &Task, ctx: &Context) -> Result<Outputs, Fault> {
+async fn query(
+    session: &mut Session,
+    task: &AttemptTask,
+    ctx: &Context,
+) -> Result<JobOutputs, BodyFault> {
     let dialect = bind::dialect_name(session.dialect());
     let read_only = match dialect {
         DialectName::Sqlite => "PRAGMA query_only = ON",
         DialectName::Mysql => "SET SESSION TRANSACTION READ ONLY",
         DialectName::Postgres => "SET default_transaction_read_only = on",
     };
-    let at = |e| Fault::At("making the session read-only".to_owned(), e);
-    session.run(read_only, &[]).await.map_err(at)?;
-    let text = task.job.sql.as_ref().and_then(|sql| sql.of(dialect));
-    let text = text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
-    let (sql, args) = Run::new(text, &task.params, session, ctx)?.only()?;
+    let at = |e| BodyFault::At("making the session read-only".to_owned(), e);
+    session.run_statement(read_only, &[]).await.map_err(at)?;
+    let text = task.job.sql.as_ref().and_then(|sql| sql.text_for(dialect));
+    let text = text.ok_or_else(|| BodyFault::Said(format!("the job has no SQL for {dialect}")))?;
+    let (sql, args) = StatementRun::new(text, &task.params, session, ctx)?.single_statement()?;
     let mut results: Results = bind::results(ctx.options.outputs);
-    let at = |e| Fault::At("the query".to_owned(), e);
+    let at = |e| BodyFault::At("the query".to_owned(), e);
     session.run_into(&sql, &args, &mut results).await.map_err(at)?;
     Ok(bind::outputs(results, ctx.options.outputs))
 }
 
-fn judge(outputs: Outputs) -> SensorAnswer {
+fn judge(outputs: JobOutputs) -> SensorAnswer {
     let set = outputs.results.last().filter(|set| set.row_count > 0);
     let Some(set) = set else { return SensorAnswer::NotYet("no row".to_owned()) };
     if set.row_count != 1 {
@@ -167,7 +177,7 @@ fn judge(outputs: Outputs) -> SensorAnswer {
             "the query gave {} rows; a sensor asks for one: SELECT COUNT(*) … or SELECT EXISTS (…)",
             set.row_count
         );
-        return SensorAnswer::Over(Outcome::ended(End::Failed, said));
+        return SensorAnswer::Over(AttemptOutcome::ended(AttemptEnd::Failed, said));
     }
     let value = set.rows.first().and_then(|row| row.first()).and_then(Option::as_deref);
     if Sensor::is_true(value) {

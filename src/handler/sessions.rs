@@ -5,9 +5,9 @@
 //! whatever ended otherwise than well closes its session, as does a server that cannot be asked to make
 //! one as new.
 
-use crate::db::session::{Session, Target};
+use crate::db::session::{Session, SessionTarget};
 use crate::db::session_reset::Renewal;
-use crate::db::sqlite_write_lock::Turns;
+use crate::db::sqlite_write_lock::WriteLockQueue;
 use crate::handler::stopwatch::Stopwatch;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,24 +29,24 @@ const WAIT: Duration = Duration::from_millis(100);
 
 /// The sessions of this process that wait for a body.
 #[derive(Debug)]
-pub struct Sessions {
+pub struct SessionShelf {
     /// At most so many.
     most: usize,
     shelf: Mutex<Shelf<Session>>,
     /// Those that are being made as new.
     renewing: TaskTracker,
     /// Who writes to a file of SQLite, by its URL.
-    turns: Mutex<HashMap<String, Turns>>,
+    turns: Mutex<HashMap<String, WriteLockQueue>>,
 }
 
 /// Of sessions; tests put something else there.
 #[derive(Debug)]
 struct Shelf<S> {
-    idle: Vec<Idle<S>>,
+    idle: Vec<IdleSession<S>>,
     /// Where each of those that are being made as new leads.
-    coming: Vec<Target>,
+    coming: Vec<SessionTarget>,
     /// Who waits for one of them, the first first.
-    waiting: VecDeque<(Target, oneshot::Sender<S>)>,
+    waiting: VecDeque<(SessionTarget, oneshot::Sender<S>)>,
     /// Counts the times at which all that was kept was given up.
     cleared: u64,
     is_watched: bool,
@@ -55,13 +55,13 @@ struct Shelf<S> {
 }
 
 #[derive(Debug)]
-struct Idle<S> {
-    target: Target,
+struct IdleSession<S> {
+    target: SessionTarget,
     session: S,
     since: Stopwatch,
 }
 
-impl Sessions {
+impl SessionShelf {
     /// Keeps so many sessions at most, over all servers.
     pub fn new(most: usize) -> Self {
         let (shelf, renewing, turns) = (Mutex::default(), TaskTracker::new(), Mutex::default());
@@ -69,7 +69,7 @@ impl Sessions {
     }
 
     /// Where sessions of this process to the same file wait for each other.
-    pub(crate) fn turns(&self, target: &Target) -> Turns {
+    pub(crate) fn turns(&self, target: &SessionTarget) -> WriteLockQueue {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.entry(target.url.clone()).or_default().clone()
     }
@@ -81,7 +81,7 @@ impl Sessions {
     /// A session to `target` that is as new or that its next lock makes so; the one used last, because the
     /// others may grow old. One that is being made as new is waited for, which is some milliseconds where
     /// opening another is up to a hundred: 10,000 bodies, eight at a time, opened 29 sessions.
-    pub(crate) async fn take(&self, target: &Target) -> Option<Session> {
+    pub(crate) async fn take_session(&self, target: &SessionTarget) -> Option<Session> {
         let coming = {
             let mut shelf = self.shelf();
             match shelf.idle_for(target) {
@@ -93,11 +93,11 @@ impl Sessions {
     }
 
     /// Takes the session of a body that ended by itself.
-    pub(crate) fn keep(self: &Arc<Self>, target: Target, mut session: Session) {
+    pub(crate) fn keep_session(self: &Arc<Self>, target: SessionTarget, mut session: Session) {
         if !session.put_renewal_off() {
-            return self.renew(Coming::new(self, target), session);
+            return self.renew(ReturningSession::new(self, target), session);
         }
-        if let Some(session) = Coming::new(self, target).arrive(session) {
+        if let Some(session) = ReturningSession::new(self, target).arrive(session) {
             self.renewing.spawn(session.close());
         } else if !std::mem::replace(&mut self.shelf().is_seen_to, true) {
             tokio::spawn(see_to(Arc::downgrade(self)));
@@ -105,7 +105,7 @@ impl Sessions {
     }
 
     /// Makes one as new, in a task of its own: the end of the body before is told meanwhile.
-    fn renew(self: &Arc<Self>, coming: Coming, mut session: Session) {
+    fn renew(self: &Arc<Self>, coming: ReturningSession, mut session: Session) {
         self.renewing.spawn(async move {
             let renewed = timeout(RENEW, session.renew()).await;
             let left = match renewed {
@@ -124,16 +124,17 @@ impl Sessions {
     /// Makes those as new of which that was put off and that nobody has taken for so long. Whether there are
     /// any whose time is not over.
     pub fn renew_put_off(self: &Arc<Self>, least: Duration) -> bool {
-        let is_due =
-            |idle: &mut Idle<Session>| idle.session.is_used() && idle.since.elapsed() >= least;
+        let is_due = |idle: &mut IdleSession<Session>| {
+            idle.session.is_used() && idle.since.elapsed() >= least
+        };
         let mut shelf = self.shelf();
-        let due: Vec<Idle<Session>> = shelf.idle.extract_if(.., is_due).collect();
+        let due: Vec<IdleSession<Session>> = shelf.idle.extract_if(.., is_due).collect();
         let any = shelf.idle.iter().any(|idle| idle.session.is_used());
         shelf.is_seen_to = any;
         // While nobody can give all up in between.
-        let due: Vec<(Coming, Session)> = due
+        let due: Vec<(ReturningSession, Session)> = due
             .into_iter()
-            .map(|idle| (Coming::on(&mut shelf, self, idle.target), idle.session))
+            .map(|idle| (ReturningSession::from_shelf(&mut shelf, self, idle.target), idle.session))
             .collect();
         drop(shelf);
         due.into_iter().for_each(|(coming, session)| self.renew(coming, session));
@@ -161,7 +162,7 @@ impl Sessions {
     }
 
     /// Gives up what is kept of a server of which one session turned out to be gone.
-    pub(crate) fn forget(&self, target: &Target) {
+    pub(crate) fn forget(&self, target: &SessionTarget) {
         self.shelf().idle.retain(|idle| !idle.target.is_same(target));
     }
 }
@@ -174,14 +175,15 @@ impl<S> Default for Shelf<S> {
 }
 
 impl<S> Shelf<S> {
-    fn idle_for(&mut self, target: &Target) -> Option<S> {
-        let fits = |idle: &Idle<S>| idle.since.elapsed() < KEEP && idle.target.is_same(target);
+    fn idle_for(&mut self, target: &SessionTarget) -> Option<S> {
+        let fits =
+            |idle: &IdleSession<S>| idle.since.elapsed() < KEEP && idle.target.is_same(target);
         let at = self.idle.iter().rposition(fits)?;
         Some(self.idle.remove(at).session)
     }
 
     /// The next that nobody waits for yet.
-    fn coming_for(&mut self, target: &Target) -> Option<oneshot::Receiver<S>> {
+    fn coming_for(&mut self, target: &SessionTarget) -> Option<oneshot::Receiver<S>> {
         self.waiting.retain(|(_, waiter)| !waiter.is_closed());
         if self.coming_to(target) <= self.waiting_for(target) {
             return None;
@@ -191,16 +193,16 @@ impl<S> Shelf<S> {
         Some(coming)
     }
 
-    fn coming_to(&self, target: &Target) -> usize {
+    fn coming_to(&self, target: &SessionTarget) -> usize {
         self.coming.iter().filter(|coming| coming.is_same(target)).count()
     }
 
-    fn waiting_for(&self, target: &Target) -> usize {
+    fn waiting_for(&self, target: &SessionTarget) -> usize {
         self.waiting.iter().filter(|(waits, _)| waits.is_same(target)).count()
     }
 
     /// Hands it to who waits for it; gives it back when nobody does.
-    fn hand_on(&mut self, target: &Target, mut session: S) -> Option<S> {
+    fn hand_on(&mut self, target: &SessionTarget, mut session: S) -> Option<S> {
         while let Some(at) = self.waiting.iter().position(|(waits, _)| waits.is_same(target)) {
             match self.waiting.remove(at)?.1.send(session) {
                 Ok(()) => return None,
@@ -213,7 +215,7 @@ impl<S> Shelf<S> {
 
     /// One that was coming has come, or never will: whoever has none left to wait for opens his own, the
     /// last of them.
-    fn has_come(&mut self, target: &Target) {
+    fn has_come(&mut self, target: &SessionTarget) {
         if let Some(at) = self.coming.iter().position(|coming| coming.is_same(target)) {
             self.coming.swap_remove(at);
         }
@@ -229,19 +231,23 @@ impl<S> Shelf<S> {
 
 /// A session that is on its way to the shelf, mostly being made as new. Dropped, it does not come, and who
 /// waits for it opens one.
-struct Coming {
-    sessions: Arc<Sessions>,
-    target: Target,
+struct ReturningSession {
+    sessions: Arc<SessionShelf>,
+    target: SessionTarget,
     /// How often all was given up when it began.
     cleared: u64,
 }
 
-impl Coming {
-    fn new(sessions: &Arc<Sessions>, target: Target) -> Self {
-        Self::on(&mut sessions.shelf(), sessions, target)
+impl ReturningSession {
+    fn new(sessions: &Arc<SessionShelf>, target: SessionTarget) -> Self {
+        Self::from_shelf(&mut sessions.shelf(), sessions, target)
     }
 
-    fn on(shelf: &mut Shelf<Session>, sessions: &Arc<Sessions>, target: Target) -> Self {
+    fn from_shelf(
+        shelf: &mut Shelf<Session>,
+        sessions: &Arc<SessionShelf>,
+        target: SessionTarget,
+    ) -> Self {
         shelf.coming.push(target.clone());
         Self { sessions: Arc::clone(sessions), target, cleared: shelf.cleared }
     }
@@ -257,7 +263,7 @@ impl Coming {
             return Some(session);
         }
         let (target, since) = (self.target.clone(), Stopwatch::start());
-        shelf.idle.push(Idle { target, session, since });
+        shelf.idle.push(IdleSession { target, session, since });
         if !std::mem::replace(&mut shelf.is_watched, true) {
             tokio::spawn(watch(Arc::downgrade(&self.sessions)));
         }
@@ -265,14 +271,14 @@ impl Coming {
     }
 }
 
-impl Drop for Coming {
+impl Drop for ReturningSession {
     fn drop(&mut self) {
         self.sessions.shelf().has_come(&self.target);
     }
 }
 
 /// Makes as new what nobody took, until there is nothing of that kind.
-async fn see_to(sessions: std::sync::Weak<Sessions>) {
+async fn see_to(sessions: std::sync::Weak<SessionShelf>) {
     loop {
         sleep(PUT_OFF).await;
         if sessions.upgrade().is_none_or(|sessions| !sessions.renew_put_off(PUT_OFF)) {
@@ -282,11 +288,11 @@ async fn see_to(sessions: std::sync::Weak<Sessions>) {
 }
 
 /// Closes what nobody took, until nothing is left.
-async fn watch(sessions: std::sync::Weak<Sessions>) {
+async fn watch(sessions: std::sync::Weak<SessionShelf>) {
     loop {
         sleep(KEEP).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        let (old, is_over): (Vec<Idle<Session>>, bool) = {
+        let (old, is_over): (Vec<IdleSession<Session>>, bool) = {
             let mut shelf = sessions.shelf();
             let old = shelf.idle.extract_if(.., |idle| idle.since.elapsed() >= KEEP).collect();
             shelf.is_watched = !shelf.idle.is_empty();
@@ -306,9 +312,9 @@ mod tests {
     use super::*;
     use crate::db::session::let_all_through;
 
-    fn to(url: &str) -> Target {
+    fn to(url: &str) -> SessionTarget {
         let (url, label) = (url.to_owned(), String::new());
-        Target {
+        SessionTarget {
             url,
             password: None,
             label,

@@ -1,7 +1,7 @@
 //! Fits a job's parameters to a routine's signature, or says what does not fit.
 
 use crate::db::dialect::Dialect;
-use crate::db::routine::{Mode, Routine, RoutineParam};
+use crate::db::routine::{Routine, RoutineParam, RoutineParamMode};
 use crate::domain::job::{ParamMode, ParamType};
 use crate::domain::params::BoundParam;
 use crate::domain::source::routine_name::{RoutineName, is_plain_part};
@@ -35,9 +35,9 @@ impl Name {
             let wanted = types.iter().map(|ty| full_type_name(ty));
             let has = |with_outs: bool| -> Vec<String> {
                 let params = routine.params.iter().filter(|param| match param.mode {
-                    Mode::In | Mode::InOut => true,
-                    Mode::Out => with_outs,
-                    Mode::Column => false,
+                    RoutineParamMode::In | RoutineParamMode::InOut => true,
+                    RoutineParamMode::Out => with_outs,
+                    RoutineParamMode::Column => false,
                 });
                 params.map(|param| full_type_name(&param.ty)).collect()
             };
@@ -136,13 +136,13 @@ fn parse_types(list: &str) -> Option<Vec<String>> {
 
 /// A parameter of the routine with the job's parameter for it; none: its default.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot<'a> {
+pub(crate) struct ParamSlot<'a> {
     pub(crate) routine: &'a RoutineParam,
     pub(crate) param: Option<&'a BoundParam>,
 }
 
-impl Slot<'_> {
-    pub(crate) fn mode(&self) -> Mode {
+impl ParamSlot<'_> {
+    pub(crate) fn param_mode(&self) -> RoutineParamMode {
         self.routine.mode
     }
 
@@ -155,7 +155,7 @@ impl Slot<'_> {
 /// The one of several routines of the same name that the parameters fit: by their names, and where that leaves
 /// more than one, by their types.
 pub(crate) fn choose(mut found: Vec<Routine>, params: &[BoundParam]) -> Result<Routine, String> {
-    let signatures = list(&found);
+    let signatures = list_signatures(&found);
     if found.len() == 1 {
         return found.pop().ok_or(signatures);
     }
@@ -177,7 +177,7 @@ pub(crate) fn choose(mut found: Vec<Routine>, params: &[BoundParam]) -> Result<R
             Err(format!(
                 "the job's parameters fit more than one: {}; name the one that is meant with its types, such \
                  as proc_name: \"{}\"",
-                list(&fitting),
+                list_signatures(&fitting),
                 fitting.first().map_or(String::new(), with_types)
             ))
         }
@@ -189,19 +189,22 @@ fn has_usual_types(routine: &Routine, params: &[BoundParam]) -> bool {
     let slots = arrange(routine, params).unwrap_or_default();
     slots
         .iter()
-        .filter(|slot| slot.mode() != Mode::Out)
+        .filter(|slot| slot.param_mode() != RoutineParamMode::Out)
         .all(|slot| slot.param.is_none_or(|param| is_usual_for(param.ty, &slot.routine.ty)))
 }
 
 /// `schema.name(integer, text)`
 fn with_types(routine: &Routine) -> String {
-    let inputs = routine.params.iter().filter(|p| matches!(p.mode, Mode::In | Mode::InOut));
+    let inputs = routine
+        .params
+        .iter()
+        .filter(|p| matches!(p.mode, RoutineParamMode::In | RoutineParamMode::InOut));
     let types: Vec<&str> = inputs.map(|param| param.ty.as_str()).collect();
     format!("{}.{}({})", routine.schema, routine.name, types.join(", "))
 }
 
 /// The signatures of several routines.
-pub(crate) fn list(routines: &[Routine]) -> String {
+pub(crate) fn list_signatures(routines: &[Routine]) -> String {
     routines.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -210,11 +213,14 @@ pub(crate) fn list(routines: &[Routine]) -> String {
 pub(crate) fn arrange<'a>(
     routine: &'a Routine,
     params: &'a [BoundParam],
-) -> Result<Vec<Slot<'a>>, String> {
+) -> Result<Vec<ParamSlot<'a>>, String> {
     let wanted: Vec<&RoutineParam> = routine
         .params
         .iter()
-        .filter(|p| p.mode != Mode::Column && !(routine.is_function && p.mode == Mode::Out))
+        .filter(|p| {
+            p.mode != RoutineParamMode::Column
+                && !(routine.is_function && p.mode == RoutineParamMode::Out)
+        })
         .collect();
     // What a function gives back are columns of its row, not places in its list.
     let given: Vec<&BoundParam> =
@@ -243,13 +249,15 @@ pub(crate) fn arrange<'a>(
         if param.is_none() && !routine_param.has_default {
             return Err(format!("parameter {} is missing for {routine}", routine_param.name));
         }
-        slots.push(Slot { routine: routine_param, param: param.copied() });
+        slots.push(ParamSlot { routine: routine_param, param: param.copied() });
     }
     for slot in &slots {
         let Some(param) = slot.param else { continue };
         let fits = match (param.mode, slot.routine.mode) {
-            (ParamMode::Out, Mode::In) | (ParamMode::In, Mode::Out) => false,
-            (ParamMode::InOut, Mode::In | Mode::Out) => false,
+            (ParamMode::Out, RoutineParamMode::In) | (ParamMode::In, RoutineParamMode::Out) => {
+                false
+            }
+            (ParamMode::InOut, RoutineParamMode::In | RoutineParamMode::Out) => false,
             (_, _) => true,
         };
         if !fits {
@@ -260,7 +268,7 @@ pub(crate) fn arrange<'a>(
 }
 
 /// How many values a CALL of MariaDB names: it can leave out only the last ones.
-pub(crate) fn refuse_gap(routine: &Routine, slots: &[Slot<'_>]) -> Result<usize, String> {
+pub(crate) fn refuse_gap(routine: &Routine, slots: &[ParamSlot<'_>]) -> Result<usize, String> {
     let given = slots.iter().take_while(|slot| slot.param.is_some()).count();
     match slots[given..].iter().find(|slot| slot.param.is_some()) {
         None => Ok(given),
@@ -281,7 +289,7 @@ mod tests {
         BoundParam { name: name.into(), mode, ty: ParamType::Text, value: None }
     }
 
-    fn routine(params: &[(&str, Mode, bool)]) -> Routine {
+    fn routine(params: &[(&str, RoutineParamMode, bool)]) -> Routine {
         Routine {
             schema: "s".into(),
             package: None,
@@ -341,9 +349,9 @@ mod tests {
     #[test]
     fn parameters_go_by_name_and_misfits_show_the_signature() {
         let r = routine(&[
-            ("p_no", Mode::In, false),
-            ("p_rows", Mode::Out, false),
-            ("x", Mode::In, true),
+            ("p_no", RoutineParamMode::In, false),
+            ("p_rows", RoutineParamMode::Out, false),
+            ("x", RoutineParamMode::In, true),
         ]);
         let given = [param("P_ROWS", ParamMode::Out), param("p_no", ParamMode::In)];
         let slots = arrange(&r, &given).expect("fits");
@@ -367,7 +375,10 @@ mod tests {
 
     #[test]
     fn the_overload_that_fits_is_chosen() {
-        let two = vec![routine(&[("a", Mode::In, false)]), routine(&[("b", Mode::In, false)])];
+        let two = vec![
+            routine(&[("a", RoutineParamMode::In, false)]),
+            routine(&[("b", RoutineParamMode::In, false)]),
+        ];
         let chosen = choose(two.clone(), &[param("b", ParamMode::In)]).expect("one fits");
         assert_eq!(chosen, two[1]);
         assert!(choose(two, &[param("c", ParamMode::In)]).is_err());
@@ -376,7 +387,7 @@ mod tests {
     #[test]
     fn overloads_with_the_same_names_are_chosen_by_their_types() {
         let of = |ty: &str| {
-            let mut one = routine(&[("a", Mode::In, false)]);
+            let mut one = routine(&[("a", RoutineParamMode::In, false)]);
             one.params[0].ty = ty.into();
             one
         };

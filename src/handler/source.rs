@@ -6,23 +6,23 @@ pub use crate::handler::stop_trial::{DefinerStop, StopTrial, TrialBody};
 use crate::db::MysqlServer;
 use crate::db::OpenSearchPath;
 use crate::db::fault::SessionError;
-use crate::db::ledger::{self, Ledger, Whom};
-use crate::db::session::{Session, Target};
+use crate::db::ledger::{self, LedgerState, ServerIdentity};
+use crate::db::session::{Session, SessionTarget};
 use crate::db::session_lock::Lock;
 use crate::db::user_grants::quote_user;
-use crate::domain::source::transport::Transport;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::transport::SourceTransport;
+use crate::domain::source::{DataSource, DialectName};
 use crate::domain::time::Millis;
 use crate::handler::bind::dialect_name;
 use crate::handler::run_on_source::reach;
 use crate::handler::stop_trial::try_stop;
-use crate::handler::{Options, address};
+use crate::handler::{HandlerOptions, address};
 use crate::secret_store::secret_file::SecretFile;
 use std::path::Path;
 
 /// Where a source is, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceAddress {
     /// Its dialect; none when its URL is not readable.
     pub dialect: Option<DialectName>,
     /// Host and port or file, without a password; else why that cannot be said.
@@ -45,7 +45,7 @@ pub enum Password {
 }
 
 /// Where a source is, without asking it.
-pub fn place(source: &Source) -> Place {
+pub fn place(source: &DataSource) -> SourceAddress {
     let env = std::env::var(source.url_env()).ok();
     let url = env.as_deref().unwrap_or(&source.url);
     let dialect = DialectName::of_url(url);
@@ -60,11 +60,11 @@ pub fn place(source: &Source) -> Place {
         _ if of_secret.is_some() => of_secret,
         (Some(name), _) => Some((name.clone(), is_there(std::env::var(name).is_ok()))),
         (None, Some(file)) => {
-            Some((file.clone(), is_there(SecretFile::read(Path::new(file)).is_ok())))
+            Some((file.clone(), is_there(SecretFile::read_file(Path::new(file)).is_ok())))
         }
         (None, None) => None,
     };
-    Place {
+    SourceAddress {
         dialect,
         at: shown.unwrap_or_else(|| {
             Err("its URL must begin with sqlite:, mysql:// or postgres://".to_owned())
@@ -76,9 +76,9 @@ pub fn place(source: &Source) -> Place {
 
 /// What a source says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct SourceCheckResult {
     /// The server, its version and our user.
-    pub whom: Whom,
+    pub whom: ServerIdentity,
     /// Whether a session holds a lock against another one.
     pub lock: Result<(), String>,
     /// Whether what runs on a session can be stopped from another and be seen to be gone.
@@ -86,7 +86,7 @@ pub struct Checked {
     /// Whether sessions are kept open for the next body; if not, the statement that lets them be.
     pub keeps_sessions: Result<(), String>,
     /// How its ledger stands.
-    pub ledger: Ledger,
+    pub ledger: LedgerState,
     /// Whether rows of the ledger can be written; without one there is nothing to try.
     pub writes: Option<Result<(), String>>,
     /// Whether it is Procession's own database, as class `same` needs it; none when nobody asked.
@@ -96,7 +96,7 @@ pub struct Checked {
     /// Who else may put something where names without a schema are looked for.
     pub open_path: Option<OpenSearchPath>,
     /// What protects the connection to its server; a file needs nothing.
-    pub transport: Option<Transport>,
+    pub transport: Option<SourceTransport>,
 }
 
 /// A data source that cannot be asked, or said no; `Display` is the sentence for the user.
@@ -104,14 +104,17 @@ pub struct Checked {
 #[error("{0}")]
 pub struct SourceFault(pub String);
 
-fn failed(source: &Source, what: &str, error: &SessionError) -> SourceFault {
+fn failed(source: &DataSource, what: &str, error: &SessionError) -> SourceFault {
     SourceFault(format!("source '{}': {what}: {error}", source.name))
 }
 
-async fn open(source: &Source, options: &Options) -> Result<(Session, Target), SourceFault> {
+async fn open_session(
+    source: &DataSource,
+    options: &HandlerOptions,
+) -> Result<(Session, SessionTarget), SourceFault> {
     let reached = reach(source, "source".to_owned(), options);
     let (target, at) = reached.map_err(SourceFault)?;
-    let session = Session::open(&target).await.map_err(|error| {
+    let session = Session::open_session(&target).await.map_err(|error| {
         let why = address::opening(error.to_string());
         SourceFault(format!("cannot connect to source '{}' at {at}: {why}", source.name))
     })?;
@@ -123,17 +126,17 @@ async fn open(source: &Source, options: &Options) -> Result<(Session, Target), S
 ///
 /// `home` is a question that only Procession's own database answers, and the beginning of the answer.
 pub async fn check(
-    source: &Source,
-    options: &Options,
+    source: &DataSource,
+    options: &HandlerOptions,
     home: Option<(&str, &str)>,
-) -> Result<Checked, SourceFault> {
-    let (mut session, target) = open(source, options).await?;
+) -> Result<SourceCheckResult, SourceFault> {
+    let (mut session, target) = open_session(source, options).await?;
     let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
-    let whom = session.whom().await.map_err(said("cannot ask who we are"))?;
+    let whom = session.server_identity().await.map_err(said("cannot ask who we are"))?;
     let ledger = session.ledger().await.map_err(said("cannot look at its ledger"))?;
     let writes = match ledger {
-        Ledger::Fits => Some(session.try_ledger().await.map_err(|error| error.to_string())),
-        Ledger::Absent | Ledger::Other(_) => None,
+        LedgerState::Fits => Some(session.try_ledger().await.map_err(|error| error.to_string())),
+        LedgerState::Absent | LedgerState::Other(_) => None,
     };
     let is_home = match home {
         Some((sql, answer)) => Some(
@@ -147,10 +150,10 @@ pub async fn check(
     let name = format!("procession:check:{}", std::process::id());
     let kept = keeps_sessions(&mut session, whom.user.as_deref(), options).await;
     let keeps_sessions = kept.map_err(said("cannot ask what a body leaves on a session"))?;
-    let lock = lock(&mut session, &target, &name).await;
+    let lock = take_lock(&mut session, &target, &name).await;
     let stops = try_stop(session, &target, &name, options.kill_confirm).await;
-    let transport = Transport::of_url(&target.url);
-    Ok(Checked {
+    let transport = SourceTransport::of_url(&target.url);
+    Ok(SourceCheckResult {
         whom,
         lock,
         stops,
@@ -166,7 +169,11 @@ pub async fn check(
 
 /// Takes a lock and looks whether another session is kept from it, which a proxy that hands each
 /// statement to another connection would not do.
-async fn lock(session: &mut Session, target: &Target, name: &str) -> Result<(), String> {
+async fn take_lock(
+    session: &mut Session,
+    target: &SessionTarget,
+    name: &str,
+) -> Result<(), String> {
     if dialect_name(session.dialect()) == DialectName::Sqlite {
         return Ok(());
     }
@@ -174,7 +181,7 @@ async fn lock(session: &mut Session, target: &Target, name: &str) -> Result<(), 
     if session.try_lock(name).await.map_err(words)? != Lock::Gained {
         return Err("another session holds the lock of this check; try again".to_owned());
     }
-    let mut other = Session::open(target).await.map_err(|none| none.to_string())?;
+    let mut other = Session::open_session(target).await.map_err(|none| none.to_string())?;
     let got = other.try_lock(name).await.map_err(words);
     other.close().await;
     if got? == Lock::Gained {
@@ -189,7 +196,7 @@ async fn lock(session: &mut Session, target: &Target, name: &str) -> Result<(), 
 async fn keeps_sessions(
     session: &mut Session,
     user: Option<&str>,
-    options: &Options,
+    options: &HandlerOptions,
 ) -> Result<Result<(), String>, SessionError> {
     if session.server() != Some(MysqlServer::Mysql) {
         return Ok(Ok(()));
@@ -223,7 +230,7 @@ pub enum Prepared {
 
 /// Whether a source is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum SourceChange {
     /// It is.
     Make,
     /// It is only looked at.
@@ -232,26 +239,26 @@ pub enum Change {
 
 /// The ledger of a source: what became of it, and who we are there.
 pub async fn prepare(
-    source: &Source,
-    options: &Options,
-    change: Change,
-) -> Result<(Prepared, Whom), SourceFault> {
-    let (mut session, _) = open(source, options).await?;
+    source: &DataSource,
+    options: &HandlerOptions,
+    change: SourceChange,
+) -> Result<(Prepared, ServerIdentity), SourceFault> {
+    let (mut session, _) = open_session(source, options).await?;
     let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
-    let whom = session.whom().await.map_err(said("cannot ask who we are"))?;
+    let whom = session.server_identity().await.map_err(said("cannot ask who we are"))?;
     let look = "cannot look at its ledger";
     let mut prepared = match session.ledger().await.map_err(said(look))? {
-        Ledger::Fits => Prepared::WasThere,
-        Ledger::Other(why) => Prepared::Other(why),
-        Ledger::Absent if change == Change::Look => Prepared::WouldMake,
-        Ledger::Absent => match session.make_ledger().await {
+        LedgerState::Fits => Prepared::WasThere,
+        LedgerState::Other(why) => Prepared::Other(why),
+        LedgerState::Absent if change == SourceChange::Look => Prepared::WouldMake,
+        LedgerState::Absent => match session.make_ledger().await {
             Ok(()) => Prepared::Made,
             Err(lost @ SessionError::Lost(_)) => return Err(said("make the ledger")(lost)),
             // Somebody may have made it at the same time.
             Err(error) => match session.ledger().await.map_err(said(look))? {
-                Ledger::Fits => Prepared::WasThere,
-                Ledger::Absent => Prepared::Refused(error.to_string()),
-                Ledger::Other(why) => Prepared::Other(why),
+                LedgerState::Fits => Prepared::WasThere,
+                LedgerState::Absent => Prepared::Refused(error.to_string()),
+                LedgerState::Other(why) => Prepared::Other(why),
             },
         },
     };
@@ -275,7 +282,7 @@ pub fn for_the_dba(dialect: DialectName, user: Option<&str>) -> Vec<String> {
         DialectName::Postgres => crate::db::Dialect::Postgres,
     };
     let grant = user.and_then(|user| ledger::grant(dialect, user));
-    std::iter::once(ledger::ddl(dialect).to_owned()).chain(grant).collect()
+    std::iter::once(ledger::create_statement(dialect).to_owned()).chain(grant).collect()
 }
 
 /// Rows that are removed in one transaction, so that no body waits long for it.
@@ -284,19 +291,19 @@ const GROUP: u32 = 1_000;
 /// When the last attempt of an installation began that the ledger of a source knows; none when it knows none, or when there
 /// is no ledger.
 pub async fn last_ledger_attempt(
-    source: &Source,
-    options: &Options,
+    source: &DataSource,
+    options: &HandlerOptions,
     installation: &str,
 ) -> Result<Option<Millis>, SourceFault> {
-    let (mut session, _) = open(source, options).await?;
+    let (mut session, _) = open_session(source, options).await?;
     let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
     let ledger = session.ledger().await.map_err(said("cannot look at its ledger"))?;
     let last = match ledger {
-        Ledger::Fits => {
+        LedgerState::Fits => {
             let asked = session.last_ledger_attempt(installation).await;
             asked.map_err(said("cannot read its ledger"))?
         }
-        Ledger::Absent | Ledger::Other(_) => None,
+        LedgerState::Absent | LedgerState::Other(_) => None,
     };
     session.close().await;
     Ok(last.map(Millis))
@@ -305,25 +312,25 @@ pub async fn last_ledger_attempt(
 /// Removes the rows of effects that are known since before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC; with
 /// `Look` only counts them.
 pub async fn prune(
-    source: &Source,
-    options: &Options,
+    source: &DataSource,
+    options: &HandlerOptions,
     cut: &str,
-    change: Change,
+    change: SourceChange,
 ) -> Result<u64, SourceFault> {
-    let (mut session, _) = open(source, options).await?;
+    let (mut session, _) = open_session(source, options).await?;
     let said = |what: &'static str| move |error: SessionError| failed(source, what, &error);
     match session.ledger().await.map_err(said("cannot look at its ledger"))? {
-        Ledger::Fits => {}
-        Ledger::Absent => {
+        LedgerState::Fits => {}
+        LedgerState::Absent => {
             return Err(SourceFault(format!("source '{}' has no ledger", source.name)));
         }
-        Ledger::Other(why) => {
+        LedgerState::Other(why) => {
             let said = format!("source '{}' has another {}: {why}", source.name, ledger::TABLE);
             return Err(SourceFault(said));
         }
     }
     let mut count = 0;
-    if change == Change::Look {
+    if change == SourceChange::Look {
         count = session.old_of_ledger(cut).await.map_err(said("cannot count old rows"))?;
     } else {
         let what = "cannot remove old rows (the user needs DELETE on procession_ledger for it)";

@@ -5,16 +5,16 @@
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
-use crate::db::session::{Session, Target};
+use crate::db::session::{Session, SessionTarget};
 use crate::db::session_lock::Lock;
 use crate::domain::id::SourceName;
-use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::time::span_words;
-use crate::handler::run_on_source::{Body, facts, label};
+use crate::handler::run_on_source::{SessionBody, facts, label};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::wait_for_source::{Away, Trouble, Whose, not_ours};
-use crate::handler::{Context, Task};
+use crate::handler::wait_for_source::{Away, RowOwnership, SourceTrouble, not_ours};
+use crate::handler::{AttemptTask, Context};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -26,26 +26,26 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Why there is no session that is ready.
 enum NotReady {
     /// The source is away, perhaps only now.
-    Away(Trouble),
+    Away(SourceTrouble),
     /// The session is of no use: something of the body before is on it.
     Spent,
     /// Another attempt makes no sense.
-    Over(Outcome),
+    Over(AttemptOutcome),
 }
 
 /// Connects, waits for the lock, asks for the claim; waits for a source that is away.
 pub(crate) async fn get_ready(
-    task: &Task,
+    task: &AttemptTask,
     ctx: &Context,
-    (source, target, at): (&SourceName, &Target, &str),
-    body: &dyn Body,
-) -> Result<Session, Outcome> {
-    let mut away = Away::new(task, ctx, (source, at), Whose::Try);
+    (source, target, at): (&SourceName, &SessionTarget, &str),
+    body: &dyn SessionBody,
+) -> Result<Session, AttemptOutcome> {
+    let mut away = Away::new(task, ctx, (source, at), RowOwnership::Try);
     let mut asking = None;
     loop {
         // Of a recorded body on MySQL it is counted whether it said COMMIT, from nought.
         let is_counted = task.job.tx.is_recorded() && target.dialect() == Some(Dialect::Mysql);
-        let kept = if is_counted { None } else { ctx.sessions.take(target).await };
+        let kept = if is_counted { None } else { ctx.sessions.take_session(target).await };
         let is_kept = kept.is_some();
         let opened = match kept {
             Some(session) => Ok(session),
@@ -75,14 +75,14 @@ pub(crate) async fn get_ready(
             }
             Err(trouble) => trouble,
         };
-        away.wait(trouble).await?;
+        away.wait_for_source(trouble).await?;
     }
 }
 
 /// What is done with a session before a body may run on it.
 async fn lock_and_ask(
     (session, is_kept): (&mut Session, bool),
-    (task, body): (&Task, &dyn Body),
+    (task, body): (&AttemptTask, &dyn SessionBody),
     ctx: &Context,
     (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
 ) -> Result<(), NotReady> {
@@ -95,7 +95,7 @@ async fn lock_and_ask(
 }
 
 /// Whether the body may begin, or why that could not be learnt.
-async fn ask(ctx: &Context) -> Result<bool, String> {
+async fn ask_to_begin(ctx: &Context) -> Result<bool, String> {
     match timeout(ctx.options.idle / 2, ctx.claim.may_begin()).await {
         Ok(answer) => answer.map_err(|error| format!("{error:#}")),
         Err(_) => Err("no answer in time".to_owned()),
@@ -106,14 +106,15 @@ async fn ask(ctx: &Context) -> Result<bool, String> {
 /// used again.
 async fn ask_and_look(
     session: &mut Session,
-    body: &dyn Body,
+    body: &dyn SessionBody,
     ctx: &Context,
 ) -> Result<Result<bool, String>, NotReady> {
     let limit = ctx.options.connect_timeout;
-    let (answer, looked) = tokio::join!(ask(ctx), timeout(limit, body.look(session)));
+    let (answer, looked) =
+        tokio::join!(ask_to_begin(ctx), timeout(limit, body.look_up_routine(session)));
     if looked.is_err() && answer != Ok(false) {
         let error = SessionError::Lost(format!("no answer within {limit:?}"));
-        return Err(NotReady::Away(Trouble::asking("before the body".to_owned(), error)));
+        return Err(NotReady::Away(SourceTrouble::asking("before the body".to_owned(), error)));
     }
     Ok(answer)
 }
@@ -122,17 +123,19 @@ async fn ask_and_look(
 pub(crate) async fn connect(
     ctx: &Context,
     source: &SourceName,
-    (target, at): (&Target, &str),
-) -> Result<Session, Trouble> {
-    let opened = Session::open(target).await;
-    let mut session = opened.map_err(|none| Trouble::opening(source, at, none))?;
+    (target, at): (&SessionTarget, &str),
+) -> Result<Session, SourceTrouble> {
+    let opened = Session::open_session(target).await;
+    let mut session = opened.map_err(|none| SourceTrouble::opening(source, at, none))?;
     if session.dialect() == Dialect::Sqlite {
         session.take_turns(ctx.sessions.turns(target));
     }
     let limited = session.limit_idle(ctx.options.idle).await;
-    limited.map_err(|e| Trouble::asking(format!("cannot set up the session on '{source}'"), e))?;
+    limited.map_err(|e| {
+        SourceTrouble::asking(format!("cannot set up the session on '{source}'"), e)
+    })?;
     let who = whose(&session);
-    ctx.log.line(Stream::System, format!("connected to source '{source}' ({who})"));
+    ctx.log.add_line(Stream::System, format!("connected to source '{source}' ({who})"));
     Ok(session)
 }
 
@@ -145,13 +148,16 @@ fn whose(session: &Session) -> String {
 /// that one lives, whatever became of the worker that sent it.
 async fn gain_lock(
     (session, mut is_kept): (&mut Session, bool),
-    (task, body): (&Task, Option<&dyn Body>),
+    (task, body): (&AttemptTask, Option<&dyn SessionBody>),
     ctx: &Context,
     away: &mut Away<'_>,
 ) -> Result<(), NotReady> {
     let source = task.source.as_ref().map_or("", |s| s.name.as_str());
     let trouble = |e| {
-        NotReady::Away(Trouble::asking(format!("cannot take the session lock on '{source}'"), e))
+        NotReady::Away(SourceTrouble::asking(
+            format!("cannot take the session lock on '{source}'"),
+            e,
+        ))
     };
     let (since, mut pause, mut has_waited) = (Stopwatch::start(), PAUSE_MIN, false);
     let longest = PAUSE_MAX.min(ctx.options.idle / 3);
@@ -165,7 +171,8 @@ async fn gain_lock(
         // Only now it is known to be as new.
         if std::mem::take(&mut is_kept) {
             let who = whose(session);
-            ctx.log.line(Stream::System, format!("connected to source '{source}' ({who}, kept)"));
+            ctx.log
+                .add_line(Stream::System, format!("connected to source '{source}' ({who}, kept)"));
         }
         if lock == Lock::Gained {
             break;
@@ -182,7 +189,7 @@ async fn gain_lock(
                      {number}: {})",
                     holder.state
                 );
-                ctx.log.line(Stream::System, said);
+                ctx.log.add_line(Stream::System, said);
                 let said = format!(
                     "an earlier start of it still runs on source '{source}' (session {number})"
                 );
@@ -195,8 +202,8 @@ async fn gain_lock(
     }
     away.is_over().await;
     if has_waited {
-        let waited = span_words(since.ms());
-        ctx.log.line(Stream::System, format!("the earlier start is gone after {waited}"));
+        let waited = span_words(since.elapsed_ms());
+        ctx.log.add_line(Stream::System, format!("the earlier start is gone after {waited}"));
         ctx.claim.waits_on(None).await;
     }
     Ok(())
@@ -206,7 +213,7 @@ async fn gain_lock(
 async fn try_lock(
     session: &mut Session,
     lock: &str,
-    body: Option<&dyn Body>,
+    body: Option<&dyn SessionBody>,
 ) -> Result<Lock, SessionError> {
     let Some((body, name)) = body.and_then(|body| Some((body, body.calls()?))) else {
         return session.try_lock(lock).await;
@@ -227,7 +234,7 @@ async fn try_lock(
 /// for the other question.
 async fn claim(
     session: &mut Session,
-    mut body: Option<&dyn Body>,
+    mut body: Option<&dyn SessionBody>,
     ctx: &Context,
     asking: &mut Option<Stopwatch>,
 ) -> Result<(), NotReady> {
@@ -235,7 +242,7 @@ async fn claim(
     loop {
         let answer = match body.take() {
             Some(body) => ask_and_look(session, body, ctx).await?,
-            None => ask(ctx).await,
+            None => ask_to_begin(ctx).await,
         };
         let why = match answer {
             Ok(true) => return Ok(()),
@@ -247,11 +254,12 @@ async fn claim(
         }
         if since.elapsed() >= ctx.options.away {
             let said = format!("cannot ask whether the row is still ours: {why}; nothing was run");
-            let outcome = Outcome::ended(End::Failed, said).before_it_began();
+            let outcome = AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began();
             return Err(NotReady::Over(outcome.of_class(ErrorClass::ConnectionLost, None)));
         }
-        let awake = session.run("SELECT 1", &[]).await;
-        awake.map_err(|e| NotReady::Away(Trouble::asking("before the body".to_owned(), e)))?;
+        let awake = session.run_statement("SELECT 1", &[]).await;
+        awake
+            .map_err(|e| NotReady::Away(SourceTrouble::asking("before the body".to_owned(), e)))?;
         sleep(PAUSE_MAX.min(ctx.options.idle / 3)).await;
     }
 }

@@ -3,19 +3,19 @@
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::Session;
-use crate::domain::job::outcome::{Outcome, Outputs, Stream};
+use crate::domain::job::outcome::{AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::output_limits::OutputLimits;
 use crate::domain::job::{BodyPart, JobKind, TransactionMode};
 use crate::domain::params::BoundParam;
 use crate::domain::source::statement::{
-    Statement, bind_names, is_change_alone, is_query_alone, is_transaction_word, split, unfit,
+    SqlStatement, bind_names, is_change_alone, is_query_alone, is_transaction_word, split, unfit,
 };
 use crate::domain::time::span_words;
 use crate::handler::log::RunLog;
 use crate::handler::packet_limit::refuse_oversized;
-use crate::handler::run_on_source::{self, Body, Fault};
+use crate::handler::run_on_source::{self, BodyFault, SessionBody};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::{Context, Task, WorkerHandler, bind, orphan};
+use crate::handler::{AttemptTask, Context, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 
 /// How many lines of a failed statement go to the log; the definition has the rest.
@@ -40,35 +40,41 @@ impl WorkerHandler for Sql {
         true
     }
 
-    fn run<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move { run_on_source::run(task, ctx, &SqlBody { task, ctx }).await })
+    fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
+        Box::pin(
+            async move { run_on_source::run_on_source(task, ctx, &SqlBody { task, ctx }).await },
+        )
     }
 
-    fn end_orphan<'a>(&'a self, task: &'a Task, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        Box::pin(orphan::end(task, ctx))
+    fn end_orphan<'a>(
+        &'a self,
+        task: &'a AttemptTask,
+        ctx: &'a Context,
+    ) -> BoxFuture<'a, AttemptOutcome> {
+        Box::pin(orphan::end_orphan(task, ctx))
     }
 }
 
 struct SqlBody<'a> {
-    task: &'a Task,
+    task: &'a AttemptTask,
     ctx: &'a Context,
 }
 
-impl Body for SqlBody<'_> {
-    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+impl SessionBody for SqlBody<'_> {
+    fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
             let run = self.statements(session)?;
             match self.task.job.transaction {
                 // BEGIN and COMMIT were two journeys of three.
-                TransactionMode::One if run.is_query_alone() => run.each(session).await,
+                TransactionMode::One if run.is_query_alone() => run.run_each(session).await,
                 TransactionMode::One if run.is_change_alone() => run.alone(session).await,
                 TransactionMode::One => run.in_one_transaction(session, |_| Ok(())).await,
                 TransactionMode::Each => {
                     run.refuse_transaction_words("each")?;
-                    run.each(session).await
+                    run.run_each(session).await
                 }
                 TransactionMode::None => {
-                    let outputs = run.each(session).await?;
+                    let outputs = run.run_each(session).await?;
                     refuse_open_transaction(session).await?;
                     Ok(outputs)
                 }
@@ -76,11 +82,14 @@ impl Body for SqlBody<'_> {
         })
     }
 
-    fn run_inside<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<Outputs, Fault>> {
+    fn run_inside<'s>(
+        &'s self,
+        session: &'s mut Session,
+    ) -> BoxFuture<'s, Result<JobOutputs, BodyFault>> {
         Box::pin(async move {
             if self.task.job.transaction != TransactionMode::One {
                 let tx = self.task.job.tx.as_str();
-                return Err(Fault::Said(format!("tx: {tx} needs transaction: one")));
+                return Err(BodyFault::Said(format!("tx: {tx} needs transaction: one")));
             }
             self.statements(session)?.inside(session, |_| Ok(())).await
         })
@@ -88,39 +97,40 @@ impl Body for SqlBody<'_> {
 }
 
 impl SqlBody<'_> {
-    fn statements(&self, session: &Session) -> Result<Run<'_>, Fault> {
+    fn statements(&self, session: &Session) -> Result<StatementRun<'_>, BodyFault> {
         let dialect = bind::dialect_name(session.dialect());
-        let text = self.task.job.sql.as_ref().and_then(|sql| sql.of(dialect));
-        let text = text.ok_or_else(|| Fault::Said(format!("the job has no SQL for {dialect}")))?;
-        Run::new(text, &self.task.params, session, self.ctx)
+        let text = self.task.job.sql.as_ref().and_then(|sql| sql.text_for(dialect));
+        let text =
+            text.ok_or_else(|| BodyFault::Said(format!("the job has no SQL for {dialect}")))?;
+        StatementRun::new(text, &self.task.params, session, self.ctx)
     }
 }
 
 /// A body left a transaction open: closing the connection undoes it, so it must not look well.
-async fn refuse_open_transaction(session: &mut Session) -> Result<(), Fault> {
-    let at_end = |e| Fault::At("after the last statement".to_owned(), e);
+async fn refuse_open_transaction(session: &mut Session) -> Result<(), BodyFault> {
+    let at_end = |e| BodyFault::At("after the last statement".to_owned(), e);
     let is_open = session.has_open_transaction().await.map_err(at_end)?;
     if is_open { Err(undo_open_transaction(session).await?) } else { Ok(()) }
 }
 
 /// Undoes what a body left open, and gives the fault that it is.
-pub(crate) async fn undo_open_transaction(session: &mut Session) -> Result<Fault, Fault> {
-    let at_end = |e| Fault::At("after the last statement".to_owned(), e);
+pub(crate) async fn undo_open_transaction(session: &mut Session) -> Result<BodyFault, BodyFault> {
+    let at_end = |e| BodyFault::At("after the last statement".to_owned(), e);
     session.rollback().await.map_err(at_end)?;
     let said = "the body left a transaction open and it was rolled back; end it with COMMIT";
-    Ok(Fault::Said(said.to_owned()))
+    Ok(BodyFault::Said(said.to_owned()))
 }
 
 /// Statements ready to be sent.
-pub(crate) struct Run<'a> {
-    statements: Vec<Statement>,
+pub(crate) struct StatementRun<'a> {
+    statements: Vec<SqlStatement>,
     params: &'a [BoundParam],
     log: &'a RunLog,
     limits: OutputLimits,
     dialect: crate::db::dialect::Dialect,
 }
 
-impl<'a> Run<'a> {
+impl<'a> StatementRun<'a> {
     /// Splits and looks through the whole text, so that a fault in the last statement is found
     /// before the first one has run.
     pub(crate) fn new(
@@ -128,17 +138,17 @@ impl<'a> Run<'a> {
         params: &'a [BoundParam],
         session: &Session,
         ctx: &'a Context,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, BodyFault> {
         let dialect = session.dialect();
         let name = bind::dialect_name(dialect);
         let (log, limits) = (&ctx.log, ctx.options.outputs);
         let run = Self { statements: split(text, name), params, log, limits, dialect };
         if run.statements.is_empty() {
-            return Err(Fault::Said("the SQL text holds no statement".to_owned()));
+            return Err(BodyFault::Said("the SQL text holds no statement".to_owned()));
         }
         for (at, statement) in run.statements.iter().enumerate() {
             if let Some(why) = unfit(statement, name) {
-                return Err(Fault::Said(format!("{}: {why}", run.place(at))));
+                return Err(BodyFault::Said(format!("{}: {why}", run.place(at))));
             }
             if statement.is_routine {
                 continue;
@@ -147,7 +157,7 @@ impl<'a> Run<'a> {
             let missing = bound.names.iter().find(|n| run.param(n).is_none());
             if let Some(missing) = missing {
                 let known: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();
-                return Err(Fault::Said(format!(
+                return Err(BodyFault::Said(format!(
                     "{}: :{missing} is not among the job's parameters ({})",
                     run.place(at),
                     if known.is_empty() { "it has none".to_owned() } else { known.join(", ") },
@@ -155,7 +165,7 @@ impl<'a> Run<'a> {
             }
             for param in bound.names.iter().filter_map(|name| run.param(name)) {
                 let refused = bind::refuse_inexact(param, dialect);
-                refused.map_err(|why| Fault::Said(format!("{}: {why}", run.place(at))))?;
+                refused.map_err(|why| BodyFault::Said(format!("{}: {why}", run.place(at))))?;
             }
         }
         Ok(run)
@@ -171,10 +181,14 @@ impl<'a> Run<'a> {
     }
 
     /// The only statement, with its values; more than one is a fault.
-    pub(crate) fn only(&self) -> Result<(String, Vec<crate::db::session::Arg>), Fault> {
+    pub(crate) fn single_statement(
+        &self,
+    ) -> Result<(String, Vec<crate::db::session::Arg>), BodyFault> {
         match &self.statements[..] {
             [statement] => Ok(self.bound(statement)),
-            all => Err(Fault::Said(format!("one query is wanted, and there are {}", all.len()))),
+            all => {
+                Err(BodyFault::Said(format!("one query is wanted, and there are {}", all.len())))
+            }
         }
     }
 
@@ -189,11 +203,11 @@ impl<'a> Run<'a> {
         matches!(&self.statements[..], [only] if is_change_alone(only, name))
     }
 
-    fn refuse_transaction_words(&self, mode: &str) -> Result<(), Fault> {
+    fn refuse_transaction_words(&self, mode: &str) -> Result<(), BodyFault> {
         let name = bind::dialect_name(self.dialect);
         let found = self.statements.iter().position(|s| is_transaction_word(s, name));
         found.map_or(Ok(()), |at| {
-            Err(Fault::Said(format!(
+            Err(BodyFault::Said(format!(
                 "{}: the statement ends or opens a transaction itself; that needs transaction: \
                  none, and this job says {mode}",
                 self.place(at)
@@ -205,16 +219,18 @@ impl<'a> Run<'a> {
     pub(crate) async fn in_one_transaction(
         &self,
         session: &mut Session,
-        check: impl FnOnce(&mut Outputs) -> Result<(), String> + Send,
-    ) -> Result<Outputs, Fault> {
+        check: impl FnOnce(&mut JobOutputs) -> Result<(), String> + Send,
+    ) -> Result<JobOutputs, BodyFault> {
         self.refuse_transaction_words("one")?;
-        session.begin().await.map_err(|e| Fault::before("opening the transaction", e))?;
+        session.begin().await.map_err(|e| BodyFault::before("opening the transaction", e))?;
         match self.inside(session, check).await {
             Ok(outputs) => match session.commit().await {
                 Ok(()) => Ok(outputs),
-                Err(error) => Err(self.undo(session, Fault::At("COMMIT".to_owned(), error)).await),
+                Err(error) => {
+                    Err(self.roll_back(session, BodyFault::At("COMMIT".to_owned(), error)).await)
+                }
             },
-            Err(fault) => Err(self.undo(session, fault).await),
+            Err(fault) => Err(self.roll_back(session, fault).await),
         }
     }
 
@@ -222,38 +238,40 @@ impl<'a> Run<'a> {
     pub(crate) async fn inside(
         &self,
         session: &mut Session,
-        check: impl FnOnce(&mut Outputs) -> Result<(), String> + Send,
-    ) -> Result<Outputs, Fault> {
+        check: impl FnOnce(&mut JobOutputs) -> Result<(), String> + Send,
+    ) -> Result<JobOutputs, BodyFault> {
         self.refuse_transaction_words("one")?;
-        let mut outputs = self.each(session).await?;
-        check(&mut outputs).map_err(Fault::Said)?;
+        let mut outputs = self.run_each(session).await?;
+        check(&mut outputs).map_err(BodyFault::Said)?;
         Ok(outputs)
     }
 
     /// Rolls back after a fault; a connection that cannot even do that rolls back by its end.
-    async fn undo(&self, session: &mut Session, fault: Fault) -> Fault {
+    async fn roll_back(&self, session: &mut Session, fault: BodyFault) -> BodyFault {
         use SessionError::Lost;
-        if !matches!(fault, Fault::At(_, Lost(_))) && session.rollback().await.is_ok() {
-            self.log.line(Stream::System, "rolled back");
+        if !matches!(fault, BodyFault::At(_, Lost(_))) && session.rollback().await.is_ok() {
+            self.log.add_line(Stream::System, "rolled back");
         }
         fault
     }
 
     /// Runs the one query that the text is, saying nothing of it in the log.
-    pub(crate) async fn query(&self, session: &mut Session) -> Result<Outputs, Fault> {
+    pub(crate) async fn query(&self, session: &mut Session) -> Result<JobOutputs, BodyFault> {
         let [statement] = &self.statements[..] else {
             let count = self.statements.len();
-            return Err(Fault::Said(format!("it must be one query, and is {count} statements")));
+            return Err(BodyFault::Said(format!(
+                "it must be one query, and is {count} statements"
+            )));
         };
         let (text, args) = self.bound(statement);
         let mut results = bind::results(self.limits);
         let ran = session.run_into(&text, &args, &mut results).await;
-        ran.map_err(|error| Fault::At("query".to_owned(), error))?;
+        ran.map_err(|error| BodyFault::At("query".to_owned(), error))?;
         Ok(bind::outputs(results, self.limits))
     }
 
     /// Runs the statements one after the other and says what each did.
-    async fn each(&self, session: &mut Session) -> Result<Outputs, Fault> {
+    async fn run_each(&self, session: &mut Session) -> Result<JobOutputs, BodyFault> {
         refuse_oversized(session, self.params).await?;
         let mut results = bind::results(self.limits);
         for (at, statement) in self.statements.iter().enumerate() {
@@ -264,58 +282,58 @@ impl<'a> Run<'a> {
                 .run_into(&text, &args, &mut results)
                 .await
                 .map_err(|error| self.failed(at, error))?;
-            self.say(at, before, &results, start.ms());
-            log_warnings(session, self.log).await.map_err(|e| Fault::At(self.place(at), e))?;
+            self.log_statement(at, before, &results, start.elapsed_ms());
+            log_warnings(session, self.log).await.map_err(|e| BodyFault::At(self.place(at), e))?;
         }
         Ok(bind::outputs(results, self.limits))
     }
 
     /// Runs the one change that the text is, as a transaction by itself.
-    pub(crate) async fn alone(&self, session: &mut Session) -> Result<Outputs, Fault> {
+    pub(crate) async fn alone(&self, session: &mut Session) -> Result<JobOutputs, BodyFault> {
         refuse_oversized(session, self.params).await?;
         let (mut results, start) = (bind::results(self.limits), Stopwatch::start());
-        let (text, args) = self.only()?;
+        let (text, args) = self.single_statement()?;
         let done = session.change_alone(&text, &args, &mut results).await;
         done.map_err(|error| self.failed(0, error))?;
-        self.say(0, (0, 0), &results, start.ms());
+        self.log_statement(0, (0, 0), &results, start.elapsed_ms());
         Ok(bind::outputs(results, self.limits))
     }
 
     /// The fault of the statement `at`. Its text goes to the log as it was written, with names in place of
     /// values: the message alone does not show which table or column is meant.
-    fn failed(&self, at: usize, error: SessionError) -> Fault {
+    fn failed(&self, at: usize, error: SessionError) -> BodyFault {
         let place = self.place(at);
         if matches!(error, SessionError::Braked) {
             // It was stopped, which the log says where that was asked for.
-            return Fault::At(place, error);
+            return BodyFault::At(place, error);
         }
-        self.log.line(Stream::System, format!("{place} failed: {error}"));
+        self.log.add_line(Stream::System, format!("{place} failed: {error}"));
         for line in self.statements[at].text.trim().lines().take(FAILED_LINES) {
-            self.log.line(Stream::System, format!("    {line}"));
+            self.log.add_line(Stream::System, format!("    {line}"));
         }
-        Fault::At(place, error)
+        BodyFault::At(place, error)
     }
 
     /// Says what the statement `at` did, since so many rows were `(read, changed)`.
-    fn say(&self, at: usize, before: (u64, u64), results: &Results, took: i64) {
+    fn log_statement(&self, at: usize, before: (u64, u64), results: &Results, took: i64) {
         let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
             (0, changed) => format!("{changed} rows changed"),
             (read, 0) => format!("{read} rows"),
             (read, changed) => format!("{read} rows, {changed} rows changed"),
         };
         let line = format!("{}: {rows} in {}", self.place(at), span_words(took));
-        self.log.line(Stream::System, line);
+        self.log.add_line(Stream::System, line);
     }
 
-    fn bound(&self, statement: &Statement) -> (String, Vec<crate::db::session::Arg>) {
+    fn bound(&self, statement: &SqlStatement) -> (String, Vec<crate::db::session::Arg>) {
         if statement.is_routine {
             return (statement.text.clone(), Vec::new());
         }
         let name = bind::dialect_name(self.dialect);
-        let cast = |n: &str| self.param(n).map_or("text", |p| bind::cast(p.ty));
+        let cast = |n: &str| self.param(n).map_or("text", |p| bind::cast_type(p.ty));
         let bound = bind_names(&statement.text, name, cast);
         let args = bound.names.iter().filter_map(|n| self.param(n));
-        (bound.text, args.map(|p| bind::arg(p, self.dialect)).collect())
+        (bound.text, args.map(|p| bind::bind_argument(p, self.dialect)).collect())
     }
 }
 
@@ -337,6 +355,6 @@ pub(crate) async fn log_warnings(session: &mut Session, log: &RunLog) -> Result<
 /// Writes warnings to the log.
 pub(crate) fn say_warnings(warnings: &[(String, String, String)], log: &RunLog) {
     for (level, number, text) in warnings {
-        log.line(Stream::Database, format!("{level} {number}: {text}"));
+        log.add_line(Stream::Database, format!("{level} {number}: {text}"));
     }
 }

@@ -11,7 +11,7 @@ use crate::db::control::Control;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
-use crate::db::session::{Session, SessionId, Target};
+use crate::db::session::{Session, SessionId, SessionTarget};
 use crate::db::user_grants::quote_user;
 use crate::domain::source::mysql_grants::MysqlGrants;
 use crate::handler::stopwatch::Stopwatch;
@@ -91,7 +91,7 @@ impl DefinerStop {
 /// Runs a statement on `session`, which holds the lock `lock_name`, and stops it from a second one.
 pub(crate) async fn try_stop(
     mut session: Session,
-    target: &Target,
+    target: &SessionTarget,
     lock_name: &str,
     patience: Duration,
 ) -> StopTrial {
@@ -106,7 +106,7 @@ pub(crate) async fn try_stop(
         Dialect::Mysql => (TrialBody::Statement, format!("DO SLEEP({})", patience.as_secs() + 5)),
         Dialect::Postgres => prepare_postgres(&mut session, patience.as_secs() + 5).await,
     };
-    let gone = match Control::open(target).await {
+    let gone = match Control::open_control(target).await {
         Ok(Some(mut control)) => {
             let gone = stop_running(&mut session, &statement, &mut control, (lock_name, patience));
             let gone = gone.await;
@@ -126,7 +126,7 @@ async fn prepare_postgres(session: &mut Session, seconds: u64) -> (TrialBody, St
                 LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN LOOP BEGIN \
                 PERFORM pg_catalog.pg_sleep(seconds); RETURN; \
                 EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$";
-    match session.run(make, &[]).await {
+    match session.run_statement(make, &[]).await {
         Ok(_) => {
             let call = format!("SELECT pg_temp.procession_stop_trial({seconds})");
             (TrialBody::DefinerFunction, call)
@@ -147,7 +147,7 @@ async fn can_stop_definers(session: &mut Session) -> DefinerStop {
     if MysqlGrants::parse(lines.iter().map(String::as_str)).may_stop_other_users() {
         return DefinerStop::Granted;
     }
-    let user = session.whom().await.ok().and_then(|whom| whom.user);
+    let user = session.server_identity().await.ok().and_then(|whom| whom.user);
     DefinerStop::Denied(grant_for_definers(session.server(), user.as_deref()))
 }
 
@@ -174,7 +174,7 @@ async fn stop_running(
                     living one";
         return Err(said.to_owned());
     }
-    let mut runs = pin!(session.run(statement, &[]));
+    let mut runs = pin!(session.run_statement(statement, &[]));
     tokio::select! {
         biased;
         ended = &mut runs => return Err(describe_early_end(ended)),
@@ -244,14 +244,14 @@ async fn try_interrupt(session: &mut Session, patience: Duration) -> Result<Dura
     let count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000000) \
                  SELECT COUNT(*) FROM n";
     let brake = session.brake();
-    let mut runs = pin!(session.run(count, &[]));
+    let mut runs = pin!(session.run_statement(count, &[]));
     tokio::select! {
         biased;
         ended = &mut runs => return Err(describe_early_end(ended)),
         () = sleep(LOOK) => {}
     }
     let start = Stopwatch::start();
-    brake.pull();
+    brake.cancel();
     match timeout(patience, runs).await {
         Ok(Err(_)) => Ok(start.elapsed()),
         Ok(Ok(_)) => Err("a statement that was interrupted ran on to its end".to_owned()),

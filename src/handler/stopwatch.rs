@@ -22,7 +22,7 @@ impl Stopwatch {
     }
 
     /// Since the start, in milliseconds, as the domain writes spans.
-    pub(crate) fn ms(self) -> i64 {
+    pub(crate) fn elapsed_ms(self) -> i64 {
         i64::try_from(self.0.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 }

@@ -5,7 +5,7 @@ use crate::domain::job::script_limits::ProcessLimits;
 use crate::handler::cgroup_tree::CgroupOrder;
 use crate::handler::script_account::AccountIds;
 use crate::handler::script_confinement::Confinement;
-use crate::handler::script_exit::Fate;
+use crate::handler::script_exit::LeftProcessOutcome;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -45,7 +45,7 @@ pub(crate) enum SupervisorReport {
     /// end of the leash.
     Ended(ExitStatus),
     /// This was still there at the end.
-    Left(i32, Fate, String),
+    Left(i32, LeftProcessOutcome, String),
     /// The lease ran out before the script ended; all are being ended.
     Lapsed,
     /// The kernel killed processes of the script, because its memory was used up.
@@ -56,7 +56,7 @@ pub(crate) enum SupervisorReport {
 
 impl SupervisorReport {
     /// The line, without its newline.
-    pub(crate) fn line(&self) -> String {
+    pub(crate) fn to_line(&self) -> String {
         let flat = |text: &str| text.replace(['\n', '\r'], " ");
         match self {
             Self::Ready => "ready".to_owned(),
@@ -64,8 +64,12 @@ impl SupervisorReport {
             Self::Cannot(why) => format!("cannot {}", flat(why)),
             Self::Started(pid) => format!("started {pid}"),
             Self::Ended(status) => format!("ended {}", status.into_raw()),
-            Self::Left(pid, Fate::Killed, name) => format!("killed {pid} {}", flat(name)),
-            Self::Left(pid, Fate::LeftAlone, name) => format!("spared {pid} {}", flat(name)),
+            Self::Left(pid, LeftProcessOutcome::Killed, name) => {
+                format!("killed {pid} {}", flat(name))
+            }
+            Self::Left(pid, LeftProcessOutcome::LeftAlone, name) => {
+                format!("spared {pid} {}", flat(name))
+            }
             Self::Lapsed => "lapsed".to_owned(),
             Self::OutOfMemory => "out-of-memory".to_owned(),
             Self::OutOfProcesses(times) => format!("out-of-processes {times}"),
@@ -73,7 +77,7 @@ impl SupervisorReport {
     }
 
     /// What a line says.
-    pub(crate) fn read(line: &str) -> Option<Self> {
+    pub(crate) fn parse_line(line: &str) -> Option<Self> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let left = |fate| {
             let (pid, name) = rest.split_once(' ')?;
@@ -85,8 +89,8 @@ impl SupervisorReport {
             "cannot" => Self::Cannot(rest.to_owned()),
             "started" => Self::Started(rest.parse().ok()?),
             "ended" => Self::Ended(ExitStatus::from_raw(rest.parse().ok()?)),
-            "killed" => left(Fate::Killed)?,
-            "spared" => left(Fate::LeftAlone)?,
+            "killed" => left(LeftProcessOutcome::Killed)?,
+            "spared" => left(LeftProcessOutcome::LeftAlone)?,
             "lapsed" => Self::Lapsed,
             "out-of-memory" => Self::OutOfMemory,
             "out-of-processes" => Self::OutOfProcesses(rest.parse().ok()?),
@@ -96,13 +100,13 @@ impl SupervisorReport {
 }
 
 /// Says it. A peer that is gone hears nothing, and then the socket says so.
-pub(crate) fn say(mut leash: &UnixStream, said: &SupervisorReport) {
-    let _nobody_hears = leash.write_all(format!("{}\n", said.line()).as_bytes());
+pub(crate) fn send_report(mut leash: &UnixStream, said: &SupervisorReport) {
+    let _nobody_hears = leash.write_all(format!("{}\n", said.to_line()).as_bytes());
 }
 
 /// What a keeper is to keep. The environment of the script is the keeper's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
+pub(crate) struct SupervisorOrder {
     /// How long the script may run on without a renewal.
     pub(crate) lease: Duration,
     /// What each of its processes is held to.
@@ -121,7 +125,7 @@ pub(crate) struct Order {
     pub(crate) file: PathBuf,
 }
 
-impl Order {
+impl SupervisorOrder {
     /// As arguments behind `WORD`.
     pub(crate) fn words(&self) -> [OsString; 9] {
         let id = |of: fn(&AccountIds) -> u32| self.account.as_ref().map_or(0, of).to_string();
@@ -139,7 +143,7 @@ impl Order {
         ]
     }
 
-    pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Option<Self> {
+    pub(crate) fn parse_order(words: impl Iterator<Item = OsString>) -> Option<Self> {
         let words: Vec<OsString> = words.collect();
         let [lease, limits, user, group, confinement, cgroup, folder, interpreter, file] =
             &words[..]
@@ -180,24 +184,25 @@ mod tests {
             SupervisorReport::Ended(ExitStatus::from_raw(137 << 8)),
             SupervisorReport::Ended(ExitStatus::from_raw(9)),
             SupervisorReport::Ended(ExitStatus::from_raw(34)),
-            SupervisorReport::Left(7, Fate::Killed, "a (b) c".to_owned()),
-            SupervisorReport::Left(8, Fate::LeftAlone, String::new()),
+            SupervisorReport::Left(7, LeftProcessOutcome::Killed, "a (b) c".to_owned()),
+            SupervisorReport::Left(8, LeftProcessOutcome::LeftAlone, String::new()),
             SupervisorReport::Lapsed,
             SupervisorReport::OutOfMemory,
             SupervisorReport::OutOfProcesses(12),
         ] {
-            assert_eq!(SupervisorReport::read(&said.line()), Some(said));
+            assert_eq!(SupervisorReport::parse_line(&said.to_line()), Some(said));
         }
-        let two_lines = SupervisorReport::Left(7, Fate::Killed, "a\nended 0".to_owned());
-        assert!(!two_lines.line().contains('\n'));
+        let two_lines =
+            SupervisorReport::Left(7, LeftProcessOutcome::Killed, "a\nended 0".to_owned());
+        assert!(!two_lines.to_line().contains('\n'));
         for line in ["", "ended", "ended x", "killed 7", "hello"] {
-            assert_eq!(SupervisorReport::read(line), None, "{line}");
+            assert_eq!(SupervisorReport::parse_line(line), None, "{line}");
         }
     }
 
     #[test]
     fn an_order_is_understood() {
-        let order = Order {
+        let order = SupervisorOrder {
             lease: Duration::from_millis(13_500),
             process_limits: ProcessLimits {
                 memory_mib: Some(512),
@@ -223,11 +228,16 @@ mod tests {
             interpreter: "/bin/sh".into(),
             file: "/tmp/a folder/script".into(),
         };
-        assert_eq!(Order::read(order.words().into_iter()), Some(order.clone()));
+        assert_eq!(SupervisorOrder::parse_order(order.words().into_iter()), Some(order.clone()));
         let process_limits = ProcessLimits::default();
-        let free =
-            Order { process_limits, account: None, confinement: None, cgroup: None, ..order };
-        assert_eq!(Order::read(free.words().into_iter()), Some(free.clone()));
-        assert_eq!(Order::read(free.words().into_iter().skip(1)), None);
+        let free = SupervisorOrder {
+            process_limits,
+            account: None,
+            confinement: None,
+            cgroup: None,
+            ..order
+        };
+        assert_eq!(SupervisorOrder::parse_order(free.words().into_iter()), Some(free.clone()));
+        assert_eq!(SupervisorOrder::parse_order(free.words().into_iter().skip(1)), None);
     }
 }

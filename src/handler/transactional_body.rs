@@ -4,11 +4,11 @@ use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::implicit_commit::CommitEvidence;
 use crate::db::session::Session;
-use crate::domain::job::outcome::{End, Outcome, Outputs};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
 use crate::handler::ledger::{RecordedTask, known};
-use crate::handler::ledger_table::{Book, Found};
+use crate::handler::ledger_table::{LedgerEntry, LedgerLookup};
 use crate::handler::packet_limit::packet_fault;
-use crate::handler::run_on_source::{Body, Fault, classed, under_way};
+use crate::handler::run_on_source::{BodyFault, SessionBody, classed, under_way};
 use crate::handler::{NOT_OURS, checks};
 
 const COMMIT: &str = "COMMIT";
@@ -18,8 +18,8 @@ pub(crate) const LEDGER: &str = "writing procession_ledger";
 /// A recorded task with its body.
 pub(crate) struct Once<'a> {
     desk: RecordedTask<'a>,
-    body: &'a dyn Body,
-    book: Book<'a>,
+    body: &'a dyn SessionBody,
+    book: LedgerEntry<'a>,
     /// A savepoint that lives exactly as long as the transaction that we opened. No two tries have
     /// one of the same name, so that no body can set it again.
     canary: String,
@@ -36,97 +36,108 @@ enum EndedBy {
 }
 
 impl<'a> Once<'a> {
-    pub(crate) fn new(desk: RecordedTask<'a>, body: &'a dyn Body, book: Book<'a>) -> Self {
+    pub(crate) fn new(
+        desk: RecordedTask<'a>,
+        body: &'a dyn SessionBody,
+        book: LedgerEntry<'a>,
+    ) -> Self {
         let canary = format!("procession_{}", uuid::Uuid::new_v4().simple());
         Self { desk, body, book, canary }
     }
 
     /// Runs the transaction once. A fault leaves nothing behind but what its outcome says.
-    pub(crate) async fn run(&self, session: &mut Session) -> Result<Outcome, Fault> {
-        if let Err(fault) = self.open(session).await {
-            return self.undo(session, fault, CommitEvidence::None).await;
+    pub(crate) async fn run_once(
+        &self,
+        session: &mut Session,
+    ) -> Result<AttemptOutcome, BodyFault> {
+        if let Err(fault) = self.open_transaction(session).await {
+            return self.roll_back(session, fault, CommitEvidence::None).await;
         }
         failpoint!("ledger.opened");
         match under_way(self.body.run_inside(session)).await {
             Ok(outputs) => match self.close(session, outputs).await {
                 Ok(outcome) => Ok(outcome),
                 // It looked for commits of the body, and took the savepoint away.
-                Err(fault) => self.undo(session, fault, CommitEvidence::None).await,
+                Err(fault) => self.roll_back(session, fault, CommitEvidence::None).await,
             },
             Err(fault) => match self.find_commit_behind_rollback(session, &fault).await {
-                Ok(committed) => self.undo(session, fault, committed).await,
-                Err(lost) => self.undo(session, lost, CommitEvidence::None).await,
+                Ok(committed) => self.roll_back(session, fault, committed).await,
+                Err(lost) => self.roll_back(session, lost, CommitEvidence::None).await,
             },
         }
     }
 
     /// On MySQL without autocommit: what a body does after a ROLLBACK of its own, or after a
     /// deadlock that it swallowed, is then undone with the rest and not kept statement by statement.
-    async fn open(&self, session: &mut Session) -> Result<(), Fault> {
+    async fn open_transaction(&self, session: &mut Session) -> Result<(), BodyFault> {
         let begun = match session.dialect() {
-            Dialect::Mysql => session.run("SET autocommit = 0", &[]).await.map(|_| ()),
+            Dialect::Mysql => session.run_statement("SET autocommit = 0", &[]).await.map(|_| ()),
             Dialect::Sqlite | Dialect::Postgres => session.begin().await,
         };
-        begun.map_err(|e| Fault::before("opening the transaction", e))?;
+        begun.map_err(|e| BodyFault::before("opening the transaction", e))?;
         let now = self.desk.ctx.record.now();
-        self.book.open(session, now).await.map_err(|e| Fault::before(LEDGER, e))?;
+        self.book.open_entry(session, now).await.map_err(|e| BodyFault::before(LEDGER, e))?;
         if session.dialect() == Dialect::Mysql {
-            let set = session.run(&format!("SAVEPOINT {}", self.canary), &[]).await;
-            set.map_err(|e| Fault::before("setting a savepoint", e))?;
+            let set = session.run_statement(&format!("SAVEPOINT {}", self.canary), &[]).await;
+            set.map_err(|e| BodyFault::before("setting a savepoint", e))?;
         }
         Ok(())
     }
 
     /// After a body that ended well: looks whether the transaction is still ours, asks the success
     /// rules, writes the record and commits.
-    async fn close(&self, session: &mut Session, outputs: Outputs) -> Result<Outcome, Fault> {
+    async fn close(
+        &self,
+        session: &mut Session,
+        outputs: JobOutputs,
+    ) -> Result<AttemptOutcome, BodyFault> {
         let (task, record) = (self.desk.task, &self.desk.ctx.record);
         if let Some(ended_by) = self.ended_inside(session).await? {
             return self.loose(session, outputs, ended_by).await;
         }
-        let outcome = checks::ruled(task, self.desk.ctx, Outcome::success(outputs));
-        if outcome.end == End::Failed {
+        let outcome = checks::ruled(task, self.desk.ctx, AttemptOutcome::success(outputs));
+        if outcome.end == AttemptEnd::Failed {
             return Err(known(outcome));
         }
         let at = |place: &str| {
             let place = place.to_owned();
-            move |e| Fault::At(place, e)
+            move |e| BodyFault::At(place, e)
         };
         let kept = record.storable(&outcome.outputs);
         let bytes = serde_json::to_string(&kept).map_or(0, |json| json.len());
         let fault = packet_fault(session, "what the job returned, as JSON,", bytes).await;
         if let Some(why) = fault.map_err(at(LEDGER))? {
             let said = format!("procession_ledger cannot hold it: {why}; rolled back");
-            return Err(known(Outcome::ended(End::Failed, said).for_good()));
+            return Err(known(AttemptOutcome::ended(AttemptEnd::Failed, said).for_good()));
         }
         if !self.book.close(session, &kept, record.now()).await.map_err(at(LEDGER))? {
             let said = "its row of procession_ledger was changed while it ran; rolled back";
-            return Err(Fault::Said(said.to_owned()));
+            return Err(BodyFault::Said(said.to_owned()));
         }
         let is_recorded = self.desk.ends_row();
-        let writes = if is_recorded { record.end(&outcome) } else { Vec::new() };
+        let writes = if is_recorded { record.end_writes(&outcome) } else { Vec::new() };
         for write in writes {
             let found = session.execute(&write.sql, &write.values).await;
             if found.map_err(at("writing its end"))? != 1 {
                 let said = format!("{NOT_OURS}; it was rolled back and nothing took effect");
-                return Err(known(Outcome::ended(End::Failed, said).of_lost_row()));
+                return Err(known(AttemptOutcome::ended(AttemptEnd::Failed, said).of_lost_row()));
             }
         }
         failpoint!("ledger.before_commit");
         session.commit().await.map_err(at(COMMIT))?;
         failpoint!("ledger.after_commit");
-        Ok(Outcome { is_recorded, ..outcome })
+        Ok(AttemptOutcome { is_recorded, ..outcome })
     }
 
     /// Whether the transaction that we opened has ended while its body ran. Only on MySQL can it:
     /// PostgreSQL refuses COMMIT in a routine, and such words in SQL are refused by us.
-    async fn ended_inside(&self, session: &mut Session) -> Result<Option<EndedBy>, Fault> {
-        let at = |e| Fault::At("after the body".to_owned(), e);
+    async fn ended_inside(&self, session: &mut Session) -> Result<Option<EndedBy>, BodyFault> {
+        let at = |e| BodyFault::At("after the body".to_owned(), e);
         if self.is_transaction_ours(session).await.map_err(at)? {
             return Ok(None);
         }
-        let found = self.book.read(session).await.map_err(at)?;
-        if found != Found::Nothing {
+        let found = self.book.read_entry(session).await.map_err(at)?;
+        if found != LedgerLookup::Nothing {
             return Ok(Some(EndedBy::Commit));
         }
         Ok(Some(match session.find_commit_evidence().await.map_err(at)? {
@@ -141,15 +152,15 @@ impl<'a> Once<'a> {
     async fn find_commit_behind_rollback(
         &self,
         session: &mut Session,
-        fault: &Fault,
-    ) -> Result<CommitEvidence, Fault> {
+        fault: &BodyFault,
+    ) -> Result<CommitEvidence, BodyFault> {
         // Nothing can be asked of a session that is gone, or that is to be stopped.
-        if let Fault::Before(..) | Fault::At(_, SessionError::Lost(_) | SessionError::Braked) =
-            fault
+        if let BodyFault::Before(..)
+        | BodyFault::At(_, SessionError::Lost(_) | SessionError::Braked) = fault
         {
             return Ok(CommitEvidence::None);
         }
-        let at = |e| Fault::At("after the body".to_owned(), e);
+        let at = |e| BodyFault::At("after the body".to_owned(), e);
         match self.is_transaction_ours(session).await.map_err(at)? {
             true => Ok(CommitEvidence::None),
             false => session.find_commit_evidence().await.map_err(at),
@@ -161,7 +172,7 @@ impl<'a> Once<'a> {
         if session.dialect() != Dialect::Mysql {
             return Ok(true);
         }
-        match session.run(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
+        match session.run_statement(&format!("RELEASE SAVEPOINT {}", self.canary), &[]).await {
             Ok(_) => Ok(true),
             Err(SessionError::Database(error)) if error.is_no_savepoint() => Ok(false),
             Err(error) => Err(error),
@@ -173,28 +184,30 @@ impl<'a> Once<'a> {
     async fn loose(
         &self,
         session: &mut Session,
-        outputs: Outputs,
+        outputs: JobOutputs,
         ended_by: EndedBy,
-    ) -> Result<Outcome, Fault> {
+    ) -> Result<AttemptOutcome, BodyFault> {
         if matches!(ended_by, EndedBy::Rollback) {
             let said = "the transaction was rolled back inside the body (a deadlock that it \
                         swallowed, or a ROLLBACK of its own), so nothing of it is kept";
-            return Err(Fault::Said(said.to_owned()));
+            return Err(BodyFault::Said(said.to_owned()));
         }
-        let at = |e| Fault::At("after a commit of the body's own".to_owned(), e);
+        let at = |e| BodyFault::At("after a commit of the body's own".to_owned(), e);
         self.leave_evidence(session).await.map_err(at)?;
         if let EndedBy::PossibleCommit(statements) = ended_by {
-            return Ok(Outcome::ended(End::Unknown, possibly_committed(&statements)).for_good());
+            return Ok(AttemptOutcome::ended(AttemptEnd::Unknown, possibly_committed(&statements))
+                .for_good());
         }
         let said = "the body committed by itself, so its effect is there but is not tied to its \
                     record";
-        Ok(Outcome { end: End::Warning, ..Outcome::success(outputs) }.caught(said))
+        Ok(AttemptOutcome { end: AttemptEnd::Warning, ..AttemptOutcome::success(outputs) }
+            .caught(said))
     }
 
     /// The key stays `open`, so that no later try runs the body again.
     async fn leave_evidence(&self, session: &mut Session) -> Result<(), SessionError> {
-        if self.book.read(session).await? == Found::Nothing {
-            self.book.open(session, self.desk.ctx.record.now()).await?;
+        if self.book.read_entry(session).await? == LedgerLookup::Nothing {
+            self.book.open_entry(session, self.desk.ctx.record.now()).await?;
         }
         session.commit().await
     }
@@ -202,38 +215,40 @@ impl<'a> Once<'a> {
     /// Rolls back, and reads the key to learn what that left; `committed` is what the body committed
     /// after it had ended our transaction. Of a lost connection nothing can be
     /// asked; the next try will.
-    async fn undo(
+    async fn roll_back(
         &self,
         session: &mut Session,
-        fault: Fault,
+        fault: BodyFault,
         committed: CommitEvidence,
-    ) -> Result<Outcome, Fault> {
+    ) -> Result<AttemptOutcome, BodyFault> {
         match &fault {
-            Fault::Before(place, error @ SessionError::Lost(_)) => {
-                return Err(Fault::At(place.clone(), error.clone()));
+            BodyFault::Before(place, error @ SessionError::Lost(_)) => {
+                return Err(BodyFault::At(place.clone(), error.clone()));
             }
-            Fault::At(_, SessionError::Lost(_)) => return Err(fault),
+            BodyFault::At(_, SessionError::Lost(_)) => return Err(fault),
             _ => {}
         }
         match session.rollback().await {
-            Ok(()) => self.desk.say("rolled back"),
-            Err(error @ SessionError::Lost(_)) => return Err(Fault::At("ROLLBACK".into(), error)),
+            Ok(()) => self.desk.log_line("rolled back"),
+            Err(error @ SessionError::Lost(_)) => {
+                return Err(BodyFault::At("ROLLBACK".into(), error));
+            }
             // SQLite may have rolled back already.
             Err(SessionError::Database(_) | SessionError::Braked) => {}
         }
-        if matches!(fault, Fault::At(_, SessionError::Braked)) {
+        if matches!(fault, BodyFault::At(_, SessionError::Braked)) {
             return Err(fault);
         }
-        let at = |e| Fault::At("after the rollback".to_owned(), e);
-        let is_commit = matches!(&fault, Fault::At(place, _) if place == COMMIT);
-        match self.book.read(session).await {
-            Ok(Found::Done { attempt, outputs }) => Ok(self.desk.resolved(attempt, outputs)),
-            Ok(Found::Open { .. }) => Err(known(torn(fault))),
-            Ok(Found::Nothing) if is_commit => Err(fault),
-            Ok(Found::Nothing) => match committed {
+        let at = |e| BodyFault::At("after the rollback".to_owned(), e);
+        let is_commit = matches!(&fault, BodyFault::At(place, _) if place == COMMIT);
+        match self.book.read_entry(session).await {
+            Ok(LedgerLookup::Done { attempt, outputs }) => Ok(self.desk.resolved(attempt, outputs)),
+            Ok(LedgerLookup::Open { .. }) => Err(known(committed_early(fault))),
+            Ok(LedgerLookup::Nothing) if is_commit => Err(fault),
+            Ok(LedgerLookup::Nothing) => match committed {
                 CommitEvidence::Certain => {
                     self.leave_evidence(session).await.map_err(at)?;
-                    Err(known(torn(fault)))
+                    Err(known(committed_early(fault)))
                 }
                 // The server ends the transaction of a deadlock's victim, and no statement ran since.
                 CommitEvidence::Possible(statements) if !fault.is_deadlock() => {
@@ -244,7 +259,7 @@ impl<'a> Once<'a> {
             },
             Err(SessionError::Database(error)) => {
                 let said = format!("what it left could not be looked up: {error}");
-                Err(known(Outcome::ended(End::Unknown, said)))
+                Err(known(AttemptOutcome::ended(AttemptEnd::Unknown, said)))
             }
             Err(error) => Err(at(error)),
         }
@@ -252,18 +267,18 @@ impl<'a> Once<'a> {
 }
 
 /// A body that failed after it had committed a part of its work.
-fn torn(fault: Fault) -> Outcome {
+fn committed_early(fault: BodyFault) -> AttemptOutcome {
     let said =
         "the body had committed a part of its work by itself, which a rollback does not undo";
     as_unknown(fault).caught(said)
 }
 
 /// A body that failed, of which cannot be learnt whether it had committed a part of its work.
-fn possibly_torn(fault: Fault, statements: &[String]) -> Outcome {
+fn possibly_torn(fault: BodyFault, statements: &[String]) -> AttemptOutcome {
     let outcome = as_unknown(fault);
     let reason = possibly_committed(statements);
     let message = outcome.message.map_or(reason.clone(), |own| format!("{own}; {reason}"));
-    Outcome { message: Some(message), ..outcome }.for_good()
+    AttemptOutcome { message: Some(message), ..outcome }.for_good()
 }
 
 fn possibly_committed(statements: &[String]) -> String {
@@ -275,23 +290,25 @@ fn possibly_committed(statements: &[String]) -> String {
     )
 }
 
-fn as_unknown(fault: Fault) -> Outcome {
+fn as_unknown(fault: BodyFault) -> AttemptOutcome {
     match fault {
-        Fault::At(place, error) | Fault::Before(place, error) => {
-            classed(Outcome::ended(End::Unknown, format!("{place}: {error}")), &error)
+        BodyFault::At(place, error) | BodyFault::Before(place, error) => {
+            classed(AttemptOutcome::ended(AttemptEnd::Unknown, format!("{place}: {error}")), &error)
         }
-        Fault::Said(what) => Outcome::ended(End::Unknown, what),
-        Fault::Known(outcome) => Outcome { end: End::Unknown, ..*outcome },
+        BodyFault::Said(what) => AttemptOutcome::ended(AttemptEnd::Unknown, what),
+        BodyFault::Known(outcome) => AttemptOutcome { end: AttemptEnd::Unknown, ..*outcome },
     }
 }
 
 /// PostgreSQL refuses to end our transaction inside a routine, every time.
-fn refused(fault: Fault) -> Fault {
+fn refused(fault: BodyFault) -> BodyFault {
     match fault {
-        Fault::At(place, SessionError::Database(error)) if error.is_end_refused() => {
+        BodyFault::At(place, SessionError::Database(error)) if error.is_end_refused() => {
             let said = "the body ends its transaction by itself, which the server refused; nothing \
                         took effect";
-            known(Outcome::ended(End::Failed, format!("{place}: {error}")).caught(said))
+            known(
+                AttemptOutcome::ended(AttemptEnd::Failed, format!("{place}: {error}")).caught(said),
+            )
         }
         other => other,
     }

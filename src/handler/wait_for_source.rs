@@ -7,13 +7,13 @@
 use crate::db::connect_error::{Hope, NoSession};
 use crate::db::fault::SessionError;
 use crate::domain::id::SourceName;
-use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::time::{Millis, span_words};
 use crate::handler::address;
 use crate::handler::run_on_source::classed;
 use crate::handler::stopwatch::{Stopwatch, now};
-use crate::handler::{Context, NOT_OURS, Task};
+use crate::handler::{AttemptTask, Context, NOT_OURS};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -26,7 +26,7 @@ const CLAIM_EVERY: Duration = Duration::from_secs(3);
 
 /// Whether somebody may take the row away from who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum RowOwnership {
     /// A try's own wait, which ends when the row is not its own any more.
     Try,
     /// The wait of who cleans up behind a dead worker.
@@ -38,7 +38,7 @@ pub(crate) struct Away<'a> {
     ctx: &'a Context,
     source: &'a SourceName,
     at: &'a str,
-    whose: Whose,
+    whose: RowOwnership,
     roll: u64,
     /// Since when it is away.
     since: Option<(Stopwatch, Millis)>,
@@ -47,7 +47,7 @@ pub(crate) struct Away<'a> {
 }
 
 /// A source that cannot be used now.
-pub(crate) struct Trouble {
+pub(crate) struct SourceTrouble {
     /// What was tried.
     pub(crate) what: String,
     /// What came of it.
@@ -56,7 +56,7 @@ pub(crate) struct Trouble {
     pub(crate) hope: Hope,
 }
 
-impl Trouble {
+impl SourceTrouble {
     /// No session could be opened.
     pub(crate) fn opening(source: &SourceName, at: &str, none: NoSession) -> Self {
         let what = format!("cannot connect to source '{source}' at {at}");
@@ -69,14 +69,14 @@ impl Trouble {
         Self { what, error, hope }
     }
 
-    fn why(&self) -> String {
+    fn reason(&self) -> String {
         address::opening(self.error.to_string())
     }
 
     /// The end of a try that gives up.
-    fn outcome(&self, waited: &str) -> Outcome {
-        let said = format!("{}: {}{waited}; nothing was run", self.what, self.why());
-        let outcome = Outcome::ended(End::Failed, said).before_it_began();
+    fn outcome(&self, waited: &str) -> AttemptOutcome {
+        let said = format!("{}: {}{waited}; nothing was run", self.what, self.reason());
+        let outcome = AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began();
         match (self.hope, &self.error) {
             // No connection was there to be lost.
             (Hope::None, SessionError::Lost(_)) => outcome.of_class(ErrorClass::Other, None),
@@ -88,10 +88,10 @@ impl Trouble {
 impl<'a> Away<'a> {
     /// Patience with `source`, which has not failed yet.
     pub(crate) fn new(
-        task: &Task,
+        task: &AttemptTask,
         ctx: &'a Context,
         (source, at): (&'a SourceName, &'a str),
-        whose: Whose,
+        whose: RowOwnership,
     ) -> Self {
         let roll = task.queue_id.0.unsigned_abs().wrapping_add(task.attempt.into());
         let asked = Stopwatch::start();
@@ -100,7 +100,10 @@ impl<'a> Away<'a> {
 
     /// Waits before the next attempt, or gives the outcome when another makes no sense: when waiting
     /// cannot mend it, when it has been away for `Options.away`, when the row is not ours any more.
-    pub(crate) async fn wait(&mut self, trouble: Trouble) -> Result<(), Outcome> {
+    pub(crate) async fn wait_for_source(
+        &mut self,
+        trouble: SourceTrouble,
+    ) -> Result<(), AttemptOutcome> {
         self.attempts += 1;
         let is_first = self.since.is_none();
         let (since, moment) = *self.since.get_or_insert_with(|| (Stopwatch::start(), now()));
@@ -113,15 +116,15 @@ impl<'a> Away<'a> {
         if is_over || since.elapsed() >= patience {
             let waited = match self.attempts {
                 1 => String::new(),
-                n => format!(" (away for {}, {n} attempts)", span_words(since.ms())),
+                n => format!(" (away for {}, {n} attempts)", span_words(since.elapsed_ms())),
             };
             return Err(trouble.outcome(&waited));
         }
         if is_first {
-            let (source, at, why) = (self.source, self.at, trouble.why());
+            let (source, at, why) = (self.source, self.at, trouble.reason());
             let waits = span_words(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
             let said = format!("source '{source}' at {at} is away, waits up to {waits}: {why}");
-            self.ctx.log.line(Stream::System, said);
+            self.ctx.log.add_line(Stream::System, said);
             let said = format!("source '{source}' is away since {moment}: {why}");
             self.ctx.claim.waits_on(Some(said)).await;
         }
@@ -133,15 +136,16 @@ impl<'a> Away<'a> {
     pub(crate) async fn is_over(&mut self) {
         let Some((since, _)) = self.since.take() else { return };
         self.attempts = 0;
-        let said = format!("source '{}' is back after {}", self.source, span_words(since.ms()));
-        self.ctx.log.line(Stream::System, said);
+        let said =
+            format!("source '{}' is back after {}", self.source, span_words(since.elapsed_ms()));
+        self.ctx.log.add_line(Stream::System, said);
         self.ctx.claim.waits_on(None).await;
     }
 
     /// Asks every few seconds whether the row is still ours. A claim that cannot be asked for is asked
     /// for later: nothing has been run, and nothing is before it was answered.
-    pub(crate) async fn still_wanted(&mut self) -> Result<(), Outcome> {
-        if self.whose == Whose::Cleaner || self.asked.elapsed() < CLAIM_EVERY {
+    pub(crate) async fn still_wanted(&mut self) -> Result<(), AttemptOutcome> {
+        if self.whose == RowOwnership::Cleaner || self.asked.elapsed() < CLAIM_EVERY {
             return Ok(());
         }
         let answer = timeout(CLAIM_EVERY, self.ctx.claim.still_ours()).await;
@@ -164,7 +168,7 @@ impl<'a> Away<'a> {
 }
 
 /// The end of a try whose row is not its own any more.
-pub(crate) fn not_ours() -> Outcome {
+pub(crate) fn not_ours() -> AttemptOutcome {
     let said = format!("{NOT_OURS}; nothing was run");
-    Outcome::ended(End::Failed, said).before_it_began().of_lost_row()
+    AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began().of_lost_row()
 }

@@ -1,8 +1,8 @@
 //! A letter as pieces of a chat message; each robot says how a piece looks.
 
-use crate::domain::notification::Letter;
+use crate::domain::notification::Notification;
 use crate::domain::notification::event::Severity;
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use crate::notify::Message;
 
 /// Most bytes of an error, a log or a list in a chat message; the rest is in the mail and in the logs.
@@ -14,7 +14,7 @@ const LINES_MAX: usize = 20;
 
 /// A piece of a message, in one language. Nothing in it is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum MessagePiece {
     /// A sentence.
     Sentence(String),
     /// Labels and values, a line each.
@@ -26,42 +26,42 @@ pub(super) enum Piece {
 }
 
 /// The pieces of a message's letter, the most important first.
-pub(super) fn pieces(message: &Message) -> Vec<Piece> {
+pub(super) fn pieces(message: &Message) -> Vec<MessagePiece> {
     let (letter, lang) = (&message.letter, message.lang);
-    let mut pieces = vec![Piece::Sentence(plain(letter.headline.pick(lang)))];
+    let mut pieces = vec![MessagePiece::Sentence(plain(letter.headline.text_in(lang)))];
     for note in letter.notes.iter().take(LINES_MAX) {
-        pieces.push(Piece::Sentence(plain(note.pick(lang))));
+        pieces.push(MessagePiece::Sentence(plain(note.text_in(lang))));
     }
     let facts = letter.facts.iter().take(LINES_MAX);
-    let facts = facts.map(|fact| (fact.label.pick(lang).to_owned(), plain(&fact.value)));
-    pieces.push(Piece::Facts(facts.collect()));
+    let facts = facts.map(|fact| (fact.label.text_in(lang).to_owned(), plain(&fact.value)));
+    pieces.push(MessagePiece::Facts(facts.collect()));
     if let Some(error) = &letter.error {
-        pieces.push(verbatim(lang.pick("Error", "错误"), error));
+        pieces.push(verbatim(lang.select("Error", "错误"), error));
     }
     if !letter.blocked.is_empty() {
-        let label = format!("{} ({})", lang.pick("Blocked", "受阻作业"), letter.blocked.len());
-        pieces.push(Piece::Facts(vec![(label, plain(&letter.blocked.join(", ")))]));
+        let label = format!("{} ({})", lang.select("Blocked", "受阻作业"), letter.blocked.len());
+        pieces.push(MessagePiece::Facts(vec![(label, plain(&letter.blocked.join(", ")))]));
     }
     if !letter.items.is_empty() {
-        let items: Vec<&str> = letter.items.iter().map(|item| item.pick(lang)).collect();
-        pieces.push(verbatim(lang.pick("List", "列表"), &items.join("\n")));
+        let items: Vec<&str> = letter.items.iter().map(|item| item.text_in(lang)).collect();
+        pieces.push(verbatim(lang.select("List", "列表"), &items.join("\n")));
     }
     let steps = letter.steps.iter().take(LINES_MAX);
-    let steps = steps.map(|step| (step.label.pick(lang).to_owned(), plain(&step.command)));
-    pieces.push(Piece::Facts(steps.collect()));
+    let steps = steps.map(|step| (step.label.text_in(lang).to_owned(), plain(&step.command)));
+    pieces.push(MessagePiece::Facts(steps.collect()));
     if !letter.log.is_empty() {
-        let label = lang.pick("Last lines of its log", "日志末尾");
-        pieces.push(verbatim(label, &last(&letter.log)));
+        let label = lang.select("Last lines of its log", "日志末尾");
+        pieces.push(verbatim(label, &last_lines(&letter.log)));
     }
     if let Some(link) = &letter.link {
-        pieces.push(Piece::Link(lang.pick("Open", "打开").to_owned(), link.clone()));
+        pieces.push(MessagePiece::Link(lang.select("Open", "打开").to_owned(), link.clone()));
     }
-    pieces.retain(|piece| *piece != Piece::Facts(Vec::new()));
+    pieces.retain(|piece| *piece != MessagePiece::Facts(Vec::new()));
     pieces
 }
 
 /// The sign that stands before a subject where there are no colours.
-pub(super) fn sign(letter: &Letter) -> &'static str {
+pub(super) fn severity_icon(letter: &Notification) -> &'static str {
     match letter.severity() {
         Severity::Good => "🟢",
         Severity::Warning => "🟠",
@@ -80,16 +80,16 @@ pub(super) fn clip_lines(text: &str, max: usize) -> String {
 }
 
 fn plain(text: &str) -> String {
-    clip(&text.replace(|c: char| c.is_control(), " "), PLAIN_MAX)
+    truncate_text(&text.replace(|c: char| c.is_control(), " "), PLAIN_MAX)
 }
 
-fn verbatim(label: &str, text: &str) -> Piece {
+fn verbatim(label: &str, text: &str) -> MessagePiece {
     let text = text.replace(|c: char| c.is_control() && c != '\n', " ");
-    Piece::Verbatim(label.to_owned(), clip(&text, VERBATIM_MAX))
+    MessagePiece::Verbatim(label.to_owned(), truncate_text(&text, VERBATIM_MAX))
 }
 
 /// As many of the last lines as may stand there.
-fn last(log: &[String]) -> String {
+fn last_lines(log: &[String]) -> String {
     let mut size = 0;
     let lines = log.iter().rev().take_while(|line| {
         size += line.len() + 1;
@@ -116,7 +116,8 @@ mod tests {
         let pieces = pieces(&message);
         let size: usize = pieces.iter().map(|piece| format!("{piece:?}").len()).sum();
         assert!(size < 12_000, "{size}");
-        let has_last = |p: &Piece| matches!(p, Piece::Verbatim(_, t) if t.ends_with("line 899"));
+        let has_last =
+            |p: &MessagePiece| matches!(p, MessagePiece::Verbatim(_, t) if t.ends_with("line 899"));
         assert!(pieces.iter().any(has_last), "{pieces:?}");
     }
 

@@ -1,7 +1,7 @@
 //! A custom robot of a DingTalk group: a markdown message, signed in the URL.
 
-use crate::notify::chat_message::{self, Piece};
-use crate::notify::http::{Codes, Target};
+use crate::notify::chat_message::{self, MessagePiece};
+use crate::notify::http::{ChannelTarget, VerdictCodes};
 use crate::notify::{Channel, Message, NotSent, sign};
 use futures_util::future::BoxFuture;
 use reqwest::header::HeaderMap;
@@ -11,7 +11,7 @@ pub(super) const WORD: &str = "dingtalk";
 /// Most bytes of the text; the whole request may have 20,000.
 const TEXT_MAX: usize = 14_000;
 
-const CODES: Codes = Codes {
+const CODES: VerdictCodes = VerdictCodes {
     code: "errcode",
     words: "errmsg",
     // Busy; too many messages a minute (20), by the old code and by the new one.
@@ -30,9 +30,9 @@ const CODES: Codes = Codes {
     ],
 };
 
-struct DingTalk(Target);
+struct DingTalk(ChannelTarget);
 
-pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+pub(super) fn open_channel(target: &ChannelTarget) -> Box<dyn Channel> {
     Box::new(DingTalk(target.clone()))
 }
 
@@ -41,9 +41,13 @@ impl Channel for DingTalk {
         WORD
     }
 
-    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+    fn send_message<'a>(
+        &'a self,
+        _: &'a str,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Result<(), NotSent>> {
         Box::pin(async move {
-            let mut url = self.0.url();
+            let mut url = self.0.base_url();
             if let Some(secret) = self.0.secret() {
                 let (timestamp, sign) = signature(secret, message.now.0);
                 url.query_pairs_mut()
@@ -53,9 +57,9 @@ impl Channel for DingTalk {
             let title = message.subject.as_str();
             let body = json!({
                 "msgtype": "markdown",
-                "markdown": { "title": title, "text": chat_message::clip_lines(&text(message), TEXT_MAX) },
+                "markdown": { "title": title, "text": chat_message::clip_lines(&markdown_text(message), TEXT_MAX) },
             });
-            let answer = self.0.post(url, HeaderMap::new(), body.to_string()).await?;
+            let answer = self.0.post_json(url, HeaderMap::new(), body.to_string()).await?;
             self.0.by_code(&answer, &CODES)
         })
     }
@@ -68,28 +72,34 @@ fn signature(secret: &str, now: i64) -> (String, String) {
 }
 
 /// DingTalk begins a new line only after an empty one.
-fn text(message: &Message) -> String {
-    let title = format!("#### {} {}", chat_message::sign(&message.letter), safe(&message.subject));
+fn markdown_text(message: &Message) -> String {
+    let title = format!(
+        "#### {} {}",
+        chat_message::severity_icon(&message.letter),
+        escape_markdown(&message.subject)
+    );
     let pieces = chat_message::pieces(message).into_iter().map(|piece| match piece {
-        Piece::Sentence(text) => safe(&text),
-        Piece::Facts(facts) => {
+        MessagePiece::Sentence(text) => escape_markdown(&text),
+        MessagePiece::Facts(facts) => {
             let line = |(label, value): &(String, String)| {
-                format!("- **{}**: {}", safe(label), safe(value))
+                format!("- **{}**: {}", escape_markdown(label), escape_markdown(value))
             };
             facts.iter().map(line).collect::<Vec<_>>().join("\n")
         }
-        Piece::Verbatim(label, text) => {
-            let lines = text.lines().map(|line| format!("> {}\n>", safe(line)));
-            format!("**{}**\n\n{}", safe(&label), lines.collect::<Vec<_>>().join("\n"))
+        MessagePiece::Verbatim(label, text) => {
+            let lines = text.lines().map(|line| format!("> {}\n>", escape_markdown(line)));
+            format!("**{}**\n\n{}", escape_markdown(&label), lines.collect::<Vec<_>>().join("\n"))
         }
-        Piece::Link(label, url) => format!("[{}]({})", safe(&label), link(&url)),
+        MessagePiece::Link(label, url) => {
+            format!("[{}]({})", escape_markdown(&label), escape_link(&url))
+        }
     });
     std::iter::once(title).chain(pieces).collect::<Vec<_>>().join("\n\n")
 }
 
 /// A text that is no markup. Neither DingTalk nor WeCom has a way to escape, so signs that would begin a
 /// link, an image, a colour or a mention become their wide sisters.
-pub(super) fn safe(text: &str) -> String {
+pub(super) fn escape_markdown(text: &str) -> String {
     let wide = |c: char| match c {
         '[' => '［',
         ']' => '］',
@@ -106,7 +116,7 @@ pub(super) fn safe(text: &str) -> String {
 }
 
 /// A link's address, which may not end the link.
-pub(super) fn link(url: &str) -> String {
+pub(super) fn escape_link(url: &str) -> String {
     url.replace('(', "%28").replace(')', "%29").replace(|c: char| c.is_whitespace(), "%20")
 }
 
@@ -127,7 +137,7 @@ mod tests {
     fn nothing_from_a_job_is_markup() {
         let mut message = sample::message();
         message.letter.error = Some("[click](http://evil.example) @all\n# big".to_owned());
-        let text = text(&message);
+        let text = markdown_text(&message);
         assert!(text.contains("> ［click］(http://evil.example) ＠all\n>\n> ＃ big"), "{text}");
     }
 }

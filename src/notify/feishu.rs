@@ -1,8 +1,8 @@
 //! A custom robot of a Feishu group: a card, signed in its body.
 
 use crate::domain::notification::event::Severity;
-use crate::notify::chat_message::{self, Piece};
-use crate::notify::http::{Codes, Target};
+use crate::notify::chat_message::{self, MessagePiece};
+use crate::notify::http::{ChannelTarget, VerdictCodes};
 use crate::notify::{Channel, Message, NotSent, sign};
 use futures_util::future::BoxFuture;
 use reqwest::header::HeaderMap;
@@ -12,7 +12,7 @@ pub(super) const WORD: &str = "feishu";
 /// Most bytes of a request.
 const BODY_MAX: usize = 20_000;
 
-const CODES: Codes = Codes {
+const CODES: VerdictCodes = VerdictCodes {
     code: "code",
     words: "msg",
     // Too many messages (5 a second, 100 a minute), by the robot and by the platform.
@@ -26,9 +26,9 @@ const CODES: Codes = Codes {
     ],
 };
 
-struct Feishu(Target);
+struct Feishu(ChannelTarget);
 
-pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+pub(super) fn open_channel(target: &ChannelTarget) -> Box<dyn Channel> {
     Box::new(Feishu(target.clone()))
 }
 
@@ -37,19 +37,23 @@ impl Channel for Feishu {
         WORD
     }
 
-    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+    fn send_message<'a>(
+        &'a self,
+        _: &'a str,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Result<(), NotSent>> {
         Box::pin(async move {
-            let body = body(message, self.0.secret());
-            let answer = self.0.post(self.0.url(), HeaderMap::new(), body).await?;
+            let body = build_body(message, self.0.secret());
+            let answer = self.0.post_json(self.0.base_url(), HeaderMap::new(), body).await?;
             self.0.by_code(&answer, &CODES)
         })
     }
 }
 
-fn body(message: &Message, secret: Option<&str>) -> String {
+fn build_body(message: &Message, secret: Option<&str>) -> String {
     let mut elements = elements(message);
     loop {
-        let mut body = json!({ "msg_type": "interactive", "card": card(message, &elements) });
+        let mut body = json!({ "msg_type": "interactive", "card": build_card(message, &elements) });
         if let Some(secret) = secret {
             let (timestamp, sign) = signature(secret, message.now.0.div_euclid(1_000));
             body["timestamp"] = timestamp.into();
@@ -69,7 +73,7 @@ fn signature(secret: &str, second: i64) -> (String, String) {
     (second.to_string(), sign::base64(key.as_bytes(), b""))
 }
 
-fn card(message: &Message, elements: &[Value]) -> Value {
+fn build_card(message: &Message, elements: &[Value]) -> Value {
     let template = match message.letter.severity() {
         Severity::Good => "green",
         Severity::Warning => "orange",
@@ -93,18 +97,18 @@ fn elements(message: &Message) -> Vec<Value> {
     let mut elements = Vec::new();
     for piece in chat_message::pieces(message) {
         match piece {
-            Piece::Sentence(text) => elements.push(plain(&text)),
-            Piece::Facts(facts) => {
+            MessagePiece::Sentence(text) => elements.push(plain(&text)),
+            MessagePiece::Facts(facts) => {
                 let line = |(label, value): &(String, String)| {
                     format!("**{}**: {}", escape(label), escape(value))
                 };
                 elements.push(marked(&facts.iter().map(line).collect::<Vec<_>>().join("\n")));
             }
-            Piece::Verbatim(label, text) => {
+            MessagePiece::Verbatim(label, text) => {
                 elements.push(marked(&format!("**{}**", escape(&label))));
                 elements.push(plain(&text));
             }
-            Piece::Link(label, url) => elements.push(json!({
+            MessagePiece::Link(label, url) => elements.push(json!({
                 "tag": "action",
                 "actions": [{
                     "tag": "button",
@@ -150,7 +154,7 @@ mod tests {
         message.letter.facts[0].value = "<at id=all></at>".to_owned();
         message.letter.error = Some("\"\\\n".repeat(5_000));
         message.letter.log = vec!["\u{1}".repeat(9_000)];
-        let text = body(&message, Some("demo"));
+        let text = build_body(&message, Some("demo"));
         assert!(text.len() <= BODY_MAX && !text.contains("<at"), "{text}");
         let body: Value = serde_json::from_str(&text).expect("json");
         assert_eq!(body["card"]["header"]["template"], "red");

@@ -4,9 +4,9 @@ use crate::notify::NotSent;
 use std::path::PathBuf;
 
 /// Where mails are written.
-pub(super) struct Folder(pub(super) PathBuf);
+pub(super) struct MailFolder(pub(super) PathBuf);
 
-impl Folder {
+impl MailFolder {
     /// Writes a mail whole or not at all.
     pub(super) async fn write(&self, message_id: &str, mail: &[u8]) -> Result<(), NotSent> {
         let name = file_name(message_id);

@@ -3,7 +3,7 @@
 //! Nothing goes anywhere else: redirects are not followed and proxies are not asked. The URL of a robot is
 //! its password, so it stands in no error text, nor does anything of it that an answer repeats.
 
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use crate::notify::NotSent;
 use crate::notify::options::ChannelOptions;
 use crate::outbound::{self, TransportProtection, chain, is_here};
@@ -21,7 +21,7 @@ const SHOWN_MAX: usize = 300;
 
 /// Where a channel sends to.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(super) struct ChannelTarget {
     kind: String,
     url: Url,
     secret: Option<SecretString>,
@@ -31,14 +31,14 @@ pub(super) struct Target {
 }
 
 /// What the other side said.
-pub(super) struct Answer {
+pub(super) struct ChannelResponse {
     status: u16,
     retry_after: Option<String>,
     body: String,
 }
 
 /// Where a robot's answer holds its verdict, and which verdicts pass.
-pub(super) struct Codes {
+pub(super) struct VerdictCodes {
     /// The field with the code; 0 is sent.
     pub(super) code: &'static str,
     /// The field with words.
@@ -49,7 +49,7 @@ pub(super) struct Codes {
     pub(super) hints: &'static [(i64, &'static str)],
 }
 
-impl Target {
+impl ChannelTarget {
     /// Checks the URL and makes a client for it.
     pub(super) fn new(options: &ChannelOptions, timeout: Duration) -> Result<Self, String> {
         // The parser's own words would repeat the URL.
@@ -68,7 +68,7 @@ impl Target {
     }
 
     /// The URL, to be added to.
-    pub(super) fn url(&self) -> Url {
+    pub(super) fn base_url(&self) -> Url {
         self.url.clone()
     }
 
@@ -78,15 +78,15 @@ impl Target {
     }
 
     /// Posts JSON; an answer of any status is an answer.
-    pub(super) async fn post(
+    pub(super) async fn post_json(
         &self,
         url: Url,
         headers: HeaderMap,
         body: String,
-    ) -> Result<Answer, NotSent> {
+    ) -> Result<ChannelResponse, NotSent> {
         let json = HeaderValue::from_static("application/json; charset=utf-8");
         let request = self.client.post(url).headers(headers).header(CONTENT_TYPE, json).body(body);
-        let mut response = request.send().await.map_err(|error| self.lost(error))?;
+        let mut response = request.send().await.map_err(|error| self.connection_lost(error))?;
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok());
         let retry_after = retry_after.map(str::to_owned);
         let status = response.status().as_u16();
@@ -95,16 +95,16 @@ impl Target {
             match response.chunk().await {
                 Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
                 Ok(None) => break,
-                Err(error) => return Err(self.lost(error)),
+                Err(error) => return Err(self.connection_lost(error)),
             }
         }
         bytes.truncate(ANSWER_MAX);
         let body = String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Answer { status, retry_after, body })
+        Ok(ChannelResponse { status, retry_after, body })
     }
 
     /// What an answer means whose status says it all.
-    pub(super) fn by_status(&self, answer: &Answer) -> Result<(), NotSent> {
+    pub(super) fn by_status(&self, answer: &ChannelResponse) -> Result<(), NotSent> {
         let words = self.words(&answer.body);
         let said = |more: &str| format!("{}: answered {}{more}{words}", self.kind, answer.status);
         match answer.status {
@@ -120,7 +120,11 @@ impl Target {
     }
 
     /// What an answer means that holds a code, whatever its status.
-    pub(super) fn by_code(&self, answer: &Answer, codes: &Codes) -> Result<(), NotSent> {
+    pub(super) fn by_code(
+        &self,
+        answer: &ChannelResponse,
+        codes: &VerdictCodes,
+    ) -> Result<(), NotSent> {
         let parsed: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         let code = parsed.get(codes.code).and_then(Value::as_i64);
         let Some(code) = code.filter(|_| answer.status != 429 && answer.status < 500) else {
@@ -146,7 +150,7 @@ impl Target {
         NotSent::Never(format!("{}: {what}", self.kind))
     }
 
-    fn lost(&self, error: reqwest::Error) -> NotSent {
+    fn connection_lost(&self, error: reqwest::Error) -> NotSent {
         let what = match self.url.host_str().filter(|_| error.is_connect()) {
             Some(host) => format!("cannot connect to {host}"),
             None => "the connection was lost".to_owned(),
@@ -157,7 +161,7 @@ impl Target {
     /// Words of the other side behind `: `, on one line, short, and without what is secret.
     fn words(&self, text: &str) -> String {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = clip(&self.clean(&text), SHOWN_MAX).replace(char::is_control, " ");
+        let text = truncate_text(&self.clean(&text), SHOWN_MAX).replace(char::is_control, " ");
         if text.is_empty() { text } else { format!(": {text}") }
     }
 
@@ -183,7 +187,7 @@ fn hidden(url: &Url, secret: Option<&SecretString>) -> Vec<String> {
 /// A client for one server: no redirects, no proxies, TLS verified.
 fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
     // A message a minute does not need a connection that may be found dead.
-    let client = outbound::client(TransportProtection::to(url))?
+    let client = outbound::client(TransportProtection::for_url(url))?
         .connect_timeout(timeout)
         .pool_max_idle_per_host(0);
     outbound::built(client)
@@ -193,13 +197,13 @@ fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
 mod tests {
     use super::*;
 
-    fn target(url: &str) -> Result<Target, String> {
+    fn target(url: &str) -> Result<ChannelTarget, String> {
         let options = ChannelOptions {
             kind: "wecom".to_owned(),
             url: url.into(),
             secret: Some("s3cr3t".into()),
         };
-        Target::new(&options, Duration::from_secs(1))
+        ChannelTarget::new(&options, Duration::from_secs(1))
     }
 
     #[test]
@@ -216,7 +220,7 @@ mod tests {
     #[test]
     fn answers() {
         let target = target("http://127.0.0.1:1/hook/tok3n-tok3n?key=k3y-k3y-k3y").expect("target");
-        let codes = Codes {
+        let codes = VerdictCodes {
             code: "errcode",
             words: "errmsg",
             later: &[45_009],
@@ -247,7 +251,7 @@ mod tests {
             (429, "", later("wecom: answered 429 (too many messages; wait 30 seconds)")),
         ] {
             let retry_after = Some("30".to_owned());
-            let answer = Answer { status, retry_after, body: body.to_owned() };
+            let answer = ChannelResponse { status, retry_after, body: body.to_owned() };
             assert_eq!(target.by_code(&answer, &codes), wanted, "{status} {body}");
         }
     }

@@ -1,7 +1,7 @@
 //! A message as a mail. Every value that comes from outside passes the encoder of headers, and loses its
 //! control characters before.
 
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use crate::domain::time::Millis;
 use crate::notify::Message;
 use lettre::Address;
@@ -20,7 +20,7 @@ const BATCH: HeaderName = HeaderName::new_from_ascii_str("X-Procession-Batch");
 const JOB: HeaderName = HeaderName::new_from_ascii_str("X-Procession-Job");
 
 /// The mail to one address.
-pub(super) fn mail(
+pub(super) fn build_mail(
     from: &Mailbox,
     reply_to: Option<&Mailbox>,
     to: Address,
@@ -30,7 +30,7 @@ pub(super) fn mail(
     let mut mail = lettre::Message::builder()
         .from(from.clone())
         .to(Mailbox::new(None, to))
-        .date(date(message.at))
+        .date(to_system_time(message.at))
         .message_id(Some(format!("<{}>", id(&message.message_id))))
         .subject(value(&message.subject))
         // RFC 3834: nobody's absence note answers.
@@ -54,17 +54,17 @@ pub(super) fn mail(
 }
 
 fn value(text: &str) -> String {
-    clip(&text.replace(|c: char| c.is_control(), " "), VALUE_MAX * 4)
+    truncate_text(&text.replace(|c: char| c.is_control(), " "), VALUE_MAX * 4)
 }
 
 /// What may stand between the brackets of an id.
 fn id(text: &str) -> String {
     let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '<' | '>');
     let id: String = text.chars().filter(|c| fits(*c)).collect();
-    clip(&id, VALUE_MAX)
+    truncate_text(&id, VALUE_MAX)
 }
 
-fn date(at: Millis) -> SystemTime {
+fn to_system_time(at: Millis) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(at.0).unwrap_or(0))
 }
 
@@ -76,7 +76,7 @@ mod tests {
     fn made(message: &Message) -> String {
         let from: Mailbox = "月末 <batch@bank.example>".parse().expect("from");
         let to = "ops@bank.example".parse().expect("to");
-        let mail = mail(&from, Some(&from), to, message).expect("a mail");
+        let mail = build_mail(&from, Some(&from), to, message).expect("a mail");
         String::from_utf8(mail.formatted()).expect("ASCII")
     }
 

@@ -21,10 +21,10 @@ mod webhook;
 mod wecom;
 
 pub use options::{Auth, ChannelOptions, Login, MailOptions, MailTransport};
-pub use options::{Options, SmtpOptions, Tls};
-pub use template::{BadTemplate, Rendered, Templates};
+pub use options::{NotifyOptions, SmtpOptions, Tls};
+pub use template::{BadTemplate, MessageTemplates, Rendered};
 
-use crate::domain::notification::Letter;
+use crate::domain::notification::Notification;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use futures_util::future::BoxFuture;
@@ -40,16 +40,16 @@ pub const CHANNEL_PREFIX: &str = "channel:";
 /// A kind of channel that a recipient may name: its word, and what makes one.
 struct ChannelKind {
     word: &'static str,
-    open: fn(&http::Target) -> Box<dyn Channel>,
+    open: fn(&http::ChannelTarget) -> Box<dyn Channel>,
 }
 
 /// Every kind of channel beside e-mail, in the order in which documents list them.
 const CHANNELS: &[ChannelKind] = &[
-    ChannelKind { word: webhook::WORD, open: webhook::open },
-    ChannelKind { word: dingtalk::WORD, open: dingtalk::open },
-    ChannelKind { word: wecom::WORD, open: wecom::open },
-    ChannelKind { word: feishu::WORD, open: feishu::open },
-    ChannelKind { word: slack::WORD, open: slack::open },
+    ChannelKind { word: webhook::WORD, open: webhook::open_channel },
+    ChannelKind { word: dingtalk::WORD, open: dingtalk::open_channel },
+    ChannelKind { word: wecom::WORD, open: wecom::open_channel },
+    ChannelKind { word: feishu::WORD, open: feishu::open_channel },
+    ChannelKind { word: slack::WORD, open: slack::open_channel },
 ];
 
 /// One message, rendered; whom it goes to is said when it is sent.
@@ -67,7 +67,7 @@ pub struct Message {
     /// The language of all three.
     pub lang: Lang,
     /// What they were rendered from; robots draw their messages from it.
-    pub letter: Letter,
+    pub letter: Notification,
     /// When it was written: the mail's date.
     pub at: Millis,
     /// When this try begins. Signatures are made for it, and are good for minutes.
@@ -94,7 +94,11 @@ pub trait Channel: Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// Carries one message to one recipient; `to` means something to e-mail only.
-    fn send<'a>(&'a self, to: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>>;
+    fn send_message<'a>(
+        &'a self,
+        to: &'a str,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Result<(), NotSent>>;
 }
 
 /// Settings that no channel can be made of; shown, it says which and what to do.
@@ -111,12 +115,13 @@ pub struct Carriers {
 
 impl Carriers {
     /// Makes a carrier of each setting. It reads certificates and asks nobody.
-    pub fn open(options: &Options) -> Result<Self, BadChannel> {
-        let mail = options.mail.as_ref().map(|mail| email::open(mail, options.connect_timeout));
+    pub fn from_options(options: &NotifyOptions) -> Result<Self, BadChannel> {
+        let mail =
+            options.mail.as_ref().map(|mail| email::open_channel(mail, options.connect_timeout));
         let mail = mail.transpose().map_err(|fault| BadChannel(format!("notify.mail: {fault}")))?;
         let mut channels = BTreeMap::new();
         for (name, channel) in &options.channels {
-            let opened = open(channel, options.connect_timeout);
+            let opened = open_channel(channel, options.connect_timeout);
             let opened =
                 opened.map_err(|fault| BadChannel(format!("notify.channels.{name}: {fault}")))?;
             channels.insert(name.clone(), opened);
@@ -139,7 +144,7 @@ impl Carriers {
 
     /// Carries a message to an e-mail address or to `channel:NAME`. It returns when the other side has
     /// taken it, refused it, or been silent for too long.
-    pub async fn send(&self, recipient: &str, message: &Message) -> Result<(), NotSent> {
+    pub async fn send_message(&self, recipient: &str, message: &Message) -> Result<(), NotSent> {
         let channel: &dyn Channel = match recipient.strip_prefix(CHANNEL_PREFIX) {
             Some(name) => match self.channels.get(name) {
                 Some(channel) => &**channel,
@@ -153,7 +158,8 @@ impl Carriers {
             },
         };
         // What is cut off here may have arrived; the next try has the same id.
-        let sent = tokio::time::timeout(self.timeout, channel.send(recipient, message)).await;
+        let sent =
+            tokio::time::timeout(self.timeout, channel.send_message(recipient, message)).await;
         sent.unwrap_or_else(|_| {
             let (kind, seconds) = (channel.kind(), self.timeout.as_secs_f64());
             Err(NotSent::Later(format!("{kind}: no answer within {seconds} s")))
@@ -176,11 +182,11 @@ fn unknown(name: &str) -> String {
     )
 }
 
-fn open(options: &ChannelOptions, timeout: Duration) -> Result<Box<dyn Channel>, String> {
+fn open_channel(options: &ChannelOptions, timeout: Duration) -> Result<Box<dyn Channel>, String> {
     let Some(kind) = CHANNELS.iter().find(|kind| kind.word == options.kind) else {
         let words: Vec<&str> = CHANNELS.iter().map(|kind| kind.word).collect();
         return Err(format!("{:?} is no kind of channel; say {}", options.kind, words.join(", ")));
     };
-    let target = http::Target::new(options, timeout)?;
+    let target = http::ChannelTarget::new(options, timeout)?;
     Ok((kind.open)(&target))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Everything that carriers and templates are made of.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct NotifyOptions {
     /// How mails go; nothing when no mail is to go.
     pub mail: Option<MailOptions>,
     /// Robots and webhooks by the name that recipients have behind `channel:`.
@@ -21,7 +21,7 @@ pub struct Options {
     pub connect_timeout: Duration,
 }
 
-impl Default for Options {
+impl Default for NotifyOptions {
     fn default() -> Self {
         Self {
             mail: None,

@@ -1,21 +1,23 @@
 //! Letters that never were, for trying templates before a true one comes.
 
-use crate::domain::notification::event::Event;
-use crate::domain::notification::{Both, Letter};
+use crate::domain::notification::event::NotificationEvent;
+use crate::domain::notification::{BilingualText, Notification};
 
 /// A letter with a value in every field.
-pub(super) fn full(event: Event) -> Letter {
-    let subject = Both::new("MONTH_END 202407: LOAD failed", "MONTH_END 202407：LOAD 执行失败");
-    let headline = Both::new("Job LOAD failed at its third try.", "作业 LOAD 第 3 次执行失败。");
-    let mut letter = Letter::new(event, subject, headline)
-        .note(Both::new("Nothing was written.", "未写入任何数据。"))
-        .fact("Group", "作业组", "MONTH_END")
-        .fact("Took", "耗时", "4 min 05 s")
-        .step("See its log", "查看日志", "procession logs 202407 LOAD")
-        .step("Run it again", "重新执行", "procession job rerun 202407 LOAD");
+pub(super) fn full_notification(event: NotificationEvent) -> Notification {
+    let subject =
+        BilingualText::new("MONTH_END 202407: LOAD failed", "MONTH_END 202407：LOAD 执行失败");
+    let headline =
+        BilingualText::new("Job LOAD failed at its third try.", "作业 LOAD 第 3 次执行失败。");
+    let mut letter = Notification::new(event, subject, headline)
+        .with_note(BilingualText::new("Nothing was written.", "未写入任何数据。"))
+        .with_fact("Group", "作业组", "MONTH_END")
+        .with_fact("Took", "耗时", "4 min 05 s")
+        .with_step("See its log", "查看日志", "procession logs 202407 LOAD")
+        .with_step("Run it again", "重新执行", "procession job rerun 202407 LOAD");
     letter.error = Some("ERROR 1213 (40001): Deadlock found\nDETAIL: <row> & \"lock\"".to_owned());
     letter.blocked = (1..=53).map(|n| format!("REPORT_{n}")).collect();
-    letter.items = vec![Both::new("2024-07-30 18:00", "2024-07-30 18:00"); 2];
+    letter.items = vec![BilingualText::new("2024-07-30 18:00", "2024-07-30 18:00"); 2];
     letter.log = vec!["12:00:01 reading".to_owned(), "12:00:09 gave up".to_owned()];
     letter.link = Some("https://procession.bank.example/b/202407/LOAD?x=1&y=2".to_owned());
     let topic = &mut letter.topic;
@@ -26,14 +28,18 @@ pub(super) fn full(event: Event) -> Letter {
 }
 
 /// A letter with nothing that could be left out.
-pub(super) fn bare(event: Event) -> Letter {
-    Letter::new(event, Both::new("Subject", "主题"), Both::new("Headline.", "概要。"))
+pub(super) fn minimal_notification(event: NotificationEvent) -> Notification {
+    Notification::new(
+        event,
+        BilingualText::new("Subject", "主题"),
+        BilingualText::new("Headline.", "概要。"),
+    )
 }
 
 /// A message for tests.
 #[cfg(test)]
 pub(super) fn message() -> crate::notify::Message {
-    let letter = full(Event::Failed);
+    let letter = full_notification(NotificationEvent::Failed);
     crate::notify::Message {
         message_id: "procession-17-ab12@host".to_owned(),
         subject: letter.subject_line(crate::domain::text::lang::Lang::Zh),

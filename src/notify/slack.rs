@@ -1,8 +1,8 @@
 //! An incoming webhook of Slack: blocks, and a line for places that show none.
 
-use crate::domain::text::clip;
-use crate::notify::chat_message::{self, Piece};
-use crate::notify::http::Target;
+use crate::domain::text::truncate_text;
+use crate::notify::chat_message::{self, MessagePiece};
+use crate::notify::http::ChannelTarget;
 use crate::notify::{Channel, Message, NotSent};
 use futures_util::future::BoxFuture;
 use reqwest::header::HeaderMap;
@@ -16,9 +16,9 @@ const HEADER_MAX: usize = 150;
 /// Most blocks of a message.
 const BLOCKS_MAX: usize = 50;
 
-struct Slack(Target);
+struct Slack(ChannelTarget);
 
-pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+pub(super) fn open_channel(target: &ChannelTarget) -> Box<dyn Channel> {
     Box::new(Slack(target.clone()))
 }
 
@@ -27,17 +27,22 @@ impl Channel for Slack {
         WORD
     }
 
-    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+    fn send_message<'a>(
+        &'a self,
+        _: &'a str,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Result<(), NotSent>> {
         Box::pin(async move {
-            let answer = self.0.post(self.0.url(), HeaderMap::new(), body(message)).await?;
+            let answer =
+                self.0.post_json(self.0.base_url(), HeaderMap::new(), build_body(message)).await?;
             self.0.by_status(&answer)
         })
     }
 }
 
-fn body(message: &Message) -> String {
-    let line = format!("{} {}", chat_message::sign(&message.letter), message.subject);
-    let header = clip(&line, HEADER_MAX);
+fn build_body(message: &Message) -> String {
+    let line = format!("{} {}", chat_message::severity_icon(&message.letter), message.subject);
+    let header = truncate_text(&line, HEADER_MAX);
     let header = json!({ "type": "header", "text": { "type": "plain_text", "text": header } });
     let pieces = chat_message::pieces(message);
     let blocks: Vec<Value> =
@@ -45,22 +50,22 @@ fn body(message: &Message) -> String {
     json!({ "text": escape(&line), "blocks": blocks }).to_string()
 }
 
-fn section(piece: Piece) -> Value {
+fn section(piece: MessagePiece) -> Value {
     let text = match piece {
-        Piece::Sentence(text) => clip(&escape(&text), SECTION_MAX),
-        Piece::Facts(facts) => {
+        MessagePiece::Sentence(text) => truncate_text(&escape(&text), SECTION_MAX),
+        MessagePiece::Facts(facts) => {
             let line = |(label, value): &(String, String)| {
                 format!("*{}*: {}", escape(label), escape(value))
             };
             let lines = facts.iter().map(line).collect::<Vec<_>>().join("\n");
             chat_message::clip_lines(&lines, SECTION_MAX)
         }
-        Piece::Verbatim(label, text) => {
+        MessagePiece::Verbatim(label, text) => {
             // Three of them would end the box.
-            let text = clip(&escape(&text).replace("```", "'''"), SECTION_MAX - 200);
+            let text = truncate_text(&escape(&text).replace("```", "'''"), SECTION_MAX - 200);
             format!("*{}*\n```{text}```", escape(&label))
         }
-        Piece::Link(label, url) => {
+        MessagePiece::Link(label, url) => {
             format!("<{}|{}>", escape(&url).replace('|', "%7C"), escape(&label))
         }
     };
@@ -83,7 +88,7 @@ mod tests {
         message.subject = "s".repeat(200);
         message.letter.error = Some(format!("<!channel>```{}", "&".repeat(9_000)));
         message.letter.notes = vec![message.letter.headline.clone(); 99];
-        let text = body(&message);
+        let text = build_body(&message);
         assert!(!text.contains("<!channel>"), "{text}");
         let body: Value = serde_json::from_str(&text).expect("json");
         let blocks = body["blocks"].as_array().expect("blocks");

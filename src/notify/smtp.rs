@@ -3,7 +3,7 @@
 //! lettre's own transport is not used: its pool starts tasks, and it does not tell a server that refuses
 //! us from one that refuses a mail. The first must not park every mail, the second must.
 
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use crate::domain::time::Millis;
 use crate::notify::NotSent;
 use crate::notify::options::{Auth, Login, SmtpOptions, Tls};
@@ -38,10 +38,10 @@ pub(super) struct Smtp {
     login: Option<Login>,
     timeout: Duration,
     idle_max: usize,
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<Vec<IdleSmtpConnection>>,
 }
 
-struct Idle {
+struct IdleSmtpConnection {
     connection: AsyncSmtpConnection,
     since: Millis,
 }
@@ -84,7 +84,7 @@ impl Smtp {
     }
 
     /// Gives one mail to the server. It has it when this returns.
-    pub(super) async fn send(
+    pub(super) async fn send_mail(
         &self,
         envelope: &Envelope,
         mail: &[u8],
@@ -95,16 +95,16 @@ impl Smtp {
             None => self.connect().await.map_err(NotSent::Later)?,
         };
         // A connection that is dropped in the middle, by a time-out, is never used again.
-        let given = self.give(&mut connection, envelope, mail).await;
+        let given = self.transmit_mail(&mut connection, envelope, mail).await;
         match given {
-            Ok(()) => self.keep(connection, now),
+            Ok(()) => self.store_idle(connection, now),
             Err(_) => connection.abort().await,
         }
         given
     }
 
     /// The commands of one mail, one by one, for the first is about us and the others are not.
-    async fn give(
+    async fn transmit_mail(
         &self,
         connection: &mut AsyncSmtpConnection,
         envelope: &Envelope,
@@ -139,7 +139,7 @@ impl Smtp {
     async fn waiting(&self, now: Millis) -> Option<AsyncSmtpConnection> {
         loop {
             let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let Idle { mut connection, since } = idle?;
+            let IdleSmtpConnection { mut connection, since } = idle?;
             let is_fresh = (0..IDLE_MS).contains(&now.since(since));
             let alive = tokio::time::timeout(ALIVE, connection.test_connected());
             if is_fresh && alive.await.unwrap_or(false) {
@@ -148,10 +148,10 @@ impl Smtp {
         }
     }
 
-    fn keep(&self, connection: AsyncSmtpConnection, since: Millis) {
+    fn store_idle(&self, connection: AsyncSmtpConnection, since: Millis) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < self.idle_max {
-            idle.push(Idle { connection, since });
+            idle.push(IdleSmtpConnection { connection, since });
         }
     }
 
@@ -167,7 +167,7 @@ impl Smtp {
             None,
         );
         let failed = |what: &str, error: &Error| {
-            format!("email: {what} {host}:{port}: {}{}", words(error), hint(error))
+            format!("email: {what} {host}:{port}: {}{}", words(error), error_hint(error))
         };
         let mut connection = connected.await.map_err(|e| failed("cannot connect to", &e))?;
         if let Some(parameters) = self.parameters.clone().filter(|_| self.tls == Tls::StartTls) {
@@ -248,10 +248,10 @@ fn words(error: &Error) -> String {
     if words.trim().is_empty() {
         words = error.to_string();
     }
-    clip(&words.split_whitespace().collect::<Vec<_>>().join(" "), 300)
+    truncate_text(&words.split_whitespace().collect::<Vec<_>>().join(" "), 300)
 }
 
-fn hint(error: &Error) -> &'static str {
+fn error_hint(error: &Error) -> &'static str {
     let said = words(error);
     if said.contains("UnknownIssuer") {
         return "; if its authority is the bank's own, name that certificate in ca_file";

@@ -3,8 +3,8 @@
 //! A file of the team is tried with letters of every event in both languages before it is used. Should it
 //! fail nevertheless, the built-in one takes its place: a mail that looks wrong is better than none.
 
-use crate::domain::notification::event::Event;
-use crate::domain::notification::{self, Letter};
+use crate::domain::notification::event::NotificationEvent;
+use crate::domain::notification::{self, Notification};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::notify::sample;
@@ -45,13 +45,13 @@ pub struct Rendered {
 
 /// The templates that are in use.
 #[derive(Clone, Debug)]
-pub struct Templates {
+pub struct MessageTemplates {
     environment: Environment<'static>,
     folder: PathBuf,
     own: BTreeSet<String>,
 }
 
-impl Templates {
+impl MessageTemplates {
     /// The built-in ones alone.
     pub fn built_in() -> Self {
         let mut environment = Environment::new();
@@ -69,7 +69,7 @@ impl Templates {
     }
 
     /// The built-in ones and, where `folder` has a file, that one in their place. Every file is tried.
-    pub fn open(folder: Option<&Path>) -> Result<Self, BadTemplate> {
+    pub fn load_from(folder: Option<&Path>) -> Result<Self, BadTemplate> {
         let mut templates = Self::built_in();
         let Some(folder) = folder else {
             return Ok(templates);
@@ -85,14 +85,20 @@ impl Templates {
             let fault = |said: String| BadTemplate(format!("{}: {said}", entry.path().display()));
             check_name(&name).map_err(fault)?;
             let text = std::fs::read_to_string(entry.path());
-            templates.add(name, text.map_err(|error| fault(error.to_string()))?)?;
+            templates.add_template(name, text.map_err(|error| fault(error.to_string()))?)?;
         }
         templates.own.iter().try_for_each(|name| templates.try_out(name))?;
         Ok(templates)
     }
 
     /// A letter as it is sent.
-    pub fn render(&self, letter: &Letter, lang: Lang, at: Millis, message_id: &str) -> Rendered {
+    pub fn render(
+        &self,
+        letter: &Notification,
+        lang: Lang,
+        at: Millis,
+        message_id: &str,
+    ) -> Rendered {
         let values = values(letter, lang, at, message_id);
         let mut warnings = Vec::new();
         let mut part = |part: &str| {
@@ -120,7 +126,7 @@ impl Templates {
         Rendered { subject, text, html, warning }
     }
 
-    fn add(&mut self, name: String, text: String) -> Result<(), BadTemplate> {
+    fn add_template(&mut self, name: String, text: String) -> Result<(), BadTemplate> {
         let added = self.environment.add_template_owned(name.clone(), text);
         added.map_err(|error| self.fault(&name, &error))?;
         self.own.insert(name);
@@ -134,9 +140,10 @@ impl Templates {
         if let Some((field, line)) = self.unknown(&template) {
             return Err(self.unknown_field(name, line, &field));
         }
-        let is_for = |event: &Event| event_of(name).is_none_or(|word| word == event.as_str());
-        for event in Event::ALL.into_iter().filter(is_for) {
-            for letter in [sample::full(event), sample::bare(event)] {
+        let is_for =
+            |event: &NotificationEvent| event_of(name).is_none_or(|word| word == event.as_str());
+        for event in NotificationEvent::ALL.into_iter().filter(is_for) {
+            for letter in [sample::full_notification(event), sample::minimal_notification(event)] {
                 for lang in [Lang::En, Lang::Zh] {
                     self.rendered(name, &values(&letter, lang, Millis(0), "sample@host"))?;
                 }
@@ -210,9 +217,10 @@ fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     match event_of(name) {
-        Some(word) if Event::parse(word).is_some() => Ok(()),
+        Some(word) if NotificationEvent::parse(word).is_some() => Ok(()),
         Some(word) => {
-            let words: Vec<&str> = Event::ALL.iter().map(|event| event.as_str()).collect();
+            let words: Vec<&str> =
+                NotificationEvent::ALL.iter().map(|event| event.as_str()).collect();
             Err(format!("{word} is no event; there are {}", words.join(", ")))
         }
         None => Err(format!("a template is {}, or one of them behind EVENT.", parts.join(", "))),

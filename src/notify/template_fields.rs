@@ -1,6 +1,6 @@
 //! What a template may name: a closed set, so that a misspelt name is found before a mail goes out.
 
-use crate::domain::notification::{Both, Letter};
+use crate::domain::notification::{BilingualText, Notification};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use minijinja::Value;
@@ -28,9 +28,9 @@ pub(super) const FIELDS: [&str; 16] = [
 pub(super) const TOPIC: [&str; 6] = ["group", "batch_no", "job", "attempt", "schedule", "node"];
 
 /// The fields of one message. What a letter does not have is empty, and never missing.
-pub(super) fn values(letter: &Letter, lang: Lang, at: Millis, message_id: &str) -> Value {
-    let both = |text: &Both| Value::from(text.pick(lang));
-    let list = |texts: &[Both]| Value::from_iter(texts.iter().map(both));
+pub(super) fn values(letter: &Notification, lang: Lang, at: Millis, message_id: &str) -> Value {
+    let both = |text: &BilingualText| Value::from(text.text_in(lang));
+    let list = |texts: &[BilingualText]| Value::from_iter(texts.iter().map(both));
     let facts = letter.facts.iter().map(|fact| {
         Value::from_pairs([("label", both(&fact.label)), ("value", (&fact.value).into())])
     });
@@ -51,13 +51,13 @@ pub(super) fn values(letter: &Letter, lang: Lang, at: Millis, message_id: &str) 
         ("steps", Value::from_iter(steps)),
         ("link", optional(&letter.link)),
         ("topic", topic(letter)),
-        ("lang", lang.pick("en", "zh").into()),
+        ("lang", lang.select("en", "zh").into()),
         ("at", at.to_string().into()),
         ("message_id", message_id.into()),
     ])
 }
 
-fn topic(letter: &Letter) -> Value {
+fn topic(letter: &Notification) -> Value {
     let topic = &letter.topic;
     Value::from_pairs([
         ("group", optional(&topic.group)),

@@ -1,12 +1,12 @@
 //! Templates, those built in and those of a team.
 
 use super::*;
-use crate::domain::notification::Both;
+use crate::domain::notification::BilingualText;
 use std::fs;
 
 const AT: Millis = Millis(1_722_448_800_000);
 
-fn render(templates: &Templates, letter: &Letter, lang: Lang) -> Rendered {
+fn render(templates: &MessageTemplates, letter: &Notification, lang: Lang) -> Rendered {
     templates.render(letter, lang, AT, "procession-17-ab12@host")
 }
 
@@ -22,7 +22,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 /// What is said of one file.
 fn fault(name: &str, text: &str) -> String {
     let folder = folder(&[(name, text)]);
-    let opened = Templates::open(Some(folder.path()));
+    let opened = MessageTemplates::load_from(Some(folder.path()));
     let said = opened.err().unwrap_or_else(|| panic!("{name} {text:?} is a fault")).to_string();
     let shown = folder.path().display().to_string();
     said.strip_prefix(&format!("{shown}/")).unwrap_or(&said).to_owned()
@@ -30,17 +30,17 @@ fn fault(name: &str, text: &str) -> String {
 
 #[test]
 fn every_event_has_a_mail_in_both_languages() {
-    let mut templates = Templates::built_in();
+    let mut templates = MessageTemplates::built_in();
     templates.environment.set_fuel(Some(FUEL / 20));
-    for event in Event::ALL {
-        for letter in [sample::full(event), sample::bare(event)] {
+    for event in NotificationEvent::ALL {
+        for letter in [sample::full_notification(event), sample::minimal_notification(event)] {
             for lang in [Lang::En, Lang::Zh] {
                 let mail = render(&templates, &letter, lang);
                 assert_eq!(mail.warning, None);
                 assert_eq!(mail.subject, letter.subject_line(lang));
-                assert!(mail.text.starts_with(letter.headline.pick(lang)), "{}", mail.text);
+                assert!(mail.text.starts_with(letter.headline.text_in(lang)), "{}", mail.text);
                 assert!(!mail.text.contains("\n\n\n"), "{}", mail.text);
-                assert!(mail.html.contains(letter.headline.pick(lang)), "{}", mail.html);
+                assert!(mail.html.contains(letter.headline.text_in(lang)), "{}", mail.html);
                 assert!(!mail.html.contains(">none<"), "{}", mail.html);
             }
         }
@@ -49,7 +49,12 @@ fn every_event_has_a_mail_in_both_languages() {
 
 #[test]
 fn the_text_reads_well() {
-    let text = render(&Templates::built_in(), &sample::full(Event::Failed), Lang::En).text;
+    let text = render(
+        &MessageTemplates::built_in(),
+        &sample::full_notification(NotificationEvent::Failed),
+        Lang::En,
+    )
+    .text;
     let start = "Job LOAD failed at its third try.\n\nNothing was written.\n\nGroup: MONTH_END\n\
                  Took: 4 min 05 s\n\nError:\nERROR 1213 (40001): Deadlock found\n\
                  DETAIL: <row> & \"lock\"\n\nBlocked (53):\n  REPORT_1\n";
@@ -65,12 +70,12 @@ fn the_text_reads_well() {
 
 #[test]
 fn nothing_from_a_job_is_markup_and_nothing_is_fetched() {
-    let mut letter = sample::full(Event::Failed);
+    let mut letter = sample::full_notification(NotificationEvent::Failed);
     letter.error = Some("<script>alert(1)</script>".to_owned());
     letter.facts[0].value = "\"><img src=x>".to_owned();
     letter.link = Some("https://x.example/\"><b>".to_owned());
-    letter.subject = Both::same("</title><b>");
-    let html = render(&Templates::built_in(), &letter, Lang::Zh).html;
+    letter.subject = BilingualText::untranslated("</title><b>");
+    let html = render(&MessageTemplates::built_in(), &letter, Lang::Zh).html;
     for evil in ["<script", "<img", "<b>", " src=\"", "url(", "@import", "@font-face"] {
         assert!(!html.contains(evil), "{evil} in {html}");
     }
@@ -94,12 +99,14 @@ fn the_file_of_an_event_goes_before_the_general_one_and_that_before_the_built_in
         ("failed.mail.html", "<p>{{ error }} {% for f in facts %}{{ f.label }}{% endfor %}</p>"),
         ("README.md", "{{ not a template }}"),
     ]);
-    let templates = Templates::open(Some(folder.path())).expect("good templates");
-    let failed = render(&templates, &sample::full(Event::Failed), Lang::En);
+    let templates = MessageTemplates::load_from(Some(folder.path())).expect("good templates");
+    let failed =
+        render(&templates, &sample::full_notification(NotificationEvent::Failed), Lang::En);
     assert_eq!(failed.subject, "[Procession] LOAD! Bcc: x@y");
     assert!(failed.html.starts_with("<p>ERROR 1213") && failed.html.contains("&lt;row&gt;"));
     assert!(failed.text.starts_with("Job LOAD failed"), "{}", failed.text);
-    let unknown = render(&templates, &sample::full(Event::Unknown), Lang::Zh);
+    let unknown =
+        render(&templates, &sample::full_notification(NotificationEvent::Unknown), Lang::Zh);
     assert_eq!(unknown.subject, "[Procession] MONTH_END 202407：LOAD 执行失败");
     assert!(unknown.html.starts_with("<!DOCTYPE html>"), "{}", unknown.html);
 }
@@ -136,7 +143,7 @@ fn faults_are_found_before_a_mail_goes_out() {
         let found = fault(name, text);
         assert!(found.starts_with(said), "{name} {text:?}: {found}");
     }
-    let missing = Templates::open(Some(Path::new("/no/such"))).expect_err("a fault");
+    let missing = MessageTemplates::load_from(Some(Path::new("/no/such"))).expect_err("a fault");
     assert!(missing.to_string().starts_with("cannot read /no/such: "), "{missing}");
 }
 
@@ -145,10 +152,10 @@ fn faults_are_found_before_a_mail_goes_out() {
 fn a_template_that_fails_at_last_gives_way_to_the_built_in_one() {
     let text = "{% if headline == 'odd' %}{{ 1 // 0 }}{% endif %}fine";
     let folder = folder(&[("mail.html", text), ("failed.text.txt", text)]);
-    let templates = Templates::open(Some(folder.path())).expect("good templates");
-    let mut letter = sample::full(Event::Failed);
+    let templates = MessageTemplates::load_from(Some(folder.path())).expect("good templates");
+    let mut letter = sample::full_notification(NotificationEvent::Failed);
     assert_eq!(render(&templates, &letter, Lang::En).html, "fine");
-    letter.headline = Both::same("odd");
+    letter.headline = BilingualText::untranslated("odd");
     let mail = render(&templates, &letter, Lang::En);
     assert!(mail.text.starts_with("odd\n") && mail.html.starts_with("<!DOCTYPE"), "{mail:?}");
     let warning = mail.warning.expect("a warning");
@@ -160,11 +167,11 @@ fn a_template_that_fails_at_last_gives_way_to_the_built_in_one() {
 
 #[test]
 fn a_letter_of_any_size_is_rendered() {
-    let mut letter = sample::full(Event::Digest);
-    letter.items = vec![Both::same("x"); 100_000];
+    let mut letter = sample::full_notification(NotificationEvent::Digest);
+    letter.items = vec![BilingualText::untranslated("x"); 100_000];
     letter.blocked = vec!["B".to_owned(); 100_000];
     letter.log = vec!["log".to_owned(); 1_000];
-    let mail = render(&Templates::built_in(), &letter, Lang::En);
+    let mail = render(&MessageTemplates::built_in(), &letter, Lang::En);
     assert_eq!(mail.warning, None);
     assert!(mail.html.contains("… 99950 more") && mail.html.contains("… 99800 more"));
     assert!(mail.html.len() < 100_000, "{}", mail.html.len());

@@ -1,6 +1,6 @@
 //! A webhook: the whole message as JSON, signed, for a program of the team's own.
 
-use crate::notify::http::Target;
+use crate::notify::http::ChannelTarget;
 use crate::notify::{Channel, Message, NotSent, sign};
 use futures_util::future::BoxFuture;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -12,9 +12,9 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-procession-signature");
 /// The header by which a second try is known.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-struct Webhook(Target);
+struct Webhook(ChannelTarget);
 
-pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+pub(super) fn open_channel(target: &ChannelTarget) -> Box<dyn Channel> {
     Box::new(Webhook(target.clone()))
 }
 
@@ -23,9 +23,13 @@ impl Channel for Webhook {
         WORD
     }
 
-    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+    fn send_message<'a>(
+        &'a self,
+        _: &'a str,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Result<(), NotSent>> {
         Box::pin(async move {
-            let body = body(message);
+            let body = build_body(message);
             let key = HeaderValue::from_str(&message.message_id);
             let key = key.map_err(|_| self.0.unfit("the message's id is no header"))?;
             let mut headers = HeaderMap::from_iter([(KEY, key)]);
@@ -34,19 +38,19 @@ impl Channel for Webhook {
                 let value = HeaderValue::from_str(&signature);
                 headers.insert(SIGNATURE, value.expect("digits and letters make a header"));
             }
-            let answer = self.0.post(self.0.url(), headers, body).await?;
+            let answer = self.0.post_json(self.0.base_url(), headers, body).await?;
             self.0.by_status(&answer)
         })
     }
 }
 
-fn body(message: &Message) -> String {
+fn build_body(message: &Message) -> String {
     json!({
         "event": message.letter.event,
         "severity": message.letter.severity(),
         "subject": message.subject,
         "text": message.text,
-        "lang": message.lang.pick("en", "zh"),
+        "lang": message.lang.select("en", "zh"),
         "message_id": message.message_id,
         "at": message.at.to_string(),
         "letter": message.letter,
@@ -57,7 +61,7 @@ fn body(message: &Message) -> String {
 /// The second is part of what is signed, so that an old message cannot be sent again as a new one.
 fn signature(secret: &str, second: i64, body: &str) -> String {
     let signed = format!("{second}.{body}");
-    format!("t={second},v1={}", sign::hex(secret.as_bytes(), signed.as_bytes()))
+    format!("t={second},v1={}", sign::hmac_hex(secret.as_bytes(), signed.as_bytes()))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A robot of a WeCom group: a markdown message. Its URL is all that protects it; it knows no signature.
 
 use crate::domain::notification::event::Severity;
-use crate::notify::chat_message::{self, Piece};
-use crate::notify::dingtalk::{link, safe};
-use crate::notify::http::{Codes, Target};
+use crate::notify::chat_message::{self, MessagePiece};
+use crate::notify::dingtalk::{escape_link, escape_markdown};
+use crate::notify::http::{ChannelTarget, VerdictCodes};
 use crate::notify::{Channel, Message, NotSent};
 use futures_util::future::BoxFuture;
 use reqwest::header::HeaderMap;
@@ -13,7 +13,7 @@ pub(super) const WORD: &str = "wecom";
 /// Most bytes of the text.
 const TEXT_MAX: usize = 4_096;
 
-const CODES: Codes = Codes {
+const CODES: VerdictCodes = VerdictCodes {
     code: "errcode",
     words: "errmsg",
     // Busy; too many messages a minute (20); too many at once.
@@ -21,9 +21,9 @@ const CODES: Codes = Codes {
     hints: &[(93_000, "no such robot: look at the url")],
 };
 
-struct WeCom(Target);
+struct WeCom(ChannelTarget);
 
-pub(super) fn open(target: &Target) -> Box<dyn Channel> {
+pub(super) fn open_channel(target: &ChannelTarget) -> Box<dyn Channel> {
     Box::new(WeCom(target.clone()))
 }
 
@@ -32,37 +32,49 @@ impl Channel for WeCom {
         WORD
     }
 
-    fn send<'a>(&'a self, _: &'a str, message: &'a Message) -> BoxFuture<'a, Result<(), NotSent>> {
+    fn send_message<'a>(
+        &'a self,
+        _: &'a str,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Result<(), NotSent>> {
         Box::pin(async move {
-            let content = chat_message::clip_lines(&text(message), TEXT_MAX);
+            let content = chat_message::clip_lines(&markdown_text(message), TEXT_MAX);
             let body = json!({ "msgtype": "markdown", "markdown": { "content": content } });
-            let answer = self.0.post(self.0.url(), HeaderMap::new(), body.to_string()).await?;
+            let answer =
+                self.0.post_json(self.0.base_url(), HeaderMap::new(), body.to_string()).await?;
             self.0.by_code(&answer, &CODES)
         })
     }
 }
 
-fn text(message: &Message) -> String {
+fn markdown_text(message: &Message) -> String {
     // The three colours that it has.
     let colour = match message.letter.severity() {
         Severity::Good => "info",
         Severity::Warning | Severity::Bad => "warning",
     };
-    let sign = chat_message::sign(&message.letter);
-    let title = format!("{sign} **<font color=\"{colour}\">{}</font>**", safe(&message.subject));
+    let sign = chat_message::severity_icon(&message.letter);
+    let title =
+        format!("{sign} **<font color=\"{colour}\">{}</font>**", escape_markdown(&message.subject));
     let pieces = chat_message::pieces(message).into_iter().map(|piece| match piece {
-        Piece::Sentence(text) => safe(&text),
-        Piece::Facts(facts) => {
+        MessagePiece::Sentence(text) => escape_markdown(&text),
+        MessagePiece::Facts(facts) => {
             let line = |(label, value): &(String, String)| {
-                format!("<font color=\"comment\">{}:</font> {}", safe(label), safe(value))
+                format!(
+                    "<font color=\"comment\">{}:</font> {}",
+                    escape_markdown(label),
+                    escape_markdown(value)
+                )
             };
             facts.iter().map(line).collect::<Vec<_>>().join("\n")
         }
-        Piece::Verbatim(label, text) => {
-            let lines = text.lines().map(|line| format!("> {}", safe(line)));
-            format!("**{}**\n{}", safe(&label), lines.collect::<Vec<_>>().join("\n"))
+        MessagePiece::Verbatim(label, text) => {
+            let lines = text.lines().map(|line| format!("> {}", escape_markdown(line)));
+            format!("**{}**\n{}", escape_markdown(&label), lines.collect::<Vec<_>>().join("\n"))
         }
-        Piece::Link(label, url) => format!("[{}]({})", safe(&label), link(&url)),
+        MessagePiece::Link(label, url) => {
+            format!("[{}]({})", escape_markdown(&label), escape_link(&url))
+        }
     });
     std::iter::once(title).chain(pieces).collect::<Vec<_>>().join("\n\n")
 }
@@ -78,7 +90,7 @@ mod tests {
         message.letter.error = Some("月末结账失败\n".repeat(300));
         message.letter.log = vec!["长".repeat(3_000)];
         message.letter.notes = vec![message.letter.headline.clone(); 40];
-        let whole = text(&message);
+        let whole = markdown_text(&message);
         let text = chat_message::clip_lines(&whole, TEXT_MAX);
         assert!(whole.len() > TEXT_MAX, "the test shows nothing");
         assert!(text.len() <= TEXT_MAX && text.ends_with("\n…"), "{} {text}", text.len());

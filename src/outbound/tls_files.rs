@@ -24,7 +24,7 @@ pub struct NamedFile {
 
 impl NamedFile {
     /// The file of a setting; none when the setting is empty.
-    pub fn of(setting: &'static str, path: &std::path::Path) -> Option<Self> {
+    pub fn named_file(setting: &'static str, path: &std::path::Path) -> Option<Self> {
         (!path.as_os_str().is_empty()).then(|| Self { setting, path: path.to_owned() })
     }
 
@@ -34,7 +34,7 @@ impl NamedFile {
     }
 
     /// What it holds.
-    pub fn read(&self) -> Result<Vec<u8>, String> {
+    pub fn read_bytes(&self) -> Result<Vec<u8>, String> {
         std::fs::read(&self.path).map_err(|error| {
             self.fault(format!("{error}; name a PEM file that this process may read"))
         })
@@ -133,19 +133,19 @@ pub struct ClientTlsFiles {
 }
 
 impl ClientTlsFiles {
-    fn all(&self) -> impl Iterator<Item = &NamedFile> {
+    fn all_files(&self) -> impl Iterator<Item = &NamedFile> {
         let identity = self.identity.iter().flat_map(|(cert, key)| [cert, key]);
         self.authorities.iter().chain(identity)
     }
 
     /// The authorities of a file alone; those of the machine when the setting is empty.
     pub fn of_authorities(setting: &'static str, path: &std::path::Path) -> Self {
-        Self { authorities: NamedFile::of(setting, path), identity: None }
+        Self { authorities: NamedFile::named_file(setting, path), identity: None }
     }
 
     fn roots(&self) -> Result<RootCertStore, String> {
         match &self.authorities {
-            Some(file) => file.authorities(&file.read()?),
+            Some(file) => file.authorities(&file.read_bytes()?),
             None => machine_roots(),
         }
     }
@@ -159,15 +159,15 @@ impl ClientTlsFiles {
     pub fn config(&self) -> Result<ClientConfig, String> {
         let config = tls_builder(self.roots()?)?;
         let Some((cert, key)) = &self.identity else { return Ok(config.with_no_client_auth()) };
-        let chain = cert.certificates(&cert.read()?)?;
-        let private = key.private_key(&key.read()?)?;
+        let chain = cert.certificates(&cert.read_bytes()?)?;
+        let private = key.private_key(&key.read_bytes()?)?;
         config.with_client_auth_cert(chain, private).map_err(|error| unfit_key(cert, key, &error))
     }
 
     /// What the files are like, without reading them; changes when one is replaced or written.
     fn fingerprint(&self) -> Vec<Option<(u64, i64, i64, u64)>> {
         let of = |data: Metadata| (data.ino(), data.mtime(), data.mtime_nsec(), data.size());
-        self.all().map(|file| std::fs::metadata(&file.path).ok().map(of)).collect()
+        self.all_files().map(|file| std::fs::metadata(&file.path).ok().map(of)).collect()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 use url::Url;
 
-pub use crate::wire::xxl::{Callback, Dialect};
+pub use crate::wire::xxl::{Callback, XxlDialect};
 
 /// Least characters of a token.
 const TOKEN_MIN: usize = 16;
@@ -21,7 +21,7 @@ const KNOWN_TOKENS: [&str; 3] = ["default_token", "xxl-job", "123456"];
 
 /// Where the admins are, and who asks.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AdminSettings {
     /// Their addresses, `http://xxl.example:8080/xxl-job-admin`.
     pub addresses: Vec<String>,
     /// The name of the executor.
@@ -29,7 +29,7 @@ pub struct Settings {
     /// What both sides show.
     pub token: SecretString,
     /// What they speak; found out when it is not said.
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<XxlDialect>,
     /// How long one may take.
     pub limit: Duration,
     /// What TLS to them needs.
@@ -38,34 +38,34 @@ pub struct Settings {
 
 /// The admins.
 pub struct Admins {
-    places: Vec<Place>,
+    places: Vec<AdminAddress>,
     poster: Poster,
     limit: Duration,
 }
 
-struct Place {
+struct AdminAddress {
     base: Url,
     /// What it is known to speak.
-    dialect: Mutex<Option<Dialect>>,
+    dialect: Mutex<Option<XxlDialect>>,
 }
 
 /// No admin said yes; the text says of each what it said.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotTaken(String);
+pub struct AdminRefusal(String);
 
 impl Admins {
     /// Checks what was given; the error is a sentence about it.
-    pub fn new(settings: &Settings) -> Result<Self, String> {
+    pub fn new(settings: &AdminSettings) -> Result<Self, String> {
         check_token(settings.token.expose_secret())?;
         let bases: Vec<Url> =
-            settings.addresses.iter().map(|text| base(text)).collect::<Result<_, _>>()?;
+            settings.addresses.iter().map(|text| base_url(text)).collect::<Result<_, _>>()?;
         if bases.is_empty() {
             return Err("no address of an admin is given".to_owned());
         }
-        let Settings { app_name, token, tls, limit, .. } = settings;
+        let AdminSettings { app_name, token, tls, limit, .. } = settings;
         let poster = Poster::new(&bases, app_name, token, tls, *limit)?;
-        let place = |base| Place { base, dialect: Mutex::new(settings.dialect) };
+        let place = |base| AdminAddress { base, dialect: Mutex::new(settings.dialect) };
         let places = bases.into_iter().map(place).collect();
         Ok(Self { places, poster, limit: settings.limit })
     }
@@ -82,17 +82,17 @@ impl Admins {
     }
 
     /// Says that this executor is there; to be said anew within 90 s.
-    pub async fn register(&self, app_name: &str, address: &str) -> Result<(), NotTaken> {
-        self.ask("registry", &registry(app_name, address)).await
+    pub async fn register(&self, app_name: &str, address: &str) -> Result<(), AdminRefusal> {
+        self.post_request("registry", &registry(app_name, address)).await
     }
 
     /// Says that it is not there any more.
-    pub async fn remove(&self, app_name: &str, address: &str) -> Result<(), NotTaken> {
-        self.ask("registryRemove", &registry(app_name, address)).await
+    pub async fn remove(&self, app_name: &str, address: &str) -> Result<(), AdminRefusal> {
+        self.post_request("registryRemove", &registry(app_name, address)).await
     }
 
     /// Says what became of runs. A yes does not mean that the admin has stored it: it does so later.
-    pub async fn callback(&self, items: &[Callback]) -> Result<(), NotTaken> {
+    pub async fn callback(&self, items: &[Callback]) -> Result<(), AdminRefusal> {
         let mut said = Vec::new();
         for place in &self.places {
             match self.call_back(place, items).await {
@@ -100,24 +100,31 @@ impl Admins {
                 Err(words) => said.push(format!("{}: {words}", place.base)),
             }
         }
-        Err(NotTaken(said.join("; ")))
+        Err(AdminRefusal(said.join("; ")))
     }
 
     /// What 2.3 to 3.4 read is tried first; whoever refuses that may be of another version.
-    async fn call_back(&self, place: &Place, items: &[Callback]) -> Result<(), String> {
+    async fn call_back(&self, place: &AdminAddress, items: &[Callback]) -> Result<(), String> {
         let known = *place.dialect.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(dialect) = known {
-            return self.poster.post(url(place, "callback"), &xxl::callbacks(dialect, items)).await;
+            return self
+                .poster
+                .post_json(request_url(place, "callback"), &xxl::callbacks(dialect, items))
+                .await;
         }
-        let first = match self.poster.post(url(place, "callback"), &both(items)).await {
+        let first = match self
+            .poster
+            .post_json(request_url(place, "callback"), &with_both_versions(items))
+            .await
+        {
             Ok(()) => return Ok(()),
             Err(words) => words,
         };
-        let newer = xxl::callbacks(Dialect::D3, items);
-        match self.poster.post(url(place, "callback"), &newer).await {
+        let newer = xxl::callbacks(XxlDialect::D3, items);
+        match self.poster.post_json(request_url(place, "callback"), &newer).await {
             Ok(()) => {
                 let mut known = place.dialect.lock().unwrap_or_else(PoisonError::into_inner);
-                *known = Some(Dialect::D3);
+                *known = Some(XxlDialect::D3);
                 Ok(())
             }
             // What a wrong shape is answered with would say less.
@@ -125,15 +132,15 @@ impl Admins {
         }
     }
 
-    async fn ask(&self, name: &str, body: &Value) -> Result<(), NotTaken> {
+    async fn post_request(&self, name: &str, body: &Value) -> Result<(), AdminRefusal> {
         let mut said = Vec::new();
         for place in &self.places {
-            match self.poster.post(url(place, name), body).await {
+            match self.poster.post_json(request_url(place, name), body).await {
                 Ok(()) => return Ok(()),
                 Err(words) => said.push(format!("{}: {words}", place.base)),
             }
         }
-        Err(NotTaken(said.join("; ")))
+        Err(AdminRefusal(said.join("; ")))
     }
 }
 
@@ -146,8 +153,9 @@ fn registry(app_name: &str, address: &str) -> Value {
 }
 
 /// The list with the fields of 2.2 and of 2.3 in each item, as pyxxl sends it: each version takes its own.
-fn both(items: &[Callback]) -> Value {
-    let (mut new, old) = (xxl::callbacks(Dialect::D1, items), xxl::callbacks(Dialect::D0, items));
+fn with_both_versions(items: &[Callback]) -> Value {
+    let (mut new, old) =
+        (xxl::callbacks(XxlDialect::D1, items), xxl::callbacks(XxlDialect::D0, items));
     for (new, old) in
         new.as_array_mut().into_iter().flatten().zip(old.as_array().into_iter().flatten())
     {
@@ -156,7 +164,7 @@ fn both(items: &[Callback]) -> Value {
     new
 }
 
-fn url(place: &Place, name: &str) -> Url {
+fn request_url(place: &AdminAddress, name: &str) -> Url {
     let mut url = place.base.clone();
     let path = format!("{}/api/{name}", url.path().trim_end_matches('/'));
     url.set_path(&path);
@@ -164,7 +172,7 @@ fn url(place: &Place, name: &str) -> Url {
 }
 
 /// The root of an admin; some clients want `/api` behind it, so that is what people paste.
-fn base(text: &str) -> Result<Url, String> {
+fn base_url(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text.trim()).map_err(|error| {
         format!(
             "the admin's address is no URL: {error}; write it as http://HOST:8080/xxl-job-admin"
@@ -252,11 +260,12 @@ mod tests {
             ("http://xxl:8080/xxl-job-admin/api/", "http://xxl:8080/xxl-job-admin/api/callback"),
             ("https://xxl", "https://xxl/api/callback"),
         ] {
-            let place = Place { base: base(text).expect(text), dialect: Mutex::new(None) };
-            assert_eq!(url(&place, "callback").as_str(), wanted);
+            let place =
+                AdminAddress { base: base_url(text).expect(text), dialect: Mutex::new(None) };
+            assert_eq!(request_url(&place, "callback").as_str(), wanted);
         }
         for bad in ["xxl:8080/a", "ftp://xxl/", "http://u:p4ssw0rd@xxl/", "http://xxl/?a=1", ""] {
-            let words = base(bad).expect_err(bad);
+            let words = base_url(bad).expect_err(bad);
             assert!(!words.contains("p4ssw0rd"), "{words}");
         }
     }
@@ -270,7 +279,7 @@ mod tests {
             handle_msg: Some("no".to_owned()),
         };
         assert_eq!(
-            both(&[told]).to_string(),
+            with_both_versions(&[told]).to_string(),
             r#"[{"executeResult":{"code":500,"msg":"no"},"handleCode":500,"handleMsg":"no","logDateTim":2,"logId":1}]"#
         );
     }

@@ -3,7 +3,7 @@
 //! Redirects are not followed and proxies are not asked, because the token would go with them;
 //! certificates are verified, which XXL-JOB's own client does not do.
 
-use crate::domain::text::{clip, storable};
+use crate::domain::text::{storable, truncate_text};
 use crate::outbound::{self, ClientTlsFiles, ReloadedClient, TransportProtection};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -69,16 +69,16 @@ impl Poster {
     }
 
     /// Posts JSON. Whatever is no yes is an error that says what it was.
-    pub(super) async fn post(&self, url: Url, body: &Value) -> Result<(), String> {
+    pub(super) async fn post_json(&self, url: Url, body: &Value) -> Result<(), String> {
         let client = match &self.way {
             PosterWay::Clear(client) => client.clone(),
             PosterWay::Tls(client) => client.get()?,
         };
         let request = client.post(url).headers(self.headers.clone()).body(body.to_string());
-        let mut response = request.send().await.map_err(|e| self.lost(e))?;
+        let mut response = request.send().await.map_err(|e| self.describe_error(e))?;
         let status = response.status().as_u16();
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|e| self.lost(e))? {
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.describe_error(e))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > ANSWER_MAX {
                 return Err(format!("answered more than {ANSWER_MAX} bytes"));
@@ -87,27 +87,27 @@ impl Poster {
         if status != 200 {
             let more =
                 if (300..400).contains(&status) { " (redirects are not followed)" } else { "" };
-            return Err(self.said(&format!("answered HTTP {status}{more}"), &bytes));
+            return Err(self.describe_answer(&format!("answered HTTP {status}{more}"), &bytes));
         }
-        match Reply::read(&bytes) {
+        match Reply::parse_body(&bytes) {
             Ok(reply) if reply.is_ok() => Ok(()),
             Ok(Reply { code, msg, .. }) => {
                 let words = msg.unwrap_or_default();
-                Err(self.said(&format!("answered code {code}"), words.as_bytes()))
+                Err(self.describe_answer(&format!("answered code {code}"), words.as_bytes()))
             }
-            Err(_) => Err(self.said("the answer is none of XXL-JOB's", &bytes)),
+            Err(_) => Err(self.describe_answer("the answer is none of XXL-JOB's", &bytes)),
         }
     }
 
     /// Words of the other side behind ours: on one line, short, without the token.
-    fn said(&self, what: &str, words: &[u8]) -> String {
+    fn describe_answer(&self, what: &str, words: &[u8]) -> String {
         let words = storable(words, ANSWER_MAX).replace(self.token.expose_secret(), "***");
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        let words = clip(&words, SHOWN_MAX);
+        let words = truncate_text(&words, SHOWN_MAX);
         if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") }
     }
 
-    fn lost(&self, error: reqwest::Error) -> String {
+    fn describe_error(&self, error: reqwest::Error) -> String {
         let what = if error.is_connect() { "cannot connect" } else { "the connection was lost" };
         let error = error.without_url();
         let (mut words, mut cause) = (error.to_string(), error.source());
@@ -115,6 +115,6 @@ impl Poster {
             words = format!("{words}: {deeper}");
             cause = deeper.source();
         }
-        self.said(what, words.as_bytes())
+        self.describe_answer(what, words.as_bytes())
     }
 }

@@ -4,7 +4,7 @@
 //! each address, so that one that gives no answer keeps nobody else from being asked.
 
 use crate::domain::executor::Spoken;
-use crate::domain::text::{clip, storable};
+use crate::domain::text::{storable, truncate_text};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::outbound::{self, ReloadedClient, TransportProtection};
 use crate::wire::xxl::{APP_NAME_HEADER, Reply, TOKEN_HEADER};
@@ -39,7 +39,7 @@ const SHOWN_MAX: usize = 300;
 
 /// One executor.
 #[derive(Clone, Debug)]
-pub struct To {
+pub struct ExecutorAddress {
     /// Its URL.
     pub address: String,
     /// Its group.
@@ -52,7 +52,7 @@ pub struct To {
 
 /// What became of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ExecutorResponse {
     /// A yes, with what was asked for.
     Yes(Reply),
     /// A no, in its words.
@@ -64,99 +64,126 @@ pub enum Answer {
 }
 
 /// The way to executors, for all of a process.
-pub struct Line {
+pub struct ExecutorClient {
     clear: OnceLock<Result<Client, String>>,
     tls: ReloadedClient,
-    turns: Turns,
+    turns: AddressTurns,
 }
 
-struct Turns {
+struct AddressTurns {
     all: Arc<Semaphore>,
     each: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-impl Default for Turns {
+impl Default for AddressTurns {
     fn default() -> Self {
         Self { all: Arc::new(Semaphore::new(AT_ONCE)), each: Mutex::default() }
     }
 }
 
-impl Line {
+impl ExecutorClient {
     /// With these files for TLS.
     pub fn new(tls: ClientTlsFiles) -> Self {
         let tls = ReloadedClient::new(tls, limited);
-        Self { clear: OnceLock::new(), tls, turns: Turns::default() }
+        Self { clear: OnceLock::new(), tls, turns: AddressTurns::default() }
     }
 
     /// Asks whether it is there. A body of `{}` is the one that every client takes.
-    pub async fn beat(&self, to: &To) -> Answer {
-        self.ask(to, "beat", &json!({})).await
+    pub async fn send_beat(&self, to: &ExecutorAddress) -> ExecutorResponse {
+        self.send_request(to, "beat", &json!({})).await
     }
 
     /// Asks whether it does not run this job.
-    pub async fn idle_beat(&self, to: &To, job_id: i64) -> Answer {
-        self.ask(to, "idleBeat", &JobAsk { job_id }).await
+    pub async fn idle_beat(&self, to: &ExecutorAddress, job_id: i64) -> ExecutorResponse {
+        self.send_request(to, "idleBeat", &JobAsk { job_id }).await
     }
 
     /// Asks it to stop whatever it runs of this job.
-    pub async fn kill(&self, to: &To, job_id: i64) -> Answer {
-        self.ask(to, "kill", &JobAsk { job_id }).await
+    pub async fn send_kill(&self, to: &ExecutorAddress, job_id: i64) -> ExecutorResponse {
+        self.send_request(to, "kill", &JobAsk { job_id }).await
     }
 
     /// Asks it to run, unless its turn comes too late: `may` is asked last.
-    pub async fn run(&self, to: &To, ask: &RunAsk, may: impl Fn() -> bool + Send) -> Answer {
+    pub async fn send_run(
+        &self,
+        to: &ExecutorAddress,
+        ask: &RunAsk,
+        may: impl Fn() -> bool + Send,
+    ) -> ExecutorResponse {
         let name = match to.spoken {
             Spoken::Run => "run",
             Spoken::Trigger => "trigger",
         };
-        let _turn = self.turns.take(&to.address).await;
+        let _turn = self.turns.take_turn(&to.address).await;
         if !may() {
-            return Answer::NotSent("too many executors gave no answer in time".to_owned());
+            return ExecutorResponse::NotSent(
+                "too many executors gave no answer in time".to_owned(),
+            );
         }
-        self.post(to, name, ask).await
+        self.post_request(to, name, ask).await
     }
 
     /// Asks for lines of the log of a run, from this one on.
-    pub async fn log(&self, to: &To, (log_id, at, from): (i64, i64, i64)) -> Option<LogPage> {
+    pub async fn fetch_log(
+        &self,
+        to: &ExecutorAddress,
+        (log_id, at, from): (i64, i64, i64),
+    ) -> Option<LogPage> {
         let (tim, time) = match to.spoken {
             Spoken::Run => (Some(at), None),
             Spoken::Trigger => (None, Some(at)),
         };
         let ask =
             LogAsk { log_id, from_line_num: Some(from), log_date_tim: tim, log_date_time: time };
-        match self.ask(to, "log", &ask).await {
-            Answer::Yes(reply) => read_log(&reply),
-            Answer::No(_) | Answer::NotSent(_) | Answer::Unclear(_) => None,
+        match self.send_request(to, "log", &ask).await {
+            ExecutorResponse::Yes(reply) => read_log(&reply),
+            ExecutorResponse::No(_)
+            | ExecutorResponse::NotSent(_)
+            | ExecutorResponse::Unclear(_) => None,
         }
     }
 
-    async fn ask<T: Serialize + Sync>(&self, to: &To, name: &str, body: &T) -> Answer {
-        let _turn = self.turns.take(&to.address).await;
-        self.post(to, name, body).await
+    async fn send_request<T: Serialize + Sync>(
+        &self,
+        to: &ExecutorAddress,
+        name: &str,
+        body: &T,
+    ) -> ExecutorResponse {
+        let _turn = self.turns.take_turn(&to.address).await;
+        self.post_request(to, name, body).await
     }
 
-    async fn post<T: Serialize + Sync>(&self, to: &To, name: &str, body: &T) -> Answer {
+    async fn post_request<T: Serialize + Sync>(
+        &self,
+        to: &ExecutorAddress,
+        name: &str,
+        body: &T,
+    ) -> ExecutorResponse {
         let request = match self.request(to, name, body) {
             Ok(request) => request,
-            Err(said) => return Answer::NotSent(said),
+            Err(said) => return ExecutorResponse::NotSent(said),
         };
         match tokio::time::timeout(LIMIT * 2, answered(request)).await {
             Ok(Ok((status, bytes))) => judged(to, status, &bytes),
-            Ok(Err(Lost { is_sent: false, said })) => Answer::NotSent(shown(to, "", &said)),
-            Ok(Err(Lost { is_sent: true, said })) => Answer::Unclear(shown(to, "", &said)),
-            Err(_) => Answer::Unclear("no answer within 6 s".to_owned()),
+            Ok(Err(Lost { is_sent: false, said })) => {
+                ExecutorResponse::NotSent(shown(to, "", &said))
+            }
+            Ok(Err(Lost { is_sent: true, said })) => {
+                ExecutorResponse::Unclear(shown(to, "", &said))
+            }
+            Err(_) => ExecutorResponse::Unclear("no answer within 6 s".to_owned()),
         }
     }
 
     fn request<T: Serialize>(
         &self,
-        to: &To,
+        to: &ExecutorAddress,
         name: &str,
         body: &T,
     ) -> Result<RequestBuilder, String> {
         let url = format!("{}/{name}", to.address.trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|error| format!("{} is no URL: {error}", to.address))?;
-        let client = match TransportProtection::to(&url) {
+        let client = match TransportProtection::for_url(&url) {
             TransportProtection::Clear => self.clear.get_or_init(clear_client).clone()?,
             TransportProtection::Tls => self.tls.get()?,
         };
@@ -165,8 +192,8 @@ impl Line {
     }
 }
 
-impl Turns {
-    async fn take(&self, address: &str) -> [Option<tokio::sync::OwnedSemaphorePermit>; 2] {
+impl AddressTurns {
+    async fn take_turn(&self, address: &str) -> [Option<tokio::sync::OwnedSemaphorePermit>; 2] {
         let each = {
             let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
             if each.len() >= ADDRESSES {
@@ -190,7 +217,7 @@ fn clear_client() -> Result<Client, String> {
     outbound::built(limited(outbound::client(TransportProtection::Clear)?))
 }
 
-fn headers(to: &To) -> Result<HeaderMap, String> {
+fn headers(to: &ExecutorAddress) -> Result<HeaderMap, String> {
     let bad =
         |what: &str| format!("the {what} of {} has characters that no header may have", to.app);
     let mut token = HeaderValue::from_str(to.token.expose_secret()).map_err(|_| bad("token"))?;
@@ -231,31 +258,35 @@ async fn answered(request: RequestBuilder) -> Result<(u16, Vec<u8>), Lost> {
 }
 
 /// What an answer means. Of one that a gateway gave in place of the executor nothing is known.
-fn judged(to: &To, status: u16, bytes: &[u8]) -> Answer {
+fn judged(to: &ExecutorAddress, status: u16, bytes: &[u8]) -> ExecutorResponse {
     let said = |what: &str, words: &[u8]| shown(to, what, &storable(words, 4 * SHOWN_MAX));
-    match (status, Reply::read(bytes)) {
-        (200, Ok(reply)) if reply.is_ok() => Answer::Yes(reply),
+    match (status, Reply::parse_body(bytes)) {
+        (200, Ok(reply)) if reply.is_ok() => ExecutorResponse::Yes(reply),
         (200, Ok(Reply { code, msg, content })) => {
             let content = if let Value::String(words) = content { Some(words) } else { None };
             let words = msg.or(content);
-            Answer::No(said(&format!("code {code}"), words.unwrap_or_default().as_bytes()))
+            ExecutorResponse::No(said(
+                &format!("code {code}"),
+                words.unwrap_or_default().as_bytes(),
+            ))
         }
-        (200, Err(_)) => Answer::Unclear(said("the answer is none of XXL-JOB's", bytes)),
+        (200, Err(_)) => ExecutorResponse::Unclear(said("the answer is none of XXL-JOB's", bytes)),
         (502 | 504, _) => {
-            Answer::Unclear(said(&format!("a gateway answered HTTP {status}"), bytes))
+            ExecutorResponse::Unclear(said(&format!("a gateway answered HTTP {status}"), bytes))
         }
-        (300..400, _) => {
-            Answer::No(said(&format!("HTTP {status}, and redirects are not followed"), b""))
-        }
-        (_, _) => Answer::No(said(&format!("HTTP {status}"), bytes)),
+        (300..400, _) => ExecutorResponse::No(said(
+            &format!("HTTP {status}, and redirects are not followed"),
+            b"",
+        )),
+        (_, _) => ExecutorResponse::No(said(&format!("HTTP {status}"), bytes)),
     }
 }
 
 /// Words of the other side behind ours: on one line, short, without the token.
-fn shown(to: &To, what: &str, words: &str) -> String {
+fn shown(to: &ExecutorAddress, what: &str, words: &str) -> String {
     let words = words.replace(to.token.expose_secret(), "***");
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = clip(&words, SHOWN_MAX);
+    let words = truncate_text(&words, SHOWN_MAX);
     match (what.is_empty(), words.is_empty()) {
         (_, true) => what.to_owned(),
         (true, false) => words.to_string(),
@@ -269,7 +300,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_yes_a_no_or_neither() {
-        let to = To {
+        let to = ExecutorAddress {
             address: "http://10.0.0.1:9999/".to_owned(),
             app: AppName::parse("pay-executor").expect("name"),
             token: "0123456789abcdef".into(),
@@ -286,10 +317,10 @@ mod tests {
             (302, "x", "no HTTP 302, and redirects are not followed"),
         ] {
             let said = match judged(&to, status, body.as_bytes()) {
-                Answer::Yes(_) => "yes".to_owned(),
-                Answer::No(said) => format!("no {said}"),
-                Answer::NotSent(said) => format!("not sent {said}"),
-                Answer::Unclear(said) => format!("unclear {said}"),
+                ExecutorResponse::Yes(_) => "yes".to_owned(),
+                ExecutorResponse::No(said) => format!("no {said}"),
+                ExecutorResponse::NotSent(said) => format!("not sent {said}"),
+                ExecutorResponse::Unclear(said) => format!("unclear {said}"),
             };
             assert_eq!(said, wanted);
         }

@@ -119,7 +119,7 @@ impl SecretStores {
     }
 
     /// Where a secret comes from; none when the settings do not name it.
-    pub fn find(&self, name: &str) -> Option<&ConfiguredSecret> {
+    pub fn find_secret(&self, name: &str) -> Option<&ConfiguredSecret> {
         self.0.secrets.get(name)
     }
 
@@ -154,14 +154,14 @@ impl SecretStores {
     }
 
     /// Reads a secret. `now` decides whether a login still holds.
-    pub async fn read(
+    pub async fn read_secret(
         &self,
         secret: &ConfiguredSecret,
         now: Uptime,
     ) -> Result<ReadSecret, SecretStoreError> {
         match self.0.backends.get(&secret.store) {
             Some(SecretBackend::Folder(folder)) => read_of_folder(folder, secret).await,
-            Some(SecretBackend::Vault(vault)) => vault.read(&secret.entry.key, now).await,
+            Some(SecretBackend::Vault(vault)) => vault.read_secret(&secret.entry.key, now).await,
             None => Err(SecretStoreError::Unusable(format!("there is no store {}", secret.store))),
         }
     }

@@ -49,12 +49,12 @@ pub struct SecretFile {
 
 impl SecretFile {
     /// Reads a file at once. `$CREDENTIALS_DIRECTORY` at the start of the path is the folder of systemd.
-    pub fn read(path: &Path) -> Result<Self, SecretFileError> {
+    pub fn read_file(path: &Path) -> Result<Self, SecretFileError> {
         let path = &resolve_path(path)?;
         let unreadable = |error| SecretFileError::Unreadable(path.clone(), error);
         // Before it is opened: opening a device may do something by itself.
         require_file(path, &std::fs::metadata(path).map_err(unreadable)?)?;
-        let (file, found) = open(path).map_err(unreadable)?;
+        let (file, found) = open_file(path).map_err(unreadable)?;
         require_file(path, &found)?;
         let mut bytes = Vec::new();
         file.take(LARGEST_SECRET_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -69,7 +69,7 @@ impl SecretFile {
     /// The same for a task that others wait beside: a file may stand on a network.
     pub async fn read_aside(path: &Path) -> Result<Self, SecretFileError> {
         let owned = path.to_owned();
-        let reading = tokio::task::spawn_blocking(move || Self::read(&owned));
+        let reading = tokio::task::spawn_blocking(move || Self::read_file(&owned));
         let broken = |error| SecretFileError::Unreadable(path.to_owned(), io::Error::other(error));
         reading.await.unwrap_or_else(|error| Err(broken(error)))
     }
@@ -112,7 +112,7 @@ pub fn resolve_path(path: &Path) -> Result<PathBuf, SecretFileError> {
 }
 
 /// Opens without waiting for a writer: between the question and the opening a pipe may have come there.
-fn open(path: &Path) -> io::Result<(File, Metadata)> {
+fn open_file(path: &Path) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let found = file.metadata()?;
     Ok((file, found))
@@ -159,17 +159,17 @@ mod tests {
             ("binary", "is not UTF-8 text"),
             ("nul", "is not UTF-8 text"),
         ] {
-            let error = SecretFile::read(&at(name)).expect_err(name).to_string();
+            let error = SecretFile::read_file(&at(name)).expect_err(name).to_string();
             assert!(error.contains(words) && !error.contains("hunter"), "{name}: {error}");
         }
         std::fs::write(at("full"), "x".repeat(65_536)).expect("file");
-        assert!(SecretFile::read(&at("full")).is_ok());
+        assert!(SecretFile::read_file(&at("full")).is_ok());
         // As Kubernetes lays a mount.
         std::fs::create_dir(at("..2026")).expect("folder");
         std::fs::write(at("..2026").join("pw"), "hunter22\nand more\n").expect("file");
         symlink("..2026", at("..data")).expect("a link");
         symlink("..data/pw", at("pw")).expect("a link");
-        let read = SecretFile::read(&at("pw")).expect("a secret");
+        let read = SecretFile::read_file(&at("pw")).expect("a secret");
         assert_eq!(read.first_line().expose_secret(), "hunter22");
         assert_eq!(read.whole().expose_secret(), "hunter22\nand more");
     }
@@ -186,7 +186,7 @@ mod tests {
             (0o644, Some("mode 0644, so every user of this machine may read")),
         ] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("mode");
-            let warning = SecretFile::read(&path).expect("read").permission_warning(&path);
+            let warning = SecretFile::read_file(&path).expect("read").permission_warning(&path);
             assert_eq!(warning.is_some(), words.is_some(), "{mode:o}");
             assert!(warning.unwrap_or_default().contains(words.unwrap_or_default()), "{mode:o}");
         }

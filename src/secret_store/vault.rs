@@ -66,7 +66,7 @@ pub enum CredentialSource {
 }
 
 impl CredentialSource {
-    async fn read(&self, what: &str) -> Result<SecretString, String> {
+    async fn read_credential(&self, what: &str) -> Result<SecretString, String> {
         let text = match self {
             Self::Text(text) => SecretString::from(text.as_str()),
             Self::File(path) => {
@@ -121,8 +121,8 @@ impl VaultSession {
 
     fn extend(&mut self, lease_ms: i64, now: Uptime) {
         let is_endless = self.lease_ms == 0;
-        self.renew_at = (!is_endless).then(|| now.plus(lease_ms / 3 * 2));
-        self.ends_at = (!is_endless).then(|| now.plus(lease_ms));
+        self.renew_at = (!is_endless).then(|| now.plus_ms(lease_ms / 3 * 2));
+        self.ends_at = (!is_endless).then(|| now.plus_ms(lease_ms));
     }
 
     fn holds(&self, now: Uptime) -> bool {
@@ -173,7 +173,7 @@ impl VaultClient {
         let limited =
             move |builder: ClientBuilder| builder.timeout(timeout).connect_timeout(timeout);
         let client =
-            ReloadedClient::for_way(TransportProtection::to(&options.address), files, limited);
+            ReloadedClient::for_way(TransportProtection::for_url(&options.address), files, limited);
         Self { store, options, client, session: Default::default(), turns }
     }
 
@@ -189,7 +189,7 @@ impl VaultClient {
     }
 
     /// Reads `PATH#FIELD`. A login that the server does not know any more is made anew once.
-    pub(super) async fn read(
+    pub(super) async fn read_secret(
         &self,
         key: &str,
         now: Uptime,
@@ -215,7 +215,7 @@ impl VaultClient {
         let segments: Vec<&str> = self.options.mount.split('/').collect();
         let segments: Vec<&str> =
             segments.into_iter().chain(["data"]).chain(path.split('/')).collect();
-        self.send(Method::GET, &segments, Some(token), None).await
+        self.send_request(Method::GET, &segments, Some(token), None).await
     }
 
     fn secret_of(
@@ -287,7 +287,8 @@ impl VaultClient {
     async fn token(&self, now: Uptime) -> Result<RequestToken, SecretStoreError> {
         let mut kept = self.session.lock().await;
         if let VaultAuth::Token(source) = &self.options.auth {
-            let given = source.read("token").await.map_err(|error| self.unusable(error))?;
+            let given =
+                source.read_credential("token").await.map_err(|error| self.unusable(error))?;
             let same = |s: &VaultSession| s.token.expose_secret() == given.expose_secret();
             if !kept.as_ref().is_some_and(same) {
                 *kept = Some(self.adopt(given.clone(), now).await?);
@@ -324,7 +325,8 @@ impl VaultClient {
     /// Whether the server still knows a token. A path that the policy does not open is no reason for a new login: each one
     /// is kept by the server until it ends.
     async fn is_known(&self, token: &SecretString) -> bool {
-        let asked = self.send(Method::GET, &["auth", "token", "lookup-self"], Some(token), None);
+        let asked =
+            self.send_request(Method::GET, &["auth", "token", "lookup-self"], Some(token), None);
         asked.await.is_ok_and(|answer| answer.verdict() == VaultVerdict::Well)
     }
 
@@ -343,7 +345,8 @@ impl VaultClient {
             return;
         }
         let segments = ["auth", "token", "renew-self"];
-        let asked = self.send(Method::POST, &segments, Some(&session.token), Some(json!({}))).await;
+        let asked =
+            self.send_request(Method::POST, &segments, Some(&session.token), Some(json!({}))).await;
         let login =
             asked.ok().filter(|a| a.verdict() == VaultVerdict::Well).and_then(|a| a.login());
         let Some(VaultLogin { lease_duration, .. }) = login else { return };
@@ -359,16 +362,19 @@ impl VaultClient {
         let (mount, role_id, secret_id) = match &self.options.auth {
             VaultAuth::AppRole { mount, role_id, secret_id } => (mount, role_id, secret_id),
             VaultAuth::Token(source) => {
-                let token = source.read("token").await.map_err(|error| self.unusable(error))?;
+                let token =
+                    source.read_credential("token").await.map_err(|error| self.unusable(error))?;
                 return self.adopt(token, now).await;
             }
         };
-        let role = role_id.read("role_id").await.map_err(|error| self.unusable(error))?;
-        let secret = secret_id.read("secret_id").await.map_err(|error| self.unusable(error))?;
+        let role =
+            role_id.read_credential("role_id").await.map_err(|error| self.unusable(error))?;
+        let secret =
+            secret_id.read_credential("secret_id").await.map_err(|error| self.unusable(error))?;
         let body = json!({"role_id": role.expose_secret(), "secret_id": secret.expose_secret()});
         let segments: Vec<&str> =
             ["auth"].into_iter().chain(mount.split('/')).chain(["login"]).collect();
-        let answer = self.send(Method::POST, &segments, None, Some(body)).await?;
+        let answer = self.send_request(Method::POST, &segments, None, Some(body)).await?;
         match (answer.verdict(), answer.login()) {
             (VaultVerdict::Well, Some(VaultLogin { client_token, lease_duration, renewable })) => {
                 Ok(VaultSession::new(client_token, lease_duration, renewable, now))
@@ -388,7 +394,7 @@ impl VaultClient {
         now: Uptime,
     ) -> Result<VaultSession, SecretStoreError> {
         let segments = ["auth", "token", "lookup-self"];
-        let answer = self.send(Method::GET, &segments, Some(&token), None).await?;
+        let answer = self.send_request(Method::GET, &segments, Some(&token), None).await?;
         if answer.verdict() == VaultVerdict::Away {
             return Err(self.away_by_answer(&answer));
         }
@@ -397,7 +403,7 @@ impl VaultClient {
         Ok(VaultSession::new(token, ttl, renewable, now))
     }
 
-    async fn send(
+    async fn send_request(
         &self,
         method: Method,
         segments: &[&str],
@@ -414,10 +420,10 @@ impl VaultClient {
         if let Some(body) = body {
             request = request.body(body.to_string());
         }
-        let mut response = request.send().await.map_err(|error| self.lost(error))?;
+        let mut response = request.send().await.map_err(|error| self.request_lost(error))?;
         let status = response.status().as_u16();
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.request_lost(error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > ANSWER_MAX {
                 return Err(self.unusable(format!("its answer has more than {ANSWER_MAX} bytes")));
@@ -471,7 +477,7 @@ impl VaultClient {
     }
 
     /// A request without an answer. A certificate that is refused is refused the next time too.
-    fn lost(&self, error: reqwest::Error) -> SecretStoreError {
+    fn request_lost(&self, error: reqwest::Error) -> SecretStoreError {
         let is_refused = outbound::is_certificate_fault(&error);
         let what = if error.is_connect() { "cannot connect" } else { "no answer" };
         let words = format!("{}: {what}: {}", self.whose(), chain(error));

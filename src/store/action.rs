@@ -1,6 +1,6 @@
 //! What operators do to rows of `job_queue`, each by compare-and-set.
 
-use crate::domain::action::Change;
+use crate::domain::action::RowChange;
 use crate::domain::job::queue::{QueueStatus, RunMode};
 use crate::domain::time::Millis;
 use crate::store::Tx;
@@ -15,7 +15,7 @@ pub struct Move<'a> {
     /// The state they are in afterwards.
     pub to: QueueStatus,
     /// What changes.
-    pub change: Change,
+    pub change: RowChange,
     /// Who did it and why, for a row that does not wait on.
     pub note: Option<&'a str>,
 }
@@ -23,15 +23,16 @@ pub struct Move<'a> {
 /// Writes one kind of change into rows.
 pub async fn write(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Result<()> {
     match what.change {
-        Change::State => state(tx, ids, what, now).await,
-        Change::StartOver => reset(tx, ids, what.from, now).await,
-        Change::Mode(mode) => {
-            set(tx, ids, "run_mode = ?", mode.map(RunMode::as_str).into(), what.to, now).await
+        RowChange::State => state(tx, ids, what, now).await,
+        RowChange::StartOver => reset(tx, ids, what.from, now).await,
+        RowChange::Mode(mode) => {
+            set_column(tx, ids, "run_mode = ?", mode.map(RunMode::as_str).into(), what.to, now)
+                .await
         }
-        Change::Priority(n) => set(tx, ids, "priority = ?", n.into(), what.to, now).await,
-        Change::NoTime => {
+        RowChange::Priority(n) => set_column(tx, ids, "priority = ?", n.into(), what.to, now).await,
+        RowChange::NoTime => {
             let never: Option<chrono::DateTime<chrono::Utc>> = None;
-            set(tx, ids, "not_before = ?", never.into(), what.to, now).await
+            set_column(tx, ids, "not_before = ?", never.into(), what.to, now).await
         }
     }
     .with_context(|| format!("write what an operator did to {} rows of job_queue", ids.len()))
@@ -64,11 +65,11 @@ async fn state(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Result<
     expect_all(ids.len(), found)
 }
 
-async fn set(
+async fn set_column(
     tx: &mut Tx,
     ids: &[i64],
     column: &str,
-    value: crate::db::Value,
+    value: crate::db::SqlValue,
     status: QueueStatus,
     now: Millis,
 ) -> Result<()> {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct ApiToken {
     /// Key.
     pub id: i64,
     /// Whose.
@@ -29,7 +29,7 @@ pub struct Token {
 }
 
 /// Adds a token; its key is made here.
-pub async fn add(tx: &mut Tx, digest: &str, new: &Token) -> Result<i64> {
+pub async fn add_token(tx: &mut Tx, digest: &str, new: &ApiToken) -> Result<i64> {
     let sql = "INSERT INTO api_token (user_id, token_name, secret_hash, permissions, groups_only, \
                create_time, end_time) VALUES (?, ?, ?, ?, ?, ?, ?)";
     let groups = new.confines.groups.as_ref().map(serde_json::to_string).transpose()?;
@@ -45,38 +45,38 @@ pub async fn add(tx: &mut Tx, digest: &str, new: &Token) -> Result<i64> {
     tx.insert_id(sql, "token_id", &values).await.context("add the token")
 }
 
-fn of_row(row: &crate::db::Row) -> Result<Token> {
-    let permissions: BTreeSet<Permission> = serde_json::from_str(&row.text("permissions")?)?;
+fn of_row(row: &crate::db::Row) -> Result<ApiToken> {
+    let permissions: BTreeSet<Permission> = serde_json::from_str(&row.get_text("permissions")?)?;
     let groups = row.opt_text("groups_only")?;
     let groups: Option<BTreeSet<GroupCode>> =
         groups.map(|g| serde_json::from_str(&g)).transpose()?;
-    Ok(Token {
-        id: row.int("token_id")?,
-        user: UserId(row.int("user_id")?),
-        name: row.text("token_name")?,
+    Ok(ApiToken {
+        id: row.get_int("token_id")?,
+        user: UserId(row.get_int("user_id")?),
+        name: row.get_text("token_name")?,
         confines: Confines { permissions, groups },
-        create_time: row.time("create_time")?.into(),
-        end_time: row.time("end_time")?.into(),
+        create_time: row.get_time("create_time")?.into(),
+        end_time: row.get_time("end_time")?.into(),
         used_time: row.opt_time("used_time")?.map(Millis::from),
     })
 }
 
 /// The token with this digest, expired or not.
-pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Token>> {
+pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<ApiToken>> {
     let sql = "SELECT * FROM api_token WHERE secret_hash = ?";
     let row = tx.fetch_optional(sql, &[digest.into()]).await.context("read the token")?;
     row.as_ref().map(of_row).transpose()
 }
 
 /// The token of this key.
-pub async fn by_id(tx: &mut Tx, id: i64) -> Result<Option<Token>> {
+pub async fn by_id(tx: &mut Tx, id: i64) -> Result<Option<ApiToken>> {
     let sql = "SELECT * FROM api_token WHERE token_id = ?";
     let row = tx.fetch_optional(sql, &[id.into()]).await.context("read the token")?;
     row.as_ref().map(of_row).transpose()
 }
 
 /// Those of these keys that are there.
-pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<Token>> {
+pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<ApiToken>> {
     let (condition, values) = any_of("token_id", ids);
     let sql = format!("SELECT * FROM api_token WHERE {condition}");
     let rows = tx.fetch_all(&sql, &values).await.context("read the tokens")?;
@@ -84,14 +84,14 @@ pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<Token>> {
 }
 
 /// The tokens of a user, the latest first.
-pub async fn of_user(tx: &mut Tx, user: UserId) -> Result<Vec<Token>> {
+pub async fn of_user(tx: &mut Tx, user: UserId) -> Result<Vec<ApiToken>> {
     let sql = "SELECT * FROM api_token WHERE user_id = ? ORDER BY token_id DESC";
     let rows = tx.fetch_all(sql, &[user.0.into()]).await.context("list the tokens")?;
     rows.iter().map(of_row).collect()
 }
 
 /// Notes that a token is used.
-pub async fn used(tx: &mut Tx, id: i64, now: Millis) -> Result<()> {
+pub async fn note_use(tx: &mut Tx, id: i64, now: Millis) -> Result<()> {
     let sql = "UPDATE api_token SET used_time = ? WHERE token_id = ?";
     tx.execute(sql, &[now.to_utc().into(), id.into()]).await.map(drop).context("note the use")
 }

@@ -1,9 +1,9 @@
 //! `job_approval`: what APPROVAL jobs ask of people. A status changes only by compare-and-set, so of an
 //! approval, a time-out and a kill at the same moment one wins.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::access::approval::{
-    ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus, Verdict,
+    ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus, ApprovalVerdict,
 };
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::job::queue::QueueStatus;
@@ -88,7 +88,7 @@ pub async fn asking_try(
     let key = [queue_id.0.into(), attempt.into(), owner.0.as_str().into()];
     let row = tx.fetch_optional(sql, &key).await.context("read job_queue")?;
     let of = |row: Row| {
-        let (run_no, try_no) = (row.int("run_no")?, row.int("try_count")?);
+        let (run_no, try_no) = (row.get_int("run_no")?, row.get_int("try_count")?);
         Ok(AskingTry { queue_id, run_no, try_no })
     };
     row.map(of).transpose()
@@ -124,20 +124,20 @@ pub async fn of_try(tx: &mut Tx, of: AskingTry) -> Result<Option<Approval>> {
     let sql =
         format!("SELECT {COLUMNS} {FROM} WHERE a.queue_id = ? AND a.run_no = ? AND a.try_no = ?");
     let values = [of.queue_id.0.into(), of.run_no.into(), of.try_no.into()];
-    Ok(read(tx, &sql, &values).await?.pop())
+    Ok(read_approvals(tx, &sql, &values).await?.pop())
 }
 
 /// The newest approval of a job of a batch.
 pub async fn latest(tx: &mut Tx, queue_id: QueueId) -> Result<Option<Approval>> {
     let sql =
         format!("SELECT {COLUMNS} {FROM} WHERE a.queue_id = ? ORDER BY a.approval_id DESC LIMIT 1");
-    Ok(read(tx, &sql, &[queue_id.0.into()]).await?.pop())
+    Ok(read_approvals(tx, &sql, &[queue_id.0.into()]).await?.pop())
 }
 
 /// An approval.
 pub async fn get(tx: &mut Tx, id: ApprovalId) -> Result<Approval> {
     let sql = format!("SELECT {COLUMNS} {FROM} WHERE a.approval_id = ?");
-    let found = read(tx, &sql, &[id.0.into()]).await?.pop();
+    let found = read_approvals(tx, &sql, &[id.0.into()]).await?.pop();
     found.with_context(|| format!("approval {} is gone from job_approval", id.0))
 }
 
@@ -146,7 +146,7 @@ pub async fn ended(tx: &mut Tx, ids: &[ApprovalId]) -> Result<Vec<ApprovalId>> {
     let keys: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let sql = "SELECT approval_id FROM job_approval WHERE status <> 'WAITING' AND approval_id";
     let rows = tx.fetch_in(sql, &keys, "").await.context("look for decisions")?;
-    rows.iter().map(|row| Ok(ApprovalId(row.int("approval_id")?))).collect()
+    rows.iter().map(|row| Ok(ApprovalId(row.get_int("approval_id")?))).collect()
 }
 
 /// Writes a decision; `false` when the approval does not wait any more, its time is over, or its job is
@@ -154,7 +154,7 @@ pub async fn ended(tx: &mut Tx, ids: &[ApprovalId]) -> Result<Vec<ApprovalId>> {
 pub async fn decide(
     tx: &mut Tx,
     id: ApprovalId,
-    (verdict, comment): (Verdict, Option<&str>),
+    (verdict, comment): (ApprovalVerdict, Option<&str>),
     by: &Operator,
     now: Millis,
 ) -> Result<bool> {
@@ -195,7 +195,7 @@ pub struct ApprovalFilter {
 }
 
 /// Approvals of groups that are seen, newest first, below `before`.
-pub async fn page(
+pub async fn list_page(
     tx: &mut Tx,
     filter: &ApprovalFilter,
     (seen, before): (Option<&BTreeSet<GroupCode>>, Option<i64>),
@@ -208,7 +208,7 @@ pub async fn page(
             " AND a.status = 'WAITING' AND q.run_no = a.run_no AND q.status IN ({OPEN})"
         ));
     }
-    let mut also = |condition: &str, value: Value| {
+    let mut also = |condition: &str, value: SqlValue| {
         wheres.push_str(condition);
         values.push(value);
     };
@@ -223,7 +223,7 @@ pub async fn page(
     }
     values.push(limit.into());
     let sql = format!("SELECT {COLUMNS} {FROM} WHERE {wheres} ORDER BY a.approval_id DESC LIMIT ?");
-    read(tx, &sql, &values).await
+    read_approvals(tx, &sql, &values).await
 }
 
 /// The people who started a batch: who opened it, or fired the schedule that opened it by hand or by an
@@ -243,7 +243,7 @@ pub async fn starters(tx: &mut Tx, id: BatchId) -> Result<Vec<String>> {
              WHERE b.batch_id = ? AND l.action IN ('schedule fire-now', 'event send')",
         ] {
             for row in tx.fetch_all(sql, &key).await.context("look who started a batch")? {
-                names.insert(row.text("name")?);
+                names.insert(row.get_text("name")?);
             }
         }
         next = match batch::parent_of(tx, id).await? {
@@ -254,19 +254,19 @@ pub async fn starters(tx: &mut Tx, id: BatchId) -> Result<Vec<String>> {
     Ok(names.into_iter().collect())
 }
 
-async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<Approval>> {
+async fn read_approvals(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Result<Vec<Approval>> {
     let rows = tx.fetch_all(sql, values).await.context("read job_approval")?;
     rows.iter().map(approval).collect()
 }
 
 fn approval(row: &Row) -> Result<Approval> {
-    let word = row.text("status")?;
+    let word = row.get_text("status")?;
     let stored = ApprovalStatus::parse(&word)
         .with_context(|| format!("job_approval.status holds {word:?}, which is no status"))?;
     let of = AskingTry {
-        queue_id: QueueId(row.int("queue_id")?),
-        run_no: row.int("run_no")?,
-        try_no: row.int("try_no")?,
+        queue_id: QueueId(row.get_int("queue_id")?),
+        run_no: row.get_int("run_no")?,
+        try_no: row.get_int("try_no")?,
     };
     let job_status = row.opt_text("job_status")?;
     let job_status = job_status.as_deref().and_then(QueueStatus::parse);
@@ -283,16 +283,16 @@ fn approval(row: &Row) -> Result<Approval> {
         at: row.opt_time("end_time")?.map(Millis::from),
     };
     Ok(Approval {
-        id: ApprovalId(row.int("approval_id")?),
+        id: ApprovalId(row.get_int("approval_id")?),
         of,
-        batch_id: BatchId(row.int("batch_id")?),
-        batch_no: BatchNo::parse(&row.text("batch_no")?)?,
-        group: GroupCode::parse(&row.text("group_code")?)?,
-        job: JobCode::parse(&row.text("job_code")?)?,
-        rule: serde_json::from_str(&row.text("rule_json")?)
+        batch_id: BatchId(row.get_int("batch_id")?),
+        batch_no: BatchNo::parse(&row.get_text("batch_no")?)?,
+        group: GroupCode::parse(&row.get_text("group_code")?)?,
+        job: JobCode::parse(&row.get_text("job_code")?)?,
+        rule: serde_json::from_str(&row.get_text("rule_json")?)
             .context("read the rule of an approval")?,
-        asked: Millis::from(row.time("create_time")?),
-        deadline: Millis::from(row.time("deadline")?),
+        asked: Millis::from(row.get_time("create_time")?),
+        deadline: Millis::from(row.get_time("deadline")?),
         decision,
         decided_from: row.opt_text("decided_from")?,
     })

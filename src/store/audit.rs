@@ -1,6 +1,6 @@
 //! `audit_log`: who did what, when and why. Written in the transaction of the change, never changed.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::access::audit_chain::{AuditHash, AuditHead, StoredAct};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
 use crate::domain::job::job_key::JobFilter;
@@ -33,7 +33,7 @@ impl Operator {
 
 /// One act.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AuditEntry {
     /// What was done.
     pub action: String,
     /// To which group.
@@ -50,7 +50,7 @@ pub struct Entry {
 
 /// An act that is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct AuditRecord {
     /// Its key; greater than those of what was on record before.
     pub audit_id: i64,
     /// When.
@@ -58,7 +58,7 @@ pub struct Record {
     /// Who.
     pub by: Operator,
     /// What.
-    pub entry: Entry,
+    pub entry: AuditEntry,
     /// Its place in the hash chain; none before it is sealed, a moment after its commit.
     pub seal: Option<AuditHead>,
 }
@@ -72,12 +72,12 @@ pub async fn record_one(
     now: Millis,
 ) -> Result<()> {
     let (action, detail) = (action.to_owned(), Some(detail));
-    let entry = Entry { action, group: None, batch: None, job: None, detail, reason: None };
+    let entry = AuditEntry { action, group: None, batch: None, job: None, detail, reason: None };
     record(tx, by, &[entry], now).await
 }
 
 /// Puts acts on record, in order.
-pub async fn record(tx: &mut Tx, by: &Operator, entries: &[Entry], now: Millis) -> Result<()> {
+pub async fn record(tx: &mut Tx, by: &Operator, entries: &[AuditEntry], now: Millis) -> Result<()> {
     let columns = [
         "actor",
         "host",
@@ -93,7 +93,7 @@ pub async fn record(tx: &mut Tx, by: &Operator, entries: &[Entry], now: Millis) 
     if let Some(change) = &by.change {
         change_request::mark_carried_out(tx, change, now).await?;
     }
-    let detail = |entry: &Entry| match &by.change {
+    let detail = |entry: &AuditEntry| match &by.change {
         Some(change) => {
             Some(change_request::with_request(entry.detail.as_ref(), change).to_string())
         }
@@ -118,7 +118,7 @@ pub async fn record(tx: &mut Tx, by: &Operator, entries: &[Entry], now: Millis) 
 
 /// Which acts are asked for; what is `None` does not matter.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct AuditFilter {
     /// Those of this actor.
     pub actor: Option<String>,
     /// Those of this name: `force-success`.
@@ -136,8 +136,12 @@ pub struct Filter {
 }
 
 /// The latest acts, newest first.
-pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Record>> {
-    page(tx, filter, (&AuditScope::All, None), limit).await
+pub async fn list_records(
+    tx: &mut Tx,
+    filter: &AuditFilter,
+    limit: u32,
+) -> Result<Vec<AuditRecord>> {
+    list_page(tx, filter, (&AuditScope::All, None), limit).await
 }
 
 /// Groups that are asked for one by one, so that each is a walk along an index of its own; more are
@@ -145,33 +149,35 @@ pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<Record
 const APART: usize = 32;
 
 /// Acts of what is told, newest first, from behind the act `before` on.
-pub async fn page(
+pub async fn list_page(
     tx: &mut Tx,
-    filter: &Filter,
+    filter: &AuditFilter,
     (told, before): (&AuditScope, Option<i64>),
     limit: u32,
-) -> Result<Vec<Record>> {
-    let Some(keys) = keys(tx, filter, before).await? else { return Ok(Vec::new()) };
+) -> Result<Vec<AuditRecord>> {
+    let Some(keys) = find_keys(tx, filter, before).await? else { return Ok(Vec::new()) };
     let limit = usize::try_from(limit)?;
     let AuditScope::Groups(seen) = told else {
-        return read(tx, filter, &keys, told.condition("group_code"), limit).await;
+        return read_records(tx, filter, &keys, told.condition("group_code"), limit).await;
     };
     if let Some(group) = &filter.group {
         let everything = (String::new(), Vec::new());
         return match seen.contains(group) {
-            true => read(tx, filter, &keys, everything, limit).await,
+            true => read_records(tx, filter, &keys, everything, limit).await,
             false => Ok(Vec::new()),
         };
     }
     if seen.len() > APART {
-        return read(tx, filter, &keys, among("group_code", Some(seen)), limit).await;
+        return read_records(tx, filter, &keys, among("group_code", Some(seen)), limit).await;
     }
     let mut found = Vec::new();
     for group in seen {
         let only = [group.clone()].into();
-        found.extend(read(tx, filter, &keys, among("group_code", Some(&only)), limit).await?);
+        found.extend(
+            read_records(tx, filter, &keys, among("group_code", Some(&only)), limit).await?,
+        );
     }
-    found.sort_by_key(|record: &Record| std::cmp::Reverse(record.audit_id));
+    found.sort_by_key(|record: &AuditRecord| std::cmp::Reverse(record.audit_id));
     found.truncate(limit);
     Ok(found)
 }
@@ -186,42 +192,42 @@ const WRITTEN_MS: i64 = 3_600_000;
 /// Where the acts of a time lie in the order of their keys; none when there are none. Keys grow with
 /// time but for what is written at once, so a range of time is a range of keys, and the walk along the
 /// keys is short.
-async fn keys(tx: &mut Tx, filter: &Filter, before: Option<i64>) -> Result<Option<Keys>> {
+async fn find_keys(tx: &mut Tx, filter: &AuditFilter, before: Option<i64>) -> Result<Option<Keys>> {
     let (mut low, mut high) = (None, before.map(|id| id - 1));
     if let Some(from) = filter.from {
         let sql = "SELECT audit_id FROM audit_log WHERE create_time >= ? \
                    ORDER BY create_time, audit_id LIMIT 1";
-        let values = [from.plus(-WRITTEN_MS).to_utc().into()];
+        let values = [from.plus_ms(-WRITTEN_MS).to_utc().into()];
         let Some(row) = tx.fetch_optional(sql, &values).await? else { return Ok(None) };
-        low = Some(row.int("audit_id")?);
+        low = Some(row.get_int("audit_id")?);
     }
     if let Some(to) = filter.to {
         let sql = "SELECT audit_id FROM audit_log WHERE create_time < ? \
                    ORDER BY create_time DESC, audit_id DESC LIMIT 1";
-        let values = [to.plus(WRITTEN_MS).to_utc().into()];
+        let values = [to.plus_ms(WRITTEN_MS).to_utc().into()];
         let Some(row) = tx.fetch_optional(sql, &values).await? else { return Ok(None) };
-        let last = row.int("audit_id")?;
+        let last = row.get_int("audit_id")?;
         high = Some(high.map_or(last, |high| high.min(last)));
     }
     Ok(Some((low, high)))
 }
 
-async fn read(
+async fn read_records(
     tx: &mut Tx,
-    filter: &Filter,
+    filter: &AuditFilter,
     keys: &Keys,
-    (more, its): (String, Vec<Value>),
+    (more, its): (String, Vec<SqlValue>),
     limit: usize,
-) -> Result<Vec<Record>> {
-    let wanted: [(&str, Option<Value>); 8] = [
-        ("actor = ?", filter.actor.as_deref().map(Value::from)),
-        ("action = ?", filter.action.as_deref().map(Value::from)),
+) -> Result<Vec<AuditRecord>> {
+    let wanted: [(&str, Option<SqlValue>); 8] = [
+        ("actor = ?", filter.actor.as_deref().map(SqlValue::from)),
+        ("action = ?", filter.action.as_deref().map(SqlValue::from)),
         ("batch_no = ?", filter.batch_no.as_ref().map(|no| no.as_str().into())),
         ("group_code = ?", filter.group.as_ref().map(|code| code.as_str().into())),
         ("create_time >= ?", filter.from.map(|at| at.to_utc().into())),
         ("create_time < ?", filter.to.map(|at| at.to_utc().into())),
-        ("audit_id >= ?", keys.0.map(Value::from)),
-        ("audit_id <= ?", keys.1.map(Value::from)),
+        ("audit_id >= ?", keys.0.map(SqlValue::from)),
+        ("audit_id <= ?", keys.1.map(SqlValue::from)),
     ];
     let mut sql = "SELECT * FROM audit_log WHERE 1 = 1".to_owned();
     let mut values = Vec::new();
@@ -248,7 +254,7 @@ async fn read(
     rows.iter().map(record_of).collect()
 }
 
-fn record_of(row: &Row) -> Result<Record> {
+fn record_of(row: &Row) -> Result<AuditRecord> {
     let seal = match (row.opt_int("seal_no")?, row.opt_text("chain_hash")?) {
         (Some(seal_no), Some(hash)) => Some((seal_no, hash)),
         _ => None,
@@ -257,17 +263,17 @@ fn record_of(row: &Row) -> Result<Record> {
     let place = seal.and_then(|(seal_no, hash)| {
         AuditHash::parse(&hash).map(|hash| AuditHead { seal_no, hash })
     });
-    Ok(Record { seal: place, ..record_of_act(act)? })
+    Ok(AuditRecord { seal: place, ..record_of_act(act)? })
 }
 
 /// An act by its columns, without its place in the chain.
-pub fn record_of_act(act: StoredAct) -> Result<Record> {
+pub fn record_of_act(act: StoredAct) -> Result<AuditRecord> {
     let number = act.batch_no.map(|no| BatchNo::parse(&no)).transpose()?;
-    Ok(Record {
+    Ok(AuditRecord {
         audit_id: act.audit_id,
         at: act.create_time,
         by: Operator::new(act.actor, act.host),
-        entry: Entry {
+        entry: AuditEntry {
             action: act.action,
             group: act.group_code.map(|g| GroupCode::parse(&g)).transpose()?,
             batch: act.batch_id.map(BatchId).zip(number),

@@ -1,6 +1,6 @@
 //! `audit_seal` and `audit_head`: the hash chain over the acts of `audit_log`.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::access::audit_chain::{AuditHash, AuditHead, AuditSeal, StoredAct};
 use crate::domain::time::Millis;
 use crate::store::Tx;
@@ -33,38 +33,38 @@ pub struct StoredSeal {
 }
 
 fn hash_of(row: &Row, column: &str) -> Result<AuditHash> {
-    let text = row.text(column)?;
+    let text = row.get_text(column)?;
     AuditHash::parse(&text).ok_or_else(|| anyhow!("{column} is {text:?}, which is no SHA-256"))
 }
 
 pub(super) fn act_of(row: &Row) -> Result<StoredAct> {
     Ok(StoredAct {
-        audit_id: row.int("audit_id")?,
-        actor: row.text("actor")?,
-        host: row.text("host")?,
-        action: row.text("action")?,
+        audit_id: row.get_int("audit_id")?,
+        actor: row.get_text("actor")?,
+        host: row.get_text("host")?,
+        action: row.get_text("action")?,
         group_code: row.opt_text("group_code")?,
         batch_id: row.opt_int("batch_id")?,
         batch_no: row.opt_text("batch_no")?,
         job_code: row.opt_text("job_code")?,
         detail: row.opt_text("detail")?,
         reason: row.opt_text("reason")?,
-        create_time: row.time("create_time")?.into(),
+        create_time: row.get_time("create_time")?.into(),
     })
 }
 
 fn seal_of(row: &Row) -> Result<StoredSeal> {
     let seal = AuditSeal {
-        seal_no: row.int("seal_no")?,
-        audit_id: row.int("sealed_id")?,
-        act_time: row.time("act_time")?.into(),
+        seal_no: row.get_int("seal_no")?,
+        audit_id: row.get_int("sealed_id")?,
+        act_time: row.get_time("act_time")?.into(),
         row_hash: hash_of(row, "row_hash")?,
     };
     Ok(StoredSeal { seal, hash: hash_of(row, "chain_hash")? })
 }
 
 /// The end of the chain; none when its row is gone.
-pub async fn head(tx: &mut Tx) -> Result<Option<AuditHead>> {
+pub async fn find_head(tx: &mut Tx) -> Result<Option<AuditHead>> {
     Ok(read_head(tx, "").await?.map(|locked| locked.head))
 }
 
@@ -82,8 +82,9 @@ async fn read_head(tx: &mut Tx, lock: &str) -> Result<Option<LockedHead>> {
         format!("SELECT seal_no, chain_hash, settled_id FROM audit_head WHERE head_id = 1{lock}");
     let row = tx.fetch_optional(&sql, &[]).await.context("read audit_head")?;
     row.map(|row| {
-        let head = AuditHead { seal_no: row.int("seal_no")?, hash: hash_of(&row, "chain_hash")? };
-        Ok(LockedHead { head, settled_id: row.int("settled_id")? })
+        let head =
+            AuditHead { seal_no: row.get_int("seal_no")?, hash: hash_of(&row, "chain_hash")? };
+        Ok(LockedHead { head, settled_id: row.get_int("settled_id")? })
     })
     .transpose()
 }
@@ -107,7 +108,7 @@ pub async fn is_due(tx: &mut Tx, now: Millis) -> Result<bool> {
 }
 
 /// Goes on with the chain: seals acts that have none, `most` of them, in the order of their keys. Gives how many.
-pub async fn seal(tx: &mut Tx, locked: LockedHead, most: u32, now: Millis) -> Result<usize> {
+pub async fn seal_acts(tx: &mut Tx, locked: LockedHead, most: u32, now: Millis) -> Result<usize> {
     // Visible before the acts are read: an act that commits meanwhile is found the next time.
     let last = last_act(tx).await?;
     let sql = "SELECT a.audit_id AS audit_id, a.actor AS actor, a.host AS host, \
@@ -146,7 +147,7 @@ pub async fn seal(tx: &mut Tx, locked: LockedHead, most: u32, now: Millis) -> Re
     Ok(acts.len())
 }
 
-fn row_of(stored: &StoredSeal) -> Vec<Value> {
+fn row_of(stored: &StoredSeal) -> Vec<SqlValue> {
     let seal = &stored.seal;
     vec![
         seal.seal_no.into(),
@@ -160,7 +161,7 @@ fn row_of(stored: &StoredSeal) -> Vec<Value> {
 /// Up to which key no act can still come: keys are given before the commit, so one below may be committed after one
 /// above, but not after one that is an hour old.
 async fn settled(tx: &mut Tx, from: i64, bound: i64, now: Millis) -> Result<i64> {
-    let cut = now.plus(-COMMITTED_MS).to_utc();
+    let cut = now.plus_ms(-COMMITTED_MS).to_utc();
     let young = "SELECT MIN(audit_id) AS id FROM audit_log WHERE create_time >= ? AND audit_id > ?";
     let young = id(tx, young, &[cut.into(), from.into()]).await?;
     let bound = young.map_or(bound, |young| bound.min(young - 1));
@@ -170,7 +171,7 @@ async fn settled(tx: &mut Tx, from: i64, bound: i64, now: Millis) -> Result<i64>
     Ok(old.unwrap_or(from))
 }
 
-async fn id(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Option<i64>> {
+async fn id(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Result<Option<i64>> {
     let row = tx.fetch_optional(sql, values).await.context("read audit_log")?;
     row.map(|row| Ok(row.opt_int("id")?)).transpose().map(Option::flatten)
 }

@@ -5,7 +5,9 @@ mod view;
 pub use view::{BackfillBatchRow, ShownBatch, shown};
 
 use crate::db::Row;
-use crate::domain::backfill::{BackfillStatus, Entry, EntryStatus, Holder, Options};
+use crate::domain::backfill::{
+    BackfillEntry, BackfillOptions, BackfillStatus, BatchHolder, EntryStatus,
+};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode, NodeId};
 use crate::domain::time::Millis;
@@ -29,7 +31,7 @@ pub struct Backfill {
     /// State.
     pub status: BackfillStatus,
     /// How it goes about it.
-    pub options: Options,
+    pub options: BackfillOptions,
     /// The process that works on it, while one does.
     pub owner: Option<NodeId>,
     /// Who asked for it.
@@ -50,7 +52,7 @@ pub struct NewBackfill<'a> {
     /// The range, as it was asked for.
     pub range: &'a str,
     /// How it goes about it.
-    pub options: &'a Options,
+    pub options: &'a BackfillOptions,
     /// Who asked.
     pub started_by: &'a str,
     /// Why.
@@ -61,7 +63,7 @@ pub struct NewBackfill<'a> {
 pub async fn insert(
     tx: &mut Tx,
     new: &NewBackfill<'_>,
-    entries: &[Entry],
+    entries: &[BackfillEntry],
     owner: &NodeId,
     now: Millis,
 ) -> Result<BackfillId> {
@@ -100,30 +102,31 @@ pub async fn insert(
 }
 
 fn backfill(row: &Row) -> Result<Backfill> {
-    let word = row.text("status")?;
+    let word = row.get_text("status")?;
     Ok(Backfill {
-        id: BackfillId(row.int("backfill_id")?),
-        group: GroupCode::parse(&row.text("group_code")?)?,
-        range: row.text("range_text")?,
+        id: BackfillId(row.get_int("backfill_id")?),
+        group: GroupCode::parse(&row.get_text("group_code")?)?,
+        range: row.get_text("range_text")?,
         status: BackfillStatus::parse(&word)
             .with_context(|| format!("backfill.status holds {word:?}, which is no state"))?,
-        options: serde_json::from_str(&row.text("options")?).context("read backfill.options")?,
+        options: serde_json::from_str(&row.get_text("options")?)
+            .context("read backfill.options")?,
         owner: row.opt_text("owner")?.map(NodeId),
-        started_by: row.text("started_by")?,
+        started_by: row.get_text("started_by")?,
         reason: row.opt_text("reason")?,
-        create_time: row.time("create_time")?.into(),
+        create_time: row.get_time("create_time")?.into(),
         end_time: row.opt_time("end_time")?.map(Millis::from),
     })
 }
 
 /// A backfill by its key.
-pub async fn find(tx: &mut Tx, id: BackfillId) -> Result<Option<Backfill>> {
+pub async fn find_backfill(tx: &mut Tx, id: BackfillId) -> Result<Option<Backfill>> {
     let sql = format!("SELECT {COLUMNS} FROM backfill WHERE backfill_id = ?");
     tx.fetch_optional(&sql, &[id.0.into()]).await?.as_ref().map(backfill).transpose()
 }
 
 /// The latest backfills, newest first.
-pub async fn list(tx: &mut Tx, limit: u32) -> Result<Vec<Backfill>> {
+pub async fn list_backfills(tx: &mut Tx, limit: u32) -> Result<Vec<Backfill>> {
     let sql = format!("SELECT {COLUMNS} FROM backfill ORDER BY backfill_id DESC LIMIT ?");
     tx.fetch_all(&sql, &[limit.into()]).await?.iter().map(backfill).collect()
 }
@@ -134,7 +137,7 @@ fn entry_status(word: &str) -> Result<EntryStatus> {
 }
 
 /// Backfills of groups that are seen, newest first, from behind the backfill `before` on.
-pub async fn page(
+pub async fn list_page(
     tx: &mut Tx,
     seen: Option<&BTreeSet<GroupCode>>,
     before: Option<i64>,
@@ -152,7 +155,7 @@ pub async fn page(
 }
 
 /// The batches of a backfill, in their order.
-pub async fn entries(tx: &mut Tx, id: BackfillId) -> Result<Vec<Entry>> {
+pub async fn entries(tx: &mut Tx, id: BackfillId) -> Result<Vec<BackfillEntry>> {
     let rows = tx
         .fetch_all(
             "SELECT batch_no, status, message FROM backfill_batch WHERE backfill_id = ? \
@@ -162,9 +165,9 @@ pub async fn entries(tx: &mut Tx, id: BackfillId) -> Result<Vec<Entry>> {
         .await?;
     rows.iter()
         .map(|row| {
-            Ok(Entry {
-                batch_no: BatchNo::parse(&row.text("batch_no")?)?,
-                status: entry_status(&row.text("status")?)?,
+            Ok(BackfillEntry {
+                batch_no: BatchNo::parse(&row.get_text("batch_no")?)?,
+                status: entry_status(&row.get_text("status")?)?,
                 message: row.opt_text("message")?,
             })
         })
@@ -176,13 +179,14 @@ pub async fn counts(tx: &mut Tx, id: BackfillId) -> Result<BTreeMap<EntryStatus,
     let sql =
         "SELECT status, COUNT(*) AS n FROM backfill_batch WHERE backfill_id = ? GROUP BY status";
     let rows = tx.fetch_all(sql, &[id.0.into()]).await?;
-    let count =
-        |row: &Row| Ok((entry_status(&row.text("status")?)?, u64::try_from(row.int("n")?)?));
+    let count = |row: &Row| {
+        Ok((entry_status(&row.get_text("status")?)?, u64::try_from(row.get_int("n")?)?))
+    };
     rows.iter().map(count).collect()
 }
 
 /// Moves one batch of a backfill from one state to another; `false` when it was in another.
-pub async fn mark(
+pub async fn set_entry_status(
     tx: &mut Tx,
     id: BackfillId,
     place: usize,
@@ -225,7 +229,7 @@ pub async fn opened_by(tx: &mut Tx, batch: BatchId) -> Result<Option<BackfillId>
 }
 
 /// Locks a backfill's row to the end of the transaction; `false` when it is not this owner's.
-pub async fn hold(tx: &mut Tx, id: BackfillId, owner: &NodeId) -> Result<bool> {
+pub async fn lock_owned(tx: &mut Tx, id: BackfillId, owner: &NodeId) -> Result<bool> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT owner FROM backfill WHERE backfill_id = ?{lock}");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
@@ -238,7 +242,7 @@ pub async fn hold(tx: &mut Tx, id: BackfillId, owner: &NodeId) -> Result<bool> {
 pub async fn take_over(
     tx: &mut Tx,
     seen: &Backfill,
-    options: &Options,
+    options: &BackfillOptions,
     owner: &NodeId,
     now: Millis,
 ) -> Result<bool> {
@@ -313,7 +317,7 @@ pub struct BackfillBatchState {
     /// Its state.
     pub status: BatchStatus,
     /// Whose it is, as far as `cluster_node` knows; the lease may be over.
-    pub holder: Option<Holder>,
+    pub holder: Option<BatchHolder>,
 }
 
 /// All batches of a group.
@@ -332,18 +336,18 @@ pub async fn standing(
         .with_context(|| format!("look which batches of group {group} there are"))?;
     rows.iter()
         .map(|row| {
-            let word = row.text("status")?;
+            let word = row.get_text("status")?;
             let status = BatchStatus::parse(&word)
                 .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?;
             let holder = match row.opt_text("host")? {
-                Some(host) => Some(Holder {
+                Some(host) => Some(BatchHolder {
                     host,
-                    pid: row.int("pid")?,
-                    until: row.time("lease_until")?.into(),
+                    pid: row.get_int("pid")?,
+                    until: row.get_time("lease_until")?.into(),
                 }),
                 None => None,
             };
-            Ok((BatchNo::parse(&row.text("batch_no")?)?, BackfillBatchState { status, holder }))
+            Ok((BatchNo::parse(&row.get_text("batch_no")?)?, BackfillBatchState { status, holder }))
         })
         .collect()
 }

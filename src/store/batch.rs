@@ -5,19 +5,19 @@ mod batch_query;
 mod finish;
 mod opening;
 
-pub use batch_lock::{held, hold, hold_all, revise};
-pub use batch_query::{BatchFilter, counts_of, page};
+pub use batch_lock::{hold_all, lock_owned, lock_statements, revise};
+pub use batch_query::{BatchFilter, counts_of, list_page};
 pub use finish::finish_all;
 pub use opening::{PackedSnapshot, ROWS_PER_STEP, StillOpening, count_written, refuse_opening};
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::batch::{Batch, BatchPlan, BatchStatus, Snapshot, deadline};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::params::BatchValues;
 use crate::domain::schedule::firing::FiringId;
 use crate::domain::time::Millis;
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::long_computation::compute;
 use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result, ensure};
@@ -46,7 +46,7 @@ pub struct NewBatch<'a> {
 pub async fn insert(tx: &mut Tx, new: NewBatch<'_>, now: Millis) -> Result<BatchId> {
     let NewBatch { plan, snapshot, unwritten_jobs, owner, started_by } = new;
     let values = &plan.values;
-    fits(tx, &values.group, snapshot).await?;
+    check_fits(tx, &values.group, snapshot).await?;
     let id = tx
         .insert_id(
             "INSERT INTO job_batch (batch_no, group_code, batch_type, status, business_date, params, \
@@ -72,7 +72,7 @@ pub async fn insert(tx: &mut Tx, new: NewBatch<'_>, now: Millis) -> Result<Batch
         .await
         .with_context(|| format!("write batch {} of group {}", values.batch_no, values.group))?;
     if owner.is_none() {
-        hint::give(tx, Topic::Batch).await?;
+        hint::send_hint(tx, HintTopic::Batch).await?;
     }
     Ok(BatchId(id))
 }
@@ -112,11 +112,11 @@ pub async fn insert_fired(
         "deadline",
         "firing_id",
     ];
-    let (mut rows, mut bytes): (Vec<Vec<Value>>, usize) = (Vec::new(), 0);
+    let (mut rows, mut bytes): (Vec<Vec<SqlValue>>, usize) = (Vec::new(), 0);
     for FiredBatch { plan, firing, started_by } in batches {
         let values = &plan.values;
         let snapshot = PackedSnapshot::new(&plan.snapshot)?;
-        fits(tx, &values.group, &snapshot).await?;
+        check_fits(tx, &values.group, &snapshot).await?;
         bytes += snapshot.text.len();
         ensure!(
             bytes <= TOGETHER_MAX_BYTES,
@@ -138,13 +138,13 @@ pub async fn insert_fired(
         ]);
     }
     tx.insert_many("job_batch", &columns, rows).await.context("write batches of firings")?;
-    hint::give(tx, Topic::Batch).await?;
+    hint::send_hint(tx, HintTopic::Batch).await?;
     let places = vec!["?"; batches.len()].join(", ");
     let sql = format!("SELECT batch_id, firing_id FROM job_batch WHERE firing_id IN ({places})");
-    let values: Vec<Value> = batches.iter().map(|batch| batch.firing.0.into()).collect();
+    let values: Vec<SqlValue> = batches.iter().map(|batch| batch.firing.0.into()).collect();
     let rows = tx.fetch_all(&sql, &values).await.context("read the keys of batches")?;
     rows.iter()
-        .map(|row| Ok((FiringId(row.int("firing_id")?), BatchId(row.int("batch_id")?))))
+        .map(|row| Ok((FiringId(row.get_int("firing_id")?), BatchId(row.get_int("batch_id")?))))
         .collect()
 }
 
@@ -159,17 +159,24 @@ pub async fn existing(
         "SELECT batch_no, group_code FROM job_batch \
          WHERE batch_no IN ({places}) AND group_code IN ({places})"
     );
-    let mut values: Vec<Value> = batches.iter().map(|(no, _)| no.as_str().into()).collect();
-    values.extend(batches.iter().map(|(_, group)| Value::from(group.as_str())));
+    let mut values: Vec<SqlValue> = batches.iter().map(|(no, _)| no.as_str().into()).collect();
+    values.extend(batches.iter().map(|(_, group)| SqlValue::from(group.as_str())));
     let rows = tx.fetch_all(&sql, &values).await.context("look for batches")?;
     let key = |row: &Row| -> Result<_> {
-        Ok((BatchNo::parse(&row.text("batch_no")?)?, GroupCode::parse(&row.text("group_code")?)?))
+        Ok((
+            BatchNo::parse(&row.get_text("batch_no")?)?,
+            GroupCode::parse(&row.get_text("group_code")?)?,
+        ))
     };
     rows.iter().map(key).collect()
 }
 
 /// Batches, newest first; of one number if `batch_no` is given.
-pub async fn list(tx: &mut Tx, batch_no: Option<&BatchNo>, limit: u32) -> Result<Vec<Batch>> {
+pub async fn list_batches(
+    tx: &mut Tx,
+    batch_no: Option<&BatchNo>,
+    limit: u32,
+) -> Result<Vec<Batch>> {
     let rows = match batch_no {
         Some(no) => {
             let sql =
@@ -185,7 +192,7 @@ pub async fn list(tx: &mut Tx, batch_no: Option<&BatchNo>, limit: u32) -> Result
 }
 
 /// The batches that have not ended, oldest first.
-pub async fn open(tx: &mut Tx) -> Result<Vec<Batch>> {
+pub async fn list_open(tx: &mut Tx) -> Result<Vec<Batch>> {
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE status IN (?, ?) ORDER BY batch_id");
     let open = [BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
     let rows = tx.fetch_all(&sql, &open).await.context("list the open batches")?;
@@ -193,7 +200,7 @@ pub async fn open(tx: &mut Tx) -> Result<Vec<Batch>> {
 }
 
 /// The batch of a number and group.
-pub async fn find(tx: &mut Tx, no: &BatchNo, group: &GroupCode) -> Result<Option<Batch>> {
+pub async fn find_batch(tx: &mut Tx, no: &BatchNo, group: &GroupCode) -> Result<Option<Batch>> {
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_no = ? AND group_code = ?");
     let row = tx.fetch_optional(&sql, &[no.as_str().into(), group.as_str().into()]).await?;
     row.as_ref().map(batch).transpose()
@@ -207,13 +214,13 @@ pub async fn get(tx: &mut Tx, id: BatchId) -> Result<Batch> {
 }
 
 pub(super) fn batch(row: &Row) -> Result<Batch> {
-    let word = row.text("status")?;
-    let params: BTreeMap<String, String> = serde_json::from_str(&row.text("params")?)?;
+    let word = row.get_text("status")?;
+    let params: BTreeMap<String, String> = serde_json::from_str(&row.get_text("params")?)?;
     Ok(Batch {
-        batch_id: BatchId(row.int("batch_id")?),
+        batch_id: BatchId(row.get_int("batch_id")?),
         values: BatchValues {
-            batch_no: BatchNo::parse(&row.text("batch_no")?)?,
-            group: GroupCode::parse(&row.text("group_code")?)?,
+            batch_no: BatchNo::parse(&row.get_text("batch_no")?)?,
+            group: GroupCode::parse(&row.get_text("group_code")?)?,
             business_date: row.opt_text("business_date")?.map(|d| d.parse()).transpose()?,
             params,
         },
@@ -221,21 +228,21 @@ pub(super) fn batch(row: &Row) -> Result<Batch> {
         status: BatchStatus::parse(&word)
             .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?,
         owner: row.opt_text("owner")?.map(NodeId),
-        started_by: row.text("started_by")?,
-        create_time: row.time("create_time")?.into(),
+        started_by: row.get_text("started_by")?,
+        create_time: row.get_time("create_time")?.into(),
         end_time: row.opt_time("end_time")?.map(Millis::from),
         reason: row.opt_text("reason")?,
         deadline: row.opt_time("deadline")?.map(Millis::from),
-        revision: row.int("revision")?,
-        is_paused: row.flag("is_paused")?,
+        revision: row.get_int("revision")?,
+        is_paused: row.get_flag("is_paused")?,
         removing: row.opt_time("remove_time")?.map(Millis::from),
-        unwritten_jobs: u32::try_from(row.int("unwritten_jobs")?)?,
+        unwritten_jobs: u32::try_from(row.get_int("unwritten_jobs")?)?,
     })
 }
 
-async fn fits(tx: &mut Tx, group: &GroupCode, snapshot: &PackedSnapshot) -> Result<()> {
+async fn check_fits(tx: &mut Tx, group: &GroupCode, snapshot: &PackedSnapshot) -> Result<()> {
     let what = format!("the definition of group {group}, which each batch keeps,");
-    packed::fits(tx, &what, &snapshot.text).await
+    packed::check_fits(tx, &what, &snapshot.text).await
 }
 
 /// The definition a batch runs. Its queue rows are beside it: a batch that is still being opened is refused
@@ -254,8 +261,8 @@ pub struct StoredSnapshot {
 }
 
 impl StoredSnapshot {
-    fn of(id: BatchId, row: &Row) -> Result<Self> {
-        Ok(Self { id, text: row.text("snapshot")? })
+    fn from_row(id: BatchId, row: &Row) -> Result<Self> {
+        Ok(Self { id, text: row.get_text("snapshot")? })
     }
 
     /// The definition itself.
@@ -307,7 +314,7 @@ pub struct BeingRemoved(pub BatchNo, pub GroupCode, pub Millis);
 /// Locks a batch's row to the end of the transaction and gives what it says: nobody else writes into
 /// the batch until then. Comes before anything else is read, because what was read earlier may be
 /// older than the lock. One that is being removed is refused.
-pub async fn lock(tx: &mut Tx, id: BatchId) -> Result<Batch> {
+pub async fn lock_batch(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_id = ?{lock}");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?;
@@ -324,7 +331,7 @@ pub async fn get_with_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, Snaps
 pub async fn get_with_packed_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, StoredSnapshot)> {
     let sql = format!("SELECT {COLUMNS}, snapshot FROM job_batch WHERE batch_id = ?");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?.with_context(|| is_gone(id))?;
-    Ok((batch(&row)?, StoredSnapshot::of(id, &row)?))
+    Ok((batch(&row)?, StoredSnapshot::from_row(id, &row)?))
 }
 
 fn is_gone(id: BatchId) -> String {
@@ -334,7 +341,7 @@ fn is_gone(id: BatchId) -> String {
 /// Locks the rows of batches to the end of the transaction, in the order of their keys, and gives what
 /// they say; those that are gone or being removed are left out.
 pub async fn lock_all(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<Batch>> {
-    let (places, values) = keys(ids);
+    let (places, values) = key_list(ids);
     let lock = tx.dialect().for_update();
     let sql = format!(
         "SELECT {COLUMNS} FROM job_batch WHERE batch_id IN ({places}) ORDER BY batch_id{lock}"
@@ -347,18 +354,18 @@ pub async fn lock_all(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<Batch>> {
 
 /// The definitions that batches run.
 pub async fn snapshots(tx: &mut Tx, ids: &[BatchId]) -> Result<HashMap<BatchId, Snapshot>> {
-    let (places, values) = keys(ids);
+    let (places, values) = key_list(ids);
     let sql = format!("SELECT batch_id, snapshot FROM job_batch WHERE batch_id IN ({places})");
     let mut all = HashMap::new();
     for row in tx.fetch_all(&sql, &values).await.context("read the snapshots of batches")? {
-        let id = BatchId(row.int("batch_id")?);
-        all.insert(id, StoredSnapshot::of(id, &row)?.unpack()?);
+        let id = BatchId(row.get_int("batch_id")?);
+        all.insert(id, StoredSnapshot::from_row(id, &row)?.unpack()?);
     }
     Ok(all)
 }
 
 /// Placeholders and values for `IN (…)`.
-pub(super) fn keys(ids: &[BatchId]) -> (String, Vec<Value>) {
+pub(super) fn key_list(ids: &[BatchId]) -> (String, Vec<SqlValue>) {
     (vec!["?"; ids.len()].join(", "), ids.iter().map(|id| id.0.into()).collect())
 }
 
@@ -367,7 +374,7 @@ pub async fn take_all(tx: &mut Tx, ids: &[BatchId], owner: &NodeId, now: Millis)
     if ids.is_empty() {
         return Ok(());
     }
-    let (places, keys) = keys(ids);
+    let (places, keys) = key_list(ids);
     let sql = format!(
         "UPDATE job_batch SET owner = ?, end_time = NULL, update_time = ? WHERE batch_id IN ({places})"
     );
@@ -403,7 +410,7 @@ pub async fn set_going(tx: &mut Tx, id: BatchId, going: Going, now: Millis) -> R
     )
     .await
     .context("pause a batch, or let it go on")?;
-    hint::give(tx, Topic::Batch).await
+    hint::send_hint(tx, HintTopic::Batch).await
 }
 
 /// Sets when a batch is stopped if it still runs then.
@@ -435,7 +442,7 @@ pub async fn of_owner(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Batch>> {
 /// Replaces the definition a batch goes on with.
 pub async fn replace_snapshot(tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> Result<()> {
     let packed = PackedSnapshot::new(snapshot)?;
-    fits(tx, &snapshot.group.code, &packed).await?;
+    check_fits(tx, &snapshot.group.code, &packed).await?;
     tx.execute(
         "UPDATE job_batch SET snapshot = ? WHERE batch_id = ?",
         &[packed.text.into(), id.0.into()],
@@ -461,13 +468,13 @@ pub async fn request_kill(tx: &mut Tx, id: BatchId, reason: &str, now: Millis) -
             ],
         )
         .await?;
-    hint::give(tx, Topic::Batch).await?;
+    hint::send_hint(tx, HintTopic::Batch).await?;
     Ok(found == 1)
 }
 
 /// What an operator may have changed about a batch, in one look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pulse {
+pub struct BatchPulse {
     /// The batch.
     pub batch_id: BatchId,
     /// Its state.
@@ -477,7 +484,7 @@ pub struct Pulse {
 }
 
 /// The open batches of a process.
-pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Pulse>> {
+pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchPulse>> {
     let rows = tx
         .fetch_all(
             "SELECT batch_id, status, revision FROM job_batch WHERE status IN (?, ?) AND owner = ?",
@@ -488,13 +495,13 @@ pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Pulse>> {
             ],
         )
         .await?;
-    let pulse = |row: &Row| -> Result<Pulse> {
-        let word = row.text("status")?;
-        Ok(Pulse {
-            batch_id: BatchId(row.int("batch_id")?),
+    let pulse = |row: &Row| -> Result<BatchPulse> {
+        let word = row.get_text("status")?;
+        Ok(BatchPulse {
+            batch_id: BatchId(row.get_int("batch_id")?),
             status: BatchStatus::parse(&word)
                 .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?,
-            revision: row.int("revision")?,
+            revision: row.get_int("revision")?,
         })
     };
     rows.iter().map(pulse).collect()
@@ -523,7 +530,7 @@ pub async fn of_entry(tx: &mut Tx, row: QueueId) -> Result<Batch> {
     let sql = "SELECT batch_id FROM job_queue WHERE queue_id = ?";
     let found = tx.fetch_optional(sql, &[row.0.into()]).await?;
     let found = found.with_context(|| format!("row {} is gone from job_queue", row.0))?;
-    get(tx, BatchId(found.int("batch_id")?)).await
+    get(tx, BatchId(found.get_int("batch_id")?)).await
 }
 
 /// How many jobs of a batch are in each state.
@@ -536,10 +543,10 @@ pub async fn counts(tx: &mut Tx, id: BatchId) -> Result<Vec<(QueueStatus, u64)>>
         .await?;
     rows.iter()
         .map(|row| {
-            let word = row.text("status")?;
+            let word = row.get_text("status")?;
             let status = QueueStatus::parse(&word)
                 .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-            Ok((status, u64::try_from(row.int("n")?)?))
+            Ok((status, u64::try_from(row.get_int("n")?)?))
         })
         .collect()
 }

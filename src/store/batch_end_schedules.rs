@@ -1,6 +1,6 @@
 //! Schedules that go by the end of a batch, and the ends they have not answered yet.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
 use crate::domain::schedule::firing::{FiringStatus, TriggerId};
@@ -14,7 +14,7 @@ const MARGIN_MS: i64 = 60_000;
 
 /// The end of a batch that a schedule may answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct BatchEndRow {
     /// The schedule.
     pub trigger_id: TriggerId,
     /// Its revision.
@@ -46,29 +46,29 @@ pub struct Delay {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Following {
     /// Ends of batches, oldest first.
-    pub ends: Vec<End>,
+    pub ends: Vec<BatchEndRow>,
     /// Delays.
     pub delays: Vec<Delay>,
 }
 
 impl Following {
     /// The schedules in it.
-    pub fn ids(&self) -> impl Iterator<Item = TriggerId> {
+    pub fn trigger_ids(&self) -> impl Iterator<Item = TriggerId> {
         let ends = self.ends.iter().map(|end| end.trigger_id);
         ends.chain(self.delays.iter().map(|delay| delay.trigger_id))
     }
 }
 
 /// Looks for both; two statements over indexes.
-pub async fn look(tx: &mut Tx) -> Result<Following> {
-    Ok(Following { ends: ends(tx).await?, delays: delays(tx).await? })
+pub async fn find_following(tx: &mut Tx) -> Result<Following> {
+    Ok(Following { ends: list_ends(tx).await?, delays: delays(tx).await? })
 }
 
 /// Ends that schedules of kind `after` have no firing for, from the mark of the schedule on: when it was
 /// made or resumed, and then always a while before the newest end it has seen (`mark_after`). Which of them
 /// count (`success`, `end`) is for the schedule to say.
-async fn ends(tx: &mut Tx) -> Result<Vec<End>> {
-    let finals: Vec<Value> = BatchStatus::ALL
+async fn list_ends(tx: &mut Tx) -> Result<Vec<BatchEndRow>> {
+    let finals: Vec<SqlValue> = BatchStatus::ALL
         .into_iter()
         .filter(|status| status.is_final())
         .map(|status| status.as_str().into())
@@ -85,27 +85,27 @@ async fn ends(tx: &mut Tx) -> Result<Vec<End>> {
     let mut values = vec![TriggerStatus::Enabled.as_str().into()];
     values.extend(finals);
     let rows = tx.fetch_all(&sql, &values).await.context("look for the ends of batches")?;
-    rows.iter().map(end).collect()
+    rows.iter().map(end_of_row).collect()
 }
 
-fn end(row: &Row) -> Result<End> {
-    let word = row.text("status")?;
+fn end_of_row(row: &Row) -> Result<BatchEndRow> {
+    let word = row.get_text("status")?;
     let status = BatchStatus::parse(&word);
     let mark = row.opt_time("last_time")?.map(Millis::from);
-    Ok(End {
-        trigger_id: TriggerId(row.int("trigger_id")?),
-        revision: row.int("revision")?,
-        batch_id: BatchId(row.int("batch_id")?),
+    Ok(BatchEndRow {
+        trigger_id: TriggerId(row.get_int("trigger_id")?),
+        revision: row.get_int("revision")?,
+        batch_id: BatchId(row.get_int("batch_id")?),
         status: status.with_context(|| format!("job_batch.status '{word}'"))?,
-        at: row.time("end_time")?.into(),
-        mark: mark.unwrap_or(row.time("create_time")?.into()),
+        at: row.get_time("end_time")?.into(),
+        mark: mark.unwrap_or(row.get_time("create_time")?.into()),
     })
 }
 
 /// From when on a schedule of kind `after` looks for ends, once it has seen one at `at`. It never goes
 /// back, so that a resumed schedule does not walk back through its pause.
 pub fn mark_after(mark: Millis, at: Millis) -> Millis {
-    mark.max(at.plus(-MARGIN_MS))
+    mark.max(at.plus_ms(-MARGIN_MS))
 }
 
 /// Schedules with a fixed delay of which nothing is open any more.
@@ -135,8 +135,8 @@ fn delay(row: &Row) -> Result<Delay> {
     let end = row.opt_time("batch_end")?.map(Millis::from);
     let settled = row.opt_time("settled")?.map(Millis::from);
     Ok(Delay {
-        trigger_id: TriggerId(row.int("trigger_id")?),
-        revision: row.int("revision")?,
+        trigger_id: TriggerId(row.get_int("trigger_id")?),
+        revision: row.get_int("revision")?,
         last_time: row.opt_time("last_time")?.map(Into::into),
         finished: end.max(settled),
     })

@@ -30,7 +30,7 @@ pub struct Breach {
 
 /// Marks a job, by the code of its definition (`JobDef::defined_as`). A later mark takes the place of
 /// an earlier one.
-pub async fn mark(tx: &mut Tx, breach: &Breach) -> Result<()> {
+pub async fn mark_job(tx: &mut Tx, breach: &Breach) -> Result<()> {
     let Breach { job, batch_no, queue_id, attempt, said, at } = breach;
     let values = [
         batch_no.as_str().into(),
@@ -53,20 +53,20 @@ pub async fn mark(tx: &mut Tx, breach: &Breach) -> Result<()> {
 }
 
 /// All marks, by job.
-pub async fn all(tx: &mut Tx) -> Result<BTreeMap<JobKey, Breach>> {
+pub async fn list_marks(tx: &mut Tx) -> Result<BTreeMap<JobKey, Breach>> {
     // A row of an earlier version may have lost its job and its batch, and with them its group.
     let sql = "SELECT * FROM tx_breach WHERE group_code <> ''";
     let rows = tx.fetch_all(sql, &[]).await.context("read tx_breach")?;
     let one = |row: &crate::db::Row| -> Result<(JobKey, Breach)> {
-        let group = GroupCode::parse(&row.text("group_code")?)?;
-        let job = JobKey { group, code: JobCode::parse(&row.text("job_code")?)? };
+        let group = GroupCode::parse(&row.get_text("group_code")?)?;
+        let job = JobKey { group, code: JobCode::parse(&row.get_text("job_code")?)? };
         let breach = Breach {
             job: job.clone(),
-            batch_no: BatchNo::parse(&row.text("batch_no")?)?,
-            queue_id: QueueId(row.int("queue_id")?),
-            attempt: u32::try_from(row.int("attempt")?)?,
-            said: row.text("said")?,
-            at: row.time("create_time")?.into(),
+            batch_no: BatchNo::parse(&row.get_text("batch_no")?)?,
+            queue_id: QueueId(row.get_int("queue_id")?),
+            attempt: u32::try_from(row.get_int("attempt")?)?,
+            said: row.get_text("said")?,
+            at: row.get_time("create_time")?.into(),
         };
         Ok((job, breach))
     };
@@ -75,12 +75,12 @@ pub async fn all(tx: &mut Tx) -> Result<BTreeMap<JobKey, Breach>> {
 
 /// The mark of a job, by the code of its definition.
 pub async fn of_job(tx: &mut Tx, job: &JobKey) -> Result<Option<Breach>> {
-    Ok(all(tx).await?.remove(job))
+    Ok(list_marks(tx).await?.remove(job))
 }
 
 /// The marks of these jobs that still say something against their class.
 pub async fn of_jobs(tx: &mut Tx, defs: &Definition) -> Result<Vec<Breach>> {
-    let marks = all(tx).await?;
+    let marks = list_marks(tx).await?;
     let jobs = defs.jobs.iter().filter(|job| job.tx.is_recorded());
     Ok(jobs.filter_map(|job| marks.get(&JobKey::of_definition(job)).cloned()).collect())
 }
@@ -104,7 +104,7 @@ pub(super) async fn clear_settled(
     let before = stored.jobs.iter().filter(|j| groups.contains(&j.group));
     let gone: HashSet<JobKey> =
         before.chain(&wanted.jobs).map(JobDef::key).filter(|job| !kept.contains(job)).collect();
-    for job in all(tx).await?.keys().filter(|job| gone.contains(job)) {
+    for job in list_marks(tx).await?.keys().filter(|job| gone.contains(job)) {
         clear(tx, job).await?;
     }
     Ok(())

@@ -2,7 +2,9 @@
 //! rows; checked against each other before they are believed.
 
 use crate::db::Row;
-use crate::domain::calendar::{Calendar, Calendars, Combine, Day, DayKind, How, Origin, Weekend};
+use crate::domain::calendar::{
+    Calendar, CalendarDayRule, Calendars, CombinationRule, Combine, DayKind, DayOrigin, Weekend,
+};
 use crate::domain::id::CalendarCode;
 use crate::domain::time::Millis;
 use crate::store::Tx;
@@ -13,7 +15,7 @@ use chrono::NaiveDate;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every calendar.
-pub async fn all(tx: &mut Tx) -> Result<Calendars> {
+pub async fn list_calendars(tx: &mut Tx) -> Result<Calendars> {
     let [days, calendars] = tx.fetch_sets(QUERIES).await.context("read the calendars")?;
     from_rows(&days, &calendars)
 }
@@ -23,13 +25,13 @@ pub(super) const QUERIES: [&str; 2] = ["SELECT * FROM calendar_day", "SELECT * F
 
 /// Every calendar, by the answers to `QUERIES`.
 pub(super) fn from_rows(day_rows: &[Row], calendar_rows: &[Row]) -> Result<Calendars> {
-    let mut days: BTreeMap<CalendarCode, BTreeMap<NaiveDate, Day>> = BTreeMap::new();
+    let mut days: BTreeMap<CalendarCode, BTreeMap<NaiveDate, CalendarDayRule>> = BTreeMap::new();
     for row in day_rows {
-        let (code, date, day) = day(row).context("read calendar_day")?;
+        let (code, date, day) = day_of_row(row).context("read calendar_day")?;
         days.entry(code).or_default().insert(date, day);
     }
     let calendars = calendar_rows.iter().map(|row| {
-        let mut made = head(row)?;
+        let mut made = head_of_row(row)?;
         made.days = days.remove(&made.code).unwrap_or_default();
         Ok(made)
     });
@@ -40,50 +42,50 @@ pub(super) fn from_rows(day_rows: &[Row], calendar_rows: &[Row]) -> Result<Calen
 
 /// Locks the calendars to the end of the transaction: nobody else changes one until then. Comes before
 /// anything is read.
-pub async fn lock(tx: &mut Tx) -> Result<()> {
+pub async fn lock_calendars(tx: &mut Tx) -> Result<()> {
     let sql =
         format!("SELECT lock_name FROM job_lock WHERE lock_name = ?{}", tx.dialect().for_update());
     tx.fetch_optional(&sql, &["calendar_lock".into()]).await.context("lock the calendars")?;
     Ok(())
 }
 
-fn day(row: &Row) -> Result<(CalendarCode, NaiveDate, Day)> {
-    let (code, date) = (row.text("calendar_code")?, row.text("calendar_date")?);
-    let kind = match row.text("kind")?.as_str() {
+fn day_of_row(row: &Row) -> Result<(CalendarCode, NaiveDate, CalendarDayRule)> {
+    let (code, date) = (row.get_text("calendar_code")?, row.get_text("calendar_date")?);
+    let kind = match row.get_text("kind")?.as_str() {
         "off" => DayKind::Off,
         "work" => DayKind::Work,
         other => bail!("{code} {date}: kind {other:?} is neither off nor work"),
     };
     let origin = match row.opt_int("list_year")? {
-        Some(year) => Origin::List(i32::try_from(year)?),
-        None => Origin::Hand,
+        Some(year) => DayOrigin::List(i32::try_from(year)?),
+        None => DayOrigin::Hand,
     };
-    let day = Day { kind, label: row.opt_text("label")?, origin };
+    let day = CalendarDayRule { kind, label: row.opt_text("label")?, origin };
     Ok((CalendarCode::parse(&code)?, date.parse().with_context(|| date.clone())?, day))
 }
 
-fn head(row: &Row) -> Result<Calendar> {
+fn head_of_row(row: &Row) -> Result<Calendar> {
     let how = match row.opt_text("combine_how")?.as_deref() {
         None => None,
-        Some("all_of") => Some(How::AllOf),
-        Some("any_of") => Some(How::AnyOf),
+        Some("all_of") => Some(CombinationRule::AllOf),
+        Some("any_of") => Some(CombinationRule::AnyOf),
         Some(other) => bail!("combine_how {other:?} is neither all_of nor any_of"),
     };
     let members: Vec<CalendarCode> =
         row.opt_text("members")?.map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))?;
     Ok(Calendar {
-        code: CalendarCode::parse(&row.text("calendar_code")?)?,
-        name: row.text("calendar_name")?,
-        weekend: Weekend::parse(&row.text("weekend")?)?,
+        code: CalendarCode::parse(&row.get_text("calendar_code")?)?,
+        name: row.get_text("calendar_name")?,
+        weekend: Weekend::parse(&row.get_text("weekend")?)?,
         days: BTreeMap::new(),
-        years: serde_json::from_str::<BTreeSet<i32>>(&row.text("years")?)?,
+        years: serde_json::from_str::<BTreeSet<i32>>(&row.get_text("years")?)?,
         combines: how.map(|how| Combine { how, members }),
     })
 }
 
 /// Writes a calendar whole, new or in the place of the one with its code. The caller has checked it
 /// against the others (`Calendars::new`), in this transaction.
-pub async fn put(tx: &mut Tx, calendar: &Calendar, now: Millis) -> Result<()> {
+pub async fn put_calendar(tx: &mut Tx, calendar: &Calendar, now: Millis) -> Result<()> {
     let combines = calendar.combines.as_ref();
     let members = combines.map(|c| serde_json::to_string(&c.members)).transpose()?;
     let columns = vec![
@@ -99,8 +101,8 @@ pub async fn put(tx: &mut Tx, calendar: &Calendar, now: Millis) -> Result<()> {
     let columns = ["calendar_code", "calendar_date", "kind", "label", "list_year"];
     let rows = calendar.days.iter().map(|(date, day)| {
         let year = match day.origin {
-            Origin::List(year) => Some(i64::from(year)),
-            Origin::Hand => None,
+            DayOrigin::List(year) => Some(i64::from(year)),
+            DayOrigin::Hand => None,
         };
         vec![
             calendar.code.as_str().into(),
@@ -129,6 +131,6 @@ async fn remove_days(tx: &mut Tx, code: &CalendarCode) -> Result<()> {
 
 /// Tells those who keep calendars in memory, and those who keep the definition, which holds them.
 async fn changed(tx: &mut Tx) -> Result<()> {
-    epoch::bump(tx, Epoch::Definition).await?;
-    epoch::bump(tx, Epoch::Calendars).await
+    epoch::bump_epoch(tx, Epoch::Definition).await?;
+    epoch::bump_epoch(tx, Epoch::Calendars).await
 }

@@ -1,7 +1,7 @@
 //! `change_request`: changes that wait for the approval of a second person. A status changes only by
 //! compare-and-set; that a change is carried out is written in the transaction of the change itself.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::access::user::UserId;
 use crate::domain::permission::four_eyes::{ChangeRequestId, ChangeRequestStatus, GuardedAction};
 use crate::domain::permission::required_permissions::Demands;
@@ -138,9 +138,9 @@ pub async fn insert(
     now: Millis,
 ) -> Result<ChangeRequestId> {
     let (user, by) = new.author;
-    let (body, effect) = (packed::pack(new.body)?, packed::pack(new.effect)?);
+    let (body, effect) = (packed::pack_value(new.body)?, packed::pack_value(new.effect)?);
     for text in [&body, &effect] {
-        packed::fits(tx, "this change", text).await?;
+        packed::check_fits(tx, "this change", text).await?;
     }
     let sql = "INSERT INTO change_request (status, user_id, author, author_host, token_id, action, \
                demands_json, method, path, body, summary, effect_json, fingerprint, reason, create_time, \
@@ -169,9 +169,9 @@ pub async fn insert(
 }
 
 /// A request.
-pub async fn find(tx: &mut Tx, id: ChangeRequestId) -> Result<Option<ChangeRequest>> {
+pub async fn find_request(tx: &mut Tx, id: ChangeRequestId) -> Result<Option<ChangeRequest>> {
     let sql = format!("SELECT {HEAD} FROM change_request WHERE change_request_id = ?");
-    Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
+    Ok(read_requests(tx, &sql, &[id.0.into()]).await?.pop())
 }
 
 /// The long parts of a request.
@@ -183,7 +183,10 @@ pub async fn content(tx: &mut Tx, id: ChangeRequestId) -> Result<ChangeContent> 
         "" => Ok(Json::Null),
         _ => packed::unpack(&text),
     };
-    Ok(ChangeContent { body: kept(row.text("body")?)?, effect: kept(row.text("effect_json")?)? })
+    Ok(ChangeContent {
+        body: kept(row.get_text("body")?)?,
+        effect: kept(row.get_text("effect_json")?)?,
+    })
 }
 
 /// Removes what of a request that has ended is long. A digest of it stays in `fingerprint`, its line in `summary`. Six
@@ -206,13 +209,13 @@ pub enum ChangeFilter {
 }
 
 /// Requests, newest first, below `before`.
-pub async fn page(
+pub async fn list_page(
     tx: &mut Tx,
     filter: ChangeFilter,
     before: Option<ChangeRequestId>,
     limit: u32,
 ) -> Result<Vec<ChangeRequest>> {
-    let (mut wheres, mut values): (String, Vec<Value>) = ("1 = 1".to_owned(), Vec::new());
+    let (mut wheres, mut values): (String, Vec<SqlValue>) = ("1 = 1".to_owned(), Vec::new());
     if filter == ChangeFilter::Waiting {
         wheres.push_str(" AND status = 'WAITING'");
     }
@@ -224,7 +227,7 @@ pub async fn page(
     let sql = format!(
         "SELECT {HEAD} FROM change_request WHERE {wheres} ORDER BY change_request_id DESC LIMIT ?"
     );
-    read(tx, &sql, &values).await
+    read_requests(tx, &sql, &values).await
 }
 
 /// How many requests of a user wait.
@@ -232,7 +235,7 @@ pub async fn count_waiting(tx: &mut Tx, user: UserId) -> Result<usize> {
     let sql =
         "SELECT COUNT(*) AS waiting FROM change_request WHERE status = 'WAITING' AND user_id = ?";
     let row = tx.fetch_optional(sql, &[user.0.into()]).await.context("count change requests")?;
-    let waiting = row.map(|row| row.int("waiting")).transpose()?.unwrap_or_default();
+    let waiting = row.map(|row| row.get_int("waiting")).transpose()?.unwrap_or_default();
     Ok(usize::try_from(waiting)?)
 }
 
@@ -241,7 +244,7 @@ pub async fn count_since(tx: &mut Tx, user: UserId, since: Millis) -> Result<usi
     let sql = "SELECT COUNT(*) AS filed FROM change_request WHERE user_id = ? AND create_time > ?";
     let values = [user.0.into(), since.to_utc().into()];
     let row = tx.fetch_optional(sql, &values).await.context("count change requests")?;
-    let filed = row.map(|row| row.int("filed")).transpose()?.unwrap_or_default();
+    let filed = row.map(|row| row.get_int("filed")).transpose()?.unwrap_or_default();
     Ok(usize::try_from(filed)?)
 }
 
@@ -290,7 +293,7 @@ pub async fn overdue(tx: &mut Tx, now: Millis) -> Result<Vec<ChangeRequest>> {
         "SELECT {HEAD} FROM change_request WHERE status = 'WAITING' AND expire_time <= ? \
          ORDER BY change_request_id LIMIT {A_FEW}"
     );
-    read(tx, &sql, &[now.to_utc().into()]).await
+    read_requests(tx, &sql, &[now.to_utc().into()]).await
 }
 
 /// Ends a request that nobody decided in time; `false` when it does not wait any more.
@@ -309,16 +312,16 @@ pub async fn unclaimed(tx: &mut Tx, now: Millis) -> Result<Vec<ChangeRequestId>>
         "SELECT change_request_id FROM change_request WHERE status = 'APPROVED' \
          AND (claim IS NULL OR claim_time < ?) ORDER BY change_request_id LIMIT {A_FEW}"
     );
-    let rows = tx.fetch_all(&sql, &[now.plus(-CLAIM_MS).to_utc().into()]).await;
+    let rows = tx.fetch_all(&sql, &[now.plus_ms(-CLAIM_MS).to_utc().into()]).await;
     let rows = rows.context("look for approved changes")?;
-    rows.iter().map(|row| Ok(ChangeRequestId(row.int("change_request_id")?))).collect()
+    rows.iter().map(|row| Ok(ChangeRequestId(row.get_int("change_request_id")?))).collect()
 }
 
 /// Takes an approved request to carry it out; `false` when another process has it or it has ended.
 pub async fn claim(tx: &mut Tx, id: ChangeRequestId, claim: &str, now: Millis) -> Result<bool> {
     let sql = "UPDATE change_request SET claim = ?, claim_time = ? WHERE change_request_id = ? \
                AND status = 'APPROVED' AND (claim IS NULL OR claim_time < ?)";
-    let over = now.plus(-CLAIM_MS).to_utc();
+    let over = now.plus_ms(-CLAIM_MS).to_utc();
     let values = [claim.into(), now.to_utc().into(), id.0.into(), over.into()];
     Ok(tx.execute(sql, &values).await.context("take a change request")? == 1)
 }
@@ -356,8 +359,8 @@ pub async fn finish(
     (code, answer): (u16, &Json),
     now: Millis,
 ) -> Result<()> {
-    let answer = packed::pack(answer)?;
-    packed::fits(tx, "the answer to this change", &answer).await?;
+    let answer = packed::pack_value(answer)?;
+    packed::check_fits(tx, "the answer to this change", &answer).await?;
     let sql = "UPDATE change_request SET status = CASE WHEN status = 'APPROVED' THEN ? ELSE status END, \
                carried_out_time = COALESCE(carried_out_time, ?), \
                answer_status = ?, answer = ? \
@@ -391,13 +394,13 @@ pub(super) fn with_request(detail: Option<&Json>, change: &ApprovedChange) -> Js
     }
 }
 
-async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<ChangeRequest>> {
+async fn read_requests(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Result<Vec<ChangeRequest>> {
     let rows = tx.fetch_all(sql, values).await.context("read change_request")?;
     rows.iter().map(of_row).collect()
 }
 
 fn of_row(row: &Row) -> Result<ChangeRequest> {
-    let (status, action) = (row.text("status")?, row.text("action")?);
+    let (status, action) = (row.get_text("status")?, row.get_text("action")?);
     let status = ChangeRequestStatus::parse(&status)
         .with_context(|| format!("change_request.status holds {status:?}, which is no status"))?;
     let action = GuardedAction::parse(&action)
@@ -406,21 +409,21 @@ fn of_row(row: &Row) -> Result<ChangeRequest> {
     let answer = row.opt_text("answer")?.map(|text| packed::unpack(&text)).transpose()?;
     let code = row.opt_int("answer_status")?.and_then(|code| u16::try_from(code).ok());
     Ok(ChangeRequest {
-        id: ChangeRequestId(row.int("change_request_id")?),
+        id: ChangeRequestId(row.get_int("change_request_id")?),
         status,
-        user: UserId(row.int("user_id")?),
-        author: operator(row.text("author")?, row.text("author_host")?),
+        user: UserId(row.get_int("user_id")?),
+        author: operator(row.get_text("author")?, row.get_text("author_host")?),
         token: row.opt_int("token_id")?,
         action,
-        demands: serde_json::from_str(&row.text("demands_json")?)
+        demands: serde_json::from_str(&row.get_text("demands_json")?)
             .context("read change_request.demands_json")?,
-        method: row.text("method")?,
-        path: row.text("path")?,
-        summary: row.text("summary")?,
-        fingerprint: row.text("fingerprint")?,
-        reason: row.text("reason")?,
-        created: row.time("create_time")?.into(),
-        expires: row.time("expire_time")?.into(),
+        method: row.get_text("method")?,
+        path: row.get_text("path")?,
+        summary: row.get_text("summary")?,
+        fingerprint: row.get_text("fingerprint")?,
+        reason: row.get_text("reason")?,
+        created: row.get_time("create_time")?.into(),
+        expires: row.get_time("expire_time")?.into(),
         decided_by: row
             .opt_text("decided_by")?
             .map(|actor| {
@@ -432,7 +435,7 @@ fn of_row(row: &Row) -> Result<ChangeRequest> {
             .transpose()?,
         comment: row.opt_text("decision_comment")?,
         decided: row.opt_time("decide_time")?.map(Millis::from),
-        is_alone: row.flag("is_alone")?,
+        is_alone: row.get_flag("is_alone")?,
         carried_out: row.opt_time("carried_out_time")?.map(Millis::from),
         answer: code.zip(answer),
     })

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 
 /// A job that has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedJob {
     /// The key of its log row.
     pub log_id: i64,
     /// When.
@@ -26,12 +26,12 @@ pub struct Changed {
     /// Which start it was.
     pub attempt: u32,
     /// Its batch, as that is now.
-    pub batch: Pulse,
+    pub batch: ChangedBatch,
 }
 
 /// How a batch is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pulse {
+pub struct ChangedBatch {
     /// Its key.
     pub batch_id: BatchId,
     /// Its number.
@@ -51,14 +51,14 @@ const CHANGED: &str = "l.log_id AS log_id, l.log_time AS log_time, l.status AS j
     b.group_code AS group_code, b.status AS status, b.revision AS revision, b.is_paused AS is_paused";
 
 /// The key of the last change; 0 before the first.
-pub async fn last(tx: &mut Tx) -> Result<i64> {
+pub async fn last_key(tx: &mut Tx) -> Result<i64> {
     let sql = "SELECT MAX(log_id) AS last FROM job_execution_logs";
     let row = tx.fetch_optional(sql, &[]).await.context("look for the last change")?;
     Ok(row.map(|row| row.opt_int("last")).transpose()?.flatten().unwrap_or(0))
 }
 
 /// Changes with keys behind `after`, in their order.
-pub async fn after(tx: &mut Tx, after: i64, limit: u32) -> Result<Vec<Changed>> {
+pub async fn after(tx: &mut Tx, after: i64, limit: u32) -> Result<Vec<ChangedJob>> {
     let sql = format!(
         "SELECT {CHANGED} FROM job_execution_logs l JOIN job_queue q ON q.queue_id = l.queue_id \
          JOIN job_batch b ON b.batch_id = q.batch_id WHERE l.log_id > ? ORDER BY l.log_id LIMIT ?"
@@ -68,7 +68,7 @@ pub async fn after(tx: &mut Tx, after: i64, limit: u32) -> Result<Vec<Changed>> 
 }
 
 /// The changes of these keys, as far as they are there.
-pub async fn of_keys(tx: &mut Tx, keys: &[i64]) -> Result<Vec<Changed>> {
+pub async fn of_keys(tx: &mut Tx, keys: &[i64]) -> Result<Vec<ChangedJob>> {
     let sql = format!(
         "SELECT {CHANGED} FROM job_execution_logs l JOIN job_queue q ON q.queue_id = l.queue_id \
          JOIN job_batch b ON b.batch_id = q.batch_id WHERE l.log_id"
@@ -77,21 +77,21 @@ pub async fn of_keys(tx: &mut Tx, keys: &[i64]) -> Result<Vec<Changed>> {
     rows.iter().map(changed).collect()
 }
 
-fn changed(row: &Row) -> Result<Changed> {
-    let word = row.text("job_status")?;
-    Ok(Changed {
-        log_id: row.int("log_id")?,
-        at: row.time("log_time")?.into(),
-        job_code: JobCode::parse(&row.text("job_code")?)?,
+fn changed(row: &Row) -> Result<ChangedJob> {
+    let word = row.get_text("job_status")?;
+    Ok(ChangedJob {
+        log_id: row.get_int("log_id")?,
+        at: row.get_time("log_time")?.into(),
+        job_code: JobCode::parse(&row.get_text("job_code")?)?,
         status: QueueStatus::parse(&word)
             .with_context(|| format!("job_execution_logs.status holds {word:?}"))?,
-        attempt: u32::try_from(row.int("attempt")?)?,
+        attempt: u32::try_from(row.get_int("attempt")?)?,
         batch: pulse(row)?,
     })
 }
 
 /// The rows of a batch that have changed since, by the keys behind `after`.
-pub async fn rows(tx: &mut Tx, batch: BatchId, after: i64) -> Result<Vec<QueueEntry>> {
+pub async fn changed_rows(tx: &mut Tx, batch: BatchId, after: i64) -> Result<Vec<QueueEntry>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_queue WHERE queue_id IN (SELECT l.queue_id \
          FROM job_execution_logs l WHERE l.log_id > ?) AND batch_id = ? ORDER BY queue_id"
@@ -103,7 +103,7 @@ pub async fn rows(tx: &mut Tx, batch: BatchId, after: i64) -> Result<Vec<QueueEn
 const PULSE: &str = "batch_id, batch_no, group_code, status, revision, is_paused";
 
 /// The open batches.
-pub async fn open(tx: &mut Tx) -> Result<Vec<Pulse>> {
+pub async fn open_batches(tx: &mut Tx) -> Result<Vec<ChangedBatch>> {
     let sql = format!("SELECT {PULSE} FROM job_batch WHERE status IN (?, ?) ORDER BY batch_id");
     let values = [BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
     let rows = tx.fetch_all(&sql, &values).await.context("look at the open batches")?;
@@ -111,22 +111,22 @@ pub async fn open(tx: &mut Tx) -> Result<Vec<Pulse>> {
 }
 
 /// These batches, as far as they are there.
-pub async fn of_batches(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<Pulse>> {
+pub async fn of_batches(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<ChangedBatch>> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let sql = format!("SELECT {PULSE} FROM job_batch WHERE batch_id");
     let rows = tx.fetch_in(&sql, &ids, "").await.context("look at batches that have ended")?;
     rows.iter().map(pulse).collect()
 }
 
-fn pulse(row: &Row) -> Result<Pulse> {
-    let word = row.text("status")?;
-    Ok(Pulse {
-        batch_id: BatchId(row.int("batch_id")?),
-        batch_no: BatchNo::parse(&row.text("batch_no")?)?,
-        group: GroupCode::parse(&row.text("group_code")?)?,
+fn pulse(row: &Row) -> Result<ChangedBatch> {
+    let word = row.get_text("status")?;
+    Ok(ChangedBatch {
+        batch_id: BatchId(row.get_int("batch_id")?),
+        batch_no: BatchNo::parse(&row.get_text("batch_no")?)?,
+        group: GroupCode::parse(&row.get_text("group_code")?)?,
         status: BatchStatus::parse(&word)
             .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?,
-        revision: row.int("revision")?,
-        is_paused: row.flag("is_paused")?,
+        revision: row.get_int("revision")?,
+        is_paused: row.get_flag("is_paused")?,
     })
 }

@@ -1,6 +1,6 @@
 //! Open batches that nobody has: found, taken by compare-and-set, and given back.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::backfill::EntryStatus;
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId};
@@ -8,13 +8,13 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::hosted;
 use anyhow::{Context as _, Result};
 
 /// Whose batches are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum ClaimScope {
     /// Only those that nobody has.
     Nobodys,
     /// Those of processes whose lease has run out as well.
@@ -28,13 +28,13 @@ pub enum Whose {
 /// The two `IS NULL OR` keep `NOT EXISTS` from becoming a join with all jobs. PostgreSQL, which had planned it
 /// while the tables were empty, joined all of `job_queue` to each open batch: with 2,000 open batches that was
 /// 4,000,000 rows a look, and 17 of 300 batches a second were run.
-fn condition(whose: Whose, limit: usize, now: Millis) -> Result<(String, Vec<Value>)> {
+fn condition(whose: ClaimScope, limit: usize, now: Millis) -> Result<(String, Vec<SqlValue>)> {
     let open_jobs = QueueStatus::ALL.into_iter().filter(|status| !status.is_final());
-    let open_jobs: Vec<Value> = open_jobs.map(|status| status.as_str().into()).collect();
-    let mut values: Vec<Value> =
+    let open_jobs: Vec<SqlValue> = open_jobs.map(|status| status.as_str().into()).collect();
+    let mut values: Vec<SqlValue> =
         vec![BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
     let mut nobodys = "owner IS NULL".to_owned();
-    if whose == Whose::DeadOnesToo {
+    if whose == ClaimScope::DeadOnesToo {
         nobodys.push_str(
             " OR NOT EXISTS (SELECT 1 FROM cluster_node n WHERE n.node_id = job_batch.owner \
              AND n.lease_until > ?)",
@@ -59,26 +59,36 @@ fn condition(whose: Whose, limit: usize, now: Millis) -> Result<(String, Vec<Val
 
 /// Batches that could be taken, oldest first. Locks nothing, and is one statement: asked every second
 /// by every process that serves.
-pub async fn look(tx: &mut Tx, whose: Whose, limit: usize, now: Millis) -> Result<Vec<BatchId>> {
+pub async fn find_claimable(
+    tx: &mut Tx,
+    whose: ClaimScope,
+    limit: usize,
+    now: Millis,
+) -> Result<Vec<BatchId>> {
     let (condition, values) = condition(whose, limit, now)?;
     let sql = format!("SELECT batch_id FROM job_batch WHERE {condition}");
     let rows = tx.fetch_all(&sql, &values).await;
     let rows = rows.context("look for batches that nobody has")?;
-    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+    rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
 
 /// Since when the oldest of the batches that nobody has waits to be taken.
 pub async fn waits_since(tx: &mut Tx, now: Millis) -> Result<Option<Millis>> {
-    let (condition, values) = condition(Whose::Nobodys, 1, now)?;
+    let (condition, values) = condition(ClaimScope::Nobodys, 1, now)?;
     let sql = format!("SELECT update_time FROM job_batch WHERE {condition}");
     let row = tx.fetch_optional(&sql, &values).await;
     let row = row.context("look for the batch that waits longest for a process")?;
-    row.map(|row| Ok(row.time("update_time")?.into())).transpose()
+    row.map(|row| Ok(row.get_time("update_time")?.into())).transpose()
 }
 
 /// The same batches, each locked to the end of the transaction; those that another process has locked
 /// are left to it.
-pub async fn lock(tx: &mut Tx, whose: Whose, limit: usize, now: Millis) -> Result<Vec<Batch>> {
+pub async fn lock_claimable(
+    tx: &mut Tx,
+    whose: ClaimScope,
+    limit: usize,
+    now: Millis,
+) -> Result<Vec<Batch>> {
     let lock = tx.dialect().for_update_of_free();
     let (condition, values) = condition(whose, limit, now)?;
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE {condition}{lock}");
@@ -105,8 +115,8 @@ pub async fn give_back(tx: &mut Tx, id: BatchId, owner: &NodeId, now: Millis) ->
         .await
         .context("give a batch back")?;
     if found == 1 {
-        hosted::note(tx, id, None).await?;
+        hosted::note_dispatcher(tx, id, None).await?;
     }
-    hint::give(tx, Topic::Batch).await?;
+    hint::send_hint(tx, HintTopic::Batch).await?;
     Ok(found == 1)
 }

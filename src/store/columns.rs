@@ -1,6 +1,6 @@
 //! Rows written by column name, and the JSON of what has no column of its own.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result, bail};
@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
 /// A row about to be written; the first columns are its key.
-pub(super) type Columns = Vec<(&'static str, Value)>;
+pub(super) type RowColumns = Vec<(&'static str, SqlValue)>;
 
 /// What a value says beyond its columns, as JSON.
-pub(super) fn rest(value: &impl Serialize, columns: &[&str]) -> Result<String> {
+pub(super) fn other_fields(value: &impl Serialize, columns: &[&str]) -> Result<String> {
     let Json::Object(mut fields) = serde_json::to_value(value)? else { bail!("not a structure") };
     fields.retain(|name, _| !columns.contains(&name.as_str()));
     Ok(serde_json::to_string(&fields)?)
@@ -44,7 +44,7 @@ pub(super) async fn upsert(
     tx: &mut Tx,
     table: &str,
     key: &str,
-    columns: Columns,
+    columns: RowColumns,
     now: Millis,
 ) -> Result<()> {
     let value = columns[0].1.clone();
@@ -60,12 +60,12 @@ pub(super) async fn update(
     tx: &mut Tx,
     table: &str,
     keys: &[&str],
-    columns: Columns,
+    columns: RowColumns,
     now: Millis,
 ) -> Result<()> {
     let (key, rest) = columns.split_at(keys.len());
     let sets: Vec<String> = rest.iter().map(|(name, _)| format!("{name} = ?")).collect();
-    let mut values: Vec<Value> = rest.iter().map(|(_, value)| value.clone()).collect();
+    let mut values: Vec<SqlValue> = rest.iter().map(|(_, value)| value.clone()).collect();
     values.push(now.to_utc().into());
     values.extend(key.iter().map(|(_, value)| value.clone()));
     let is_row: Vec<String> = keys.iter().map(|name| format!("{name} = ?")).collect();
@@ -79,14 +79,14 @@ pub(super) async fn update(
 pub(super) async fn insert(
     tx: &mut Tx,
     table: &str,
-    rows: Vec<Columns>,
+    rows: Vec<RowColumns>,
     now: Millis,
 ) -> Result<()> {
     let Some(first) = rows.first() else { return Ok(()) };
     let mut names: Vec<&str> = first.iter().map(|(name, _)| *name).collect();
     names.extend(["create_time", "update_time"]);
     let values = rows.into_iter().map(|columns| {
-        let mut row: Vec<Value> = columns.into_iter().map(|(_, value)| value).collect();
+        let mut row: Vec<SqlValue> = columns.into_iter().map(|(_, value)| value).collect();
         row.extend([now.to_utc().into(), now.to_utc().into()]);
         row
     });

@@ -2,7 +2,7 @@
 
 use crate::db::Row;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::store::Tx;
 use crate::store::long_computation::compute;
@@ -16,7 +16,7 @@ const AT_ONCE: u32 = 32_768;
 /// more memory than what is read from it and there may be a million. And each row as one text, because a
 /// driver has work with each column.
 /// `first` are the rows that `FIRST_QUERY` gave.
-pub(super) async fn read(
+pub(super) async fn read_dependencies(
     tx: &mut Tx,
     jobs: &[JobDef],
     first: Vec<Row>,
@@ -31,7 +31,7 @@ pub(super) async fn read(
     loop {
         compute(rows.len(), || -> Result<()> {
             for row in &rows {
-                let text = row.text("edge")?;
+                let text = row.get_text("edge")?;
                 let (id, dependency) =
                     dependency(&text, &known).with_context(|| format!("row {text:?}"))?;
                 found.push(dependency);
@@ -67,7 +67,7 @@ impl InternedNames<'_> {
         }
     }
 
-    fn code(&self, word: &str) -> Result<JobCode> {
+    fn job_code(&self, word: &str) -> Result<JobCode> {
         match self.codes.get(word) {
             Some(code) => Ok((*code).clone()),
             None => Ok(JobCode::parse(word)?),
@@ -81,24 +81,26 @@ fn dependency(text: &str, known: &InternedNames<'_>) -> Result<(i64, JobDependen
     let mut word = || words.next().context("it is cut short");
     let id: i64 = word()?.parse()?;
     let group = known.group(word()?)?;
-    let (job_code, depends_on) = (known.code(word()?)?, known.code(word()?)?);
+    let (job_code, depends_on) = (known.job_code(word()?)?, known.job_code(word()?)?);
     let dependency_order = word()?.parse()?;
     let when = match word()? {
-        "" => When::Success,
-        text => When::parse(text).context("column edge_condition")?,
+        "" => EdgeCondition::Success,
+        text => EdgeCondition::parse(text).context("column edge_condition")?,
     };
     Ok((id, JobDependency { group, job_code, depends_on, dependency_order, when }))
 }
 
 /// The condition of an edge.
-pub(super) fn condition(row: &Row) -> Result<When> {
+pub(super) fn condition(row: &Row) -> Result<EdgeCondition> {
     let text = row.opt_text("edge_condition")?;
-    text.map_or(Ok(When::Success), |t| When::parse(&t).context("column edge_condition"))
+    text.map_or(Ok(EdgeCondition::Success), |t| {
+        EdgeCondition::parse(&t).context("column edge_condition")
+    })
 }
 
 /// As it is stored: nothing for the usual one.
-pub(super) fn condition_text(when: &When) -> Option<String> {
-    (*when != When::Success).then(|| when.to_string())
+pub(super) fn condition_text(when: &EdgeCondition) -> Option<String> {
+    (*when != EdgeCondition::Success).then(|| when.to_string())
 }
 
 /// Dependencies by the job that waits.

@@ -23,12 +23,12 @@ impl Epoch {
 }
 
 /// How often it has been changed.
-pub async fn read(tx: &mut Tx, of: Epoch) -> Result<i64> {
+pub async fn read_epoch(tx: &mut Tx, of: Epoch) -> Result<i64> {
     asked(tx, of, "SELECT value FROM procession_meta WHERE name = ?").await
 }
 
 /// Counts one change more; two that change at once count one after the other.
-pub(super) async fn bump(tx: &mut Tx, of: Epoch) -> Result<()> {
+pub(super) async fn bump_epoch(tx: &mut Tx, of: Epoch) -> Result<()> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");
     let next = asked(tx, of, &sql).await? + 1;
@@ -40,7 +40,7 @@ pub(super) async fn bump(tx: &mut Tx, of: Epoch) -> Result<()> {
 
 async fn asked(tx: &mut Tx, of: Epoch, sql: &str) -> Result<i64> {
     let row = tx.fetch_optional(sql, &[of.name().into()]).await?;
-    let text = row.map(|row| row.text("value")).transpose()?;
+    let text = row.map(|row| row.get_text("value")).transpose()?;
     text.map_or(Ok(0), |text| {
         text.parse().with_context(|| format!("procession_meta.{}", of.name()))
     })

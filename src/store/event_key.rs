@@ -15,13 +15,13 @@ const FORGET_MOST: i64 = 500;
 
 /// Remembers a key; gives when it came first, if it has come before. The caller holds the schedule lock.
 pub async fn remember(tx: &mut Tx, event: &str, key: &str, now: Millis) -> Result<Option<Millis>> {
-    let kept = now.plus(-KEPT_MS);
+    let kept = now.plus_ms(-KEPT_MS);
     forget(tx, kept).await.context("forget old keys")?;
     let sql = "SELECT create_time FROM event_key WHERE event_name = ? AND event_key = ?";
     let row =
         tx.fetch_optional(sql, &[event.into(), key.into()]).await.context("read event_key")?;
     if let Some(row) = row {
-        let before: Millis = row.time("create_time")?.into();
+        let before: Millis = row.get_time("create_time")?.into();
         if before >= kept {
             return Ok(Some(before));
         }
@@ -46,8 +46,8 @@ async fn forget(tx: &mut Tx, kept: Millis) -> Result<()> {
                OFFSET ?";
     let values = [kept.to_utc().into(), (FORGET_MOST - 1).into()];
     let last = match tx.fetch_optional(sql, &values).await? {
-        Some(row) => row.time("create_time")?,
-        None => kept.plus(-1).to_utc(),
+        Some(row) => row.get_time("create_time")?,
+        None => kept.plus_ms(-1).to_utc(),
     };
     tx.execute("DELETE FROM event_key WHERE create_time <= ?", &[last.into()]).await?;
     Ok(())

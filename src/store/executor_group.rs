@@ -1,8 +1,8 @@
 //! `executor_group`: executors of one name, and the token they share with us, sealed and as a digest.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::access::group_access::GroupAccess;
-use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::AppName;
@@ -41,7 +41,7 @@ pub struct StoredGroup {
 }
 
 /// Adds a group.
-pub async fn add(
+pub async fn add_group(
     tx: &mut Tx,
     group: &ExecutorGroup,
     token: &KeptToken,
@@ -53,7 +53,7 @@ pub async fn add(
         group.app_name.as_str().into(),
         group.title.as_str().into(),
         addresses(&group.addressing)?.into(),
-        glue(group.glue),
+        glue_value(group.glue),
         owner(group).into(),
         group_access::allowed_groups_text(&group.access)?.into(),
         token.sealed.as_str().into(),
@@ -63,25 +63,25 @@ pub async fn add(
     ];
     let id = tx.insert_id(sql, "group_id", &values).await.context("add the executor group")?;
     // What schedules keep in memory of the definition holds who may use it.
-    epoch::bump(tx, Epoch::Definition).await?;
+    epoch::bump_epoch(tx, Epoch::Definition).await?;
     Ok(id)
 }
 
 /// Writes all of a group but its token; whether it was there.
-pub async fn set(tx: &mut Tx, group: &ExecutorGroup, now: Millis) -> Result<bool> {
+pub async fn update_group(tx: &mut Tx, group: &ExecutorGroup, now: Millis) -> Result<bool> {
     let sql = "UPDATE executor_group SET title = ?, addresses = ?, allows_glue = ?, owner_group = ?, \
                allowed_groups = ?, update_time = ? WHERE app_name = ?";
     let values = [
         group.title.as_str().into(),
         addresses(&group.addressing)?.into(),
-        glue(group.glue),
+        glue_value(group.glue),
         owner(group).into(),
         group_access::allowed_groups_text(&group.access)?.into(),
         now.to_utc().into(),
         group.app_name.as_str().into(),
     ];
     let is_there = tx.execute(sql, &values).await.context("change the executor group")? > 0;
-    epoch::bump(tx, Epoch::Definition).await?;
+    epoch::bump_epoch(tx, Epoch::Definition).await?;
     Ok(is_there)
 }
 
@@ -105,7 +105,7 @@ pub async fn remove(tx: &mut Tx, app: &AppName) -> Result<bool> {
     let sql = "DELETE FROM executor_group WHERE app_name = ?";
     let is_removed =
         tx.execute(sql, &[app.as_str().into()]).await.context("remove the executor group")? > 0;
-    epoch::bump(tx, Epoch::Definition).await?;
+    epoch::bump_epoch(tx, Epoch::Definition).await?;
     Ok(is_removed)
 }
 
@@ -115,7 +115,9 @@ pub(super) const ACCESS_QUERY: &str =
 
 /// The same by name, by the answer to `ACCESS_QUERY`.
 pub(super) fn access_of(rows: &[Row]) -> Result<BTreeMap<String, GroupAccess>> {
-    rows.iter().map(|row| Ok((row.text("app_name")?, group_access::read(row)?))).collect()
+    rows.iter()
+        .map(|row| Ok((row.get_text("app_name")?, group_access::access_of_row(row)?)))
+        .collect()
 }
 
 fn owner(group: &ExecutorGroup) -> Option<&str> {
@@ -123,14 +125,14 @@ fn owner(group: &ExecutorGroup) -> Option<&str> {
 }
 
 /// Every group, by name.
-pub async fn all(tx: &mut Tx) -> Result<Vec<StoredGroup>> {
+pub async fn list_groups(tx: &mut Tx) -> Result<Vec<StoredGroup>> {
     let sql = format!("SELECT {COLUMNS} FROM executor_group ORDER BY app_name");
     let rows = tx.fetch_all(&sql, &[]).await.context("list the executor groups")?;
     rows.iter().map(of_row).collect()
 }
 
 /// The group of this name.
-pub async fn find(tx: &mut Tx, app: &AppName) -> Result<Option<StoredGroup>> {
+pub async fn find_group(tx: &mut Tx, app: &AppName) -> Result<Option<StoredGroup>> {
     let sql = format!("SELECT {COLUMNS} FROM executor_group WHERE app_name = ?");
     let row = tx.fetch_optional(&sql, &[app.as_str().into()]).await;
     row.context("read the executor group")?.as_ref().map(of_row).transpose()
@@ -141,7 +143,7 @@ pub async fn sealed_token(tx: &mut Tx, app: &AppName) -> Result<Option<String>> 
     let sql = "SELECT token_sealed FROM executor_group WHERE app_name = ?";
     let row = tx.fetch_optional(sql, &[app.as_str().into()]).await;
     let row = row.context("read the token of the executor group")?;
-    Ok(row.map(|row| row.text("token_sealed")).transpose()?)
+    Ok(row.map(|row| row.get_text("token_sealed")).transpose()?)
 }
 
 /// The groups whose token has one of these digests, by digest. The row is found by its digest and not by
@@ -166,16 +168,16 @@ pub async fn tokens(tx: &mut Tx) -> Result<BTreeMap<String, BTreeSet<AppName>>> 
 fn by_digest(rows: &[Row]) -> Result<BTreeMap<String, BTreeSet<AppName>>> {
     let mut found: BTreeMap<String, BTreeSet<AppName>> = BTreeMap::new();
     for row in rows {
-        let app = AppName::parse(&row.text("app_name")?)?;
-        found.entry(row.text("token_hash")?).or_default().insert(app);
+        let app = AppName::parse(&row.get_text("app_name")?)?;
+        found.entry(row.get_text("token_hash")?).or_default().insert(app);
     }
     Ok(found)
 }
 
 /// A list of texts and its places, filled up to a power of two with the last of them, so that a handful of
 /// statements stays prepared.
-pub(super) fn texts<'a>(all: impl Iterator<Item = &'a str>) -> (String, Vec<Value>) {
-    let mut values: Vec<Value> = all.map(Value::from).collect();
+pub(super) fn texts<'a>(all: impl Iterator<Item = &'a str>) -> (String, Vec<SqlValue>) {
+    let mut values: Vec<SqlValue> = all.map(SqlValue::from).collect();
     let size = values.len().next_power_of_two();
     let filler = values.last().cloned().unwrap_or_else(|| "".into());
     values.resize(size, filler);
@@ -189,15 +191,15 @@ fn of_row(row: &Row) -> Result<StoredGroup> {
         None => Addressing::Registered,
         Some(text) => Addressing::Fixed(serde_json::from_str(&text)?),
     };
-    let glue = if row.flag("allows_glue")? { Glue::Allowed } else { Glue::Refused };
+    let glue = if row.get_flag("allows_glue")? { GluePolicy::Allowed } else { GluePolicy::Refused };
     let group = ExecutorGroup {
-        app_name: AppName::parse(&row.text("app_name")?)?,
-        title: row.text("title")?,
+        app_name: AppName::parse(&row.get_text("app_name")?)?,
+        title: row.get_text("title")?,
         addressing,
         glue,
-        access: group_access::read(row)?,
+        access: group_access::access_of_row(row)?,
     };
-    let (create_time, update_time) = (row.time("create_time")?, row.time("update_time")?);
+    let (create_time, update_time) = (row.get_time("create_time")?, row.get_time("update_time")?);
     Ok(StoredGroup { group, create_time: create_time.into(), update_time: update_time.into() })
 }
 
@@ -208,6 +210,6 @@ fn addresses(addressing: &Addressing) -> Result<Option<String>> {
     })
 }
 
-fn glue(glue: Glue) -> Value {
-    i64::from(glue == Glue::Allowed).into()
+fn glue_value(glue: GluePolicy) -> SqlValue {
+    i64::from(glue == GluePolicy::Allowed).into()
 }

@@ -1,6 +1,6 @@
 //! `executor_registry`: where executors said that they are, and when they said so last.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::executor::{GONE_MS, Registration, Spoken};
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::AppName;
@@ -25,7 +25,7 @@ pub struct There {
 
 /// Notes that executors are there, all of them in few statements. Each registers every half minute, so
 /// most are known already.
-pub async fn seen(tx: &mut Tx, all: &BTreeSet<There>, now: Millis) -> Result<()> {
+pub async fn note_seen(tx: &mut Tx, all: &BTreeSet<There>, now: Millis) -> Result<()> {
     let mut alike: BTreeMap<(&AppName, bool), Vec<&str>> = BTreeMap::new();
     for there in all {
         let key = (&there.app_name, there.shows_app_name);
@@ -51,8 +51,8 @@ async fn seen_alike(
         "UPDATE executor_registry SET create_time = CASE WHEN update_time < ? THEN ? ELSE create_time END, \
          shows_app_name = ?, update_time = ? WHERE app_name = ? AND address IN ({places})"
     );
-    let mut values: Vec<Value> = vec![
-        now.plus(-GONE_MS).to_utc().into(),
+    let mut values: Vec<SqlValue> = vec![
+        now.plus_ms(-GONE_MS).to_utc().into(),
         now.to_utc().into(),
         i64::from(shows).into(),
         now.to_utc().into(),
@@ -69,7 +69,7 @@ async fn seen_alike(
     let values = [vec![app.as_str().into()], list].concat();
     let rows = tx.fetch_all(&sql, &values).await.context("look where executors are")?;
     let known: BTreeSet<String> =
-        rows.iter().map(|row| row.text("address")).collect::<Result<_, _>>()?;
+        rows.iter().map(|row| row.get_text("address")).collect::<Result<_, _>>()?;
     let new = addresses.iter().filter(|address| !known.contains(**address)).map(|address| {
         vec![
             app.as_str().into(),
@@ -87,7 +87,7 @@ async fn seen_alike(
 }
 
 /// Executors said that they go.
-pub async fn gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Result<u64> {
+pub async fn remove_gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Result<u64> {
     let mut by_app: BTreeMap<&AppName, Vec<&str>> = BTreeMap::new();
     for (app, address) in all {
         by_app.entry(app).or_default().push(address);
@@ -108,17 +108,17 @@ pub async fn gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Result<u64>
 
 /// The executors of a group that are there, by address; of every group when none is named.
 pub async fn alive(tx: &mut Tx, app: Option<&AppName>, now: Millis) -> Result<Vec<Registration>> {
-    Ok(all(tx, app).await?.into_iter().filter(|said| said.is_there(now)).collect())
+    Ok(list_executors(tx, app).await?.into_iter().filter(|said| said.is_there(now)).collect())
 }
 
 /// The executors of a group, also those not heard of any more; of every group when none is named.
-pub async fn all(tx: &mut Tx, app: Option<&AppName>) -> Result<Vec<Registration>> {
+pub async fn list_executors(tx: &mut Tx, app: Option<&AppName>) -> Result<Vec<Registration>> {
     let of_app = if app.is_some() { " WHERE app_name = ?" } else { "" };
     let sql = format!(
         "SELECT app_name, address, shows_app_name, create_time, update_time FROM executor_registry{of_app} \
          ORDER BY app_name, address"
     );
-    let values: Vec<Value> = app.map(|app| app.as_str().into()).into_iter().collect();
+    let values: Vec<SqlValue> = app.map(|app| app.as_str().into()).into_iter().collect();
     let rows = tx.fetch_all(&sql, &values).await.context("look where executors are")?;
     let mut all = rows.iter().map(of_row).collect::<Result<Vec<_>>>()?;
     // Each database has an order of its own for texts; routes need one.
@@ -131,19 +131,20 @@ pub async fn forget(tx: &mut Tx, before: Millis, most: u32) -> Result<u64> {
     let sql = "SELECT registry_id FROM executor_registry WHERE update_time < ? ORDER BY registry_id LIMIT ?";
     let values = [before.to_utc().into(), most.into()];
     let rows = tx.fetch_all(sql, &values).await.context("look who is gone")?;
-    let ids: Vec<i64> = rows.iter().map(|row| row.int("registry_id")).collect::<Result<_, _>>()?;
+    let ids: Vec<i64> =
+        rows.iter().map(|row| row.get_int("registry_id")).collect::<Result<_, _>>()?;
     // One that is heard of again meanwhile stays.
     let sql = "DELETE FROM executor_registry WHERE update_time < ? AND registry_id";
     tx.execute_in(sql, &[before.to_utc().into()], &ids, "", &[]).await.context("forget who is gone")
 }
 
 fn of_row(row: &Row) -> Result<Registration> {
-    let dialect = if row.flag("shows_app_name")? { Spoken::Trigger } else { Spoken::Run };
+    let dialect = if row.get_flag("shows_app_name")? { Spoken::Trigger } else { Spoken::Run };
     Ok(Registration {
-        app_name: AppName::parse(&row.text("app_name")?)?,
-        address: row.text("address")?,
+        app_name: AppName::parse(&row.get_text("app_name")?)?,
+        address: row.get_text("address")?,
         dialect,
-        since: row.time("create_time")?.into(),
-        seen: row.time("update_time")?.into(),
+        since: row.get_time("create_time")?.into(),
+        seen: row.get_time("update_time")?.into(),
     })
 }

@@ -5,17 +5,18 @@ mod run_routes;
 mod run_rows;
 mod shown;
 
-pub use run_ends::{KnownRun, ReportedRunEnd, known, open_runs, tell};
+pub use run_ends::{KnownRun, ReportedRunEnd, known, open_runs, report_ends};
 pub use run_routes::{
-    Group, address_is_seen, forget_uses, group, number, rounds, route_state, took_turns, used,
+    RunExecutorGroup, address_is_seen, forget_uses, group, note_use, number, rounds, route_state,
+    took_turns,
 };
 pub use run_rows::{
-    NewRun, adopt, ask, began, end, insert, saw_busy, saw_idle, settled, stop, stop_others,
-    wait_again,
+    NewExecutorRun, adopt, began, end_run, insert, note_request, saw_busy, saw_idle, settled,
+    stop_others, stop_runs, wait_again,
 };
 pub use shown::{RunSeen, of_group};
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::executor::LogId;
 use crate::domain::id::{BatchId, GroupCode, NodeId, QueueId};
 use crate::domain::job::queue::QueueStatus;
@@ -35,7 +36,7 @@ const COLUMNS: &str = "log_id, queue_id, run_no, attempt, batch_id, job_id, app_
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ExecutorRunRow {
     /// Key, and what executors know it by.
     pub log_id: LogId,
     /// The row of its job.
@@ -74,14 +75,14 @@ pub struct Run {
     pub result: Option<UnreportedEnd>,
 }
 
-impl Run {
+impl ExecutorRunRow {
     /// Whether it was ordered to stop and nobody knows whether it has.
     pub fn is_unconfirmed(&self) -> bool {
         self.result == Some(UnreportedEnd::Unconfirmed) && self.code.is_none()
     }
 
     /// How it ended.
-    pub fn end(&self) -> RunEnd {
+    pub fn run_end(&self) -> RunEnd {
         RunEnd {
             log_id: self.log_id.0,
             address: self.address.clone(),
@@ -95,16 +96,16 @@ impl Run {
 }
 
 /// Lets nobody else decide about turns to the end of the transaction; must be its first statement.
-pub async fn hold(tx: &mut Tx, now: Millis) -> Result<()> {
-    if lock::hold(tx, LOCK).await?.is_none() {
-        lock::heal(tx, LOCK, now).await?;
+pub async fn lock_runs(tx: &mut Tx, now: Millis) -> Result<()> {
+    if lock::hold_lock(tx, LOCK).await?.is_none() {
+        lock::restore_row(tx, LOCK, now).await?;
     }
     Ok(())
 }
 
 /// The row of a job as far as its run needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct RunQueueEntry {
     /// Its batch.
     pub batch_id: BatchId,
     /// The group of its batch.
@@ -122,45 +123,45 @@ pub struct Entry {
 }
 
 /// The rows of these jobs.
-pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, Entry>> {
+pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, RunQueueEntry>> {
     let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
     let sql = "SELECT q.queue_id, q.batch_id, b.group_code, q.run_no, q.attempt, q.status, q.owner, j.job_id, j.rounds \
                FROM job_queue q JOIN job_batch b ON b.batch_id = q.batch_id \
                LEFT JOIN executor_job j ON j.group_code = b.group_code AND j.job_code = q.job_code WHERE q.queue_id";
     let rows = tx.fetch_in(sql, &ids, "").await.context("read job_queue")?;
     let entry = |row: &Row| {
-        let word = row.text("status")?;
+        let word = row.get_text("status")?;
         let status = QueueStatus::parse(&word)
             .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-        let entry = Entry {
-            batch_id: BatchId(row.int("batch_id")?),
-            group: GroupCode::parse(&row.text("group_code")?)?,
-            run_no: row.int("run_no")?,
-            attempt: u32::try_from(row.int("attempt")?)?,
+        let entry = RunQueueEntry {
+            batch_id: BatchId(row.get_int("batch_id")?),
+            group: GroupCode::parse(&row.get_text("group_code")?)?,
+            run_no: row.get_int("run_no")?,
+            attempt: u32::try_from(row.get_int("attempt")?)?,
             status,
             owner: row.opt_text("owner")?.map(NodeId),
             job: row.opt_int("job_id")?.zip(row.opt_int("rounds")?),
         };
-        Ok((QueueId(row.int("queue_id")?), entry))
+        Ok((QueueId(row.get_int("queue_id")?), entry))
     };
     rows.iter().map(entry).collect()
 }
 
 /// The runs of these rows whose ends the rows do not say yet, oldest first.
-pub async fn of_rows(tx: &mut Tx, rows: &[QueueId]) -> Result<Vec<Run>> {
+pub async fn of_rows(tx: &mut Tx, rows: &[QueueId]) -> Result<Vec<ExecutorRunRow>> {
     let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
     let sql = format!(
         "SELECT {COLUMNS} FROM executor_run WHERE status NOT IN ('DONE', 'UNCONFIRMED') AND queue_id"
     );
     let rows = tx.fetch_in(&sql, &ids, "ORDER BY log_id").await.context("read executor_run")?;
-    rows.iter().map(run).collect()
+    rows.iter().map(run_of_row).collect()
 }
 
 /// The runs of these jobs that are not over, oldest first; among them those whose stop was never confirmed.
 ///
 /// Such a run may still be running, so no other run of its job may begin: until its executor reports its end
 /// after all, or an operator decides about its job, whose row is UNKNOWN until then.
-pub async fn open_of_jobs(tx: &mut Tx, jobs: &[i64]) -> Result<Vec<Run>> {
+pub async fn open_of_jobs(tx: &mut Tx, jobs: &[i64]) -> Result<Vec<ExecutorRunRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM executor_run WHERE (status IN ('WAITING', 'ASKED', 'RUNNING') \
          OR (status IN ('TOLD', 'UNCONFIRMED') AND result = 'UNCONFIRMED' AND handle_code IS NULL \
@@ -169,27 +170,27 @@ pub async fn open_of_jobs(tx: &mut Tx, jobs: &[i64]) -> Result<Vec<Run>> {
          'RETRY_WAIT', 'HELD', 'PENDING', 'QUEUED')))) AND job_id"
     );
     let rows = tx.fetch_in(&sql, jobs, "ORDER BY log_id").await.context("read executor_run")?;
-    rows.iter().map(run).collect()
+    rows.iter().map(run_of_row).collect()
 }
 
 /// The runs whose ends tries of this process are to be told.
-pub async fn told(tx: &mut Tx, me: &NodeId) -> Result<Vec<Run>> {
+pub async fn list_reported(tx: &mut Tx, me: &NodeId) -> Result<Vec<ExecutorRunRow>> {
     let sql = format!("SELECT {COLUMNS} FROM executor_run WHERE node_id = ? AND status = 'TOLD'");
-    read(tx, &sql, &[me.0.as_str().into()]).await
+    read_runs(tx, &sql, &[me.0.as_str().into()]).await
 }
 
 /// The runs of this process that are to be stopped.
-pub async fn unwanted(tx: &mut Tx, me: &NodeId) -> Result<Vec<Run>> {
+pub async fn unwanted(tx: &mut Tx, me: &NodeId) -> Result<Vec<ExecutorRunRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM executor_run WHERE node_id = ? AND status IN ('ASKED', 'RUNNING') \
          AND stopping IS NOT NULL"
     );
-    read(tx, &sql, &[me.0.as_str().into()]).await
+    read_runs(tx, &sql, &[me.0.as_str().into()]).await
 }
 
 /// Runs that are not over although the rows of their jobs are: nobody waits for them, and they keep others
 /// of their jobs from their turn.
-pub async fn left_over(tx: &mut Tx, most: u32) -> Result<Vec<Run>> {
+pub async fn left_over(tx: &mut Tx, most: u32) -> Result<Vec<ExecutorRunRow>> {
     let columns: Vec<String> = COLUMNS.split(", ").map(|c| format!("r.{c} AS {c}")).collect();
     let sql = format!(
         "SELECT {} FROM executor_run r JOIN job_queue q ON q.queue_id = r.queue_id \
@@ -198,16 +199,16 @@ pub async fn left_over(tx: &mut Tx, most: u32) -> Result<Vec<Run>> {
          'PENDING', 'QUEUED')) ORDER BY r.log_id LIMIT ?",
         columns.join(", ")
     );
-    read(tx, &sql, &[most.into()]).await
+    read_runs(tx, &sql, &[most.into()]).await
 }
 
-async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<Run>> {
+async fn read_runs(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Result<Vec<ExecutorRunRow>> {
     let rows = tx.fetch_all(sql, values).await.context("read executor_run")?;
-    rows.iter().map(run).collect()
+    rows.iter().map(run_of_row).collect()
 }
 
-fn run(row: &Row) -> Result<Run> {
-    let status = row.text("status")?;
+fn run_of_row(row: &Row) -> Result<ExecutorRunRow> {
+    let status = row.get_text("status")?;
     let stopping = row.opt_text("stopping")?;
     let stopping = stopping.map(|word| {
         StopWhy::parse(&word).with_context(|| format!("executor_run.stopping holds {word:?}"))
@@ -216,16 +217,16 @@ fn run(row: &Row) -> Result<Run> {
     let result = result.map(|word| {
         UnreportedEnd::parse(&word).with_context(|| format!("executor_run.result holds {word:?}"))
     });
-    Ok(Run {
-        log_id: LogId(row.int("log_id")?),
-        queue_id: QueueId(row.int("queue_id")?),
-        run_no: row.int("run_no")?,
-        attempt: u32::try_from(row.int("attempt")?)?,
-        batch_id: BatchId(row.int("batch_id")?),
-        job_id: row.int("job_id")?,
-        app_name: AppName::parse(&row.text("app_name")?)?,
+    Ok(ExecutorRunRow {
+        log_id: LogId(row.get_int("log_id")?),
+        queue_id: QueueId(row.get_int("queue_id")?),
+        run_no: row.get_int("run_no")?,
+        attempt: u32::try_from(row.get_int("attempt")?)?,
+        batch_id: BatchId(row.get_int("batch_id")?),
+        job_id: row.get_int("job_id")?,
+        app_name: AppName::parse(&row.get_text("app_name")?)?,
         address: row.opt_text("address")?,
-        shard: (row.int("shard_index")?, row.int("shard_total")?),
+        shard: (row.get_int("shard_index")?, row.get_int("shard_total")?),
         status: RunStatus::parse(&status)
             .with_context(|| format!("executor_run.status holds {status:?}"))?,
         stopping: stopping.transpose()?,

@@ -1,6 +1,6 @@
 //! `job_firing`: planned times and what became of them. A status changes only by compare-and-set.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::id::{BatchId, NodeId};
 use crate::domain::schedule::firing::{
     Firing, FiringId, FiringStatus, NewFiring, Source, TriggerId,
@@ -38,7 +38,7 @@ pub async fn append(
         "create_time",
         "update_time",
     ];
-    let values: Vec<Vec<Value>> = rows
+    let values: Vec<Vec<SqlValue>> = rows
         .iter()
         .map(|row| {
             let is_open = row.status == FiringStatus::Pending;
@@ -86,8 +86,8 @@ pub async fn written(
     let values = [newest.0.into(), owner.0.as_str().into()];
     let found = tx.fetch_all(sql, &values).await.context("read the keys of firings")?;
     let key = |row: &Row| -> Result<_> {
-        let of = (TriggerId(row.int("trigger_id")?), Millis::from(row.time("planned_at")?));
-        Ok((of, FiringId(row.int("firing_id")?)))
+        let of = (TriggerId(row.get_int("trigger_id")?), Millis::from(row.get_time("planned_at")?));
+        Ok((of, FiringId(row.get_int("firing_id")?)))
     };
     let keys: HashMap<_, _> = found.iter().map(key).collect::<Result<_>>()?;
     let pending = rows.into_iter().filter(|row| row.status == FiringStatus::Pending);
@@ -118,7 +118,7 @@ pub async fn unattended(
         before.to_utc().into(),
         limit.into(),
     ];
-    read(tx, &sql, &values).await
+    read_firings(tx, &sql, &values).await
 }
 
 /// Firings of a schedule that the clock has decided ahead and whose time has not come.
@@ -133,7 +133,7 @@ pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<F
         FiringStatus::Pending.as_str().into(),
         Source::Cron.as_str().into(),
     ];
-    read(tx, &sql, &values).await
+    read_firings(tx, &sql, &values).await
 }
 
 /// The planned times of these schedules later than `after`, up to `until`, in no order.
@@ -149,10 +149,10 @@ pub async fn planned_between(
             "SELECT trigger_id, planned_at FROM job_firing WHERE trigger_id IN ({places}) \
              AND planned_at > ? AND planned_at <= ?"
         );
-        let mut values: Vec<Value> = chunk.iter().map(|id| id.0.into()).collect();
+        let mut values: Vec<SqlValue> = chunk.iter().map(|id| id.0.into()).collect();
         values.extend([after.to_utc().into(), until.to_utc().into()]);
         for row in tx.fetch_all(&sql, &values).await.context("read job_firing")? {
-            found.push((TriggerId(row.int("trigger_id")?), row.time("planned_at")?.into()));
+            found.push((TriggerId(row.get_int("trigger_id")?), row.get_time("planned_at")?.into()));
         }
     }
     Ok(found)
@@ -193,7 +193,7 @@ pub async fn withhold(
 async fn change_pending(
     tx: &mut Tx,
     set: &str,
-    mut values: Vec<Value>,
+    mut values: Vec<SqlValue>,
     ids: impl Iterator<Item = FiringId>,
 ) -> Result<u64> {
     let ids: Vec<i64> = ids.map(|id| id.0).collect();
@@ -220,7 +220,7 @@ pub async fn waiting_first(tx: &mut Tx, limit: u32) -> Result<Vec<Firing>> {
          AND e.planned_at < f.planned_at) ORDER BY planned_at, firing_id LIMIT ?"
     );
     let waiting = || FiringStatus::Waiting.as_str().into();
-    read(tx, &sql, &[waiting(), waiting(), limit.into()]).await
+    read_firings(tx, &sql, &[waiting(), waiting(), limit.into()]).await
 }
 
 /// The firings of a schedule, newest planned time first.
@@ -229,7 +229,7 @@ pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<V
         "SELECT {COLUMNS} FROM job_firing WHERE trigger_id = ? \
          ORDER BY planned_at DESC, firing_id DESC LIMIT ?"
     );
-    read(tx, &sql, &[trigger.0.into(), limit.into()]).await
+    read_firings(tx, &sql, &[trigger.0.into(), limit.into()]).await
 }
 
 /// The firings of a schedule that were planned before one of them, newest first.
@@ -244,13 +244,14 @@ pub async fn of_trigger_before(
          AND (planned_at < ? OR firing_id < ?) ORDER BY planned_at DESC, firing_id DESC LIMIT ?"
     );
     let at = planned.to_utc();
-    read(tx, &sql, &[trigger.0.into(), at.into(), at.into(), id.0.into(), limit.into()]).await
+    read_firings(tx, &sql, &[trigger.0.into(), at.into(), at.into(), id.0.into(), limit.into()])
+        .await
 }
 
 /// One firing.
-pub async fn find(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
+pub async fn find_firing(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
     let sql = format!("SELECT {COLUMNS} FROM job_firing WHERE firing_id = ?");
-    Ok(read(tx, &sql, &[id.0.into()]).await?.pop())
+    Ok(read_firings(tx, &sql, &[id.0.into()]).await?.pop())
 }
 
 /// Whether an earlier firing of the same schedule is still open: it waits, or is on its way. One that is
@@ -267,10 +268,10 @@ pub async fn waits_before(tx: &mut Tx, firing: &Firing, now: Millis) -> Result<b
         firing.planned_at.to_utc().into(),
         FiringStatus::Waiting.as_str().into(),
         Source::Cron.as_str().into(),
-        now.plus(-misfire::LATE_MS).to_utc().into(),
+        now.plus_ms(-misfire::LATE_MS).to_utc().into(),
     ];
     let row = tx.fetch_optional(sql, &values).await.context("read job_firing")?;
-    Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0) > 0)
+    Ok(row.map(|row| row.get_int("n")).transpose()?.unwrap_or(0) > 0)
 }
 
 /// Those of these firings that an earlier one of their schedule keeps waiting, as [`waits_before`] says.
@@ -286,15 +287,15 @@ pub async fn waiting_among(
          AND e.planned_at < f.planned_at \
          AND (e.status = ? OR e.source <> ? OR e.attempt > 0 OR e.planned_at >= ?))"
     );
-    let mut values: Vec<Value> = ids.iter().map(|id| id.0.into()).collect();
+    let mut values: Vec<SqlValue> = ids.iter().map(|id| id.0.into()).collect();
     values.extend([
         FiringStatus::Waiting.as_str().into(),
         FiringStatus::Pending.as_str().into(),
         FiringStatus::Waiting.as_str().into(),
         Source::Cron.as_str().into(),
-        now.plus(-misfire::LATE_MS).to_utc().into(),
+        now.plus_ms(-misfire::LATE_MS).to_utc().into(),
     ]);
-    keys(tx, &sql, &values).await
+    find_ids(tx, &sql, &values).await
 }
 
 /// Locks those of these firings that are pending and at the try that was read, to the end of the
@@ -306,13 +307,14 @@ pub async fn hold_pending(tx: &mut Tx, firings: &[&Firing]) -> Result<HashSet<Fi
         "SELECT firing_id, attempt FROM job_firing WHERE status = ? AND firing_id IN ({places}) \
          ORDER BY firing_id{lock}"
     );
-    let mut values: Vec<Value> = vec![FiringStatus::Pending.as_str().into()];
-    values.extend(firings.iter().map(|firing| Value::from(firing.firing_id.0)));
+    let mut values: Vec<SqlValue> = vec![FiringStatus::Pending.as_str().into()];
+    values.extend(firings.iter().map(|firing| SqlValue::from(firing.firing_id.0)));
     let attempts: HashMap<FiringId, u32> =
         firings.iter().map(|firing| (firing.firing_id, firing.attempt)).collect();
     let mut held = HashSet::new();
     for row in tx.fetch_all(&sql, &values).await.context("read job_firing")? {
-        let (id, attempt) = (FiringId(row.int("firing_id")?), u32::try_from(row.int("attempt")?)?);
+        let (id, attempt) =
+            (FiringId(row.get_int("firing_id")?), u32::try_from(row.get_int("attempt")?)?);
         if attempts.get(&id) == Some(&attempt) {
             held.insert(id);
         }
@@ -320,9 +322,9 @@ pub async fn hold_pending(tx: &mut Tx, firings: &[&Firing]) -> Result<HashSet<Fi
     Ok(held)
 }
 
-async fn keys(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<HashSet<FiringId>> {
+async fn find_ids(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Result<HashSet<FiringId>> {
     let rows = tx.fetch_all(sql, values).await.context("read job_firing")?;
-    rows.iter().map(|row| Ok(FiringId(row.int("firing_id")?))).collect()
+    rows.iter().map(|row| Ok(FiringId(row.get_int("firing_id")?))).collect()
 }
 
 /// Marks pending firings as fired, each with the number of the one batch that it has opened in this
@@ -366,7 +368,7 @@ pub async fn fire_all(tx: &mut Tx, ids: &[FiringId], by: &NodeId, now: Millis) -
 
 /// What becomes of one firing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled<'a> {
+pub struct SettledFiring<'a> {
     /// Its state from now on.
     pub status: FiringStatus,
     /// Not before this moment, when it goes on.
@@ -384,7 +386,7 @@ pub struct Settled<'a> {
 pub async fn settle(
     tx: &mut Tx,
     was: &Firing,
-    to: &Settled<'_>,
+    to: &SettledFiring<'_>,
     by: &NodeId,
     now: Millis,
 ) -> Result<bool> {
@@ -440,30 +442,30 @@ pub async fn newest(tx: &mut Tx) -> Result<Vec<Firing>> {
          FROM job_trigger t)",
         columns.join(", ")
     );
-    read(tx, &sql, &[]).await
+    read_firings(tx, &sql, &[]).await
 }
 
-async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<Firing>> {
+async fn read_firings(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Result<Vec<Firing>> {
     let rows = tx.fetch_all(sql, values).await.context("read job_firing")?;
     rows.iter().map(firing).collect()
 }
 
 fn firing(row: &Row) -> Result<Firing> {
-    let word = |name: &str| -> Result<String> { Ok(row.text(name)?) };
+    let word = |name: &str| -> Result<String> { Ok(row.get_text(name)?) };
     let (status, source) = (word("status")?, word("source")?);
     let nominal = row.opt_text("nominal_date")?;
     Ok(Firing {
-        firing_id: FiringId(row.int("firing_id")?),
-        trigger_id: TriggerId(row.int("trigger_id")?),
-        planned_at: row.time("planned_at")?.into(),
+        firing_id: FiringId(row.get_int("firing_id")?),
+        trigger_id: TriggerId(row.get_int("trigger_id")?),
+        planned_at: row.get_time("planned_at")?.into(),
         nominal_date: nominal.map(|day| day.parse()).transpose().context("nominal_date")?,
         source: Source::parse(&source).with_context(|| format!("job_firing.source '{source}'"))?,
-        handler: row.text("handler")?,
+        handler: row.get_text("handler")?,
         status: FiringStatus::parse(&status)
             .with_context(|| format!("job_firing.status '{status}'"))?,
-        fire_at: row.time("fire_at")?.into(),
+        fire_at: row.get_time("fire_at")?.into(),
         owner: row.opt_text("owner")?.map(NodeId),
-        attempt: u32::try_from(row.int("attempt")?)?,
+        attempt: u32::try_from(row.get_int("attempt")?)?,
         params: row.opt_text("params")?,
         parent_batch_id: row.opt_int("parent_batch_id")?.map(BatchId),
         missed_until: row.opt_time("missed_until")?.map(Into::into),

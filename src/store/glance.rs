@@ -1,6 +1,6 @@
 //! Many batches at one glance: how the last days went, what failed, how the jobs of several batches went.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BatchId, GroupCode, JobCode, QueueId};
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
@@ -23,13 +23,13 @@ pub async fn spans(
     // The latest first: the first that fits is the one.
     let cases: Vec<String> =
         (0..begins.len()).rev().map(|i| format!("WHEN create_time >= ? THEN {i}")).collect();
-    let mut values: Vec<Value> = begins.iter().rev().map(|at| at.to_utc().into()).collect();
+    let mut values: Vec<SqlValue> = begins.iter().rev().map(|at| at.to_utc().into()).collect();
     values.push(first.to_utc().into());
     let seen = match groups {
         None => String::new(),
         Some([]) => return Ok(found),
         Some(codes) => {
-            values.extend(codes.iter().map(|code| Value::from(code.as_str())));
+            values.extend(codes.iter().map(|code| SqlValue::from(code.as_str())));
             format!("AND group_code IN ({})", vec!["?"; codes.len()].join(", "))
         }
     };
@@ -39,11 +39,11 @@ pub async fn spans(
          WHERE create_time >= ? {seen}) s GROUP BY span, status"
     );
     for row in tx.fetch_all(&sql, &values).await.context("count the batches of the last days")? {
-        let word = row.text("status")?;
+        let word = row.get_text("status")?;
         let status = BatchStatus::parse(&word)
             .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?;
-        if let Some(of) = found.get_mut(usize::try_from(row.int("span")?)?) {
-            of.insert(status, u64::try_from(row.int("n")?)?);
+        if let Some(of) = found.get_mut(usize::try_from(row.get_int("span")?)?) {
+            of.insert(status, u64::try_from(row.get_int("n")?)?);
         }
     }
     Ok(found)
@@ -61,7 +61,7 @@ pub async fn failures(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<QueueEntry
 
 /// How a job went in a batch, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct JobCell {
     /// The batch.
     pub batch: BatchId,
     /// The job.
@@ -75,24 +75,24 @@ pub struct Cell {
 }
 
 /// How all jobs of these batches went, each batch's in its order.
-pub async fn cells(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<Cell>> {
+pub async fn cells(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<JobCell>> {
     let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
     let sql = "SELECT batch_id, job_code, status, skip_kind, attempt, start_time, end_time FROM job_queue \
                WHERE batch_id";
     let rows = tx.fetch_in(sql, &ids, "ORDER BY batch_id, queue_id").await;
-    rows.context("read how jobs went")?.iter().map(cell).collect()
+    rows.context("read how jobs went")?.iter().map(cell_of_row).collect()
 }
 
-fn cell(row: &Row) -> Result<Cell> {
-    let word = row.text("status")?;
+fn cell_of_row(row: &Row) -> Result<JobCell> {
+    let word = row.get_text("status")?;
     let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
         .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
     let times = row.opt_time("start_time")?.zip(row.opt_time("end_time")?);
-    Ok(Cell {
-        batch: BatchId(row.int("batch_id")?),
-        job_code: JobCode::parse(&row.text("job_code")?)?,
+    Ok(JobCell {
+        batch: BatchId(row.get_int("batch_id")?),
+        job_code: JobCode::parse(&row.get_text("job_code")?)?,
         status,
-        attempt: u32::try_from(row.int("attempt")?)?,
+        attempt: u32::try_from(row.get_int("attempt")?)?,
         took_ms: times.map(|(start, end)| Millis::from(end).since(Millis::from(start))),
     })
 }
@@ -110,19 +110,19 @@ pub async fn tries(
                AND l.end_time IS NOT NULL ORDER BY l.log_id";
     let rows = tx.fetch_all(sql, &[batch.0.into()]).await.context("read the tries of a batch")?;
     let read = |row: &Row| {
-        let word = row.text("status")?;
+        let word = row.get_text("status")?;
         let status = QueueStatus::parse(&word)
             .with_context(|| format!("job_execution_logs.status holds {word:?}"))?;
-        let (start, end) = (row.time("start_time")?.into(), row.time("end_time")?.into());
-        let attempt = u32::try_from(row.int("attempt")?)?;
-        Ok((QueueId(row.int("queue_id")?), attempt, start, end, status))
+        let (start, end) = (row.get_time("start_time")?.into(), row.get_time("end_time")?.into());
+        let attempt = u32::try_from(row.get_int("attempt")?)?;
+        Ok((QueueId(row.get_int("queue_id")?), attempt, start, end, status))
     };
     rows.iter().map(read).collect()
 }
 
 /// How a job went in the last batches of its group, the newest first: the batch, and its row where the batch
 /// has it. `before` is the batch before which it begins.
-pub async fn runs(
+pub async fn list_runs(
     tx: &mut Tx,
     (group, job): (&GroupCode, &JobCode),
     before: Option<BatchId>,
@@ -141,7 +141,7 @@ pub async fn runs(
     let rows = tx.fetch_all(&sql, &values).await.context("read how a job went")?;
     let read = |row: &Row| {
         let there = row.opt_int("queue_id")?.map(|_| entry(row)).transpose()?;
-        Ok((BatchId(row.int("batch_id")?), there))
+        Ok((BatchId(row.get_int("batch_id")?), there))
     };
     rows.iter().map(read).collect()
 }
@@ -151,6 +151,7 @@ pub async fn pending_first(tx: &mut Tx, limit: u32) -> Result<Vec<(Millis, Trigg
     let sql = "SELECT trigger_id, fire_at FROM job_firing WHERE status = ? \
                ORDER BY fire_at, firing_id LIMIT ?";
     let rows = tx.fetch_all(sql, &[FiringStatus::Pending.as_str().into(), limit.into()]).await;
-    let read = |row: &Row| Ok((row.time("fire_at")?.into(), TriggerId(row.int("trigger_id")?)));
+    let read =
+        |row: &Row| Ok((row.get_time("fire_at")?.into(), TriggerId(row.get_int("trigger_id")?)));
     rows.context("look for the next firings")?.iter().map(read).collect()
 }

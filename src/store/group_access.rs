@@ -7,7 +7,7 @@ use crate::domain::id::GroupCode;
 use anyhow::{Context as _, Result};
 
 /// The access rule of a row.
-pub(super) fn read(row: &Row) -> Result<GroupAccess> {
+pub(super) fn access_of_row(row: &Row) -> Result<GroupAccess> {
     let owner_group =
         row.opt_text("owner_group")?.map(|code| GroupCode::parse(&code)).transpose()?;
     let groups = row.opt_text("allowed_groups")?.map(|text| serde_json::from_str(&text));

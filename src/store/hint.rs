@@ -3,11 +3,11 @@
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-pub use crate::db::hint::{Ear, Heard, Reach};
+pub use crate::db::hint::{Ear, HintReach, ReceivedHint};
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
+pub enum HintTopic {
     /// A schedule or a firing.
     Trigger,
     /// A batch was opened or given back, or an operator has changed one.
@@ -18,7 +18,7 @@ pub enum Topic {
     Run,
 }
 
-impl Topic {
+impl HintTopic {
     /// All of them, in the order of their places.
     pub const ALL: [Self; 4] = [Self::Trigger, Self::Batch, Self::Work, Self::Run];
 
@@ -44,6 +44,6 @@ impl Topic {
 }
 
 /// Hints at the commit that this was written. A hint that is lost costs time and never work.
-pub async fn give(tx: &mut Tx, topic: Topic) -> Result<()> {
-    tx.hint(topic.as_str()).await.context("hint to other processes")
+pub async fn send_hint(tx: &mut Tx, topic: HintTopic) -> Result<()> {
+    tx.send_hint(topic.as_str()).await.context("hint to other processes")
 }

@@ -37,8 +37,8 @@ pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durati
         .await
         .with_context(|| format!("read the durations of job {job}"))?;
     let tries: Vec<i64> =
-        rows.iter().map(|row| row.int("duration_ms")).collect::<Result<_, _>>()?;
-    Ok(Durations::of(&tries))
+        rows.iter().map(|row| row.get_int("duration_ms")).collect::<Result<_, _>>()?;
+    Ok(Durations::from_newest_first(&tries))
 }
 
 /// The durations of the last successful tries of each job of a group. Tries that were followed by
@@ -79,7 +79,7 @@ async fn of_batches(tx: &mut Tx, group: &GroupCode, batches: u32) -> Result<Hist
         .with_context(|| format!("read the durations of group {group}"))?;
     let tries: Result<Vec<(JobCode, i64)>> = rows
         .iter()
-        .map(|row| Ok((JobCode::parse(&row.text("job_code")?)?, row.int("duration_ms")?)))
+        .map(|row| Ok((JobCode::parse(&row.get_text("job_code")?)?, row.get_int("duration_ms")?)))
         .collect();
-    Ok(History::of(tries?))
+    Ok(History::from_tries(tries?))
 }

@@ -3,11 +3,11 @@
 
 use crate::db;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
-use crate::domain::job::outcome::{Outcome, Outputs};
+use crate::domain::job::outcome::{AttemptOutcome, JobOutputs};
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
-use crate::store::batch::keys;
-use crate::store::hint::{self, Topic};
+use crate::store::batch::key_list;
+use crate::store::hint::{self, HintTopic};
 use crate::store::queue::{entry, expect_all};
 use crate::store::{Tx, batch, output_value, queue};
 use anyhow::{Context as _, Result};
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 /// A running row of this node, of a batch that is not this node's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct HostedRow {
     /// The row.
     pub queue_id: QueueId,
     /// Its batch.
@@ -32,7 +32,7 @@ pub struct Given {
 
 /// The rows that a node runs, or is to run, for batches of others. One statement, by the index of those
 /// that are hosted.
-pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
+pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<HostedRow>> {
     let rows = tx
         .fetch_all(
             "SELECT q.queue_id AS queue_id, q.batch_id AS batch_id, q.attempt AS attempt, \
@@ -53,14 +53,14 @@ pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
         .context("look for work that others gave this node")?;
     rows.iter()
         .map(|row| {
-            let word = row.text("status")?;
-            Ok(Given {
-                queue_id: QueueId(row.int("queue_id")?),
-                batch_id: BatchId(row.int("batch_id")?),
-                attempt: u32::try_from(row.int("attempt")?)?,
+            let word = row.get_text("status")?;
+            Ok(HostedRow {
+                queue_id: QueueId(row.get_int("queue_id")?),
+                batch_id: BatchId(row.get_int("batch_id")?),
+                attempt: u32::try_from(row.get_int("attempt")?)?,
                 status: QueueStatus::parse(&word)
                     .with_context(|| format!("job_queue.status holds {word:?}"))?,
-                revision: row.int("revision")?,
+                revision: row.get_int("revision")?,
                 is_reported: row.opt_int("reported")?.is_some(),
             })
         })
@@ -69,7 +69,11 @@ pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<Given>> {
 
 /// Notes for what runs of a batch elsewhere than at `dispatcher` (nobody's: all) that it is hosted. Bodies may go
 /// on where they run when their batch changes hands, and their node finds their rows by this.
-pub async fn note(tx: &mut Tx, batch: BatchId, dispatcher: Option<&NodeId>) -> Result<()> {
+pub async fn note_dispatcher(
+    tx: &mut Tx,
+    batch: BatchId,
+    dispatcher: Option<&NodeId>,
+) -> Result<()> {
     let sql = "UPDATE job_queue SET hosted_by = owner WHERE batch_id = ? AND status IN (?, ?) \
                AND owner <> ? AND COALESCE(hosted_by, '') <> owner";
     let (running, killing) = (QueueStatus::Running.as_str(), QueueStatus::Killing.as_str());
@@ -82,9 +86,9 @@ pub async fn note(tx: &mut Tx, batch: BatchId, dispatcher: Option<&NodeId>) -> R
 
 /// Takes a row that this node was given, so that it counts as begun from now on; `false` when it is
 /// not this node's to run any more. The row comes with it.
-pub async fn take(
+pub async fn take_given(
     tx: &mut Tx,
-    given: &Given,
+    given: &HostedRow,
     me: &NodeId,
     now: Millis,
 ) -> Result<Option<QueueEntry>> {
@@ -118,13 +122,13 @@ pub fn is_unreadable(error: &anyhow::Error) -> bool {
 }
 
 /// Outputs that the job of a code handed on in a batch, once it has ended.
-pub async fn outputs_of(tx: &mut Tx, batch: BatchId, code: &JobCode) -> Result<Option<Outputs>> {
+pub async fn outputs_of(tx: &mut Tx, batch: BatchId, code: &JobCode) -> Result<Option<JobOutputs>> {
     let sql = "SELECT q.status AS status, q.outputs AS outputs FROM job_batch b JOIN job_queue q \
                ON q.batch_id = b.batch_id AND q.job_code = ? \
                WHERE b.batch_id = ?";
     let row = tx.fetch_optional(sql, &[code.as_str().into(), batch.0.into()]).await?;
     let Some(row) = row else { return Ok(None) };
-    let has_ended = QueueStatus::parse(&row.text("status")?).is_some_and(QueueStatus::is_final);
+    let has_ended = QueueStatus::parse(&row.get_text("status")?).is_some_and(QueueStatus::is_final);
     let text = row.opt_text("outputs")?.filter(|_| has_ended);
     let read = |text: String| {
         serde_json::from_str(&text).with_context(|| format!("read the outputs of job {code}"))
@@ -171,7 +175,7 @@ pub struct Reported {
     /// The node that ran it.
     pub owner: NodeId,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
 }
 
 /// Writes how a try ended, for whoever has its batch. `false` when the row is not this node's any more:
@@ -181,7 +185,7 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT batch_id FROM job_queue WHERE queue_id = ?{lock}");
     let Some(row) = tx.fetch_optional(&sql, &[queue_id.0.into()]).await? else { return Ok(false) };
-    let of = row.int("batch_id")?;
+    let of = row.get_int("batch_id")?;
     let there = queue::whose(tx, *queue_id).await?;
     let runs = |status: QueueStatus| match status {
         QueueStatus::Running | QueueStatus::Killing => true,
@@ -220,7 +224,7 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     if !outcome.is_recorded {
         output_value::replace(tx, outcome.large_values.unwritten(), now).await?;
     }
-    hint::give(tx, Topic::Work).await?;
+    hint::send_hint(tx, HintTopic::Work).await?;
     Ok(true)
 }
 
@@ -239,14 +243,14 @@ pub struct Unread {
 
 /// Reports, as far as this program can read them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reports {
+pub struct HostedReports {
     /// Those it can.
     pub read: Vec<Reported>,
     /// Those it cannot.
     pub unread: Vec<Unread>,
 }
 
-impl Reports {
+impl HostedReports {
     /// All tries that have ended by them.
     pub fn tries(&self) -> impl Iterator<Item = (QueueId, u32, &NodeId)> {
         let read = self.read.iter().map(|r| (r.queue_id, r.attempt, &r.owner));
@@ -256,8 +260,8 @@ impl Reports {
 
 /// Reports about batches of `owner`, oldest first. By state too: without it SQLite walked over every batch
 /// there ever was, at each look.
-pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<Reports> {
-    read(
+pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<HostedReports> {
+    read_reports(
         tx,
         "SELECT r.queue_id AS queue_id, r.attempt AS attempt, r.owner AS owner, r.report AS report \
          FROM job_report r JOIN job_batch b ON b.batch_id = r.batch_id \
@@ -269,8 +273,8 @@ pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<Reports> {
 }
 
 /// Reports about one batch.
-pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<Reports> {
-    read(
+pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<HostedReports> {
+    read_reports(
         tx,
         "SELECT queue_id, attempt, owner, report FROM job_report WHERE batch_id = ? \
          ORDER BY create_time, queue_id",
@@ -281,20 +285,20 @@ pub async fn reports_of(tx: &mut Tx, batch: BatchId) -> Result<Reports> {
 
 /// Those of these batches that have reports.
 pub async fn reported_batches(tx: &mut Tx, ids: &[BatchId]) -> Result<HashSet<BatchId>> {
-    let (places, values) = keys(ids);
+    let (places, values) = key_list(ids);
     let sql = format!("SELECT DISTINCT batch_id FROM job_report WHERE batch_id IN ({places})");
     let rows = tx.fetch_all(&sql, &values).await.context("read reports of other nodes")?;
-    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+    rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
 
-async fn read(tx: &mut Tx, sql: &str, of: db::Value) -> Result<Reports> {
+async fn read_reports(tx: &mut Tx, sql: &str, of: db::SqlValue) -> Result<HostedReports> {
     let rows = tx.fetch_all(sql, &[of]).await.context("read reports of other nodes")?;
-    let mut reports = Reports::default();
+    let mut reports = HostedReports::default();
     for row in &rows {
-        let queue_id = QueueId(row.int("queue_id")?);
-        let attempt = u32::try_from(row.int("attempt")?)?;
-        let owner = NodeId(row.text("owner")?);
-        match serde_json::from_str(&row.text("report")?) {
+        let queue_id = QueueId(row.get_int("queue_id")?);
+        let attempt = u32::try_from(row.get_int("attempt")?)?;
+        let owner = NodeId(row.get_text("owner")?);
+        match serde_json::from_str(&row.get_text("report")?) {
             Ok(outcome) => {
                 reports.read.push(Reported { queue_id, attempt, owner, outcome });
             }
@@ -317,7 +321,7 @@ pub async fn remove(tx: &mut Tx, queue_id: QueueId, attempt: u32) -> Result<()> 
 
 /// Removes what was reported about batches that end: all of it that counts is settled.
 pub async fn remove_all(tx: &mut Tx, ended: &[BatchId]) -> Result<()> {
-    let (places, values) = keys(ended);
+    let (places, values) = key_list(ended);
     let sql = format!("DELETE FROM job_report WHERE batch_id IN ({places})");
     tx.execute(&sql, &values).await.context("remove the reports of batches that ended")?;
     Ok(())

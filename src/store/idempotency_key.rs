@@ -36,7 +36,11 @@ pub async fn begin(
 }
 
 /// What was sent under a key after `since`.
-pub async fn find(tx: &mut Tx, (user, key): (i64, &str), since: Millis) -> Result<Option<Before>> {
+pub async fn find_key(
+    tx: &mut Tx,
+    (user, key): (i64, &str),
+    since: Millis,
+) -> Result<Option<Before>> {
     let sql = "SELECT request_hash, status, answer FROM idempotency_key \
                WHERE user_id = ? AND idem_key = ? AND create_time > ?";
     let values = [user.into(), key.into(), since.to_utc().into()];
@@ -45,13 +49,13 @@ pub async fn find(tx: &mut Tx, (user, key): (i64, &str), since: Millis) -> Resul
     };
     let status = row.opt_int("status")?.and_then(|s| u16::try_from(s).ok());
     Ok(Some(Before {
-        request: row.text("request_hash")?,
+        request: row.get_text("request_hash")?,
         answer: status.zip(row.opt_text("answer")?),
     }))
 }
 
 /// Keeps the answer to a change.
-pub async fn keep(
+pub async fn store_answer(
     tx: &mut Tx,
     (user, key): (i64, &str),
     (status, answer): (u16, &str),
@@ -78,7 +82,7 @@ pub async fn expire(tx: &mut Tx, (user, key): (i64, &str), before: Millis) -> Re
     let rows = tx.fetch_all(sql, &[before.to_utc().into(), A_FEW.into()]).await;
     for row in rows.context("look for keys that have expired")? {
         let sql = "DELETE FROM idempotency_key WHERE idempotency_id = ?";
-        tx.execute(sql, &[row.int("idempotency_id")?.into()]).await?;
+        tx.execute(sql, &[row.get_int("idempotency_id")?.into()]).await?;
     }
     Ok(())
 }

@@ -5,9 +5,9 @@ use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::shared_definitions::Owner;
 use crate::domain::job::{Definition, Group, JobDef};
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::time::Millis;
-use crate::store::columns::{Columns, insert, joined, rest, spliced, update, upsert};
+use crate::store::columns::{RowColumns, insert, joined, other_fields, spliced, update, upsert};
 use crate::store::dependency::{condition, condition_text};
 use crate::store::long_computation::compute;
 use crate::store::{
@@ -48,15 +48,15 @@ const AT_ONCE: u32 = 4_096;
 
 /// Everything that is defined, in the order it was first written; schedules are `trigger`'s.
 pub async fn definition(tx: &mut Tx) -> Result<Definition> {
-    let (mut defs, first) = read(tx, &dependency::first_query()).await?;
-    let rest = dependency::read(tx, &defs.jobs, first);
+    let (mut defs, first) = read_tables(tx, &dependency::first_query()).await?;
+    let rest = dependency::read_dependencies(tx, &defs.jobs, first);
     defs.dependencies = rest.await.context("read job_dependency")?;
     Ok(defs)
 }
 
 /// The same but for what waits for what within a group, which may be a million rows.
 pub async fn without_dependencies(tx: &mut Tx) -> Result<Definition> {
-    Ok(read(tx, "SELECT 1 AS none").await?.0)
+    Ok(read_tables(tx, "SELECT 1 AS none").await?.0)
 }
 
 /// What all groups share and what is the installation's: no groups, no jobs.
@@ -83,7 +83,7 @@ const GROUP_QUERY: &str = "SELECT * FROM job_group ORDER BY group_id";
 const EXTERNAL_QUERY: &str = "SELECT * FROM job_external_dependency ORDER BY id";
 
 /// All tables of definitions in one round trip, with the first rows of `job_def`, and what `dependencies` asks for.
-async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)> {
+async fn read_tables(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)> {
     let first_jobs = format!("SELECT * FROM job_def ORDER BY job_id LIMIT {AT_ONCE}");
     let [owners, pools, hosts, declared, params] = shared::QUERIES;
     let [days, calendars] = calendar::QUERIES;
@@ -121,7 +121,7 @@ async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)>
         ])
         .await
         .context("read the definitions")?;
-    let jobs = jobs(tx, &first_jobs).await.context("read job_def")?;
+    let jobs = read_jobs(tx, &first_jobs).await.context("read job_def")?;
     let defs = Definition {
         sources: sources.iter().map(source).collect::<Result<_>>().context("read data_source")?,
         groups: groups.iter().map(group).collect::<Result<_>>().context("read job_group")?,
@@ -143,16 +143,17 @@ async fn read(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)>
 }
 
 /// All jobs, of which the first rows are read.
-async fn jobs(tx: &mut Tx, first: &[Row]) -> Result<Vec<JobDef>> {
+async fn read_jobs(tx: &mut Tx, first: &[Row]) -> Result<Vec<JobDef>> {
     let sql = "SELECT * FROM job_def WHERE job_id > ? ORDER BY job_id LIMIT ?";
-    let read =
-        |rows: &[Row]| compute(rows.len(), || rows.iter().map(job).collect::<Result<Vec<_>>>());
+    let read = |rows: &[Row]| {
+        compute(rows.len(), || rows.iter().map(job_of_row).collect::<Result<Vec<_>>>())
+    };
     let mut found = read(first)?;
-    let (mut count, mut last) = (first.len(), first.last().map(|row| row.int("job_id")));
+    let (mut count, mut last) = (first.len(), first.last().map(|row| row.get_int("job_id")));
     while let Some(id) = last.take().filter(|_| count == AT_ONCE as usize) {
         let rows = tx.fetch_all(sql, &[id?.into(), AT_ONCE.into()]).await?;
         found.extend(read(&rows)?);
-        (count, last) = (rows.len(), rows.last().map(|row| row.int("job_id")));
+        (count, last) = (rows.len(), rows.last().map(|row| row.get_int("job_id")));
     }
     Ok(found)
 }
@@ -164,7 +165,7 @@ pub async fn audience(tx: &mut Tx) -> Result<(Vec<Group>, Vec<Owner>)> {
     Ok((groups, shared::owners(&owners)?))
 }
 
-fn json<T: serde::de::DeserializeOwned + Default>(text: Option<String>) -> Result<T> {
+fn parse_json<T: serde::de::DeserializeOwned + Default>(text: Option<String>) -> Result<T> {
     text.map_or_else(|| Ok(T::default()), |t| Ok(serde_json::from_str(&t)?))
 }
 
@@ -177,17 +178,17 @@ fn opt_u32(row: &Row, column: &str) -> Result<Option<u32>> {
     Ok(row.opt_int(column)?.map(u32::try_from).transpose()?)
 }
 
-fn source(row: &Row) -> Result<Source> {
-    Ok(Source {
-        name: SourceName::parse(&row.text("source_name")?)?,
-        url: row.text("url")?,
+fn source(row: &Row) -> Result<DataSource> {
+    Ok(DataSource {
+        name: SourceName::parse(&row.get_text("source_name")?)?,
+        url: row.get_text("url")?,
         password_env: row.opt_text("password_env")?,
         password_file: row.opt_text("password_file")?,
         password_secret: row.opt_text("password_secret")?,
         read_password: Default::default(),
         max_parallel: opt_u32(row, "max_parallel")?,
-        procedures: json(row.opt_text("procedures")?)?,
-        access: group_access::read(row)?,
+        procedures: parse_json(row.opt_text("procedures")?)?,
+        access: group_access::access_of_row(row)?,
     })
 }
 
@@ -195,8 +196,8 @@ fn group(row: &Row) -> Result<Group> {
     let params: Option<Json> =
         row.opt_text("params")?.map(|t| serde_json::from_str(&t)).transpose()?;
     let columns = serde_json::json!({
-        "code": row.text("group_code")?,
-        "name": row.text("group_name")?,
+        "code": row.get_text("group_code")?,
+        "name": row.get_text("group_name")?,
         "type": row.opt_text("batch_type")?,
         "owner": row.opt_text("owner")?,
         "notify_email": words(row.opt_text("notify_email")?),
@@ -207,14 +208,14 @@ fn group(row: &Row) -> Result<Group> {
     joined(row.opt_text("options")?, columns)
 }
 
-pub(super) fn job(row: &Row) -> Result<JobDef> {
-    let code = JobCode::parse(&row.text("job_code")?)?;
+pub(super) fn job_of_row(row: &Row) -> Result<JobDef> {
+    let code = JobCode::parse(&row.get_text("job_code")?)?;
     job_of(row, &code).with_context(|| format!("job {code}"))
 }
 
 fn job_of(row: &Row, code: &JobCode) -> Result<JobDef> {
-    let (job_type, group) = (row.text("job_type")?, row.text("group_code")?);
-    let (name, trigger_rule) = (row.text("job_name")?, row.text("trigger_rule")?);
+    let (job_type, group) = (row.get_text("job_type")?, row.get_text("group_code")?);
+    let (name, trigger_rule) = (row.get_text("job_name")?, row.get_text("trigger_rule")?);
     let columns = JobColumns {
         code,
         name: &name,
@@ -223,18 +224,18 @@ fn job_of(row: &Row, code: &JobCode) -> Result<JobDef> {
         source: row.opt_text("source_name")?,
         proc_name: row.opt_text("proc_name")?,
         schedule_time: row.opt_text("schedule_time")?,
-        timeout_sec: row.int("timeout_sec")?,
-        retry_count: row.int("retry_count")?,
-        retry_delay_sec: row.int("retry_delay_sec")?,
-        priority: row.int("priority")?,
-        idempotent: row.flag("is_idempotent")?,
-        is_active: row.flag("is_active")?,
+        timeout_sec: row.get_int("timeout_sec")?,
+        retry_count: row.get_int("retry_count")?,
+        retry_delay_sec: row.get_int("retry_delay_sec")?,
+        priority: row.get_int("priority")?,
+        idempotent: row.get_flag("is_idempotent")?,
+        is_active: row.get_flag("is_active")?,
         notify_email: words(row.opt_text("notify_email")?),
         owner: row.opt_text("owner")?,
         tags: words(row.opt_text("tags")?),
         trigger_rule: &trigger_rule,
     };
-    spliced(&row.text("body")?, &columns)
+    spliced(&row.get_text("body")?, &columns)
 }
 
 /// What `JOB_COLUMNS` names, as JSON has it.
@@ -266,13 +267,13 @@ struct JobColumns<'a> {
 
 pub(super) fn external(row: &Row) -> Result<ExternalDependency> {
     Ok(ExternalDependency {
-        waiting_group: GroupCode::parse(&row.text("waiting_group")?)?,
-        job_code: JobCode::parse(&row.text("job_code")?)?,
-        group: GroupCode::parse(&row.text("group_code")?)?,
+        waiting_group: GroupCode::parse(&row.get_text("waiting_group")?)?,
+        job_code: JobCode::parse(&row.get_text("job_code")?)?,
+        group: GroupCode::parse(&row.get_text("group_code")?)?,
         depends_on: row.opt_text("depends_on")?.map(|c| JobCode::parse(&c)).transpose()?,
-        batch: serde_json::from_value(Json::String(row.text("batch_expr")?))?,
+        batch: serde_json::from_value(Json::String(row.get_text("batch_expr")?))?,
         when: condition(row)?,
-        missing: serde_json::from_value(Json::String(row.text("missing")?))?,
+        missing: serde_json::from_value(Json::String(row.get_text("missing")?))?,
         wait_sec: opt_u32(row, "wait_sec")?,
     })
 }
@@ -309,7 +310,7 @@ pub async fn apply(
     write_jobs(tx, stored, wanted, now).await?;
     dependency::write(tx, stored, wanted).await?;
     write_externals(tx, stored, wanted).await?;
-    epoch::bump(tx, epoch::Epoch::Definition).await
+    epoch::bump_epoch(tx, epoch::Epoch::Definition).await
 }
 
 async fn remove_jobs(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
@@ -413,7 +414,7 @@ async fn write_externals(tx: &mut Tx, stored: &Definition, wanted: &Definition) 
         .context("write job_external_dependency")
 }
 
-fn source_row(source: &Source) -> Result<Columns> {
+fn source_row(source: &DataSource) -> Result<RowColumns> {
     Ok(vec![
         ("source_name", source.name.as_str().into()),
         ("url", source.url.as_str().into()),
@@ -427,7 +428,7 @@ fn source_row(source: &Source) -> Result<Columns> {
     ])
 }
 
-fn group_row(group: &Group) -> Result<Columns> {
+fn group_row(group: &Group) -> Result<RowColumns> {
     Ok(vec![
         ("group_code", group.code.as_str().into()),
         ("group_name", group.name.as_str().into()),
@@ -437,11 +438,11 @@ fn group_row(group: &Group) -> Result<Columns> {
         ("max_parallel", group.max_parallel.into()),
         ("time_zone", group.time_zone.as_deref().into()),
         ("params", serde_json::to_string(&group.params)?.into()),
-        ("options", rest(group, GROUP_COLUMNS)?.into()),
+        ("options", other_fields(group, GROUP_COLUMNS)?.into()),
     ])
 }
 
-fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
+fn job_row(job: &JobDef, waits: bool) -> Result<RowColumns> {
     Ok(vec![
         ("group_code", job.group.as_str().into()),
         ("job_code", job.code.as_str().into()),
@@ -461,6 +462,6 @@ fn job_row(job: &JobDef, waits: bool) -> Result<Columns> {
         ("owner", job.owner.as_deref().into()),
         ("tags", job.tags.join(",").into()),
         ("trigger_rule", job.trigger_rule.as_str().into()),
-        ("body", rest(job, JOB_COLUMNS)?.into()),
+        ("body", other_fields(job, JOB_COLUMNS)?.into()),
     ])
 }

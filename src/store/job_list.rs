@@ -1,19 +1,19 @@
 //! `job_def` a page at a time, and one job with what it hangs on: without reading all 100,000.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::job_key::{self, JobKey, JobNameError, split_qualified};
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::store::Tx;
 use crate::store::dependency::condition;
-use crate::store::job::{external, job};
+use crate::store::job::{external, job_of_row};
 use crate::store::seen::{among, holds};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which jobs are asked for; what is `None` does not matter.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct JobListFilter {
     /// Code, name, owner, tags or an alias hold this text.
     pub text: Option<String>,
     /// Of this group.
@@ -27,21 +27,21 @@ pub struct Filter {
 }
 
 /// Jobs of groups that are seen, by code and group, from behind `after` on.
-pub async fn page(
+pub async fn list_page(
     tx: &mut Tx,
-    filter: &Filter,
+    filter: &JobListFilter,
     seen: Option<&BTreeSet<GroupCode>>,
     after: Option<&JobKey>,
     limit: usize,
 ) -> Result<Vec<JobDef>> {
     let (mut sql, mut values) = (String::new(), Vec::new());
-    let mut also = |(text, its): (String, Vec<Value>)| {
+    let mut also = |(text, its): (String, Vec<SqlValue>)| {
         sql.push_str(&text);
         values.extend(its);
     };
     also(among("group_code", seen));
     let is = |column: &str, value: Option<&str>| match value {
-        Some(value) => (format!(" AND {column} = ?"), vec![Value::from(value)]),
+        Some(value) => (format!(" AND {column} = ?"), vec![SqlValue::from(value)]),
         None => (String::new(), Vec::new()),
     };
     also(is("group_code", filter.group.as_ref().map(GroupCode::as_str)));
@@ -69,7 +69,7 @@ pub async fn page(
         format!("SELECT * FROM job_def WHERE 1 = 1{sql} ORDER BY job_code, group_code LIMIT ?");
     values.push(i64::try_from(limit)?.into());
     let rows = tx.fetch_all(&sql, &values).await.context("read job_def")?;
-    rows.iter().map(job).collect()
+    rows.iter().map(job_of_row).collect()
 }
 
 /// The aliases of a job, as far as SQL can tell: they stand in its body, a JSON text.
@@ -85,12 +85,12 @@ pub async fn find_named(
     let mut codes: Vec<String> = split_qualified(word).map(|key| key.code.to_string()).collect();
     codes.push(word.to_owned());
     let places = vec!["?"; codes.len()].join(", ");
-    let mut values: Vec<Value> = codes.iter().map(|code| code.as_str().into()).collect();
+    let mut values: Vec<SqlValue> = codes.iter().map(|code| code.as_str().into()).collect();
     let (whose, its) = among("group_code", seen);
     values.extend(its.clone());
     let sql = format!("SELECT * FROM job_def WHERE job_code IN ({places}){whose}");
     let rows = tx.fetch_all(&sql, &values).await.context("read job_def")?;
-    let jobs: Vec<JobDef> = rows.iter().map(job).collect::<Result<_>>()?;
+    let jobs: Vec<JobDef> = rows.iter().map(job_of_row).collect::<Result<_>>()?;
     match job_key::find_named(&jobs, word) {
         Err(JobNameError::Unknown(_)) => {}
         found => return Ok(found.cloned()),
@@ -101,7 +101,7 @@ pub async fn find_named(
         values.extend(its.clone());
         let sql = format!("SELECT * FROM job_def WHERE 1 = 1{condition}{whose}");
         for row in tx.fetch_all(&sql, &values).await.context("read job_def")? {
-            let job = job(&row)?;
+            let job = job_of_row(&row)?;
             if jobs.iter().all(|other: &JobDef| other.key() != job.key()) {
                 jobs.push(job);
             }
@@ -119,9 +119,9 @@ pub async fn around(tx: &mut Tx, job: JobDef) -> Result<Definition> {
     let edge = |row: &crate::db::Row| -> Result<JobDependency> {
         Ok(JobDependency {
             group: job.group.clone(),
-            job_code: JobCode::parse(&row.text("job_code")?)?,
-            depends_on: JobCode::parse(&row.text("depends_on")?)?,
-            dependency_order: i32::try_from(row.int("dependency_order")?)?,
+            job_code: JobCode::parse(&row.get_text("job_code")?)?,
+            depends_on: JobCode::parse(&row.get_text("depends_on")?)?,
+            dependency_order: i32::try_from(row.get_int("dependency_order")?)?,
             when: condition(row)?,
         })
     };
@@ -152,8 +152,8 @@ pub async fn counts(tx: &mut Tx) -> Result<BTreeMap<String, Count>> {
                FROM job_def GROUP BY group_code";
     let rows = tx.fetch_all(sql, &[]).await.context("count jobs")?;
     let of = |row: &crate::db::Row| -> Result<_> {
-        let count = |name| -> Result<u64> { Ok(u64::try_from(row.int(name)?)?) };
-        Ok((row.text("group_code")?, Count { all: count("n")?, active: count("active")? }))
+        let count = |name| -> Result<u64> { Ok(u64::try_from(row.get_int(name)?)?) };
+        Ok((row.get_text("group_code")?, Count { all: count("n")?, active: count("active")? }))
     };
     rows.iter().map(of).collect()
 }

@@ -11,7 +11,7 @@ pub const SCHEDULE_LOCK: &str = "schedule_lock";
 
 /// What the row says once it is locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct LockedRow {
     /// Who held it last.
     pub owner: Option<NodeId>,
     /// Counts its holders: it rises whenever another process takes it.
@@ -20,17 +20,19 @@ pub struct Held {
 
 /// Locks the row until the end of the transaction; must be its first statement. `None` when the row is
 /// not there: then nothing is locked, and two processes would do what only one may (XXL-JOB #1886).
-pub async fn hold(tx: &mut Tx, name: &str) -> Result<Option<Held>> {
+pub async fn hold_lock(tx: &mut Tx, name: &str) -> Result<Option<LockedRow>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT owner, epoch FROM job_lock WHERE lock_name = ?{lock}");
     let row = tx.fetch_optional(&sql, &[name.into()]).await;
     let row = row.with_context(|| format!("lock {name}"))?;
-    row.map(|row| Ok(Held { owner: row.opt_text("owner")?.map(NodeId), epoch: row.int("epoch")? }))
-        .transpose()
+    row.map(|row| {
+        Ok(LockedRow { owner: row.opt_text("owner")?.map(NodeId), epoch: row.get_int("epoch")? })
+    })
+    .transpose()
 }
 
 /// Writes who holds it, for people and for `node list`.
-pub async fn sign(tx: &mut Tx, name: &str, owner: &NodeId, now: Millis) -> Result<()> {
+pub async fn sign_lock(tx: &mut Tx, name: &str, owner: &NodeId, now: Millis) -> Result<()> {
     tx.execute(
         "UPDATE job_lock SET owner = ?, epoch = epoch + 1, update_time = ? WHERE lock_name = ?",
         &[owner.0.as_str().into(), now.to_utc().into(), name.into()],
@@ -41,7 +43,7 @@ pub async fn sign(tx: &mut Tx, name: &str, owner: &NodeId, now: Millis) -> Resul
 }
 
 /// Puts a row back that is gone. One that another process put there meanwhile is left as it is.
-pub async fn heal(tx: &mut Tx, name: &str, now: Millis) -> Result<()> {
+pub async fn restore_row(tx: &mut Tx, name: &str, now: Millis) -> Result<()> {
     let row = vec![name.into(), now.to_utc().into()];
     tx.upsert_many("job_lock", "lock_name", &["lock_name", "update_time"], [row])
         .await
@@ -59,7 +61,7 @@ const SIGN_MS: i64 = 15_000;
 
 /// Whose turn it is to do something that takes many transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum LockTurn {
     /// Ours, and nobody else's before this transaction has ended.
     Ours,
     /// Of this process, which has done a step lately.
@@ -69,28 +71,28 @@ pub enum Turn {
 /// Takes the turn, or keeps it; must be the first statement. The row is locked to the end of the
 /// transaction and signed, so that between two steps nothing is locked and still nobody comes in between. A
 /// row that is gone is put back.
-pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Result<Turn> {
+pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Result<LockTurn> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT owner, update_time FROM job_lock WHERE lock_name = ?{lock}");
     let row = tx.fetch_optional(&sql, &[name.into()]).await;
     let Some(row) = row.with_context(|| format!("lock {name}"))? else {
-        heal(tx, name, now).await?;
-        sign(tx, name, me, now).await?;
-        return Ok(Turn::Ours);
+        restore_row(tx, name, now).await?;
+        sign_lock(tx, name, me, now).await?;
+        return Ok(LockTurn::Ours);
     };
     let at = row.opt_time("update_time")?.map(Millis::from);
     let age = at.map_or(i64::MAX, |at| now.since(at));
     match row.opt_text("owner")?.map(NodeId) {
         Some(owner) if owner == *me => {
             if age >= SIGN_MS {
-                sign(tx, name, me, now).await?;
+                sign_lock(tx, name, me, now).await?;
             }
-            Ok(Turn::Ours)
+            Ok(LockTurn::Ours)
         }
-        Some(owner) if age < TURN_MS => Ok(Turn::Theirs(owner)),
+        Some(owner) if age < TURN_MS => Ok(LockTurn::Theirs(owner)),
         Some(_) | None => {
-            sign(tx, name, me, now).await?;
-            Ok(Turn::Ours)
+            sign_lock(tx, name, me, now).await?;
+            Ok(LockTurn::Ours)
         }
     }
 }

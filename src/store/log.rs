@@ -2,8 +2,8 @@
 
 #[cfg(debug_assertions)]
 use crate::db::Error;
-use crate::db::single_round_trip::Statement;
-use crate::db::{Row, Value};
+use crate::db::single_round_trip::CountedStatement;
+use crate::db::{Row, SqlValue};
 use crate::domain::forecast::lateness::Again;
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::job::outcome::Stream;
@@ -53,7 +53,7 @@ const COLUMNS: [&str; 11] = [
 const LINE_COLUMNS: [&str; 6] =
     ["queue_id", "attempt", "line_no", "stream", "line_text", "log_time"];
 
-fn values(log: &ExecutionLog, now: Millis) -> Vec<Value> {
+fn values(log: &ExecutionLog, now: Millis) -> Vec<SqlValue> {
     let duration_ms = log.start_time.zip(log.end_time).map(|(s, e)| e.since(s));
     vec![
         log.queue_id.0.into(),
@@ -72,18 +72,18 @@ fn values(log: &ExecutionLog, now: Millis) -> Vec<Value> {
 
 /// Adds rows, in order.
 pub async fn append(tx: &mut Tx, logs: &[ExecutionLog], now: Millis) -> Result<()> {
-    tx.run(appended(logs, now)).await.context("write job_execution_logs").map(|_| ())
+    tx.run_statement(appended(logs, now)).await.context("write job_execution_logs").map(|_| ())
 }
 
 /// The statement of `append`.
-pub fn appended(logs: &[ExecutionLog], now: Millis) -> Statement {
+pub fn appended(logs: &[ExecutionLog], now: Millis) -> CountedStatement {
     let rows = logs.iter().map(|log| values(log, now)).collect();
-    Statement::Insert { table: "job_execution_logs", columns: &COLUMNS, rows }
+    CountedStatement::Insert { table: "job_execution_logs", columns: &COLUMNS, rows }
 }
 
 /// One row that a body writes itself, in its own transaction on this database: the statement and its
 /// values.
-pub fn append_within(log: &ExecutionLog, now: Millis) -> (String, Vec<Value>) {
+pub fn append_within(log: &ExecutionLog, now: Millis) -> (String, Vec<SqlValue>) {
     let marks = ["?"; COLUMNS.len()].join(", ");
     let columns = COLUMNS.join(", ");
     (format!("INSERT INTO job_execution_logs ({columns}) VALUES ({marks})"), values(log, now))
@@ -124,7 +124,7 @@ pub async fn system_lines(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<(u32, St
     let rows = tx.fetch_all(sql, &[queue_id.0.into(), 20_i64.into()]).await;
     let rows = rows.context("read what the logs of a job say first")?;
     rows.iter()
-        .map(|row| Ok((u32::try_from(row.int("attempt")?)?, row.text("line_text")?)))
+        .map(|row| Ok((u32::try_from(row.get_int("attempt")?)?, row.get_text("line_text")?)))
         .collect()
 }
 
@@ -146,10 +146,10 @@ pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, 
     let rows = tx.fetch_all(sql, &[batch.0.into(), held.into()]).await;
     let mut found: HashMap<QueueId, Millis> = HashMap::new();
     for row in rows.context("read since when jobs are held")? {
-        let id = QueueId(row.int("queue_id")?);
+        let id = QueueId(row.get_int("queue_id")?);
         // Of several holds the last, from its first row on.
-        if row.text("status")? == held {
-            found.entry(id).or_insert(row.time("log_time")?.into());
+        if row.get_text("status")? == held {
+            found.entry(id).or_insert(row.get_time("log_time")?.into());
         } else {
             found.remove(&id);
         }
@@ -165,12 +165,12 @@ pub async fn started_over(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId
     let rows = tx.fetch_all(sql, &[batch.0.into()]).await;
     let (mut last, mut found) = (HashMap::new(), HashMap::new());
     for row in rows.context("read when jobs were started over")? {
-        let (id, word) = (QueueId(row.int("queue_id")?), row.text("status")?);
+        let (id, word) = (QueueId(row.get_int("queue_id")?), row.get_text("status")?);
         let status = QueueStatus::parse(&word);
         if status == Some(QueueStatus::Pending) {
             let before = last.get(&id).copied().flatten();
             let was_bad = before.is_some_and(QueueStatus::blocks_children);
-            found.insert(id, Again { since: row.time("log_time")?.into(), was_bad });
+            found.insert(id, Again { since: row.get_time("log_time")?.into(), was_bad });
         }
         last.insert(id, status);
     }
@@ -188,20 +188,20 @@ pub async fn of_entry(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<LoggedChange
         .await?;
     rows.iter()
         .map(|row| {
-            let word = row.text("status")?;
+            let word = row.get_text("status")?;
             let status = QueueStatus::parse(&word)
                 .with_context(|| format!("job_execution_logs.status holds {word:?}"))?;
             Ok(LoggedChange {
-                at: row.time("log_time")?.into(),
+                at: row.get_time("log_time")?.into(),
                 log: ExecutionLog {
                     queue_id,
                     status,
                     start_time: row.opt_time("start_time")?.map(Millis::from),
                     end_time: row.opt_time("end_time")?.map(Millis::from),
                     error_message: row.opt_text("error_message")?,
-                    notified: row.text("notify_status")? == "NOTIFIED",
-                    try_count: u32::try_from(row.int("retry_count")?)?,
-                    attempt: u32::try_from(row.int("attempt")?)?,
+                    notified: row.get_text("notify_status")? == "NOTIFIED",
+                    try_count: u32::try_from(row.get_int("retry_count")?)?,
+                    attempt: u32::try_from(row.get_int("attempt")?)?,
                     owner: row.opt_text("owner")?.map(NodeId),
                 },
             })
@@ -251,11 +251,11 @@ pub async fn commit_lines(tx: Tx) -> Result<()> {
 
 /// Adds lines of tries.
 pub async fn append_lines_of(tx: &mut Tx, of_tries: &[NewLines]) -> Result<()> {
-    tx.run(lines(of_tries)).await.context("write job_log_line").map(|_| ())
+    tx.run_statement(lines(of_tries)).await.context("write job_log_line").map(|_| ())
 }
 
 /// The statement of `append_lines_of`.
-pub fn lines(of_tries: &[NewLines]) -> Statement {
+pub fn lines(of_tries: &[NewLines]) -> CountedStatement {
     let row = |queue_id: QueueId, attempt: u32, (number, at, stream, text): &NewLine| {
         vec![
             queue_id.0.into(),
@@ -266,11 +266,11 @@ pub fn lines(of_tries: &[NewLines]) -> Statement {
             at.to_utc().into(),
         ]
     };
-    let of_try = |(id, attempt, lines): &NewLines| -> Vec<Vec<Value>> {
+    let of_try = |(id, attempt, lines): &NewLines| -> Vec<Vec<SqlValue>> {
         lines.iter().map(|line| row(*id, *attempt, line)).collect()
     };
     let rows = of_tries.iter().flat_map(of_try).collect();
-    Statement::Insert { table: "job_log_line", columns: &LINE_COLUMNS, rows }
+    CountedStatement::Insert { table: "job_log_line", columns: &LINE_COLUMNS, rows }
 }
 
 /// Adds lines after all that a try has printed so far, whoever stored them.
@@ -297,7 +297,7 @@ pub async fn last_lines(
                ORDER BY line_no DESC LIMIT ?";
     let rows = tx.fetch_all(sql, &[queue_id.0.into(), attempt.into(), most.into()]).await?;
     let mut lines: Vec<String> =
-        rows.iter().map(|row| row.text("line_text")).collect::<Result<_, _>>()?;
+        rows.iter().map(|row| row.get_text("line_text")).collect::<Result<_, _>>()?;
     lines.reverse();
     Ok(lines)
 }
@@ -315,7 +315,8 @@ pub async fn last_line(
             &[queue_id.0.into(), attempt.into()],
         )
         .await?;
-    row.map(|row| Ok((u64::try_from(row.int("line_no")?)?, row.text("line_text")?))).transpose()
+    row.map(|row| Ok((u64::try_from(row.get_int("line_no")?)?, row.get_text("line_text")?)))
+        .transpose()
 }
 
 /// At most `limit` lines of a row after (`attempt`, `line_no`), oldest first.
@@ -339,7 +340,7 @@ pub async fn lines_after(
             ],
         )
         .await?;
-    rows.iter().map(|row| line(queue_id, row)).collect()
+    rows.iter().map(|row| line_of_row(queue_id, row)).collect()
 }
 
 /// The last lines of one try of a row before the line `before`, oldest first.
@@ -361,16 +362,16 @@ pub async fn lines_before(
             ],
         )
         .await?;
-    rows.iter().rev().map(|row| line(queue_id, row)).collect()
+    rows.iter().rev().map(|row| line_of_row(queue_id, row)).collect()
 }
 
-fn line(queue_id: QueueId, row: &Row) -> Result<LogLine> {
+fn line_of_row(queue_id: QueueId, row: &Row) -> Result<LogLine> {
     Ok(LogLine {
         queue_id,
-        attempt: u32::try_from(row.int("attempt")?)?,
-        line_no: u64::try_from(row.int("line_no")?)?,
-        stream: row.text("stream")?,
-        text: row.text("line_text")?,
-        at: row.time("log_time")?.into(),
+        attempt: u32::try_from(row.get_int("attempt")?)?,
+        line_no: u64::try_from(row.get_int("line_no")?)?,
+        stream: row.get_text("stream")?,
+        text: row.get_text("line_text")?,
+        at: row.get_time("log_time")?.into(),
     })
 }

@@ -7,7 +7,7 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
 /// Notes a try; whoever succeeds takes it back.
-pub async fn add(tx: &mut Tx, name: &str, address: &str, now: Millis) -> Result<i64> {
+pub async fn add_attempt(tx: &mut Tx, name: &str, address: &str, now: Millis) -> Result<i64> {
     let sql = "INSERT INTO login_attempt (user_name, address, create_time) VALUES (?, ?, ?)";
     let values = [name.into(), address.into(), now.to_utc().into()];
     tx.insert_id(sql, "attempt_id", &values).await.context("note the try")
@@ -27,7 +27,7 @@ pub async fn tries(
     but: Option<i64>,
     now: Millis,
 ) -> Result<Tries> {
-    let minute = now.plus(-MINUTE_MS).to_utc();
+    let minute = now.plus_ms(-MINUTE_MS).to_utc();
     let but = but.unwrap_or(0);
     let both = "SELECT COUNT(*) AS n, MIN(create_time) AS first FROM login_attempt \
                 WHERE user_name = ? AND create_time > ? AND address = ? AND attempt_id <> ?";
@@ -38,7 +38,7 @@ pub async fn tries(
     let from = counted(tx, from, &[address.into(), minute.into(), but.into()]).await?;
     let named = "SELECT COUNT(*) AS n, MIN(create_time) AS first FROM login_attempt \
                  WHERE user_name = ? AND create_time > ? AND attempt_id <> ?";
-    let wide = now.plus(-WIDE_MS).to_utc();
+    let wide = now.plus_ms(-WIDE_MS).to_utc();
     let named = counted(tx, named, &[name.into(), wide.into(), but.into()]).await?;
     // Of two at once the one that was noted first is looked at.
     let last = "SELECT MAX(create_time) AS last FROM login_attempt \
@@ -59,17 +59,17 @@ pub async fn tries(
 async fn counted(
     tx: &mut Tx,
     sql: &str,
-    values: &[crate::db::Value],
+    values: &[crate::db::SqlValue],
 ) -> Result<(u32, Option<Millis>)> {
     let row = tx.fetch_optional(sql, values).await.context("count the tries")?;
     let row = row.context("a count")?;
     let first = row.opt_time("first")?.map(Millis::from);
-    Ok((u32::try_from(row.int("n")?).unwrap_or(u32::MAX), first))
+    Ok((u32::try_from(row.get_int("n")?).unwrap_or(u32::MAX), first))
 }
 
 /// Forgets tries of an hour ago.
 pub async fn purge(tx: &mut Tx, now: Millis) -> Result<()> {
     let sql = "DELETE FROM login_attempt WHERE create_time < ?";
-    let long_ago = now.plus(-3_600_000).to_utc();
+    let long_ago = now.plus_ms(-3_600_000).to_utc();
     tx.execute(sql, &[long_ago.into()]).await.map(drop).context("forget old tries")
 }

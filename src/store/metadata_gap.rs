@@ -11,17 +11,17 @@ const GAP: &str = "metadata_gap";
 const START: &str = "newest_start";
 
 /// What the database says of its own past.
-pub async fn read(tx: &mut Tx) -> Result<HistoryMark> {
+pub async fn read_mark(tx: &mut Tx) -> Result<HistoryMark> {
     let sql = format!(
         "SELECT name, value FROM procession_meta WHERE name IN ('{NEWEST}', '{GAP}', '{START}')"
     );
     let rows = tx.fetch_all(&sql, &[]).await?;
     let mut mark = HistoryMark::default();
     for row in rows {
-        let value = row.text("value")?;
+        let value = row.get_text("value")?;
         let millis =
             || value.parse().map(Millis).context("procession_meta: a time in milliseconds");
-        match row.text("name")?.as_str() {
+        match row.get_text("name")?.as_str() {
             GAP => {
                 mark.gap =
                     Some(serde_json::from_str(&value).context("procession_meta.metadata_gap")?)
@@ -48,7 +48,7 @@ async fn raise_time(tx: &mut Tx, (name, there): (&str, Option<Millis>), to: Mill
     if there.is_none() {
         // Another process may have written the first meanwhile, and an earlier one: it stayed, this process took its own
         // for committed, and the installation was suspended for a gap that there was not (p11_leader, November 2026).
-        store::meta(tx, name, &value).await?;
+        store::meta_or_insert(tx, name, &value).await?;
     }
     let sql = "UPDATE procession_meta SET value = ? WHERE name = ? AND value < ?";
     tx.execute(sql, &[value.as_str().into(), name.into(), value.as_str().into()])
@@ -58,17 +58,17 @@ async fn raise_time(tx: &mut Tx, (name, there): (&str, Option<Millis>), to: Mill
 }
 
 /// Puts a gap on record. One that is there already stays: it began earlier.
-pub async fn open(tx: &mut Tx, gap: &MetadataGap) -> Result<()> {
-    store::meta(tx, GAP, &serde_json::to_string(gap)?).await?;
+pub async fn open_gap(tx: &mut Tx, gap: &MetadataGap) -> Result<()> {
+    store::meta_or_insert(tx, GAP, &serde_json::to_string(gap)?).await?;
     Ok(())
 }
 
 /// The gap on record, its row locked to the end of the transaction.
-pub async fn lock(tx: &mut Tx) -> Result<Option<MetadataGap>> {
+pub async fn lock_gap(tx: &mut Tx) -> Result<Option<MetadataGap>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");
     let row = tx.fetch_optional(&sql, &[GAP.into()]).await?;
-    let value = row.map(|row| row.text("value")).transpose()?;
+    let value = row.map(|row| row.get_text("value")).transpose()?;
     value
         .map(|value| serde_json::from_str(&value).context("procession_meta.metadata_gap"))
         .transpose()

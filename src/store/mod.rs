@@ -63,10 +63,10 @@ pub mod within;
 pub mod xxl_admin;
 pub mod xxl_run;
 
-pub use crate::db::single_round_trip::{Statement, Together};
+pub use crate::db::single_round_trip::{CountedStatement, Together};
 pub use crate::db::{Counts, Db, Dialect, Tx};
 
-use crate::db::{self, Value};
+use crate::db::{self, SqlValue};
 use crate::domain::cluster::lease::Writers;
 use crate::domain::job::job_key::JobFilter;
 
@@ -141,13 +141,13 @@ pub const INSTALLATION_CHARS: usize = 12;
 pub async fn installation(tx: &mut Tx) -> anyhow::Result<Option<String>> {
     let sql = "SELECT value FROM procession_meta WHERE name = ?";
     let row = tx.fetch_optional(sql, &["installation".into()]).await?;
-    let name = row.map(|row| row.text("value")).transpose()?;
+    let name = row.map(|row| row.get_text("value")).transpose()?;
     Ok(name.map(|name| name.chars().take(INSTALLATION_CHARS).collect()))
 }
 
 /// The condition on rows with `group_code` and `job_code` that a filter means, and its values.
-pub(crate) fn job_condition(filter: &JobFilter) -> (String, Vec<Value>) {
-    let (mut texts, mut values): (Vec<&str>, Vec<Value>) = (Vec::new(), Vec::new());
+pub(crate) fn job_condition(filter: &JobFilter) -> (String, Vec<SqlValue>) {
+    let (mut texts, mut values): (Vec<&str>, Vec<SqlValue>) = (Vec::new(), Vec::new());
     if let Some(code) = &filter.code {
         texts.push("job_code = ?");
         values.push(code.as_str().into());
@@ -160,10 +160,10 @@ pub(crate) fn job_condition(filter: &JobFilter) -> (String, Vec<Value>) {
 }
 
 /// A fact about this installation, kept from the first call on; `fresh` is used when there is none.
-pub async fn meta(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String> {
+pub async fn meta_or_insert(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String> {
     let read = "SELECT value FROM procession_meta WHERE name = ?";
     if let Some(row) = tx.fetch_optional(read, &[name.into()]).await? {
-        return Ok(row.text("value")?);
+        return Ok(row.get_text("value")?);
     }
     tx.execute(
         "INSERT INTO procession_meta (name, value) VALUES (?, ?)",
@@ -180,10 +180,10 @@ pub async fn meta_taken(tx: &mut Tx, name: &str, value: &str) -> anyhow::Result<
 }
 
 /// A fact about this installation, if it is known.
-pub async fn said(tx: &mut Tx, name: &str) -> anyhow::Result<Option<String>> {
+pub async fn find_meta(tx: &mut Tx, name: &str) -> anyhow::Result<Option<String>> {
     let sql = "SELECT value FROM procession_meta WHERE name = ?";
     let row = tx.fetch_optional(sql, &[name.into()]).await?;
-    Ok(row.map(|row| row.text("value")).transpose()?)
+    Ok(row.map(|row| row.get_text("value")).transpose()?)
 }
 
 /// Writes a fact about this installation; `false` when it said the same before. Its row is locked to the
@@ -192,7 +192,7 @@ pub async fn meta_is_new(tx: &mut Tx, name: &str, value: &str) -> anyhow::Result
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");
     let row = tx.fetch_optional(&sql, &[name.into()]).await?;
-    if row.map(|row| row.text("value")).transpose()?.as_deref() == Some(value) {
+    if row.map(|row| row.get_text("value")).transpose()?.as_deref() == Some(value) {
         return Ok(false);
     }
     let row = vec![name.into(), value.into()];

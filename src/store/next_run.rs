@@ -3,7 +3,7 @@
 //! It is worked out from `job_trigger_time`, never counted on: whoever moves a schedule names the groups that it
 //! moved, and what is written is what those tables say by then.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::id::GroupCode;
 use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::time::Millis;
@@ -81,11 +81,11 @@ pub async fn refresh(tx: &mut Tx, stale: &StaleGroups) -> Result<()> {
         false => next_by_type(tx).await?,
     };
     match stale {
-        StaleGroups::All => refresh_groups(tx, &NamedGroups::all(), &by_type).await,
+        StaleGroups::All => refresh_groups(tx, &NamedGroups::all_groups(), &by_type).await,
         StaleGroups::These(groups) => {
             let groups: Vec<&GroupCode> = groups.iter().collect();
             for chunk in groups.chunks(AT_ONCE) {
-                refresh_groups(tx, &NamedGroups::of(chunk), &by_type).await?;
+                refresh_groups(tx, &NamedGroups::from_groups(chunk), &by_type).await?;
             }
             Ok(())
         }
@@ -95,15 +95,15 @@ pub async fn refresh(tx: &mut Tx, stale: &StaleGroups) -> Result<()> {
 /// A condition on `group_code`, and its values.
 struct NamedGroups {
     condition: String,
-    values: Vec<Value>,
+    values: Vec<SqlValue>,
 }
 
 impl NamedGroups {
-    fn all() -> Self {
+    fn all_groups() -> Self {
         Self { condition: "group_code IS NOT NULL".to_owned(), values: Vec::new() }
     }
 
-    fn of(groups: &[&GroupCode]) -> Self {
+    fn from_groups(groups: &[&GroupCode]) -> Self {
         let places = vec!["?"; groups.len()].join(", ");
         let values = groups.iter().map(|group| group.as_str().into()).collect();
         Self { condition: format!("group_code IN ({places})"), values }
@@ -120,9 +120,9 @@ async fn next_by_type(tx: &mut Tx) -> Result<NextByType> {
     let mut found = NextByType::new();
     for row in tx.fetch_all(sql, &[]).await.context("read schedules that name no group")? {
         // One that cannot be read never fires; the next pass ends it and tells its owner.
-        let Ok(def) = serde_json::from_str::<TriggerDef>(&row.text("body")?) else { continue };
+        let Ok(def) = serde_json::from_str::<TriggerDef>(&row.get_text("body")?) else { continue };
         let Some(order) = def.order else { continue };
-        let next: Millis = row.time("next_time")?.into();
+        let next: Millis = row.get_time("next_time")?.into();
         found.entry(order.batch_type).and_modify(|at| *at = next.min(*at)).or_insert(next);
     }
     Ok(found)
@@ -170,7 +170,9 @@ async fn next_by_group(tx: &mut Tx, groups: &NamedGroups) -> Result<BTreeMap<Str
         groups.condition
     );
     let rows = tx.fetch_all(&sql, &groups.values).await.context("read job_trigger_time")?;
-    rows.iter().map(|row| Ok((row.text("group_code")?, row.time("next_time")?.into()))).collect()
+    rows.iter()
+        .map(|row| Ok((row.get_text("group_code")?, row.get_time("next_time")?.into())))
+        .collect()
 }
 
 async fn batch_types(
@@ -179,7 +181,7 @@ async fn batch_types(
 ) -> Result<BTreeMap<String, Option<String>>> {
     let sql = format!("SELECT group_code, batch_type FROM job_group WHERE {}", groups.condition);
     let rows = tx.fetch_all(&sql, &groups.values).await.context("read job_group")?;
-    rows.iter().map(|row| Ok((row.text("group_code")?, row.opt_text("batch_type")?))).collect()
+    rows.iter().map(|row| Ok((row.get_text("group_code")?, row.opt_text("batch_type")?))).collect()
 }
 
 async fn written(tx: &mut Tx, groups: &NamedGroups) -> Result<Vec<StoredNextRun>> {
@@ -193,9 +195,9 @@ async fn written(tx: &mut Tx, groups: &NamedGroups) -> Result<Vec<StoredNextRun>
     let written = |row: &Row| -> Result<StoredNextRun> {
         let first = row.opt_time("first_time")?.map(Millis::from);
         let last = row.opt_time("last_time")?.map(Millis::from);
-        let (jobs, has_next) = (row.int("jobs")?, row.int("has_next")?);
+        let (jobs, has_next) = (row.get_int("jobs")?, row.get_int("has_next")?);
         let is_one = has_next == 0 || (has_next == jobs && first == last);
-        Ok(StoredNextRun { group: row.text("group_code")?, next: is_one.then_some(first) })
+        Ok(StoredNextRun { group: row.get_text("group_code")?, next: is_one.then_some(first) })
     };
     rows.iter().map(written).collect()
 }

@@ -1,7 +1,7 @@
 //! `cluster_node`: one row per life of a process; its lease covers all that the process owns.
 
 use crate::db::Row;
-use crate::domain::cluster::node_placement::{Role, Roles};
+use crate::domain::cluster::node_placement::{NodeRole, Roles};
 use crate::domain::id::NodeId;
 use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::time::Millis;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 /// What others see of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct NodeRow {
     /// Its identity, new at every start.
     pub node_id: NodeId,
     /// Host name.
@@ -24,7 +24,7 @@ pub struct Node {
 /// Announces a process, with what it offers.
 pub async fn register(
     tx: &mut Tx,
-    node: &Node,
+    node: &NodeRow,
     offer: &Offer,
     version: &str,
     now: Millis,
@@ -68,8 +68,8 @@ pub async fn set_script_isolation(tx: &mut Tx, id: &NodeId, report: &str) -> Res
 pub async fn time_and_installation(tx: &mut Tx) -> Result<(Millis, Option<String>)> {
     let name = "SELECT value FROM procession_meta WHERE name = 'installation'";
     let [time, name] = tx.fetch_sets([tx.dialect().clock_query(), name]).await?;
-    let time = time.first().context("the server told no time")?.time("t")?;
-    let name = name.first().map(|row| row.text("value")).transpose()?;
+    let time = time.first().context("the server told no time")?.get_time("t")?;
+    let name = name.first().map(|row| row.get_text("value")).transpose()?;
     Ok((time.into(), name))
 }
 
@@ -86,21 +86,21 @@ pub async fn renew(tx: &mut Tx, node: &NodeId, now: Millis, until: Millis) -> Re
 }
 
 /// A process by its identity.
-pub async fn find(tx: &mut Tx, id: &NodeId) -> Result<Option<Node>> {
+pub async fn find_node(tx: &mut Tx, id: &NodeId) -> Result<Option<NodeRow>> {
     let row = tx
         .fetch_optional(
             "SELECT node_id, host, pid, lease_until FROM cluster_node WHERE node_id = ?",
             &[id.0.as_str().into()],
         )
         .await?;
-    row.as_ref().map(node).transpose()
+    row.as_ref().map(node_of_row).transpose()
 }
 
 /// How many processes have a lease that holds.
 pub async fn alive(tx: &mut Tx, now: Millis) -> Result<usize> {
     let sql = "SELECT COUNT(*) AS n FROM cluster_node WHERE lease_until > ?";
     let row = tx.fetch_optional(sql, &[now.to_utc().into()]).await.context("count the nodes")?;
-    Ok(row.map(|row| row.int("n")).transpose()?.map_or(0, |n| usize::try_from(n).unwrap_or(0)))
+    Ok(row.map(|row| row.get_int("n")).transpose()?.map_or(0, |n| usize::try_from(n).unwrap_or(0)))
 }
 
 /// Forgets processes whose leases ended before `before`; every run leaves a row behind.
@@ -151,9 +151,9 @@ pub enum Stay {
 
 /// A process with all that is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct NodeMember {
     /// Which, and until when it counts as alive.
-    pub node: Node,
+    pub node: NodeRow,
     /// What it offers.
     pub offer: Offer,
     /// What it said last.
@@ -174,7 +174,7 @@ pub struct Member {
 
 /// Which life of a name begins now; and the living processes that have that name already and take
 /// work of others.
-pub async fn lives_of(tx: &mut Tx, name: &str, now: Millis) -> Result<(u32, Vec<Node>)> {
+pub async fn lives_of(tx: &mut Tx, name: &str, now: Millis) -> Result<(u32, Vec<NodeRow>)> {
     // Of a name there may be thousands of rows: every `run` leaves one behind.
     let rows = tx
         .fetch_all(
@@ -188,24 +188,29 @@ pub async fn lives_of(tx: &mut Tx, name: &str, now: Millis) -> Result<(u32, Vec<
     let (mut last, mut namesakes) = (0, Vec::new());
     for row in &rows {
         last = last.max(row.opt_int("incarnation")?.unwrap_or(0));
-        if row.flag("is_namesake")? {
-            namesakes.push(node(row)?);
+        if row.get_flag("is_namesake")? {
+            namesakes.push(node_of_row(row)?);
         }
     }
     Ok((u32::try_from(last)?.saturating_add(1), namesakes))
 }
 
-fn node(row: &Row) -> Result<Node> {
-    Ok(Node {
-        node_id: NodeId(row.text("node_id")?),
-        host: row.text("host")?,
-        pid: row.int("pid")?,
-        lease_until: row.time("lease_until")?.into(),
+fn node_of_row(row: &Row) -> Result<NodeRow> {
+    Ok(NodeRow {
+        node_id: NodeId(row.get_text("node_id")?),
+        host: row.get_text("host")?,
+        pid: row.get_int("pid")?,
+        lease_until: row.get_time("lease_until")?.into(),
     })
 }
 
 /// Writes what a process says of itself; `true` when it is to take nothing new.
-pub async fn say(tx: &mut Tx, id: &NodeId, said: HeartbeatReport, now: Millis) -> Result<bool> {
+pub async fn store_heartbeat(
+    tx: &mut Tx,
+    id: &NodeId,
+    said: HeartbeatReport,
+    now: Millis,
+) -> Result<bool> {
     let leaves = said.stay == Stay::Leaves;
     let me = id.0.as_str();
     tx.execute(
@@ -223,7 +228,7 @@ pub async fn say(tx: &mut Tx, id: &NodeId, said: HeartbeatReport, now: Millis) -
     .context("say how this node stands")?;
     let sql = "SELECT is_draining FROM cluster_node WHERE node_id = ?";
     let row = tx.fetch_optional(sql, &[me.into()]).await?;
-    Ok(row.map(|row| row.flag("is_draining")).transpose()?.unwrap_or(false))
+    Ok(row.map(|row| row.get_flag("is_draining")).transpose()?.unwrap_or(false))
 }
 
 /// Says whether a process takes anything new; `false` when there is no such row.
@@ -236,7 +241,7 @@ pub async fn set_draining(tx: &mut Tx, id: &NodeId, stay: Stay) -> Result<bool> 
 
 /// Processes whose leases hold after `since`, in the order of their names; without what their scripts are kept from.
 /// `migrate` asks this of tables of earlier versions too.
-pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<Member>> {
+pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<NodeMember>> {
     let sql = "SELECT node_id, host, pid, version, started_at, heartbeat_at, lease_until, node_name, \
                incarnation, roles, labels, max_parallel, running, counted_at, is_draining, address, \
                skew_ms FROM cluster_node WHERE lease_until > ? ORDER BY node_name, started_at, node_id";
@@ -245,12 +250,12 @@ pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<Member>> {
 }
 
 /// As `members`, with what their scripts are kept from.
-pub async fn members_with_isolation(tx: &mut Tx, since: Millis) -> Result<Vec<Member>> {
+pub async fn members_with_isolation(tx: &mut Tx, since: Millis) -> Result<Vec<NodeMember>> {
     let mut members = members(tx, since).await?;
     let sql = "SELECT node_id, script_isolation FROM cluster_node WHERE lease_until > ?";
     let rows = tx.fetch_all(sql, &[since.to_utc().into()]).await.context("read cluster_node")?;
     for row in rows {
-        let (id, text) = (row.text("node_id")?, row.opt_text("script_isolation")?);
+        let (id, text) = (row.get_text("node_id")?, row.opt_text("script_isolation")?);
         if let Some(member) = members.iter_mut().find(|member| member.node.node_id.0 == id) {
             // What a newer program writes otherwise is not told.
             member.script_isolation = text.and_then(|text| serde_json::from_str(&text).ok());
@@ -259,30 +264,30 @@ pub async fn members_with_isolation(tx: &mut Tx, since: Millis) -> Result<Vec<Me
     Ok(members)
 }
 
-fn member(row: &Row) -> Result<Member> {
+fn member(row: &Row) -> Result<NodeMember> {
     let labels = row.opt_text("labels")?.unwrap_or_else(|| "[]".to_owned());
-    let is_draining = row.flag("is_draining")?;
-    Ok(Member {
-        node: node(row)?,
+    let is_draining = row.get_flag("is_draining")?;
+    Ok(NodeMember {
+        node: node_of_row(row)?,
         offer: Offer {
-            name: row.text("node_name")?,
-            incarnation: u32::try_from(row.int("incarnation")?)?,
+            name: row.get_text("node_name")?,
+            incarnation: u32::try_from(row.get_int("incarnation")?)?,
             // A role that a newer program has is not ours to judge.
-            roles: row.text("roles")?.split(',').filter_map(Role::parse).collect(),
+            roles: row.get_text("roles")?.split(',').filter_map(NodeRole::parse).collect(),
             labels: serde_json::from_str(&labels).context("read the labels of a node")?,
-            max_parallel: u32::try_from(row.int("max_parallel")?)?,
+            max_parallel: u32::try_from(row.get_int("max_parallel")?)?,
             address: row.opt_text("address")?,
         },
         said: HeartbeatReport {
-            running: u32::try_from(row.int("running")?)?,
-            skew_ms: row.int("skew_ms")?,
+            running: u32::try_from(row.get_int("running")?)?,
+            skew_ms: row.get_int("skew_ms")?,
             stay: if is_draining { Stay::Leaves } else { Stay::Stays },
         },
         counted_at: row.opt_time("counted_at")?.map(Millis::from),
         is_draining,
         script_isolation: None,
-        version: row.text("version")?,
-        started_at: row.time("started_at")?.into(),
-        heartbeat_at: row.time("heartbeat_at")?.into(),
+        version: row.get_text("version")?,
+        started_at: row.get_time("started_at")?.into(),
+        heartbeat_at: row.get_time("heartbeat_at")?.into(),
     })
 }

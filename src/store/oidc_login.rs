@@ -11,12 +11,12 @@ pub const WAY_MS: i64 = 10 * 60_000;
 const MOST: i64 = 2_000;
 
 /// Notes that somebody goes; `false` when too many are on their way.
-pub async fn add(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
+pub async fn add_login(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
     let sql = "DELETE FROM oidc_login WHERE create_time < ?";
-    let long_ago = now.plus(-WAY_MS).to_utc();
+    let long_ago = now.plus_ms(-WAY_MS).to_utc();
     tx.execute(sql, &[long_ago.into()]).await.context("forget old logins")?;
     let count = tx.fetch_optional("SELECT COUNT(*) AS n FROM oidc_login", &[]).await?;
-    if count.context("a count")?.int("n")? >= MOST {
+    if count.context("a count")?.get_int("n")? >= MOST {
         return Ok(false);
     }
     let sql = "INSERT INTO oidc_login (secret_hash, create_time) VALUES (?, ?)";
@@ -25,8 +25,8 @@ pub async fn add(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
 }
 
 /// Takes the note of somebody who comes back; `false` when there is none that counts.
-pub async fn take(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
+pub async fn take_login(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
     let sql = "DELETE FROM oidc_login WHERE secret_hash = ? AND create_time >= ?";
-    let values = [digest.into(), now.plus(-WAY_MS).to_utc().into()];
+    let values = [digest.into(), now.plus_ms(-WAY_MS).to_utc().into()];
     Ok(tx.execute(sql, &values).await.context("take the login")? > 0)
 }

@@ -8,18 +8,20 @@ mod outbox_query;
 
 pub use digest::{DigestCandidate, crowds, due_digests, due_repeats, put_together};
 pub use due_notices::{
-    Claimed, Mark, carried_now, claim, last_told, let_go, mark, mute, next_due, put_off,
-    waits_for_digest,
+    ClaimedNotification, DeliveryMark, carried_now, claim, last_told, let_go, mark_notice,
+    mute_notice, next_due, put_off, waits_for_digest,
 };
 pub use notice_actions::{acknowledge, end_snooze, purge, resend, snooze, snoozes};
-pub use outbox_query::{Filter, NotificationRow, counts, list, of_row, one, page};
+pub use outbox_query::{
+    NotificationRow, OutboxFilter, counts, find_notification, list_notifications, list_page, of_row,
+};
 
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::notice::{Addressee, Notice};
-use crate::domain::notification::Letter;
-use crate::domain::notification::event::When;
-use crate::domain::text::clip;
+use crate::domain::notification::Notification;
+use crate::domain::notification::event::NotifyWhen;
 use crate::domain::text::lang::Lang;
+use crate::domain::text::truncate_text;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
@@ -36,13 +38,14 @@ pub async fn enqueue(
     notices: &[Notice],
     now: Millis,
 ) -> Result<()> {
-    let subject = Subject { batch: Some(batch), queue_id: queue_id.into(), log_id: None };
+    let subject =
+        NotificationSubject { batch: Some(batch), queue_id: queue_id.into(), log_id: None };
     write(tx, subject, notices, now).await
 }
 
 /// What mails are about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Subject {
+pub struct NotificationSubject {
     /// The batch.
     pub batch: Option<BatchId>,
     /// The job of it.
@@ -54,7 +57,7 @@ pub struct Subject {
 /// Puts notices into the outbox, with what they are about.
 pub async fn enqueue_about(
     tx: &mut Tx,
-    subject: Subject,
+    subject: NotificationSubject,
     notices: &[Notice],
     now: Millis,
 ) -> Result<()> {
@@ -63,7 +66,7 @@ pub async fn enqueue_about(
 
 /// Puts notices that are about no batch into the outbox.
 pub async fn enqueue_plain(tx: &mut Tx, notices: &[Notice], now: Millis) -> Result<()> {
-    write(tx, Subject::default(), notices, now).await
+    write(tx, NotificationSubject::default(), notices, now).await
 }
 
 const COLUMNS: [&str; 19] = [
@@ -88,7 +91,12 @@ const COLUMNS: [&str; 19] = [
     "log_id",
 ];
 
-async fn write(tx: &mut Tx, subject: Subject, notices: &[Notice], now: Millis) -> Result<()> {
+async fn write(
+    tx: &mut Tx,
+    subject: NotificationSubject,
+    notices: &[Notice],
+    now: Millis,
+) -> Result<()> {
     let known = told_before(tx, notices).await?;
     let is_new = |notice: &&Notice| match &notice.event_key {
         Some(key) => !known.contains(&(key.clone(), notice.to.address.clone())),
@@ -96,22 +104,26 @@ async fn write(tx: &mut Tx, subject: Subject, notices: &[Notice], now: Millis) -
     };
     let mut rows = Vec::new();
     for notice in notices.iter().filter(is_new) {
-        rows.push(row(notice, subject, now)?);
+        rows.push(row_values(notice, subject, now)?);
     }
     tx.insert_many("email_notifications", &COLUMNS, rows).await.context("put mails into the outbox")
 }
 
-fn row(notice: &Notice, subject: Subject, now: Millis) -> Result<Vec<crate::db::Value>> {
+fn row_values(
+    notice: &Notice,
+    subject: NotificationSubject,
+    now: Millis,
+) -> Result<Vec<crate::db::SqlValue>> {
     let letter = &notice.letter;
     let lang = notice.to.lang.unwrap_or_default();
     let next_at = match notice.when {
-        When::Now => Some(now.to_utc()),
-        When::Batch | When::Day | When::Off => None,
+        NotifyWhen::Now => Some(now.to_utc()),
+        NotifyWhen::Batch | NotifyWhen::Day | NotifyWhen::Off => None,
     };
     Ok(vec![
         notice.to.address.as_str().into(),
         letter.subject_line(lang).into(),
-        clip(&letter.plain(lang), BODY_MAX).into(),
+        truncate_text(&letter.plain(lang), BODY_MAX).into(),
         "pending".into(),
         now.to_utc().into(),
         now.to_utc().into(),
@@ -139,7 +151,7 @@ async fn told_before(tx: &mut Tx, notices: &[Notice]) -> Result<HashSet<(String,
         let sql = "SELECT recipient_email FROM email_notifications WHERE event_key = ?";
         let rows = tx.fetch_all(sql, &[key.as_str().into()]).await.context("look for notices")?;
         for row in rows {
-            known.insert((key.clone(), row.text("recipient_email")?));
+            known.insert((key.clone(), row.get_text("recipient_email")?));
         }
     }
     Ok(known)
@@ -163,23 +175,27 @@ pub async fn told_of_failure(
     values.extend(queue_id.map(|id| id.0.into()));
     let rows = tx.fetch_all(&sql, &values).await.context("look who was told of a failure")?;
     let to = |row: &crate::db::Row| -> Result<Addressee> {
-        let lang = row.opt_text("lang")?.and_then(|code| Lang::of(&code));
-        Ok(Addressee { address: row.text("recipient_email")?, lang })
+        let lang = row.opt_text("lang")?.and_then(|code| Lang::from_code(&code));
+        Ok(Addressee { address: row.get_text("recipient_email")?, lang })
     };
     rows.iter().map(to).collect()
 }
 
 /// The letter of a row. One that an earlier version wrote, or that a newer one wrote in words that are not
 /// known here, says what its columns say: it must not keep the others from going out.
-fn letter_of(row: &crate::db::Row) -> Result<Letter> {
-    use crate::domain::notification::Both;
-    use crate::domain::notification::event::Event;
+fn letter_of(row: &crate::db::Row) -> Result<Notification> {
+    use crate::domain::notification::BilingualText;
+    use crate::domain::notification::event::NotificationEvent;
     let text = row.opt_text("letter")?;
     if let Some(letter) = text.and_then(|text| serde_json::from_str(&text).ok()) {
         return Ok(letter);
     }
-    let subject = row.text("subject")?;
+    let subject = row.get_text("subject")?;
     let subject = subject.trim_start_matches(crate::domain::notification::SUBJECT_PREFIX).trim();
-    let event = Event::parse(&row.text("type")?).unwrap_or(Event::Test);
-    Ok(Letter::new(event, Both::same(subject), Both::same(row.text("body")?)))
+    let event = NotificationEvent::parse(&row.get_text("type")?).unwrap_or(NotificationEvent::Test);
+    Ok(Notification::new(
+        event,
+        BilingualText::untranslated(subject),
+        BilingualText::untranslated(row.get_text("body")?),
+    ))
 }

@@ -4,7 +4,7 @@
 //! `max_allowed_packet` and no more, and because a download then holds one chunk at a time. A chunk is
 //! a JSON string: PostgreSQL keeps no character U+0000 in a text, and a value may have one.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::job::outcome::{LargeValue, StoredValue};
 use crate::domain::text::storable;
 use crate::domain::time::Millis;
@@ -22,7 +22,7 @@ const INSERT: &str = "INSERT INTO job_output_value \
     (queue_id, attempt, value_no, chunk_no, name, content, create_time) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
 /// The statements that store values, each of which adds one row.
-pub fn inserts(values: &[LargeValue], now: Millis) -> Vec<(String, Vec<Value>)> {
+pub fn inserts(values: &[LargeValue], now: Millis) -> Vec<(String, Vec<SqlValue>)> {
     let mut statements = Vec::new();
     for LargeValue { reference, name, text } in values {
         for (chunk_no, chunk) in (0_u32..).zip(chunks(text)) {
@@ -79,12 +79,12 @@ pub async fn chunk(tx: &mut Tx, of: &StoredValue, chunk_no: u32) -> Result<Optio
     let key = [of.queue_id.into(), of.attempt.into(), of.position.into(), chunk_no.into()];
     let row = tx.fetch_optional(sql, &key).await.context("read a stored value")?;
     let Some(row) = row else { return Ok(None) };
-    let text = row.text("content")?;
+    let text = row.get_text("content")?;
     serde_json::from_str(&text).map(Some).context("read a chunk of a stored value")
 }
 
 /// A stored value, or why it cannot be used.
-pub async fn load(tx: &mut Tx, of: &StoredValue) -> Result<Result<String, String>> {
+pub async fn load_value(tx: &mut Tx, of: &StoredValue) -> Result<Result<String, String>> {
     let mut text = String::new();
     let mut next = 0;
     while let Some(piece) = chunk(tx, of, next).await? {

@@ -1,20 +1,20 @@
 //! What a batch sees of other batches: their states, and the states and outputs of their jobs.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
 use crate::domain::batch_no::{RelativeBatch, latest_up_to};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::job::external::{AwaitedBatch, ExternalDependency};
-use crate::domain::job::outcome::Outputs;
+use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::queue::QueueStatus;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::store::{Tx, output_value};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 
 /// The batches a dependency asks for, each as it stands. `me` is the batch that asks: it is not its
 /// own predecessor.
-pub async fn seen(
+pub async fn find_awaited(
     tx: &mut Tx,
     external: &ExternalDependency,
     wanted: &RelativeBatch,
@@ -49,7 +49,7 @@ async fn newest(
         .context("look for the newest batch of a group")?;
     let numbers: Vec<BatchNo> = rows
         .iter()
-        .map(|row| Ok(BatchNo::parse(&row.text("batch_no")?)?))
+        .map(|row| Ok(BatchNo::parse(&row.get_text("batch_no")?)?))
         .collect::<Result<_>>()?;
     Ok(latest_up_to(base, &numbers).cloned().into_iter().collect())
 }
@@ -60,7 +60,7 @@ async fn at_once(
     numbers: &[BatchNo],
 ) -> Result<Vec<AwaitedBatch>> {
     let places = vec!["?"; numbers.len()].join(", ");
-    let mut values: Vec<Value> = Vec::new();
+    let mut values: Vec<SqlValue> = Vec::new();
     let sql = match &external.depends_on {
         None => format!(
             "SELECT batch_no, status FROM job_batch WHERE group_code = ? AND batch_no IN ({places})"
@@ -75,14 +75,14 @@ async fn at_once(
         }
     };
     values.push(external.group.as_str().into());
-    values.extend(numbers.iter().map(|number| Value::from(number.as_str())));
+    values.extend(numbers.iter().map(|number| SqlValue::from(number.as_str())));
     let rows = tx
         .fetch_all(&sql, &values)
         .await
         .with_context(|| format!("look at batches of group {}", external.group))?;
     let mut found = HashMap::new();
     for row in &rows {
-        let number = row.text("batch_no")?;
+        let number = row.get_text("batch_no")?;
         let seen = stored(tx, external, row)
             .await
             .with_context(|| format!("look at batch {number} of group {}", external.group))?;
@@ -102,7 +102,7 @@ async fn stored(
     external: &ExternalDependency,
     row: &Row,
 ) -> Result<(QueueStatus, bool)> {
-    let word = row.text("status")?;
+    let word = row.get_text("status")?;
     if external.depends_on.is_none() {
         let status = BatchStatus::parse(&word)
             .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?;
@@ -110,17 +110,17 @@ async fn stored(
     }
     let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
         .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-    let When::Output(expr) = &external.when else { return Ok((status, false)) };
+    let EdgeCondition::Output(expr) = &external.when else { return Ok((status, false)) };
     let json = row.opt_text("outputs")?;
-    let mut outputs: Outputs =
+    let mut outputs: JobOutputs =
         json.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default();
     let references: Vec<_> =
         expr.names().into_iter().flat_map(|name| outputs.stored_for(name)).collect();
     for reference in references {
-        if let Ok(text) = output_value::load(tx, &reference).await? {
+        if let Ok(text) = output_value::load_value(tx, &reference).await? {
             outputs.restore(&reference, &text);
         }
     }
-    let holds = expr.eval(&|name| outputs.output(name)).unwrap_or(false);
+    let holds = expr.evaluate(&|name| outputs.output(name)).unwrap_or(false);
     Ok((status, holds))
 }

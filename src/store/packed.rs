@@ -29,13 +29,13 @@ const PLAIN_MAX: usize = 8_192;
 const ASK_FROM: usize = 4 << 20;
 
 /// A value as text for a column.
-pub(super) fn pack(value: &impl Serialize) -> Result<String> {
+pub(super) fn pack_value(value: &impl Serialize) -> Result<String> {
     // In pieces of some size: the packer takes as long for a comma as for a line.
-    let mut sink = BufWriter::with_capacity(1 << 15, Sink::Plain(Vec::new()));
+    let mut sink = BufWriter::with_capacity(1 << 15, PackingSink::Plain(Vec::new()));
     serde_json::to_writer(&mut sink, value)?;
     match sink.into_inner().map_err(std::io::IntoInnerError::into_error)? {
-        Sink::Plain(text) => Ok(String::from_utf8(text)?),
-        Sink::Packed(packer) => Ok(MARK.to_owned() + &packer.finish()?.into_inner()),
+        PackingSink::Plain(text) => Ok(String::from_utf8(text)?),
+        PackingSink::Packed(packer) => Ok(MARK.to_owned() + &packer.finish()?.into_inner()),
     }
 }
 
@@ -51,36 +51,36 @@ pub(super) fn unpack<T: DeserializeOwned>(text: &str) -> Result<T> {
 
 /// Refuses a text that the server would not take: it would end the connection, which looks like a
 /// failure that passes.
-pub(super) async fn fits(tx: &mut Tx, what: &str, text: &str) -> Result<()> {
+pub(super) async fn check_fits(tx: &mut Tx, what: &str, text: &str) -> Result<()> {
     if tx.dialect() != Dialect::Mysql || text.len() < ASK_FROM {
         return Ok(());
     }
     let row = tx.fetch_optional("SELECT @@max_allowed_packet AS most", &[]).await?;
-    let most = row.map(|row| row.int("most")).transpose()?.unwrap_or(i64::MAX);
+    let most = row.map(|row| row.get_int("most")).transpose()?.unwrap_or(i64::MAX);
     // Beside the text a packet holds the other values of the statement.
     let needed = text.len() + (1 << 16);
     ensure!(
         i64::try_from(needed)? <= most,
         "{what} takes {} MiB packed, and the database server takes {} MiB at most in a statement; set its \
          max_allowed_packet to {} MiB or more, or make the group several groups",
-        mib(needed),
+        as_mebibytes(needed),
         most >> 20,
-        mib(needed).next_power_of_two()
+        as_mebibytes(needed).next_power_of_two()
     );
     Ok(())
 }
 
-fn mib(bytes: usize) -> usize {
+fn as_mebibytes(bytes: usize) -> usize {
     bytes.div_ceil(1 << 20)
 }
 
 /// Takes JSON, and packs it from the moment it is long.
-enum Sink {
+enum PackingSink {
     Plain(Vec<u8>),
     Packed(Box<GzEncoder<EncoderStringWriter<'static, base64::engine::GeneralPurpose, String>>>),
 }
 
-impl Write for Sink {
+impl Write for PackingSink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if let Self::Plain(text) = self {
             text.extend_from_slice(bytes);
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn short_text_stays_readable_and_long_text_is_packed() {
-        assert_eq!(pack(&["月", "b"]).expect("short"), r#"["月","b"]"#);
+        assert_eq!(pack_value(&["月", "b"]).expect("short"), r#"["月","b"]"#);
         let many: Vec<String> = (0..20_000).map(|i| format!("job {}", i % 100)).collect();
-        let packed = pack(&many).expect("long");
+        let packed = pack_value(&many).expect("long");
         assert!(packed.starts_with(MARK) && packed.len() < 20_000, "{}", packed.len());
         assert_eq!(unpack::<Vec<String>>(&packed).expect("unpack"), many);
         let cut = &packed[..packed.len() - 8];
@@ -129,7 +129,7 @@ mod tests {
         fn what_is_packed_comes_out_as_it_went_in(
             words in prop::collection::vec("[ -~\u{4e00}-\u{4e40}]{0,2000}", 0..100)
         ) {
-            let packed = pack(&words).expect("pack");
+            let packed = pack_value(&words).expect("pack");
             prop_assert_eq!(unpack::<Vec<String>>(&packed).expect("unpack"), words);
         }
     }

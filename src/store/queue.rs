@@ -2,14 +2,14 @@
 
 mod settlement_rows;
 
-pub use settlement_rows::{Settled, settle, settle_all, settled_alike};
+pub use settlement_rows::{SettledRow, settle, settle_all, settled_alike};
 
-use crate::db::single_round_trip::Statement;
+use crate::db::single_round_trip::CountedStatement;
 use crate::db::{Db, Row, filled};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
-use crate::domain::job::queue::{KeyScope, QueueEntry, QueueStatus, RunMode, Taken};
+use crate::domain::job::queue::{KeyScope, QueueEntry, QueueStatus, RunMode, TakenMark};
 use crate::domain::time::Millis;
-use crate::store::batch::keys;
+use crate::store::batch::key_list;
 use crate::store::{Stale, Tx, output_value};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::HashMap;
@@ -117,7 +117,7 @@ pub async fn of_few(
     tx: &mut Tx,
     ids: &[BatchId],
 ) -> Result<Option<HashMap<BatchId, Vec<QueueEntry>>>> {
-    let (places, mut values) = keys(ids);
+    let (places, mut values) = key_list(ids);
     let sql = format!(
         "SELECT {COLUMNS} FROM job_queue WHERE batch_id IN ({places}) ORDER BY queue_id LIMIT ?"
     );
@@ -143,16 +143,16 @@ pub async fn of_job(tx: &mut Tx, batch: BatchId, job: &JobCode) -> Result<Option
 }
 
 pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
-    let word = row.text("status")?;
+    let word = row.get_text("status")?;
     let status = QueueStatus::stored(&word, row.opt_text("skip_kind")?.as_deref())
         .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
     Ok(QueueEntry {
-        queue_id: QueueId(row.int("queue_id")?),
-        batch_id: BatchId(row.int("batch_id")?),
-        job_code: JobCode::parse(&row.text("job_code")?)?,
+        queue_id: QueueId(row.get_int("queue_id")?),
+        batch_id: BatchId(row.get_int("batch_id")?),
+        job_code: JobCode::parse(&row.get_text("job_code")?)?,
         status,
-        try_count: u32::try_from(row.int("try_count")?)?,
-        attempt: u32::try_from(row.int("attempt")?)?,
+        try_count: u32::try_from(row.get_int("try_count")?)?,
+        attempt: u32::try_from(row.get_int("attempt")?)?,
         owner: row.opt_text("owner")?.map(NodeId),
         not_before: row.opt_time("not_before")?.map(Millis::from),
         start_time: row.opt_time("start_time")?.map(Millis::from),
@@ -160,15 +160,15 @@ pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
         error_message: row.opt_text("error_message")?,
         run_mode: run_mode(row)?,
         priority: row.opt_int("priority")?.map(i32::try_from).transpose()?,
-        run_no: u32::try_from(row.int("run_no")?)?,
-        crash_count: u32::try_from(row.int("crash_count")?)?,
-        unresolved: u32::try_from(row.int("unresolved")?)?,
+        run_no: u32::try_from(row.get_int("run_no")?)?,
+        crash_count: u32::try_from(row.get_int("crash_count")?)?,
+        unresolved: u32::try_from(row.get_int("unresolved")?)?,
         waits_on: row.opt_text("waits_on")?,
-        key_scope: match row.flag("key_has_group")? {
+        key_scope: match row.get_flag("key_has_group")? {
             true => KeyScope::Group,
             false => KeyScope::Installation,
         },
-        taken: if row.flag("is_taken")? { Taken::Yes } else { Taken::NotYet },
+        taken: if row.get_flag("is_taken")? { TakenMark::Yes } else { TakenMark::NotYet },
     })
 }
 
@@ -186,7 +186,7 @@ pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, Strin
     for ids in ids.chunks(OUTPUTS_AT_ONCE) {
         let sql = "SELECT queue_id, outputs FROM job_queue WHERE queue_id";
         for row in tx.fetch_in(sql, ids, "AND outputs IS NOT NULL").await? {
-            found.push((QueueId(row.int("queue_id")?), row.text("outputs")?));
+            found.push((QueueId(row.get_int("queue_id")?), row.get_text("outputs")?));
         }
     }
     Ok(found)
@@ -214,7 +214,9 @@ pub async fn ended_well(
         .await
         .context("look for earlier batches")?;
     rows.iter()
-        .map(|row| Ok((BatchNo::parse(&row.text("batch_no")?)?, QueueId(row.int("queue_id")?))))
+        .map(|row| {
+            Ok((BatchNo::parse(&row.get_text("batch_no")?)?, QueueId(row.get_int("queue_id")?)))
+        })
         .collect()
 }
 
@@ -232,13 +234,13 @@ pub async fn transition(
     to: QueueStatus,
     now: Millis,
 ) -> Result<()> {
-    expect_all(ids.len(), tx.run(moved(ids, from, to, now)).await?)
+    expect_all(ids.len(), tx.run_statement(moved(ids, from, to, now)).await?)
 }
 
 /// The statement of `transition`.
-pub fn moved(ids: &[i64], from: QueueStatus, to: QueueStatus, now: Millis) -> Statement {
+pub fn moved(ids: &[i64], from: QueueStatus, to: QueueStatus, now: Millis) -> CountedStatement {
     let end = to.is_final().then_some(now.to_utc());
-    Statement::OnEach {
+    CountedStatement::OnEach {
         before: "UPDATE job_queue SET status = ?, skip_kind = ?, update_time = ?, end_time = ? \
                  WHERE queue_id"
             .to_owned(),
@@ -250,7 +252,7 @@ pub fn moved(ids: &[i64], from: QueueStatus, to: QueueStatus, now: Millis) -> St
 }
 
 /// Writes into rows what is to be said of the state they have just been given.
-pub async fn say(tx: &mut Tx, ids: &[i64], message: &str) -> Result<()> {
+pub async fn set_message(tx: &mut Tx, ids: &[i64], message: &str) -> Result<()> {
     let sql = "UPDATE job_queue SET error_message = ? WHERE queue_id";
     let found = tx.execute_in(sql, &[message.into()], ids, "", &[]).await?;
     expect_all(ids.len(), found)
@@ -264,28 +266,28 @@ pub async fn claim(
     owner: &NodeId,
     now: Millis,
 ) -> Result<()> {
-    give(tx, ids, from, (owner, Taken::Yes), now).await
+    give_to_node(tx, ids, from, (owner, TakenMark::Yes), now).await
 }
 
 /// As `claim`, to any process; another one takes them before it starts anything (`hosted::take`).
-pub async fn give(
+pub async fn give_to_node(
     tx: &mut Tx,
     ids: &[i64],
     from: QueueStatus,
-    to: (&NodeId, Taken),
+    to: (&NodeId, TakenMark),
     now: Millis,
 ) -> Result<()> {
-    expect_all(ids.len(), tx.run(given(ids, from, to, now)).await?)
+    expect_all(ids.len(), tx.run_statement(given(ids, from, to, now)).await?)
 }
 
 /// The statement of `give`.
 pub fn given(
     ids: &[i64],
     from: QueueStatus,
-    (owner, taken): (&NodeId, Taken),
+    (owner, taken): (&NodeId, TakenMark),
     now: Millis,
-) -> Statement {
-    Statement::OnEach {
+) -> CountedStatement {
+    CountedStatement::OnEach {
         before:
             "UPDATE job_queue SET status = ?, owner = ?, attempt = attempt + 1, start_time = ?, \
                  end_time = NULL, error_message = NULL, outputs = NULL, waits_on = NULL, \
@@ -295,8 +297,8 @@ pub fn given(
             QueueStatus::Running.as_str().into(),
             owner.0.as_str().into(),
             now.to_utc().into(),
-            i64::from(taken == Taken::Yes).into(),
-            (taken == Taken::NotYet).then_some(owner.0.as_str()).into(),
+            i64::from(taken == TakenMark::Yes).into(),
+            (taken == TakenMark::NotYet).then_some(owner.0.as_str()).into(),
             now.to_utc().into(),
         ],
         ids: ids.to_vec(),
@@ -407,8 +409,10 @@ pub async fn ours_of(db: &Db, ids: &[QueueId], owner: &NodeId) -> Result<HashMap
         "SELECT queue_id, attempt FROM job_queue WHERE queue_id IN ({places}) AND owner = ? \
          AND status = ?"
     );
-    let rows = db.ask(&sql, &values).await.context("ask whose rows are")?;
-    let read = |row: &Row| Ok((QueueId(row.int("queue_id")?), u32::try_from(row.int("attempt")?)?));
+    let rows = db.query_rows(&sql, &values).await.context("ask whose rows are")?;
+    let read = |row: &Row| {
+        Ok((QueueId(row.get_int("queue_id")?), u32::try_from(row.get_int("attempt")?)?))
+    };
     rows.iter().map(read).collect()
 }
 
@@ -417,10 +421,10 @@ pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<(u32, Option<NodeI
     let sql = "SELECT attempt, owner, status FROM job_queue WHERE queue_id = ?";
     let row = tx.fetch_optional(sql, &[id.0.into()]).await?;
     let read = |row: Row| {
-        let word = row.text("status")?;
+        let word = row.get_text("status")?;
         let status = QueueStatus::parse(&word)
             .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-        Ok((u32::try_from(row.int("attempt")?)?, row.opt_text("owner")?.map(NodeId), status))
+        Ok((u32::try_from(row.get_int("attempt")?)?, row.opt_text("owner")?.map(NodeId), status))
     };
     row.map(read).transpose()
 }

@@ -1,6 +1,6 @@
 //! Old rows: found a page at a time, counted, and removed by their keys, a bounded number in a transaction.
 //!
-//! No statement here reads or deletes a table from one end to the other: `Text::ALL` has each of them, and
+//! No statement here reads or deletes a table from one end to the other: `FindStatement::ALL` has each of them, and
 //! a test asks the three databases how they would carry it out. What is found is looked at without locks;
 //! what is removed is checked again under the lock of its batch, by compare-and-set.
 
@@ -8,17 +8,18 @@ mod count_rows;
 mod remove_rows;
 mod text;
 
-pub use count_rows::{Ages, ages, counted, lines};
+pub use count_rows::{Ages, count_ages, counted, lines};
 pub use remove_rows::{
-    Dropped, finish_some, mark, marked, note_lines, remove_keys, remove_lines_of, still_over,
+    Dropped, finish_some, mark_batches, marked, note_lines, remove_keys, remove_lines_of,
+    still_over,
 };
-pub use text::{Text, placed};
+pub use text::{FindStatement, placed};
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::backfill::BackfillStatus;
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode};
-use crate::domain::retention::Need;
+use crate::domain::retention::RetentionNeed;
 use crate::domain::source::tx_class::{IdemKey, KeyForm};
 use crate::domain::time::Millis;
 use crate::store::{Tx, installation};
@@ -47,7 +48,7 @@ pub const TABLES: [&str; 12] = [
 
 /// Tables whose rows are left to whoever drops their partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct LeftTables {
     /// `job_execution_logs`
     pub logs: bool,
     /// `job_log_line`
@@ -71,7 +72,7 @@ pub struct Candidate {
     /// How often operators have changed it.
     pub revision: i64,
     /// What its own row and its neighbours' say that needs it.
-    pub needs: BTreeSet<Need>,
+    pub needs: BTreeSet<RetentionNeed>,
 }
 
 /// Where a walk over the ended batches of a group stands.
@@ -88,14 +89,14 @@ impl Cursor {
     pub const START: Self = Self { at: Millis(0), key: 0 };
 
     /// The places of `at >= ? AND (at > ? OR key > ?)`: the first bound is what an index goes by.
-    fn values(self) -> [Value; 3] {
+    fn values(self) -> [SqlValue; 3] {
         let at = self.at.to_utc();
         [at.into(), at.into(), self.key.into()]
     }
 }
 
 fn status_of(row: &Row, column: &str) -> Result<BatchStatus> {
-    let word = row.text(column)?;
+    let word = row.get_text(column)?;
     BatchStatus::parse(&word).with_context(|| format!("job_batch.status holds {word:?}"))
 }
 
@@ -104,7 +105,9 @@ pub async fn groups(tx: &mut Tx) -> Result<Vec<GroupCode>> {
     let mut found = Vec::new();
     let mut last = String::new();
     loop {
-        let row = tx.fetch_optional(&Text::NextGroup.sql(1), &[last.as_str().into()]).await?;
+        let row = tx
+            .fetch_optional(&FindStatement::NextGroup.statement(1), &[last.as_str().into()])
+            .await?;
         let next = row.map(|row| row.opt_text("group_code")).transpose()?.flatten();
         let Some(code) = next else { return Ok(found) };
         found.push(GroupCode::parse(&code)?);
@@ -121,9 +124,9 @@ pub async fn newest_from(tx: &mut Tx, group: &GroupCode, keep: u32) -> Result<Op
         BatchStatus::Warning.as_str().into(),
         keep.saturating_sub(1).into(),
     ];
-    let row = tx.fetch_optional(&Text::NewestFrom.sql(1), &values).await;
+    let row = tx.fetch_optional(&FindStatement::NewestFrom.statement(1), &values).await;
     let row = row.context("look for the newest batches of a group")?;
-    row.map(|row| Ok(BatchId(row.int("batch_id")?))).transpose()
+    row.map(|row| Ok(BatchId(row.get_int("batch_id")?))).transpose()
 }
 
 /// The next batches of a group that ended before `cut`, oldest end first, with what their own rows say.
@@ -136,7 +139,7 @@ pub async fn candidates(
     let [from, at, key] = after.values();
     let values =
         [group.as_str().into(), from, cut.to_utc().into(), at, key, u32::try_from(PAGE)?.into()];
-    let rows = tx.fetch_all(&Text::Candidates.sql(1), &values).await;
+    let rows = tx.fetch_all(&FindStatement::Candidates.statement(1), &values).await;
     rows.context("look for old batches")?.iter().map(candidate).collect()
 }
 
@@ -145,51 +148,51 @@ fn candidate(row: &Row) -> Result<Candidate> {
     let backfill = row.opt_text("backfill_status")?;
     let backfill = backfill.as_deref().and_then(BackfillStatus::parse);
     if backfill.is_some_and(|b| b.is_open() || b == BackfillStatus::Stopped) {
-        needs.insert(Need::Backfill);
+        needs.insert(RetentionNeed::Backfill);
     }
     let parent = row.opt_text("parent_status")?;
     let parent = parent.as_deref().and_then(BatchStatus::parse);
     if parent.is_some_and(|parent| !parent.is_success()) {
-        needs.insert(Need::Parent);
+        needs.insert(RetentionNeed::Parent);
     }
     Ok(Candidate {
-        batch_id: BatchId(row.int("batch_id")?),
-        batch_no: BatchNo::parse(&row.text("batch_no")?)?,
+        batch_id: BatchId(row.get_int("batch_id")?),
+        batch_no: BatchNo::parse(&row.get_text("batch_no")?)?,
         status: status_of(row, "status")?,
-        ended: row.time("end_time")?.into(),
-        revision: row.int("revision")?,
+        ended: row.get_time("end_time")?.into(),
+        revision: row.get_int("revision")?,
         needs,
     })
 }
 
 /// Adds what other tables say that needs these batches; `left` are tables that are left to partitions.
-pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: Left) -> Result<()> {
+pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: LeftTables) -> Result<()> {
     let ids: Vec<i64> = of.iter().map(|c| c.batch_id.0).collect();
-    let mut found: HashMap<i64, BTreeSet<Need>> = HashMap::new();
+    let mut found: HashMap<i64, BTreeSet<RetentionNeed>> = HashMap::new();
     let asked = [
-        (Text::RowsUnknown, Need::Unknown),
-        (Text::RowsOpen, Need::OpenOutcome),
-        (Text::Mails, Need::UnsentMail),
-        (Text::Firings, Need::Firing),
-        (Text::Breaches, Need::Breach),
+        (FindStatement::RowsUnknown, RetentionNeed::Unknown),
+        (FindStatement::RowsOpen, RetentionNeed::OpenOutcome),
+        (FindStatement::Mails, RetentionNeed::UnsentMail),
+        (FindStatement::Firings, RetentionNeed::Firing),
+        (FindStatement::Breaches, RetentionNeed::Breach),
     ];
     for (text, need) in asked {
         for (sql, values) in placed(text, &ids, &[]) {
             let rows = tx.fetch_all(&sql, &values).await;
             for row in rows.with_context(|| format!("look what needs old batches ({text:?})"))? {
-                found.entry(row.int("batch_id")?).or_default().insert(need);
+                found.entry(row.get_int("batch_id")?).or_default().insert(need);
             }
         }
     }
     for batch in open_in_ledger(tx, &ids).await? {
-        found.entry(batch).or_default().insert(Need::OpenOutcome);
+        found.entry(batch).or_default().insert(RetentionNeed::OpenOutcome);
     }
-    let lefts = [(left.logs, Text::LeftLogs), (left.lines, Text::LeftLines)];
+    let lefts = [(left.logs, FindStatement::LeftLogs), (left.lines, FindStatement::LeftLines)];
     for (_, text) in lefts.into_iter().filter(|(is_left, _)| *is_left) {
         for id in &ids {
-            let row = tx.fetch_optional(&text.sql(1), &[(*id).into()]).await;
+            let row = tx.fetch_optional(&text.statement(1), &[(*id).into()]).await;
             if row.context("look into tables that are left to partitions")?.is_some() {
-                found.entry(*id).or_default().insert(Need::Left);
+                found.entry(*id).or_default().insert(RetentionNeed::Left);
             }
         }
     }
@@ -203,13 +206,13 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: Left) -> Re
 async fn open_in_ledger(tx: &mut Tx, ids: &[i64]) -> Result<BTreeSet<i64>> {
     let mut open = BTreeSet::new();
     let Some(installation) = installation(tx).await? else { return Ok(open) };
-    for (sql, values) in placed(Text::Ledger, ids, &[]) {
+    for (sql, values) in placed(FindStatement::Ledger, ids, &[]) {
         let rows = tx.fetch_all(&sql, &values).await.context("look what is open in the ledger")?;
         for row in &rows {
-            let key = row.text("idem_key")?;
+            let key = row.get_text("idem_key")?;
             let keys = keys_of_runs(row, &installation)?;
             if keys.iter().any(|of_run| of_run.as_str() == key) {
-                open.insert(row.int("batch_id")?);
+                open.insert(row.get_int("batch_id")?);
             }
         }
     }
@@ -218,15 +221,15 @@ async fn open_in_ledger(tx: &mut Tx, ids: &[i64]) -> Result<BTreeSet<i64>> {
 
 /// The keys under which the runs of a row are in a ledger.
 fn keys_of_runs(row: &Row, installation: &str) -> Result<Vec<IdemKey>> {
-    let group = GroupCode::parse(&row.text("group_code")?)?;
-    let batch_no = BatchNo::parse(&row.text("batch_no")?)?;
-    let code = JobCode::parse(&row.text("job_code")?)?;
-    let form = match row.flag("key_has_group")? {
+    let group = GroupCode::parse(&row.get_text("group_code")?)?;
+    let batch_no = BatchNo::parse(&row.get_text("batch_no")?)?;
+    let code = JobCode::parse(&row.get_text("job_code")?)?;
+    let form = match row.get_flag("key_has_group")? {
         true => KeyForm::WithGroup(&group, &batch_no),
         false => KeyForm::WithoutGroup(&batch_no),
     };
-    let runs = 1..=u32::try_from(row.int("run_no")?)?;
-    Ok(runs.map(|run_no| IdemKey::of(installation, form, &code, run_no)).collect())
+    let runs = 1..=u32::try_from(row.get_int("run_no")?)?;
+    Ok(runs.map(|run_no| IdemKey::for_run(installation, form, &code, run_no)).collect())
 }
 
 /// Batches of a group that are kept for their own sake, as their numbers and business dates: those that
@@ -244,29 +247,32 @@ pub async fn standing(
         BatchStatus::Warning.as_str().into(),
         newest.map_or(0, |id| id.0).into(),
     ];
-    let rows = tx.fetch_all(&Text::Standing.sql(1), &values).await;
+    let rows = tx.fetch_all(&FindStatement::Standing.statement(1), &values).await;
     let rows = rows.context("read which batches are kept")?;
     rows.iter()
         .map(|row| {
             let date = row.opt_text("business_date")?;
             let date = date.map(|d| d.parse()).transpose()?;
-            Ok((BatchNo::parse(&row.text("batch_no")?)?, date))
+            Ok((BatchNo::parse(&row.get_text("batch_no")?)?, date))
         })
         .collect()
 }
 
 /// The numbers of all batches of a group.
 pub async fn numbers(tx: &mut Tx, group: &GroupCode) -> Result<Vec<BatchNo>> {
-    let rows = tx.fetch_all(&Text::Numbers.sql(1), &[group.as_str().into()]).await;
+    let rows = tx.fetch_all(&FindStatement::Numbers.statement(1), &[group.as_str().into()]).await;
     let rows = rows.context("read the numbers of a group's batches")?;
-    rows.iter().map(|row| Ok(BatchNo::parse(&row.text("batch_no")?)?)).collect()
+    rows.iter().map(|row| Ok(BatchNo::parse(&row.get_text("batch_no")?)?)).collect()
 }
 
 /// The batches that have not ended.
-pub async fn open(tx: &mut Tx) -> Result<Vec<BatchId>> {
+pub async fn list_open(tx: &mut Tx) -> Result<Vec<BatchId>> {
     let values = [BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
-    let rows = tx.fetch_all(&Text::Open.sql(1), &values).await.context("look for open batches")?;
-    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+    let rows = tx
+        .fetch_all(&FindStatement::Open.statement(1), &values)
+        .await
+        .context("look for open batches")?;
+    rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
 
 /// Ended batches of a group that ended before `cut` and whose lines were not removed since, oldest first.
@@ -279,12 +285,12 @@ pub async fn with_lines(
     let [from, at, key] = after.values();
     let values =
         [group.as_str().into(), from, cut.to_utc().into(), at, key, u32::try_from(PAGE)?.into()];
-    let rows = tx.fetch_all(&Text::WithLines.sql(1), &values).await;
+    let rows = tx.fetch_all(&FindStatement::WithLines.statement(1), &values).await;
     rows.context("look for batches with old lines")?
         .iter()
         .map(|row| {
-            let id = BatchId(row.int("batch_id")?);
-            Ok((id, status_of(row, "status")?, row.time("end_time")?.into()))
+            let id = BatchId(row.get_int("batch_id")?);
+            Ok((id, status_of(row, "status")?, row.get_time("end_time")?.into()))
         })
         .collect()
 }
@@ -339,7 +345,7 @@ impl Aged {
 
 /// Whether a row that is old enough goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goes {
+pub enum AgedRowRemoval {
     /// It does.
     Yes,
     /// Not while batches are there that it has to do with.
@@ -354,7 +360,7 @@ pub struct AgedRow {
     /// Its key and age.
     pub place: Cursor,
     /// Whether it goes.
-    pub goes: Goes,
+    pub goes: AgedRowRemoval,
     /// Rows that go with it: the batches of a backfill.
     pub others: u64,
     /// The batch that a mail is about.
@@ -364,55 +370,55 @@ pub struct AgedRow {
 /// The next rows of a kind that are older than `cut`, oldest first, at most `limit`. A firing stays while a
 /// batch is there that it opened or whose end it answered, and while it is the newest of its schedule; a
 /// backfill while a batch of it is there.
-pub async fn aged(
+pub async fn list_aged(
     tx: &mut Tx,
     (kind, word): (Aged, &str),
     (cut, after): (Millis, Cursor),
     limit: u32,
 ) -> Result<Vec<AgedRow>> {
     let [from, at, key] = after.values();
-    let (text, mut values): (_, Vec<Value>) = match kind {
-        Aged::Firings => (Text::Firing, vec![word.into()]),
-        Aged::Mails => (Text::SentMails, vec![]),
-        Aged::Backfills => (Text::Backfill, vec![word.into()]),
-        Aged::Audit => (Text::Audit, vec![]),
+    let (text, mut values): (_, Vec<SqlValue>) = match kind {
+        Aged::Firings => (FindStatement::Firing, vec![word.into()]),
+        Aged::Mails => (FindStatement::SentMails, vec![]),
+        Aged::Backfills => (FindStatement::Backfill, vec![word.into()]),
+        Aged::Audit => (FindStatement::Audit, vec![]),
     };
     values.extend([from, cut.to_utc().into(), at, key, limit.into()]);
-    let rows = tx.fetch_all(&text.sql(1), &values).await;
+    let rows = tx.fetch_all(&text.statement(1), &values).await;
     let rows = rows.with_context(|| format!("look for old rows of {}", kind.table()))?;
     rows.iter().map(aged_row).collect()
 }
 
 fn aged_row(row: &Row) -> Result<AgedRow> {
-    let goes = match row.int("needed")? {
-        0 => Goes::Yes,
-        2 => Goes::WithBatches,
-        _ => Goes::No,
+    let goes = match row.get_int("needed")? {
+        0 => AgedRowRemoval::Yes,
+        2 => AgedRowRemoval::WithBatches,
+        _ => AgedRowRemoval::No,
     };
     Ok(AgedRow {
-        place: Cursor { at: row.time("at_time")?.into(), key: row.int("row_id")? },
+        place: Cursor { at: row.get_time("at_time")?.into(), key: row.get_int("row_id")? },
         goes,
-        others: u64::try_from(row.int("others")?)?,
-        of_batch: Some(row.int("of_batch")?).filter(|id| *id != 0).map(BatchId),
+        others: u64::try_from(row.get_int("others")?)?,
+        of_batch: Some(row.get_int("of_batch")?).filter(|id| *id != 0).map(BatchId),
     })
 }
 
 /// The batches that these rows have to do with, as pairs of row and batch.
 pub async fn their_batches(tx: &mut Tx, kind: Aged, ids: &[i64]) -> Result<Vec<(i64, BatchId)>> {
     let text = match kind {
-        Aged::Firings => Text::OfFirings,
-        Aged::Backfills => Text::OfBackfills,
+        Aged::Firings => FindStatement::OfFirings,
+        Aged::Backfills => FindStatement::OfBackfills,
         Aged::Mails | Aged::Audit => return Ok(Vec::new()),
     };
     let mut found = Vec::new();
     for (sql, values) in placed(text, ids, &[]) {
         // One statement may have its list twice.
         let lists = sql.matches('?').count() / values.len();
-        let values: Vec<Value> =
+        let values: Vec<SqlValue> =
             values.iter().cycle().take(values.len() * lists).cloned().collect();
         let rows = tx.fetch_all(&sql, &values).await.context("look for batches of old rows")?;
         for row in rows {
-            found.push((row.int("row_id")?, BatchId(row.int("batch_id")?)));
+            found.push((row.get_int("row_id")?, BatchId(row.get_int("batch_id")?)));
         }
     }
     Ok(found)

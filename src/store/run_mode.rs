@@ -15,8 +15,8 @@ pub async fn standing(tx: &mut Tx) -> Result<BTreeMap<JobKey, RunMode>> {
     let mut modes = BTreeMap::new();
     for row in tx.fetch_all(sql, &[]).await? {
         if let Some(mode) = queue::run_mode(&row)? {
-            let group = GroupCode::parse(&row.text("group_code")?)?;
-            let key = JobKey { group, code: JobCode::parse(&row.text("job_code")?)? };
+            let group = GroupCode::parse(&row.get_text("group_code")?)?;
+            let key = JobKey { group, code: JobCode::parse(&row.get_text("job_code")?)? };
             modes.insert(key, mode);
         }
     }
@@ -63,7 +63,7 @@ pub async fn take_over(
     let rows = tx
         .fetch_all("SELECT queue_id FROM job_queue WHERE batch_id = ? AND run_mode = ?", &ice)
         .await?;
-    let ids: Vec<i64> = rows.iter().map(|r| r.int("queue_id")).collect::<Result<_, _>>()?;
+    let ids: Vec<i64> = rows.iter().map(|r| r.get_int("queue_id")).collect::<Result<_, _>>()?;
     tx.execute(
         "UPDATE job_queue SET status = ?, skip_kind = ?, error_message = ?, end_time = ? \
          WHERE batch_id = ? AND run_mode = ?",

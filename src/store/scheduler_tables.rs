@@ -30,16 +30,15 @@ pub enum NoSchedulerTables {
 ///
 /// # Errors
 /// [`NoSchedulerTables`] when this is no database of that scheduler.
-pub async fn read(tx: &mut Tx, wanted: &WantedTables) -> Result<SchedulerTables> {
+pub async fn read_tables(tx: &mut Tx, wanted: &WantedTables) -> Result<SchedulerTables> {
     let mut tables = Vec::new();
     for table in wanted.tables {
         let name = format!("{}.{}", table.schema, table.table);
         let columns =
             columns(tx, table).await.with_context(|| format!("look which columns {name} has"))?;
         match (columns.is_empty(), table.presence) {
-            (false, _) => {
-                tables.push(rows(tx, table, columns).await.with_context(|| format!("read {name}"))?)
-            }
+            (false, _) => tables
+                .push(read_rows(tx, table, columns).await.with_context(|| format!("read {name}"))?),
             (true, TablePresence::Optional) => {}
             (true, TablePresence::Needed) => {
                 return Err(NoSchedulerTables::Table { table: name, system: wanted.system }.into());
@@ -60,10 +59,14 @@ async fn columns(tx: &mut Tx, table: &WantedTable) -> Result<Vec<String>> {
          WHERE LOWER(table_schema) = ? AND LOWER(table_name) = ? ORDER BY ordinal_position"
     );
     let names = [table.schema.to_lowercase().into(), table.table.to_lowercase().into()];
-    tx.fetch_all(&sql, &names).await?.iter().map(|row| Ok(row.text("c")?)).collect()
+    tx.fetch_all(&sql, &names).await?.iter().map(|row| Ok(row.get_text("c")?)).collect()
 }
 
-async fn rows(tx: &mut Tx, table: &WantedTable, columns: Vec<String>) -> Result<SchedulerTable> {
+async fn read_rows(
+    tx: &mut Tx,
+    table: &WantedTable,
+    columns: Vec<String>,
+) -> Result<SchedulerTable> {
     let text = text_type(tx.dialect());
     let quote = if tx.dialect() == Dialect::Mysql { '`' } else { '"' };
     let quoted =
@@ -107,7 +110,7 @@ async fn server(tx: &mut Tx, names: &[&str]) -> Result<SchedulerServer> {
                 format!("SELECT CAST(current_setting('{name}', true) AS TEXT) AS v")
             }
         };
-        if let Some(value) = ask(tx, &sql).await? {
+        if let Some(value) = query_text(tx, &sql).await? {
             settings.insert((*name).to_owned(), value);
         }
     }
@@ -129,13 +132,13 @@ async fn server(tx: &mut Tx, names: &[&str]) -> Result<SchedulerServer> {
             "SELECT CAST(NULL AS TEXT) AS v",
         ),
     };
-    let version = ask(tx, version).await?.unwrap_or_default();
-    let zone = ask(tx, zone).await?;
-    let utc_offset_sec = ask(tx, offset).await?.and_then(|text| text.trim().parse().ok());
+    let version = query_text(tx, version).await?.unwrap_or_default();
+    let zone = query_text(tx, zone).await?;
+    let utc_offset_sec = query_text(tx, offset).await?.and_then(|text| text.trim().parse().ok());
     Ok(SchedulerServer { url: None, version, zone, utc_offset_sec, settings })
 }
 
-async fn ask(tx: &mut Tx, sql: &str) -> Result<Option<String>> {
+async fn query_text(tx: &mut Tx, sql: &str) -> Result<Option<String>> {
     let row = tx.fetch_optional(sql, &[]).await?;
     Ok(row.map(|row| row.opt_text("v")).transpose()?.flatten())
 }

@@ -2,7 +2,7 @@
 //! `executor_group`, which a new key re-seals, and what definitions, their versions and batches hold of
 //! `secrets: NAME: {sealed: TEXT}`, which only a changed definition replaces.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::{Tx, packed, shared};
@@ -23,7 +23,7 @@ pub enum SealedRow {
 
 /// A sealed text with the row that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredSeal {
+pub struct SealedTextRow {
     /// The row.
     pub row: SealedRow,
     /// The sealed text.
@@ -56,23 +56,26 @@ pub struct DefinedSeal {
 
 /// The sealed texts that can be replaced, in an order that never changes: two processes that replace them wait for
 /// each other and never in a circle.
-pub async fn replaceable(tx: &mut Tx) -> Result<Vec<StoredSeal>> {
+pub async fn replaceable(tx: &mut Tx) -> Result<Vec<SealedTextRow>> {
     let secrets = "SELECT secret_name, sealed FROM sealed_secret ORDER BY secret_name";
     let tokens = "SELECT app_name, token_sealed FROM executor_group ORDER BY app_name";
     let factors = "SELECT user_id, secret_sealed FROM user_second_factor ORDER BY user_id";
     let [secrets, tokens, factors] =
         tx.fetch_sets([secrets, tokens, factors]).await.context("read the sealed texts")?;
-    let secret = |row: &Row| -> Result<StoredSeal> {
-        let name = SealedRow::StoredSecret(row.text("secret_name")?);
-        Ok(StoredSeal { row: name, sealed: row.text("sealed")? })
+    let secret = |row: &Row| -> Result<SealedTextRow> {
+        let name = SealedRow::StoredSecret(row.get_text("secret_name")?);
+        Ok(SealedTextRow { row: name, sealed: row.get_text("sealed")? })
     };
-    let token = |row: &Row| -> Result<StoredSeal> {
-        let app = AppName::parse(&row.text("app_name")?)?;
-        Ok(StoredSeal { row: SealedRow::ExecutorToken(app), sealed: row.text("token_sealed")? })
+    let token = |row: &Row| -> Result<SealedTextRow> {
+        let app = AppName::parse(&row.get_text("app_name")?)?;
+        Ok(SealedTextRow {
+            row: SealedRow::ExecutorToken(app),
+            sealed: row.get_text("token_sealed")?,
+        })
     };
-    let factor = |row: &Row| -> Result<StoredSeal> {
-        let user = SealedRow::SecondFactor(row.int("user_id")?);
-        Ok(StoredSeal { row: user, sealed: row.text("secret_sealed")? })
+    let factor = |row: &Row| -> Result<SealedTextRow> {
+        let user = SealedRow::SecondFactor(row.get_int("user_id")?);
+        Ok(SealedTextRow { row: user, sealed: row.get_text("secret_sealed")? })
     };
     let all = secrets.iter().map(secret).chain(tokens.iter().map(token));
     all.chain(factors.iter().map(factor)).collect()
@@ -82,13 +85,13 @@ pub async fn replaceable(tx: &mut Tx) -> Result<Vec<StoredSeal>> {
 pub async fn stored_secrets(tx: &mut Tx) -> Result<BTreeMap<String, String>> {
     let sql = "SELECT secret_name, sealed FROM sealed_secret ORDER BY secret_name";
     let rows = tx.fetch_all(sql, &[]).await.context("read the sealed texts")?;
-    rows.iter().map(|row| Ok((row.text("secret_name")?, row.text("sealed")?))).collect()
+    rows.iter().map(|row| Ok((row.get_text("secret_name")?, row.get_text("sealed")?))).collect()
 }
 
 /// Puts another sealed text in the place of this one; whether it was still there. Who sealed the value and when stays as
 /// it is, because the value does.
-pub async fn replace(tx: &mut Tx, old: &StoredSeal, sealed: &str) -> Result<bool> {
-    let (sql, key): (_, Value) = match &old.row {
+pub async fn replace(tx: &mut Tx, old: &SealedTextRow, sealed: &str) -> Result<bool> {
+    let (sql, key): (_, SqlValue) = match &old.row {
         SealedRow::StoredSecret(name) => (
             "UPDATE sealed_secret SET sealed = ? WHERE secret_name = ? AND sealed = ?",
             name.as_str().into(),
@@ -130,7 +133,7 @@ pub async fn of_versions(tx: &mut Tx, after: i64) -> Result<SealPage> {
                WHERE version_id > ? AND (definition LIKE 'gzip:%' OR definition LIKE '%\"sealed\"%') \
                ORDER BY version_id LIMIT ?";
     let rows = tx.fetch_all(sql, &[after.into(), PAGE.into()]).await;
-    page(&rows.context("read definition_version")?, |_| Ok(DefinitionCopy::Version))
+    seal_page(&rows.context("read definition_version")?, |_| Ok(DefinitionCopy::Version))
 }
 
 /// What one page of batches holds, from behind the row `after` on.
@@ -138,9 +141,9 @@ pub async fn of_batches(tx: &mut Tx, after: i64) -> Result<SealPage> {
     let sql = "SELECT batch_id AS id, snapshot AS body, end_time FROM job_batch \
                WHERE batch_id > ? AND (snapshot LIKE 'gzip:%' OR snapshot LIKE '%\"sealed\"%') \
                ORDER BY batch_id LIMIT ?";
-    let values: [Value; 2] = [after.into(), PAGE.into()];
+    let values: [SqlValue; 2] = [after.into(), PAGE.into()];
     let rows = tx.fetch_all(sql, &values).await.context("read job_batch")?;
-    page(&rows, |row| {
+    seal_page(&rows, |row| {
         Ok(match row.opt_time("end_time")? {
             Some(_) => DefinitionCopy::EndedBatch,
             None => DefinitionCopy::OpenBatch,
@@ -155,12 +158,13 @@ struct SecretsOnly {
     secrets: Vec<SecretSource>,
 }
 
-fn page(rows: &[Row], copy: impl Fn(&Row) -> Result<DefinitionCopy>) -> Result<SealPage> {
+fn seal_page(rows: &[Row], copy: impl Fn(&Row) -> Result<DefinitionCopy>) -> Result<SealPage> {
     let mut page = SealPage::default();
     for row in rows {
-        let body: SecretsOnly = packed::unpack(&row.text("body")?).context("read a definition")?;
+        let body: SecretsOnly =
+            packed::unpack(&row.get_text("body")?).context("read a definition")?;
         page.found.extend(seals(copy(row)?, body.secrets));
-        page.last = Some(row.int("id")?);
+        page.last = Some(row.get_int("id")?);
     }
     if rows.len() < PAGE as usize {
         page.last = None;

@@ -1,7 +1,7 @@
 //! What one box of the console looks through: jobs, groups, batches, schedules. Each statement gives few
 //! rows; those that walk do so over what is defined, never over what has happened.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::batch::Batch;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::store::Tx;
@@ -28,7 +28,7 @@ pub struct FoundJob {
 
 /// Jobs of groups that are seen, in which a text occurs: those whose code is that text first, then those
 /// whose code begins with it.
-pub async fn jobs(
+pub async fn find_jobs(
     tx: &mut Tx,
     text: &str,
     seen: Option<&BTreeSet<GroupCode>>,
@@ -46,12 +46,12 @@ pub async fn jobs(
     values.push(limit.into());
     let rows = tx.fetch_all(&sql, &values).await.context("look for jobs")?;
     let job = |row: &Row| -> Result<FoundJob> {
-        let body: serde_json::Value = serde_json::from_str(&row.text("body")?)?;
+        let body: serde_json::Value = serde_json::from_str(&row.get_text("body")?)?;
         let aliases = body["aliases"].as_array().into_iter().flatten();
         Ok(FoundJob {
-            code: JobCode::parse(&row.text("job_code")?)?,
-            name: row.text("job_name")?,
-            group: GroupCode::parse(&row.text("group_code")?)?,
+            code: JobCode::parse(&row.get_text("job_code")?)?,
+            name: row.get_text("job_name")?,
+            group: GroupCode::parse(&row.get_text("group_code")?)?,
             tags: row.opt_text("tags")?.unwrap_or_default(),
             aliases: aliases.filter_map(|a| a.as_str().map(str::to_owned)).collect(),
         })
@@ -60,7 +60,7 @@ pub async fn jobs(
 }
 
 /// What stands first: the text itself, and what begins with it.
-fn first(text: &str) -> [Value; 2] {
+fn first(text: &str) -> [SqlValue; 2] {
     let text = text.to_lowercase();
     [text.as_str().into(), format!("{}%", plain(&text)).into()]
 }
@@ -79,7 +79,7 @@ pub async fn batches(
         "SELECT {COLUMNS} FROM job_batch WHERE batch_no >= ? AND batch_no LIKE ? ESCAPE '!'{whose} \
          ORDER BY batch_no DESC, batch_id DESC LIMIT ?"
     );
-    let mut values: Vec<Value> = vec![text.into(), format!("{}%", plain(text)).into()];
+    let mut values: Vec<SqlValue> = vec![text.into(), format!("{}%", plain(text)).into()];
     values.extend(its);
     values.push(limit.into());
     let rows = tx.fetch_all(&sql, &values).await.context("look for batches")?;

@@ -26,16 +26,16 @@ pub struct SecondFactor {
 }
 
 /// The second factor of a user, if there is one.
-pub async fn find(tx: &mut Tx, user: UserId) -> Result<Option<SecondFactor>> {
+pub async fn find_factor(tx: &mut Tx, user: UserId) -> Result<Option<SecondFactor>> {
     let sql = "SELECT * FROM user_second_factor WHERE user_id = ?";
     let row = tx.fetch_optional(sql, &[user.0.into()]).await.context("read the second factor")?;
     let Some(row) = row else { return Ok(None) };
     Ok(Some(SecondFactor {
         user,
-        sealed: row.text("secret_sealed")?,
-        is_active: row.flag("is_active")?,
+        sealed: row.get_text("secret_sealed")?,
+        is_active: row.get_flag("is_active")?,
         last_step: row.opt_int("last_step")?,
-        failures: u32::try_from(row.int("failures")?).unwrap_or(u32::MAX),
+        failures: u32::try_from(row.get_int("failures")?).unwrap_or(u32::MAX),
         last_failure: row.opt_time("failed_time")?.map(Millis::from),
     }))
 }
@@ -44,13 +44,13 @@ pub async fn find(tx: &mut Tx, user: UserId) -> Result<Option<SecondFactor>> {
 pub async fn active(tx: &mut Tx) -> Result<BTreeSet<i64>> {
     let sql = "SELECT user_id FROM user_second_factor WHERE is_active = 1";
     let rows = tx.fetch_all(sql, &[]).await.context("list second factors")?;
-    rows.iter().map(|row| Ok(row.int("user_id")?)).collect()
+    rows.iter().map(|row| Ok(row.get_int("user_id")?)).collect()
 }
 
 /// Writes a secret that its user has yet to confirm, in the place of one that was never confirmed; `false` when there is
 /// an active one.
 pub async fn begin(tx: &mut Tx, user: UserId, sealed: &str, now: Millis) -> Result<bool> {
-    if find(tx, user).await?.is_some_and(|factor| factor.is_active) {
+    if find_factor(tx, user).await?.is_some_and(|factor| factor.is_active) {
         return Ok(false);
     }
     let sql = "DELETE FROM user_second_factor WHERE user_id = ? AND is_active = 0";
@@ -122,5 +122,5 @@ pub async fn take_code(tx: &mut Tx, user: UserId, digest: &str, now: Millis) -> 
 pub async fn codes_left(tx: &mut Tx, user: UserId) -> Result<usize> {
     let sql = "SELECT COUNT(*) AS n FROM recovery_code WHERE user_id = ? AND used_time IS NULL";
     let row = tx.fetch_optional(sql, &[user.0.into()]).await.context("count the recovery codes")?;
-    Ok(usize::try_from(row.context("a count")?.int("n")?)?)
+    Ok(usize::try_from(row.context("a count")?.get_int("n")?)?)
 }

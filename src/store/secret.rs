@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// A stored secret, as it may be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredSecretInfo {
     /// Its name.
     pub name: String,
     /// Who sealed it last.
@@ -33,14 +33,14 @@ pub struct SealedSecret {
 
 /// Stores a secret, in the place of an older one of this name. Who may use it is part of what schedules keep in memory of
 /// the definition, so another rule counts as a change of that.
-pub async fn put(
+pub async fn put_secret(
     tx: &mut Tx,
     name: &str,
     secret: &SealedSecret,
     by: &str,
     now: Millis,
 ) -> Result<()> {
-    let before = find(tx, name).await?.map(|stored| stored.access);
+    let before = find_secret(tx, name).await?.map(|stored| stored.access);
     let (now, sealed) = (now.to_utc(), secret.sealed.as_str());
     let owner = secret.access.owner_group.as_ref().map(GroupCode::as_str);
     let allowed = group_access::allowed_groups_text(&secret.access)?;
@@ -78,7 +78,7 @@ pub async fn put(
     }
     match before {
         Some(access) if access == secret.access => Ok(()),
-        Some(_) | None => epoch::bump(tx, Epoch::Definition).await,
+        Some(_) | None => epoch::bump_epoch(tx, Epoch::Definition).await,
     }
 }
 
@@ -93,20 +93,25 @@ pub async fn set_access(tx: &mut Tx, name: &str, access: &GroupAccess, now: Mill
     .await
     .context("say who may use the secret")?;
     // What schedules keep in memory of the definition holds who may use it.
-    epoch::bump(tx, Epoch::Definition).await
+    epoch::bump_epoch(tx, Epoch::Definition).await
 }
 
 /// A stored secret, sealed.
-pub async fn find(tx: &mut Tx, name: &str) -> Result<Option<SealedSecret>> {
+pub async fn find_secret(tx: &mut Tx, name: &str) -> Result<Option<SealedSecret>> {
     let sql = "SELECT sealed, owner_group, allowed_groups FROM sealed_secret WHERE secret_name = ?";
     let row = tx.fetch_optional(sql, &[name.into()]).await.context("read the secret")?;
     let Some(row) = row else { return Ok(None) };
-    Ok(Some(SealedSecret { sealed: row.text("sealed")?, access: group_access::read(&row)? }))
+    Ok(Some(SealedSecret {
+        sealed: row.get_text("sealed")?,
+        access: group_access::access_of_row(&row)?,
+    }))
 }
 
 /// Which groups may use which stored secret, by the answer to `LIST_QUERY`.
 pub(super) fn access_of(rows: &[Row]) -> Result<BTreeMap<String, GroupAccess>> {
-    rows.iter().map(|row| Ok((row.text("secret_name")?, group_access::read(row)?))).collect()
+    rows.iter()
+        .map(|row| Ok((row.get_text("secret_name")?, group_access::access_of_row(row)?)))
+        .collect()
 }
 
 /// Which groups may use a secret that is stored now: what is said of it, else what holds already, so
@@ -118,7 +123,7 @@ pub async fn access_to_store(
 ) -> Result<GroupAccess> {
     match access {
         Some(access) => Ok(access),
-        None => Ok(find(tx, name).await?.map(|secret| secret.access).unwrap_or_default()),
+        None => Ok(find_secret(tx, name).await?.map(|secret| secret.access).unwrap_or_default()),
     }
 }
 
@@ -127,7 +132,7 @@ pub async fn remove(tx: &mut Tx, name: &str) -> Result<bool> {
     let sql = "DELETE FROM sealed_secret WHERE secret_name = ?";
     let is_removed = tx.execute(sql, &[name.into()]).await.context("remove the secret")? > 0;
     if is_removed {
-        epoch::bump(tx, Epoch::Definition).await?;
+        epoch::bump_epoch(tx, Epoch::Definition).await?;
     }
     Ok(is_removed)
 }
@@ -137,15 +142,15 @@ pub(super) const LIST_QUERY: &str = "SELECT secret_name, sealed_by, update_time,
      ORDER BY secret_name";
 
 /// All stored secrets, by name.
-pub async fn list(tx: &mut Tx) -> Result<Vec<Stored>> {
+pub async fn list_secrets(tx: &mut Tx) -> Result<Vec<StoredSecretInfo>> {
     let rows = tx.fetch_all(LIST_QUERY, &[]).await.context("list the secrets")?;
     rows.iter()
         .map(|row| {
-            Ok(Stored {
-                name: row.text("secret_name")?,
-                by: row.text("sealed_by")?,
-                at: row.time("update_time")?.into(),
-                access: group_access::read(row)?,
+            Ok(StoredSecretInfo {
+                name: row.get_text("secret_name")?,
+                by: row.get_text("sealed_by")?,
+                at: row.get_time("update_time")?.into(),
+                access: group_access::access_of_row(row)?,
             })
         })
         .collect()

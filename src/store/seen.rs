@@ -1,6 +1,6 @@
 //! Whose rows somebody sees, and what holds a text: conditions that lists share.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::id::GroupCode;
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub enum AuditScope {
 
 impl AuditScope {
     /// The condition on a column that names the group, and its values.
-    pub fn condition(&self, column: &str) -> (String, Vec<Value>) {
+    pub fn condition(&self, column: &str) -> (String, Vec<SqlValue>) {
         match self {
             Self::All => (String::new(), Vec::new()),
             Self::AllGroups => (format!(" AND {column} IS NOT NULL"), Vec::new()),
@@ -28,7 +28,7 @@ impl AuditScope {
 
 /// ` AND column IN (…)` and its values; nothing where all groups are seen, and what never holds where
 /// none is.
-pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec<Value>) {
+pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec<SqlValue>) {
     match groups {
         None => (String::new(), Vec::new()),
         Some(none) if none.is_empty() => (" AND 1 = 0".to_owned(), Vec::new()),
@@ -41,7 +41,7 @@ pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec
 }
 
 /// A condition that a number is one of these, and its values; what never holds where there is none.
-pub(super) fn any_of(column: &str, ids: &BTreeSet<i64>) -> (String, Vec<Value>) {
+pub(super) fn any_of(column: &str, ids: &BTreeSet<i64>) -> (String, Vec<SqlValue>) {
     if ids.is_empty() {
         return ("1 = 0".to_owned(), Vec::new());
     }
@@ -50,7 +50,7 @@ pub(super) fn any_of(column: &str, ids: &BTreeSet<i64>) -> (String, Vec<Value>) 
 }
 
 /// ` AND (…)` that holds where one of these columns holds a text, in any case of letters.
-pub(super) fn holds(columns: &[&str], text: &str) -> (String, Vec<Value>) {
+pub(super) fn holds(columns: &[&str], text: &str) -> (String, Vec<SqlValue>) {
     let like = format!("%{}%", plain(&text.to_lowercase()));
     let one = |column: &&str| format!("LOWER({column}) LIKE ? ESCAPE '!'");
     let all: Vec<String> = columns.iter().map(one).collect();

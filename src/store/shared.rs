@@ -1,10 +1,10 @@
 //! What all groups share: owners, pools, hosts, sources of secrets, parameters; a table each.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::calendar::Calendars;
 use crate::domain::job::Shared;
-use crate::domain::job::pool::Pool;
+use crate::domain::job::pool::SlotPool;
 use crate::domain::job::shared_definitions::{Owner, SecretFrom, SecretSource};
 use crate::domain::time::Millis;
 use crate::store::columns::upsert;
@@ -95,7 +95,7 @@ pub async fn secret_files(tx: &mut Tx) -> Result<Vec<String>> {
         SecretFrom::File(path) => Some(Ok(path)),
         SecretFrom::Env(_) | SecretFrom::Sealed(_) => None,
     });
-    declared.chain(passwords.iter().map(|row| Ok(row.text("password_file")?))).collect()
+    declared.chain(passwords.iter().map(|row| Ok(row.get_text("password_file")?))).collect()
 }
 
 /// Which groups may use which secret, declared or stored; a declared one goes before a stored one.
@@ -113,7 +113,7 @@ fn access(declared: &[Row], stored: &[Row]) -> Result<BTreeMap<String, GroupAcce
 }
 
 fn bodies<T: DeserializeOwned>(rows: &[Row], table: &str) -> Result<Vec<T>> {
-    let all = rows.iter().map(|row| Ok(serde_json::from_str(&row.text("body")?)?));
+    let all = rows.iter().map(|row| Ok(serde_json::from_str(&row.get_text("body")?)?));
     all.collect::<Result<_>>().with_context(|| format!("read {table}"))
 }
 
@@ -121,7 +121,7 @@ async fn write_one<T: Serialize + PartialEq>(
     tx: &mut Tx,
     (table, key): (&str, &'static str),
     (stored, wanted): (&[T], &[T]),
-    name: impl Fn(&T) -> Vec<(&'static str, Value)>,
+    name: impl Fn(&T) -> Vec<(&'static str, SqlValue)>,
     now: Millis,
 ) -> Result<()> {
     for item in wanted.iter().filter(|w| !stored.contains(w)) {
@@ -139,11 +139,12 @@ pub(super) async fn write(
     wanted: &Shared,
     now: Millis,
 ) -> Result<()> {
-    let named = |key: &'static str, name: &str| vec![(key, Value::from(name))];
+    let named = |key: &'static str, name: &str| vec![(key, SqlValue::from(name))];
     let [owner, pool, host, secret, param] = SHARED;
     write_one(tx, owner, (&stored.owners, &wanted.owners), |o| named(owner.1, &o.code), now)
         .await?;
-    let slots = |p: &Pool| vec![(pool.1, Value::from(p.name.as_str())), ("slots", p.slots.into())];
+    let slots =
+        |p: &SlotPool| vec![(pool.1, SqlValue::from(p.name.as_str())), ("slots", p.slots.into())];
     write_one(tx, pool, (&stored.pools, &wanted.pools), slots, now).await?;
     write_one(tx, host, (&stored.hosts, &wanted.hosts), |h| named(host.1, &h.name), now).await?;
     let secrets = (&stored.secrets[..], &wanted.secrets[..]);

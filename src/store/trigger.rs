@@ -18,7 +18,7 @@ const FROM: &str = "FROM job_trigger t LEFT JOIN job_trigger_time s ON s.trigger
 
 /// A schedule whose next time has come near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueTrigger {
     /// Which.
     pub trigger_id: TriggerId,
     /// Which version of it.
@@ -44,7 +44,7 @@ pub struct ScheduleProgress {
 
 /// Schedules whose next time is at `horizon` or earlier, in the order of those times: none starves
 /// behind others with smaller keys.
-pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
+pub async fn list_due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<DueTrigger>> {
     let rows = tx
         .fetch_all(
             "SELECT trigger_id, revision, next_time, last_time FROM job_trigger_time WHERE next_time <= ? \
@@ -54,10 +54,10 @@ pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
         .await
         .context("read the schedules that are due")?;
     let due = |row: &Row| {
-        Ok(Due {
-            trigger_id: TriggerId(row.int("trigger_id")?),
-            revision: row.int("revision")?,
-            next_time: row.time("next_time")?.into(),
+        Ok(DueTrigger {
+            trigger_id: TriggerId(row.get_int("trigger_id")?),
+            revision: row.get_int("revision")?,
+            next_time: row.get_time("next_time")?.into(),
             last_time: row.opt_time("last_time")?.map(Into::into),
         })
     };
@@ -66,7 +66,7 @@ pub async fn due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Due>> {
 
 /// What the trigger core may have to do, from one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub struct TriggerForecast {
     /// The next planned time of all schedules.
     pub next: Option<Millis>,
     /// When the first of the pending firings is to be done.
@@ -77,7 +77,7 @@ pub struct Outlook {
     pub waiting: Option<Millis>,
 }
 
-impl Outlook {
+impl TriggerForecast {
     /// For how many milliseconds the firing or planned time that has waited longest is overdue; 0 when
     /// nothing is.
     pub fn delay_ms(&self, now: Millis) -> i64 {
@@ -88,17 +88,17 @@ impl Outlook {
 
 /// Looks what there is to do; asked every second or two by every node, so it is one statement over
 /// indexes.
-pub async fn outlook(tx: &mut Tx) -> Result<Outlook> {
+pub async fn outlook(tx: &mut Tx) -> Result<TriggerForecast> {
     let sql = "SELECT 1 AS what, MIN(next_time) AS at FROM job_trigger_time \
          UNION ALL SELECT 2, MIN(fire_at) FROM job_firing WHERE status = ? \
          UNION ALL SELECT 3, MIN(fire_at) FROM job_firing WHERE status = ? AND owner IS NULL \
          UNION ALL SELECT 4, MIN(fire_at) FROM job_firing WHERE status = ?";
     let pending = || FiringStatus::Pending.as_str().into();
     let values = [pending(), pending(), FiringStatus::Waiting.as_str().into()];
-    let mut found = Outlook::default();
+    let mut found = TriggerForecast::default();
     for row in tx.fetch_all(sql, &values).await.context("look at schedules and firings")? {
         let at = row.opt_time("at")?.map(Millis::from);
-        match row.int("what")? {
+        match row.get_int("what")? {
             1 => found.next = at,
             2 => found.pending = at,
             3 => found.unowned = at,
@@ -128,11 +128,11 @@ pub async fn advance(tx: &mut Tx, rows: &[ScheduleProgress], now: Millis) -> Res
 }
 
 /// A schedule, or why it cannot be read.
-pub type Found = (TriggerId, std::result::Result<Trigger, String>);
+pub type TriggerRow = (TriggerId, std::result::Result<Trigger, String>);
 
 /// Schedules by their keys.
 /// One that cannot be read is given with the reason, so that it stops no other.
-pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Found>> {
+pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<TriggerRow>> {
     let mut found = Vec::new();
     for chunk in ids.chunks(1_000) {
         let places = vec!["?"; chunk.len()].join(", ");
@@ -140,7 +140,7 @@ pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<Found>> {
         let values: Vec<_> = chunk.iter().map(|id| id.0.into()).collect();
         let rows = tx.fetch_all(&sql, &values).await.context("read job_trigger")?;
         for row in &rows {
-            let id = TriggerId(row.int("trigger_id")?);
+            let id = TriggerId(row.get_int("trigger_id")?);
             found.push((id, trigger(row).map_err(|e| format!("{e:#}"))));
         }
     }
@@ -170,18 +170,18 @@ pub async fn readable(tx: &mut Tx) -> Result<Vec<Trigger>> {
 pub async fn codes(tx: &mut Tx) -> Result<Vec<String>> {
     let sql = "SELECT trigger_code FROM job_trigger ORDER BY trigger_code";
     let rows = tx.fetch_all(sql, &[]).await.context("read job_trigger")?;
-    rows.iter().map(|row| Ok(row.text("trigger_code")?)).collect()
+    rows.iter().map(|row| Ok(row.get_text("trigger_code")?)).collect()
 }
 
 /// Every schedule, by code.
-pub async fn all(tx: &mut Tx) -> Result<Vec<Trigger>> {
+pub async fn list_triggers(tx: &mut Tx) -> Result<Vec<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM} ORDER BY t.trigger_code");
     let rows = tx.fetch_all(&sql, &[]).await.context("read job_trigger")?;
     rows.iter().map(trigger).collect()
 }
 
 /// Schedules by code, from behind `after` on.
-pub async fn page(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Trigger>> {
+pub async fn list_page(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Trigger>> {
     let sql =
         format!("SELECT {COLUMNS} {FROM} WHERE t.trigger_code > ? ORDER BY t.trigger_code LIMIT ?");
     let rows = tx.fetch_all(&sql, &[after.into(), limit.into()]).await;
@@ -198,7 +198,7 @@ pub async fn holding(tx: &mut Tx, text: &str, limit: u32) -> Result<Vec<Trigger>
 }
 
 /// The schedule of this code.
-pub async fn find(tx: &mut Tx, code: &TriggerCode) -> Result<Option<Trigger>> {
+pub async fn find_trigger(tx: &mut Tx, code: &TriggerCode) -> Result<Option<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM} WHERE t.trigger_code = ?");
     let row = tx.fetch_optional(&sql, &[code.as_str().into()]).await.context("read job_trigger")?;
     row.as_ref().map(trigger).transpose()
@@ -218,7 +218,7 @@ pub async fn insert(tx: &mut Tx, def: &TriggerDef, origin: &str, now: Millis) ->
                 def.name.as_str().into(),
                 def.group().map(GroupCode::as_str).into(),
                 kind.into(),
-                clipped(&def.conf()).into(),
+                clipped(&def.schedule_conf()).into(),
                 def.timing.zone.name().into(),
                 def.handler.as_str().into(),
                 TriggerStatus::Enabled.as_str().into(),
@@ -252,7 +252,7 @@ pub async fn replace(
             def.name.as_str().into(),
             def.group().map(GroupCode::as_str).into(),
             kind.into(),
-            clipped(&def.conf()).into(),
+            clipped(&def.schedule_conf()).into(),
             def.timing.zone.name().into(),
             def.handler.as_str().into(),
             origin.into(),
@@ -301,16 +301,16 @@ fn clipped(text: &str) -> String {
 }
 
 fn trigger(row: &Row) -> Result<Trigger> {
-    let status = row.text("trigger_status")?;
+    let status = row.get_text("trigger_status")?;
     let known = TriggerStatus::ALL.into_iter().find(|s| s.as_str() == status);
     Ok(Trigger {
-        trigger_id: TriggerId(row.int("trigger_id")?),
-        revision: row.int("revision")?,
-        def: serde_json::from_str(&row.text("body")?).context("job_trigger.body")?,
+        trigger_id: TriggerId(row.get_int("trigger_id")?),
+        revision: row.get_int("revision")?,
+        def: serde_json::from_str(&row.get_text("body")?).context("job_trigger.body")?,
         status: known.with_context(|| format!("job_trigger.trigger_status '{status}'"))?,
         reason: row.opt_text("reason")?,
-        origin: row.text("origin")?,
-        create_time: row.time("create_time")?.into(),
+        origin: row.get_text("origin")?,
+        create_time: row.get_time("create_time")?.into(),
         next_time: row.opt_time("next_time")?.map(Into::into),
         last_time: row.opt_time("last_time")?.map(Into::into),
     })

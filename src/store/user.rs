@@ -49,14 +49,14 @@ impl User {
 
 /// Where a grant comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum GrantOrigin {
     /// An administrator gave it.
     Given,
     /// A claim of another provider says so; anew at each login.
     Claim,
 }
 
-impl Origin {
+impl GrantOrigin {
     /// Its word in the table.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ pub struct NewUser<'a> {
 }
 
 /// Adds a user without grants; a taken name is a taken key.
-pub async fn add(tx: &mut Tx, new: &NewUser<'_>, now: Millis) -> Result<UserId> {
+pub async fn add_user(tx: &mut Tx, new: &NewUser<'_>, now: Millis) -> Result<UserId> {
     let values = [
         new.name.as_str().into(),
         new.display_name.into(),
@@ -104,18 +104,18 @@ pub async fn add(tx: &mut Tx, new: &NewUser<'_>, now: Millis) -> Result<UserId> 
 
 fn of_row(row: &crate::db::Row) -> Result<User> {
     Ok(User {
-        id: UserId(row.int("user_id")?),
-        name: UserName::parse(&row.text("user_name")?)?,
-        display_name: row.text("display_name")?,
-        lang: row.opt_text("lang")?.as_deref().and_then(Lang::of),
+        id: UserId(row.get_int("user_id")?),
+        name: UserName::parse(&row.get_text("user_name")?)?,
+        display_name: row.get_text("display_name")?,
+        lang: row.opt_text("lang")?.as_deref().and_then(Lang::from_code),
         password: row.opt_text("password_hash")?.map(SecretString::from),
-        must_change: row.flag("must_change")?,
+        must_change: row.get_flag("must_change")?,
         password_until: row.opt_time("password_until")?.map(Millis::from),
-        is_active: row.flag("is_active")?,
+        is_active: row.get_flag("is_active")?,
         oidc: row.opt_text("oidc_issuer")?.zip(row.opt_text("oidc_subject")?),
         directory_closed: row.opt_text("directory_closed")?,
         last_login: row.opt_time("last_login")?.map(Millis::from),
-        create_time: row.time("create_time")?.into(),
+        create_time: row.get_time("create_time")?.into(),
     })
 }
 
@@ -162,7 +162,7 @@ pub async fn is_any(tx: &mut Tx) -> Result<bool> {
 }
 
 /// Writes what an administrator may say of a user.
-pub async fn set(tx: &mut Tx, user: &User, now: Millis) -> Result<()> {
+pub async fn update_user(tx: &mut Tx, user: &User, now: Millis) -> Result<()> {
     let sql = "UPDATE app_user SET display_name = ?, lang = ?, is_active = ?, update_time = ? \
                WHERE user_id = ?";
     let values = [
@@ -210,7 +210,7 @@ pub async fn take_recheck_turn(tx: &mut Tx, now: Millis, every_ms: i64) -> Resul
     let sql =
         format!("SELECT value FROM procession_meta WHERE name = ?{}", tx.dialect().for_update());
     let row = tx.fetch_optional(&sql, &[NAME.into()]).await.context("read directory_recheck")?;
-    let last = row.map(|row| row.text("value")).transpose()?;
+    let last = row.map(|row| row.get_text("value")).transpose()?;
     let last = last.and_then(|text| text.parse::<i64>().ok());
     // A clock that was set back must not rest it for longer.
     if last.is_some_and(|last| (0..every_ms).contains(&now.since(Millis(last)))) {
@@ -294,14 +294,14 @@ pub async fn remove(tx: &mut Tx, id: UserId) -> Result<()> {
 }
 
 fn grant_of(row: &crate::db::Row) -> Result<Grant> {
-    let place = row.text("place")?;
+    let place = row.get_text("place")?;
     let place = match place.as_str() {
         "*" => Where::Everywhere,
         code => Where::Group(GroupCode::parse(code)?),
     };
-    let role = row.text("role")?;
+    let role = row.get_text("role")?;
     let role = Role::parse(&role).with_context(|| format!("user_grant has the role {role}"))?;
-    let rights: Vec<Permission> = serde_json::from_str(&row.text("rights")?)?;
+    let rights: Vec<Permission> = serde_json::from_str(&row.get_text("rights")?)?;
     Ok(Grant { place, role, rights: rights.into_iter().collect() })
 }
 
@@ -334,7 +334,7 @@ pub async fn all_grants(tx: &mut Tx) -> Result<BTreeMap<UserId, Vec<Grant>>> {
     let sql = "SELECT user_id, place, role, rights FROM user_grant ORDER BY user_id, place, origin";
     let mut all: BTreeMap<UserId, Vec<Grant>> = BTreeMap::new();
     for row in tx.fetch_all(sql, &[]).await.context("read the grants")? {
-        all.entry(UserId(row.int("user_id")?)).or_default().push(grant_of(&row)?);
+        all.entry(UserId(row.get_int("user_id")?)).or_default().push(grant_of(&row)?);
     }
     Ok(all)
 }
@@ -345,7 +345,7 @@ pub async fn grants_of(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<BTreeMap<User
     let sql = format!("SELECT user_id, place, role, rights FROM user_grant WHERE {condition}");
     let mut all: BTreeMap<UserId, Vec<Grant>> = BTreeMap::new();
     for row in tx.fetch_all(&sql, &values).await.context("read the grants")? {
-        all.entry(UserId(row.int("user_id")?)).or_default().push(grant_of(&row)?);
+        all.entry(UserId(row.get_int("user_id")?)).or_default().push(grant_of(&row)?);
     }
     Ok(all)
 }
@@ -354,7 +354,7 @@ pub async fn grants_of(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<BTreeMap<User
 pub async fn set_grants(
     tx: &mut Tx,
     id: UserId,
-    origin: Origin,
+    origin: GrantOrigin,
     grants: &[Grant],
     now: Millis,
 ) -> Result<()> {
@@ -392,5 +392,5 @@ pub async fn admins(tx: &mut Tx) -> Result<Vec<UserId>> {
     let sql = "SELECT user_id FROM app_user WHERE is_active = 1 AND user_id IN (SELECT user_id FROM \
                user_grant WHERE place = '*' AND role = 'admin') ORDER BY user_id";
     let rows = tx.fetch_all(sql, &[]).await.context("list the administrators")?;
-    rows.iter().map(|row| Ok(UserId(row.int("user_id")?))).collect()
+    rows.iter().map(|row| Ok(UserId(row.get_int("user_id")?))).collect()
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct UserSession {
     /// Key.
     pub id: i64,
     /// Whose.
@@ -29,7 +29,7 @@ pub struct Session {
 }
 
 /// Adds a session; its key is made here.
-pub async fn add(tx: &mut Tx, digest: &str, new: &Session) -> Result<i64> {
+pub async fn add_session(tx: &mut Tx, digest: &str, new: &UserSession) -> Result<i64> {
     let sql = "INSERT INTO user_session (user_id, secret_hash, proof, address, agent, create_time, \
                used_time, end_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
     let values = [
@@ -45,28 +45,28 @@ pub async fn add(tx: &mut Tx, digest: &str, new: &Session) -> Result<i64> {
     tx.insert_id(sql, "session_id", &values).await.context("add the session")
 }
 
-fn of_row(row: &crate::db::Row) -> Result<Session> {
-    Ok(Session {
-        id: row.int("session_id")?,
-        user: UserId(row.int("user_id")?),
-        proof: row.text("proof")?,
-        address: row.text("address")?,
+fn of_row(row: &crate::db::Row) -> Result<UserSession> {
+    Ok(UserSession {
+        id: row.get_int("session_id")?,
+        user: UserId(row.get_int("user_id")?),
+        proof: row.get_text("proof")?,
+        address: row.get_text("address")?,
         agent: row.opt_text("agent")?,
-        create_time: row.time("create_time")?.into(),
-        used_time: row.time("used_time")?.into(),
-        end_time: row.time("end_time")?.into(),
+        create_time: row.get_time("create_time")?.into(),
+        used_time: row.get_time("used_time")?.into(),
+        end_time: row.get_time("end_time")?.into(),
     })
 }
 
 /// The session with this digest, over or not.
-pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Session>> {
+pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<UserSession>> {
     let sql = "SELECT * FROM user_session WHERE secret_hash = ?";
     let row = tx.fetch_optional(sql, &[digest.into()]).await.context("read the session")?;
     row.as_ref().map(of_row).transpose()
 }
 
 /// Those of these keys that are there.
-pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<Session>> {
+pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<UserSession>> {
     let (condition, values) = any_of("session_id", ids);
     let sql = format!("SELECT * FROM user_session WHERE {condition}");
     let rows = tx.fetch_all(&sql, &values).await.context("read the sessions")?;
@@ -74,20 +74,20 @@ pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<Session>> {
 }
 
 /// The sessions of a user, the latest first.
-pub async fn of_user(tx: &mut Tx, user: UserId) -> Result<Vec<Session>> {
+pub async fn of_user(tx: &mut Tx, user: UserId) -> Result<Vec<UserSession>> {
     let sql = "SELECT * FROM user_session WHERE user_id = ? ORDER BY session_id DESC";
     let rows = tx.fetch_all(sql, &[user.0.into()]).await.context("list the sessions")?;
     rows.iter().map(of_row).collect()
 }
 
 /// Notes that a session is used.
-pub async fn used(tx: &mut Tx, id: i64, now: Millis) -> Result<()> {
+pub async fn note_use(tx: &mut Tx, id: i64, now: Millis) -> Result<()> {
     let sql = "UPDATE user_session SET used_time = ? WHERE session_id = ?";
     tx.execute(sql, &[now.to_utc().into(), id.into()]).await.map(drop).context("note the use")
 }
 
 /// Ends one session of a user; whether it was there.
-pub async fn end(tx: &mut Tx, user: UserId, id: i64) -> Result<bool> {
+pub async fn end_session(tx: &mut Tx, user: UserId, id: i64) -> Result<bool> {
     let sql = "DELETE FROM user_session WHERE session_id = ? AND user_id = ?";
     let ended = tx.execute(sql, &[id.into(), user.0.into()]).await.context("end the session")?;
     Ok(ended > 0)

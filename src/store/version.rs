@@ -5,7 +5,7 @@ use crate::domain::id::GroupCode;
 use crate::domain::job::dependency::stored;
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::time::Millis;
 use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result};
@@ -43,11 +43,11 @@ pub struct NewVersion<'a> {
 
 /// Writes the next version of a group and gives its number. Of two that write at once one fails, for
 /// the number is unique.
-pub async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
-    let no = last(tx, new.group).await? + 1;
-    let definition = packed::pack(&StoredVersion::of(new.definition))?;
+pub async fn add_version(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
+    let no = last_number(tx, new.group).await? + 1;
+    let definition = packed::pack_value(&StoredVersion::from_definition(new.definition))?;
     let what = format!("the definition of group {}", new.group);
-    packed::fits(tx, &what, &definition).await?;
+    packed::check_fits(tx, &what, &definition).await?;
     tx.execute(
         "INSERT INTO definition_version \
          (group_code, version_no, author, remark, definition, create_time) VALUES (?, ?, ?, ?, ?, ?)",
@@ -66,7 +66,7 @@ pub async fn add(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> 
 }
 
 /// The number of the last version of a group; 0 when there is none.
-pub async fn last(tx: &mut Tx, group: &GroupCode) -> Result<u32> {
+pub async fn last_number(tx: &mut Tx, group: &GroupCode) -> Result<u32> {
     let sql = "SELECT MAX(version_no) AS version_no FROM definition_version WHERE group_code = ?";
     let row = tx.fetch_optional(sql, &[group.as_str().into()]).await?;
     let no = row.map(|r| r.opt_int("version_no")).transpose()?.flatten();
@@ -75,7 +75,7 @@ pub async fn last(tx: &mut Tx, group: &GroupCode) -> Result<u32> {
 
 /// A version without what was defined, which may be megabytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct VersionHead {
     /// Counted from 1 within the group.
     pub no: u32,
     /// Who changed it.
@@ -92,17 +92,17 @@ pub async fn heads(
     group: &GroupCode,
     before: Option<u32>,
     limit: u32,
-) -> Result<Vec<Head>> {
+) -> Result<Vec<VersionHead>> {
     let sql = "SELECT version_no, author, remark, create_time FROM definition_version \
                WHERE group_code = ? AND version_no < ? ORDER BY version_no DESC LIMIT ?";
     let before = i64::from(before.unwrap_or(u32::MAX >> 1));
     let rows = tx.fetch_all(sql, &[group.as_str().into(), before.into(), limit.into()]).await;
-    let head = |row: &Row| -> Result<Head> {
-        Ok(Head {
-            no: u32::try_from(row.int("version_no")?)?,
-            author: row.text("author")?,
+    let head = |row: &Row| -> Result<VersionHead> {
+        Ok(VersionHead {
+            no: u32::try_from(row.get_int("version_no")?)?,
+            author: row.get_text("author")?,
             remark: row.opt_text("remark")?,
-            at: Millis::from(row.time("create_time")?),
+            at: Millis::from(row.get_time("create_time")?),
         })
     };
     rows.context("read definition_version")?.iter().map(head).collect()
@@ -124,12 +124,12 @@ pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<Vec<Version>> {
 
 fn version(row: &Row) -> Result<Version> {
     Ok(Version {
-        group: GroupCode::parse(&row.text("group_code")?)?,
-        no: u32::try_from(row.int("version_no")?)?,
-        author: row.text("author")?,
+        group: GroupCode::parse(&row.get_text("group_code")?)?,
+        no: u32::try_from(row.get_int("version_no")?)?,
+        author: row.get_text("author")?,
         remark: row.opt_text("remark")?,
-        at: Millis::from(row.time("create_time")?),
-        definition: packed::unpack::<Found>(&row.text("definition")?)?.whole(),
+        at: Millis::from(row.get_time("create_time")?),
+        definition: packed::unpack::<StoredVersionContent>(&row.get_text("definition")?)?.whole(),
     })
 }
 
@@ -137,7 +137,7 @@ fn version(row: &Row) -> Result<Version> {
 /// of what no version has.
 #[derive(Serialize)]
 struct StoredVersion<'a> {
-    sources: &'a [Source],
+    sources: &'a [DataSource],
     groups: &'a [Group],
     jobs: &'a [JobDef],
     #[serde(with = "stored")]
@@ -149,7 +149,7 @@ struct StoredVersion<'a> {
 }
 
 impl<'a> StoredVersion<'a> {
-    fn of(defs: &'a Definition) -> Self {
+    fn from_definition(defs: &'a Definition) -> Self {
         let Definition { sources, groups, jobs, dependencies, externals, shared, .. } = defs;
         Self { sources, groups, jobs, dependencies, externals, shared }
     }
@@ -157,8 +157,8 @@ impl<'a> StoredVersion<'a> {
 
 /// The same as it is read.
 #[derive(Deserialize)]
-struct Found {
-    sources: Vec<Source>,
+struct StoredVersionContent {
+    sources: Vec<DataSource>,
     groups: Vec<Group>,
     jobs: Vec<JobDef>,
     #[serde(with = "stored")]
@@ -169,7 +169,7 @@ struct Found {
     shared: Shared,
 }
 
-impl Found {
+impl StoredVersionContent {
     fn whole(self) -> Definition {
         let Self { sources, groups, jobs, mut dependencies, mut externals, shared } = self;
         if let Some(group) = groups.first().map(|group| &group.code) {

@@ -1,6 +1,6 @@
 //! The end of a row of `job_queue` as its body writes it, in its own transaction on this database.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -13,7 +13,7 @@ pub fn end_within(
     to: QueueStatus,
     (message, outputs): (Option<&str>, Option<&str>),
     now: Millis,
-) -> (String, Vec<Value>) {
+) -> (String, Vec<SqlValue>) {
     let sql = "UPDATE job_queue SET status = ?, error_message = ?, outputs = ?, not_before = NULL, \
                crash_count = 0, unresolved = 0, waits_on = NULL, hosted_by = NULL, end_time = ?, \
                update_time = ? \

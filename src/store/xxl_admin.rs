@@ -49,7 +49,7 @@ pub enum NoTables {
 }
 
 /// What a column is called with us, its names in the releases, and whether a row is one without it.
-struct Column {
+struct XxlColumn {
     of_ours: &'static str,
     names: &'static [&'static str],
     needed: Needed,
@@ -61,15 +61,15 @@ enum Needed {
     No,
 }
 
-const fn needed(of_ours: &'static str, names: &'static [&'static str]) -> Column {
-    Column { of_ours, names, needed: Needed::Yes }
+const fn needed(of_ours: &'static str, names: &'static [&'static str]) -> XxlColumn {
+    XxlColumn { of_ours, names, needed: Needed::Yes }
 }
 
-const fn possible(of_ours: &'static str, names: &'static [&'static str]) -> Column {
-    Column { of_ours, names, needed: Needed::No }
+const fn possible(of_ours: &'static str, names: &'static [&'static str]) -> XxlColumn {
+    XxlColumn { of_ours, names, needed: Needed::No }
 }
 
-const OF_GROUPS: [Column; 6] = [
+const OF_GROUPS: [XxlColumn; 6] = [
     needed("id", &["id"]),
     needed("app_name", &["app_name"]),
     needed("title", &["title", "name"]),
@@ -78,7 +78,7 @@ const OF_GROUPS: [Column; 6] = [
     possible("access_token", &["access_token"]),
 ];
 
-const OF_JOBS: [Column; 19] = [
+const OF_JOBS: [XxlColumn; 19] = [
     needed("id", &["id"]),
     needed("job_group", &["job_group"]),
     needed("title", &["job_desc", "name"]),
@@ -100,7 +100,7 @@ const OF_JOBS: [Column; 19] = [
     possible("next_time", &["trigger_next_time"]),
 ];
 
-const OF_USERS: [Column; 5] = [
+const OF_USERS: [XxlColumn; 5] = [
     needed("id", &["id"]),
     needed("username", &["username"]),
     possible("password", &["password"]),
@@ -109,13 +109,13 @@ const OF_USERS: [Column; 5] = [
 ];
 
 /// Types of columns, by table and column.
-type Columns = BTreeMap<(String, String), String>;
+type XxlColumnTypes = BTreeMap<(String, String), String>;
 
 /// Reads everything, as of the moment at which the transaction began.
 ///
 /// # Errors
 /// [`NoTables`] when this is no database of XXL-JOB's admin.
-pub async fn read(tx: &mut Tx) -> Result<XxlTables> {
+pub async fn read_all(tx: &mut Tx) -> Result<XxlTables> {
     let columns = columns(tx).await?;
     let has = |table: &str, column: &str| columns.contains_key(&key(table, column));
     for table in [GROUPS, JOBS] {
@@ -124,36 +124,37 @@ pub async fn read(tx: &mut Tx) -> Result<XxlTables> {
         }
     }
     let param = columns.get(&key(JOBS, "executor_param"));
-    let schema = XxlSchema::of(Signs {
+    let schema = XxlSchema::from_columns(Signs {
         job_cron: has(JOBS, "job_cron"),
         job_name: has(JOBS, "name") && !has(JOBS, "job_desc"),
         user_token: has(USERS, "token"),
         long_param: param.is_some_and(|ty| ty.contains("text")),
     });
-    let groups = rows(tx, &columns, GROUPS, &OF_GROUPS).await?;
-    let jobs = rows(tx, &columns, JOBS, &OF_JOBS).await?;
+    let groups = read_rows(tx, &columns, GROUPS, &OF_GROUPS).await?;
+    let jobs = read_rows(tx, &columns, JOBS, &OF_JOBS).await?;
     let users = match has(USERS, "id") && has(USERS, "username") && has(USERS, "role") {
-        true => Some(rows(tx, &columns, USERS, &OF_USERS).await?),
+        true => Some(read_rows(tx, &columns, USERS, &OF_USERS).await?),
         false => None,
     };
     Ok(XxlTables {
         schema,
         groups: groups.iter().map(group).collect::<Result<_>>()?,
-        jobs: jobs.iter().map(|row| job(row, schema)).collect::<Result<_>>()?,
-        users: users.map(|rows| rows.iter().map(user).collect()).transpose()?,
+        jobs: jobs.iter().map(|row| job_of_row(row, schema)).collect::<Result<_>>()?,
+        users: users.map(|rows| rows.iter().map(user_of_row).collect()).transpose()?,
         server_zone: server_zone(tx).await?,
         unread: unread(&columns),
     })
 }
 
 /// What no query of ours asks for.
-fn unread(columns: &Columns) -> Vec<UnreadColumn> {
-    let tables: [(&'static str, &[Column]); 3] =
+fn unread(columns: &XxlColumnTypes) -> Vec<UnreadColumn> {
+    let tables: [(&'static str, &[XxlColumn]); 3] =
         [(GROUPS, &OF_GROUPS), (JOBS, &OF_JOBS), (USERS, &OF_USERS)];
     let mut found = Vec::new();
     for (table, wanted) in tables {
         let read = |name: &str| {
-            let first = |c: &&Column| c.names.iter().find(|n| columns.contains_key(&key(table, n)));
+            let first =
+                |c: &&XxlColumn| c.names.iter().find(|n| columns.contains_key(&key(table, n)));
             wanted.iter().filter_map(|c| first(&c)).any(|first| *first == name)
         };
         let own = columns.keys().filter(|(t, column)| t == table && !read(column));
@@ -167,7 +168,7 @@ fn key(table: &str, column: &str) -> (String, String) {
 }
 
 /// The columns that this user may read.
-async fn columns(tx: &mut Tx) -> Result<Columns> {
+async fn columns(tx: &mut Tx) -> Result<XxlColumnTypes> {
     let (text, here) = match tx.dialect() {
         Dialect::Mysql => ("CHAR", "table_schema = DATABASE()"),
         Dialect::Postgres => ("TEXT", "table_schema = ANY (current_schemas(false))"),
@@ -180,20 +181,20 @@ async fn columns(tx: &mut Tx) -> Result<Columns> {
     );
     let tables = [GROUPS.into(), JOBS.into(), USERS.into()];
     let found = tx.fetch_all(&sql, &tables).await.context("look which columns there are")?;
-    let one = |row: &Row| Ok(((row.text("t")?, row.text("c")?), row.text("ty")?));
+    let one = |row: &Row| Ok(((row.get_text("t")?, row.get_text("c")?), row.get_text("ty")?));
     found.iter().map(one).collect()
 }
 
 /// All rows, each value as text: widths and kinds of numbers differ between releases and forks.
-async fn rows(
+async fn read_rows(
     tx: &mut Tx,
-    columns: &Columns,
+    columns: &XxlColumnTypes,
     table: &'static str,
-    wanted: &[Column],
+    wanted: &[XxlColumn],
 ) -> Result<Vec<Row>> {
     let text = if tx.dialect() == Dialect::Mysql { "CHAR" } else { "TEXT" };
     let mut list = Vec::new();
-    for Column { of_ours, names, needed } in wanted {
+    for XxlColumn { of_ours, names, needed } in wanted {
         let found = names.iter().find(|name| columns.contains_key(&key(table, name)));
         match (found, needed) {
             (Some(name), _) => list.push(format!("CAST({name} AS {text}) AS {of_ours}")),
@@ -224,7 +225,7 @@ fn number(table: &'static str, row: &Row, column: &'static str) -> Result<i64> {
     }
 }
 
-fn text(row: &Row, column: &str) -> Result<String> {
+fn text_of(row: &Row, column: &str) -> Result<String> {
     Ok(row.opt_text(column)?.unwrap_or_default())
 }
 
@@ -236,17 +237,17 @@ fn secret(row: &Row, column: &str) -> Result<Option<SecretString>> {
 fn group(row: &Row) -> Result<XxlGroup> {
     Ok(XxlGroup {
         id: number(GROUPS, row, "id")?,
-        app_name: text(row, "app_name")?,
-        title: text(row, "title")?,
+        app_name: text_of(row, "app_name")?,
+        title: text_of(row, "title")?,
         address_type: number(GROUPS, row, "address_type")?,
-        address_list: text(row, "address_list")?,
+        address_list: text_of(row, "address_list")?,
         access_token: secret(row, "access_token")?,
     })
 }
 
-fn job(row: &Row, schema: XxlSchema) -> Result<XxlJob> {
+fn job_of_row(row: &Row, schema: XxlSchema) -> Result<XxlJob> {
     let n = |column| number(JOBS, row, column);
-    let t = |column| text(row, column);
+    let t = |column| text_of(row, column);
     let schedule_type = match schema {
         // There every job has a cron expression.
         XxlSchema::V2_2 => "CRON".to_owned(),
@@ -275,13 +276,13 @@ fn job(row: &Row, schema: XxlSchema) -> Result<XxlJob> {
     })
 }
 
-fn user(row: &Row) -> Result<XxlUser> {
+fn user_of_row(row: &Row) -> Result<XxlUser> {
     Ok(XxlUser {
         id: number(USERS, row, "id")?,
-        name: text(row, "username")?,
+        name: text_of(row, "username")?,
         password: secret(row, "password")?,
         role: number(USERS, row, "role")?,
-        permission: text(row, "permission")?,
+        permission: text_of(row, "permission")?,
     })
 }
 

@@ -3,10 +3,10 @@
 mod shown;
 mod unreported_ends;
 
-pub use shown::{Change, batches, changes, count_changes, failures};
-pub use unreported_ends::{Due, claim, due, forget, put_off, taken};
+pub use shown::{ShownChange, batches, changes, count_changes, failures};
+pub use unreported_ends::{UnreportedRun, claim, forget, list_due, put_off, taken};
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
@@ -24,7 +24,7 @@ const COLUMNS: &str = "run_id, app_name, log_id, log_date_time, job_id, params, 
 
 /// A run about to be written.
 #[derive(Clone, Debug)]
-pub struct NewRun<'a> {
+pub struct NewXxlRun<'a> {
     /// The executor that was asked.
     pub app_name: &'a AppName,
     /// The admin's key of it.
@@ -48,15 +48,15 @@ pub struct NewRun<'a> {
 }
 
 /// Lets nobody else decide about turns to the end of the transaction; must be its first statement.
-pub async fn hold(tx: &mut Tx, now: Millis) -> Result<()> {
-    if lock::hold(tx, LOCK).await?.is_none() {
-        lock::heal(tx, LOCK, now).await?;
+pub async fn lock_runs(tx: &mut Tx, now: Millis) -> Result<()> {
+    if lock::hold_lock(tx, LOCK).await?.is_none() {
+        lock::restore_row(tx, LOCK, now).await?;
     }
     Ok(())
 }
 
 /// Writes a run that waits for its turn.
-pub async fn insert(tx: &mut Tx, run: &NewRun<'_>, now: Millis) -> Result<XxlRunId> {
+pub async fn insert(tx: &mut Tx, run: &NewXxlRun<'_>, now: Millis) -> Result<XxlRunId> {
     let sql = "INSERT INTO xxl_run (app_name, log_id, log_date_time, job_id, handler, params, admin, \
                block_strategy, timeout_sec, shard_index, shard_total, status, callback, callback_tries, \
                create_time, update_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -82,7 +82,7 @@ pub async fn insert(tx: &mut Tx, run: &NewRun<'_>, now: Millis) -> Result<XxlRun
 }
 
 /// The run of this key and this moment.
-pub async fn find(
+pub async fn find_run(
     tx: &mut Tx,
     app: &AppName,
     (log, log_date_time): (XxlLogId, i64),
@@ -91,7 +91,7 @@ pub async fn find(
         "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND log_id = ? AND log_date_time = ?"
     );
     let values = [app.as_str().into(), log.0.into(), log_date_time.into()];
-    Ok(read(tx, &sql, &values).await?.pop())
+    Ok(read_runs(tx, &sql, &values).await?.pop())
 }
 
 /// The newest run of this key: an admin asks for its log by a time that it has rounded.
@@ -99,22 +99,22 @@ pub async fn latest(tx: &mut Tx, app: &AppName, log: XxlLogId) -> Result<Option<
     let sql = format!(
         "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND log_id = ? ORDER BY run_id DESC LIMIT 1"
     );
-    Ok(read(tx, &sql, &[app.as_str().into(), log.0.into()]).await?.pop())
+    Ok(read_runs(tx, &sql, &[app.as_str().into(), log.0.into()]).await?.pop())
 }
 
 /// The runs that are not over, oldest first; of one job if one is named.
-pub async fn open(tx: &mut Tx, app: &AppName, job: Option<XxlJobId>) -> Result<Vec<XxlRun>> {
+pub async fn list_open(tx: &mut Tx, app: &AppName, job: Option<XxlJobId>) -> Result<Vec<XxlRun>> {
     let of_job = if job.is_some() { " AND job_id = ?" } else { "" };
     let sql = format!(
         "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND status IN (?, ?){of_job} ORDER BY run_id"
     );
-    let mut values: Vec<Value> = vec![
+    let mut values: Vec<SqlValue> = vec![
         app.as_str().into(),
         XxlStatus::Waiting.as_str().into(),
         XxlStatus::Running.as_str().into(),
     ];
     values.extend(job.map(|job| job.0.into()));
-    read(tx, &sql, &values).await
+    read_runs(tx, &sql, &values).await
 }
 
 /// Its turn has come. The caller holds the lock of turns.
@@ -159,7 +159,7 @@ pub async fn set_batches(
 
 /// Says why a run that has its turn is being stopped, and locks it to the end of the transaction;
 /// `false` when it is over. A first reason stays.
-pub async fn stop(tx: &mut Tx, run: XxlRunId, why: Stopping, now: Millis) -> Result<bool> {
+pub async fn stop_run(tx: &mut Tx, run: XxlRunId, why: Stopping, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET stopping = COALESCE(stopping, ?), update_time = ? \
                WHERE run_id = ? AND status = ?";
     let values = [
@@ -172,7 +172,7 @@ pub async fn stop(tx: &mut Tx, run: XxlRunId, why: Stopping, now: Millis) -> Res
 }
 
 /// Ends a run as it was read; its admin is to be told at once. `false` when somebody else was faster.
-pub async fn end(tx: &mut Tx, was: &XxlRun, result: &RunResult, now: Millis) -> Result<bool> {
+pub async fn end_run(tx: &mut Tx, was: &XxlRun, result: &RunResult, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET status = ?, handle_code = ?, handle_msg = ?, callback = ?, \
                callback_at = ?, end_time = ?, update_time = ? WHERE run_id = ? AND status = ?";
     let values = [
@@ -189,13 +189,13 @@ pub async fn end(tx: &mut Tx, was: &XxlRun, result: &RunResult, now: Millis) -> 
     Ok(tx.execute(sql, &values).await.context("end a run")? == 1)
 }
 
-async fn read(tx: &mut Tx, sql: &str, values: &[Value]) -> Result<Vec<XxlRun>> {
+async fn read_runs(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Result<Vec<XxlRun>> {
     let rows = tx.fetch_all(sql, values).await.context("read xxl_run")?;
-    rows.iter().map(run).collect()
+    rows.iter().map(run_of_row).collect()
 }
 
-fn run(row: &Row) -> Result<XxlRun> {
-    let status = row.text("status")?;
+fn run_of_row(row: &Row) -> Result<XxlRun> {
+    let status = row.get_text("status")?;
     let stopping = row.opt_text("stopping")?;
     let stopping = stopping.map(|word| {
         Stopping::parse(&word).with_context(|| format!("xxl_run.stopping holds {word:?}"))
@@ -206,13 +206,13 @@ fn run(row: &Row) -> Result<XxlRun> {
     let code = row.opt_int("handle_code")?.map(i32::try_from).transpose()?;
     let message = row.opt_text("handle_msg")?.unwrap_or_default();
     Ok(XxlRun {
-        run_id: XxlRunId(row.int("run_id")?),
-        app_name: AppName::parse(&row.text("app_name")?)?,
-        log_id: XxlLogId(row.int("log_id")?),
-        log_date_time: row.int("log_date_time")?,
-        job_id: XxlJobId(row.int("job_id")?),
-        params: row.text("params")?,
-        block: BlockStrategy::parse(&row.text("block_strategy")?),
+        run_id: XxlRunId(row.get_int("run_id")?),
+        app_name: AppName::parse(&row.get_text("app_name")?)?,
+        log_id: XxlLogId(row.get_int("log_id")?),
+        log_date_time: row.get_int("log_date_time")?,
+        job_id: XxlJobId(row.get_int("job_id")?),
+        params: row.get_text("params")?,
+        block: BlockStrategy::parse(&row.get_text("block_strategy")?),
         timeout_sec: timeout,
         status: XxlStatus::parse(&status)
             .with_context(|| format!("xxl_run.status holds {status:?}"))?,
@@ -220,8 +220,8 @@ fn run(row: &Row) -> Result<XxlRun> {
         batches: batches.map(|ids| ids.into_iter().map(BatchId).collect()),
         deadline: row.opt_time("deadline")?.map(Millis::from),
         result: code.map(|code| RunResult { code, message }),
-        tries: u32::try_from(row.int("callback_tries")?)?,
-        create_time: row.time("create_time")?.into(),
+        tries: u32::try_from(row.get_int("callback_tries")?)?,
+        create_time: row.get_time("create_time")?.into(),
         end_time: row.opt_time("end_time")?.map(Millis::from),
     })
 }

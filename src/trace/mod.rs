@@ -14,7 +14,7 @@ use url::Url;
 
 /// Settings of the way to a collector.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct TraceOptions {
     /// Where: `http://collector:4318/v1/traces`.
     pub endpoint: String,
     /// `name=value,name=value`: what the collector wants beside, such as a token.
@@ -34,7 +34,7 @@ pub struct BadCollector(String);
 
 /// Why spans were not taken; shown, it is the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotTaken {
+pub enum TraceExportError {
     /// Another try may go better.
     #[error("{0}")]
     Later(String),
@@ -54,29 +54,29 @@ pub struct Exporter {
 
 impl Exporter {
     /// Makes it. It asks nobody.
-    pub fn open(options: Options) -> Result<Self, BadCollector> {
+    pub fn open_exporter(options: TraceOptions) -> Result<Self, BadCollector> {
         let url = Url::parse(options.endpoint.trim())
-            .map_err(|error| bad(format!("trace.endpoint is no URL: {error}")))?;
+            .map_err(|error| bad_setting(format!("trace.endpoint is no URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() {
             let example = "http://127.0.0.1:4318/v1/traces";
-            return Err(bad(format!(
+            return Err(bad_setting(format!(
                 "trace.endpoint must be a URL of http or https without a user, such as {example}"
             )));
         }
         let headers = headers(options.headers.as_ref())?;
         if !headers.is_empty() && url.scheme() == "http" && !is_here(&url) {
-            return Err(bad(
+            return Err(bad_setting(
                 "headers for the collector hold secrets, and trace.endpoint would carry them in clear; use \
                  https, or a collector on this machine",
             ));
         }
         let client = client(&url, options.timeout)?;
-        let Options { service, node, .. } = options;
+        let TraceOptions { service, node, .. } = options;
         Ok(Self { client, url, headers, service, node })
     }
 
     /// Sends spans. When it is cut off they may have arrived; a collector takes the same span twice.
-    pub async fn send(&self, spans: &[Span]) -> Result<(), NotTaken> {
+    pub async fn send_spans(&self, spans: &[Span]) -> Result<(), TraceExportError> {
         let body = otlp::request(&self.service, &self.node, spans);
         let request = self
             .client
@@ -84,7 +84,7 @@ impl Exporter {
             .headers(self.headers.clone())
             .header(CONTENT_TYPE, "application/x-protobuf")
             .body(body);
-        let answer = request.send().await.map_err(|error| NotTaken::Later(chain(error)))?;
+        let answer = request.send().await.map_err(|error| TraceExportError::Later(chain(error)))?;
         let status = answer.status();
         let said = format!("the collector answered {status}");
         match status {
@@ -93,13 +93,13 @@ impl Exporter {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Err(NotTaken::Later(said)),
-            _ => Err(NotTaken::Never(said)),
+            | StatusCode::GATEWAY_TIMEOUT => Err(TraceExportError::Later(said)),
+            _ => Err(TraceExportError::Never(said)),
         }
     }
 }
 
-fn bad(text: impl Into<String>) -> BadCollector {
+fn bad_setting(text: impl Into<String>) -> BadCollector {
     BadCollector(text.into())
 }
 
@@ -108,9 +108,9 @@ fn headers(text: Option<&SecretString>) -> Result<HeaderMap, BadCollector> {
     let text = text.map(|text| text.expose_secret()).unwrap_or_default();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
         let fault = "the headers for the collector must be name=value,name=value";
-        let (name, value) = pair.split_once('=').ok_or_else(|| bad(fault))?;
-        let name = HeaderName::try_from(name.trim()).map_err(|_| bad(fault))?;
-        let mut value = HeaderValue::try_from(value.trim()).map_err(|_| bad(fault))?;
+        let (name, value) = pair.split_once('=').ok_or_else(|| bad_setting(fault))?;
+        let name = HeaderName::try_from(name.trim()).map_err(|_| bad_setting(fault))?;
+        let mut value = HeaderValue::try_from(value.trim()).map_err(|_| bad_setting(fault))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
@@ -118,9 +118,9 @@ fn headers(text: Option<&SecretString>) -> Result<HeaderMap, BadCollector> {
 }
 
 fn client(url: &Url, timeout: Duration) -> Result<Client, BadCollector> {
-    let made = outbound::client(TransportProtection::to(url));
+    let made = outbound::client(TransportProtection::for_url(url));
     let made = made.map(|client| client.connect_timeout(timeout).timeout(timeout));
-    made.and_then(outbound::built).map_err(|fault| bad(format!("trace.endpoint: {fault}")))
+    made.and_then(outbound::built).map_err(|fault| bad_setting(format!("trace.endpoint: {fault}")))
 }
 
 #[cfg(test)]
@@ -128,14 +128,14 @@ mod tests {
     use super::*;
 
     fn opened(endpoint: &str, headers: Option<&str>) -> Result<Exporter, String> {
-        let options = Options {
+        let options = TraceOptions {
             endpoint: endpoint.to_owned(),
             headers: headers.map(SecretString::from),
             service: "procession".to_owned(),
             node: "here".to_owned(),
             timeout: Duration::from_secs(1),
         };
-        Exporter::open(options).map_err(|error| error.to_string())
+        Exporter::open_exporter(options).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Spans in the words of OTLP: one request, as protobuf.
 
-use crate::domain::batch::span::{Fact, Span, Went};
+use crate::domain::batch::span::{Span, SpanAttribute, SpanOutcome};
 use crate::domain::time::Millis;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{
@@ -17,7 +17,8 @@ const SAMPLED: u32 = 1;
 
 /// The body of a request that brings these spans.
 pub(super) fn request(service: &str, node: &str, spans: &[Span]) -> Vec<u8> {
-    let word = |key: &'static str, text: &str| fact(key, Fact::Word(text.to_owned()));
+    let word =
+        |key: &'static str, text: &str| encode_fact(key, SpanAttribute::Word(text.to_owned()));
     let resource = Resource {
         attributes: vec![
             word("service.name", service),
@@ -31,16 +32,18 @@ pub(super) fn request(service: &str, node: &str, spans: &[Span]) -> Vec<u8> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ..InstrumentationScope::default()
     };
-    let spans = spans.iter().map(span).collect();
+    let spans = spans.iter().map(encode_span).collect();
     let scope_spans = vec![ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() }];
     let whole = ResourceSpans { resource: Some(resource), scope_spans, ..ResourceSpans::default() };
     ExportTraceServiceRequest { resource_spans: vec![whole] }.encode_to_vec()
 }
 
-fn span(span: &Span) -> v1::Span {
+fn encode_span(span: &Span) -> v1::Span {
     let status = match span.went {
-        Went::Well => Status { code: StatusCode::Ok.into(), message: String::new() },
-        Went::Badly(word) => Status { code: StatusCode::Error.into(), message: word.to_owned() },
+        SpanOutcome::Well => Status { code: StatusCode::Ok.into(), message: String::new() },
+        SpanOutcome::Badly(word) => {
+            Status { code: StatusCode::Error.into(), message: word.to_owned() }
+        }
     };
     v1::Span {
         trace_id: span.trace.bytes().to_vec(),
@@ -51,16 +54,16 @@ fn span(span: &Span) -> v1::Span {
         kind: SpanKind::Internal.into(),
         start_time_unix_nano: nanos(span.start),
         end_time_unix_nano: nanos(span.end.max(span.start)),
-        attributes: span.facts.iter().map(|(key, said)| fact(key, said.clone())).collect(),
+        attributes: span.facts.iter().map(|(key, said)| encode_fact(key, said.clone())).collect(),
         status: Some(status),
         ..v1::Span::default()
     }
 }
 
-fn fact(key: &'static str, said: Fact) -> KeyValue {
+fn encode_fact(key: &'static str, said: SpanAttribute) -> KeyValue {
     let value = match said {
-        Fact::Word(text) => Value::StringValue(text),
-        Fact::Number(number) => Value::IntValue(number),
+        SpanAttribute::Word(text) => Value::StringValue(text),
+        SpanAttribute::Number(number) => Value::IntValue(number),
     };
     let value = Some(AnyValue { value: Some(value) });
     KeyValue { key: key.to_owned(), value, ..KeyValue::default() }

@@ -1,15 +1,15 @@
 //! What an operator's action changes, to the row.
 
-use crate::domain::action::Change;
+use crate::domain::action::RowChange;
 use crate::domain::action::action_plan::Cause;
 use crate::domain::job::queue::{QueueStatus, RunMode};
-use crate::engine::operate::operator_actions::Line;
+use crate::engine::operate::operator_actions::ActionRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A row that changes.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Row {
+pub struct ActionRowDetail {
     /// The job.
     pub job_code: String,
     /// Its state before.
@@ -22,14 +22,14 @@ pub struct Row {
     pub asked: bool,
 }
 
-impl Row {
+impl ActionRowDetail {
     /// Of a line.
-    pub fn of(line: &Line) -> Self {
+    pub fn from_line(line: &ActionRow) -> Self {
         Self {
             job_code: line.job_code.to_string(),
             from: line.from.to_string(),
             to: line.to.to_string(),
-            then: then(line),
+            then: state_after(line),
             asked: line.cause == Cause::Asked,
         }
     }
@@ -46,15 +46,15 @@ pub fn state(status: QueueStatus, mode: Option<RunMode>) -> String {
 }
 
 /// The state of a row afterwards, in words.
-pub fn then(line: &Line) -> String {
+pub fn state_after(line: &ActionRow) -> String {
     let (mut mode, mut more) = (line.mode, Vec::new());
     for change in &line.changes {
         match change {
-            Change::Mode(to) => mode = *to,
-            Change::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
-            Change::Priority(n) => more.push(format!("priority {n}")),
-            Change::NoTime => more.push("now".to_owned()),
-            Change::State => {}
+            RowChange::Mode(to) => mode = *to,
+            RowChange::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
+            RowChange::Priority(n) => more.push(format!("priority {n}")),
+            RowChange::NoTime => more.push("now".to_owned()),
+            RowChange::State => {}
         }
     }
     let state = state(line.to, mode);

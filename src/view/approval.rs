@@ -50,7 +50,7 @@ pub struct ApprovalView {
 
 impl ApprovalView {
     /// Of an approval, as `approver` sees it.
-    pub async fn of(
+    pub async fn read_view(
         tx: &mut Tx,
         approval: &Approval,
         (approver, grants): (&str, Option<&Grants>),

@@ -2,7 +2,7 @@
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::engine::operate::audit_chain::ChainedAct;
-use crate::store::audit::Record;
+use crate::store::audit::AuditRecord;
 use crate::view::csv;
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -62,9 +62,9 @@ impl From<&ChainedAct> for ChainedActLine {
     }
 }
 
-impl From<&Record> for Act {
-    fn from(record: &Record) -> Self {
-        let Record { audit_id, at, by, entry, seal } = record;
+impl From<&AuditRecord> for Act {
+    fn from(record: &AuditRecord) -> Self {
+        let AuditRecord { audit_id, at, by, entry, seal } = record;
         Self {
             audit_id: *audit_id,
             at: at.to_string(),
@@ -84,29 +84,29 @@ impl From<&Record> for Act {
 
 /// A form of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum AuditFormat {
     /// Comma-separated, with a head; no cell is a formula.
     Csv,
     /// One document a line.
     Jsonl,
 }
 
-impl Form {
+impl AuditFormat {
     /// What stands before the first act.
-    pub fn head(self) -> String {
+    pub fn header(self) -> String {
         match self {
-            Self::Csv => csv::line(COLUMNS),
+            Self::Csv => csv::csv_line(COLUMNS),
             Self::Jsonl => String::new(),
         }
     }
 
     /// An act, with the end of its line.
-    pub fn line(self, act: &Act) -> Result<String> {
+    pub fn act_line(self, act: &Act) -> Result<String> {
         match self {
             Self::Jsonl => Ok(serde_json::to_string(act)? + "\n"),
             Self::Csv => {
                 let text = |of: &Option<String>| of.clone().unwrap_or_default();
-                Ok(csv::line([
+                Ok(csv::csv_line([
                     act.audit_id.to_string().as_str(),
                     &act.at,
                     &act.actor,

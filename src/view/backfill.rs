@@ -1,7 +1,7 @@
 //! Backfills, and how far each is.
 
 use crate::app::App;
-use crate::domain::backfill::{EntryStatus, OnFailure, Only, Order};
+use crate::domain::backfill::{BackfillFailurePolicy, BackfillSelection, EntryStatus, RangeOrder};
 use crate::domain::id::BackfillId;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
@@ -14,26 +14,28 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A backfill as it is shown.
-pub struct View {
+pub struct BackfillView {
     /// Its row.
     pub row: Backfill,
     /// Its batches, in their order.
     pub batches: Vec<BackfillBatchRow>,
     /// The process that has it.
-    pub owner: Option<store::node::Node>,
+    pub owner: Option<store::node::NodeRow>,
     /// The present moment.
     pub now: Millis,
 }
 
-impl View {
+impl BackfillView {
     /// Reads it.
-    pub async fn of(app: &App, id: BackfillId) -> Result<Self> {
+    pub async fn read_view(app: &App, id: BackfillId) -> Result<Self> {
         let now = app.server_now().await?;
-        let mut tx = app.db.read().await?;
-        let row = store::backfill::find(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
+        let mut tx = app.db.begin_read().await?;
+        let row = store::backfill::find_backfill(&mut tx, id)
+            .await?
+            .ok_or(NotBackfilled::NotThere(id))?;
         let batches = store::backfill::shown(&mut tx, id).await?;
         let owner = match &row.owner {
-            Some(owner) => store::node::find(&mut tx, owner).await?,
+            Some(owner) => store::node::find_node(&mut tx, owner).await?,
             None => None,
         };
         Ok(Self { row, batches, owner, now })
@@ -45,13 +47,13 @@ impl View {
     }
 
     /// How many of its batches are final, of how many.
-    pub fn done(&self) -> (usize, usize) {
+    pub fn count_final(&self) -> (usize, usize) {
         let done = self.batches.iter().filter(|b| b.entry.status.is_final()).count();
         (done, self.batches.len())
     }
 
     /// How long a batch of it has taken.
-    pub fn took(&self, batch: &ShownBatch) -> i64 {
+    pub fn time_taken(&self, batch: &ShownBatch) -> i64 {
         batch.end_time.unwrap_or(self.now).since(batch.create_time)
     }
 
@@ -62,7 +64,7 @@ impl View {
         let alive = self.owner.as_ref().filter(|_| self.is_alive());
         let owner = alive.map(|o| ProcessAddress { host: o.host.clone(), pid: o.pid });
         let batches = self.batches.iter().map(|one| self.batch_detail(one)).collect();
-        BackfillDetail { summary: BackfillSummary::of(&self.row, &counts), owner, batches }
+        BackfillDetail { summary: BackfillSummary::from_row(&self.row, &counts), owner, batches }
     }
 
     fn batch_detail(&self, one: &BackfillBatchRow) -> BackfillBatch {
@@ -73,11 +75,11 @@ impl View {
                 job_code: code.to_string(),
                 status: status.as_str(),
             });
-            OpenedBatch {
+            BackfillBatchFacts {
                 batch_status: batch.status.as_str(),
                 create_time: batch.create_time.to_string(),
                 end_time: batch.end_time.map(|t| t.to_string()),
-                duration_ms: self.took(batch),
+                duration_ms: self.time_taken(batch),
                 jobs_done,
                 jobs,
                 failed: failed.collect(),
@@ -106,11 +108,11 @@ pub struct BackfillSummary {
     /// Batches open at once, at most.
     pub parallel: u32,
     /// Which are opened first; null for the order in which the range names them.
-    pub order: Option<Order>,
+    pub order: Option<RangeOrder>,
     /// Which are run.
-    pub only: Only,
+    pub only: BackfillSelection,
     /// What a failure means for the rest.
-    pub on_failure: OnFailure,
+    pub on_failure: BackfillFailurePolicy,
     /// Parameters of each batch, over the group's.
     pub params: BTreeMap<String, String>,
     /// Who started it.
@@ -159,12 +161,12 @@ pub struct BackfillBatch {
     /// Why it was not run.
     message: Option<String>,
     #[serde(flatten)]
-    opened: Option<OpenedBatch>,
+    opened: Option<BackfillBatchFacts>,
 }
 
 /// What is known of a batch that a backfill has opened, or found.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct OpenedBatch {
+pub struct BackfillBatchFacts {
     /// Its own state.
     batch_status: &'static str,
     /// When it was opened, UTC.
@@ -198,7 +200,7 @@ pub fn done_of(jobs: &BTreeMap<QueueStatus, u64>) -> (u64, u64) {
 
 impl BackfillSummary {
     /// A backfill, with its batches counted by their state.
-    pub fn of(row: &Backfill, counts: &BTreeMap<EntryStatus, u64>) -> Self {
+    pub fn from_row(row: &Backfill, counts: &BTreeMap<EntryStatus, u64>) -> Self {
         let options = &row.options;
         Self {
             backfill_id: row.id.0,

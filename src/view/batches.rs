@@ -8,9 +8,9 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use crate::store;
 use crate::store::batch::BatchFilter;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::due::Dues;
-use crate::view::eta::Outlook;
+use crate::view::eta::EndForecast;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,9 +25,9 @@ pub struct Listed {
 }
 
 /// Batches, newest first, in two statements however many they are.
-pub async fn page(app: &App, asked: &BatchFilter, limit: u32) -> Result<Vec<Listed>> {
-    let mut tx = app.db.read().await?;
-    let found = store::batch::page(&mut tx, asked, limit).await?;
+pub async fn list_page(app: &App, asked: &BatchFilter, limit: u32) -> Result<Vec<Listed>> {
+    let mut tx = app.db.begin_read().await?;
+    let found = store::batch::list_page(&mut tx, asked, limit).await?;
     let ids: Vec<BatchId> = found.iter().map(|b| b.batch_id).collect();
     let mut counts = store::batch::counts_of(&mut tx, &ids).await?;
     let listed = |batch: Batch| {
@@ -82,7 +82,7 @@ pub struct Brief {
 
 impl Brief {
     /// Of a batch that is listed; `prospect` is what is known of its end.
-    pub fn of(listed: &Listed, prospect: Option<&Prospect>, now: Millis) -> Self {
+    pub fn from_listed(listed: &Listed, prospect: Option<&Prospect>, now: Millis) -> Self {
         let Listed { batch, counts } = listed;
         let words = |at: Option<Millis>| at.map(|at| at.to_string());
         let due = prospect.and_then(|p| p.due);
@@ -124,15 +124,15 @@ pub struct Prospect {
 
 impl Prospect {
     /// Of this batch, as it stands now.
-    pub async fn of(app: &App, id: BatchId) -> Result<Self> {
-        let view = View::without_outputs(app, id).await?;
+    pub async fn read_prospect(app: &App, id: BatchId) -> Result<Self> {
+        let view = BatchView::without_outputs(app, id).await?;
         let due = Dues::of_view(&view).batch.due;
-        let (expected_end, certainty) = match Outlook::of(app, &view).await? {
-            Outlook::Expected { forecast, .. } => {
+        let (expected_end, certainty) = match EndForecast::read_outlook(app, &view).await? {
+            EndForecast::Expected { forecast, .. } => {
                 (Some(forecast.end), Some(forecast.confidence.certainty))
             }
-            Outlook::Unknown => (None, Some(Certainty::Unknown)),
-            Outlook::Over => (None, None),
+            EndForecast::Unknown => (None, Some(Certainty::Unknown)),
+            EndForecast::Over => (None, None),
         };
         Ok(Self { due, expected_end, certainty })
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The mark of a job, as long as its class says otherwise.
-pub fn of<'m>(job: &JobDef, marks: &'m BTreeMap<JobKey, Breach>) -> Option<&'m Breach> {
+pub fn find_mark<'m>(job: &JobDef, marks: &'m BTreeMap<JobKey, Breach>) -> Option<&'m Breach> {
     marks.get(&JobKey::of_definition(job)).filter(|_| job.tx.is_recorded())
 }
 
@@ -29,7 +29,7 @@ pub struct BreachDetail {
 
 impl BreachDetail {
     /// A mark: in which batch, and what was found.
-    pub fn of(mark: &Breach) -> Self {
+    pub fn from_mark(mark: &Breach) -> Self {
         Self {
             batch_no: mark.batch_no.to_string(),
             queue_id: mark.queue_id.0,

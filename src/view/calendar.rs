@@ -2,7 +2,7 @@
 
 use crate::domain::batch_no::{Period, PeriodKind};
 use crate::domain::calendar::{
-    Basis, Calendar, CalendarError, Calendars, Combine, DayLook, Working,
+    Calendar, CalendarError, Calendars, Combine, DayBasis, DayLook, Working,
 };
 use crate::domain::id::CalendarCode;
 use anyhow::{Context as _, Result};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How a day looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum DayMark {
     /// People work, as its weekday says.
     Worked,
     /// A weekend.
@@ -24,24 +24,24 @@ pub enum Mark {
     MadeUp,
 }
 
-impl Mark {
+impl DayMark {
     /// Of a day, as a calendar looks at it.
-    pub fn of(date: NaiveDate, look: &DayLook, all: &Calendars) -> Self {
+    pub fn for_day(date: NaiveDate, look: &DayLook, all: &Calendars) -> Self {
         let is_weekend = all.get(&look.by).is_ok_and(|c| match c.combines {
             // A combined calendar has no weekend of its own.
             Some(_) => matches!(date.weekday(), Weekday::Sat | Weekday::Sun),
             None => c.weekend.has_day_of(date),
         });
         match (look.working, &look.basis) {
-            (Working::Working, Basis::Listed(_)) if is_weekend => Self::MadeUp,
+            (Working::Working, DayBasis::Listed(_)) if is_weekend => Self::MadeUp,
             (Working::Working, _) => Self::Worked,
-            (Working::Off, Basis::Listed(_)) => Self::Holiday,
-            (Working::Off, Basis::Weekday | Basis::Assumed) => Self::Weekend,
+            (Working::Off, DayBasis::Listed(_)) => Self::Holiday,
+            (Working::Off, DayBasis::Weekday | DayBasis::Assumed) => Self::Weekend,
         }
     }
 
     /// Its word.
-    pub fn word(self) -> &'static str {
+    pub fn as_word(self) -> &'static str {
         match self {
             Self::Worked => "working",
             Self::Weekend => "weekend",
@@ -52,7 +52,7 @@ impl Mark {
 }
 
 /// The days of a year.
-pub type Looks = BTreeMap<NaiveDate, DayLook>;
+pub type YearDays = BTreeMap<NaiveDate, DayLook>;
 
 /// A year as a period.
 pub fn year_of(year: i32) -> Result<Period> {
@@ -62,9 +62,13 @@ pub fn year_of(year: i32) -> Result<Period> {
 }
 
 /// Its days.
-pub fn looks(all: &Calendars, code: &CalendarCode, year: Period) -> Result<Looks, CalendarError> {
+pub fn looks(
+    all: &Calendars,
+    code: &CalendarCode,
+    year: Period,
+) -> Result<YearDays, CalendarError> {
     let days = year.first_day().iter_days().take_while(|day| *day <= year.last_day());
-    days.map(|day| Ok((day, all.look(code, day)?))).collect()
+    days.map(|day| Ok((day, all.classify_day(code, day)?))).collect()
 }
 
 /// A year of a calendar.
@@ -105,7 +109,7 @@ pub struct CalendarDay {
     /// Whether people work.
     pub working: bool,
     /// Why.
-    pub basis: Basis,
+    pub basis: DayBasis,
     /// `working`, `weekend`, `holiday` or `made_up`, a weekend day that is worked.
     pub mark: &'static str,
     /// The calendar that decided: a member of a combined one.
@@ -114,14 +118,14 @@ pub struct CalendarDay {
 
 impl CalendarYear {
     /// Every day of the year, and the counts.
-    pub fn of(all: &Calendars, code: &CalendarCode, year: i32) -> Result<Self> {
+    pub fn for_year(all: &Calendars, code: &CalendarCode, year: i32) -> Result<Self> {
         let period = year_of(year)?;
         let looks = looks(all, code, period)?;
         let days = looks.iter().map(|(date, look)| CalendarDay {
             date: date.to_string(),
             working: look.working == Working::Working,
             basis: look.basis.clone(),
-            mark: Mark::of(*date, look, all).word(),
+            mark: DayMark::for_day(*date, look, all).as_word(),
             by: look.by.to_string(),
         });
         let months = period.months().into_iter().map(|month| {
@@ -146,7 +150,7 @@ impl CalendarYear {
 }
 
 /// How many of them are worked in a period.
-pub fn worked(looks: &Looks, period: Period) -> usize {
+pub fn worked(looks: &YearDays, period: Period) -> usize {
     let within = looks.range(period.first_day()..=period.last_day());
     within.filter(|(_, look)| look.working == Working::Working).count()
 }
@@ -174,7 +178,10 @@ pub struct CalendarSummary {
 
 impl CalendarSummary {
     /// A calendar, with what uses each.
-    pub fn of(calendar: &Calendar, used: &BTreeMap<CalendarCode, BTreeSet<String>>) -> Self {
+    pub fn from_calendar(
+        calendar: &Calendar,
+        used: &BTreeMap<CalendarCode, BTreeSet<String>>,
+    ) -> Self {
         let used_by = used.get(&calendar.code).into_iter().flatten().cloned();
         Self {
             code: calendar.code.to_string(),

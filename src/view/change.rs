@@ -1,12 +1,12 @@
 //! What differs between two definitions.
 
-use crate::definition::{Change, Fault, How};
+use crate::definition::{DefinitionDifference, DefinitionFault, DifferenceKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A thing that is added, removed or changed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Changed {
+pub struct DefinitionChangeDetail {
     /// What kind of thing: `job`, `group`, `dependency` …
     pub thing: String,
     /// Its code or name.
@@ -14,12 +14,12 @@ pub struct Changed {
     /// `added`, `removed` or `changed`.
     pub how: &'static str,
     /// The fields that differ, whole.
-    pub fields: Vec<Field>,
+    pub fields: Vec<ChangedField>,
 }
 
 /// One field before and after.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Field {
+pub struct ChangedField {
     /// Its key as in a definition file, with a dot where it lies deeper: `params.rate`.
     pub field: String,
     /// Its value before; none when it had none.
@@ -28,15 +28,15 @@ pub struct Field {
     pub new: Option<String>,
 }
 
-impl Changed {
+impl DefinitionChangeDetail {
     /// Of a change.
-    pub fn of(change: &Change) -> Self {
+    pub fn from_change(change: &DefinitionDifference) -> Self {
         let (how, fields) = match &change.how {
-            How::Added => ("added", &[][..]),
-            How::Removed => ("removed", &[][..]),
-            How::Changed(fields) => ("changed", &fields[..]),
+            DifferenceKind::Added => ("added", &[][..]),
+            DifferenceKind::Removed => ("removed", &[][..]),
+            DifferenceKind::Changed(fields) => ("changed", &fields[..]),
         };
-        let field = |f: &crate::definition::FieldChange| Field {
+        let field = |f: &crate::definition::FieldChange| ChangedField {
             field: f.field.clone(),
             old: f.old.clone(),
             new: f.new.clone(),
@@ -65,8 +65,8 @@ pub struct FaultAt {
 
 impl FaultAt {
     /// Of a fault.
-    pub fn of(fault: &Fault) -> Self {
-        let Fault { file, line, what, cure } = fault.clone();
+    pub fn from_fault(fault: &DefinitionFault) -> Self {
+        let DefinitionFault { file, line, what, cure } = fault.clone();
         Self { file, line, what, cure }
     }
 }

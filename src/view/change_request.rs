@@ -96,7 +96,7 @@ pub struct ChangeReader<'a> {
 
 impl ChangeReader<'_> {
     /// Whether a request may be seen: its author may, and who sees all its groups.
-    pub fn sees(&self, request: &ChangeRequest) -> bool {
+    pub fn may_see(&self, request: &ChangeRequest) -> bool {
         let Some((user, grants)) = self.decider.account else { return true };
         user == request.user || sees_groups(grants, request)
     }
@@ -130,7 +130,7 @@ fn sees_groups(grants: &Grants, request: &ChangeRequest) -> bool {
 
 impl ChangeRequestView {
     /// Of a request, as somebody sees it.
-    pub fn of(request: &ChangeRequest, reader: ChangeReader<'_>) -> Self {
+    pub fn from_request(request: &ChangeRequest, reader: ChangeReader<'_>) -> Self {
         let is_waiting = request.status == ChangeRequestStatus::Waiting;
         let is_author = reader.decider.account.is_some_and(|(user, _)| user == request.user);
         let why_not = reader.refusal(request, ChangeVerdict::Approve);
@@ -178,11 +178,15 @@ impl ChangeRequestView {
 
 impl ChangeRequestDetail {
     /// Of a request with its content, as somebody sees it.
-    pub fn of(request: &ChangeRequest, content: ChangeContent, reader: ChangeReader<'_>) -> Self {
+    pub fn from_request(
+        request: &ChangeRequest,
+        content: ChangeContent,
+        reader: ChangeReader<'_>,
+    ) -> Self {
         let content = reader.sees_content(request).then_some(content);
         let answer = request.answer.as_ref().map(|(_, answer)| answer.clone());
         Self {
-            request: ChangeRequestView::of(request, reader),
+            request: ChangeRequestView::from_request(request, reader),
             method: request.method.clone(),
             path: request.path.clone(),
             answer: answer.filter(|_| content.is_some()),

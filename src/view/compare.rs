@@ -3,9 +3,9 @@
 use crate::app::App;
 use crate::definition;
 use crate::domain::id::{BatchId, JobCode};
-use crate::domain::job::outcome::Outputs;
-use crate::view::batch::View;
-use crate::view::change::Changed;
+use crate::domain::job::outcome::JobOutputs;
+use crate::view::batch::BatchView;
+use crate::view::change::DefinitionChangeDetail;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Two batches.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Comparison {
+pub struct BatchComparison {
     /// The first.
-    pub a: Side,
+    pub a: ComparedBatch,
     /// The second.
-    pub b: Side,
+    pub b: ComparedBatch,
     /// Their jobs: those of the second in its order, then those that only the first has.
     pub jobs: Vec<Pair>,
     /// Jobs that only the second has.
@@ -27,12 +27,12 @@ pub struct Comparison {
     /// Parameters of the batches that differ.
     pub params: Vec<Unlike>,
     /// What their definitions say differently.
-    pub definition: Vec<Changed>,
+    pub definition: Vec<DefinitionChangeDetail>,
 }
 
 /// One of the two.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Side {
+pub struct ComparedBatch {
     /// Its number.
     pub batch_no: String,
     /// Its state.
@@ -86,16 +86,16 @@ pub struct Unlike {
     pub b: Option<String>,
 }
 
-impl Comparison {
+impl BatchComparison {
     /// Of two batches with their outputs.
-    pub fn of(a: &View, b: &View) -> Self {
+    pub fn from_views(a: &BatchView, b: &BatchView) -> Self {
         let (in_a, in_b) = (places(a), places(b));
         let only_a = a.rows.iter().filter(|r| !in_b.contains_key(&r.job_code));
         let codes: Vec<&JobCode> =
             b.rows.iter().chain(only_a.clone()).map(|r| &r.job_code).collect();
         let pair = |code: &&JobCode| {
             let (left, right) = (in_a.get(*code).copied(), in_b.get(*code).copied());
-            pair(code, left.map(|at| (a, at)), right.map(|at| (b, at)))
+            pair_of(code, left.map(|at| (a, at)), right.map(|at| (b, at)))
         };
         let only_b = b.rows.iter().filter(|r| !in_a.contains_key(&r.job_code));
         let (old, new) = (a.snapshot.definition(), b.snapshot.definition());
@@ -104,20 +104,23 @@ impl Comparison {
             added: only_b.map(|r| r.job_code.to_string()).collect(),
             removed: only_a.map(|r| r.job_code.to_string()).collect(),
             params: params(a, b),
-            definition: definition::diff(&old, &new).iter().map(Changed::of).collect(),
-            a: side(a),
-            b: side(b),
+            definition: definition::diff_definitions(&old, &new)
+                .iter()
+                .map(DefinitionChangeDetail::from_change)
+                .collect(),
+            a: side_of(a),
+            b: side_of(b),
         }
     }
 }
 
-fn places(view: &View) -> HashMap<&JobCode, usize> {
+fn places(view: &BatchView) -> HashMap<&JobCode, usize> {
     view.rows.iter().map(|row| &row.job_code).zip(0..).collect()
 }
 
-fn side(view: &View) -> Side {
+fn side_of(view: &BatchView) -> ComparedBatch {
     let batch = &view.batch;
-    Side {
+    ComparedBatch {
         batch_no: batch.values.batch_no.to_string(),
         status: batch.status.as_str().to_owned(),
         create_time: batch.create_time.to_string(),
@@ -127,13 +130,13 @@ fn side(view: &View) -> Side {
     }
 }
 
-fn pair(code: &JobCode, a: Option<(&View, usize)>, b: Option<(&View, usize)>) -> Pair {
-    let outputs = |of: Option<(&'_ View, usize)>| -> Option<Outputs> {
+fn pair_of(code: &JobCode, a: Option<(&BatchView, usize)>, b: Option<(&BatchView, usize)>) -> Pair {
+    let outputs = |of: Option<(&'_ BatchView, usize)>| -> Option<JobOutputs> {
         let (view, at) = of?;
         view.outputs.get(&view.rows[at].queue_id.0).cloned()
     };
     let (left, right) = (outputs(a), outputs(b));
-    let ran = |of: Option<(&View, usize)>, outputs: &Option<Outputs>| {
+    let ran = |of: Option<(&BatchView, usize)>, outputs: &Option<JobOutputs>| {
         let (view, at) = of?;
         let row = &view.rows[at];
         Some(Ran {
@@ -155,7 +158,7 @@ fn pair(code: &JobCode, a: Option<(&View, usize)>, b: Option<(&View, usize)>) ->
     }
 }
 
-fn values(outputs: Option<&Outputs>) -> BTreeMap<String, Option<String>> {
+fn values(outputs: Option<&JobOutputs>) -> BTreeMap<String, Option<String>> {
     let Some(outputs) = outputs else { return BTreeMap::new() };
     let mut values = outputs.values.clone();
     // Two that are stored aside are the same when their digests are.
@@ -180,8 +183,8 @@ fn differing(
     names.into_iter().filter(|name| a.get(*name) != b.get(*name)).map(value).collect()
 }
 
-fn params(a: &View, b: &View) -> Vec<Unlike> {
-    let some = |view: &View| -> BTreeMap<String, Option<String>> {
+fn params(a: &BatchView, b: &BatchView) -> Vec<Unlike> {
+    let some = |view: &BatchView| -> BTreeMap<String, Option<String>> {
         let all = view.batch.values.params.iter();
         all.map(|(name, value)| (name.clone(), Some(value.clone()))).collect()
     };
@@ -189,6 +192,6 @@ fn params(a: &View, b: &View) -> Vec<Unlike> {
 }
 
 /// Both of two batches, with what their jobs left.
-pub async fn both(app: &App, a: BatchId, b: BatchId) -> Result<(View, View)> {
-    Ok((View::of(app, a).await?, View::of(app, b).await?))
+pub async fn read_both(app: &App, a: BatchId, b: BatchId) -> Result<(BatchView, BatchView)> {
+    Ok((BatchView::read_view(app, a).await?, BatchView::read_view(app, b).await?))
 }

@@ -2,12 +2,12 @@
 
 /// A line with its end. A cell that a spreadsheet would work out begins with `'`, which makes it a text
 /// there; so does one that begins with a blank or a control character before such a sign.
-pub(super) fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
-    let cells: Vec<String> = cells.into_iter().map(cell).collect();
+pub(super) fn csv_line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
+    let cells: Vec<String> = cells.into_iter().map(csv_cell).collect();
     format!("{}\r\n", cells.join(","))
 }
 
-fn cell(text: &str) -> String {
+fn csv_cell(text: &str) -> String {
     let first = text.chars().find(|c| !c.is_whitespace() && !c.is_control());
     let runs = matches!(first, Some('=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' | '|' | '%'))
         || text.starts_with(['\t', '\r', '\n']);
@@ -20,7 +20,7 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::line;
+    use super::csv_line;
 
     #[test]
     fn what_a_spreadsheet_would_work_out_is_a_text() {
@@ -42,8 +42,8 @@ mod tests {
             ("2026-07-01T00:00:00Z", "2026-07-01T00:00:00Z"),
             ("补跑", "补跑"),
         ] {
-            assert_eq!(line([cell]), format!("{written}\r\n"), "{cell:?}");
+            assert_eq!(csv_line([cell]), format!("{written}\r\n"), "{cell:?}");
         }
-        assert_eq!(line(["a", "b", ""]), "a,b,\r\n");
+        assert_eq!(csv_line(["a", "b", ""]), "a,b,\r\n");
     }
 }

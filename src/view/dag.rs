@@ -2,21 +2,21 @@
 
 use crate::app::App;
 use crate::definition::did_you_mean;
-use crate::domain::batch::history::Basis;
+use crate::domain::batch::history::DurationBasis;
 use crate::domain::batch::{Batch, BatchOrder, Snapshot, plan};
 use crate::domain::dag::Node;
 use crate::domain::forecast::eta::{self, Forecast};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
-use crate::picture::{Collapse, External, JobState, Timing, View};
+use crate::picture::{Collapse, DagView, External, ForecastTiming, JobState};
 use crate::store;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashSet};
 
 /// The part of a graph that is wanted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Part<'a> {
+pub struct DagPart<'a> {
     /// Only this job, with so many steps towards what it waits for and what waits for it; all where
     /// nothing is said.
     pub focus: Option<(&'a str, Option<u32>, Option<u32>)>,
@@ -54,9 +54,9 @@ impl NoFocus {
     }
 }
 
-impl Part<'_> {
+impl DagPart<'_> {
     /// This part of a graph.
-    pub fn of(self, mut view: View) -> Result<View, NoFocus> {
+    pub fn select_part(self, mut view: DagView) -> Result<DagView, NoFocus> {
         if let Some((job, up, down)) = self.focus {
             let missing = || NoFocus::Missing(job.to_owned(), did_you_mean(job, view.codes()));
             let found = view.find_codes(job);
@@ -76,7 +76,7 @@ impl Part<'_> {
 }
 
 /// A stored group, or all of them, with what is expected of their jobs.
-pub async fn of_stored(app: &App, defs: &Definition, group: Option<GroupCode>) -> Result<View> {
+pub async fn of_stored(app: &App, defs: &Definition, group: Option<GroupCode>) -> Result<DagView> {
     let view = of_definition(defs, group.clone())?;
     Ok(view.timed(&planned(app, defs, group.as_ref()).await?))
 }
@@ -86,7 +86,7 @@ async fn planned(
     app: &App,
     defs: &Definition,
     wanted: Option<&GroupCode>,
-) -> Result<BTreeMap<JobCode, Timing>> {
+) -> Result<BTreeMap<JobCode, ForecastTiming>> {
     let mut timings = BTreeMap::new();
     for group in defs.groups.iter().filter(|g| wanted.is_none_or(|w| *w == g.code)) {
         let Ok(mut plans) = plan(defs, &nobodys(Some(group.code.clone()))?, Millis(0)) else {
@@ -95,7 +95,7 @@ async fn planned(
         let (Some(plan), history) = (plans.pop(), app.history(&group.code).await?) else {
             continue;
         };
-        let (dag, total) = (plan.snapshot.dag()?, app.config.engine.max_parallel);
+        let (dag, total) = (plan.snapshot.build_dag()?, app.config.engine.max_parallel);
         if let Some(forecast) = eta::of_plan(&plan, &dag, &history, total, Millis(0)) {
             timings.extend(timings_of(&plan.snapshot, &forecast));
         }
@@ -103,12 +103,12 @@ async fn planned(
     Ok(timings)
 }
 
-fn timings_of(snapshot: &Snapshot, forecast: &Forecast) -> BTreeMap<JobCode, Timing> {
+fn timings_of(snapshot: &Snapshot, forecast: &Forecast) -> BTreeMap<JobCode, ForecastTiming> {
     let each = snapshot.jobs.iter().zip(&forecast.jobs);
     each.map(|(job, expected)| {
-        let timing = Timing {
+        let timing = ForecastTiming {
             est_ms: Some(expected.estimate.p50),
-            is_assumed: expected.estimate.basis == Basis::Assumed,
+            is_assumed: expected.estimate.basis == DurationBasis::Assumed,
             slack_ms: expected.slack,
             critical: Some(expected.critical),
         };
@@ -130,7 +130,7 @@ fn nobodys(group: Option<GroupCode>) -> Result<BatchOrder> {
 }
 
 /// Every group that has something to run, or the one that was asked for.
-pub fn of_definition(defs: &Definition, group: Option<GroupCode>) -> Result<View> {
+pub fn of_definition(defs: &Definition, group: Option<GroupCode>) -> Result<DagView> {
     let runs = |g: &&GroupCode| defs.jobs.iter().any(|j| j.group == **g && j.is_active);
     let wanted: Vec<Option<GroupCode>> = match group {
         Some(group) => vec![Some(group)],
@@ -142,28 +142,28 @@ pub fn of_definition(defs: &Definition, group: Option<GroupCode>) -> Result<View
     for group in wanted {
         let order = nobodys(group)?;
         let plan = plan(defs, &order, Millis(0))?.pop().context("a plan of one group")?;
-        views.push(view(plan.values.group.as_str(), &plan.snapshot, None)?);
+        views.push(dag_view(plan.values.group.as_str(), &plan.snapshot, None)?);
     }
     match views.len() {
         1 => views.pop().context("one view"),
-        _ => Ok(View::join("definition", views)),
+        _ => Ok(DagView::join_views("definition", views)),
     }
 }
 
 /// A batch: its jobs with their states, and what is expected of those that are open.
-pub async fn of_batch(app: &App, batch: &Batch) -> Result<View> {
-    let mut tx = app.db.read().await?;
+pub async fn of_batch(app: &App, batch: &Batch) -> Result<DagView> {
+    let mut tx = app.db.begin_read().await?;
     let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
     let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
     drop(tx);
     let states: Vec<JobState> = rows.iter().map(JobState::from).collect();
-    let drawn = view(batch.values.batch_no.as_str(), &snapshot, Some(&states))?;
+    let drawn = dag_view(batch.values.batch_no.as_str(), &snapshot, Some(&states))?;
     let now = app.server_now().await?;
     let forecast = app.forecast(&snapshot, &rows, now).await?;
     let mut timings = forecast.map(|f| timings_of(&snapshot, &f)).unwrap_or_default();
     if batch.status.is_final() {
         // What is over has no slack; the chain that decided its end is drawn instead.
-        let dag = snapshot.dag()?;
+        let dag = snapshot.build_dag()?;
         let ends: Vec<_> =
             rows.iter().map(|r| r.end_time.filter(|_| r.start_time.is_some())).collect();
         let chain: HashSet<Node> = eta::decisive(&dag, &ends).into_iter().collect();
@@ -175,7 +175,7 @@ pub async fn of_batch(app: &App, batch: &Batch) -> Result<View> {
     Ok(drawn.timed(&timings))
 }
 
-fn view(title: &str, snapshot: &Snapshot, states: Option<&[JobState]>) -> Result<View> {
+fn dag_view(title: &str, snapshot: &Snapshot, states: Option<&[JobState]>) -> Result<DagView> {
     let externals: Vec<External> = snapshot.externals.iter().map(External::from).collect();
-    Ok(View::of(title, snapshot, &snapshot.dag()?, states).with_external(&externals))
+    Ok(DagView::of_batch(title, snapshot, &snapshot.build_dag()?, states).with_external(&externals))
 }

@@ -25,7 +25,7 @@ const AHEAD_MS: i64 = 400 * 86_400_000;
 
 /// A job that failed.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Failure {
+pub struct FailedJobSummary {
     /// Its group.
     pub group: String,
     /// Its batch.
@@ -42,7 +42,7 @@ pub struct Failure {
 
 /// A planned time of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Coming {
+pub struct UpcomingFiring {
     /// The schedule.
     pub schedule: String,
     /// The groups whose batches it opens, as far as the caller sees them.
@@ -53,7 +53,7 @@ pub struct Coming {
 
 /// A day of the last month.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Day {
+pub struct DashboardDay {
     /// It.
     pub day: String,
     /// Batches opened on it that ended well.
@@ -71,16 +71,16 @@ pub struct Lately {
     /// Those that were opened since, open or not.
     pub since: Vec<Listed>,
     /// Jobs that failed, in either.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedJobSummary>,
 }
 
 /// Reads what is open and what began since, of these groups.
 pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) -> Result<Lately> {
     let statuses = vec![BatchStatus::Running, BatchStatus::Killing];
     let asked = BatchFilter { groups: groups.clone(), statuses, ..BatchFilter::default() };
-    let open = batches::page(app, &asked, BATCHES).await?;
+    let open = batches::list_page(app, &asked, BATCHES).await?;
     let asked = BatchFilter { groups, from: Some(since), ..BatchFilter::default() };
-    let since = batches::page(app, &asked, BATCHES).await?;
+    let since = batches::list_page(app, &asked, BATCHES).await?;
     let is_bad = |s: &QueueStatus| {
         matches!(s, QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Unknown)
     };
@@ -89,13 +89,13 @@ pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) ->
         open.iter().chain(&since).filter(bad).map(|l| (l.batch.batch_id, l)).collect();
     let mut ids: Vec<BatchId> = named.keys().copied().collect();
     ids.sort();
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let rows = store::glance::failures(&mut tx, &ids).await?;
     drop(tx);
-    let mut failures: Vec<(Option<Millis>, Failure)> = Vec::new();
+    let mut failures: Vec<(Option<Millis>, FailedJobSummary)> = Vec::new();
     for row in rows {
         let Some(of) = named.get(&row.batch_id) else { continue };
-        let failure = Failure {
+        let failure = FailedJobSummary {
             group: of.batch.values.group.to_string(),
             batch_no: of.batch.values.batch_no.to_string(),
             job: row.job_code.to_string(),
@@ -125,10 +125,10 @@ pub async fn coming(
     now: Millis,
     sees: impl Fn(&GroupCode) -> bool,
     everywhere: Everywhere,
-) -> Result<Vec<Coming>> {
-    let mut tx = app.db.read().await?;
+) -> Result<Vec<UpcomingFiring>> {
+    let mut tx = app.db.begin_read().await?;
     let pending = store::glance::pending_first(&mut tx, FIRINGS).await?;
-    let due = store::trigger::due(&mut tx, now.plus(AHEAD_MS), FIRINGS).await?;
+    let due = store::trigger::list_due(&mut tx, now.plus_ms(AHEAD_MS), FIRINGS).await?;
     let mut times: Vec<_> =
         pending.into_iter().chain(due.iter().map(|d| (d.next_time, d.trigger_id))).collect();
     times.sort();
@@ -153,7 +153,7 @@ pub async fn coming(
             Everywhere::Seen => opened.is_empty() || !seen.is_empty(),
             Everywhere::Unseen => !seen.is_empty(),
         };
-        shown.then(|| Coming {
+        shown.then(|| UpcomingFiring {
             schedule: trigger.def.code.to_string(),
             groups: seen,
             planned_at: at.to_string(),
@@ -163,19 +163,19 @@ pub async fn coming(
 }
 
 /// How the batches of each day went; `days` are their first moments with their names.
-pub async fn days(
+pub async fn read_days(
     app: &App,
     days: &[(Millis, String)],
     groups: Option<&[GroupCode]>,
-) -> Result<Vec<Day>> {
+) -> Result<Vec<DashboardDay>> {
     let begins: Vec<Millis> = days.iter().map(|(at, _)| *at).collect();
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     let counts = store::glance::spans(&mut tx, &begins, groups).await?;
     let day = |(counts, (_, day)): (&BTreeMap<BatchStatus, u64>, &(Millis, String))| {
         let sum = |is: &dyn Fn(BatchStatus) -> bool| {
             counts.iter().filter(|(s, _)| is(**s)).map(|(_, n)| n).sum()
         };
-        Day {
+        DashboardDay {
             day: day.clone(),
             success: sum(&|s| s.is_success()),
             failed: sum(&|s| s.is_final() && !s.is_success()),

@@ -8,9 +8,9 @@ use crate::domain::forecast::delay_words::Punctuality;
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::text::lang::Lang;
 use crate::store;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::due::Dues;
-use crate::view::eta::Outlook;
+use crate::view::eta::EndForecast;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,10 +79,15 @@ pub struct DelayFault {
 
 impl WhyLate {
     /// Of a batch whose outlook is known.
-    pub async fn of(app: &App, view: &View, outlook: &Outlook, lang: Lang) -> Result<Self> {
+    pub async fn explain(
+        app: &App,
+        view: &BatchView,
+        outlook: &EndForecast,
+        lang: Lang,
+    ) -> Result<Self> {
         let forecast = match outlook {
-            Outlook::Expected { forecast, .. } => Some(forecast.as_ref()),
-            Outlook::Over | Outlook::Unknown => None,
+            EndForecast::Expected { forecast, .. } => Some(forecast.as_ref()),
+            EndForecast::Over | EndForecast::Unknown => None,
         };
         let report = report(app, view, forecast).await?;
         let (late, expected) = lateness(view, forecast);
@@ -92,8 +97,8 @@ impl WhyLate {
             (None, None) => Punctuality::InTime,
         };
         let link = |link: &ChainLink| DelayLink {
-            job: view.snapshot.jobs[link.job.at()].code.to_string(),
-            status: view.rows[link.job.at()].status.as_str().to_owned(),
+            job: view.snapshot.jobs[link.job.index()].code.to_string(),
+            status: view.rows[link.job.index()].status.as_str().to_owned(),
             waited_ms: link.waited_ms,
             ran_ms: link.ran_ms,
             usual_ms: link.usual_ms,
@@ -112,8 +117,8 @@ impl WhyLate {
     }
 }
 
-fn fault(view: &View, cause: &DelayCause, lang: Lang) -> DelayFault {
-    let code = |node: crate::domain::dag::Node| view.snapshot.jobs[node.at()].code.to_string();
+fn fault(view: &BatchView, cause: &DelayCause, lang: Lang) -> DelayFault {
+    let code = |node: crate::domain::dag::Node| view.snapshot.jobs[node.index()].code.to_string();
     DelayFault {
         job: code(cause.job),
         kind: cause.kind,
@@ -127,14 +132,14 @@ fn fault(view: &View, cause: &DelayCause, lang: Lang) -> DelayFault {
 }
 
 /// By how much a batch is late, and is expected to be.
-fn lateness(view: &View, forecast: Option<&Forecast>) -> (Option<i64>, Option<i64>) {
+fn lateness(view: &BatchView, forecast: Option<&Forecast>) -> (Option<i64>, Option<i64>) {
     let opened = view.batch.create_time;
     let expected = forecast.and_then(|f| Dues::expected(&view.snapshot, f, opened).batch.late_by);
     (Dues::of_view(view).batch.late_by, expected)
 }
 
-async fn report(app: &App, view: &View, forecast: Option<&Forecast>) -> Result<DelayReport> {
-    let dag = view.snapshot.dag()?;
+async fn report(app: &App, view: &BatchView, forecast: Option<&Forecast>) -> Result<DelayReport> {
+    let dag = view.snapshot.build_dag()?;
     let history = app.history(&view.snapshot.group.code).await?;
     let times: Vec<JobTimes> = view.rows.iter().map(JobTimes::from).collect();
     let input = DelayInput {
@@ -148,9 +153,9 @@ async fn report(app: &App, view: &View, forecast: Option<&Forecast>) -> Result<D
     };
     let chain = input.decisive_chain(forecast);
     let mut times = times.clone();
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     for node in chain.iter().take(LOGS) {
-        let row = &view.rows[node.at()];
+        let row = &view.rows[node.index()];
         let changes = store::log::of_entry(&mut tx, row.queue_id).await?;
         let change = |c: &store::log::LoggedChange| StateChange {
             at: c.at,
@@ -158,7 +163,7 @@ async fn report(app: &App, view: &View, forecast: Option<&Forecast>) -> Result<D
             start: c.log.start_time,
         };
         let changes: Vec<StateChange> = changes.iter().map(change).collect();
-        times[node.at()] = times[node.at()].with_changes(&changes);
+        times[node.index()] = times[node.index()].with_changes(&changes);
     }
     drop(tx);
     Ok(DelayInput { times: &times, ..input }.explain(&chain))

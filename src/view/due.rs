@@ -5,20 +5,21 @@ use crate::domain::dag::Node;
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::forecast::lateness::{Alarm, Lateness, is_missed, moments};
 use crate::domain::time::Millis;
-use crate::view::batch::View;
-use serde_json::{Value, json};
+use crate::view::batch::BatchView;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The times of a batch, and how they are kept.
 pub struct Dues {
     /// Of the batch.
-    pub batch: Due,
+    pub batch: DueMoments,
     /// Parallel to its jobs.
-    pub jobs: Vec<Due>,
+    pub jobs: Vec<DueMoments>,
 }
 
 /// The times of a job or of the batch.
 #[derive(Clone, Copy, Default)]
-pub struct Due {
+pub struct DueMoments {
     /// By then it should have started; only of a job.
     pub start_by: Option<Millis>,
     /// By then it should have ended.
@@ -29,18 +30,19 @@ pub struct Due {
 
 impl Dues {
     /// By a rule that says by how much each of them is missed.
-    pub(crate) fn of(
+    pub(crate) fn with_lateness(
         snapshot: &Snapshot,
         opened: Millis,
         late_by: impl Fn(Millis, Alarm) -> Option<i64>,
     ) -> Self {
-        let (batch, jobs) = (Due::default(), vec![Due::default(); snapshot.jobs.len()]);
+        let (batch, jobs) =
+            (DueMoments::default(), vec![DueMoments::default(); snapshot.jobs.len()]);
         let mut this = Self { batch, jobs };
         for (at, alarm) in moments(snapshot, opened) {
             let entry = match alarm {
                 Alarm::Batch => Some(&mut this.batch),
                 Alarm::Start(node) | Alarm::Finish(node) | Alarm::Release(node) => {
-                    this.jobs.get_mut(node.at())
+                    this.jobs.get_mut(node.index())
                 }
             };
             let Some(entry) = entry else { continue };
@@ -55,11 +57,11 @@ impl Dues {
     }
 
     /// As a batch stands now.
-    pub fn of_view(view: &View) -> Self {
+    pub fn of_view(view: &BatchView) -> Self {
         let (rows, now) = (&view.rows, view.now);
-        Self::of(&view.snapshot, view.batch.create_time, |at, alarm| match alarm {
+        Self::with_lateness(&view.snapshot, view.batch.create_time, |at, alarm| match alarm {
             Alarm::Start(_) => is_missed(alarm, rows).then(|| now.since(at)).filter(|ms| *ms > 0),
-            Alarm::Finish(node) => Lateness::of_job(at, rows.get(node.at())?, now).late_by,
+            Alarm::Finish(node) => Lateness::of_job(at, rows.get(node.index())?, now).late_by,
             Alarm::Batch => Lateness::of_batch(at, &view.batch, now).late_by,
             Alarm::Release(_) => None,
         })
@@ -67,36 +69,57 @@ impl Dues {
 
     /// As a forecast has it, of a batch that was opened at `opened`.
     pub fn expected(snapshot: &Snapshot, forecast: &Forecast, opened: Millis) -> Self {
-        let job = |node: Node| forecast.jobs.get(node.at());
-        Self::of(snapshot, opened, |at, alarm| {
+        let job = |node: Node| forecast.jobs.get(node.index());
+        Self::with_lateness(snapshot, opened, |at, alarm| {
             let end = match alarm {
                 Alarm::Start(node) => job(node)?.start,
                 Alarm::Finish(node) => job(node)?.end,
                 Alarm::Batch => Some(forecast.end),
                 Alarm::Release(_) => None,
             };
-            Lateness::of(at, end).late_by
+            Lateness::new(at, end).late_by
         })
     }
 
     /// Of a plan without a forecast: the times alone.
     pub fn planned(snapshot: &Snapshot, opened: Millis) -> Self {
-        Self::of(snapshot, opened, |_, _| None)
+        Self::with_lateness(snapshot, opened, |_, _| None)
     }
 }
 
-impl Due {
-    /// Adds `due`, `is_late` and `late_by_ms` to a document, of a job `start_by` as well.
-    pub fn put(self, document: &mut Value) {
-        let moment = |at: Option<Millis>| at.map(|at| at.to_string());
-        document["start_by"] = json!(moment(self.start_by));
-        self.put_end(document);
+/// When a batch or a job is due, and whether it keeps that.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DueTime {
+    /// By then it should have ended, UTC; null when nothing is promised.
+    pub due: Option<String>,
+    /// Whether it is late, or is going to be.
+    pub is_late: bool,
+    /// By how many milliseconds.
+    pub late_by_ms: Option<i64>,
+}
+
+/// When a job is due to start and to end.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct JobDueTime {
+    /// By then it should have started, UTC; null when nothing is promised.
+    pub start_by: Option<String>,
+    /// Its end.
+    #[serde(flatten)]
+    pub end: DueTime,
+}
+
+impl DueMoments {
+    /// The end of a batch for programs; a batch has no `start_by`.
+    pub fn end_time(self) -> DueTime {
+        DueTime {
+            due: self.due.map(|at| at.to_string()),
+            is_late: self.late_by.is_some(),
+            late_by_ms: self.late_by,
+        }
     }
 
-    /// The same without `start_by`, which a batch does not have.
-    pub fn put_end(self, document: &mut Value) {
-        document["due"] = json!(self.due.map(|at| at.to_string()));
-        document["is_late"] = json!(self.late_by.is_some());
-        document["late_by_ms"] = json!(self.late_by);
+    /// The times of a job for programs.
+    pub fn job_times(self) -> JobDueTime {
+        JobDueTime { start_by: self.start_by.map(|at| at.to_string()), end: self.end_time() }
     }
 }

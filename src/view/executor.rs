@@ -1,7 +1,7 @@
 //! Groups of executors, and who of each is there.
 
 use crate::app::executor_groups::GroupSeen;
-use crate::domain::executor::{Addressing, GONE_MS, Glue, Registration, Spoken};
+use crate::domain::executor::{Addressing, GONE_MS, GluePolicy, Registration, Spoken};
 use crate::domain::time::Millis;
 use crate::store::executor_run::RunSeen;
 use schemars::JsonSchema;
@@ -61,7 +61,7 @@ pub fn document(seen: &GroupSeen, now: Millis) -> ExecutorGroupDocument {
             Addressing::Registered => None,
             Addressing::Fixed(all) => Some(all.clone()),
         },
-        allows_glue: group.glue == Glue::Allowed,
+        allows_glue: group.glue == GluePolicy::Allowed,
         owner_group: group.access.owner_group.as_ref().map(ToString::to_string),
         groups: groups.map(|all| all.iter().map(ToString::to_string).collect()),
         alive: registrations.iter().filter(|r| r.is_alive).count(),
@@ -75,7 +75,7 @@ pub fn document(seen: &GroupSeen, now: Millis) -> ExecutorGroupDocument {
 fn registration(there: &Registration, now: Millis) -> RegistrationDocument {
     RegistrationDocument {
         address: there.address.clone(),
-        is_alive: there.seen >= now.plus(-GONE_MS),
+        is_alive: there.seen >= now.plus_ms(-GONE_MS),
         speaks: match there.dialect {
             Spoken::Run => "run",
             Spoken::Trigger => "trigger",
@@ -129,7 +129,7 @@ pub struct RunDocument {
 }
 
 /// A run as it is shown.
-pub fn run(run: &RunSeen) -> RunDocument {
+pub fn run_document(run: &RunSeen) -> RunDocument {
     RunDocument {
         log_id: run.log_id,
         batch_id: run.batch_id,

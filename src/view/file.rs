@@ -3,7 +3,7 @@
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::job::part;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 
 /// A group with what it names and the schedules that open it; none when there is no such group.
 pub fn of_group(stored: &Definition, code: &GroupCode) -> Option<Definition> {
@@ -14,13 +14,13 @@ pub fn of_group(stored: &Definition, code: &GroupCode) -> Option<Definition> {
 
 /// The same, of whose sources only the dialect is told: for who may see what runs and not where.
 pub fn without_places(defs: Definition) -> Definition {
-    let hidden = |source: Source| {
+    let hidden = |source: DataSource| {
         let url = match DialectName::of_url(&source.url) {
             Some(DialectName::Sqlite) => "sqlite:hidden",
             Some(DialectName::Mysql) => "mysql://hidden/hidden",
             Some(DialectName::Postgres) | None => "postgres://hidden/hidden",
         };
-        Source {
+        DataSource {
             url: url.to_owned(),
             password_env: None,
             password_file: None,

@@ -6,7 +6,7 @@ use crate::domain::id::{BatchId, GroupCode, JobCode};
 use crate::domain::time::Millis;
 use crate::store;
 use crate::store::batch::BatchFilter;
-use crate::store::glance::Cell;
+use crate::store::glance::JobCell;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,9 +16,9 @@ use std::collections::{HashMap, HashSet};
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Grid {
     /// The batches, newest first.
-    pub batches: Vec<Column>,
+    pub batches: Vec<GridColumn>,
     /// Jobs, in the order of the newest batch that has them.
-    pub jobs: Vec<Line>,
+    pub jobs: Vec<GridRow>,
     /// How many jobs there are, those on other pages too.
     pub all_jobs: usize,
     /// To be sent as `cursor` for the jobs after these; none when there are no more.
@@ -27,7 +27,7 @@ pub struct Grid {
 
 /// A batch in the grid.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Column {
+pub struct GridColumn {
     /// Its number.
     pub batch_no: String,
     /// Its state.
@@ -42,16 +42,16 @@ pub struct Column {
 
 /// A job in the grid.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Line {
+pub struct GridRow {
     /// The job.
     pub job_code: String,
     /// Parallel to the batches; none where the batch does not have it.
-    pub cells: Vec<Option<Went>>,
+    pub cells: Vec<Option<CellOutcome>>,
 }
 
 /// How a job went in a batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Went {
+pub struct CellOutcome {
     /// Its state.
     pub status: String,
     /// Which start it was.
@@ -75,10 +75,10 @@ pub struct GridRequest {
 
 impl Grid {
     /// Of a group.
-    pub async fn of(app: &App, group: &GroupCode, wanted: &GridRequest) -> Result<Self> {
-        let mut tx = app.db.read().await?;
+    pub async fn read_grid(app: &App, group: &GroupCode, wanted: &GridRequest) -> Result<Self> {
+        let mut tx = app.db.begin_read().await?;
         let asked = BatchFilter { groups: Some(vec![group.clone()]), ..BatchFilter::default() };
-        let batches = store::batch::page(&mut tx, &asked, wanted.batches).await?;
+        let batches = store::batch::list_page(&mut tx, &asked, wanted.batches).await?;
         let ids: Vec<BatchId> = batches.iter().map(|b| b.batch_id).collect();
         let cells = store::glance::cells(&mut tx, &ids).await?;
         drop(tx);
@@ -91,17 +91,17 @@ impl Grid {
         let shown: Vec<&JobCode> =
             order.iter().copied().skip(wanted.from).take(wanted.limit).collect();
         let line: HashMap<&JobCode, usize> = shown.iter().copied().zip(0..).collect();
-        let mut jobs: Vec<Line> = shown
+        let mut jobs: Vec<GridRow> = shown
             .iter()
-            .map(|code| Line { job_code: code.to_string(), cells: vec![None; ids.len()] })
+            .map(|code| GridRow { job_code: code.to_string(), cells: vec![None; ids.len()] })
             .collect();
         for cell in &cells {
             if let Some((at, column)) = line.get(&cell.job_code).zip(place.get(&cell.batch)) {
-                jobs[*at].cells[*column] = Some(went(cell));
+                jobs[*at].cells[*column] = Some(outcome_of(cell));
             }
         }
         let took = |(start, end): (Millis, Option<Millis>)| end.map(|end| end.since(start));
-        let column = |b: &Batch| Column {
+        let column = |b: &Batch| GridColumn {
             batch_no: b.values.batch_no.to_string(),
             status: b.status.as_str().to_owned(),
             create_time: b.create_time.to_string(),
@@ -121,7 +121,7 @@ impl Grid {
 /// The jobs of all the batches: those of the newest first, in its order, then those that only older ones
 /// have.
 fn order<'c>(
-    cells: &'c [Cell],
+    cells: &'c [JobCell],
     newest_first: &[BatchId],
     fits: impl Fn(&JobCode) -> bool,
 ) -> Vec<&'c JobCode> {
@@ -141,8 +141,8 @@ fn order<'c>(
     order
 }
 
-fn went(cell: &Cell) -> Went {
-    Went {
+fn outcome_of(cell: &JobCell) -> CellOutcome {
+    CellOutcome {
         status: cell.status.as_str().to_owned(),
         attempt: cell.attempt,
         duration_ms: cell.took_ms,

@@ -72,14 +72,14 @@ pub struct Groups {
 
 impl Groups {
     /// Reads them, by code.
-    pub async fn read(tx: &mut Tx) -> Result<Self> {
+    pub async fn read_groups(tx: &mut Tx) -> Result<Self> {
         let (mut all, _) = store::job::audience(tx).await?;
         all.sort_by(|a, b| a.code.cmp(&b.code));
         Ok(Self { all, counts: job_list::counts(tx).await? })
     }
 
     /// Leaves out what is not wanted.
-    pub fn keep(&mut self, wanted: impl Fn(&Group) -> bool) {
+    pub fn retain(&mut self, wanted: impl Fn(&Group) -> bool) {
         self.all.retain(wanted);
     }
 
@@ -90,7 +90,7 @@ impl Groups {
     }
 
     /// The first of them, with their latest batches.
-    pub async fn page(&self, tx: &mut Tx, limit: usize) -> Result<Vec<GroupBrief>> {
+    pub async fn read_page(&self, tx: &mut Tx, limit: usize) -> Result<Vec<GroupBrief>> {
         let mut page = Vec::new();
         for group in self.all.iter().take(limit) {
             let count = self.counts.get(group.code.as_str()).copied().unwrap_or_default();
@@ -133,7 +133,7 @@ const LATEST: u32 = 10;
 
 impl GroupPage {
     /// Reads it; none when there is no such group.
-    pub async fn read(tx: &mut Tx, code: &GroupCode) -> Result<Option<Self>> {
+    pub async fn read_page(tx: &mut Tx, code: &GroupCode) -> Result<Option<Self>> {
         let (groups, _) = store::job::audience(tx).await?;
         let Some(group) = groups.iter().find(|g| g.code == *code) else { return Ok(None) };
         let count = job_list::counts(tx).await?.get(code.as_str()).copied().unwrap_or_default();
@@ -147,7 +147,7 @@ impl GroupPage {
             group: serde_json::to_value(group)?,
             jobs: count.all,
             active_jobs: count.active,
-            version: store::version::last(tx, code).await?,
+            version: store::version::last_number(tx, code).await?,
             schedules,
             batches: batches.iter().map(LatestBatch::from).collect(),
         }))

@@ -5,7 +5,7 @@ use crate::domain::id::{JobCode, SourceName};
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::job_key::JobKey;
 use crate::domain::job::queue::RunMode;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::store::breach::Breach;
 use crate::store::{self, Tx};
@@ -47,7 +47,7 @@ pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value 
     json!({
         "job": job, "depends_on": parents(defs, job),
         "run_mode": standing.modes.get(&job.key()).map(|m| m.as_str()),
-        "breach": breach::of(job, &standing.marks).map(BreachDetail::of),
+        "breach": breach::find_mark(job, &standing.marks).map(BreachDetail::from_mark),
     })
 }
 
@@ -55,7 +55,7 @@ pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value 
 pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> Value {
     json!({
         "job": job, "depends_on": parents(defs, job), "children": children(defs, job),
-        "breach": breach::of(job, marks).map(BreachDetail::of),
+        "breach": breach::find_mark(job, marks).map(BreachDetail::from_mark),
     })
 }
 
@@ -80,7 +80,7 @@ pub struct Stats {
 
 impl Stats {
     /// Of a job and its durations.
-    pub fn of(job: &JobDef, of: Option<&Durations>) -> Self {
+    pub fn from_durations(job: &JobDef, of: Option<&Durations>) -> Self {
         Self {
             job_code: job.code.to_string(),
             group: job.group.to_string(),
@@ -131,7 +131,7 @@ pub struct JobBrief {
 
 impl JobBrief {
     /// Of a job and what stands beside it.
-    pub fn of(job: &JobDef, standing: &JobStanding) -> Self {
+    pub fn from_job(job: &JobDef, standing: &JobStanding) -> Self {
         Self {
             code: job.code.to_string(),
             name: job.name.clone(),
@@ -147,7 +147,7 @@ impl JobBrief {
             tx: job.tx.as_str().to_owned(),
             is_active: job.is_active,
             run_mode: standing.modes.get(&job.key()).map(|m| m.as_str().to_owned()),
-            breach: breach::of(job, &standing.marks).map(BreachDetail::of),
+            breach: breach::find_mark(job, &standing.marks).map(BreachDetail::from_mark),
         }
     }
 }
@@ -182,16 +182,16 @@ pub struct JobDependencyDetail {
     pub depends_on: String,
     /// What is asked of it: `success`, `failure`, `done`, `skipped` or a condition.
     #[schemars(with = "String")]
-    pub when: When,
+    pub when: EdgeCondition,
 }
 
 impl Job {
     /// With the conditions of its edges, what it waits for in other batches, its run mode and the version of its
     /// group.
-    pub async fn read(tx: &mut Tx, job: JobDef) -> Result<Self> {
-        let marks = store::breach::all(tx).await?;
+    pub async fn read_job(tx: &mut Tx, job: JobDef) -> Result<Self> {
+        let marks = store::breach::list_marks(tx).await?;
         let mode = store::run_mode::standing(tx).await?.remove(&job.key());
-        let group_version = store::version::last(tx, &job.group).await?;
+        let group_version = store::version::last_number(tx, &job.group).await?;
         let defs = store::job_list::around(tx, job.clone()).await?;
         let edges = defs.dependencies.iter().filter(|d| d.job_code == job.code);
         let edge = |d: &JobDependency| JobDependencyDetail {
@@ -201,7 +201,7 @@ impl Job {
         Ok(Self {
             depends_on: parents(&defs, &job),
             children: children(&defs, &job),
-            breach: breach::of(&job, &marks).map(BreachDetail::of),
+            breach: breach::find_mark(&job, &marks).map(BreachDetail::from_mark),
             dependencies: edges.map(edge).collect(),
             externals: defs.externals.clone(),
             run_mode: mode.map(RunMode::as_str),

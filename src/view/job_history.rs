@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// How a job went in a batch.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Run {
+pub struct JobRunSummary {
     /// The batch's number.
     pub batch_no: String,
     /// The batch's group.
@@ -32,14 +32,14 @@ pub struct Run {
 }
 
 /// Runs of a job, and the batch before which the next page begins; none after the first batch.
-pub async fn page(
+pub async fn read_page(
     app: &App,
     (group, job): (&GroupCode, &JobCode),
     before: Option<BatchId>,
     batches: u32,
-) -> Result<(Vec<Run>, Option<BatchId>)> {
-    let mut tx = app.db.read().await?;
-    let found = store::glance::runs(&mut tx, (group, job), before, batches).await?;
+) -> Result<(Vec<JobRunSummary>, Option<BatchId>)> {
+    let mut tx = app.db.begin_read().await?;
+    let found = store::glance::list_runs(&mut tx, (group, job), before, batches).await?;
     let ids: Vec<BatchId> = found.iter().map(|(id, _)| *id).collect();
     let of = store::changed::of_batches(&mut tx, &ids).await?;
     drop(tx);
@@ -50,7 +50,7 @@ pub async fn page(
     let run = |(id, row): (BatchId, Option<QueueEntry>)| {
         let (row, batch_no) = (row?, numbers.get(&id)?.clone());
         let words = |at: Option<Millis>| at.map(|at| at.to_string());
-        Some(Run {
+        Some(JobRunSummary {
             batch_no,
             group: group.to_string(),
             status: row.status.as_str().to_owned(),

@@ -3,16 +3,18 @@
 use crate::app::App;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::NodeId;
-use crate::domain::job::queue::{QueueEntry, QueueStatus, Taken};
+use crate::domain::job::JobDef;
+use crate::domain::job::external::ExternalDependency;
+use crate::domain::job::queue::{QueueEntry, QueueStatus, TakenMark};
 use crate::domain::job::script_isolation::read_start;
 use crate::domain::source::DialectName;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store;
 use crate::store::log::LoggedChange;
-use crate::view::batch::View;
+use crate::view::batch::{BatchView, JobInBatch};
 use crate::view::due::Dues;
-use crate::view::params;
+use crate::view::params::{self, ResolvedParam};
 use crate::view::why::{self, JobReason};
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -37,34 +39,36 @@ pub struct Panel {
     /// The batch starts nothing more.
     pub is_paused: bool,
     /// The job as the batch's list of jobs has it, with `outputs`: values, result sets, checks, rules.
-    pub job: Value,
+    pub job: JobInBatch,
     /// The job as the batch runs it, which may be older than its present definition.
-    pub definition: Value,
+    #[schemars(with = "BTreeMap<String, Value>")]
+    pub definition: JobDef,
     /// Jobs that it waits for, and how they are.
     pub parents: Vec<Neighbour>,
     /// Jobs that wait for it.
     pub children: Vec<Neighbour>,
     /// What it waits for in other batches, as it is defined.
-    pub externals: Value,
-    /// Its parameters as they are worked out now, secrets masked: `name`, `value`, `layer`, `fault`.
-    pub params: Vec<Value>,
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
+    pub externals: Vec<ExternalDependency>,
+    /// Its parameters as they are worked out now, secrets masked.
+    pub params: Vec<ResolvedParam>,
     /// Why it is not running, or did not end well: `kind`, `why` (a sentence in the caller's language),
     /// `detail`; none when it ended well.
     pub why: Option<JobReason>,
     /// Its tries, the first first.
     pub attempts: Vec<Attempt>,
     /// Every change of its state, the first first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<StatusChange>,
     /// Who runs it now.
-    pub node: Option<Runner>,
+    pub node: Option<RunningNode>,
     /// How it can be found on its server while it runs.
-    pub session: Option<Session>,
+    pub session: Option<ServerSession>,
     /// How long it usually takes; none before its first good try.
     pub expected: Option<Usual>,
     /// What cannot run before it.
     pub below: Below,
     /// The latest mails about it.
-    pub mails: Vec<Mail>,
+    pub mails: Vec<JobNotification>,
     /// When the lines that it printed were removed, because they were old.
     pub lines_removed: Option<String>,
 }
@@ -103,7 +107,7 @@ pub struct Attempt {
 
 /// A change of state.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Change {
+pub struct StatusChange {
     /// When.
     pub at: String,
     /// The state from then on.
@@ -120,7 +124,7 @@ pub struct Change {
 
 /// The process that runs a job.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Runner {
+pub struct RunningNode {
     /// Its identity.
     pub node_id: String,
     /// Its host; none when nobody knows the process any more.
@@ -137,7 +141,7 @@ pub struct Runner {
 
 /// What a job can be found by on its server.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Session {
+pub struct ServerSession {
     /// Its data source.
     pub source: String,
     /// The name of the session lock that it holds there; SHOW PROCESSLIST and pg_locks tell who.
@@ -176,7 +180,7 @@ pub struct Below {
 
 /// A mail about the job.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Mail {
+pub struct JobNotification {
     /// Its number in the outbox.
     pub id: i64,
     /// What it tells: `failed`, `late`.
@@ -195,12 +199,12 @@ pub struct Mail {
 
 impl Panel {
     /// Of the job at a place of a batch.
-    pub async fn of(app: &App, mut view: View, at: usize, lang: Lang) -> Result<Self> {
-        let dag = view.snapshot.dag()?;
+    pub async fn read_panel(app: &App, mut view: BatchView, at: usize, lang: Lang) -> Result<Self> {
+        let dag = view.snapshot.build_dag()?;
         let row = view.rows[at].clone();
         let reasons = why::reasons(app, &view).await?;
         let reason = reasons.iter().find(|(code, _, _)| *code == row.job_code);
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         for (id, text) in store::queue::outputs(&mut tx, &[row.queue_id]).await? {
             view.outputs.insert(id.0, serde_json::from_str(&text)?);
         }
@@ -215,27 +219,25 @@ impl Panel {
         let (group, code) = (view.batch.values.group.as_str(), row.job_code.as_str());
         let usual = store::history::of_job(&mut tx, group, code).await?;
         let node = match row.owner.as_ref().filter(|_| !row.status.is_final()) {
-            Some(owner) => Some(runner(&view, &row, store::node::find(&mut tx, owner).await?)),
+            Some(owner) => Some(runner(&view, &row, store::node::find_node(&mut tx, owner).await?)),
             None => None,
         };
         let installation = store::installation(&mut tx).await?.unwrap_or_default();
         drop(tx);
-        let mut job = view.job_document(at);
-        Dues::of_view(&view).jobs[at].put(&mut job);
+        let job = view.job_document(at, &Dues::of_view(&view));
         let def = &view.snapshot.jobs[at];
-        let externals: Vec<_> =
-            view.snapshot.externals.iter().filter(|e| e.job_code == def.code).collect();
+        let externals = view.snapshot.externals.iter().filter(|e| e.job_code == def.code);
         Ok(Self {
             group: view.batch.values.group.to_string(),
             batch_no: view.batch.values.batch_no.to_string(),
             batch_status: view.batch.status.as_str().to_owned(),
             is_paused: view.batch.is_paused,
-            definition: serde_json::to_value(def)?,
-            externals: serde_json::to_value(externals)?,
+            definition: def.clone(),
+            externals: externals.cloned().collect(),
             parents: neighbours(&view, dag.arrows_in(Node(at as u32))),
             children: neighbours(&view, dag.arrows(Node(at as u32))),
             params: params::of_job(app, &view, at).await?,
-            why: reason.map(|reason| JobReason::of(reason, lang, view.now)),
+            why: reason.map(|reason| JobReason::from_reason(reason, lang, view.now)),
             attempts: attempts(&changes, &script_holds),
             changes: changes.iter().map(change).collect(),
             session: session(&view, at, &installation),
@@ -247,7 +249,7 @@ impl Panel {
                 drift_percent: of.drift(),
             }),
             below: below(&dag, &view.rows, at),
-            mails: mails.into_iter().map(mail).collect(),
+            mails: mails.into_iter().map(mail_of_row).collect(),
             lines_removed: lines_removed.map(|at| at.to_string()),
             node,
             job,
@@ -255,10 +257,10 @@ impl Panel {
     }
 }
 
-fn neighbours(view: &View, arrows: impl Iterator<Item = (Node, usize)>) -> Vec<Neighbour> {
+fn neighbours(view: &BatchView, arrows: impl Iterator<Item = (Node, usize)>) -> Vec<Neighbour> {
     let of = |(node, dependency): (Node, usize)| Neighbour {
-        job_code: view.rows[node.at()].job_code.to_string(),
-        status: view.rows[node.at()].status.as_str().to_owned(),
+        job_code: view.rows[node.index()].job_code.to_string(),
+        status: view.rows[node.index()].status.as_str().to_owned(),
         when: view
             .snapshot
             .dependencies
@@ -268,30 +270,30 @@ fn neighbours(view: &View, arrows: impl Iterator<Item = (Node, usize)>) -> Vec<N
     arrows.map(of).collect()
 }
 
-fn runner(view: &View, row: &QueueEntry, node: Option<store::node::Node>) -> Runner {
+fn runner(view: &BatchView, row: &QueueEntry, node: Option<store::node::NodeRow>) -> RunningNode {
     let owner = row.owner.as_ref().map(|NodeId(id)| id.clone()).unwrap_or_default();
-    Runner {
+    RunningNode {
         node_id: owner,
         is_alive: node.as_ref().is_some_and(|n| n.lease_until > view.now),
         lease_until: node.as_ref().map(|n| n.lease_until.to_string()),
         pid: node.as_ref().map(|n| n.pid),
         host: node.map(|n| n.host),
-        is_given_only: row.taken == Taken::NotYet,
+        is_given_only: row.taken == TakenMark::NotYet,
     }
 }
 
 /// Characters of a statement that are shown.
 const STATEMENT: usize = 2_000;
 
-fn session(view: &View, at: usize, installation: &str) -> Option<Session> {
+fn session(view: &BatchView, at: usize, installation: &str) -> Option<ServerSession> {
     let (row, job) = (&view.rows[at], &view.snapshot.jobs[at]);
     let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
     let source = job.source.as_ref().filter(|_| runs)?;
     let call = job.proc_name.as_ref().map(|name| format!("CALL {name}"));
     let server = view.snapshot.sources.iter().find(|s| s.name == *source);
     let dialect = server.and_then(|s| DialectName::of_url(&s.url));
-    let text = dialect.and_then(|dialect| Some(job.sql.as_ref()?.of(dialect)?.to_owned()));
-    Some(Session {
+    let text = dialect.and_then(|dialect| Some(job.sql.as_ref()?.text_for(dialect)?.to_owned()));
+    Some(ServerSession {
         source: source.to_string(),
         lock: format!("procession:{installation}:{}", row.queue_id.0),
         statement: call.or(text).map(|text| text.chars().take(STATEMENT).collect()),
@@ -336,8 +338,8 @@ fn attempts(changes: &[LoggedChange], system_lines: &[(u32, String)]) -> Vec<Att
     tries.into_values().collect()
 }
 
-fn change(change: &LoggedChange) -> Change {
-    Change {
+fn change(change: &LoggedChange) -> StatusChange {
+    StatusChange {
         at: change.at.to_string(),
         status: change.log.status.as_str().to_owned(),
         attempt: change.log.attempt,
@@ -347,8 +349,8 @@ fn change(change: &LoggedChange) -> Change {
     }
 }
 
-fn mail(mail: store::outbox::NotificationRow) -> Mail {
-    Mail {
+fn mail_of_row(mail: store::outbox::NotificationRow) -> JobNotification {
+    JobNotification {
         id: mail.id,
         event: mail.event,
         status: mail.status.as_str().to_owned(),
@@ -364,7 +366,7 @@ fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> Below {
     let mut seen = vec![false; rows.len()];
     let mut next = vec![Node(at as u32)];
     while let Some(node) = next.pop() {
-        next.extend(dag.children(node).filter(|c| !std::mem::replace(&mut seen[c.at()], true)));
+        next.extend(dag.children(node).filter(|c| !std::mem::replace(&mut seen[c.index()], true)));
     }
     let all = || rows.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(row, _)| row);
     let waits =

@@ -4,10 +4,10 @@ use crate::app::App;
 use crate::domain::batch::{BatchOrder, Snapshot, plan};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::Definition;
-use crate::domain::job::outcome::Outputs;
-use crate::domain::job::secret::Value;
+use crate::domain::job::outcome::JobOutputs;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::{
-    BatchValues, Layer, Outside, ParamError, Resolved, Start, resolve_each,
+    BatchValues, Layer, ParamError, ParamSources, Resolved, Start, resolve_each,
 };
 use crate::domain::time::Millis;
 use crate::store;
@@ -46,7 +46,7 @@ pub struct JobParamsRequest {
 
 /// Whether there is such a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Batch {
+pub enum BatchPresence {
     /// There is.
     There,
     /// It might be opened.
@@ -56,24 +56,24 @@ pub enum Batch {
 /// What parameters are worked out from.
 pub struct World {
     /// Whether the batch is there.
-    pub batch: Batch,
+    pub batch: BatchPresence,
     values: BatchValues,
     snapshot: Snapshot,
-    outputs: HashMap<JobCode, Outputs>,
+    outputs: HashMap<JobCode, JobOutputs>,
     start: Start,
 }
 
 impl World {
     /// Reads it.
-    pub async fn read(
+    pub async fn read_world(
         app: &App,
         defs: &Definition,
         code: &JobCode,
         asked: JobParamsRequest,
     ) -> Result<Self> {
         let JobParamsRequest { group, batch_no, business_date, params } = asked;
-        let mut tx = app.db.read().await?;
-        let Some(batch) = store::batch::find(&mut tx, &batch_no, &group).await? else {
+        let mut tx = app.db.begin_read().await?;
+        let Some(batch) = store::batch::find_batch(&mut tx, &batch_no, &group).await? else {
             let group = Some(group);
             let (batch_type, free_text) = (None, true);
             let order =
@@ -81,7 +81,7 @@ impl World {
             let plan = plan(defs, &order, Millis::default())?.remove(0);
             let start = Start::shown(&plan.values, code);
             let (values, snapshot, outputs) = (plan.values, plan.snapshot, HashMap::new());
-            return Ok(Self { batch: Batch::Possible, values, snapshot, outputs, start });
+            return Ok(Self { batch: BatchPresence::Possible, values, snapshot, outputs, start });
         };
         let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
         let rows = store::queue::of_batch(&mut tx, batch.batch_id).await?;
@@ -100,7 +100,7 @@ impl World {
                 start.idem_key = row.idem_key(&name, &batch.values.group, &batch.values.batch_no);
             }
         }
-        Ok(Self { batch: Batch::There, values: batch.values, snapshot, outputs, start })
+        Ok(Self { batch: BatchPresence::There, values: batch.values, snapshot, outputs, start })
     }
 
     /// Each parameter of a job; none when the batch has no such job.
@@ -108,7 +108,7 @@ impl World {
         let job = self.snapshot.jobs.iter().find(|j| j.code == *code)?;
         let parents = self.snapshot.parents(code);
         let output = |code: &JobCode, name: &str| self.outputs.get(code)?.output(name);
-        let outside = Outside { output: &output, secret: None };
+        let outside = ParamSources { output: &output, secret: None };
         let layers = self.snapshot.layers(&self.values, &parents, &self.start);
         let found = resolve_each(job, layers, outside);
         let names = job.params.iter().map(|p| p.name.as_str());
@@ -119,7 +119,7 @@ impl World {
 fn shown(name: &str, found: &Result<Resolved, ParamError>) -> JobParamView {
     let (value, layer, fault) = match found {
         Ok(found) => {
-            let value = found.param.value.as_ref().map(Value::shown);
+            let value = found.param.value.as_ref().map(MaskedValue::shown);
             (value.map(str::to_owned), found.layer, None)
         }
         Err(ParamError::NotLoaded { what, .. }) => (Some(format!("<{what}>")), None, None),

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A line that a job printed, or that was said about it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Line {
+pub struct LogLineDetail {
     /// Which start of the job.
     pub attempt: u32,
     /// Its number within that start.
@@ -22,7 +22,7 @@ pub struct Line {
     pub at: String,
 }
 
-impl From<&LogLine> for Line {
+impl From<&LogLine> for LogLineDetail {
     fn from(line: &LogLine) -> Self {
         Self {
             attempt: line.attempt,
@@ -50,7 +50,7 @@ pub async fn lines(
     wanted: LogSelection,
     limit: u32,
 ) -> Result<Vec<LogLine>> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.begin_read().await?;
     match wanted {
         LogSelection::After(attempt, line) => {
             log::lines_after(&mut tx, row, (attempt, line), limit).await

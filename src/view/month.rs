@@ -1,13 +1,13 @@
 //! Days, with the batches that were opened on each, the firings that are coming, and who works.
 
-use crate::domain::calendar::{Basis, Calendars, Working};
+use crate::domain::calendar::{Calendars, DayBasis, Working};
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::schedule::Anchor;
-use crate::domain::schedule::trigger::{At, Trigger, TriggerStatus};
+use crate::domain::schedule::trigger::{PlannedInstant, Trigger, TriggerStatus};
 use crate::domain::time::{Millis, at_wall_clock};
 use crate::store::batch::BatchFilter;
 use crate::store::{self, Tx};
-use crate::view::calendar::Mark;
+use crate::view::calendar::DayMark;
 use anyhow::Result;
 use chrono::{NaiveDate, NaiveTime};
 use chrono_tz::Tz;
@@ -51,7 +51,7 @@ pub struct DayFiring {
 
 /// A day.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Day {
+pub struct MonthDay {
     /// It.
     pub date: String,
     /// Whether it is worked; none without a calendar.
@@ -69,7 +69,7 @@ pub struct Day {
 }
 
 /// What is asked for.
-pub struct Span<'a> {
+pub struct MonthRequest<'a> {
     /// First day.
     pub from: NaiveDate,
     /// Last day.
@@ -82,7 +82,7 @@ pub struct Span<'a> {
     pub groups: Option<Vec<GroupCode>>,
 }
 
-impl Span<'_> {
+impl MonthRequest<'_> {
     fn start(&self, day: NaiveDate) -> Millis {
         at_wall_clock(day, NaiveTime::MIN, self.zone)
     }
@@ -93,13 +93,17 @@ impl Span<'_> {
 }
 
 /// Days by date.
-type Days = BTreeMap<NaiveDate, Day>;
+type DaysByDate = BTreeMap<NaiveDate, MonthDay>;
 
 /// The days of a span, without what fires.
-pub async fn days(tx: &mut Tx, span: &Span<'_>, calendars: &Calendars) -> Result<Days> {
-    let mut days = Days::new();
+pub async fn read_days(
+    tx: &mut Tx,
+    span: &MonthRequest<'_>,
+    calendars: &Calendars,
+) -> Result<DaysByDate> {
+    let mut days = DaysByDate::new();
     for date in span.from.iter_days().take_while(|day| *day <= span.to) {
-        days.insert(date, day(span, calendars, date)?);
+        days.insert(date, read_day(span, calendars, date)?);
     }
     let end = span.to.succ_opt().unwrap_or(span.to);
     let asked = BatchFilter {
@@ -108,7 +112,7 @@ pub async fn days(tx: &mut Tx, span: &Span<'_>, calendars: &Calendars) -> Result
         to: Some(span.start(end)),
         ..BatchFilter::default()
     };
-    for batch in store::batch::page(tx, &asked, BATCHES).await? {
+    for batch in store::batch::list_page(tx, &asked, BATCHES).await? {
         if let Some(day) = days.get_mut(&span.day_of(batch.create_time)) {
             day.batches.push(DayBatch {
                 group: batch.values.group.to_string(),
@@ -121,19 +125,21 @@ pub async fn days(tx: &mut Tx, span: &Span<'_>, calendars: &Calendars) -> Result
     Ok(days)
 }
 
-fn day(span: &Span<'_>, calendars: &Calendars, date: NaiveDate) -> Result<Day> {
-    let look = span.calendar.map(|code| calendars.look(code, date)).transpose()?;
+fn read_day(span: &MonthRequest<'_>, calendars: &Calendars, date: NaiveDate) -> Result<MonthDay> {
+    let look = span.calendar.map(|code| calendars.classify_day(code, date)).transpose()?;
     let basis = look.as_ref().map(|look| &look.basis);
     let label = match basis {
-        Some(Basis::Listed(label)) => label.clone(),
-        Some(Basis::Weekday | Basis::Assumed) | None => None,
+        Some(DayBasis::Listed(label)) => label.clone(),
+        Some(DayBasis::Weekday | DayBasis::Assumed) | None => None,
     };
-    Ok(Day {
+    Ok(MonthDay {
         date: date.to_string(),
         working: look.as_ref().map(|look| look.working == Working::Working),
-        mark: look.as_ref().map(|look| Mark::of(date, look, calendars).word().to_owned()),
+        mark: look
+            .as_ref()
+            .map(|look| DayMark::for_day(date, look, calendars).as_word().to_owned()),
         label,
-        assumed: matches!(basis, Some(Basis::Assumed)),
+        assumed: matches!(basis, Some(DayBasis::Assumed)),
         batches: Vec::new(),
         firings: Vec::new(),
     })
@@ -141,8 +147,8 @@ fn day(span: &Span<'_>, calendars: &Calendars, date: NaiveDate) -> Result<Day> {
 
 /// Adds what a schedule fires from `now` on; `groups` are those it opens.
 pub fn add_firings(
-    days: &mut Days,
-    (span, calendars): (&Span<'_>, &Calendars),
+    days: &mut DaysByDate,
+    (span, calendars): (&MonthRequest<'_>, &Calendars),
     (t, groups): (&Trigger, Vec<String>),
     now: Millis,
 ) -> Result<()> {
@@ -151,7 +157,7 @@ pub fn add_firings(
         return Ok(());
     }
     let anchor = Anchor { last_planned: t.last_time, ..Anchor::new(t.create_time) };
-    let after = now.max(span.start(span.from)).plus(-1);
+    let after = now.max(span.start(span.from)).plus_ms(-1);
     for found in timing.preview(calendars, after, anchor).take(FIRINGS) {
         let found = found?;
         let Some(day) = days.get_mut(&span.day_of(found.planned)) else { break };
@@ -161,7 +167,7 @@ pub fn add_firings(
             continue;
         }
         let (planned, nominal, zone) = (found.planned, found.nominal, timing.zone);
-        let at = At { schedule, planned, nominal, zone, parent: None };
+        let at = PlannedInstant { schedule, planned, nominal, zone, parent: None };
         let number = t.def.order.as_ref().and_then(|order| order.batch_no.number(at).ok());
         day.firings.push(DayFiring {
             schedule: schedule.to_owned(),

@@ -1,10 +1,10 @@
 //! The processes that share a database.
 
-use crate::domain::cluster::node_placement::Role;
+use crate::domain::cluster::node_placement::NodeRole;
 use crate::domain::id::NodeId;
 use crate::domain::job::script_isolation::ScriptIsolationReport;
 use crate::domain::time::Millis;
-use crate::store::node::Member;
+use crate::store::node::NodeMember;
 use crate::store::{self, Tx};
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -17,15 +17,15 @@ pub const ENDED_MS: i64 = 24 * 3_600_000;
 /// Processes, and how many batches each has.
 pub struct Members {
     /// They, in the order of their names.
-    pub all: Vec<Member>,
+    pub all: Vec<NodeMember>,
     batches: HashMap<NodeId, usize>,
     now: Millis,
 }
 
 impl Members {
     /// Those that live, and those that ended no longer ago than `back_ms`.
-    pub async fn read(tx: &mut Tx, back_ms: i64, now: Millis) -> Result<Self> {
-        let all = store::node::members_with_isolation(tx, now.plus(-back_ms)).await?;
+    pub async fn read_members(tx: &mut Tx, back_ms: i64, now: Millis) -> Result<Self> {
+        let all = store::node::members_with_isolation(tx, now.plus_ms(-back_ms)).await?;
         let mut batches = HashMap::new();
         for member in &all {
             let id = &member.node.node_id;
@@ -35,22 +35,24 @@ impl Members {
     }
 
     /// How many batches one of them has.
-    pub fn has(&self, member: &Member) -> usize {
+    pub fn batches_of(&self, member: &NodeMember) -> usize {
         self.batches.get(&member.node.node_id).copied().unwrap_or_default()
     }
 
     /// All of them as documents.
     pub fn details(&self) -> Vec<NodeDetail> {
         let now = self.now;
-        let one = |m: &Member| NodeDetail::of(m, self.has(m), is_double(m, &self.all, now), now);
+        let one = |m: &NodeMember| {
+            NodeDetail::from_member(m, self.batches_of(m), is_double(m, &self.all, now), now)
+        };
         self.all.iter().map(one).collect()
     }
 }
 
 /// Whether another living process that serves has the same name.
-pub fn is_double(member: &Member, all: &[Member], now: Millis) -> bool {
-    let serves = |m: &Member| m.node.lease_until > now && !m.offer.roles.is_empty();
-    let same = |m: &&Member| {
+pub fn is_double(member: &NodeMember, all: &[NodeMember], now: Millis) -> bool {
+    let serves = |m: &NodeMember| m.node.lease_until > now && !m.offer.roles.is_empty();
+    let same = |m: &&NodeMember| {
         m.offer.name == member.offer.name && m.node.node_id != member.node.node_id && serves(m)
     };
     serves(member) && all.iter().find(same).is_some()
@@ -62,7 +64,7 @@ pub fn short(id: &NodeId) -> &str {
 }
 
 /// `alive`, `draining` or `dead`.
-pub fn state(member: &Member, now: Millis) -> &'static str {
+pub fn state(member: &NodeMember, now: Millis) -> &'static str {
     match (member.node.lease_until > now, member.is_draining) {
         (false, _) => "dead",
         (true, true) => "draining",
@@ -71,8 +73,8 @@ pub fn state(member: &Member, now: Millis) -> &'static str {
 }
 
 /// What it is for.
-pub fn roles(member: &Member) -> Vec<&'static str> {
-    member.offer.roles.iter().copied().map(Role::as_str).collect()
+pub fn roles(member: &NodeMember) -> Vec<&'static str> {
+    member.offer.roles.iter().copied().map(NodeRole::as_str).collect()
 }
 
 /// A process that shares the database.
@@ -121,7 +123,7 @@ pub struct NodeDetail {
 }
 
 impl NodeDetail {
-    fn of(member: &Member, batches: usize, is_double: bool, now: Millis) -> Self {
+    fn from_member(member: &NodeMember, batches: usize, is_double: bool, now: Millis) -> Self {
         let (node, offer) = (&member.node, &member.offer);
         Self {
             name: offer.name.clone(),

@@ -1,8 +1,8 @@
 //! What people are told, and what they do not want to hear for a while.
 
-use crate::domain::notification::event::Event;
+use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::outbox_schedule::Snooze;
-use crate::domain::notification::{Letter, Topic};
+use crate::domain::notification::{Notification, NotificationTopic};
 use crate::store::outbox::NotificationRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct NotificationSummary {
     /// The digest that took its place, by its number.
     pub digest: Option<i64>,
     /// What it is about.
-    pub topic: Topic,
+    pub topic: NotificationTopic,
 }
 
 /// A notification as it is or was sent.
@@ -48,12 +48,12 @@ pub struct NotificationDetail {
     /// Its text.
     body: String,
     /// What the text was drawn from.
-    letter: Letter,
+    letter: Notification,
 }
 
 impl NotificationSummary {
     /// A row of the outbox.
-    pub fn of(row: &NotificationRow) -> Self {
+    pub fn from_row(row: &NotificationRow) -> Self {
         Self {
             id: row.id,
             created: row.created.to_string(),
@@ -75,9 +75,9 @@ impl NotificationSummary {
 
 impl NotificationDetail {
     /// A row of the outbox, with its text.
-    pub fn of(row: &NotificationRow) -> Self {
+    pub fn from_row(row: &NotificationRow) -> Self {
         let (body, letter) = (row.body.clone(), row.letter.clone());
-        Self { summary: NotificationSummary::of(row), body, letter }
+        Self { summary: NotificationSummary::from_row(row), body, letter }
     }
 }
 
@@ -91,7 +91,7 @@ pub struct SnoozeDetail {
     /// The job; all of the group where it is null.
     job: Option<String>,
     /// The event; all where it is null.
-    event: Option<Event>,
+    event: Option<NotificationEvent>,
     /// Until when, UTC.
     until: String,
     /// Who wants it.
@@ -102,7 +102,7 @@ pub struct SnoozeDetail {
 
 impl SnoozeDetail {
     /// As it is stored.
-    pub fn of(s: &Snooze) -> Self {
+    pub fn from_snooze(s: &Snooze) -> Self {
         Self {
             id: s.id,
             group: s.group.clone(),

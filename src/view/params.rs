@@ -3,19 +3,33 @@
 use crate::app::App;
 use crate::domain::id::{JobCode, QueueId};
 use crate::domain::job::Param;
-use crate::domain::job::outcome::Outputs;
+use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::secret;
 use crate::domain::params::{
-    Layer, Outside, ParamError, Resolved, Start, outputs_asked, resolve_each,
+    Layer, ParamError, ParamSources, Resolved, Start, outputs_asked, resolve_each,
 };
 use crate::store;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use anyhow::Result;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::HashMap;
 
+/// A parameter of a job of a batch.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ResolvedParam {
+    /// Its name.
+    pub name: String,
+    /// Its value as people may see it: a secret is masked; null is NULL, or a fault.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub layer: Option<Layer>,
+    /// Why it has no value.
+    pub fault: Option<String>,
+}
+
 /// The parameters of the job at a place, worked out from what the batch has by now.
-pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<Value>> {
+pub async fn of_job(app: &App, view: &BatchView, at: usize) -> Result<Vec<ResolvedParam>> {
     let (job, row) = (&view.snapshot.jobs[at], &view.rows[at]);
     let parents = view.snapshot.parents(&job.code);
     let asked = outputs_asked(job, &parents);
@@ -26,8 +40,8 @@ pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<Value>> {
         .map(|r| (r.queue_id.0, &r.job_code))
         .collect();
     let ids: Vec<_> = of.keys().map(|id| QueueId(*id)).collect();
-    let mut tx = app.db.read().await?;
-    let mut outputs: HashMap<&JobCode, Outputs> = HashMap::new();
+    let mut tx = app.db.begin_read().await?;
+    let mut outputs: HashMap<&JobCode, JobOutputs> = HashMap::new();
     for (id, text) in store::queue::outputs(&mut tx, &ids).await? {
         if let Some(code) = of.get(&id.0) {
             outputs.insert(code, serde_json::from_str(&text)?);
@@ -41,21 +55,21 @@ pub async fn of_job(app: &App, view: &View, at: usize) -> Result<Vec<Value>> {
     }
     drop(tx);
     let output = |code: &JobCode, name: &str| outputs.get(code)?.output(name);
-    let outside = Outside { output: &output, secret: None };
+    let outside = ParamSources { output: &output, secret: None };
     let found = resolve_each(job, view.snapshot.layers(values, &parents, &start), outside);
-    let of = |(param, found): (&Param, &Result<_, _>)| match found {
-        Ok(Resolved { param: bound, layer, .. }) => {
-            let value = bound.value.as_ref().map(secret::Value::shown);
-            json!({"name": param.name, "value": value, "layer": layer, "fault": null})
-        }
-        Err(ParamError::NotLoaded { what, .. }) => {
-            let value = format!("<{what}>");
-            json!({"name": param.name, "value": value, "layer": Layer::Upstream, "fault": null})
-        }
-        Err(error) => {
-            let fault = ParamError::to_string(error);
-            json!({"name": param.name, "value": null, "layer": null, "fault": fault})
-        }
+    let shown = |(param, found): (&Param, &Result<_, _>)| {
+        let (value, layer, fault) = match found {
+            Ok(Resolved { param: bound, layer, .. }) => {
+                let value =
+                    bound.value.as_ref().map(|value| secret::MaskedValue::shown(value).to_owned());
+                (value, *layer, None)
+            }
+            Err(ParamError::NotLoaded { what, .. }) => {
+                (Some(format!("<{what}>")), Some(Layer::Upstream), None)
+            }
+            Err(error) => (None, None, Some(ParamError::to_string(error))),
+        };
+        ResolvedParam { name: param.name.clone(), value, layer, fault }
     };
-    Ok(job.params.iter().zip(&found).map(of).collect())
+    Ok(job.params.iter().zip(&found).map(shown).collect())
 }

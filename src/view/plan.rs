@@ -1,57 +1,59 @@
 //! A plan: what opening batches would do, and what is expected of them.
 
 use crate::app::{self, App};
-use crate::definition::Change;
+use crate::definition::DefinitionDifference;
 use crate::domain::batch::Batch;
 use crate::domain::batch::history::History;
+use crate::domain::batch::param_preview::ShownParam;
 use crate::domain::dag::Node;
-use crate::domain::forecast::dry_run::{ParamChange, Preview, param_changes};
+use crate::domain::forecast::dry_run::{BatchPreview, ParamChange, param_changes};
 use crate::domain::forecast::eta::Forecast;
 use crate::domain::id::{BatchNo, JobCode};
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::time::Millis;
 use crate::store;
-use crate::view::change::Changed;
-use crate::view::due::Dues;
-use crate::view::eta::forecast_document;
+use crate::view::change::DefinitionChangeDetail;
+use crate::view::due::{DueTime, Dues, JobDueTime};
+use crate::view::eta::BatchForecast;
 use anyhow::Result;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::HashMap;
 
 /// One batch of the plan with what is expected of it.
-pub struct Planned {
+pub struct PlannedBatch {
     /// What the order makes of the definition.
-    pub preview: Preview,
+    pub preview: BatchPreview,
     /// When it is expected to end; none without history.
     pub forecast: Option<Forecast>,
     /// What has changed since an earlier batch, where one was asked for.
-    pub since: Option<Since>,
+    pub since: Option<ChangesSince>,
     /// When it would be opened.
     pub now: Millis,
 }
 
 /// What has changed since an earlier batch of the group.
-pub struct Since {
+pub struct ChangesSince {
     /// The earlier batch.
     pub batch: Batch,
     /// What the definition says differently.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DefinitionDifference>,
     /// Which parameters differ.
     pub params: Vec<ParamChange>,
     /// How long jobs took then and are expected to take now, where that is known of both.
     pub took: Vec<(JobCode, i64, i64)>,
 }
 
-impl Since {
+impl ChangesSince {
     /// How long the batch took, if it has ended.
     pub fn took_in_all(&self) -> Option<i64> {
         Some(self.batch.end_time?.since(self.batch.create_time))
     }
 }
 
-impl Planned {
+impl PlannedBatch {
     /// By when its jobs and the batch should have started and ended.
-    pub fn dues(&self) -> Dues {
+    pub fn due_times(&self) -> Dues {
         let (snapshot, now) = (&self.preview.plan.snapshot, self.now);
         match &self.forecast {
             Some(forecast) => Dues::expected(snapshot, forecast, now),
@@ -59,9 +61,27 @@ impl Planned {
         }
     }
 
-    /// As a document.
-    pub fn document(&self) -> Result<Value> {
-        document(self)
+    /// The plan for programs.
+    pub fn document(&self) -> BatchPlanDetail {
+        let plan = &self.preview.plan;
+        let codes = |nodes: &Vec<Node>| -> Vec<String> {
+            nodes.iter().map(|n| plan.snapshot.jobs[n.index()].code.to_string()).collect()
+        };
+        let dues = self.due_times();
+        BatchPlanDetail {
+            batch_no: plan.values.batch_no.to_string(),
+            group: plan.values.group.to_string(),
+            batch_type: plan.batch_type.clone(),
+            business_date: plan.values.business_date.map(|day| day.to_string()),
+            waves: self.preview.waves(self.forecast.as_ref()).iter().map(codes).collect(),
+            jobs: planned_jobs(&self.preview, &dues),
+            expected: self
+                .forecast
+                .as_ref()
+                .map(|f| BatchForecast::new(&plan.snapshot, f, None, self.now)),
+            since: self.since.as_ref().map(PlanComparison::new),
+            due: dues.batch.end_time(),
+        }
     }
 }
 
@@ -69,12 +89,13 @@ impl Planned {
 pub async fn since(
     app: &App,
     defs: &Definition,
-    preview: &Preview,
+    preview: &BatchPreview,
     history: &History,
     no: &BatchNo,
-) -> Result<Option<Since>> {
-    let mut tx = app.db.read().await?;
-    let Some(batch) = store::batch::find(&mut tx, no, &preview.plan.values.group).await? else {
+) -> Result<Option<ChangesSince>> {
+    let mut tx = app.db.begin_read().await?;
+    let Some(batch) = store::batch::find_batch(&mut tx, no, &preview.plan.values.group).await?
+    else {
         return Ok(None);
     };
     let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
@@ -85,7 +106,7 @@ pub async fn since(
         let expected = history.get(&row.job_code).filter(|_| planned)?.p50;
         Some((row.job_code.clone(), took, expected))
     });
-    Ok(Some(Since {
+    Ok(Some(ChangesSince {
         changes: app::differences(&snapshot, defs),
         params: param_changes(&snapshot, &batch.values, preview),
         took: took.collect(),
@@ -93,55 +114,130 @@ pub async fn since(
     }))
 }
 
-fn document(planned: &Planned) -> Result<Value> {
-    let preview = &planned.preview;
-    let plan = &preview.plan;
-    let codes = |nodes: &[Node]| -> Vec<&JobCode> {
-        nodes.iter().map(|n| &plan.snapshot.jobs[n.at()].code).collect()
-    };
-    let waves = preview.waves(planned.forecast.as_ref());
-    let mut parents: HashMap<&JobCode, Vec<&JobCode>> = HashMap::new();
-    for dependency in &plan.snapshot.dependencies {
-        parents.entry(&dependency.job_code).or_default().push(&dependency.depends_on);
-    }
-    let dues = planned.dues();
-    let job = |(i, job): (usize, &JobDef)| {
-        let mut document = json!({
-            "job_code": job.code, "job_name": job.name, "job_type": job.job_type,
-            "wave": preview.dag.level(Node(i as u32)), "source": job.source,
-            "depends_on": parents.get(&job.code).map_or(&[][..], Vec::as_slice),
-            "priority": job.priority, "timeout_sec": job.timeout_sec,
-            "retry_count": job.retry_count, "idempotent": job.idempotent,
-            "not_before": plan.not_before[i].map(|t| t.to_string()),
-            "params": preview.params[i],
-        });
-        dues.jobs[i].put(&mut document);
-        document
-    };
-    let jobs: Vec<Value> = plan.snapshot.jobs.iter().enumerate().map(job).collect();
-    let expected =
-        planned.forecast.as_ref().map(|f| forecast_document(&plan.snapshot, f, None, planned.now));
-    let mut document = json!({
-        "batch_no": plan.values.batch_no, "group": plan.values.group, "type": plan.batch_type,
-        "business_date": plan.values.business_date,
-        "waves": waves.iter().map(|w| codes(w)).collect::<Vec<_>>(), "jobs": jobs,
-        "expected": expected, "since": planned.since.as_ref().map(since_json),
-    });
-    dues.batch.put_end(&mut document);
-    Ok(document)
+/// What opening a batch would do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct BatchPlanDetail {
+    /// Its number.
+    pub batch_no: String,
+    /// Its group.
+    pub group: String,
+    /// The type of the group: `monthly`, `daily`, …
+    #[serde(rename = "type")]
+    pub batch_type: Option<String>,
+    /// Its business date, `2024-07-31`; null where the number implies none and none was given.
+    pub business_date: Option<String>,
+    /// Jobs that can start together, one list after the other.
+    pub waves: Vec<Vec<String>>,
+    /// Each job with its parameters.
+    pub jobs: Vec<PlannedJob>,
+    /// When it is expected to end; null without history.
+    pub expected: Option<BatchForecast>,
+    /// What has changed since an earlier batch, where one was named.
+    pub since: Option<PlanComparison>,
+    /// By when it should have ended.
+    #[serde(flatten)]
+    pub due: DueTime,
 }
 
-fn since_json(since: &Since) -> Value {
-    let took: Vec<Value> = since
-        .took
-        .iter()
-        .map(
-            |(code, took, expected)| json!({"job_code": code, "took_ms": took, "p50_ms": expected}),
-        )
-        .collect();
-    json!({
-        "batch_no": since.batch.values.batch_no, "status": since.batch.status.as_str(),
-        "took_ms": since.took_in_all(), "changes": since.changes.iter().map(Changed::of).collect::<Vec<_>>(),
-        "params": since.params, "durations": took,
-    })
+/// A job of a plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlannedJob {
+    /// Its code.
+    pub job_code: String,
+    /// Its name.
+    pub job_name: String,
+    /// PROC, SQL, SCRIPT, NOOP, HTTP, …
+    pub job_type: String,
+    /// In which wave it can start, from 0.
+    pub wave: u32,
+    /// The data source it runs on.
+    pub source: Option<String>,
+    /// The jobs that it waits for.
+    pub depends_on: Vec<String>,
+    /// The higher, the sooner it gets a slot.
+    pub priority: i32,
+    /// After so many seconds an attempt is ended.
+    pub timeout_sec: u32,
+    /// How many times a failed attempt is tried again.
+    pub retry_count: u32,
+    /// Whether a second start does no harm.
+    pub idempotent: bool,
+    /// It does not start before this moment, UTC.
+    pub not_before: Option<String>,
+    /// Its parameters with their values, secrets masked.
+    pub params: Vec<ShownParam>,
+    /// By when it should have started and ended.
+    #[serde(flatten)]
+    pub due: JobDueTime,
+}
+
+/// What has changed since an earlier batch.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlanComparison {
+    /// The number of the earlier batch.
+    pub batch_no: String,
+    /// How it ended.
+    pub status: &'static str,
+    /// How long it took, in milliseconds.
+    pub took_ms: Option<i64>,
+    /// What the definition has otherwise.
+    pub changes: Vec<DefinitionChangeDetail>,
+    /// Parameters that come to other values.
+    pub params: Vec<ParamChange>,
+    /// How long jobs took then, and usually take.
+    pub durations: Vec<DurationComparison>,
+}
+
+/// How long a job took in an earlier batch.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DurationComparison {
+    /// Its code.
+    pub job_code: String,
+    /// How long it took then, in milliseconds.
+    pub took_ms: i64,
+    /// How long it usually takes.
+    pub p50_ms: i64,
+}
+
+fn planned_jobs(preview: &BatchPreview, dues: &Dues) -> Vec<PlannedJob> {
+    let plan = &preview.plan;
+    let mut parents: HashMap<&JobCode, Vec<String>> = HashMap::new();
+    for dependency in &plan.snapshot.dependencies {
+        let of = parents.entry(&dependency.job_code).or_default();
+        of.push(dependency.depends_on.to_string());
+    }
+    let planned = |(i, job): (usize, &JobDef)| PlannedJob {
+        job_code: job.code.to_string(),
+        job_name: job.name.clone(),
+        job_type: job.job_type.to_string(),
+        wave: preview.dag.level(Node(i as u32)),
+        source: job.source.as_ref().map(ToString::to_string),
+        depends_on: parents.remove(&job.code).unwrap_or_default(),
+        priority: job.priority,
+        timeout_sec: job.timeout_sec,
+        retry_count: job.retry_count,
+        idempotent: job.idempotent,
+        not_before: plan.not_before[i].map(|t| t.to_string()),
+        params: preview.params[i].clone(),
+        due: dues.jobs[i].job_times(),
+    };
+    plan.snapshot.jobs.iter().enumerate().map(planned).collect()
+}
+
+impl PlanComparison {
+    fn new(since: &ChangesSince) -> Self {
+        let duration = |(code, took, usual): &(JobCode, i64, i64)| DurationComparison {
+            job_code: code.to_string(),
+            took_ms: *took,
+            p50_ms: *usual,
+        };
+        Self {
+            batch_no: since.batch.values.batch_no.to_string(),
+            status: since.batch.status.as_str(),
+            took_ms: since.took_in_all(),
+            changes: since.changes.iter().map(DefinitionChangeDetail::from_change).collect(),
+            params: since.params.clone(),
+            durations: since.took.iter().map(duration).collect(),
+        }
+    }
 }

@@ -88,27 +88,31 @@ pub struct CallDocument {
 
 impl PreflightDocument {
     /// Of a report.
-    pub fn of(report: &PreflightReport) -> Self {
-        let count = |severity| report.of(severity).count();
+    pub fn from_report(report: &PreflightReport) -> Self {
+        let count = |severity| report.with_severity(severity).count();
         let errors = count(PreflightSeverity::Error);
         Self {
             ok: errors == 0,
             errors,
             unreachable: count(PreflightSeverity::Unreachable),
             warnings: count(PreflightSeverity::Warning),
-            findings: report.findings.iter().map(|one| FindingDocument::of(one, report)).collect(),
-            sources: report.sources.iter().map(SourceDocument::of).collect(),
-            calls: report.jobs.iter().map(CallDocument::of).collect(),
+            findings: report
+                .findings
+                .iter()
+                .map(|one| FindingDocument::from_finding(one, report))
+                .collect(),
+            sources: report.sources.iter().map(SourceDocument::from_source).collect(),
+            calls: report.jobs.iter().map(CallDocument::from_job).collect(),
         }
     }
 }
 
 impl FindingDocument {
-    fn of(finding: &PreflightFinding, report: &PreflightReport) -> Self {
+    fn from_finding(finding: &PreflightFinding, report: &PreflightReport) -> Self {
         let PreflightFinding { severity, group, job, source, problem } = finding;
         let both =
             |say: &dyn Fn(Lang) -> String| InBothLanguages { en: say(Lang::En), zh: say(Lang::Zh) };
-        let hint = |lang| finding.hint(lang).unwrap_or_default();
+        let hint = |lang| finding.hint_text(lang).unwrap_or_default();
         Self {
             severity: *severity,
             kind: problem.kind(),
@@ -116,13 +120,13 @@ impl FindingDocument {
             job: job.as_ref().map(ToString::to_string),
             source: source.as_ref().map(ToString::to_string),
             said: both(&|lang| finding.describe(lang, &report.shared_codes)),
-            hint: finding.hint(Lang::En).map(|_| both(&hint)),
+            hint: finding.hint_text(Lang::En).map(|_| both(&hint)),
         }
     }
 }
 
 impl SourceDocument {
-    fn of(found: &SourcePreflight) -> Self {
+    fn from_source(found: &SourcePreflight) -> Self {
         Self {
             source: found.source.to_string(),
             is_reached: found.is_reached,
@@ -133,7 +137,7 @@ impl SourceDocument {
 }
 
 impl CallDocument {
-    fn of(found: &JobPreflight) -> Self {
+    fn from_job(found: &JobPreflight) -> Self {
         Self {
             group: found.group.to_string(),
             job: found.job.to_string(),

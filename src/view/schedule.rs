@@ -2,7 +2,7 @@
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::Group;
-use crate::domain::notification::Both;
+use crate::domain::notification::BilingualText;
 use crate::domain::schedule::Timing;
 use crate::domain::schedule::firing::Firing;
 use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerWords};
@@ -59,7 +59,7 @@ pub struct ScheduleDetail {
 
 impl ScheduleDetail {
     /// A schedule with its last firing.
-    pub fn of(t: &Trigger, last: Option<&Firing>) -> Self {
+    pub fn from_trigger(t: &Trigger, last: Option<&Firing>) -> Self {
         let zone = t.def.timing.zone;
         Self {
             schedule: t.def.clone().into(),
@@ -72,14 +72,14 @@ impl ScheduleDetail {
             next_time: t.next_time.map(|at| at.to_string()),
             next_local: t.next_time.map(|at| local(at, zone)),
             last_time: t.last_time.map(|at| at.to_string()),
-            last: last.map(|firing| FiringDetail::of(firing, zone)),
+            last: last.map(|firing| FiringDetail::from_firing(firing, zone)),
         }
     }
 }
 
 /// What a timing means, as a sentence in both languages.
-pub fn describe_timing(timing: &Timing) -> Both {
-    Both { en: timing.sentence(Lang::En), zh: timing.sentence(Lang::Zh) }
+pub fn describe_timing(timing: &Timing) -> BilingualText {
+    BilingualText { en: timing.sentence(Lang::En), zh: timing.sentence(Lang::Zh) }
 }
 
 /// A planned time of a schedule, and what became of it.
@@ -113,7 +113,7 @@ pub struct FiringDetail {
 
 impl FiringDetail {
     /// A firing of a schedule in this zone.
-    pub fn of(f: &Firing, zone: Tz) -> Self {
+    pub fn from_firing(f: &Firing, zone: Tz) -> Self {
         Self {
             firing_id: f.firing_id.0,
             planned_at: f.planned_at.to_string(),

@@ -3,8 +3,10 @@
 use crate::domain::calendar::Calendars;
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::firing::{Firing, FiringStatus, Source};
-use crate::domain::schedule::trigger::{At, NumberRule, Trigger, WordFault, WordFaults};
-use crate::domain::schedule::{Anchor, Occurrence, Reason, Skipped, Swallowed, Timing};
+use crate::domain::schedule::trigger::{
+    NumberRule, PlannedInstant, Trigger, WordFault, WordFaults,
+};
+use crate::domain::schedule::{Anchor, Occurrence, OccurrenceReason, Skipped, Swallowed, Timing};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, at_wall_clock};
 use crate::engine::trigger::schedule_actions;
@@ -32,14 +34,14 @@ pub struct FiringPreviewRequest {
     /// What is stored of it.
     pub stored: Option<Trigger>,
     /// Whether it says what is not stored, which has never been checked.
-    news: News,
+    news: TimingState,
     /// Planned times that a person has left out, and why.
     left_out: BTreeMap<Millis, String>,
 }
 
 /// Whether a timing has been checked before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum News {
+enum TimingState {
     /// It is stored as it is.
     Stored,
     /// It is written here, or partly.
@@ -75,7 +77,7 @@ impl FiringPreviewRequest {
             number: found.def.order.as_ref().map(|order| order.batch_no.clone()),
             anchor,
             stored: Some(found),
-            news: News::Stored,
+            news: TimingState::Stored,
             left_out: firings.into_iter().filter(is_left_out).map(reason).collect(),
         })
     }
@@ -83,14 +85,14 @@ impl FiringPreviewRequest {
     /// A timing that is tried out.
     pub fn written(timing: Timing, number: Option<NumberRule>, now: Millis) -> Self {
         let (code, anchor) = (String::new(), Anchor::new(now));
-        let (news, left_out) = (News::Written, BTreeMap::new());
+        let (news, left_out) = (TimingState::Written, BTreeMap::new());
         Self { code, timing, number, anchor, stored: None, news, left_out }
     }
 
     /// The same with another timing.
     #[must_use]
-    pub fn with(self, timing: Timing) -> Self {
-        let news = if timing == self.timing { self.news } else { News::Written };
+    pub fn with_timing(self, timing: Timing) -> Self {
+        let news = if timing == self.timing { self.news } else { TimingState::Written };
         Self { timing, news, ..self }
     }
 
@@ -102,8 +104,8 @@ impl FiringPreviewRequest {
         calendars: &Calendars,
     ) -> Result<(), WordFaults> {
         match self.news {
-            News::Stored => Ok(()),
-            News::Written => sound(&self.timing, after.min(now), calendars),
+            TimingState::Stored => Ok(()),
+            TimingState::Written => sound(&self.timing, after.min(now), calendars),
         }
     }
 
@@ -116,13 +118,13 @@ impl FiringPreviewRequest {
     pub fn number(&self, planned: Millis, nominal: NaiveDate) -> Option<Result<String, String>> {
         let rule = self.number.as_ref()?;
         let (schedule, zone) = (self.code.as_str(), self.timing.zone);
-        let number = rule.number(At { schedule, planned, nominal, zone, parent: None });
+        let number = rule.number(PlannedInstant { schedule, planned, nominal, zone, parent: None });
         Some(number.map(|no| no.to_string()).map_err(|error| error.to_string()))
     }
 }
 
 /// Its next `count` firings after a moment, and what does not take place among them.
-pub fn look(
+pub fn find_firings(
     asked: &FiringPreviewRequest,
     calendars: &Calendars,
     after: Millis,
@@ -137,7 +139,7 @@ pub fn look(
             break;
         }
     }
-    let end = next.last().map_or(after.plus(400 * 86_400_000), |last| last.planned);
+    let end = next.last().map_or(after.plus_ms(400 * 86_400_000), |last| last.planned);
     let skipped = asked.timing.skipped_between(calendars, after..end, asked.anchor, count)?;
     Ok(FiringPreview { next, left_out, skipped })
 }
@@ -169,7 +171,7 @@ pub fn weekday(at: Millis, zone: Tz, lang: Lang) -> &'static str {
         Weekday::Sat => ("Sat", "周六"),
         Weekday::Sun => ("Sun", "周日"),
     };
-    lang.pick(en, zh)
+    lang.select(en, zh)
 }
 
 /// When a schedule fires next, and what is left out among that.
@@ -201,7 +203,7 @@ pub struct PlannedFiring {
     /// Why the batch number cannot be worked out.
     pub batch_no_error: Option<String>,
     /// What is worth saying about it; empty for an ordinary one.
-    pub why: Vec<Reason>,
+    pub why: Vec<OccurrenceReason>,
     /// The same in words.
     pub words: Vec<String>,
 }
@@ -239,7 +241,7 @@ impl SchedulePreview {
     }
 
     /// What fires and what does not.
-    pub fn of(asked: &FiringPreviewRequest, shown: &FiringPreview) -> Self {
+    pub fn from_firings(asked: &FiringPreviewRequest, shown: &FiringPreview) -> Self {
         let zone = asked.timing.zone;
         let by_hand = shown.left_out.iter().map(|one| SkippedFiring {
             planned_at: one.planned.to_string(),
@@ -256,7 +258,7 @@ impl SchedulePreview {
             words: one.why.words(Lang::En),
         });
         Self {
-            next: shown.next.iter().map(|one| PlannedFiring::of(asked, one)).collect(),
+            next: shown.next.iter().map(|one| PlannedFiring::from_occurrence(asked, one)).collect(),
             skipped: by_hand.chain(by_rule).collect(),
             ..Self::empty(asked)
         }
@@ -264,7 +266,7 @@ impl SchedulePreview {
 }
 
 impl PlannedFiring {
-    fn of(asked: &FiringPreviewRequest, one: &Occurrence) -> Self {
+    fn from_occurrence(asked: &FiringPreviewRequest, one: &Occurrence) -> Self {
         let zone = asked.timing.zone;
         let (batch_no, batch_no_error) = match asked.number(one.planned, one.nominal) {
             None => (None, None),

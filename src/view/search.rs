@@ -15,20 +15,20 @@ const SCHEDULES: u32 = 200;
 
 /// What was found.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Found {
+pub struct SearchResult {
     /// Jobs.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<MatchedJob>,
     /// Groups.
-    pub groups: Vec<Group>,
+    pub groups: Vec<MatchedGroup>,
     /// Batches, the last number first.
-    pub batches: Vec<Batch>,
+    pub batches: Vec<MatchedBatch>,
     /// Schedules.
-    pub schedules: Vec<Schedule>,
+    pub schedules: Vec<MatchedSchedule>,
 }
 
 /// A job.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Job {
+pub struct MatchedJob {
     /// Its code.
     pub code: String,
     /// Its name.
@@ -43,7 +43,7 @@ pub struct Job {
 
 /// A group.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Group {
+pub struct MatchedGroup {
     /// Its code.
     pub code: String,
     /// Its name.
@@ -52,7 +52,7 @@ pub struct Group {
 
 /// A batch.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Batch {
+pub struct MatchedBatch {
     /// Its group.
     pub group: String,
     /// Its number.
@@ -63,7 +63,7 @@ pub struct Batch {
 
 /// A schedule.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Schedule {
+pub struct MatchedSchedule {
     /// Its code.
     pub code: String,
     /// Its name.
@@ -75,22 +75,26 @@ pub struct Schedule {
 }
 
 /// Looks for a text in what belongs to groups that are seen.
-pub async fn find(tx: &mut Tx, text: &str, seen: Option<&BTreeSet<GroupCode>>) -> Result<Found> {
+pub async fn find_all(
+    tx: &mut Tx,
+    text: &str,
+    seen: Option<&BTreeSet<GroupCode>>,
+) -> Result<SearchResult> {
     let most = u32::try_from(MOST)?;
     let sees = |group: &GroupCode| seen.is_none_or(|seen| seen.contains(group));
     let (groups, _) = store::job::audience(tx).await?;
-    Ok(Found {
-        jobs: jobs(tx, text, seen).await?,
+    Ok(SearchResult {
+        jobs: find_jobs(tx, text, seen).await?,
         groups: ranked(text, groups.iter().filter(|g| sees(&g.code)), |g| {
             (g.code.to_string(), g.name.clone())
         })
         .into_iter()
-        .map(|g| Group { code: g.code.to_string(), name: g.name.clone() })
+        .map(|g| MatchedGroup { code: g.code.to_string(), name: g.name.clone() })
         .collect(),
         batches: store::search::batches(tx, text, seen, most)
             .await?
             .iter()
-            .map(|b| Batch {
+            .map(|b| MatchedBatch {
                 group: b.values.group.to_string(),
                 batch_no: b.values.batch_no.to_string(),
                 status: b.status.to_string(),
@@ -100,16 +104,20 @@ pub async fn find(tx: &mut Tx, text: &str, seen: Option<&BTreeSet<GroupCode>>) -
     })
 }
 
-async fn jobs(tx: &mut Tx, text: &str, seen: Option<&BTreeSet<GroupCode>>) -> Result<Vec<Job>> {
+async fn find_jobs(
+    tx: &mut Tx,
+    text: &str,
+    seen: Option<&BTreeSet<GroupCode>>,
+) -> Result<Vec<MatchedJob>> {
     // Twice as many, because SQL finds aliases roughly: a job whose body holds the text goes again.
-    let found = store::search::jobs(tx, text, seen, u32::try_from(2 * MOST)?).await?;
+    let found = store::search::find_jobs(tx, text, seen, u32::try_from(2 * MOST)?).await?;
     let lower = text.to_lowercase();
     let holds = |word: &str| word.to_lowercase().contains(&lower);
     let is = |j: &&store::search::FoundJob| {
         let words = [j.code.as_str(), &j.name, &j.tags];
         words.iter().any(|w| holds(w)) || j.aliases.iter().any(|a| holds(a))
     };
-    let job = |j: &store::search::FoundJob| Job {
+    let job = |j: &store::search::FoundJob| MatchedJob {
         code: j.code.to_string(),
         name: j.name.clone(),
         group: j.group.to_string(),
@@ -123,7 +131,7 @@ async fn schedules(
     tx: &mut Tx,
     text: &str,
     (groups, sees): (&[crate::domain::job::Group], &impl Fn(&GroupCode) -> bool),
-) -> Result<Vec<Schedule>> {
+) -> Result<Vec<MatchedSchedule>> {
     let found = store::trigger::holding(tx, text, SCHEDULES).await?;
     let mut told = Vec::new();
     for t in ranked(text, found.iter(), |t| (t.def.code.to_string(), t.def.name.clone())) {
@@ -133,7 +141,7 @@ async fn schedules(
             opened.into_iter().filter(|g| sees(g)).map(GroupCode::to_string).collect();
         // One that opens only what is not seen is not there.
         if all == 0 || !groups.is_empty() {
-            told.push(Schedule {
+            told.push(MatchedSchedule {
                 code: t.def.code.to_string(),
                 name: t.def.name.clone(),
                 status: t.status.as_str().to_owned(),

@@ -1,29 +1,29 @@
 //! Data sources, and the jobs whose bodies run on them.
 
-use crate::app::sources::{Password, Place, place};
+use crate::app::sources::{Password, SourceAddress, place};
 use crate::domain::id::GroupCode;
 use crate::domain::job::{Definition, JobDef};
 use crate::domain::source::tx_class::TxClass;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A source, and the jobs whose bodies run there.
-pub struct Uses<'a> {
+pub struct SourceUses<'a> {
     /// The source.
-    pub source: &'a Source,
+    pub source: &'a DataSource,
     /// Those jobs.
     pub jobs: Vec<&'a JobDef>,
 }
 
-impl<'a> Uses<'a> {
+impl<'a> SourceUses<'a> {
     /// Every source.
-    pub fn all(defs: &'a Definition) -> Vec<Self> {
-        defs.sources.iter().map(|source| Self::of(defs, source)).collect()
+    pub fn all_sources(defs: &'a Definition) -> Vec<Self> {
+        defs.sources.iter().map(|source| Self::of_source(defs, source)).collect()
     }
 
     /// One of them.
-    pub fn of(defs: &'a Definition, source: &'a Source) -> Self {
+    pub fn of_source(defs: &'a Definition, source: &'a DataSource) -> Self {
         let its = |j: &&JobDef| j.source.as_ref() == Some(&source.name);
         Self { source, jobs: defs.jobs.iter().filter(its).collect() }
     }
@@ -77,8 +77,8 @@ pub struct SourceJob {
 
 impl SourceDetail {
     /// With where it is.
-    pub fn of(uses: &Uses<'_>) -> Self {
-        let Place { dialect, at, replaced_by, password } = place(uses.source);
+    pub fn from_uses(uses: &SourceUses<'_>) -> Self {
+        let SourceAddress { dialect, at, replaced_by, password } = place(uses.source);
         let job = |job: &&JobDef| SourceJob {
             job_code: job.code.to_string(),
             tx: job.tx.as_str(),
@@ -101,7 +101,7 @@ impl SourceDetail {
     }
 
     /// For who may not know where it is, with the jobs of groups that are seen.
-    pub fn brief(uses: &Uses<'_>, sees: impl Fn(&GroupCode) -> bool) -> Self {
+    pub fn brief(uses: &SourceUses<'_>, sees: impl Fn(&GroupCode) -> bool) -> Self {
         let jobs = uses.jobs.iter().copied().filter(|job| sees(&job.group)).collect();
         Self {
             at: None,
@@ -109,7 +109,7 @@ impl SourceDetail {
             replaced_by: None,
             password_from: None,
             password_is_set: None,
-            ..Self::of(&Uses { source: uses.source, jobs })
+            ..Self::from_uses(&SourceUses { source: uses.source, jobs })
         }
     }
 }

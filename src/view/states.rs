@@ -22,14 +22,14 @@ pub struct States {
     /// Whether all jobs are here; else those that may have changed since.
     pub is_all: bool,
     /// The batch.
-    pub batch: Whole,
+    pub batch: BatchStateSummary,
     /// Its jobs.
-    pub jobs: Vec<State>,
+    pub jobs: Vec<JobStateSummary>,
 }
 
 /// How a batch is as a whole.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Whole {
+pub struct BatchStateSummary {
     /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
     pub status: String,
     /// It starts nothing more until somebody lets it go on.
@@ -42,7 +42,7 @@ pub struct Whole {
 
 /// How a job is.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct State {
+pub struct JobStateSummary {
     /// The job.
     pub job_code: String,
     /// Its state.
@@ -63,28 +63,28 @@ pub struct State {
 
 impl States {
     /// Of a batch: all, or those that changed since a look whose `at` is given.
-    pub async fn of(app: &App, id: BatchId, since: Option<i64>) -> Result<Self> {
-        let mut tx = app.db.read().await?;
+    pub async fn read_states(app: &App, id: BatchId, since: Option<i64>) -> Result<Self> {
+        let mut tx = app.db.begin_read().await?;
         // First, so that what is written meanwhile is found the next time.
-        let at = store::changed::last(&mut tx).await?;
+        let at = store::changed::last_key(&mut tx).await?;
         let since = since.filter(|since| *since <= at && at - since <= MOST);
         let batch = store::batch::get(&mut tx, id).await?;
         let rows = match since {
-            Some(since) => store::changed::rows(&mut tx, id, since - AGAIN).await?,
+            Some(since) => store::changed::changed_rows(&mut tx, id, since - AGAIN).await?,
             None => store::queue::of_batch(&mut tx, id).await?,
         };
-        let batch = Whole {
+        let batch = BatchStateSummary {
             status: batch.status.as_str().to_owned(),
             is_paused: batch.is_paused,
             revision: batch.revision,
             end_time: batch.end_time.map(|t| t.to_string()),
         };
-        let jobs = rows.iter().map(State::from).collect();
+        let jobs = rows.iter().map(JobStateSummary::from).collect();
         Ok(Self { at, is_all: since.is_none(), batch, jobs })
     }
 }
 
-impl From<&QueueEntry> for State {
+impl From<&QueueEntry> for JobStateSummary {
     fn from(row: &QueueEntry) -> Self {
         let words = |at: Option<Millis>| at.map(|at| at.to_string());
         Self {

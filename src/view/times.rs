@@ -8,7 +8,7 @@ use crate::domain::id::QueueId;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use crate::store;
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use crate::view::due::Dues;
 use anyhow::Result;
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The times of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Times {
+pub struct BatchTimes {
     /// When it was opened.
     pub opened: String,
     /// When it ended.
@@ -64,12 +64,12 @@ pub struct Bar {
     /// It is on the chain of jobs that decides when the batch ends, or that did.
     pub critical: bool,
     /// Its tries, where there is more than one.
-    pub tries: Vec<Try>,
+    pub tries: Vec<AttemptTimes>,
 }
 
 /// One try in time.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Try {
+pub struct AttemptTimes {
     /// Which start.
     pub attempt: u32,
     /// When it began.
@@ -80,11 +80,11 @@ pub struct Try {
     pub status: String,
 }
 
-impl Times {
+impl BatchTimes {
     /// Of a batch.
-    pub async fn of(app: &App, view: &View) -> Result<Self> {
+    pub async fn read_times(app: &App, view: &BatchView) -> Result<Self> {
         let (snapshot, opened) = (&view.snapshot, view.batch.create_time);
-        let dag = snapshot.dag()?;
+        let dag = snapshot.build_dag()?;
         let history = app.history(&snapshot.group.code).await?;
         let total = app.config.engine.max_parallel;
         let forecast = |standing: &[JobProgress], at| {
@@ -96,16 +96,16 @@ impl Times {
             true => None,
             false => forecast(&present, view.now),
         };
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         let tries = tries_of(store::glance::tries(&mut tx, view.batch.batch_id).await?);
         drop(tx);
         let critical = critical(view, &dag, expected.as_ref());
         let dues = Dues::of_view(view);
         let words = |at: Option<Millis>| at.map(|at| at.to_string());
         let bar = |node: Node| {
-            let (job, row) = (&snapshot.jobs[node.at()], &view.rows[node.at()]);
-            let plan = planned.as_ref().and_then(|f| f.jobs.get(node.at()));
-            let open = expected.as_ref().and_then(|f| f.jobs.get(node.at()));
+            let (job, row) = (&snapshot.jobs[node.index()], &view.rows[node.index()]);
+            let plan = planned.as_ref().and_then(|f| f.jobs.get(node.index()));
+            let open = expected.as_ref().and_then(|f| f.jobs.get(node.index()));
             let open = open.filter(|_| !row.status.is_final());
             Bar {
                 job: job.code.to_string(),
@@ -119,7 +119,7 @@ impl Times {
                 planned_end: words(plan.and_then(|p| p.end)),
                 expected_start: words(open.and_then(|e| e.start)),
                 expected_end: words(open.and_then(|e| e.end)),
-                due: words(dues.jobs[node.at()].due),
+                due: words(dues.jobs[node.index()].due),
                 critical: critical.contains(&node),
                 tries: tries.get(&row.queue_id).cloned().unwrap_or_default(),
             }
@@ -139,7 +139,7 @@ impl Times {
 }
 
 /// The chain of jobs that decides when a batch ends, or that did.
-fn critical(view: &View, dag: &Dag, expected: Option<&Forecast>) -> HashSet<Node> {
+fn critical(view: &BatchView, dag: &Dag, expected: Option<&Forecast>) -> HashSet<Node> {
     if let Some(forecast) = expected {
         return forecast.path.iter().copied().collect();
     }
@@ -149,7 +149,7 @@ fn critical(view: &View, dag: &Dag, expected: Option<&Forecast>) -> HashSet<Node
 }
 
 /// The batch as it stood when it was opened.
-fn as_opened(view: &View) -> Result<Vec<JobProgress>> {
+fn as_opened(view: &BatchView) -> Result<Vec<JobProgress>> {
     let zone = zone_of(&view.snapshot.group)?;
     let day = day_in(view.batch.create_time, zone);
     let standing = |time: Option<chrono::NaiveTime>| JobProgress {
@@ -162,13 +162,15 @@ fn as_opened(view: &View) -> Result<Vec<JobProgress>> {
 }
 
 /// Tries by row, each once: a later word about a try is about the same one.
-fn tries_of(found: Vec<(QueueId, u32, Millis, Millis, QueueStatus)>) -> HashMap<QueueId, Vec<Try>> {
-    let mut of: HashMap<QueueId, Vec<Try>> = HashMap::new();
+fn tries_of(
+    found: Vec<(QueueId, u32, Millis, Millis, QueueStatus)>,
+) -> HashMap<QueueId, Vec<AttemptTimes>> {
+    let mut of: HashMap<QueueId, Vec<AttemptTimes>> = HashMap::new();
     for (row, attempt, start, end, status) in found {
         let tries = of.entry(row).or_default();
         tries.retain(|t| t.attempt != attempt);
         let (start, end) = (start.to_string(), end.to_string());
-        tries.push(Try { attempt, start, end, status: status.as_str().to_owned() });
+        tries.push(AttemptTimes { attempt, start, end, status: status.as_str().to_owned() });
     }
     of
 }

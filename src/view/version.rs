@@ -1,13 +1,13 @@
 //! What groups were.
 
 use crate::store::version;
-use crate::view::change::Changed;
+use crate::view::change::DefinitionChangeDetail;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A version in a list.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Head {
+pub struct VersionSummary {
     /// Counted from 1 within the group.
     pub version: u32,
     /// When it was stored.
@@ -18,8 +18,8 @@ pub struct Head {
     pub remark: Option<String>,
 }
 
-impl From<&version::Head> for Head {
-    fn from(head: &version::Head) -> Self {
+impl From<&version::VersionHead> for VersionSummary {
+    fn from(head: &version::VersionHead) -> Self {
         Self {
             version: head.no,
             at: head.at.to_string(),
@@ -33,5 +33,5 @@ impl From<&version::Head> for Head {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Steps {
     /// Each thing that differs.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<DefinitionChangeDetail>,
 }

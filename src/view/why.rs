@@ -2,33 +2,35 @@
 
 use crate::app::App;
 use crate::domain::batch::Batch;
-use crate::domain::cluster::node_placement::{Bodies, Role, Site, runs_own};
+use crate::domain::cluster::node_placement::{Bodies, NodeRole, Site, runs_own};
 use crate::domain::dag::Dag;
 use crate::domain::dispatch::deferral;
 use crate::domain::dispatch::slots::Resource;
-use crate::domain::dispatch::why::{Load, Opened, Situation, Whose, Why, explain};
+use crate::domain::dispatch::why::{
+    BatchRelation, ProcessLoad, ResumePath, Situation, WaitReason, explain,
+};
 use crate::domain::id::{JobCode, QueueId};
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine;
-use crate::store::node::Member;
+use crate::store::node::NodeMember;
 use crate::store::{self, Tx};
-use crate::view::batch::View;
+use crate::view::batch::BatchView;
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// A job that is not done well, its state, and why.
-pub type Reason = (JobCode, QueueStatus, Why);
+pub type JobWhy = (JobCode, QueueStatus, WaitReason);
 
 /// One for each job that is not done well; whatever is not over has one.
-pub async fn reasons(app: &App, view: &View) -> Result<Vec<Reason>> {
+pub async fn reasons(app: &App, view: &BatchView) -> Result<Vec<JobWhy>> {
     let now = view.now;
     let load = load_of_process(app, view, now).await?;
-    let dag = view.snapshot.dag()?;
-    let mut tx = app.db.read().await?;
+    let dag = view.snapshot.build_dag()?;
+    let mut tx = app.db.begin_read().await?;
     let load = load.deferring(deferrals(app, &mut tx, view, &dag).await?);
     let outside = engine::outside(&mut tx, &view.batch, &view.snapshot, now).await?;
     let stops = stops(&mut tx, &view.rows).await?;
@@ -163,7 +165,7 @@ pub struct ResourceName {
 
 impl JobReason {
     /// A reason with its sentence.
-    pub fn of((code, status, why): &Reason, lang: Lang, now: Millis) -> Self {
+    pub fn from_reason((code, status, why): &JobWhy, lang: Lang, now: Millis) -> Self {
         Self {
             job_code: code.to_string(),
             status: status.as_str(),
@@ -175,7 +177,7 @@ impl JobReason {
 }
 
 /// The same for programs, where there is more than the kind.
-fn detail(why: &Why) -> Option<ReasonDetail> {
+fn detail(why: &WaitReason) -> Option<ReasonDetail> {
     let none = ReasonDetail::default();
     let jobs = |all: &[(JobCode, QueueStatus)]| {
         let job = |(code, status): &(JobCode, QueueStatus)| WaitedJob {
@@ -185,13 +187,17 @@ fn detail(why: &Why) -> Option<ReasonDetail> {
         Some(all.iter().map(job).collect())
     };
     Some(match why {
-        Why::Parents(all) | Why::Upstream(all) => ReasonDetail { jobs: jobs(all), ..none },
-        Why::Outside(waits) => {
+        WaitReason::Parents(all) | WaitReason::Upstream(all) => {
+            ReasonDetail { jobs: jobs(all), ..none }
+        }
+        WaitReason::Outside(waits) => {
             let each = waits.iter().map(|(external, _)| external.target());
             ReasonDetail { targets: Some(each.collect()), ..none }
         }
-        Why::Time(at, tries) => ReasonDetail { at: Some(at.to_string()), tries: *tries, ..none },
-        Why::Slot(full, holders) => ReasonDetail {
+        WaitReason::Time(at, tries) => {
+            ReasonDetail { at: Some(at.to_string()), tries: *tries, ..none }
+        }
+        WaitReason::Slot(full, holders) => ReasonDetail {
             resource: Some(resource(&full.what)),
             used: Some(full.used),
             limit: Some(full.limit),
@@ -199,38 +205,38 @@ fn detail(why: &Why) -> Option<ReasonDetail> {
             holders: Some(holders.clone()),
             ..none
         },
-        Why::KeptFor(what, job) => {
+        WaitReason::KeptFor(what, job) => {
             ReasonDetail { resource: Some(resource(what)), job_code: Some(job.to_string()), ..none }
         }
-        Why::Node(label, _, nodes) => {
+        WaitReason::Node(label, _, nodes) => {
             ReasonDetail { label: label.clone(), nodes: Some(nodes.clone()), ..none }
         }
-        Why::Held(said) => ReasonDetail { said: said.clone(), ..none },
-        Why::Parked(workers, _) => ReasonDetail { workers: Some(*workers), ..none },
-        Why::Runs(attempt, since) => {
+        WaitReason::Held(said) => ReasonDetail { said: said.clone(), ..none },
+        WaitReason::Parked(workers, _) => ReasonDetail { workers: Some(*workers), ..none },
+        WaitReason::Runs(attempt, since) => {
             ReasonDetail { attempt: Some(*attempt), since: since.map(|t| t.to_string()), ..none }
         }
-        Why::BeforeBody(what) => ReasonDetail { waits_on: Some(what.clone()), ..none },
-        Why::NodeSilent(silent) => {
+        WaitReason::BeforeBody(what) => ReasonDetail { waits_on: Some(what.clone()), ..none },
+        WaitReason::NodeSilent(silent) => {
             ReasonDetail { node: Some(silent.node.clone()), session: Some(silent.session), ..none }
         }
-        Why::Open { attempt, next, said, .. } => ReasonDetail {
+        WaitReason::Open { attempt, next, said, .. } => ReasonDetail {
             attempt: Some(*attempt),
             said: Some(said.clone()),
             next: Some(NextReason { kind: next.kind(), detail: detail(next).map(Box::new) }),
             ..none
         },
-        Why::Stopping { attempt, since, who } => ReasonDetail {
+        WaitReason::Stopping { attempt, since, who } => ReasonDetail {
             attempt: Some(*attempt),
             since: since.map(|t| t.to_string()),
             who: who.clone(),
             ..none
         },
-        Why::Ended(status, said) => {
+        WaitReason::Ended(status, said) => {
             ReasonDetail { status: Some(status.as_str()), said: Some(said.clone()), ..none }
         }
-        Why::Unknown(_, _, said) => ReasonDetail { said: Some(said.clone()), ..none },
-        Why::NextTurn | Why::NoProcess(_) | Why::Paused => return None,
+        WaitReason::Unknown(_, _, said) => ReasonDetail { said: Some(said.clone()), ..none },
+        WaitReason::NextTurn | WaitReason::NoProcess(_) | WaitReason::Paused => return None,
     })
 }
 
@@ -262,18 +268,18 @@ async fn stops(tx: &mut Tx, rows: &[QueueEntry]) -> Result<HashMap<QueueId, Mill
 
 /// Through what a batch is gone on with: one that a job opened has no process of its own but that of
 /// the batch of this job.
-async fn opened(tx: &mut Tx, batch: &Batch) -> Result<Opened> {
+async fn opened(tx: &mut Tx, batch: &Batch) -> Result<ResumePath> {
     let mut first = batch.clone();
     while let Some(row) = store::batch::parent_of(tx, first.batch_id).await? {
         first = store::batch::of_entry(tx, row).await?;
     }
     let backfill = store::backfill::opened_by(tx, first.batch_id).await?;
-    let ordered = || Opened::Ordered(first.values.batch_no.clone(), first.values.group.clone());
-    Ok(backfill.map_or_else(ordered, Opened::Backfilled))
+    let ordered = || ResumePath::Ordered(first.values.batch_no.clone(), first.values.group.clone());
+    Ok(backfill.map_or_else(ordered, ResumePath::Backfilled))
 }
 
 /// By how much each job steps back for those with less slack, as the process that has the batch sees it.
-async fn deferrals(app: &App, tx: &mut Tx, view: &View, dag: &Dag) -> Result<Vec<i64>> {
+async fn deferrals(app: &App, tx: &mut Tx, view: &BatchView, dag: &Dag) -> Result<Vec<i64>> {
     let engine = app.config.engine();
     if !deferral::is_worth_it(&view.snapshot, engine.max_parallel) {
         return Ok(Vec::new());
@@ -284,31 +290,31 @@ async fn deferrals(app: &App, tx: &mut Tx, view: &View, dag: &Dag) -> Result<Vec
 
 /// What runs in the process that has the batch: its own jobs and those of the other batches there,
 /// which share the limits.
-async fn load_of_process(app: &App, view: &View, now: Millis) -> Result<Load> {
+async fn load_of_process(app: &App, view: &BatchView, now: Millis) -> Result<ProcessLoad> {
     let engine = app.config.engine();
-    let mut load = Load::new(engine.max_parallel, engine.ageing_ms);
+    let mut load = ProcessLoad::new(engine.max_parallel, engine.ageing_ms);
     if let Some(owner) = &view.batch.owner {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.begin_read().await?;
         for other in store::batch::of_owner(&mut tx, owner).await? {
             if other.batch_id != view.batch.batch_id {
                 let snapshot = store::batch::snapshot(&mut tx, other.batch_id).await?;
                 let rows = store::queue::of_batch(&mut tx, other.batch_id).await?;
-                load.add(&other, &snapshot, &rows, Whose::Other);
+                load.count_running(&other, &snapshot, &rows, BatchRelation::Other);
             }
         }
     }
-    load.add(&view.batch, &view.snapshot, &view.rows, Whose::This);
-    let mut tx = app.db.read().await?;
+    load.count_running(&view.batch, &view.snapshot, &view.rows, BatchRelation::This);
+    let mut tx = app.db.begin_read().await?;
     let members = store::node::members(&mut tx, now).await?;
-    let is_owner = |m: &&Member| Some(&m.node.node_id) == view.batch.owner.as_ref();
+    let is_owner = |m: &&NodeMember| Some(&m.node.node_id) == view.batch.owner.as_ref();
     let Some(here) = members.iter().find(is_owner).map(own_site) else { return Ok(load) };
     let offered = members.iter().filter(|m| !is_owner(m) && !m.offer.roles.is_empty());
-    Ok(load.on(here, offered.map(site).collect()))
+    Ok(load.with_sites(here, offered.map(site_of).collect()))
 }
 
 /// A node as a place for the jobs of other nodes, as it described itself last.
-fn site(member: &Member) -> Site {
-    let works = member.offer.roles.contains(&Role::Worker) && !member.is_draining;
+fn site_of(member: &NodeMember) -> Site {
+    let works = member.offer.roles.contains(&NodeRole::Worker) && !member.is_draining;
     Site {
         node: member.node.node_id.clone(),
         name: member.offer.name.clone(),
@@ -319,8 +325,8 @@ fn site(member: &Member) -> Site {
 }
 
 /// The same of the one that dispatches the batch.
-fn own_site(member: &Member) -> Site {
+fn own_site(member: &NodeMember) -> Site {
     let rests = member.is_draining;
     let bodies = if rests { Bodies::Elsewhere } else { runs_own(&member.offer.roles) };
-    Site { bodies, ..site(member) }
+    Site { bodies, ..site_of(member) }
 }

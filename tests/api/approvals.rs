@@ -33,7 +33,7 @@ async fn with_an_approval() -> (Server, String) {
     let now = server.app.server_now().await.expect("now");
     let mut tx = server.app.db.begin().await.expect("begin");
     let (no, gl) = (BatchNo::parse("202407").expect("no"), GroupCode::parse("gl").expect("code"));
-    let batch = procession::store::batch::find(&mut tx, &no, &gl).await.expect("find");
+    let batch = procession::store::batch::find_batch(&mut tx, &no, &gl).await.expect("find");
     let batch = batch.expect("a batch");
     let snapshot = procession::store::batch::snapshot(&mut tx, batch.batch_id).await.expect("defs");
     let job = snapshot.jobs.iter().find(|job| job.approval.is_some()).expect("RELEASE");
@@ -48,7 +48,7 @@ async fn with_an_approval() -> (Server, String) {
         group: &gl,
         job: &job.code,
         rule: job.approval.as_deref().expect("a rule"),
-        deadline: now.plus(600_000),
+        deadline: now.plus_ms(600_000),
     };
     approval::insert(&mut tx, &new, now).await.expect("insert");
     tx.commit().await.expect("commit");

@@ -6,8 +6,8 @@ use axum::http::Method;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use procession::api::{Attended, Front};
-use procession::app::access::{Change, Initial, NewAccount};
-use procession::config::Listening;
+use procession::app::access::{Initial, NewAccount, UserChange};
+use procession::config::ListeningOptions;
 use procession::domain::access::user::UserName;
 use procession::domain::access::{Permission, Role};
 use procession::engine::clock::Clock;
@@ -46,12 +46,12 @@ fn long_for_each(items: usize) -> String {
 
 /// A listener on a port, on a runtime of its own, as `serve` has it.
 async fn listen(server: &Server) -> (SocketAddr, Attended) {
-    let listening = Listening {
+    let listening = ListeningOptions {
         listen: Some(([127, 0, 0, 1], 0).into()),
         probes: None,
         stalled: Duration::from_secs(120),
     };
-    let front = Front::open(&listening).await.expect("a listener");
+    let front = Front::open_listeners(&listening).await.expect("a listener");
     let address = front.address().expect("an address");
     (address, front.attend(server.house.clone()).expect("a runtime"))
 }
@@ -356,12 +356,12 @@ async fn a_stream_ends_with_the_access_that_opened_it() {
                 server.sent(Method::DELETE, "/session", &headers, &Value::Null).await.is(200);
             }
             "disabled" => {
-                let change = Change { is_active: Some(false), ..Change::default() };
+                let change = UserChange { is_active: Some(false), ..UserChange::default() };
                 porter.change_user(&owner, &name, change).await.expect("disable");
             }
             "grant" => {
                 let grants = crate::api::server::grants(&[("gl", Role::Viewer, &[])]);
-                let change = Change { grants: Some(grants), ..Change::default() };
+                let change = UserChange { grants: Some(grants), ..UserChange::default() };
                 porter.change_user(&owner, &name, change).await.expect("grant");
             }
             "password" => {
@@ -405,7 +405,7 @@ async fn a_stream_of_a_token_ends_with_it_and_with_other_grants() {
             "token over" => server.later(86_400_000),
             _ => {
                 let grants = crate::api::server::grants(&[("*", Role::Viewer, &[])]);
-                let change = Change { grants: Some(grants), ..Change::default() };
+                let change = UserChange { grants: Some(grants), ..UserChange::default() };
                 porter.change_user(&owner, &name, change).await.expect("grant");
             }
         }
@@ -482,7 +482,7 @@ async fn a_stored_answer_is_not_shown_again_when_rights_have_changed() {
     open().await.is(200);
     open().await.is(200);
     let left = crate::api::server::grants(&[("ar", Role::Operator, &[])]);
-    let change = Change { grants: Some(left), ..Change::default() };
+    let change = UserChange { grants: Some(left), ..UserChange::default() };
     server.app.porter().change_user(&server.owner(), &name, change).await.expect("grant");
     let refused = open().await.is(403);
     assert_eq!(refused["type"], "urn:procession:problem:rights-changed");

@@ -6,7 +6,7 @@ use procession::domain::access::Role;
 use procession::domain::id::GroupCode;
 use procession::domain::time::Millis;
 use procession::engine::operate::audit_chain::seal_acts;
-use procession::store::audit::{Entry, Operator, record};
+use procession::store::audit::{AuditEntry, Operator, record};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ async fn bench() -> (Server, String, String) {
         let group = ["ours", "theirs", ""][usize::try_from(i % 3).expect("small")];
         let actor = if i < 15 { "bea" } else { "=cmd()" };
         let by = Operator::new(actor.to_owned(), "h".to_owned());
-        let entry = Entry {
+        let entry = AuditEntry {
             action: if i % 2 == 0 { "act even" } else { "act odd" }.to_owned(),
             group: GroupCode::parse(group).ok(),
             batch: None,
@@ -29,7 +29,7 @@ async fn bench() -> (Server, String, String) {
             detail: Some(json!({ "n": i })),
             reason: Some("because, \"so\"".to_owned()),
         };
-        let at = Millis::read("2024-07-01T00:00:00Z").expect("a time").plus(i * 60_000);
+        let at = Millis::parse("2024-07-01T00:00:00Z").expect("a time").plus_ms(i * 60_000);
         record(&mut tx, &by, &[entry], at).await.expect("record");
     }
     tx.commit().await.expect("commit");

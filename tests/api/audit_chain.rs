@@ -85,7 +85,7 @@ fn place() -> tempfile::TempDir {
 }
 
 async fn by_hand(folder: &Path, sql: &str) {
-    let settings = procession::db::Settings {
+    let settings = procession::db::ConnectSettings {
         url: format!("sqlite:{}", folder.join("procession.db").display()).into(),
         password: None,
         rotated_password: None,
@@ -93,7 +93,7 @@ async fn by_hand(folder: &Path, sql: &str) {
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),
         may_create: false,
-        keeping: procession::db::Keeping::Usual,
+        keeping: procession::db::SessionTimeouts::Usual,
     };
     let db = procession::store::Db::connect(&settings).await.expect("open");
     let mut tx = db.begin().await.expect("begin");

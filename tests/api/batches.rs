@@ -3,7 +3,7 @@
 use crate::api::server::{Answer, Server};
 use axum::body::{Body, BodyDataStream};
 use futures_util::StreamExt as _;
-use procession::db::session::{Session, Target, let_all_through};
+use procession::db::session::{Session, SessionTarget, let_all_through};
 use procession::domain::access::Role;
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::{BatchId, GroupCode, JobCode};
@@ -352,7 +352,7 @@ async fn who_listens_hears_what_happens_in_order_and_goes_on_where_he_was() {
     assert_eq!(until(&mut stream, "retry").await, ["retry: 500\n\n"]);
     server.run(r#"{"batchNo":"202408","group":"ar"}"#).await;
     server.run(r#"{"batchNo":"202408","group":"gl"}"#).await;
-    server.house.look().await.expect("look");
+    server.house.poll_changes().await.expect("look");
     let heard = until(&mut stream, "event: batch").await;
     assert!(heard.iter().all(|event| event.contains(r#""group":"gl""#)), "{heard:?}");
     let of = |event: &String| -> Value {
@@ -399,9 +399,9 @@ async fn ask_everything(db: &Db) {
         before: Some(BatchId(7)),
     };
     let ids = [BatchId(1), BatchId(2), BatchId(3)];
-    let mut tx = db.read().await.expect("read");
+    let mut tx = db.begin_read().await.expect("read");
     for asked in [asked, BatchFilter::default()] {
-        store::batch::page(&mut tx, &asked, 10).await.expect("a page");
+        store::batch::list_page(&mut tx, &asked, 10).await.expect("a page");
     }
     store::batch::counts_of(&mut tx, &ids).await.expect("counts");
     let days: Vec<Millis> = (0..30).map(|i| Millis(i * 86_400_000)).collect();
@@ -412,15 +412,15 @@ async fn ask_everything(db: &Db) {
     glance::failures(&mut tx, &ids).await.expect("failures");
     glance::cells(&mut tx, &ids).await.expect("cells");
     glance::tries(&mut tx, ids[0]).await.expect("tries");
-    glance::runs(&mut tx, (&group, &job), None, 5).await.expect("runs");
+    glance::list_runs(&mut tx, (&group, &job), None, 5).await.expect("runs");
     glance::pending_first(&mut tx, 5).await.expect("firings");
     let named = store::job_list::find_named(&mut tx, job.as_str(), None).await;
     drop(named.expect("an answer"));
-    changed::last(&mut tx).await.expect("the last");
+    changed::last_key(&mut tx).await.expect("the last");
     changed::after(&mut tx, 0, 10).await.expect("changes");
     changed::of_keys(&mut tx, &[1, 2, 3]).await.expect("changes");
-    changed::rows(&mut tx, ids[0], 0).await.expect("rows");
-    changed::open(&mut tx).await.expect("open");
+    changed::changed_rows(&mut tx, ids[0], 0).await.expect("rows");
+    changed::open_batches(&mut tx).await.expect("open");
     changed::of_batches(&mut tx, &ids).await.expect("batches");
     let row = procession::domain::id::QueueId(1);
     store::outbox::of_row(&mut tx, ids[0], row, 5).await.expect("mails");
@@ -455,15 +455,15 @@ impl ParseNo for str {
 
 async fn by_hand(url: &str, sql: &str) {
     let timeout = Duration::from_secs(20);
-    let target = Target {
+    let target = SessionTarget {
         url: url.to_owned(),
         password: None,
         label: "test".to_owned(),
         timeout,
         guard: let_all_through,
     };
-    let mut session = Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
-    session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let mut session = Session::open_session(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+    session.run_statement(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;
 }
 
@@ -484,8 +484,9 @@ async fn every_database_understands_what_is_asked() {
         let name = format!("procession_api_{}", std::process::id());
         by_hand(&format!("{base}{admin}"), &format!("CREATE DATABASE {name}")).await;
         let url = format!("{base}/{name}");
-        let settings = procession::config::Config::load(None).expect("settings").db();
-        let settings = procession::db::Settings { url: url.into(), ..settings };
+        let settings =
+            procession::config::Config::load_file(None).expect("settings").database_settings();
+        let settings = procession::db::ConnectSettings { url: url.into(), ..settings };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");
         ask_everything(&db).await;

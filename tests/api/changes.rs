@@ -32,10 +32,11 @@ async fn with_batches() -> Server {
 }
 
 async fn audit(server: &Server) -> Vec<Value> {
-    let mut tx = server.app.db.read().await.expect("read");
-    let all =
-        procession::store::audit::list(&mut tx, &Default::default(), 100).await.expect("list");
-    let one = |r: &procession::store::audit::Record| {
+    let mut tx = server.app.db.begin_read().await.expect("read");
+    let all = procession::store::audit::list_records(&mut tx, &Default::default(), 100)
+        .await
+        .expect("list");
+    let one = |r: &procession::store::audit::AuditRecord| {
         json!({"action": r.entry.action, "by": r.by.actor, "reason": r.entry.reason,
             "job": r.entry.job, "group": r.entry.group})
     };
@@ -321,11 +322,11 @@ async fn a_backfill_runs_beside_and_ends() {
     real["reason"] = json!("the first quarter");
     let begun = post(&server, "/backfills", &token, real).await.is(200);
     let id = begun["backfill_id"].as_i64().expect("a number");
-    server.house.aside.end().await;
+    server.house.aside.end_and_wait().await;
     let row = {
-        let mut tx = server.app.db.read().await.expect("read");
+        let mut tx = server.app.db.begin_read().await.expect("read");
         let id = procession::domain::id::BackfillId(id);
-        procession::store::backfill::find(&mut tx, id).await.expect("find").expect("there")
+        procession::store::backfill::find_backfill(&mut tx, id).await.expect("find").expect("there")
     };
     assert_eq!((row.started_by.as_str(), row.group.as_str()), ("olga", "gl"));
     let other = server.token(&[("ar", Role::Operator, &[])]).await;

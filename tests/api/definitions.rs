@@ -150,8 +150,10 @@ async fn executable_text_takes_a_permission_of_its_own() {
     post(&server, "/definition/apply", &author, body(&params)).await.is(403);
     let foreign = "groups: {ar: {}}\njobs: [{code: X, group: ar, type: NOOP}]\n";
     post(&server, "/definition/apply", &author, body(foreign)).await.is(404);
-    let mut tx = server.app.db.read().await.expect("read");
-    let acts = procession::store::audit::list(&mut tx, &Default::default(), 9).await.expect("list");
+    let mut tx = server.app.db.begin_read().await.expect("read");
+    let acts = procession::store::audit::list_records(&mut tx, &Default::default(), 9)
+        .await
+        .expect("list");
     assert!(acts.iter().any(|a| a.entry.action == "apply"), "on record");
 }
 

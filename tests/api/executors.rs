@@ -3,7 +3,7 @@
 use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::Role;
-use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
+use procession::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use procession::domain::xxl::xxl_run::AppName;
 use procession::store::executor_group::{self, KeptToken};
 use serde_json::{Value, json};
@@ -14,13 +14,13 @@ async fn with_group() -> (Server, String) {
         app_name: AppName::parse("pay-executor").expect("a name"),
         title: "支付".to_owned(),
         addressing: Addressing::Registered,
-        glue: Glue::Refused,
+        glue: GluePolicy::Refused,
         access: Default::default(),
     };
     // Tests share an environment, so that none has a key to seal with.
     let kept = KeptToken { sealed: "v1:AAAA".to_owned(), digest: "0".repeat(64) };
     let mut tx = server.app.db.begin().await.expect("begin");
-    executor_group::add(&mut tx, &group, &kept, server.app.clock.now()).await.expect("add");
+    executor_group::add_group(&mut tx, &group, &kept, server.app.clock.now()).await.expect("add");
     tx.commit().await.expect("commit");
     let token = server.admin().await;
     (server, token)

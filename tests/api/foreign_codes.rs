@@ -5,7 +5,7 @@ use crate::api::server::Server;
 use axum::http::Method;
 use procession::domain::access::group_access::GroupAccess;
 use procession::domain::access::{Permission, Role};
-use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
+use procession::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use procession::domain::id::GroupCode;
 use procession::domain::xxl::xxl_run::AppName;
 use procession::store::executor_group::{self, KeptToken};
@@ -131,17 +131,17 @@ async fn bench() -> (Server, String) {
     let mut tx = server.app.db.begin().await.expect("begin");
     let now = server.app.clock.now();
     let secret = SealedSecret { sealed: "never opened".to_owned(), access };
-    secret::put(&mut tx, "THEIRS_STORED", &secret, "test", now).await.expect("secret");
+    secret::put_secret(&mut tx, "THEIRS_STORED", &secret, "test", now).await.expect("secret");
     let owner_group = GroupCode::parse("theirs").ok();
     let group = ExecutorGroup {
         app_name: AppName::parse("theirs-executor").expect("a name"),
         title: "theirs".to_owned(),
         addressing: Addressing::Registered,
-        glue: Glue::Refused,
+        glue: GluePolicy::Refused,
         access: GroupAccess { owner_group, groups: None },
     };
     let kept = KeptToken { sealed: "never opened".to_owned(), digest: "0".repeat(64) };
-    executor_group::add(&mut tx, &group, &kept, now).await.expect("executors");
+    executor_group::add_group(&mut tx, &group, &kept, now).await.expect("executors");
     tx.commit().await.expect("commit");
     let rights = [Permission::Script, Permission::Force];
     let token = server.token(&[("ours", Role::Author, &rights)]).await;

@@ -141,7 +141,7 @@ impl Scene {
         let db = &self.server.app.db;
         let rules = self.server.app.config.four_eyes().expect("rules");
         let bob = procession::domain::access::user::UserName::parse("bob").expect("a name");
-        let (user, grants) = self.server.house.porter.user(&bob).await.expect("bob");
+        let (user, grants) = self.server.house.porter.get_user(&bob).await.expect("bob");
         let grants = procession::domain::access::Grants::new(grants);
         let request = ChangeDecisionRequest {
             id: ChangeRequestId(id),

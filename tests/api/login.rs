@@ -2,7 +2,7 @@
 
 use crate::api::server::{Browser, Server, grants};
 use axum::http::Method;
-use procession::app::access::{Change, Initial, NewAccount};
+use procession::app::access::{Initial, NewAccount, UserChange};
 use procession::domain::access::Role;
 use procession::domain::access::user::UserName;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -271,9 +271,9 @@ async fn what_is_taken_away_counts_at_once() {
     let bob = enter().await;
     let token = server.token_of(&name, 1).await;
     // More than before: the session goes on, and may more.
-    let more = Change {
+    let more = UserChange {
         grants: Some(grants(&[("*", Role::Operator, &[]), ("*", Role::Author, &[])])),
-        ..Change::default()
+        ..UserChange::default()
     };
     porter.change_user(&server.owner(), &name, more).await.expect("grant");
     assert_eq!(
@@ -281,18 +281,18 @@ async fn what_is_taken_away_counts_at_once() {
         json!(["view", "run", "edit"])
     );
     // Less: it ends.
-    let less = Change { grants: Some(Vec::new()), ..Change::default() };
+    let less = UserChange { grants: Some(Vec::new()), ..UserChange::default() };
     porter.change_user(&server.owner(), &name, less).await.expect("take away");
     session(&bob).await.is(401);
     server.get("/batches", &token).await.is(403);
     // Disabled.
     let bob = enter().await;
-    let off = Change { is_active: Some(false), ..Change::default() };
+    let off = UserChange { is_active: Some(false), ..UserChange::default() };
     porter.change_user(&server.owner(), &name, off).await.expect("disable");
     session(&bob).await.is(401);
     server.get("/session", &token).await.is(401);
     server.log_in("bob", PASSWORD, "9.9.9.9").await.is(401);
-    let on = Change { is_active: Some(true), ..Change::default() };
+    let on = UserChange { is_active: Some(true), ..UserChange::default() };
     porter.change_user(&server.owner(), &name, on).await.expect("enable");
     session(&bob).await.is(401);
     // Ended by an administrator.

@@ -2,7 +2,7 @@
 
 use crate::api::server::Server;
 use axum::http::Method;
-use procession::app::access::Change;
+use procession::app::access::UserChange;
 use procession::domain::access::{Permission, Role};
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ async fn every_route_lets_in_whom_it_says_and_nobody_else() {
         let disabled = server.token_of(&name, 1).await;
         let other = server.user("boss", &[("*", Role::Admin, &[])]).await;
         assert_ne!(other, name);
-        let change = Change { is_active: Some(false), ..Change::default() };
+        let change = UserChange { is_active: Some(false), ..UserChange::default() };
         server.house.porter.change_user(&server.owner(), &name, change).await.expect("disable");
         [("nobody", String::new()), ("expired token", expired), ("disabled user", disabled)]
     };

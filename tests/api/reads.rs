@@ -260,7 +260,7 @@ async fn a_stored_secret_is_given_to_groups_and_its_users_are_named() {
     let access = GroupAccess { owner_group: GroupCode::parse("gl").ok(), groups: None };
     let sealed = SealedSecret { sealed: "sealed-text".to_owned(), access };
     let now = Millis(1_700_000_000_000);
-    store::secret::put(&mut tx, "FX", &sealed, "ann", now).await.expect("stored");
+    store::secret::put_secret(&mut tx, "FX", &sealed, "ann", now).await.expect("stored");
     tx.commit().await.expect("stored");
     let listed = async || server.get("/secrets", &admin).await.is(200)["items"].clone();
     let found = listed().await;
@@ -276,7 +276,7 @@ async fn a_stored_secret_is_given_to_groups_and_its_users_are_named() {
     let found = listed().await;
     assert_eq!(found[1]["groups"], json!(["risk"]));
     let mut tx = db.begin().await.expect("a transaction");
-    let stored = store::secret::find(&mut tx, "FX").await.expect("read").expect("there");
+    let stored = store::secret::find_secret(&mut tx, "FX").await.expect("read").expect("there");
     assert_eq!(stored.sealed, "sealed-text");
     tx.rollback().await.expect("undone");
     let empty = json!({"reason": "they book it"});

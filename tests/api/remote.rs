@@ -31,7 +31,7 @@ impl Drop for Remote {
 }
 
 async fn remote(server: &Server, token: String) -> Remote {
-    let door = Door::open(([127, 0, 0, 1], 0).into()).await.expect("a door");
+    let door = Door::open_socket(([127, 0, 0, 1], 0).into()).await.expect("a door");
     let (address, stop) = (door.address(), CancellationToken::new());
     tokio::spawn(door.attend(server.house.clone(), stop.clone()));
     Remote { address, token, folder: tempfile::tempdir().expect("a folder"), stop }

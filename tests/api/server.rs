@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
-use procession::api::{House, Peer, router};
+use procession::api::{ApiState, Peer, router};
 use procession::app::access::{Authority, Initial, NewAccount, TokenWish};
 use procession::app::{App, Apply, EmptyDatabase};
 use procession::definition;
@@ -37,7 +37,7 @@ pub(crate) struct Server {
     /// The same database, as the command line has it.
     pub(crate) app: App,
     /// What requests are answered from.
-    pub(crate) house: Arc<House>,
+    pub(crate) house: Arc<ApiState>,
     router: Router,
     users: AtomicU32,
     _process: QueueDispatcher,
@@ -129,11 +129,11 @@ impl Server {
         let mut config = crate::util::config(&file);
         config.database.url = url.to_owned().into();
         let mut app = App::open(config, EmptyDatabase::Refuse).await.expect("open");
-        app.clock = Clock::hand(START);
+        app.clock = Clock::set_by_hand(START);
         let process = app.dispatcher(None).await.expect("a process");
         let stop = CancellationToken::new();
         let vitals = process.vitals(&stop, Duration::from_secs(120));
-        let mut house = House::open(&app, vitals).await.expect("a house");
+        let mut house = ApiState::open_state(&app, vitals).await.expect("a house");
         // The environment of a test is that of all tests.
         let key = SecretString::from(KEY);
         house.porter = house.porter.with_keys(KeyRing::parse(&key, "a test").expect("a key"));
@@ -210,7 +210,8 @@ impl Server {
     pub(crate) async fn apply(&self, yaml: &str) {
         let read = |_: &Path| Ok(yaml.to_owned());
         let kinds = procession::app::job_kinds();
-        let loaded = definition::load(Path::new("test.yaml"), &read, &kinds).expect("a definition");
+        let loaded = definition::load_definition(Path::new("test.yaml"), &read, &kinds)
+            .expect("a definition");
         self.app.apply(&loaded.definition, Apply::Write).await.expect("apply");
     }
 
@@ -219,17 +220,17 @@ impl Server {
         let mut process = self.app.dispatcher(None).await.expect("a process");
         let defs = self.app.definition().await.expect("definitions");
         let order = BatchOrder::parse(order).expect("an order");
-        process.open(&defs, &order, "test").await.expect("open");
+        process.open_batches(&defs, &order, "test").await.expect("open");
         for _ in 0..100_000 {
             if process.is_idle() {
                 return;
             }
-            if process.beat().await.expect("beat") {
+            if process.run_tick().await.expect("beat") {
                 continue;
             }
             match process.next_wake() {
                 Some(at) if process.running() == 0 => self.later(at.since(self.app.clock.now())),
-                _ => process.wait().await,
+                _ => process.wait_for_report().await,
             }
         }
         panic!("the batch does not end");
@@ -305,10 +306,11 @@ impl Server {
 
     /// What is on record: actions, who, and details.
     pub(crate) async fn audit(&self) -> Vec<(String, String, String)> {
-        let mut tx = self.app.db.read().await.expect("read");
-        let filter = procession::store::audit::Filter::default();
-        let all = procession::store::audit::list(&mut tx, &filter, 1_000).await.expect("audit");
-        let one = |r: procession::store::audit::Record| {
+        let mut tx = self.app.db.begin_read().await.expect("read");
+        let filter = procession::store::audit::AuditFilter::default();
+        let all =
+            procession::store::audit::list_records(&mut tx, &filter, 1_000).await.expect("audit");
+        let one = |r: procession::store::audit::AuditRecord| {
             (r.entry.action, r.by.actor, r.entry.detail.unwrap_or_default().to_string())
         };
         all.into_iter().rev().map(one).collect()

@@ -137,7 +137,7 @@ impl House {
     /// Writes rows that only other programs make come about.
     pub(crate) async fn writes(&self, sql: &str) {
         let url = format!("sqlite:{}", self.dir.path().join("p.db").display());
-        let settings = procession::db::Settings {
+        let settings = procession::db::ConnectSettings {
             url: url.into(),
             password: None,
             rotated_password: None,
@@ -145,7 +145,7 @@ impl House {
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),
             may_create: false,
-            keeping: procession::db::Keeping::Usual,
+            keeping: procession::db::SessionTimeouts::Usual,
         };
         let db = procession::db::Db::connect(&settings).await.expect("connect");
         let mut tx = db.begin().await.expect("begin");

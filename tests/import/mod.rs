@@ -2,13 +2,13 @@
 //! definition, and what is not as it was is said.
 
 use procession::app::job_kinds;
-use procession::definition::load;
+use procession::definition::load_definition;
 use procession::domain::id::JobCode;
-use procession::domain::job::trigger_rule::When;
+use procession::domain::job::trigger_rule::EdgeCondition;
 use procession::domain::job::{Definition, JobDef};
 use procession::domain::time::Millis;
 use procession::import::{
-    Given, ImportError, ImportRequest, Imported, ItemKind, ItemOutcome, Level, System, import,
+    CountedKind, Given, ImportError, ImportRequest, Imported, ItemOutcome, Level, System, import,
     markdown,
 };
 use proptest::prelude::*;
@@ -62,7 +62,8 @@ fn refused(system: System, path: &str, given: &str) -> String {
 /// Edges as `parent>child`, with what is asked where that is not success.
 fn edges(defs: &Definition) -> BTreeSet<String> {
     let one = |d: &procession::domain::job::JobDependency| {
-        let when = if d.when == When::Success { String::new() } else { format!(" {}", d.when) };
+        let when =
+            if d.when == EdgeCondition::Success { String::new() } else { format!(" {}", d.when) };
         format!("{}>{}{when}", d.depends_on, d.job_code)
     };
     defs.dependencies.iter().map(one).collect()
@@ -87,13 +88,13 @@ fn assert_sound(made: &Imported) {
         let bytes = file.map(|f| f.bytes.clone()).unwrap_or_default();
         Ok(String::from_utf8(bytes).expect("scripts are text"))
     };
-    let loaded = load(Path::new("definition.yaml"), &read, &job_kinds());
+    let loaded = load_definition(Path::new("definition.yaml"), &read, &job_kinds());
     let loaded = loaded.unwrap_or_else(|e| panic!("{e}\n{}", made.text));
     assert_eq!(loaded.definition.jobs, made.definition.jobs);
     assert_eq!(edges(&loaded.definition), edges(&made.definition));
     assert_eq!(loaded.definition.schedules, made.definition.schedules);
     let expected = std::collections::BTreeMap::new();
-    let look = procession::definition::Look {
+    let look = procession::definition::ScheduleCheckContext {
         calendars: None,
         now: NOW,
         expected: &expected,
@@ -141,8 +142,12 @@ fn all_that_was_read_is_counted_once() {
     ] {
         let made = taken(system, name);
         let counts = made.item_counts();
-        let read = |kind: ItemKind| counts.iter().find(|c| c.kind == kind).map_or(0, |c| c.read);
-        assert_eq!((read(ItemKind::Job), read(ItemKind::Schedule)), (jobs, schedules), "{name}");
+        let read = |kind: CountedKind| counts.iter().find(|c| c.kind == kind).map_or(0, |c| c.read);
+        assert_eq!(
+            (read(CountedKind::Job), read(CountedKind::Schedule)),
+            (jobs, schedules),
+            "{name}"
+        );
         for count in counts {
             assert_eq!(count.read, count.carried + count.changed + count.left_out, "{name}");
         }
@@ -164,7 +169,7 @@ fn a_crontab_becomes_a_group_and_a_schedule_for_each_line() {
         .iter()
         .map(|s| {
             let number = s.order.as_ref().map(|o| o.batch_no.to_string()).unwrap_or_default();
-            (s.conf(), number, s.timing.zone.name())
+            (s.schedule_conf(), number, s.timing.zone.name())
         })
         .collect();
     let wanted = [

@@ -1,8 +1,8 @@
 //! Flows that nobody here wrote: each is turned into our format and must get upstream's verdict.
 
-use procession::definition::{Faults, Loaded, load};
+use procession::definition::{Faults, Loaded, load_definition};
 use procession::domain::job::JobKind;
-use procession::picture::{Drawn, View, Wishes, format};
+use procession::picture::{DagView, Drawn, Wishes, format};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
@@ -35,7 +35,7 @@ fn check(text: &str) -> Result<Loaded, Faults> {
         Some("flow.json") => Ok(text.to_owned()),
         _ => Err(Error::from(ErrorKind::NotFound)),
     };
-    load(Path::new("flow.json"), &read, KINDS)
+    load_definition(Path::new("flow.json"), &read, KINDS)
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -189,9 +189,9 @@ fn a_period_close_of_sixty_nine_jobs_is_accepted_and_drawn() {
         externals: d.externals,
         shared: d.shared,
     };
-    let dag = snapshot.dag().expect("acyclic");
-    let view = View::of("close", &snapshot, &dag, None);
-    let drawing = format("native").expect("native").draw(&view, Wishes::default());
+    let dag = snapshot.build_dag().expect("acyclic");
+    let view = DagView::of_batch("close", &snapshot, &dag, None);
+    let drawing = format("native").expect("native").draw_view(&view, Wishes::default());
     let Drawn::Json(document) = drawing.drawn() else { panic!("native is JSON") };
     let picture = serde_json::to_value(&document).expect("JSON");
     let levels = picture["nodes"].as_array().expect("nodes").iter();

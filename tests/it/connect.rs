@@ -4,7 +4,7 @@
 use crate::util::relay::Relay;
 use crate::util::{server, session, with_scratch};
 use procession::app::{App, EmptyDatabase, is_users};
-use procession::db::{Db, Error, Settings};
+use procession::db::{ConnectSettings, Db, Error};
 use procession::domain::source::DialectName;
 use secrecy::SecretString;
 use std::path::Path;
@@ -15,8 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-fn settings(url: &str) -> Settings {
-    Settings {
+fn settings(url: &str) -> ConnectSettings {
+    ConnectSettings {
         url: SecretString::from(url),
         password: None,
         rotated_password: None,
@@ -24,11 +24,11 @@ fn settings(url: &str) -> Settings {
         connect_timeout: Duration::from_secs(5),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
-        keeping: procession::db::Keeping::Usual,
+        keeping: procession::db::SessionTimeouts::Usual,
     }
 }
 
-async fn refused(settings: Settings) -> Error {
+async fn refused(settings: ConnectSettings) -> Error {
     Db::connect(&settings).await.expect_err("cannot connect")
 }
 
@@ -114,7 +114,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let url = format!("mysql://u:geheim@{}/x", silent.local_addr().expect("address"));
     let patience = Duration::from_millis(300);
-    let error = refused(Settings { connect_timeout: patience, ..settings(&url) }).await;
+    let error = refused(ConnectSettings { connect_timeout: patience, ..settings(&url) }).await;
     assert!(matches!(error, Error::Lost(_)), "{error:?}");
     let said = error.to_string();
     assert_says(&said, &[&url.replace(":geheim", ""), "no answer within 300ms"]);
@@ -172,7 +172,7 @@ async fn connections_wait_for_no_delayed_acknowledgement() {
             let relay = Relay::to(&server).await;
             let url = relay.url(&scratch.url);
             let port = url::Url::parse(&url).expect("a URL").port().expect("a port");
-            let db = Db::connect(&Settings { max_connections: 2, ..settings(&url) }).await;
+            let db = Db::connect(&ConnectSettings { max_connections: 2, ..settings(&url) }).await;
             let db = db.expect("connect");
             let (one, two) = (db.begin().await.expect("one"), db.begin().await.expect("two"));
             let body = session(&url).await;
@@ -202,7 +202,7 @@ async fn a_wrong_password_or_user_is_to_be_mended() {
     let base = server(DialectName::Mysql);
     let wrong = Some(SecretString::from("geheim"));
     let url = format!("{}/mysql", base.trim_end_matches('/'));
-    let error = refused(Settings { password: wrong, ..settings(&url) }).await;
+    let error = refused(ConnectSettings { password: wrong, ..settings(&url) }).await;
     assert!(matches!(error, Error::Settings(_)), "{error:?}");
     assert_says(
         &error.to_string(),
@@ -246,7 +246,7 @@ async fn what_a_postgres_server_says_has_its_cure() {
     assert_says(&error.to_string(), &[&url, "go away"]);
     // A full server is asked again as long as connecting may take.
     let url = says_no("53300", "too many clients").await;
-    let patient = Settings { connect_timeout: Duration::from_millis(600), ..settings(&url) };
+    let patient = ConnectSettings { connect_timeout: Duration::from_millis(600), ..settings(&url) };
     let early = tokio::time::timeout(Duration::from_millis(300), refused(patient.clone())).await;
     assert!(early.is_err(), "given up after the first answer: {early:?}");
     let error = refused(patient).await;
@@ -276,20 +276,23 @@ async fn a_file_that_cannot_be_used_is_named() {
         let said = settings_fault(&format!("sqlite:{}", at(name))).await;
         assert_says(&said, &[dir.path().to_str().expect("UTF-8"), words]);
     }
-    let missing = Settings { may_create: false, ..settings(&format!("sqlite:{}", at("new.db"))) };
+    let missing =
+        ConnectSettings { may_create: false, ..settings(&format!("sqlite:{}", at("new.db"))) };
     let error = refused(missing.clone()).await;
     assert!(matches!(error, Error::Settings(_)), "{error:?}");
     assert_says(&error.to_string(), &["there is no database file", &at("new.db"), "--db"]);
     assert!(!Path::new(&at("new.db")).exists());
     // Not even when the URL asks for it.
-    let asks =
-        Settings { may_create: false, ..settings(&format!("sqlite:{}?mode=rwc", at("new.db"))) };
+    let asks = ConnectSettings {
+        may_create: false,
+        ..settings(&format!("sqlite:{}?mode=rwc", at("new.db")))
+    };
     refused(asks).await;
     assert!(!Path::new(&at("new.db")).exists());
-    let made = Settings { may_create: true, ..missing };
+    let made = ConnectSettings { may_create: true, ..missing };
     Db::connect(&made).await.expect("made").close().await;
     assert!(Path::new(&at("new.db")).exists());
-    let there = Settings { may_create: false, ..made };
+    let there = ConnectSettings { may_create: false, ..made };
     Db::connect(&there).await.expect("there").close().await;
 }
 

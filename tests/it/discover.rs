@@ -126,7 +126,7 @@ async fn close_with_master(db: &Scratch) -> tempfile::TempDir {
 
 fn load(path: &Path) -> Definition {
     let read = |file: &Path| std::fs::read_to_string(file);
-    definition::load(path, &read, &job_kinds()).expect("a definition").definition
+    definition::load_definition(path, &read, &job_kinds()).expect("a definition").definition
 }
 
 /// Which procedures come before which, by any path.

@@ -9,10 +9,12 @@ use procession::definition::{CalendarForm, read_calendar};
 use procession::domain::batch_no::{BatchExpr, Period, RelativeBatch};
 use procession::domain::calendar::{Calendars, WorkingDays};
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
-use procession::domain::job::queue::{Event, QueueStatus};
-use procession::domain::job::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
+use procession::domain::job::queue::{QueueEvent, QueueStatus};
+use procession::domain::job::trigger_rule::{
+    Edge, EdgeCondition, EdgeTally, TriggerDecision, TriggerRule, evaluate_edge,
+};
 use procession::domain::job::{JobDef, Param, Takes};
-use procession::domain::params::{BatchValues, Layers, Outside, PRECEDENCE, Start, resolve};
+use procession::domain::params::{BatchValues, Layers, PRECEDENCE, ParamSources, Start, resolve};
 use procession::domain::source::tx_class::{IdemKey, KeyForm};
 use procession::picture::FORMATS;
 use sqlx::sqlite::SqliteConnection;
@@ -73,16 +75,22 @@ fn trigger_rules() {
 }
 
 fn edge_table() -> String {
-    let expr = When::parse("n > 0").expect("expression");
+    let expr = EdgeCondition::parse("n > 0").expect("expression");
     let mut table = String::from(
         "| parent | success | failure | done | skipped | expression true | expression false |\n\
          |---|---|---|---|---|---|---|\n",
     );
     for parent in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
         let _ = write!(table, "| `{}` |", parent.drawn_as());
-        let whens = [When::Success, When::Failure, When::Done, When::Skipped, expr.clone()];
-        let cells = whens.iter().map(|w| edge(w, parent, |_| true));
-        for cell in cells.chain([edge(&expr, parent, |_| false)]) {
+        let whens = [
+            EdgeCondition::Success,
+            EdgeCondition::Failure,
+            EdgeCondition::Done,
+            EdgeCondition::Skipped,
+            expr.clone(),
+        ];
+        let cells = whens.iter().map(|w| evaluate_edge(w, parent, |_| true));
+        for cell in cells.chain([evaluate_edge(&expr, parent, |_| false)]) {
             let word = match cell.expect("the parent is final") {
                 Edge::Met => "met",
                 Edge::Failed => "failed",
@@ -115,13 +123,13 @@ fn rule_table() -> String {
     let names = TriggerRule::ALL.map(|rule| format!(" {rule} |"));
     let mut table = format!("| edges |{}\n|---|---|---|---|---|---|---|\n", names.concat());
     for (name, [met, failed, unmet, neutral, lost]) in edges {
-        let tally = Tally { open: 0, met, failed, unmet, neutral, lost };
+        let tally = EdgeTally { open: 0, met, failed, unmet, neutral, lost };
         let _ = write!(table, "| {name} |");
         for rule in TriggerRule::ALL {
             let word = match tally.decide(rule) {
-                Some(Decision::Run) => "runs",
-                Some(Decision::Fail) => "UPSTREAM_FAILED",
-                Some(Decision::NotTaken) => "SKIPPED",
+                Some(TriggerDecision::Run) => "runs",
+                Some(TriggerDecision::Fail) => "UPSTREAM_FAILED",
+                Some(TriggerDecision::NotTaken) => "SKIPPED",
                 None => "waits",
             };
             let _ = write!(table, " {word} |");
@@ -163,7 +171,7 @@ fn state_machine_page(source: &str) -> String {
             (true, false) => "left out when all parents were",
             (false, false) => "wait",
         };
-        let next: Vec<String> = Event::ALL
+        let next: Vec<String> = QueueEvent::ALL
             .into_iter()
             .filter_map(|e| state.after(e).ok().map(|to| format!("{e:?} → {}", to.drawn_as())))
             .collect();
@@ -177,7 +185,7 @@ fn state_machine_page(source: &str) -> String {
         );
     }
     page.push_str("\n## Events\n\n| event | meaning | legal in |\n|---|---|---|\n");
-    for event in Event::ALL {
+    for event in QueueEvent::ALL {
         let legal: Vec<String> = QueueStatus::ALL
             .into_iter()
             .filter(|s| s.after(event).is_ok())
@@ -190,9 +198,9 @@ fn state_machine_page(source: &str) -> String {
 }
 
 /// Where a state can go, and by which events.
-fn ways(from: QueueStatus) -> BTreeMap<QueueStatus, Vec<Event>> {
-    let mut ways: BTreeMap<QueueStatus, Vec<Event>> = BTreeMap::new();
-    for event in Event::ALL {
+fn ways(from: QueueStatus) -> BTreeMap<QueueStatus, Vec<QueueEvent>> {
+    let mut ways: BTreeMap<QueueStatus, Vec<QueueEvent>> = BTreeMap::new();
+    for event in QueueEvent::ALL {
         if let Ok(to) = from.after(event) {
             ways.entry(to).or_default().push(event);
         }
@@ -292,14 +300,14 @@ fn batch_numbers() {
     let no = |text: &str| BatchNo::parse(text).expect("a batch number");
     let forms = table_rows(&page, "| form | period");
     for row in &forms {
-        let said = Period::of(&no(&row[0]))
+        let said = Period::from_batch_no(&no(&row[0]))
             .map(|p| [p.kind().to_string(), p.first_day().to_string(), p.last_day().to_string()]);
         assert_eq!(row[1..], said.unwrap_or(["-"; 3].map(str::to_owned)), "{row:?}");
     }
     let days = table_rows(&page, "On a day:");
     for row in &days {
         let expr = BatchExpr::parse(&row[0]).expect("an expression");
-        assert_eq!(expr.at(row[1].parse().expect("a day")), Ok(no(&row[2])), "{row:?}");
+        assert_eq!(expr.batch_no_on(row[1].parse().expect("a day")), Ok(no(&row[2])), "{row:?}");
     }
     let seen = table_rows(&page, "Seen from a batch:");
     for row in &seen {
@@ -338,11 +346,11 @@ fn parameters() {
 
     let group = GroupCode::parse("month_end").expect("group");
     let job = JobType::parse("SQL").expect("type");
-    let mut job = JobDef::bare(JobCode::parse("POST").expect("code"), group.clone(), job);
+    let mut job = JobDef::with_defaults(JobCode::parse("POST").expect("code"), group.clone(), job);
     let (batch_no, business_date) = (BatchNo::parse("202402").expect("no"), "2024-02-29".parse());
     let business_date = Some(business_date.expect("day"));
     let batch = BatchValues { batch_no, group, business_date, params: BTreeMap::new() };
-    let idem_key = IdemKey::of(
+    let idem_key = IdemKey::for_run(
         "3f2a9c1b77de",
         KeyForm::WithGroup(&batch.group, &batch.batch_no),
         &job.code,
@@ -360,9 +368,9 @@ fn parameters() {
     for row in known {
         let value = Some(row[0].clone());
         job.params = vec![Param { name: "p".to_owned(), value, ..Param::default() }];
-        let outside = Outside { output: &|_, _| None, secret: None };
+        let outside = ParamSources { output: &|_, _| None, secret: None };
         let found = resolve(&job, layers, outside).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(found[0].text(), Some(row[2].as_str()), "{row:?}");
+        assert_eq!(found[0].expose_text(), Some(row[2].as_str()), "{row:?}");
         seen += 1;
     }
     assert_eq!((seen, forms.len()), (22, 25), "rows were added or lost");
@@ -371,8 +379,11 @@ fn parameters() {
     let yaml = |i: usize| blocks[i].split("```").next().expect("an end").to_owned();
     let whole = format!("{}{}", yaml(0), yaml(1));
     let read = |_: &Path| Ok(whole.clone());
-    let loaded =
-        procession::definition::load(Path::new("dag.yaml"), &read, &procession::app::job_kinds());
+    let loaded = procession::definition::load_definition(
+        Path::new("dag.yaml"),
+        &read,
+        &procession::app::job_kinds(),
+    );
     let loaded = loaded.unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.definition.shared.secrets.len(), 2);
 }
@@ -513,7 +524,7 @@ fn the_example_of_success_and_checks_is_a_definition() {
     let (yaml, _) = after.split_once("```").expect("its end");
     let read = |_: &Path| Ok(yaml.to_owned());
     let kinds = procession::app::job_kinds();
-    let loaded = procession::definition::load(Path::new("doc.yaml"), &read, &kinds);
+    let loaded = procession::definition::load_definition(Path::new("doc.yaml"), &read, &kinds);
     let job = loaded.unwrap_or_else(|faults| panic!("{faults}")).definition.jobs.remove(0);
     assert_eq!((job.success.len(), job.checks.len()), (2, 3));
 }

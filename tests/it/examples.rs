@@ -4,21 +4,21 @@
 use crate::util::host::{Host, Reply};
 use crate::util::{query, session, with_scratch};
 use procession::app::{self, App, Apply, Authorship, EmptyDatabase};
-use procession::domain::access::approval::Verdict;
+use procession::domain::access::approval::ApprovalVerdict;
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, plan};
-use procession::domain::executor::{Addressing, ExecutorGroup, Glue, LogId};
+use procession::domain::executor::{Addressing, ExecutorGroup, GluePolicy, LogId};
 use procession::domain::id::{BatchId, BatchNo, CalendarCode, GroupCode};
 use procession::domain::job::Definition;
-use procession::domain::job::outcome::Outputs;
+use procession::domain::job::outcome::JobOutputs;
 use procession::domain::job::queue::{QueueEntry, QueueStatus};
 use procession::domain::schedule::Anchor;
-use procession::domain::schedule::trigger::At;
+use procession::domain::schedule::trigger::PlannedInstant;
 use procession::domain::source::DialectName;
 use procession::domain::source::tx_class::TxClass;
 use procession::domain::time::Millis;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::operate::approvals::{DecisionRequest, decide};
-use procession::picture::{self, Drawn, JobState, View, Wishes};
+use procession::picture::{self, DagView, Drawn, JobState, Wishes};
 use procession::store;
 use procession::store::approval::ApprovalFilter;
 use procession::store::audit::Operator;
@@ -139,7 +139,7 @@ struct Ran {
     batch: Batch,
     snapshot: Snapshot,
     rows: Vec<QueueEntry>,
-    outputs: BTreeMap<String, Outputs>,
+    outputs: BTreeMap<String, JobOutputs>,
     /// Recipient, type and job of each mail, in order.
     mails: Vec<String>,
     /// Starts of each job, counted in its log.
@@ -174,9 +174,12 @@ async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
     let mut dispatcher = app.dispatcher(None).await.expect("dispatcher");
     let _executor = executor(&app, defs, &dispatcher).await;
     let order_of_it = order(batch_no, group_of(path));
-    let ids = dispatcher.open(defs, &order_of_it, "test").await.expect("open a batch");
+    let ids = dispatcher.open_batches(defs, &order_of_it, "test").await.expect("open a batch");
     for (other, group) in beside(path) {
-        dispatcher.open(defs, &order(other, Some(group)), "test").await.expect("open beside it");
+        dispatcher
+            .open_batches(defs, &order(other, Some(group)), "test")
+            .await
+            .expect("open beside it");
     }
     let [id] = ids[..] else { panic!("an example is one group: {ids:?}") };
     let stop = CancellationToken::new();
@@ -196,9 +199,9 @@ async fn run(defs: &Definition, path: &str, batch_no: &str, url: &str) -> Ran {
 async fn approve_all(app: &App) {
     loop {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let mut tx = app.db.read().await.expect("read");
+        let mut tx = app.db.begin_read().await.expect("read");
         let filter = ApprovalFilter { is_waiting: true, ..ApprovalFilter::default() };
-        let waiting = store::approval::page(&mut tx, &filter, (None, None), 10).await;
+        let waiting = store::approval::list_page(&mut tx, &filter, (None, None), 10).await;
         for one in waiting.expect("approvals") {
             let batch = store::batch::get(&mut tx, one.batch_id).await.expect("batch");
             let row = store::queue::of_job(&mut tx, one.batch_id, &one.job).await;
@@ -207,7 +210,7 @@ async fn approve_all(app: &App) {
             let request = DecisionRequest {
                 batch: &batch,
                 row: &row,
-                verdict: Verdict::Approve,
+                verdict: ApprovalVerdict::Approve,
                 comment: None,
                 by: &by,
                 grants: None,
@@ -233,7 +236,7 @@ async fn executor(app: &App, defs: &Definition, dispatcher: &QueueDispatcher) ->
             let (db, told) = (db.clone(), ReportedRunEnd { log_id, code: 200, msg });
             tokio::spawn(async move {
                 let mut tx = db.begin().await.expect("begin");
-                executor_run::tell(&mut tx, &[told], Millis(0)).await.expect("tell");
+                executor_run::report_ends(&mut tx, &[told], Millis(0)).await.expect("tell");
                 tx.commit().await.expect("commit");
             });
         }
@@ -244,12 +247,12 @@ async fn executor(app: &App, defs: &Definition, dispatcher: &QueueDispatcher) ->
         app_name: call.app.clone(),
         title: "支付".to_owned(),
         addressing: Addressing::Fixed(vec![host.url.clone()]),
-        glue: Glue::Refused,
+        glue: GluePolicy::Refused,
         access: Default::default(),
     };
     let token = KeptToken { sealed: "sealed".to_owned(), digest: "digest".to_owned() };
     let mut tx = app.db.begin().await.expect("begin");
-    executor_group::add(&mut tx, &group, &token, Millis(0)).await.expect("add");
+    executor_group::add_group(&mut tx, &group, &token, Millis(0)).await.expect("add");
     tx.commit().await.expect("commit");
     let secret = SecretString::from("a token of sixteen or more");
     dispatcher.executors().know_token(&call.app, &token.sealed, secret);
@@ -257,7 +260,7 @@ async fn executor(app: &App, defs: &Definition, dispatcher: &QueueDispatcher) ->
 }
 
 async fn read(app: &App, id: BatchId) -> Ran {
-    let mut tx = app.db.read().await.expect("read");
+    let mut tx = app.db.begin_read().await.expect("read");
     let batch = store::batch::get(&mut tx, id).await.expect("batch");
     let snapshot = store::batch::snapshot(&mut tx, id).await.expect("snapshot");
     let rows = store::queue::of_batch(&mut tx, id).await.expect("rows");
@@ -275,7 +278,7 @@ async fn read(app: &App, id: BatchId) -> Ran {
                JOIN job_queue q ON q.queue_id = m.queue_id ORDER BY m.id";
     let mails = tx.fetch_all(sql, &[]).await.expect("mails");
     let words = |row: &procession::db::Row| {
-        let text = |column: &str| row.text(column).expect("text");
+        let text = |column: &str| row.get_text(column).expect("text");
         format!("{} {} {}", text("job_code"), text("type"), text("recipient_email"))
     };
     Ran { batch, snapshot, rows, outputs, mails: mails.iter().map(words).collect(), starts }
@@ -308,24 +311,25 @@ async fn works(example: &'static Example, place: &'static str) {
     .await;
 }
 
-fn native(view: &View) -> serde_json::Value {
-    match picture::format("native").expect("native").draw(view, Wishes::default()).drawn() {
+fn native(view: &DagView) -> serde_json::Value {
+    match picture::format("native").expect("native").draw_view(view, Wishes::default()).drawn() {
         Drawn::Json(document) => serde_json::to_value(&document).expect("JSON"),
         Drawn::Text(text) => panic!("not JSON: {text}"),
     }
 }
 
-fn dot(view: &View) -> String {
-    match picture::format("dot").expect("dot").draw(view, Wishes::default()).drawn() {
+fn dot(view: &DagView) -> String {
+    match picture::format("dot").expect("dot").draw_view(view, Wishes::default()).drawn() {
         Drawn::Json(document) => panic!("not text: {document:?}"),
         Drawn::Text(text) => text,
     }
 }
 
 fn assert_drawn(ran: &Ran) {
-    let dag = ran.snapshot.dag().expect("a DAG");
+    let dag = ran.snapshot.build_dag().expect("a DAG");
     let states: Vec<JobState> = ran.rows.iter().map(JobState::from).collect();
-    let view = View::of(ran.batch.values.batch_no.as_str(), &ran.snapshot, &dag, Some(&states));
+    let view =
+        DagView::of_batch(ran.batch.values.batch_no.as_str(), &ran.snapshot, &dag, Some(&states));
     let native = native(&view);
     assert_eq!(native["nodes"].as_array().map(Vec::len), Some(ran.snapshot.jobs.len()));
     assert_eq!(native["edges"].as_array().map(Vec::len), Some(ran.snapshot.dependencies.len()));
@@ -566,8 +570,8 @@ fn every_example_is_drawn_before_it_runs() {
         let plans = plan(&defs, &order(example.batch_no, group_of(example.path)), Millis(0))
             .expect("a plan");
         for plan in plans {
-            let dag = plan.snapshot.dag().expect("a DAG");
-            let view = View::of("definition", &plan.snapshot, &dag, None);
+            let dag = plan.snapshot.build_dag().expect("a DAG");
+            let view = DagView::of_batch("definition", &plan.snapshot, &dag, None);
             let (first, second) = (native(&view), native(&view));
             assert_eq!(first, second, "{}", example.path);
             assert!(first["nodes"][0].get("status").is_none(), "nothing has run");
@@ -614,8 +618,8 @@ async fn scheduled(path: &str, url: &str) -> Vec<String> {
     assert!(!app.apply_all(defs, Apply::Write, &by).await.expect("apply").is_empty());
     assert_eq!(app.apply_all(defs, Apply::DryRun, &by).await.expect("again"), []);
     let calendars = app.calendars().await.expect("calendars");
-    let mut tx = app.db.read().await.expect("read");
-    let all = store::trigger::all(&mut tx).await.expect("schedules");
+    let mut tx = app.db.begin_read().await.expect("read");
+    let all = store::trigger::list_triggers(&mut tx).await.expect("schedules");
     drop(tx);
     app.close().await;
     // 2025-01-01 in Shanghai.
@@ -627,7 +631,7 @@ async fn scheduled(path: &str, url: &str) -> Vec<String> {
         for o in t.def.timing.preview(&calendars, from, Anchor::new(from)).take(8) {
             let o = o.expect("planned");
             let (schedule, planned, nominal) = (t.def.code.as_str(), o.planned, o.nominal);
-            let at = At { schedule, planned, nominal, zone, parent: None };
+            let at = PlannedInstant { schedule, planned, nominal, zone, parent: None };
             let no = order.batch_no.number(at).expect("number");
             let local = planned.to_utc().with_timezone(&zone).format("%Y-%m-%d %H:%M");
             lines.push(format!("{schedule} {local} {no}"));
@@ -644,7 +648,7 @@ async fn store_calendar(app: &App) {
     let cn = CalendarCode::parse("cn").expect("code");
     let mut tx = app.db.begin().await.expect("begin");
     let calendar = read.expect("a calendar").calendar(&cn, None);
-    store::calendar::put(&mut tx, &calendar, Millis(0)).await.expect("put");
+    store::calendar::put_calendar(&mut tx, &calendar, Millis(0)).await.expect("put");
     tx.commit().await.expect("commit");
 }
 

@@ -4,13 +4,13 @@
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, on, on_each_database, order};
 use crate::util::query;
-use procession::db::hint::{Ear, Heard, Reach};
-use procession::db::{Db, Settings};
+use procession::db::hint::{Ear, HintReach, ReceivedHint};
+use procession::db::{ConnectSettings, Db};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::hints::{Hints, Woken};
 use procession::engine::opening::create_batch::open_for_anyone;
-use procession::store::hint::{self, Topic};
+use procession::store::hint::{self, HintTopic};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(300);
 
 async fn elsewhere(url: &str) -> Db {
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: url.to_owned().into(),
         password: None,
         rotated_password: None,
@@ -31,12 +31,12 @@ async fn elsewhere(url: &str) -> Db {
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),
         may_create: false,
-        keeping: procession::db::Keeping::Usual,
+        keeping: procession::db::SessionTimeouts::Usual,
     };
     Db::connect(&settings).await.expect("connect")
 }
 
-async fn hear(ear: &mut Ear) -> Heard {
+async fn hear(ear: &mut Ear) -> ReceivedHint {
     tokio::time::timeout(LONG, ear.next()).await.expect("something is heard")
 }
 
@@ -48,29 +48,29 @@ async fn nothing(ear: &mut Ear) {
 /// One that hears everybody.
 async fn ear(db: &Db) -> Ear {
     let mut ear = db.listen();
-    assert_eq!((hear(&mut ear).await, ear.reach()), (Heard::Gap, Reach::Everywhere));
+    assert_eq!((hear(&mut ear).await, ear.reach()), (ReceivedHint::Gap, HintReach::Everywhere));
     ear
 }
 
 async fn say(db: &Db, words: &[&'static str]) {
     let mut tx = db.begin().await.expect("begin");
     for word in words {
-        tx.hint(word).await.expect("hint");
+        tx.send_hint(word).await.expect("hint");
     }
     tx.commit().await.expect("commit");
 }
 
-fn word(word: &str) -> Heard {
-    Heard::Word(word.to_owned())
+fn word(word: &str) -> ReceivedHint {
+    ReceivedHint::Word(word.to_owned())
 }
 
 async fn a_process_hears_itself_once_and_after_the_commit(bench: Bench) {
     let mut ear = bench.db.listen();
     if DialectName::Postgres == dialect(&bench) {
-        assert_eq!(hear(&mut ear).await, Heard::Gap);
+        assert_eq!(hear(&mut ear).await, ReceivedHint::Gap);
     }
     let mut tx = bench.db.begin().await.expect("begin");
-    tx.hint("batch").await.expect("hint");
+    tx.send_hint("batch").await.expect("hint");
     nothing(&mut ear).await;
     tx.rollback().await.expect("undo");
     nothing(&mut ear).await;
@@ -95,26 +95,28 @@ async fn waiters_hear_what_they_wait_for_each_for_themselves(bench: Bench) {
     // What is said while one connects is heard of as a gap; so begin when nothing is left of it.
     if dialect(&bench) == DialectName::Postgres {
         for waiter in [&mut one, &mut two] {
-            tokio::time::timeout(LONG, waiter.told(&Topic::ALL)).await.expect("a gap");
-            assert_eq!(waiter.pace(1, 2), 2);
+            tokio::time::timeout(LONG, waiter.wait_for_topic(&HintTopic::ALL))
+                .await
+                .expect("a gap");
+            assert_eq!(waiter.poll_interval(1, 2), 2);
         }
     } else {
-        assert_eq!(one.pace(1, 2), 1);
+        assert_eq!(one.poll_interval(1, 2), 1);
     }
-    assert_eq!(one.wait(&Topic::ALL, now).await, Woken::Time, "nothing was said");
+    assert_eq!(one.wait_until(&HintTopic::ALL, now).await, Woken::Time, "nothing was said");
     let mut tx = bench.db.begin().await.expect("begin");
-    hint::give(&mut tx, Topic::Trigger).await.expect("hint");
-    hint::give(&mut tx, Topic::Work).await.expect("hint");
+    hint::send_hint(&mut tx, HintTopic::Trigger).await.expect("hint");
+    hint::send_hint(&mut tx, HintTopic::Work).await.expect("hint");
     tx.commit().await.expect("commit");
-    let later = now.plus(60_000);
-    assert_eq!(one.wait(&[Topic::Work], later).await, Woken::Told);
-    assert_eq!(one.wait(&[Topic::Work], now).await, Woken::Time, "answered");
-    assert_eq!(one.wait(&[Topic::Batch], now).await, Woken::Time, "others");
+    let later = now.plus_ms(60_000);
+    assert_eq!(one.wait_until(&[HintTopic::Work], later).await, Woken::Told);
+    assert_eq!(one.wait_until(&[HintTopic::Work], now).await, Woken::Time, "answered");
+    assert_eq!(one.wait_until(&[HintTopic::Batch], now).await, Woken::Time, "others");
     // Kept for whoever has not asked yet.
-    assert_eq!(one.wait(&[Topic::Trigger], now).await, Woken::Told);
-    assert_eq!(two.wait(&[Topic::Work], Millis(0)).await, Woken::Told);
-    listening.end().await;
-    assert_eq!(one.pace(1, 2), 1);
+    assert_eq!(one.wait_until(&[HintTopic::Trigger], now).await, Woken::Told);
+    assert_eq!(two.wait_until(&[HintTopic::Work], Millis(0)).await, Woken::Told);
+    listening.end_and_wait().await;
+    assert_eq!(one.poll_interval(1, 2), 1);
 }
 
 on_each_database! {
@@ -126,7 +128,7 @@ on_each_database! {
 async fn nothing_is_sent_where_nobody_can_hear_it(bench: Bench) {
     let mut tx = bench.db.begin().await.expect("begin");
     let before = bench.db.counts().statements;
-    tx.hint("batch").await.expect("hint");
+    tx.send_hint("batch").await.expect("hint");
     assert_eq!(bench.db.counts().statements, before);
     tx.commit().await.expect("commit");
 }
@@ -154,7 +156,7 @@ async fn processes_hear_each_other_on_postgres() {
             nothing(ear).await;
         }
         let mut tx = other.begin().await.expect("begin");
-        tx.hint("batch").await.expect("hint");
+        tx.send_hint("batch").await.expect("hint");
         drop(tx);
         nothing(&mut here).await;
         // Another installation in the same database.
@@ -174,11 +176,11 @@ async fn a_line_that_breaks_is_made_anew_and_told_of() {
         let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                     WHERE datname = current_database() AND query LIKE 'LISTEN%'";
         assert_eq!(query(&bench.url, kill).await.len(), 1, "one listens");
-        assert_eq!((hear(&mut ear).await, ear.reach()), (Heard::Gap, Reach::Here));
+        assert_eq!((hear(&mut ear).await, ear.reach()), (ReceivedHint::Gap, HintReach::Here));
         // What this process says itself is heard meanwhile.
         say(&bench.db, &["work"]).await;
         let mut heard = hear(&mut ear).await;
-        while ear.reach() == Reach::Here {
+        while ear.reach() == HintReach::Here {
             assert_eq!(heard, word("work"));
             heard = hear(&mut ear).await;
         }
@@ -238,7 +240,7 @@ async fn where_words_do_not_come_through_it_is_known() {
             () = waits => {}
         }
         nothing(&mut ear).await;
-        assert_eq!(ear.reach(), Reach::Here);
+        assert_eq!(ear.reach(), HintReach::Here);
         // Its own words it hears.
         say(&db, &["work"]).await;
         assert_eq!(hear(&mut ear).await, word("work"));
@@ -255,7 +257,7 @@ async fn a_process_that_serves_takes_at_once_what_another_opens() {
         let (stop, hints) = (CancellationToken::new(), Arc::new(process.hints()));
         let work = process.serve(&stop, None);
         let opened = async {
-            until("it hears everybody", async || hints.pace(1, 2) == 2).await;
+            until("it hears everybody", async || hints.poll_interval(1, 2) == 2).await;
             // Until it has looked, found nothing, and rests.
             let mut last = 0;
             until("it rests", async || {

@@ -5,7 +5,7 @@
 
 use crate::flow::{Bench, on, on_each_database};
 use crate::util::query;
-use procession::db::{Dialect, Value};
+use procession::db::{Dialect, SqlValue};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use std::fmt::Write as _;
@@ -221,14 +221,14 @@ const WITH_ROWS: i64 = 400;
 const ROWS: i64 = 50;
 
 async fn seed(bench: &Bench) {
-    let at = Value::from(Millis(1_722_470_400_000).to_utc());
-    let text = |text: String| Value::from(text);
+    let at = SqlValue::from(Millis(1_722_470_400_000).to_utc());
+    let text = |text: String| SqlValue::from(text);
     let mut tx = bench.db.begin().await.expect("begin");
     let columns = "batch_id batch_no group_code status params snapshot started_by create_time end_time \
                    update_time firing_id";
     let batch = |i: i64| {
         let (id, no, group) = (i.into(), text((i / 10).to_string()), text(format!("g{}", i % 10)));
-        let words = ["SUCCESS", "{}", "{}", "x"].map(Value::from);
+        let words = ["SUCCESS", "{}", "{}", "x"].map(SqlValue::from);
         let times = [at.clone(), at.clone(), at.clone(), i.into()];
         [vec![id, no, group], words.to_vec(), times.to_vec()].concat()
     };
@@ -251,7 +251,7 @@ async fn seed(bench: &Bench) {
     let columns = "queue_id attempt line_no stream line_text log_time";
     insert(&mut tx, "job_log_line", columns, (1..=10_000).map(line).collect()).await;
     let trigger = |i: i64| {
-        let words = ["t", "cron", "x", "UTC", "h", "ENABLED", "file", "{}"].map(Value::from);
+        let words = ["t", "cron", "x", "UTC", "h", "ENABLED", "file", "{}"].map(SqlValue::from);
         [vec![i.into(), text(format!("t{i}"))], words.to_vec(), vec![at.clone(), at.clone()]]
             .concat()
     };
@@ -259,8 +259,8 @@ async fn seed(bench: &Bench) {
                    trigger_status origin body create_time update_time";
     insert(&mut tx, "job_trigger", columns, (1..=20).map(trigger).collect()).await;
     let firing = |i: i64| {
-        let planned = Value::from(Millis(1_722_470_400_000 + i * 10_000).to_utc());
-        let words = ["schedule", "h", "FIRED"].map(Value::from).to_vec();
+        let planned = SqlValue::from(Millis(1_722_470_400_000 + i * 10_000).to_utc());
+        let words = ["schedule", "h", "FIRED"].map(SqlValue::from).to_vec();
         let times = vec![planned.clone(), at.clone(), at.clone()];
         [vec![i.into(), (1 + i % 20).into(), planned], words, times].concat()
     };
@@ -273,10 +273,10 @@ async fn seed(bench: &Bench) {
 }
 
 /// Who was told, and who did what.
-async fn seed_told(tx: &mut procession::db::Tx, at: &Value) {
-    let text = |text: String| Value::from(text);
+async fn seed_told(tx: &mut procession::db::Tx, at: &SqlValue) {
+    let text = |text: String| SqlValue::from(text);
     let mail = |i: i64| {
-        let words = ["x", "x", "sent", "failed"].map(Value::from).to_vec();
+        let words = ["x", "x", "sent", "failed"].map(SqlValue::from).to_vec();
         let to = text(format!("a{}@b.example", i % 100));
         [vec![i.into(), to, (i % BATCHES).into(), at.clone(), at.clone(), at.clone()], words]
             .concat()
@@ -285,8 +285,8 @@ async fn seed_told(tx: &mut procession::db::Tx, at: &Value) {
         "id recipient_email batch_id created_at updated_at send_time subject body status type";
     insert(tx, "email_notifications", columns, (1..=10_000).map(mail).collect()).await;
     let act = |i: i64| {
-        let at = Value::from(Millis(1_722_470_400_000 + i * 10_000).to_utc());
-        let words = ["ann", "h", "force-success"].map(Value::from).to_vec();
+        let at = SqlValue::from(Millis(1_722_470_400_000 + i * 10_000).to_utc());
+        let words = ["ann", "h", "force-success"].map(SqlValue::from).to_vec();
         let to = vec![text(format!("g{}", i % 100)), text((i % 500).to_string()), at];
         [words, to].concat()
     };
@@ -295,12 +295,12 @@ async fn seed_told(tx: &mut procession::db::Tx, at: &Value) {
 }
 
 /// What executors have run.
-async fn seed_runs(tx: &mut procession::db::Tx, at: &Value) {
+async fn seed_runs(tx: &mut procession::db::Tx, at: &SqlValue) {
     let run = |i: i64| {
-        let keys = [i, 1, 1, 1 + i % BATCHES, 1 + i % 500, 0, 1].map(Value::from).to_vec();
+        let keys = [i, 1, 1, 1 + i % BATCHES, 1 + i % 500, 0, 1].map(SqlValue::from).to_vec();
         let words =
-            ["J", "a.example", "BEAN", "", "SERIAL_EXECUTION", "DONE"].map(Value::from).to_vec();
-        let node = Value::from(format!("node-{}", i % 100));
+            ["J", "a.example", "BEAN", "", "SERIAL_EXECUTION", "DONE"].map(SqlValue::from).to_vec();
+        let node = SqlValue::from(format!("node-{}", i % 100));
         [keys, words, vec![node, at.clone(), at.clone(), at.clone()]].concat()
     };
     let columns = "queue_id run_no attempt batch_id job_id shard_index shard_total job_code app_name \
@@ -308,7 +308,7 @@ async fn seed_runs(tx: &mut procession::db::Tx, at: &Value) {
     insert(tx, "executor_run", columns, (1..=10_000).map(run).collect()).await;
 }
 
-async fn insert(tx: &mut procession::db::Tx, table: &str, columns: &str, rows: Vec<Vec<Value>>) {
+async fn insert(tx: &mut procession::db::Tx, table: &str, columns: &str, rows: Vec<Vec<SqlValue>>) {
     let columns: Vec<&str> = columns.split_whitespace().collect();
     tx.insert_many(table, &columns, rows).await.unwrap_or_else(|e| panic!("{table}: {e}"));
 }

@@ -5,7 +5,7 @@ use procession::domain::batch::{BatchOrder, Snapshot, plan};
 use procession::domain::id::{BatchNo, GroupCode, JobCode};
 use procession::domain::job::queue::QueueStatus;
 use procession::domain::time::Millis;
-use procession::picture::{Drawn, External, FORMATS, JobState, Timing, View, Wishes};
+use procession::picture::{DagView, Drawn, External, FORMATS, ForecastTiming, JobState, Wishes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -135,18 +135,18 @@ fn number(code: &JobCode) -> usize {
 fn state(i: usize) -> JobState {
     let status = QueueStatus::ALL[i];
     let start = Millis(61_000 * (i as i64 + 1));
-    let end = status.is_final().then(|| start.plus(61_000));
+    let end = status.is_final().then(|| start.plus_ms(61_000));
     JobState { status, start: Some(start), end, attempt: 1 }
 }
 
 /// A forecast, a condition, jobs of another batch, and a frame around the frame of a group.
-fn enriched(view: View) -> View {
+fn enriched(view: DagView) -> DagView {
     let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
-    let timing = |i: usize| Timing {
+    let timing = |i: usize| ForecastTiming {
         est_ms: Some(1_500 * i as i64),
         slack_ms: Some(if i.is_multiple_of(2) { 0 } else { 30_000 }),
         critical: Some(i.is_multiple_of(3)),
-        ..Timing::default()
+        ..ForecastTiming::default()
     };
     let external = |job: Option<&str>, child| External {
         batch: "202406".to_owned(),
@@ -178,9 +178,14 @@ fn rich(scene: &Path, home: &Path) {
         let one = Expected::of(&snapshot);
         expected.nodes.extend(one.nodes);
         expected.edges.extend(one.edges);
-        views.push(View::of("202407", &snapshot, &snapshot.dag().expect("a DAG"), Some(&states)));
+        views.push(DagView::of_batch(
+            "202407",
+            &snapshot,
+            &snapshot.build_dag().expect("a DAG"),
+            Some(&states),
+        ));
     }
-    let view = enriched(View::join("202407", views));
+    let view = enriched(DagView::join_views("202407", views));
     let (job, whole) = ("202406/ledger/J7", "202406/ledger");
     for (id, head) in [(job, "202406 J7"), (whole, "202406 ledger")] {
         expected.nodes.push(id.to_owned());
@@ -191,7 +196,7 @@ fn rich(scene: &Path, home: &Path) {
     }
     std::fs::create_dir(scene).expect("scene");
     for format in FORMATS {
-        let text = match format.draw(&view, Wishes::default()).drawn() {
+        let text = match format.draw_view(&view, Wishes::default()).drawn() {
             Drawn::Json(document) => serde_json::to_string(&document).expect("JSON"),
             Drawn::Text(text) => text,
         };

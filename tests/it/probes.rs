@@ -6,7 +6,7 @@ use crate::util::relay::Relay;
 use crate::util::{query, server, with_scratch};
 use procession::api::Door;
 use procession::app::App;
-use procession::db::{Db, Settings};
+use procession::db::{ConnectSettings, Db};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::clock::Clock;
@@ -52,7 +52,8 @@ struct House {
 
 impl House {
     async fn of(process: &QueueDispatcher, bench: &Bench) -> Self {
-        let door = Door::open("127.0.0.1:0".parse().expect("address")).await.expect("a free port");
+        let door =
+            Door::open_socket("127.0.0.1:0".parse().expect("address")).await.expect("a free port");
         let address = door.address();
         let (leaves, closes) = (CancellationToken::new(), CancellationToken::new());
         let mut config = crate::util::config(Path::new("/dev/null"));
@@ -64,7 +65,7 @@ impl House {
             secret_stores: Default::default(),
         };
         let vitals = process.vitals(&leaves, Duration::from_secs(120));
-        let house = procession::api::House::open(&app, vitals).await.expect("a house");
+        let house = procession::api::ApiState::open_state(&app, vitals).await.expect("a house");
         let task = tokio::spawn(door.attend(Arc::new(house), closes.clone()));
         Self { client: client(), address, leaves, closes, task }
     }
@@ -206,7 +207,7 @@ async fn a_row_that_another_session_locks_is_told_of(bench: Bench) {
     let mut process = bench.process().await;
     let house = House::of(&process, &bench).await;
     let defs = defs("jobs:\n  A: { type: NOOP }\n");
-    let opened = process.open(&defs, &order(), "test").await.expect("it is opened");
+    let opened = process.open_batches(&defs, &order(), "test").await.expect("it is opened");
     let mut stranger = bench.db.begin().await.expect("a session of somebody else");
     let lock = "UPDATE job_queue SET priority = priority + 1 WHERE batch_id = ?";
     stranger.execute(lock, &[opened[0].0.into()]).await.expect("a lock");
@@ -244,12 +245,12 @@ async fn a_batch_that_no_process_takes_is_told_of(bench: Bench) {
         (status, line.unwrap_or(said))
     };
     let defs = defs("jobs:\n  A: { type: NOOP }\n");
-    let opened = process.open(&defs, &order(), "test").await.expect("it is opened");
+    let opened = process.open_batches(&defs, &order(), "test").await.expect("it is opened");
     assert!(line().await.1.ends_with("open ones are taken"), "it has one: {:?}", line().await);
     let mut tx = bench.db.begin().await.expect("begin");
     let now = Millis::from(tx.server_time().await.expect("the time"));
     let give_back = "UPDATE job_batch SET owner = NULL, update_time = ? WHERE batch_id = ?";
-    let values = [now.plus(-90_000).to_utc().into(), opened[0].0.into()];
+    let values = [now.plus_ms(-90_000).to_utc().into(), opened[0].0.into()];
     assert_eq!(tx.execute(give_back, &values).await.expect(give_back), 1);
     tx.commit().await.expect("commit");
     // An answer of the database is the present one for a second.
@@ -281,14 +282,14 @@ jobs:
   CANARY_B: { type: SCRIPT, interpreter: sh, script: 'exit 7', depends_on: [CANARY_A] }
   CANARY_C: { type: NOOP }
 ";
-    process.open(&defs(yaml), &order(), "canary-user").await.expect("open");
+    process.open_batches(&defs(yaml), &order(), "canary-user").await.expect("open");
     finish(&bench, &mut process).await;
     let meter = process.meter();
     meter.fired("fired", "cron", 1_500);
     meter.misfired(2);
-    meter.lock(3, 7);
-    meter.pass(4, 3, 6);
-    meter.ring(11);
+    meter.record_lock(3, 7);
+    meter.record_pass(4, 3, 6);
+    meter.record_ring(11);
     meter.overdue(5);
     process.heartbeat().await.expect("a renewal");
     let (status, text) = house.get("/metrics").await;
@@ -425,7 +426,7 @@ async fn a_silent_database_makes_not_ready_and_not_silent(dialect: DialectName) 
         let server = url::Url::parse(&server(dialect)).expect("a URL");
         let port = server.port().expect("a port");
         let relay = Relay::to(&format!("127.0.0.1:{port}")).await;
-        let settings = Settings {
+        let settings = ConnectSettings {
             url: relay.url(&scratch.url).into(),
             password: None,
             rotated_password: None,
@@ -433,7 +434,7 @@ async fn a_silent_database_makes_not_ready_and_not_silent(dialect: DialectName) 
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),
             may_create: false,
-            keeping: procession::db::Keeping::Usual,
+            keeping: procession::db::SessionTimeouts::Usual,
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");

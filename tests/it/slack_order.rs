@@ -7,9 +7,9 @@
 
 use procession::domain::dag::Dag;
 use procession::domain::dispatch::deferral::deferrals;
-use procession::domain::dispatch::slots::{Needs, Slots};
-use procession::domain::forecast::slack::{Left, Stage};
-use procession::domain::forecast::timeline::{AGEING_MS, Open, play};
+use procession::domain::dispatch::slots::{SlotNeeds, Slots};
+use procession::domain::forecast::slack::{RemainingWork, Stage};
+use procession::domain::forecast::timeline::{AGEING_MS, Open, simulate_batch};
 use procession::domain::id::{GroupCode, JobCode, JobType};
 use procession::domain::job::{JobDef, JobDependency};
 use procession::domain::time::Millis;
@@ -107,13 +107,17 @@ fn shuffled(graph: &Graph, dice: &mut Dice) -> Dag {
 fn makespan(dag: &Dag, took_ms: &[i64], deferrals: &[i64], slots: u32) -> i64 {
     let group = GroupCode::parse("g").expect("group");
     let code = JobCode::parse("J").expect("code");
-    let needs = Needs::of(&JobDef::bare(code, group, JobType::parse("NOOP").expect("type")));
+    let needs = SlotNeeds::for_job(&JobDef::with_defaults(
+        code,
+        group,
+        JobType::parse("NOOP").expect("type"),
+    ));
     let open = |(ms, deferral): (&i64, &i64)| {
-        let left = Left { stage: Stage::AfterAll, from: Millis(0), ms: *ms, spread: 0 };
+        let left = RemainingWork { stage: Stage::AfterAll, from: Millis(0), ms: *ms, spread: 0 };
         Some(Open { left, priority: 0, needs: needs.clone(), deferral: *deferral })
     };
     let open: Vec<_> = took_ms.iter().zip(deferrals).map(open).collect();
-    play(dag, &open, Slots::new(slots), Millis(0)).end.0
+    simulate_batch(dag, &open, Slots::new(slots), Millis(0)).end.0
 }
 
 /// How two orders compare over many durations.

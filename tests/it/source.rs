@@ -2,11 +2,11 @@
 
 use crate::cli::said;
 use crate::util::{Scratch, query, session, with_scratch};
-use procession::db::ledger::Ledger;
+use procession::db::ledger::LedgerState;
 use procession::domain::source::DialectName;
 use std::path::Path;
 
-async fn ledger_of(db: &Scratch) -> Ledger {
+async fn ledger_of(db: &Scratch) -> LedgerState {
     let mut session = session(&db.url).await;
     let found = session.ledger().await.expect("an answer");
     session.close().await;
@@ -68,11 +68,11 @@ fn spoilt(dialect: DialectName) -> Vec<(&'static str, &'static str)> {
 
 async fn the_shape_is_held_to_the_letter(dialect: DialectName) {
     with_scratch(dialect, |db| async move {
-        assert_eq!(ledger_of(&db).await, Ledger::Absent);
+        assert_eq!(ledger_of(&db).await, LedgerState::Absent);
         for (statements, wanted) in spoilt(dialect) {
             let mut on = session(&db.url).await;
             on.make_ledger().await.expect("made");
-            assert_eq!(on.ledger().await.expect("an answer"), Ledger::Fits, "{dialect}");
+            assert_eq!(on.ledger().await.expect("an answer"), LedgerState::Fits, "{dialect}");
             on.try_ledger().await.expect("rows can be written");
             assert!(on.make_ledger().await.is_err(), "there already");
             on.close().await;
@@ -81,7 +81,7 @@ async fn the_shape_is_held_to_the_letter(dialect: DialectName) {
                 db.setup(&[statement]).await;
             }
             match ledger_of(&db).await {
-                Ledger::Other(said) => assert!(said.contains(wanted), "{said}\n{wanted}"),
+                LedgerState::Other(said) => assert!(said.contains(wanted), "{said}\n{wanted}"),
                 other => panic!("{dialect}: {statements}: {other:?}"),
             }
             if statements.contains("VIEW") {

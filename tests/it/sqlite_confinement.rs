@@ -3,8 +3,8 @@
 use crate::cli::said;
 use crate::util::bench::Bench;
 use crate::util::{query, session, with_scratch};
-use procession::db::session::{Session, Target, let_all_through};
-use procession::domain::job::outcome::End;
+use procession::db::session::{Session, SessionTarget, let_all_through};
+use procession::domain::job::outcome::AttemptEnd;
 use procession::domain::source::DialectName;
 use procession::domain::source::sqlite_confinement::{confine_to_file, find_forbidden_statement};
 use proptest::prelude::*;
@@ -83,16 +83,16 @@ fn no_text_that_is_let_through_attaches() {
 
 /// How many databases a connection has after a text, sent without our reading it.
 async fn databases_after(sql: &str) -> usize {
-    let target = Target {
+    let target = SessionTarget {
         url: "sqlite::memory:".to_owned(),
         password: None,
         label: "test".to_owned(),
         timeout: Duration::from_secs(10),
         guard: let_all_through,
     };
-    let mut session = Session::open(&target).await.expect("in memory");
-    let _its_error_does_not_matter = session.run(sql, &[]).await;
-    let listed = session.run("PRAGMA database_list", &[]).await.expect("a list");
+    let mut session = Session::open_session(&target).await.expect("in memory");
+    let _its_error_does_not_matter = session.run_statement(sql, &[]).await;
+    let listed = session.run_statement("PRAGMA database_list", &[]).await.expect("a list");
     let names = listed.sets[0].rows.iter().filter(|row| row[1].as_deref() != Some("temp"));
     let count = names.count();
     session.close().await;
@@ -120,7 +120,7 @@ async fn a_body_cannot_leave_its_file() {
             ("SELECT writefile('x', 'y')".to_owned(), "no such function"),
         ] {
             let ran = Bench::sql(&db, &sql).run().await;
-            assert_eq!(ran.outcome.end, End::Failed, "{sql}");
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{sql}");
             assert!(ran.message().contains(said), "{sql}: {}", ran.message());
         }
         assert!(!other.exists());
@@ -201,7 +201,7 @@ async fn mysql_gets_no_local_file() {
         db.setup(&["CREATE TABLE t (a TEXT)"]).await;
         let ran =
             Bench::sql(&db, "LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE t").run().await;
-        assert_eq!(ran.outcome.end, End::Failed, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{}", ran.text());
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
     })
     .await;

@@ -2,7 +2,7 @@
 //! is said before, editors know what may be written.
 
 use procession::app::{self, App, Apply, EmptyDatabase};
-use procession::definition::{self, Format};
+use procession::definition::{self, DefinitionFormat};
 use procession::domain::job::Definition;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -41,7 +41,9 @@ async fn every_example_comes_out_as_it_went_in() {
         let app = app(folder.path()).await;
         app.apply(&load(&path), Apply::Write).await.expect("apply");
         let stored = app.definition().await.expect("stored");
-        for (name, format) in [("x.yaml", Format::Yaml), ("x.json", Format::Json)] {
+        for (name, format) in
+            [("x.yaml", DefinitionFormat::Yaml), ("x.json", DefinitionFormat::Json)]
+        {
             let text = definition::export(&stored, &app::job_kinds(), format)
                 .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
             let file = folder.path().join(name);

@@ -229,7 +229,7 @@ fn the_page_about_deployment_names_only_what_there_is() {
         let dir = tempfile::tempdir().expect("folder");
         let file = dir.path().join("procession.toml");
         std::fs::write(&file, block).expect("a file can be written");
-        let read = procession::config::Config::load(Some(&file));
+        let read = procession::config::Config::load_file(Some(&file));
         assert!(read.is_ok(), "docs/deploy.md: {:#}\n{block}", read.expect_err("a fault"));
     }
 }

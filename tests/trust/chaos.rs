@@ -174,7 +174,7 @@ impl Stage {
 
     async fn count(&self, sql: &str) -> Option<usize> {
         let mut session = try_session(&self.home).await.ok()?;
-        let done = session.run(sql, &[]).await.ok()?;
+        let done = session.run_statement(sql, &[]).await.ok()?;
         done.sets.first()?.rows.first()?[0].as_ref()?.parse().ok()
     }
 }

@@ -3,14 +3,14 @@
 
 use crate::util::{Scratch, with_scratch};
 use procession::db::sqlite_file::ProtectedFiles;
-use procession::db::{Db, Settings};
+use procession::db::{ConnectSettings, Db};
 use procession::definition;
 use procession::domain::batch::BatchOrder;
 use procession::domain::job::Definition;
 use procession::domain::job::queue::QueueStatus;
 use procession::domain::job::script_isolation::ScriptUsers;
 use procession::domain::source::DialectName;
-use procession::engine::Options;
+use procession::engine::EngineOptions;
 use procession::engine::clock::Clock;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::handler;
@@ -72,12 +72,13 @@ fn yaml(url: &str) -> String {
 fn defs(yaml: &str) -> Definition {
     let text = yaml.to_owned();
     let read = move |_: &Path| Ok(text.clone());
-    let loaded = definition::load(Path::new("p05.yaml"), &read, &procession::app::job_kinds());
+    let loaded =
+        definition::load_definition(Path::new("p05.yaml"), &read, &procession::app::job_kinds());
     loaded.unwrap_or_else(|faults| panic!("{faults}")).definition
 }
 
 async fn connect(scratch: &Scratch) -> Db {
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: scratch.url.clone().into(),
         password: None,
         rotated_password: None,
@@ -85,13 +86,13 @@ async fn connect(scratch: &Scratch) -> Db {
         connect_timeout: Duration::from_secs(20),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
-        keeping: procession::db::Keeping::Usual,
+        keeping: procession::db::SessionTimeouts::Usual,
     };
     Db::connect(&settings).await.expect("connect")
 }
 
 async fn process(db: &Db) -> QueueDispatcher {
-    let options = Options {
+    let options = EngineOptions {
         max_parallel: 4,
         ageing_ms: 600_000,
         lease_ms: 60_000,
@@ -103,7 +104,7 @@ async fn process(db: &Db) -> QueueDispatcher {
         node: procession::engine::NodeOptions::default(),
         secret_stores: Default::default(),
     };
-    let handlers = handler::Options {
+    let handlers = handler::HandlerOptions {
         interpreters: BTreeMap::new(),
         script_env: Vec::new(),
         kill_grace: Duration::from_millis(500),
@@ -130,7 +131,7 @@ async fn process(db: &Db) -> QueueDispatcher {
 
 /// `attempt status` of each log row, as it was written.
 async fn history(db: &Db, row: procession::domain::id::QueueId) -> Vec<(u32, String)> {
-    let mut tx = db.read().await.expect("read");
+    let mut tx = db.begin_read().await.expect("read");
     let changes = store::log::of_entry(&mut tx, row).await.expect("log");
     changes.iter().map(|c| (c.log.attempt, c.log.status.to_string())).collect()
 }
@@ -150,7 +151,7 @@ async fn run(scratch: &Scratch, places: &'static [(&'static str, &'static str)])
     };
     let mut process = process(&db).await;
     let order = BatchOrder::parse(r#"{"batchNo":"202407"}"#).expect("order");
-    let id = process.open(&defs(&yaml(&url)), &order, "test").await.expect("open")[0];
+    let id = process.open_batches(&defs(&yaml(&url)), &order, "test").await.expect("open")[0];
 
     let failing = Failing::at(places, &["db.statement", "db.commit.before", "db.commit.after"]);
     let stop = CancellationToken::new();
@@ -159,7 +160,7 @@ async fn run(scratch: &Scratch, places: &'static [(&'static str, &'static str)])
     drop(failing);
     done.expect("the loop goes on");
 
-    let mut tx = db.read().await.expect("read");
+    let mut tx = db.begin_read().await.expect("read");
     let rows = store::queue::of_batch(&mut tx, id).await.expect("rows");
     drop(tx);
     assert_eq!(rows.len(), JOBS);

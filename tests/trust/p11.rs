@@ -112,7 +112,7 @@ async fn stop(scene: &Scene, zombie: &Worker) {
             return;
         }
         let mut session = session(&scene.home).await;
-        let is_free = session.run("BEGIN IMMEDIATE", &[]).await.is_ok();
+        let is_free = session.run_statement("BEGIN IMMEDIATE", &[]).await.is_ok();
         session.close().await;
         if is_free {
             return;

@@ -94,9 +94,9 @@ async fn is_held(clockwork: &Clockwork) -> bool {
     let mut session = session(&clockwork.home).await;
     let begin =
         if clockwork.dialect == DialectName::Postgres { "BEGIN" } else { "START TRANSACTION" };
-    session.run(begin, &[]).await.expect("a transaction");
+    session.run_statement(begin, &[]).await.expect("a transaction");
     let row = "SELECT epoch FROM job_lock WHERE lock_name = 'schedule_lock' FOR UPDATE NOWAIT";
-    let is_held = session.run(row, &[]).await.is_err();
+    let is_held = session.run_statement(row, &[]).await.is_err();
     session.close().await;
     is_held
 }

@@ -2,7 +2,7 @@
 //! claiming, lets end what may not start twice, hands the rest back and leaves with exit code 0; nothing
 //! is UNKNOWN, no process is left behind, and another process ends the batch at once.
 
-use procession::db::session::{Session, Target, let_all_through};
+use procession::db::session::{Session, SessionTarget, let_all_through};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -197,15 +197,16 @@ fn round(db: Option<&str>) {
 fn query(url: &str, sql: &str) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("runtime").block_on(async {
-        let target = Target {
+        let target = SessionTarget {
             url: url.to_owned(),
             password: None,
             label: "p16".to_owned(),
             timeout: Duration::from_secs(20),
             guard: let_all_through,
         };
-        let mut session = Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
-        let done = session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let mut session =
+            Session::open_session(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"));
+        let done = session.run_statement(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         session.close().await;
         let first = done.sets.into_iter().next().and_then(|set| set.rows.into_iter().next());
         first.and_then(|row| row.into_iter().next().flatten()).unwrap_or_default()

@@ -149,14 +149,14 @@ async fn a_cut_at_commit_before_both_servers() {
     for dialect in [DialectName::Mysql, DialectName::Postgres] {
         crate::trust::targets::with_database(dialect, |url| async move {
             let mut direct = session(&url).await;
-            direct.run("CREATE TABLE t (n INT)", &[]).await.expect("a table");
+            direct.run_statement("CREATE TABLE t (n INT)", &[]).await.expect("a table");
             for (moment, is_there) in [(Moment::Before, "0"), (Moment::Answered, "1")] {
                 let (proxy, through) = Proxy::of_url(&url).await;
                 let mut body = session(&through).await;
-                body.run("BEGIN", &[]).await.expect("begin");
-                body.run("INSERT INTO t VALUES (1)", &[]).await.expect("a row");
+                body.run_statement("BEGIN", &[]).await.expect("begin");
+                body.run_statement("INSERT INTO t VALUES (1)", &[]).await.expect("a row");
                 proxy.order(Orders::cut("commit", moment, End::Reset));
-                let lost = body.run("COMMIT", &[]).await;
+                let lost = body.run_statement("COMMIT", &[]).await;
                 assert!(lost.is_err(), "{dialect:?} {moment:?}: {lost:?}, {} cuts", proxy.cuts());
                 assert_eq!(proxy.cuts(), 1, "{dialect:?} {moment:?}");
                 crate::trust::targets::wait_for(&url, "SELECT COUNT(*) FROM t", is_there).await;

@@ -156,7 +156,7 @@ impl Scene {
     /// The first value of a statement on the metadata database; `None` when it is away or empty.
     pub(crate) async fn ask(&self, sql: &str) -> Option<String> {
         let mut session = try_session(&self.home).await.ok()?;
-        let done = session.run(sql, &[]).await.ok()?;
+        let done = session.run_statement(sql, &[]).await.ok()?;
         session.close().await;
         done.sets.first()?.rows.first()?[0].clone()
     }

@@ -1,7 +1,7 @@
 //! Databases of one test each, on the servers that the environment names.
 
 use futures_util::FutureExt;
-use procession::db::session::{Session, Target, let_all_through};
+use procession::db::session::{Session, SessionTarget, let_all_through};
 use procession::domain::source::DialectName;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
@@ -37,20 +37,20 @@ pub(crate) async fn session(url: &str) -> Session {
 /// The same where the server may be away.
 pub(crate) async fn try_session(url: &str) -> Result<Session, String> {
     let (password, timeout) = (None, Duration::from_secs(10));
-    let target = Target {
+    let target = SessionTarget {
         url: url.to_owned(),
         password,
         label: "test".to_owned(),
         timeout,
         guard: let_all_through,
     };
-    Session::open(&target).await.map_err(|e| e.to_string())
+    Session::open_session(&target).await.map_err(|e| e.to_string())
 }
 
 /// Rows of one statement on a connection of its own.
 pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     let mut session = session(url).await;
-    let done = session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let done = session.run_statement(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;
     done.sets.into_iter().next().map(|set| set.rows).unwrap_or_default()
 }

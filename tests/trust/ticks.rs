@@ -6,7 +6,7 @@ use crate::trust::judge::fires::{
 use crate::trust::judge::{Answer, Class, Wanted};
 use crate::trust::oracle::{Job, Keys, rows};
 use chrono::DateTime;
-use procession::db::{Keeping, Settings};
+use procession::db::{ConnectSettings, SessionTimeouts};
 use procession::domain::id::TriggerCode;
 use procession::domain::schedule::firing::{FiringStatus, Source, TriggerId};
 use procession::domain::schedule::misfire::{Misfire, MisfirePolicy};
@@ -130,7 +130,7 @@ pub(crate) fn yaml(ticks: &[Tick], dialect: DialectName) -> (String, String) {
 pub(crate) struct Ticks {
     home: String,
     dialect: DialectName,
-    settings: Settings,
+    settings: ConnectSettings,
     ticks: Vec<Tick>,
     schedules: Vec<Schedule>,
     forgotten: Vec<String>,
@@ -139,7 +139,7 @@ pub(crate) struct Ticks {
 impl Ticks {
     /// Those of a metadata database that has its tables; nothing is scheduled yet.
     pub(crate) fn of(dialect: DialectName, home: &str, ticks: Vec<Tick>) -> Self {
-        let settings = Settings {
+        let settings = ConnectSettings {
             url: SecretString::from(home),
             password: None,
             rotated_password: None,
@@ -147,7 +147,7 @@ impl Ticks {
             connect_timeout: Duration::from_secs(20),
             statement_timeout: Duration::from_secs(30),
             may_create: false,
-            keeping: Keeping::Usual,
+            keeping: SessionTimeouts::Usual,
         };
         let (schedules, forgotten) = (Vec::new(), Vec::new());
         Self { home: home.to_owned(), dialect, settings, ticks, schedules, forgotten }
@@ -160,7 +160,7 @@ impl Ticks {
 
     /// The database's clock.
     pub(crate) async fn now(&self) -> i64 {
-        let mut tx = self.db().await.read().await.expect("a reader");
+        let mut tx = self.db().await.begin_read().await.expect("a reader");
         tx.server_time().await.expect("the time").timestamp_millis()
     }
 
@@ -168,7 +168,7 @@ impl Ticks {
     async fn locked(&self) -> Tx {
         for _ in 0..100 {
             let mut tx = self.db().await.begin().await.expect("a transaction");
-            if let Ok(Some(_)) = lock::hold(&mut tx, lock::SCHEDULE_LOCK).await {
+            if let Ok(Some(_)) = lock::hold_lock(&mut tx, lock::SCHEDULE_LOCK).await {
                 return tx;
             }
             drop(tx);

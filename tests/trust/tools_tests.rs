@@ -18,7 +18,7 @@ async fn stops_and_comes_back(dialect: DialectName) {
         query(&url, "INSERT INTO kept VALUES (1)").await;
         let mut open = session(&url).await;
         server.stop(how).await;
-        assert!(open.run("SELECT 1", &[]).await.is_err(), "{how:?} ends sessions");
+        assert!(open.run_statement("SELECT 1", &[]).await.is_err(), "{how:?} ends sessions");
         assert!(try_session(&url).await.is_err(), "{how:?}");
         server.start_again().await;
         assert_eq!(query(&url, "SELECT COUNT(*) FROM kept").await[0][0].as_deref(), Some(rows));

@@ -6,7 +6,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use procession::wire::xxl::Dialect;
+use procession::wire::xxl::XxlDialect;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -38,7 +38,7 @@ pub(crate) struct Heard {
 }
 
 struct Room {
-    dialect: Dialect,
+    dialect: XxlDialect,
     mood: AtomicU8,
     heard: Mutex<Vec<Heard>>,
     /// Log rows, as an admin keeps them: key, code, words.
@@ -58,7 +58,7 @@ impl Drop for Admin {
 }
 
 impl Admin {
-    pub(crate) async fn of(dialect: Dialect) -> Self {
+    pub(crate) async fn of(dialect: XxlDialect) -> Self {
         let room = Arc::new(Room {
             dialect,
             mood: AtomicU8::new(0),
@@ -73,7 +73,7 @@ impl Admin {
     }
 
     pub(crate) fn url(&self) -> String {
-        let root = if self.room.dialect == Dialect::D3 { "" } else { "/xxl-job-admin" };
+        let root = if self.room.dialect == XxlDialect::D3 { "" } else { "/xxl-job-admin" };
         format!("http://{}{root}", self.address)
     }
 
@@ -101,8 +101,8 @@ impl Admin {
 
 fn reply(room: &Room, code: i64, msg: Option<&str>) -> Response {
     let body = match room.dialect {
-        Dialect::D0 | Dialect::D1 => json!({"code": code, "msg": msg, "content": null}),
-        Dialect::D2 | Dialect::D3 => {
+        XxlDialect::D0 | XxlDialect::D1 => json!({"code": code, "msg": msg, "content": null}),
+        XxlDialect::D2 | XxlDialect::D3 => {
             json!({"code": code, "msg": msg.unwrap_or("Success"), "data": null, "success": code == 200})
         }
     };
@@ -114,7 +114,7 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
     let bytes = to_bytes(body, 1_000_000).await.expect("body");
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let path = parts.uri.path().to_owned();
-    let root = if room.dialect == Dialect::D3 { "/api/" } else { "/xxl-job-admin/api/" };
+    let root = if room.dialect == XxlDialect::D3 { "/api/" } else { "/xxl-job-admin/api/" };
     if !path.starts_with(root) {
         return (StatusCode::NOT_FOUND, "no such page").into_response();
     }
@@ -126,7 +126,7 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
         headers: headers.clone(),
         body: body.clone(),
     });
-    if token != Some(TOKEN) || (room.dialect == Dialect::D3 && !named) {
+    if token != Some(TOKEN) || (room.dialect == XxlDialect::D3 && !named) {
         return reply(&room, 500, Some("The access token is wrong."));
     }
     match room.mood.load(Ordering::SeqCst) {
@@ -143,8 +143,10 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
         let Some(items) = read(room.dialect, &body) else {
             return match room.dialect {
                 // An exception page up to 3.2.
-                Dialect::D0 | Dialect::D1 => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-                Dialect::D2 | Dialect::D3 => reply(&room, 500, Some("parse error")),
+                XxlDialect::D0 | XxlDialect::D1 => {
+                    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+                }
+                XxlDialect::D2 | XxlDialect::D3 => reply(&room, 500, Some("parse error")),
             };
         };
         let mut taken = room.taken.lock().expect("lock");
@@ -161,16 +163,18 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
 }
 
 /// What this version makes of a callback, unless it cannot read it.
-fn read(dialect: Dialect, body: &Value) -> Option<Vec<(i64, i64, String)>> {
+fn read(dialect: XxlDialect, body: &Value) -> Option<Vec<(i64, i64, String)>> {
     let (items, time) = match dialect {
-        Dialect::D3 => (body.get("callbackList")?.as_array()?, "logDateTime"),
-        Dialect::D0 | Dialect::D1 | Dialect::D2 => (body.as_array()?, "logDateTim"),
+        XxlDialect::D3 => (body.get("callbackList")?.as_array()?, "logDateTime"),
+        XxlDialect::D0 | XxlDialect::D1 | XxlDialect::D2 => (body.as_array()?, "logDateTim"),
     };
     let item = |item: &Value| {
         item.get(time)?.as_i64()?;
         let (code, words) = match dialect {
-            Dialect::D0 => (&item["executeResult"]["code"], &item["executeResult"]["msg"]),
-            Dialect::D1 | Dialect::D2 | Dialect::D3 => (&item["handleCode"], &item["handleMsg"]),
+            XxlDialect::D0 => (&item["executeResult"]["code"], &item["executeResult"]["msg"]),
+            XxlDialect::D1 | XxlDialect::D2 | XxlDialect::D3 => {
+                (&item["handleCode"], &item["handleMsg"])
+            }
         };
         let words = words.as_str().unwrap_or_default().to_owned();
         Some((item["logId"].as_i64()?, code.as_i64()?, words))

@@ -2,12 +2,12 @@
 
 use crate::util::with_migrated_scratch;
 use crate::xxl::desk::START;
-use procession::api::admin::Limits;
-use procession::api::{Attended, Front, House};
+use procession::api::admin::AdminRequestLimits;
+use procession::api::{ApiState, Attended, Front};
 use procession::app::{App, EmptyDatabase};
-use procession::config::Listening;
+use procession::config::ListeningOptions;
 use procession::db::Db;
-use procession::domain::executor::{Addressing, ExecutorGroup, Glue};
+use procession::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use procession::domain::source::DialectName;
 use procession::domain::xxl::xxl_run::AppName;
 use procession::engine::clock::Clock;
@@ -35,7 +35,7 @@ pub(crate) const WELL: &str = r#"{"code":200,"content":null,"data":null,"msg":nu
 pub(crate) struct Desk {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
-    pub(crate) house: Arc<House>,
+    pub(crate) house: Arc<ApiState>,
     pub(crate) door: SocketAddr,
     _process: QueueDispatcher,
     _attended: Attended,
@@ -69,15 +69,17 @@ impl Desk {
         let mut config = crate::util::config(&file);
         config.database.url = url.to_owned().into();
         let mut app = App::open(config, EmptyDatabase::Accept).await.expect("open");
-        app.clock = Clock::hand(START);
+        app.clock = Clock::set_by_hand(START);
         let process = app.dispatcher(None).await.expect("a process");
         let vitals = process.vitals(&CancellationToken::new(), Duration::from_secs(120));
-        let mut house = House::open(&app, vitals).await.expect("a house");
-        house.executor_limits = Limits { body: 300_000, patience: Duration::from_millis(300) };
+        let mut house = ApiState::open_state(&app, vitals).await.expect("a house");
+        house.executor_limits =
+            AdminRequestLimits { body: 300_000, patience: Duration::from_millis(300) };
         let house = Arc::new(house);
         let listen = Some("127.0.0.1:0".parse().expect("address"));
-        let listening = Listening { listen, probes: None, stalled: Duration::from_secs(120) };
-        let front = Front::open(&listening).await.expect("a door");
+        let listening =
+            ListeningOptions { listen, probes: None, stalled: Duration::from_secs(120) };
+        let front = Front::open_listeners(&listening).await.expect("a door");
         let door = front.address().expect("an address");
         let attended = front.attend(house.clone()).expect("a runtime");
         let (db, clock) = (app.db.clone(), app.clock.clone());
@@ -94,13 +96,13 @@ impl Desk {
             app_name: app(name),
             title: format!("{name} 支付"),
             addressing: Addressing::Registered,
-            glue: Glue::Refused,
+            glue: GluePolicy::Refused,
             access: Default::default(),
         };
         // Sealing is not what is tried here.
         let kept = KeptToken { sealed: "v1:AAAA".to_owned(), digest: digest(token.as_bytes()) };
         let mut tx = self.db.begin().await.expect("begin");
-        executor_group::add(&mut tx, &group, &kept, self.clock.now()).await.expect("add");
+        executor_group::add_group(&mut tx, &group, &kept, self.clock.now()).await.expect("add");
         tx.commit().await.expect("commit");
         self.house.executors.forget_tokens();
     }
@@ -122,7 +124,7 @@ impl Desk {
 
     /// `TOLD 200 well` of a run.
     pub(crate) async fn state(&self, id: i64) -> String {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let sql = "SELECT status, handle_code, handle_msg FROM executor_run WHERE log_id = ?";
         let row = tx.fetch_optional(sql, &[id.into()]).await.expect("ask").expect("a row");
         let code = row.opt_int("handle_code").expect("int").map(|code| code.to_string());
@@ -136,7 +138,7 @@ impl Desk {
 
     /// Everything that executors can change, to be compared.
     pub(crate) async fn everything(&self) -> Vec<String> {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let mut all = Vec::new();
         for sql in [
             "SELECT CONCAT(app_name, ' ', address, ' ', update_time) AS line FROM executor_registry ORDER BY \
@@ -146,14 +148,14 @@ impl Desk {
             "SELECT CONCAT(app_name, ' ', title, ' ', token_hash) AS line FROM executor_group ORDER BY app_name",
         ] {
             let rows = tx.fetch_all(sql, &[]).await.expect(sql);
-            all.extend(rows.iter().map(|row| row.text("line").expect("line")));
+            all.extend(rows.iter().map(|row| row.get_text("line").expect("line")));
         }
         all
     }
 
     /// The executors of a group that are there.
     pub(crate) async fn alive(&self, name: &str) -> Vec<String> {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let alive = executor_registry::alive(&mut tx, Some(&app(name)), self.clock.now())
             .await
             .expect("alive");
@@ -168,12 +170,12 @@ impl Desk {
 
     /// `why times` of each refusal on record, in order.
     pub(crate) async fn refusals(&self) -> Vec<String> {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let sql = "SELECT detail FROM audit_log WHERE action = 'xxl-refused' ORDER BY audit_id";
         let rows = tx.fetch_all(sql, &[]).await.expect("rows");
         let read = |row: &procession::db::Row| {
             let detail: Value =
-                serde_json::from_str(&row.text("detail").expect("detail")).expect("JSON");
+                serde_json::from_str(&row.get_text("detail").expect("detail")).expect("JSON");
             format!("{} {}", detail["why"].as_str().expect("why"), detail["times"])
         };
         rows.iter().map(read).collect()

@@ -27,7 +27,7 @@ fn token(token: &str) -> String {
 
 /// No token, and nothing of one, is in what is kept or answered.
 async fn says_no_token(desk: &Desk) {
-    let mut tx = desk.db.read().await.expect("read");
+    let mut tx = desk.db.begin_read().await.expect("read");
     let rows = tx.fetch_all("SELECT actor, host, detail FROM audit_log", &[]).await.expect("rows");
     for row in rows {
         let text = format!("{row:?}");
@@ -249,7 +249,7 @@ async fn a_token_that_was_changed_is_worth_nothing_at_once(desk: Desk) {
     // The new one is known soon.
     desk.clock.advance(501);
     assert_eq!(desk.post("callback", fresh, &end(run, 200, "done")).await.0, 200);
-    let mut tx = desk.db.read().await.expect("read");
+    let mut tx = desk.db.begin_read().await.expect("read");
     let none = executor_group::of_tokens(&mut tx, &BTreeSet::new()).await.expect("none");
     assert!(none.is_empty());
 }

@@ -58,7 +58,7 @@ async fn executors_register_as_each_client_does(desk: Desk) {
     let named = format!("{small}XXL-JOB-APPNAME: stock-executor\r\n");
     let body = registry("stock-executor", "http://127.0.0.1:9998/");
     assert_eq!(desk.send("127.0.0.1", "/api/registry", &named, &body).await, WELL);
-    let mut tx = desk.db.read().await.expect("read");
+    let mut tx = desk.db.begin_read().await.expect("read");
     let all = executor_registry::alive(&mut tx, None, desk.clock.now()).await.expect("alive");
     let speaks: Vec<Spoken> = all.iter().map(|there| there.dialect).collect();
     assert_eq!(speaks, [Spoken::Run, Spoken::Run, Spoken::Run, Spoken::Run, Spoken::Trigger]);
@@ -83,19 +83,21 @@ async fn who_is_not_heard_of_for_90_seconds_is_gone(desk: Desk) {
     assert_eq!(desk.alive("pay-executor").await, both, "90 s are not over");
     desk.clock.advance(1);
     assert_eq!(desk.alive("pay-executor").await, both[..1]);
-    let mut tx = desk.db.read().await.expect("read");
-    let all = executor_registry::all(&mut tx, Some(&app("pay-executor"))).await.expect("all");
-    assert_eq!((all[0].since, all[0].seen), (since, since.plus(60_000)));
+    let mut tx = desk.db.begin_read().await.expect("read");
+    let all =
+        executor_registry::list_executors(&mut tx, Some(&app("pay-executor"))).await.expect("all");
+    assert_eq!((all[0].since, all[0].seen), (since, since.plus_ms(60_000)));
     drop(tx);
     // Back after a gap it is there since now.
     assert_eq!(desk.register("pay-executor", "http://127.0.0.1:9002", TEAM).await.0, 200);
-    let mut tx = desk.db.read().await.expect("read");
-    let all = executor_registry::all(&mut tx, Some(&app("pay-executor"))).await.expect("all");
+    let mut tx = desk.db.begin_read().await.expect("read");
+    let all =
+        executor_registry::list_executors(&mut tx, Some(&app("pay-executor"))).await.expect("all");
     assert_eq!((all[1].since, all[1].seen), (desk.clock.now(), desk.clock.now()));
     drop(tx);
     desk.clock.advance(86_400_000);
     let mut tx = desk.db.begin().await.expect("begin");
-    let before = desk.clock.now().plus(-86_000_000);
+    let before = desk.clock.now().plus_ms(-86_000_000);
     assert_eq!(executor_registry::forget(&mut tx, before, 1).await.expect("forget"), 1);
     assert_eq!(executor_registry::forget(&mut tx, before, 9).await.expect("forget"), 1);
 }

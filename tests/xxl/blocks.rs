@@ -62,7 +62,7 @@ async fn an_earlier_one_is_covered(bench: Bench) {
     assert!(bench.batch("202409", "month_end").await.is_none());
     bench.work().await;
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     let taken = bench.admin.taken();
     let codes: Vec<(i64, i64)> = taken.iter().map(|t| (t.0, t.1)).collect();
     assert_eq!(codes, [(101, 500), (102, 500), (103, 200)]);
@@ -88,10 +88,10 @@ async fn of_two_processes_each_run_has_one_batch(bench: Bench) {
     for _ in 0..10 {
         bench.work().await;
         let _ = tokio::join!(bench.executor.follow(), other.follow());
-        let _ = tokio::join!(bench.executor.tell(), other.tell());
+        let _ = tokio::join!(bench.executor.report_ends(), other.report_ends());
     }
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     let told: usize =
         bench.admin.heard("callback").iter().map(|h| h.body.as_array().map_or(0, Vec::len)).sum();
     assert_eq!((told, bench.admin.taken().len()), (10, 10));

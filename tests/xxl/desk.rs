@@ -2,10 +2,10 @@
 
 use crate::util::with_migrated_scratch;
 use crate::xxl::admin::{Admin, TOKEN};
-use procession::api::executor::{ExecutorEndpoint, Limits};
+use procession::api::executor::{ExecutorEndpoint, ExecutorRequestLimits};
 use procession::api::{Attended, Door};
 use procession::db::sqlite_file::ProtectedFiles;
-use procession::db::{Db, Settings};
+use procession::db::{ConnectSettings, Db};
 use procession::definition;
 use procession::domain::batch::Batch;
 use procession::domain::id::{BatchNo, GroupCode};
@@ -15,10 +15,10 @@ use procession::domain::time::Millis;
 use procession::domain::xxl::xxl_run::AppName;
 use procession::engine::clock::Clock;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
-use procession::engine::xxl::executor::{Executor, Options};
-use procession::remote::admin::{Admins, Settings as AdminSettings};
+use procession::engine::xxl::executor::{Executor, ExecutorOptions};
+use procession::remote::admin::{AdminSettings, Admins};
 use procession::store;
-use procession::wire::xxl::Dialect;
+use procession::wire::xxl::XxlDialect;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -65,13 +65,13 @@ where
 {
     with_migrated_scratch(dialect, |scratch| async move {
         let db = connect(&scratch.url).await;
-        test(Bench::on(db, &scratch.url, Dialect::D1).await).await;
+        test(Bench::on(db, &scratch.url, XxlDialect::D1).await).await;
     })
     .await;
 }
 
 pub(crate) async fn connect(url: &str) -> Db {
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: url.to_owned().into(),
         password: None,
         rotated_password: None,
@@ -79,13 +79,13 @@ pub(crate) async fn connect(url: &str) -> Db {
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
-        keeping: procession::db::Keeping::Usual,
+        keeping: procession::db::SessionTimeouts::Usual,
     };
     Db::connect(&settings).await.expect("connect")
 }
 
 /// What an executor is to this admin.
-pub(crate) fn options(admins: Vec<String>, dialect: Option<Dialect>) -> Options {
+pub(crate) fn options(admins: Vec<String>, dialect: Option<XxlDialect>) -> ExecutorOptions {
     let settings = AdminSettings {
         addresses: admins.clone(),
         app_name: APP.to_owned(),
@@ -94,7 +94,7 @@ pub(crate) fn options(admins: Vec<String>, dialect: Option<Dialect>) -> Options 
         limit: Duration::from_secs(5),
         tls: procession::outbound::ClientTlsFiles::default(),
     };
-    Options {
+    ExecutorOptions {
         app_name: AppName::parse(APP).expect("name"),
         address: "http://127.0.0.1:9999/".to_owned(),
         admin: admins.join(", "),
@@ -123,18 +123,18 @@ pub(crate) fn with(mut ask: Value, fields: Value) -> Value {
 pub(crate) const JULY: &str = r#"{"batchNo":"202407","type":"monthly"}"#;
 
 impl Bench {
-    pub(crate) async fn on(db: Db, url: &str, dialect: Dialect) -> Self {
-        let (clock, admin) = (Clock::hand(START), Admin::of(dialect).await);
+    pub(crate) async fn on(db: Db, url: &str, dialect: XxlDialect) -> Self {
+        let (clock, admin) = (Clock::set_by_hand(START), Admin::of(dialect).await);
         apply(&db, &clock).await;
         let options = options(vec![admin.url()], None);
         let executor = Arc::new(Executor::new(db.clone(), clock.clone(), options));
-        let limits = Limits { body: 10_000, patience: Duration::from_millis(200) };
+        let limits = ExecutorRequestLimits { body: 10_000, patience: Duration::from_millis(200) };
         let (door, _attended) = attend(&executor, limits).await;
         Self { db, clock, url: url.to_owned(), admin, executor, door, _attended }
     }
 
     /// One on SQLite, with an admin of this dialect.
-    pub(crate) async fn sqlite(dialect: Dialect) -> (Self, tempfile::TempDir) {
+    pub(crate) async fn sqlite(dialect: XxlDialect) -> (Self, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("folder");
         let url = format!("sqlite:{}", dir.path().join("x.db").display());
         crate::util::template::copy_sqlite(&dir.path().join("x.db")).await;
@@ -146,7 +146,7 @@ impl Bench {
     pub(crate) async fn reborn(&mut self) {
         let options = options(vec![self.admin.url()], None);
         self.executor = Arc::new(Executor::new(self.db.clone(), self.clock.clone(), options));
-        let (door, attended) = attend(&self.executor, Limits::default()).await;
+        let (door, attended) = attend(&self.executor, ExecutorRequestLimits::default()).await;
         (self.door, self._attended) = (door, attended);
     }
 
@@ -182,14 +182,14 @@ impl Bench {
                 process.leave().await.expect("leave");
                 return;
             }
-            if process.beat().await.expect("beat") {
+            if process.run_tick().await.expect("beat") {
                 continue;
             }
             match process.next_wake() {
                 Some(at) if process.running() == 0 => {
                     self.clock.advance(at.since(self.clock.now()))
                 }
-                _ => process.wait().await,
+                _ => process.wait_for_report().await,
             }
         }
         panic!("the batches do not end");
@@ -203,28 +203,28 @@ impl Bench {
     pub(crate) async fn batch(&self, no: &str, group: &str) -> Option<Batch> {
         let (no, group) =
             (BatchNo::parse(no).expect("no"), GroupCode::parse(group).expect("group"));
-        let mut tx = self.db.read().await.expect("read");
-        store::batch::find(&mut tx, &no, &group).await.expect("find")
+        let mut tx = self.db.begin_read().await.expect("read");
+        store::batch::find_batch(&mut tx, &no, &group).await.expect("find")
     }
 
     /// One number of a query `SELECT … AS n`.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let row = tx.fetch_optional(sql, &[]).await.expect(sql).expect("a row");
-        row.int("n").expect("a number")
+        row.get_int("n").expect("a number")
     }
 
     /// `101 DONE 200 TAKEN` of each run, by its key.
     pub(crate) async fn runs(&self) -> Vec<String> {
         let sql = "SELECT log_id, status, stopping, handle_code, callback FROM xxl_run \
                    ORDER BY log_id, run_id";
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let rows = tx.fetch_all(sql, &[]).await.expect("rows");
         let words = |row: &procession::db::Row| {
             let stopping = row.opt_text("stopping").expect("text");
             let code = row.opt_int("handle_code").expect("int");
             let words = [
-                Some(row.int("log_id").expect("int").to_string()),
+                Some(row.get_int("log_id").expect("int").to_string()),
                 row.opt_text("status").expect("text"),
                 stopping,
                 code.map(|code| code.to_string()),
@@ -238,7 +238,8 @@ impl Bench {
 
 async fn apply(db: &Db, clock: &Clock) {
     let read = |_: &Path| Ok(DEFINITION.to_owned());
-    let loaded = definition::load(Path::new("x.yaml"), &read, &procession::app::job_kinds());
+    let loaded =
+        definition::load_definition(Path::new("x.yaml"), &read, &procession::app::job_kinds());
     let defs = loaded.unwrap_or_else(|faults| panic!("{faults}")).definition;
     let mut tx = db.begin().await.expect("begin");
     let stored = store::job::definition(&mut tx).await.expect("stored");
@@ -246,9 +247,12 @@ async fn apply(db: &Db, clock: &Clock) {
     tx.commit().await.expect("commit");
 }
 
-pub(crate) async fn attend(executor: &Arc<Executor>, limits: Limits) -> (SocketAddr, Attended) {
+pub(crate) async fn attend(
+    executor: &Arc<Executor>,
+    limits: ExecutorRequestLimits,
+) -> (SocketAddr, Attended) {
     let any = "127.0.0.1:0".parse().expect("address");
-    let door = Door::open(any).await.expect("door");
+    let door = Door::open_socket(any).await.expect("door");
     let address = door.address();
     let desk = ExecutorEndpoint::new(executor.clone(), &SecretString::from(TOKEN), limits);
     (address, door.staffed(desk.router(), Duration::from_millis(500)))
@@ -282,7 +286,7 @@ pub(crate) async fn start(
     kill_grace: Duration,
     keeper: Option<PathBuf>,
 ) -> QueueDispatcher {
-    let handlers = procession::handler::Options {
+    let handlers = procession::handler::HandlerOptions {
         interpreters: BTreeMap::from([("sh".to_owned(), PathBuf::from("/bin/sh"))]),
         script_env: vec!["PATH".to_owned()],
         kill_grace,
@@ -303,7 +307,7 @@ pub(crate) async fn start(
         verify_tls: true,
         outputs: procession::domain::job::output_limits::OutputLimits::default(),
     };
-    let options = procession::engine::Options {
+    let options = procession::engine::EngineOptions {
         max_parallel: 4,
         ageing_ms: 600_000,
         lease_ms: 15_000,

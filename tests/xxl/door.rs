@@ -2,7 +2,7 @@
 
 use crate::xxl::admin::TOKEN;
 use crate::xxl::desk::{APP, Bench, JULY, asked, post, raw};
-use procession::wire::xxl::Dialect;
+use procession::wire::xxl::XxlDialect;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -14,7 +14,7 @@ fn code(text: &str) -> (i64, String) {
 
 #[tokio::test]
 async fn nobody_is_heard_without_the_token() {
-    let (bench, _dir) = Bench::sqlite(Dialect::D1).await;
+    let (bench, _dir) = Bench::sqlite(XxlDialect::D1).await;
     let ask = asked(7, 101, JULY).to_string();
     let one_less = &TOKEN[..TOKEN.len() - 1];
     for headers in [
@@ -44,7 +44,7 @@ async fn nobody_is_heard_without_the_token() {
 
 #[tokio::test]
 async fn the_token_is_asked_for_before_a_body_is_read() {
-    let (bench, _dir) = Bench::sqlite(Dialect::D1).await;
+    let (bench, _dir) = Bench::sqlite(XxlDialect::D1).await;
     // It announces a gigabyte and sends none of it.
     let request = b"POST /run HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n";
     let answer = raw(bench.door, request).await;
@@ -53,7 +53,7 @@ async fn the_token_is_asked_for_before_a_body_is_read() {
 
 #[tokio::test]
 async fn a_body_that_is_large_or_slow_is_cut_off() {
-    let (bench, _dir) = Bench::sqlite(Dialect::D1).await;
+    let (bench, _dir) = Bench::sqlite(XxlDialect::D1).await;
     let token = format!("XXL-JOB-ACCESS-TOKEN: {TOKEN}\r\n");
     let large = asked(7, 101, &"x".repeat(20_000)).to_string();
     let (500, said) = code(&post(bench.door, "/run", &token, &large).await) else {
@@ -72,7 +72,7 @@ async fn a_body_that_is_large_or_slow_is_cut_off() {
 
 #[tokio::test]
 async fn every_way_to_ask_that_peers_have_is_answered() {
-    let (bench, _dir) = Bench::sqlite(Dialect::D1).await;
+    let (bench, _dir) = Bench::sqlite(XxlDialect::D1).await;
     let token = format!("xxl-job-access-token: {TOKEN}\r\n");
     // Two quotation marks, nothing, an object: `/beat` differs from version to version.
     for body in ["\"\"", "", "{}"] {

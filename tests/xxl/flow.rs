@@ -32,13 +32,13 @@ async fn a_run_opens_a_batch_and_its_end_is_told(bench: Bench) {
         (200, "run 101 is known already (RUNNING)".to_owned())
     );
     assert_eq!(bench.ask("/idleBeat", &json!({"jobId": 7})).await.0, 500);
-    assert_eq!(bench.executor.tell().await.expect("tell").taken, 0);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").taken, 0);
     bench.work().await;
     bench.follow().await;
     assert_eq!(bench.runs().await, ["101 DONE 200 DUE"]);
     assert_eq!(bench.ask("/idleBeat", &json!({"jobId": 7})).await.0, 200);
-    assert_eq!(bench.executor.tell().await.expect("tell").taken, 1);
-    assert_eq!(bench.executor.tell().await.expect("tell").taken, 0);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").taken, 1);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").taken, 0);
     let said = "batch 202407 of month_end ended SUCCESS: 2 SUCCESS";
     assert_eq!(bench.admin.taken(), [(101, 200, said.to_owned())]);
     assert_eq!(bench.admin.heard("callback").len(), 1);
@@ -51,7 +51,7 @@ async fn a_failed_batch_is_told_with_what_failed(bench: Bench) {
     bench.follow().await;
     bench.work().await;
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     let [(102, 500, said)] = &bench.admin.taken()[..] else { panic!("{:?}", bench.admin.taken()) };
     assert!(
         said.starts_with("batch 20240731 of broken ended FAILED: 1 FAILED, 1 UPSTREAM_FAILED"),
@@ -71,7 +71,7 @@ async fn a_batch_that_is_there_is_refused_and_says_so(bench: Bench) {
     // No month has this number.
     bench.ask("/run", &asked(7, 104, r#"{"batchNo":"2024-07","type":"monthly"}"#)).await;
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     let taken = bench.admin.taken();
     let codes: Vec<(i64, i64)> = taken.iter().map(|t| (t.0, t.1)).collect();
     assert_eq!(codes, [(101, 200), (102, 500), (103, 500), (104, 500)]);
@@ -151,11 +151,11 @@ async fn a_kill_is_on_record_before_it_is_answered(bench: Bench) {
     assert_eq!(bench.number(kills).await, 1);
     // Nothing is said of its end before it has ended.
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     assert_eq!(bench.admin.taken().len(), 1);
     bench.work().await;
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     let taken = bench.admin.taken();
     let codes: Vec<(i64, i64)> = taken.iter().map(|t| (t.0, t.1)).collect();
     assert_eq!(codes, [(102, 500), (101, 500), (103, 200)]);
@@ -174,7 +174,7 @@ async fn a_run_that_is_over_time_is_stopped_and_told_as_such(bench: Bench) {
     assert_eq!(bench.runs().await, ["101 RUNNING TIMED_OUT"]);
     bench.work().await;
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     let taken = bench.admin.taken();
     assert_eq!((taken[0].0, taken[0].1), (101, 502));
     assert!(taken[0].2.starts_with("ran longer than its executorTimeout"), "{taken:?}");
@@ -191,7 +191,7 @@ async fn of_a_broadcast_one_part_does_the_work(bench: Bench) {
     bench.follow().await;
     assert_eq!(bench.runs().await, ["100 RUNNING", "101 DONE 200 DUE", "102 DONE 200 DUE"]);
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 1);
-    bench.executor.tell().await.expect("tell");
+    bench.executor.report_ends().await.expect("tell");
     assert!(bench.admin.taken().iter().all(|t| t.2.contains("opened by part 0 alone")));
 }
 
@@ -200,7 +200,7 @@ async fn what_is_old_and_told_is_forgotten(bench: Bench) {
         let part = json!({"broadcastIndex": 1, "broadcastTotal": 2});
         bench.ask("/run", &with(asked(7, log, JULY), part)).await;
         if log == 101 {
-            bench.executor.tell().await.expect("tell");
+            bench.executor.report_ends().await.expect("tell");
         }
     }
     bench.clock.advance(30 * 86_400_000);
@@ -213,7 +213,7 @@ async fn what_is_old_and_told_is_forgotten(bench: Bench) {
 
 #[tokio::test]
 async fn what_is_no_run_of_ours_is_refused_at_once() {
-    let (bench, _dir) = Bench::sqlite(procession::wire::xxl::Dialect::D1).await;
+    let (bench, _dir) = Bench::sqlite(procession::wire::xxl::XxlDialect::D1).await;
     let run = |fields: Value| with(asked(7, 101, JULY), fields);
     for (ask, said) in [
         (run(json!({"glueType": "GLUE_SHELL", "glueSource": "id"})), "GLUE_SHELL is not run here"),

@@ -2,7 +2,7 @@
 
 use crate::xxl::admin::{Admin, TOKEN};
 use crate::xxl::desk::{APP, JULY, asked, post};
-use procession::wire::xxl::Dialect;
+use procession::wire::xxl::XxlDialect;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -62,7 +62,7 @@ const DEFINITION: &str =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_registers_runs_what_it_is_asked_and_says_goodbye() {
-    let admin = Admin::of(Dialect::D2).await;
+    let admin = Admin::of(XxlDialect::D2).await;
     let dir = tempfile::tempdir().expect("folder");
     std::fs::write(dir.path().join("d.yaml"), DEFINITION).expect("file");
     let applied = executor(dir.path(), "", &["apply", "d.yaml"]).status().expect("apply");

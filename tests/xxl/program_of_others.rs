@@ -6,7 +6,7 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use procession::wire::xxl::Dialect;
+use procession::wire::xxl::XxlDialect;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ struct Heard {
 }
 
 struct Room {
-    dialect: Mutex<Dialect>,
+    dialect: Mutex<XxlDialect>,
     manner: Mutex<Manner>,
     /// Whether it says so when it is busy.
     tells_busy: Mutex<bool>,
@@ -79,7 +79,7 @@ impl Drop for Program {
 impl Program {
     pub(crate) async fn begin() -> Self {
         let room = Arc::new(Room {
-            dialect: Mutex::new(Dialect::D1),
+            dialect: Mutex::new(XxlDialect::D1),
             manner: Mutex::new(Manner::Takes),
             tells_busy: Mutex::new(true),
             obeys: Mutex::new(true),
@@ -104,7 +104,7 @@ impl Program {
     }
 
     /// From now on it is of this version.
-    pub(crate) fn speaks(&self, dialect: Dialect) {
+    pub(crate) fn speaks(&self, dialect: XxlDialect) {
         *self.room.dialect.lock().expect("lock") = dialect;
     }
 
@@ -187,10 +187,10 @@ impl Program {
 }
 
 /// What was asked for is under `data` from 3.3 on, and under `content` before.
-fn reply(dialect: Dialect, code: i64, msg: &str, value: Value) -> Response {
+fn reply(dialect: XxlDialect, code: i64, msg: &str, value: Value) -> Response {
     let name = match dialect {
-        Dialect::D0 | Dialect::D1 => "content",
-        Dialect::D2 | Dialect::D3 => "data",
+        XxlDialect::D0 | XxlDialect::D1 => "content",
+        XxlDialect::D2 | XxlDialect::D3 => "data",
     };
     axum::response::Html(json!({"code": code, "msg": msg, name: value}).to_string()).into_response()
 }
@@ -207,7 +207,7 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
     let heard = Heard { path: path.clone(), app, body: body.clone() };
     room.heard.lock().expect("lock").push(heard);
     let say = |code, msg| reply(dialect, code, msg, Value::Null);
-    if header("XXL-JOB-ACCESS-TOKEN") != Some(TOKEN) || (dialect == Dialect::D3 && !is_called) {
+    if header("XXL-JOB-ACCESS-TOKEN") != Some(TOKEN) || (dialect == XxlDialect::D3 && !is_called) {
         return say(500, "The access token is wrong.");
     }
     let job = body["jobId"].as_i64().unwrap_or_default();
@@ -218,9 +218,8 @@ async fn answer(State(room): State<Arc<Room>>, request: Request) -> Response {
             say(500, "job thread is running")
         }
         ("/idleBeat", _) => say(200, ""),
-        ("/run", Dialect::D0 | Dialect::D1 | Dialect::D2) | ("/trigger", Dialect::D3) => {
-            run(&room, dialect, job, &body)
-        }
+        ("/run", XxlDialect::D0 | XxlDialect::D1 | XxlDialect::D2)
+        | ("/trigger", XxlDialect::D3) => run(&room, dialect, job, &body),
         ("/kill", _) => {
             kill(&room, job);
             say(200, "")
@@ -243,7 +242,7 @@ fn kill(room: &Room, job: i64) {
     }
 }
 
-fn run(room: &Room, dialect: Dialect, job: i64, body: &Value) -> Response {
+fn run(room: &Room, dialect: XxlDialect, job: i64, body: &Value) -> Response {
     let manner = *room.manner.lock().expect("lock");
     let log = body["logId"].as_i64().expect("a key");
     if body["executorTimeout"].as_i64() > Some(0) {
@@ -267,9 +266,9 @@ fn run(room: &Room, dialect: Dialect, job: i64, body: &Value) -> Response {
 
 /// As Java's executors have it: the whole rest, and where nothing is new, an end before its beginning. The time
 /// at which the run was sent says in which file to look; its name is another from 3.5 on.
-fn log(room: &Room, dialect: Dialect, body: &Value) -> Response {
+fn log(room: &Room, dialect: XxlDialect, body: &Value) -> Response {
     let from = body["fromLineNum"].as_u64().expect("a line");
-    let time = if dialect == Dialect::D3 { "logDateTime" } else { "logDateTim" };
+    let time = if dialect == XxlDialect::D3 { "logDateTime" } else { "logDateTim" };
     if *room.has_lost_logs.lock().expect("lock") {
         let notice = "readLog fail, logFile not exists";
         let page =

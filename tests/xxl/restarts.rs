@@ -23,13 +23,13 @@ async fn whoever_is_born_anew_goes_on(mut bench: Bench) {
     bench.work().await;
     bench.reborn().await;
     bench.follow().await;
-    assert_eq!(bench.executor.tell().await.expect("tell").again, 1);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").again, 1);
     bench.reborn().await;
     bench.admin.is(Mood::Takes);
     bench.clock.advance(30_000);
-    assert_eq!(bench.executor.tell().await.expect("tell").taken, 1);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").taken, 1);
     bench.reborn().await;
-    assert_eq!(bench.executor.tell().await.expect("tell").taken, 0);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").taken, 0);
     assert_eq!(bench.admin.taken().len(), 1);
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 1);
     // The log is made of rows.
@@ -43,16 +43,16 @@ async fn what_was_told_and_not_noted_is_told_again(mut bench: Bench) {
     bench.follow().await;
     bench.work().await;
     bench.follow().await;
-    bench.executor.tell().await.expect("tell");
-    let later = bench.clock.now().plus(60_000).to_utc();
+    bench.executor.report_ends().await.expect("tell");
+    let later = bench.clock.now().plus_ms(60_000).to_utc();
     let mut tx = bench.db.begin().await.expect("begin");
     let sql = "UPDATE xxl_run SET callback = 'DUE', callback_at = ?";
     tx.execute(sql, &[later.into()]).await.expect("as it was");
     tx.commit().await.expect("commit");
     bench.reborn().await;
-    assert_eq!(bench.executor.tell().await.expect("tell").taken, 0);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").taken, 0);
     bench.clock.advance(60_000);
-    assert_eq!(bench.executor.tell().await.expect("tell").taken, 1);
+    assert_eq!(bench.executor.report_ends().await.expect("tell").taken, 1);
     assert_eq!((bench.admin.heard("callback").len(), bench.admin.taken().len()), (2, 1));
 }
 

@@ -9,11 +9,11 @@
 use procession_core::domain::batch::history::{Durations, History};
 use procession_core::domain::batch::{BatchOrder, BatchPlan, plan};
 use procession_core::domain::dag::{Dag, Node};
-use procession_core::domain::dispatch::slots::Needs;
+use procession_core::domain::dispatch::slots::SlotNeeds;
 use procession_core::domain::forecast::certainty::Certainty;
 use procession_core::domain::forecast::eta::{Forecast, JobProgress, forecast, limits};
-use procession_core::domain::forecast::slack::{Left, Stage};
-use procession_core::domain::forecast::timeline::{Open, Run, play};
+use procession_core::domain::forecast::slack::{RemainingWork, Stage};
+use procession_core::domain::forecast::timeline::{ExpectedRun, Open, simulate_batch};
 use procession_core::domain::id::{GroupCode, JobCode, JobType};
 use procession_core::domain::job::queue::QueueStatus;
 use procession_core::domain::job::{Definition, Group, JobDef, JobDependency};
@@ -93,15 +93,17 @@ fn planned(graph: &Graph) -> (BatchPlan, Dag) {
     let code = |at: usize| JobCode::parse(&format!("J{at}")).expect("code");
     let kind = JobType::parse("NOOP").expect("type");
     let mut defs = Definition::default();
-    defs.groups.push(Group::bare(group.clone()));
-    defs.jobs.extend((0..graph.size).map(|at| JobDef::bare(code(at), group.clone(), kind.clone())));
+    defs.groups.push(Group::with_defaults(group.clone()));
+    defs.jobs.extend(
+        (0..graph.size).map(|at| JobDef::with_defaults(code(at), group.clone(), kind.clone())),
+    );
     let edge = |(parent, child): &(usize, usize)| {
         JobDependency::plain(&group, code(*child), code(*parent), 0)
     };
     defs.dependencies.extend(graph.edges.iter().map(edge));
     let order = BatchOrder::parse(r#"{"batchNo":"202407"}"#).expect("order");
     let plan = plan(&defs, &order, NOW).expect("plan").remove(0);
-    let dag = plan.snapshot.dag().expect("acyclic");
+    let dag = plan.snapshot.build_dag().expect("acyclic");
     (plan, dag)
 }
 
@@ -121,7 +123,7 @@ struct Played {
     plan: BatchPlan,
     dag: Dag,
     history: History,
-    runs: Vec<Run>,
+    runs: Vec<ExpectedRun>,
     end: Millis,
 }
 
@@ -142,23 +144,23 @@ impl Played {
             took[longest] = (usual[longest] * 20.0) as i64;
         }
         let open = |at: usize| {
-            let left = Left { stage: Stage::AfterAll, from: NOW, ms: took[at], spread: 0 };
+            let left = RemainingWork { stage: Stage::AfterAll, from: NOW, ms: took[at], spread: 0 };
             Some(Self::open(&plan, at, left))
         };
         let open: Vec<_> = (0..graph.size).map(open).collect();
-        let timeline = play(&dag, &open, limits(&plan.snapshot, SLOTS), NOW);
+        let timeline = simulate_batch(&dag, &open, limits(&plan.snapshot, SLOTS), NOW);
         let runs = timeline.runs.into_iter().flatten().collect();
-        Self { history: History::of(tries), runs, end: timeline.end, plan, dag }
+        Self { history: History::from_tries(tries), runs, end: timeline.end, plan, dag }
     }
 
-    fn open(plan: &BatchPlan, at: usize, left: Left) -> Open {
-        let needs = Needs::of(&plan.snapshot.jobs[at]);
+    fn open(plan: &BatchPlan, at: usize, left: RemainingWork) -> Open {
+        let needs = SlotNeeds::for_job(&plan.snapshot.jobs[at]);
         Open { left, priority: 0, needs, deferral: 0 }
     }
 
     /// How it stood at a moment.
     fn standing(&self, at: Millis) -> Vec<JobProgress> {
-        let one = |run: &Run| {
+        let one = |run: &ExpectedRun| {
             let (status, start, end) = match (run.start <= at, run.end <= at) {
                 (_, true) => (QueueStatus::Success, Some(run.start), Some(run.end)),
                 (true, false) => (QueueStatus::Running, Some(run.start), None),
@@ -178,7 +180,7 @@ impl Played {
     /// median for ever; spreads added up by squares.
     fn as_before(&self, at: Millis) -> (Millis, Millis) {
         let standing = self.standing(at);
-        let past = |i: usize| *self.history.get(self.dag.code(Node(i as u32))).expect("a past");
+        let past = |i: usize| *self.history.get(self.dag.job_code(Node(i as u32))).expect("a past");
         let open = |i: usize| {
             let Durations { p50, p95, .. } = past(i);
             let (stage, ms, spread) = match standing[i].status {
@@ -190,10 +192,10 @@ impl Played {
                 }
                 _ => (Stage::AfterAll, p50, p95 - p50),
             };
-            Some(Self::open(&self.plan, i, Left { stage, from: at, ms, spread }))
+            Some(Self::open(&self.plan, i, RemainingWork { stage, from: at, ms, spread }))
         };
         let open: Vec<_> = (0..standing.len()).map(open).collect();
-        let found = play(&self.dag, &open, limits(&self.plan.snapshot, SLOTS), at);
+        let found = simulate_batch(&self.dag, &open, limits(&self.plan.snapshot, SLOTS), at);
         (found.end, found.bad_end)
     }
 }
@@ -280,7 +282,7 @@ fn scores(stuck: bool) -> Scores {
         for graph in graphs(&mut dice) {
             let played = Played::of(&graph, &mut dice, stuck);
             for percent in MOMENTS {
-                scores.add(&played, NOW.plus(played.end.since(NOW) * percent / 100));
+                scores.add(&played, NOW.plus_ms(played.end.since(NOW) * percent / 100));
             }
         }
     }

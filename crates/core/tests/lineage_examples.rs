@@ -42,7 +42,7 @@ fn examples() -> PathBuf {
 fn load(name: &str) -> Definition {
     let read = |path: &Path| std::fs::read_to_string(path);
     let path = examples().join(format!("{name}.yaml"));
-    definition::load(&path, &read, KINDS).expect("an example").definition
+    definition::load_definition(&path, &read, KINDS).expect("an example").definition
 }
 
 /// What the set-up job of an example leaves in the catalogue, as far as its text says.

@@ -1,13 +1,14 @@
 //! Users: added, changed and removed by administrators.
 
 use crate::app::access::{
-    Authority, LDAP_ISSUER, NotGranted, OneTime, Porter, find, grants_document, record, secret,
+    Authority, FirstPassword, LDAP_ISSUER, NotGranted, Porter, find_user, grants_document, record,
+    secret,
 };
 use crate::domain::access::user::{self, UserId, UserName};
 use crate::domain::access::{Grant, Permission, Where};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
-use crate::store::user::{NewUser, Origin, User};
+use crate::store::user::{GrantOrigin, NewUser, User};
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -43,7 +44,7 @@ pub struct NewAccount {
 
 /// What is to change about a user; what is `None` stays.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct UserChange {
     /// The name for people.
     pub display_name: Option<String>,
     /// Language; the browser's when it is none.
@@ -56,7 +57,7 @@ pub struct Change {
 
 impl Porter {
     /// Adds a user; gives the first password when it was made here.
-    pub async fn add_user(&self, by: &Authority, wanted: NewAccount) -> Result<OneTime> {
+    pub async fn add_user(&self, by: &Authority, wanted: NewAccount) -> Result<FirstPassword> {
         grantable(by, &[], &wanted.grants)?;
         let (made, password) = match wanted.initial {
             Initial::Elsewhere => (None, None),
@@ -83,11 +84,11 @@ impl Porter {
             display_name: &wanted.display_name,
             lang: wanted.lang,
             password: hash.as_deref(),
-            until: hash.is_some().then(|| now.plus(INITIAL_MS)),
+            until: hash.is_some().then(|| now.plus_ms(INITIAL_MS)),
             oidc: None,
         };
-        let id = store::user::add(&mut tx, &new, now).await?;
-        store::user::set_grants(&mut tx, id, Origin::Given, &wanted.grants, now).await?;
+        let id = store::user::add_user(&mut tx, &new, now).await?;
+        store::user::set_grants(&mut tx, id, GrantOrigin::Given, &wanted.grants, now).await?;
         let detail = json!({
             "user": wanted.name, "after": {
                 "display_name": wanted.display_name, "grants": grants_document(&wanted.grants),
@@ -100,11 +101,16 @@ impl Porter {
 
     /// Changes a user. What makes the user less ends all sessions of the user; grants count from the next
     /// request on in any case.
-    pub async fn change_user(&self, by: &Authority, name: &UserName, change: Change) -> Result<()> {
+    pub async fn change_user(
+        &self,
+        by: &Authority,
+        name: &UserName,
+        change: UserChange,
+    ) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let admins = store::user::lock_admins(&mut tx).await?;
-        let before = find(&mut tx, name).await?;
+        let before = find_user(&mut tx, name).await?;
         if let Some(wanted) = &change.grants {
             regrant(&mut tx, by, &before, wanted, now).await?;
         }
@@ -116,7 +122,7 @@ impl Porter {
         };
         let (was, is) = (shown(&before), shown(&after));
         if was != is {
-            store::user::set(&mut tx, &after, now).await?;
+            store::user::update_user(&mut tx, &after, now).await?;
             let detail = json!({ "user": name, "before": was, "after": is });
             record(&mut tx, &by.operator, "user change", detail, now).await?;
         }
@@ -131,7 +137,7 @@ impl Porter {
     pub async fn remove_user(&self, by: &Authority, name: &UserName) -> Result<()> {
         let mut tx = self.db.begin().await?;
         let admins = store::user::lock_admins(&mut tx).await?;
-        let user = find(&mut tx, name).await?;
+        let user = find_user(&mut tx, name).await?;
         let grants = store::user::grants(&mut tx, user.id).await?;
         let detail = json!({
             "user": name,
@@ -157,7 +163,7 @@ impl Porter {
         let hash = self.hashing.hash(made.clone()).await?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let user = find(&mut tx, name).await?;
+        let user = find_user(&mut tx, name).await?;
         // With a password here the user would still get in when the directory has closed the account.
         // The same of another provider: a password here would be a second way in that it knows nothing of.
         match user.oidc {
@@ -167,7 +173,7 @@ impl Porter {
             Some(_) => return Err(NotGranted::AtProvider(user.name).into()),
             None => {}
         }
-        let until = Some(now.plus(INITIAL_MS));
+        let until = Some(now.plus_ms(INITIAL_MS));
         store::user::set_password(&mut tx, user.id, &hash, until, now).await?;
         let ended = store::user_session::end_others(&mut tx, user.id, None).await?;
         let detail = json!({ "user": name, "sessions_ended": ended });
@@ -184,7 +190,7 @@ impl Porter {
         but: Option<i64>,
     ) -> Result<u64> {
         let mut tx = self.db.begin().await?;
-        let user = find(&mut tx, name).await?;
+        let user = find_user(&mut tx, name).await?;
         let ended = store::user_session::end_others(&mut tx, user.id, but).await?;
         let detail = json!({ "user": name, "sessions_ended": ended });
         record(&mut tx, &by.operator, "sessions end", detail, self.clock.now()).await?;
@@ -195,8 +201,8 @@ impl Porter {
     /// Ends one session of a user; whether it was there.
     pub async fn end_session(&self, by: &Authority, name: &UserName, id: i64) -> Result<bool> {
         let mut tx = self.db.begin().await?;
-        let user = find(&mut tx, name).await?;
-        let ended = store::user_session::end(&mut tx, user.id, id).await?;
+        let user = find_user(&mut tx, name).await?;
+        let ended = store::user_session::end_session(&mut tx, user.id, id).await?;
         if ended {
             let detail = json!({ "user": name, "session": id });
             record(&mut tx, &by.operator, "sessions end", detail, self.clock.now()).await?;
@@ -207,7 +213,7 @@ impl Porter {
 
     /// Users whose names come after `name`, with all that each may do.
     pub async fn users(&self, name: &str, limit: u32) -> Result<Vec<(User, Vec<Grant>)>> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let users = store::user::after(&mut tx, name, limit).await?;
         let mut grants = store::user::all_grants(&mut tx).await?;
         let with = |user: User| {
@@ -218,9 +224,9 @@ impl Porter {
     }
 
     /// The user of this name, with all that the user may do.
-    pub async fn user(&self, name: &UserName) -> Result<(User, Vec<Grant>)> {
-        let mut tx = self.db.read().await?;
-        let user = find(&mut tx, name).await?;
+    pub async fn get_user(&self, name: &UserName) -> Result<(User, Vec<Grant>)> {
+        let mut tx = self.db.begin_read().await?;
+        let user = find_user(&mut tx, name).await?;
         let grants = store::user::grants(&mut tx, user.id).await?;
         Ok((user, grants))
     }
@@ -258,7 +264,7 @@ async fn regrant(
         return Err(NotGranted::Own.into());
     }
     grantable(by, &mine, wanted)?;
-    store::user::set_grants(tx, user.id, Origin::Given, &after, now).await?;
+    store::user::set_grants(tx, user.id, GrantOrigin::Given, &after, now).await?;
     let lost = before.iter().any(|g| !after.contains(g));
     if lost {
         store::user_session::end_others(tx, user.id, None).await?;

@@ -45,7 +45,7 @@ pub(super) enum DirectoryError {
     Refused(String),
 }
 
-type Result<T> = std::result::Result<T, DirectoryError>;
+type DirectoryResult<T> = std::result::Result<T, DirectoryError>;
 
 fn unavailable(said: impl Into<String>) -> DirectoryError {
     DirectoryError::Unavailable(said.into())
@@ -121,14 +121,14 @@ impl Ipv6Server {
 }
 
 /// A connection; it ends when this is dropped.
-pub(super) struct Connection {
+pub(super) struct DirectoryConnection {
     ldap: Ldap,
     _driver: AbortOnDropHandle<()>,
 }
 
 impl Directory {
     /// Reads the password and the authorities.
-    pub(super) fn open(settings: &Settings) -> Result<Self> {
+    pub(super) fn open_directory(settings: &Settings) -> DirectoryResult<Self> {
         let said = |error: BadConfig| unavailable(error.to_string());
         let password = settings.bind_password().map_err(said)?;
         let tls_files = ClientTlsFiles::of_authorities("ldap.tls_ca", &settings.tls_ca);
@@ -143,7 +143,7 @@ impl Directory {
         name: &str,
         password: &SecretString,
         now: Millis,
-    ) -> Result<DirectoryAccount> {
+    ) -> DirectoryResult<DirectoryAccount> {
         // A server takes a name with an empty password for a login of nobody, and says yes (RFC 4513, 5.1.2).
         if password.expose_secret().is_empty() {
             return Err(refused("empty password"));
@@ -172,7 +172,7 @@ impl Directory {
         name: &str,
         password: &SecretString,
         now: Millis,
-    ) -> Result<DirectoryAccount> {
+    ) -> DirectoryResult<DirectoryAccount> {
         let mut reader = match self.settings.reads_as_user() {
             true => None,
             false => Some(self.connect_reader(url).await?),
@@ -196,7 +196,7 @@ impl Directory {
         &self,
         accounts: &[KnownAccount],
         now: Millis,
-    ) -> Result<Vec<AccountState>> {
+    ) -> DirectoryResult<Vec<AccountState>> {
         let mut last = unavailable("ldap.urls is empty");
         for url in &self.settings.urls {
             match self.read_states_at(url, accounts, now).await {
@@ -212,7 +212,7 @@ impl Directory {
         url: &str,
         accounts: &[KnownAccount],
         now: Millis,
-    ) -> Result<Vec<AccountState>> {
+    ) -> DirectoryResult<Vec<AccountState>> {
         let late = |_| unavailable(format!("no answer within {} s", self.settings.timeout_sec));
         let limited = |work| tokio::time::timeout(self.settings.timeout(), work);
         let mut reader = limited(self.connect_checked_reader(url)).await.map_err(late)??;
@@ -231,7 +231,7 @@ impl Directory {
 
     /// A reader that is shown entries. One that has lost its rights is shown nothing, and would find nobody: that is no
     /// reason to end everybody's sessions.
-    async fn connect_checked_reader(&self, url: &str) -> Result<Connection> {
+    async fn connect_checked_reader(&self, url: &str) -> DirectoryResult<DirectoryConnection> {
         let mut reader = self.connect_reader(url).await?;
         let own = &self.settings.bind_dn;
         let base = if self.settings.base.is_empty() { own } else { &self.settings.base };
@@ -244,10 +244,10 @@ impl Directory {
 
     async fn read_state(
         &self,
-        reader: &mut Connection,
+        reader: &mut DirectoryConnection,
         account: &KnownAccount,
         now: Millis,
-    ) -> Result<AccountState> {
+    ) -> DirectoryResult<AccountState> {
         let own = &self.settings.name_attribute;
         let wanted: Vec<&str> = ACCOUNT_ATTRIBUTES.into_iter().chain([own.as_str()]).collect();
         let filter = subject_filter(&account.subject).filter(|_| !self.settings.base.is_empty());
@@ -280,9 +280,9 @@ impl Directory {
     /// Whether a login would find the entry still: many filters ask for a group.
     async fn is_found_by_filter(
         &self,
-        reader: &mut Connection,
+        reader: &mut DirectoryConnection,
         entry: &DirectoryEntry,
-    ) -> Result<bool> {
+    ) -> DirectoryResult<bool> {
         let Some(name) = entry.first_value(&self.settings.name_attribute) else { return Ok(false) };
         if !self.settings.user_dn.is_empty() {
             return Ok(true);
@@ -293,7 +293,7 @@ impl Directory {
     }
 
     /// Opens a connection, with TLS where the settings ask for it.
-    pub(super) async fn connect(&self, url: &str) -> Result<Connection> {
+    pub(super) async fn connect(&self, url: &str) -> DirectoryResult<DirectoryConnection> {
         let settings = LdapConnSettings::new()
             .set_conn_timeout(self.settings.timeout())
             .set_config(self.tls.clone())
@@ -321,11 +321,11 @@ impl Directory {
                 tracing::debug!("a connection to the directory ended: {error}");
             }
         });
-        Ok(Connection { ldap, _driver: AbortOnDropHandle::new(driver) })
+        Ok(DirectoryConnection { ldap, _driver: AbortOnDropHandle::new(driver) })
     }
 
     /// Opens a connection as whoever looks for users.
-    pub(super) async fn connect_reader(&self, url: &str) -> Result<Connection> {
+    pub(super) async fn connect_reader(&self, url: &str) -> DirectoryResult<DirectoryConnection> {
         let mut connection = self.connect(url).await?;
         let dn = self.settings.bind_dn.as_str();
         if dn.is_empty() {
@@ -350,7 +350,11 @@ impl Directory {
     }
 
     /// The DN of who has this name.
-    pub(super) async fn find_dn(&self, reader: &mut Connection, name: &str) -> Result<String> {
+    pub(super) async fn find_dn(
+        &self,
+        reader: &mut DirectoryConnection,
+        name: &str,
+    ) -> DirectoryResult<String> {
         let filter = self.settings.user_filter.replace("{name}", &ldap_escape(name));
         let base = &self.settings.base;
         let found = reader.search(base, Scope::Subtree, &filter, &["1.1"], 2).await?;
@@ -372,7 +376,7 @@ impl Directory {
         url: &str,
         dn: &str,
         password: &SecretString,
-    ) -> Result<Connection> {
+    ) -> DirectoryResult<DirectoryConnection> {
         if dn.is_empty() || password.expose_secret().is_empty() {
             return Err(refused("empty password"));
         }
@@ -391,10 +395,10 @@ impl Directory {
     /// What the directory says of an account.
     pub(super) async fn read_account(
         &self,
-        reader: &mut Connection,
+        reader: &mut DirectoryConnection,
         name: &str,
         dn: &str,
-    ) -> Result<DirectoryAccount> {
+    ) -> DirectoryResult<DirectoryAccount> {
         let own = &self.settings.name_attribute;
         let wanted: Vec<&str> = ACCOUNT_ATTRIBUTES.into_iter().chain([own.as_str()]).collect();
         let found = reader.search(dn, Scope::Base, "(objectClass=*)", &wanted, 1).await?;
@@ -415,16 +419,16 @@ impl Directory {
 
     async fn read_groups(
         &self,
-        reader: &mut Connection,
+        reader: &mut DirectoryConnection,
         name: &str,
         entry: &DirectoryEntry,
-    ) -> Result<BTreeSet<String>> {
+    ) -> DirectoryResult<BTreeSet<String>> {
         let mut groups: BTreeSet<String> =
             entry.values("memberOf").iter().filter_map(|dn| normalize_dn(dn)).collect();
         if self.settings.group_filter.is_empty() {
             return Ok(groups);
         }
-        let filter = fill(&self.settings.group_filter, name, &entry.dn);
+        let filter = fill_filter(&self.settings.group_filter, name, &entry.dn);
         let base = &self.settings.group_base;
         let found = reader.search(base, Scope::Subtree, &filter, &["1.1"], GROUPS_MAX).await?;
         if found.is_cut {
@@ -439,7 +443,7 @@ impl Directory {
 }
 
 /// What a search found.
-struct Found {
+struct DirectorySearchResult {
     entries: Vec<SearchEntry>,
     /// Whether there was more than was asked for.
     is_cut: bool,
@@ -447,7 +451,7 @@ struct Found {
     refers_elsewhere: bool,
 }
 
-impl Connection {
+impl DirectoryConnection {
     async fn search(
         &mut self,
         base: &str,
@@ -455,28 +459,30 @@ impl Connection {
         filter: &str,
         attributes: &[&str],
         most: i32,
-    ) -> Result<Found> {
+    ) -> DirectoryResult<DirectorySearchResult> {
         let options = SearchOptions::new().deref(DerefAliases::Never).sizelimit(most);
         let ldap = self.ldap.with_search_options(options);
         let found = ldap.search(base, scope, filter, attributes.to_vec()).await;
         let found = found.map_err(|error| unavailable(describe_error(&error)))?;
         let (entries, result) = (found.0, found.1);
         match result.rc {
-            code::SUCCESS | code::SIZE_LIMIT => Ok(Found {
+            code::SUCCESS | code::SIZE_LIMIT => Ok(DirectorySearchResult {
                 entries: entries.into_iter().map(SearchEntry::construct).collect(),
                 is_cut: result.rc == code::SIZE_LIMIT,
                 refers_elsewhere: !result.refs.is_empty(),
             }),
-            code::NO_SUCH_OBJECT if scope == Scope::Base => {
-                Ok(Found { entries: Vec::new(), is_cut: false, refers_elsewhere: false })
-            }
+            code::NO_SUCH_OBJECT if scope == Scope::Base => Ok(DirectorySearchResult {
+                entries: Vec::new(),
+                is_cut: false,
+                refers_elsewhere: false,
+            }),
             _ => Err(unavailable(format!("search below {base:?}: {}", describe_result(&result)))),
         }
     }
 }
 
 /// A filter with the name and the DN in it, each escaped (RFC 4515). What is put in is not looked at again.
-fn fill(filter: &str, name: &str, dn: &str) -> String {
+fn fill_filter(filter: &str, name: &str, dn: &str) -> String {
     let (name, dn) = (ldap_escape(name), ldap_escape(dn));
     let parts: Vec<String> =
         filter.split("{dn}").map(|part| part.replace("{name}", &name)).collect();
@@ -491,16 +497,17 @@ fn entry_of(read: SearchEntry) -> DirectoryEntry {
 
 /// By what an account is known again: the number that its directory gave it, else its DN.
 fn subject_of(read: &SearchEntry) -> String {
-    let binary = find(&read.bin_attrs, "objectGUID").and_then(|all| all.first());
+    let binary = find_attribute(&read.bin_attrs, "objectGUID").and_then(|all| all.first());
     // Sixteen bytes that happen to be text are handed over as text.
-    let textual = find(&read.attrs, "objectGUID").and_then(|all| all.first()).map(String::as_bytes);
+    let textual =
+        find_attribute(&read.attrs, "objectGUID").and_then(|all| all.first()).map(String::as_bytes);
     if let Some(bytes) = binary.map(Vec::as_slice).or(textual) {
         return bytes.iter().fold("guid:".to_owned(), |mut text, byte| {
             let _never_fails = write!(text, "{byte:02x}");
             text
         });
     }
-    if let Some(uuid) = find(&read.attrs, "entryUUID").and_then(|all| all.first()) {
+    if let Some(uuid) = find_attribute(&read.attrs, "entryUUID").and_then(|all| all.first()) {
         return format!("uuid:{}", uuid.to_ascii_lowercase());
     }
     let dn = normalize_dn(&read.dn).unwrap_or_else(|| read.dn.clone());
@@ -518,7 +525,7 @@ fn subject_filter(subject: &str) -> Option<String> {
     Some(format!("(objectGUID={escaped})"))
 }
 
-fn find<'a, V>(attributes: &'a HashMap<String, V>, name: &str) -> Option<&'a V> {
+fn find_attribute<'a, V>(attributes: &'a HashMap<String, V>, name: &str) -> Option<&'a V> {
     attributes.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, values)| values)
 }
 
@@ -559,7 +566,7 @@ mod tests {
     fn what_is_put_into_a_filter_is_escaped_and_not_looked_at_again() {
         let filter = "(&(objectClass=groupOfNames)(|(member={dn})(memberUid={name})))";
         assert_eq!(
-            fill(filter, "a*)(uid=*", "cn={name},dc=x"),
+            fill_filter(filter, "a*)(uid=*", "cn={name},dc=x"),
             "(&(objectClass=groupOfNames)(|(member=cn={name},dc=x)(memberUid=a\\2a\\29\\28uid=\\2a)))"
         );
     }

@@ -53,7 +53,7 @@ impl Porter {
     ) -> Result<(DirectoryRecheck, Option<UserId>)> {
         let Some(ldap) = &self.ldap else { return Ok((DirectoryRecheck::default(), None)) };
         let users = {
-            let mut tx = self.db.read().await?;
+            let mut tx = self.db.begin_read().await?;
             store::user::with_access(&mut tx, LDAP_ISSUER, after, ACCOUNTS_PER_ROUND).await?
         };
         if users.is_empty() {
@@ -115,7 +115,7 @@ async fn read_states(ldap: &Ldap, users: &[User], porter: &Porter) -> Result<Vec
         subject: user.oidc.as_ref().map(|(_, subject)| subject.clone()).unwrap_or_default(),
     };
     let known: Vec<KnownAccount> = users.iter().map(known).collect();
-    Ok(Directory::open(ldap)?.read_states(&known, porter.clock.now()).await?)
+    Ok(Directory::open_directory(ldap)?.read_states(&known, porter.clock.now()).await?)
 }
 
 impl DirectoryWatch {

@@ -40,7 +40,7 @@ impl Hashing {
     /// What is stored of a password, in the form that other programs know (`$argon2id$…`).
     pub(super) async fn hash(&self, password: SecretString) -> Result<String> {
         let salt = bytes::<SALT>()?;
-        let hash = self.run(password, salt, COST).await?;
+        let hash = self.run_hash(password, salt, COST).await?;
         let (m, t, p) = COST;
         let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
         Ok(format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${hash}"))
@@ -48,30 +48,30 @@ impl Hashing {
 
     /// What is stored of a password of which another program left nothing but a fast digest: a slow hash of
     /// that digest, so that ours is not the table from which such digests are looked up.
-    pub(super) async fn wrap(&self, digest: &Legacy) -> Result<String> {
-        Ok(format!("{}{}", digest.mark(), self.hash(digest.text().clone()).await?))
+    pub(super) async fn wrap_legacy(&self, digest: &Legacy) -> Result<String> {
+        Ok(format!("{}{}", digest.hash_prefix(), self.hash(digest.digest().clone()).await?))
     }
 
     /// Whether a password is the stored one. Where none is stored the same work is done, so that the time
     /// does not tell whether there is such a user.
-    pub(super) async fn is(
+    pub(super) async fn verify_password(
         &self,
         stored: Option<&SecretString>,
         password: SecretString,
     ) -> Result<bool> {
         let Some(stored) = stored else {
-            self.run(password, [0; SALT], COST).await?;
+            self.run_hash(password, [0; SALT], COST).await?;
             return Ok(false);
         };
         let (kind, stored) = kind_of(stored.expose_secret());
         // The digest costs nothing beside the hash, so the time does not tell whose password is of which kind.
         let password = kind.map_or_else(|| password.clone(), |kind| kind.digest(&password));
         let (cost, salt, wanted) = parse(stored).context("app_user has a hash that is none")?;
-        let hash = self.run(password, salt, cost).await?;
+        let hash = self.run_hash(password, salt, cost).await?;
         Ok(hash.iter().zip(&wanted).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0)
     }
 
-    async fn run(
+    async fn run_hash(
         &self,
         password: SecretString,
         salt: [u8; SALT],
@@ -92,9 +92,9 @@ impl Hashing {
     }
 }
 
-type Parts = ((u32, u32, u32), [u8; SALT], [u8; HASH]);
+type HashParts = ((u32, u32, u32), [u8; SALT], [u8; HASH]);
 
-fn parse(stored: &str) -> Option<Parts> {
+fn parse(stored: &str) -> Option<HashParts> {
     let rest = stored.strip_prefix("$argon2id$v=19$")?;
     let [cost, salt, hash] = rest.split('$').collect::<Vec<_>>().try_into().ok()?;
     let mut cost = cost.split(',').filter_map(|part| part.split_once('=')?.1.parse().ok());
@@ -113,9 +113,19 @@ mod tests {
         let hash = hashing.hash("tuN9-glaze-orbit".into()).await.expect("hash");
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         let stored = SecretString::from(hash);
-        assert!(hashing.is(Some(&stored), "tuN9-glaze-orbit".into()).await.expect("compare"));
-        assert!(!hashing.is(Some(&stored), "tuN9-glaze-orbis".into()).await.expect("compare"));
-        assert!(!hashing.is(None, "tuN9-glaze-orbit".into()).await.expect("compare"));
+        assert!(
+            hashing
+                .verify_password(Some(&stored), "tuN9-glaze-orbit".into())
+                .await
+                .expect("compare")
+        );
+        assert!(
+            !hashing
+                .verify_password(Some(&stored), "tuN9-glaze-orbis".into())
+                .await
+                .expect("compare")
+        );
+        assert!(!hashing.verify_password(None, "tuN9-glaze-orbit".into()).await.expect("compare"));
     }
 
     #[tokio::test]
@@ -126,18 +136,22 @@ mod tests {
             [("E10ADC3949BA59ABBE56E057F20F883E", "$xxl-md5"), (sha, "$xxl-sha256")]
         {
             let digest = Legacy::parse(&digest.into()).expect("a digest");
-            let stored = hashing.wrap(&digest).await.expect("wrap");
+            let stored = hashing.wrap_legacy(&digest).await.expect("wrap");
             assert!(stored.starts_with(&format!("{mark}$argon2id$v=19$")), "{stored}");
             assert!(stored.len() <= 255, "the column's length");
-            assert!(!stored.contains(&*digest.text().expose_secret().to_lowercase()), "{stored}");
+            assert!(!stored.contains(&*digest.digest().expose_secret().to_lowercase()), "{stored}");
             let stored = SecretString::from(stored);
             let spent = hashing.spent();
-            assert!(hashing.is(Some(&stored), "123456".into()).await.expect("compare"));
+            assert!(
+                hashing.verify_password(Some(&stored), "123456".into()).await.expect("compare")
+            );
             assert_eq!(hashing.spent() - spent, 2 * 19_456, "as much as any password");
-            assert!(!hashing.is(Some(&stored), "123457".into()).await.expect("compare"));
+            assert!(
+                !hashing.verify_password(Some(&stored), "123457".into()).await.expect("compare")
+            );
             // Who has the digest alone has no password.
-            let digest = digest.text().clone();
-            assert!(!hashing.is(Some(&stored), digest).await.expect("compare"));
+            let digest = digest.digest().clone();
+            assert!(!hashing.verify_password(Some(&stored), digest).await.expect("compare"));
         }
     }
 }

@@ -3,12 +3,12 @@
 
 use crate::app::access::directory::{Directory, DirectoryAccount, DirectoryError};
 use crate::app::access::login::{Entered, NOBODY, NotIn, Stranger};
-use crate::app::access::{Porter, find, grants_document, merge_grants, record};
+use crate::app::access::{Porter, find_user, grants_document, merge_grants, record};
 use crate::config::Ldap;
 use crate::domain::access::Grant;
 use crate::domain::access::user::UserName;
 use crate::domain::time::Millis;
-use crate::store::user::{NewUser, Origin, User};
+use crate::store::user::{GrantOrigin, NewUser, User};
 use crate::store::{self, Tx};
 use anyhow::Result;
 use secrecy::SecretString;
@@ -62,7 +62,7 @@ impl DirectoryOutage {
     }
 
     /// Notes that it did not answer; whether that is to be put on record.
-    fn note(&self, now: Millis) -> bool {
+    fn note_outage(&self, now: Millis) -> bool {
         self.failed_at.store(now.0, Ordering::Relaxed);
         let last = self.recorded_at.load(Ordering::Relaxed);
         let is_due = !(0..RECORD_MS).contains(&now.since(Millis(last)));
@@ -96,7 +96,7 @@ impl Porter {
             }
         };
         let now = self.clock.now();
-        let found = match Directory::open(ldap) {
+        let found = match Directory::open_directory(ldap) {
             Ok(directory) => {
                 directory.authenticate(login.name.as_str(), &login.password, now).await
             }
@@ -119,7 +119,7 @@ impl Porter {
             Err(DirectoryError::Refused(why)) => why,
             Err(DirectoryError::Unavailable(why)) => {
                 self.take_back_attempt(&login).await?;
-                if self.directory_outage.note(now) {
+                if self.directory_outage.note_outage(now) {
                     tracing::error!("nobody can log in with the directory: {why}");
                     let why = format!("directory unavailable: {why}");
                     self.refuse_known(login.name, &why, login.from).await?;
@@ -139,7 +139,7 @@ impl Porter {
         password: &SecretString,
     ) -> Result<bool> {
         let _room = self.directory_logins.enter()?;
-        let opened = Directory::open(ldap);
+        let opened = Directory::open_directory(ldap);
         let found = match opened {
             Ok(directory) => {
                 directory.authenticate(user.name.as_str(), password, self.clock.now()).await
@@ -168,7 +168,7 @@ impl Porter {
 
     /// Puts a refusal on record, under the name if it is one of ours.
     async fn refuse_known(&self, name: &UserName, why: &str, from: &Stranger) -> Result<()> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let is_ours = store::user::by_name(&mut tx, name).await?.is_some();
         drop(tx);
         self.refuse(if is_ours { name.as_str() } else { NOBODY }, "ldap", why, from).await
@@ -201,7 +201,7 @@ impl Porter {
         }
         let before = store::user::claimed(&mut tx, user.id).await?;
         if wanted != before {
-            store::user::set_grants(&mut tx, user.id, Origin::Claim, &wanted, now).await?;
+            store::user::set_grants(&mut tx, user.id, GrantOrigin::Claim, &wanted, now).await?;
             let detail = json!({
                 "user": user.name, "by": "ldap",
                 "before": grants_document(&before), "after": grants_document(&wanted),
@@ -255,10 +255,10 @@ impl Porter {
             oidc: Some((LDAP_ISSUER, &account.subject)),
         };
         let now = self.clock.now();
-        store::user::add(tx, &new, now).await?;
+        store::user::add_user(tx, &new, now).await?;
         let by = from.operator(name.as_str());
         record(tx, &by, "user add", json!({ "user": name, "by": "ldap" }), now).await?;
-        find(tx, &name).await
+        find_user(tx, &name).await
     }
 }
 
@@ -286,7 +286,7 @@ pub struct DirectoryCheck {
 /// Goes through everything that a login does, at each server, and tells what is found. Nothing is changed here or
 /// there.
 pub async fn check_directory(ldap: &Ldap, check: &DirectoryCheck) -> Vec<DirectoryStep> {
-    let directory = match Directory::open(ldap) {
+    let directory = match Directory::open_directory(ldap) {
         Ok(directory) => directory,
         Err(error) => {
             return vec![DirectoryStep { step: "settings", ok: false, found: error.to_string() }];
@@ -390,11 +390,11 @@ mod tests {
         let outage = DirectoryOutage::new();
         let at = |ms: i64| Millis(1_722_470_400_000 + ms);
         assert!(!outage.is_recent(at(0)));
-        assert!(outage.note(at(0)), "the first is on record");
+        assert!(outage.note_outage(at(0)), "the first is on record");
         assert!(!outage.is_recent(at(-1)), "the clock was set back");
         assert!(outage.is_recent(at(1_999)) && !outage.is_recent(at(2_000)));
-        assert!(!outage.note(at(59_999)));
+        assert!(!outage.note_outage(at(59_999)));
         assert!(outage.is_recent(at(60_000)));
-        assert!(outage.note(at(60_001)));
+        assert!(outage.note_outage(at(60_001)));
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::app::access::accounts::INITIAL_MS;
 use crate::app::access::ldap::{DirectoryLogin, is_in_directory};
-use crate::app::access::{NotGranted, Porter, find, record, secret};
+use crate::app::access::{NotGranted, Porter, find_user, record, secret};
 use crate::domain::access::legacy_password::kind_of;
 use crate::domain::access::network::address_block;
 use crate::domain::access::user::{self, Tries, Unfit, UserId, UserName, wait_ms};
 use crate::domain::time::Millis;
 use crate::store::audit::Operator;
 use crate::store::user::User;
-use crate::store::user_session::Session;
+use crate::store::user_session::UserSession;
 use crate::store::{self, Tx};
 use anyhow::Result;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -85,7 +85,7 @@ pub struct Entered {
     /// The session's secret, for the cookie.
     pub secret: SecretString,
     /// Its row.
-    pub session: Session,
+    pub session: UserSession,
 }
 
 impl Stranger {
@@ -184,7 +184,7 @@ impl Porter {
         let attempt = self.attempt(named, from).await?;
         let user = self.user_named(known.as_ref()).await?;
         let stored = user.as_ref().and_then(|u| u.password.as_ref());
-        let is_right = self.hashing.is(stored, password.clone()).await?;
+        let is_right = self.hashing.verify_password(stored, password.clone()).await?;
         if let (Some(ldap), Some(name)) = (&self.ldap, &known)
             && is_in_directory(user.as_ref())
         {
@@ -253,7 +253,7 @@ impl Porter {
         let is_right = match (&user.password, &self.ldap) {
             (Some(_), _) => {
                 let _room = self.logins.enter()?;
-                self.hashing.is(user.password.as_ref(), password).await?
+                self.hashing.verify_password(user.password.as_ref(), password).await?
             }
             (None, Some(ldap)) => self.is_password_in_directory(ldap, user, &password).await?,
             (None, None) => false,
@@ -269,7 +269,7 @@ impl Porter {
 
     async fn user_named(&self, name: Option<&UserName>) -> Result<Option<User>> {
         let Some(name) = name else { return Ok(None) };
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         store::user::by_name(&mut tx, name).await
     }
 
@@ -283,7 +283,7 @@ impl Porter {
         let is_good = user::password(&user.name, password.expose_secret()).is_ok();
         let must_go = user.must_change || !is_good;
         let until =
-            user.password_until.or_else(|| must_go.then(|| self.clock.now().plus(INITIAL_MS)));
+            user.password_until.or_else(|| must_go.then(|| self.clock.now().plus_ms(INITIAL_MS)));
         Ok(Some(Renewed { hash: self.hashing.hash(password).await?, until }))
     }
 
@@ -312,7 +312,7 @@ impl Porter {
             let seconds = u32::try_from((wait + 999) / 1_000).unwrap_or(60);
             anyhow::Error::from(NotIn::Wait(seconds))
         };
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let is_familiar = is_familiar(&mut tx, named, address).await?;
         let tries = store::login_attempt::tries(&mut tx, &name, address, None, now).await?;
         let tries = Tries { is_familiar, ..tries };
@@ -322,9 +322,9 @@ impl Porter {
         }
         let mut tx = self.db.begin().await?;
         store::login_attempt::purge(&mut tx, now).await?;
-        let id = store::login_attempt::add(&mut tx, &name, address, now).await?;
+        let id = store::login_attempt::add_attempt(&mut tx, &name, address, now).await?;
         tx.commit().await?;
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let tries = store::login_attempt::tries(&mut tx, &name, address, Some(id), now).await?;
         let tries = Tries { is_familiar, ..tries };
         drop(tx);
@@ -346,7 +346,7 @@ impl Porter {
         let now = self.clock.now();
         let secret = secret::fresh()?;
         store::user_session::purge(tx, now).await?;
-        let mut session = Session {
+        let mut session = UserSession {
             id: 0,
             user: user.id,
             proof: proof.to_owned(),
@@ -354,10 +354,10 @@ impl Porter {
             agent: from.agent.as_ref().map(|a| a.chars().take(200).collect()),
             create_time: now,
             used_time: now,
-            end_time: now.plus(self.longest_ms),
+            end_time: now.plus_ms(self.longest_ms),
         };
         let digest = secret::digest(secret.expose_secret());
-        session.id = store::user_session::add(tx, &digest, &session).await?;
+        session.id = store::user_session::add_session(tx, &digest, &session).await?;
         store::user::logged_in(tx, user.id, now).await?;
         let by = from.operator(user.name.as_str());
         record(tx, &by, "login", json!({ "by": proof, "session": session.id }), now).await?;
@@ -367,7 +367,7 @@ impl Porter {
     /// Ends one's own session.
     pub async fn log_out(&self, user: UserId, session: i64, by: &Operator) -> Result<()> {
         let mut tx = self.db.begin().await?;
-        if store::user_session::end(&mut tx, user, session).await? {
+        if store::user_session::end_session(&mut tx, user, session).await? {
             record(&mut tx, by, "logout", json!({ "session": session }), self.clock.now()).await?;
         }
         Ok(tx.commit().await?)
@@ -381,18 +381,18 @@ impl Porter {
         from: &Stranger,
     ) -> Result<Entered> {
         let _room = self.logins.enter()?;
-        let mut tx = self.db.read().await?;
-        let user = find(&mut tx, name).await?;
+        let mut tx = self.db.begin_read().await?;
+        let user = find_user(&mut tx, name).await?;
         drop(tx);
         if user.password.is_none() {
             return Err(NotGranted::Elsewhere(user.name).into());
         }
         let attempt = self.attempt(name.as_str(), from).await?;
-        if !self.hashing.is(user.password.as_ref(), old.clone()).await? {
+        if !self.hashing.verify_password(user.password.as_ref(), old.clone()).await? {
             self.refuse(name.as_str(), "password change", "wrong password", from).await?;
             return Err(NotIn::WrongOldPassword.into());
         }
-        if secret::same(old.expose_secret(), new.expose_secret()) {
+        if secret::are_equal(old.expose_secret(), new.expose_secret()) {
             return Err(Unfit::Same.into());
         }
         user::password(name, new.expose_secret())?;
@@ -411,16 +411,16 @@ impl Porter {
     }
 
     /// A user's sessions that have not ended.
-    pub async fn sessions(&self, user: UserId) -> Result<Vec<Session>> {
+    pub async fn sessions(&self, user: UserId) -> Result<Vec<UserSession>> {
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let mut all = store::user_session::of_user(&mut tx, user).await?;
         all.retain(|s| now < s.end_time && now.since(s.used_time) < self.idle_ms);
         Ok(all)
     }
 
     /// Until when a session lasts if nobody uses it any more.
-    pub fn idle_until(&self, session: &Session) -> Millis {
-        session.used_time.plus(self.idle_ms).min(session.end_time)
+    pub fn idle_until(&self, session: &UserSession) -> Millis {
+        session.used_time.plus_ms(self.idle_ms).min(session.end_time)
     }
 }

@@ -3,19 +3,22 @@
 use crate::app::access::accounts::INITIAL_MS;
 use crate::app::access::{Authority, Porter, grants_document, record};
 use crate::domain::time::Millis;
-use crate::import::NewUser;
-use crate::store::user::{NewUser as Row, Origin};
+use crate::import::ImportedUser;
+use crate::store::user::{GrantOrigin, NewUser as Row};
 use crate::store::{self, Tx};
 use anyhow::Result;
 use serde_json::json;
 
 impl Porter {
     /// What is stored of the passwords of newcomers. Slow, so it is done before anything is locked.
-    pub(in crate::app) async fn wrapped(&self, users: &[NewUser]) -> Result<Vec<Option<String>>> {
+    pub(in crate::app) async fn wrapped(
+        &self,
+        users: &[ImportedUser],
+    ) -> Result<Vec<Option<String>>> {
         let mut all = Vec::with_capacity(users.len());
         for user in users {
             all.push(match &user.password {
-                Some(digest) => Some(self.hashing.wrap(digest).await?),
+                Some(digest) => Some(self.hashing.wrap_legacy(digest).await?),
                 None => None,
             });
         }
@@ -28,7 +31,7 @@ impl Porter {
 pub(in crate::app) async fn bring(
     tx: &mut Tx,
     by: &Authority,
-    (user, hash): (&NewUser, Option<&str>),
+    (user, hash): (&ImportedUser, Option<&str>),
     now: Millis,
 ) -> Result<bool> {
     if store::user::by_name(tx, &user.name).await?.is_some() {
@@ -40,11 +43,11 @@ pub(in crate::app) async fn bring(
         display_name: user.name.as_str(),
         lang: None,
         password: hash,
-        until: is_known.then(|| now.plus(INITIAL_MS)),
+        until: is_known.then(|| now.plus_ms(INITIAL_MS)),
         oidc: None,
     };
-    let id = store::user::add(tx, &row, now).await?;
-    store::user::set_grants(tx, id, Origin::Given, &user.grants, now).await?;
+    let id = store::user::add_user(tx, &row, now).await?;
+    store::user::set_grants(tx, id, GrantOrigin::Given, &user.grants, now).await?;
     let detail = json!({
         "user": user.name, "from": "xxl-job", "must_change": is_known,
         "after": { "display_name": user.name, "grants": grants_document(&user.grants) },

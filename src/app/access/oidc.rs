@@ -4,11 +4,11 @@
 mod way;
 
 use crate::app::access::login::{Entered, Stranger};
-use crate::app::access::{Porter, find, grants_document, merge_grants, record, secret};
+use crate::app::access::{Porter, find_user, grants_document, merge_grants, record, secret};
 use crate::config::Oidc;
 use crate::domain::access::Grant;
 use crate::domain::access::user::UserName;
-use crate::store::user::{NewUser, Origin, User};
+use crate::store::user::{GrantOrigin, NewUser, User};
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result, anyhow};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -47,7 +47,7 @@ impl Porter {
         let secret = secret::fresh()?;
         let mut tx = self.db.begin().await?;
         let digest = secret::digest(secret.expose_secret());
-        let has_room = store::oidc_login::add(&mut tx, &digest, self.clock.now()).await?;
+        let has_room = store::oidc_login::add_login(&mut tx, &digest, self.clock.now()).await?;
         tx.commit().await?;
         anyhow::ensure!(has_room, NotProved("too many are on their way".to_owned()));
         let to = way::leave(oidc, back, &secret).await?;
@@ -83,13 +83,13 @@ impl Porter {
         let secret = returning.secret.ok_or_else(|| no("the browser kept nothing"))?;
         let mut tx = self.db.begin().await?;
         let digest = secret::digest(secret.expose_secret());
-        let is_known = store::oidc_login::take(&mut tx, &digest, self.clock.now()).await?;
+        let is_known = store::oidc_login::take_login(&mut tx, &digest, self.clock.now()).await?;
         tx.commit().await?;
         if !is_known {
             return Err(no("nobody left for there, or too long ago"));
         }
         let state = returning.state.unwrap_or_default();
-        if !secret::same(&state, &way::state(&secret)) {
+        if !secret::are_equal(&state, &way::state(&secret)) {
             return Err(no("the state is another"));
         }
         if returning.issuer.is_some_and(|issuer| issuer != oidc.issuer) {
@@ -136,7 +136,7 @@ impl Porter {
         let wanted = granted(oidc, claims)?;
         let before = store::user::claimed(&mut tx, user.id).await?;
         if wanted != before {
-            store::user::set_grants(&mut tx, user.id, Origin::Claim, &wanted, now).await?;
+            store::user::set_grants(&mut tx, user.id, GrantOrigin::Claim, &wanted, now).await?;
             let detail = json!({
                 "user": user.name, "by": "oidc",
                 "before": grants_document(&before), "after": grants_document(&wanted),
@@ -179,10 +179,10 @@ impl Porter {
             until: None,
             oidc: Some((&oidc.issuer, subject)),
         };
-        store::user::add(tx, &new, now).await?;
+        store::user::add_user(tx, &new, now).await?;
         let by = from.operator(name.as_str());
         record(tx, &by, "user add", json!({ "user": name, "by": "oidc" }), now).await?;
-        find(tx, name).await
+        find_user(tx, name).await
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::app::access::ldap::LDAP_ISSUER;
 use crate::app::access::login::{Credentials, NotIn, Stranger};
-use crate::app::access::{Authority, Porter, find, record, secret};
+use crate::app::access::{Authority, Porter, find_user, record, secret};
 use crate::domain::access::second_factor::{
     DIGITS, RECOVERY_CODES, RECOVERY_LETTERS, STEP_SEC, TypedCode, code_wait_ms, group_letters,
     steps_taken,
@@ -91,7 +91,7 @@ fn step_of(
     for step in steps_taken(now, factor.last_step) {
         let right = totp.generate(u64::try_from(step * STEP_SEC)?).to_string();
         // All of them are looked at, so that the time does not tell which it was.
-        if secret::same(&right, code) {
+        if secret::are_equal(&right, code) {
             found = Some(step);
         }
     }
@@ -112,7 +112,7 @@ impl Porter {
         code: Option<&SecretString>,
         (proof, from): (&str, &Stranger),
     ) -> Result<()> {
-        let found = second_factor::find(&mut self.db.read().await?, user.id).await?;
+        let found = second_factor::find_factor(&mut self.db.begin_read().await?, user.id).await?;
         let Some(factor) = found.filter(|factor| factor.is_active) else { return Ok(()) };
         let Some(code) = code else { return Err(NotIn::CodeNeeded.into()) };
         match self.take_code(&factor, code.expose_secret()).await {
@@ -167,7 +167,7 @@ impl Porter {
 
     fn open_secret(&self, factor: &SecondFactor) -> Result<SecretString, SealError> {
         let name = second_factor_name(factor.user.0);
-        self.with_keys_of_secrets(|keys| keys.open(&name, &factor.sealed))
+        self.with_keys_of_secrets(|keys| keys.open_sealed(&name, &factor.sealed))
     }
 
     /// With the keys that were given, else with those of the environment, which are read each time.
@@ -183,8 +183,8 @@ impl Porter {
 
     /// How far a user is.
     pub async fn second_factor(&self, user: UserId) -> Result<SecondFactorState> {
-        let mut tx = self.db.read().await?;
-        let found = second_factor::find(&mut tx, user).await?;
+        let mut tx = self.db.begin_read().await?;
+        let found = second_factor::find_factor(&mut tx, user).await?;
         let is_active = found.is_some_and(|factor| factor.is_active);
         let codes_left = second_factor::codes_left(&mut tx, user).await?;
         Ok(SecondFactorState { is_active, codes_left })
@@ -201,7 +201,7 @@ impl Porter {
         let secret = Secret::from(secret::bytes::<SECRET_BYTES>()?).to_base32();
         let secret = SecretString::from(secret);
         let name = second_factor_name(user.id.0);
-        let sealed = self.with_keys_of_secrets(|keys| keys.seal(&name, &secret));
+        let sealed = self.with_keys_of_secrets(|keys| keys.seal_text(&name, &secret));
         let sealed = sealed.map_err(SecondFactorRefused::NoKey)?;
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
@@ -224,9 +224,9 @@ impl Porter {
         (code, session): (&SecretString, i64),
         from: &Stranger,
     ) -> Result<Vec<SecretString>> {
-        let mut tx = self.db.read().await?;
-        let user = find(&mut tx, name).await?;
-        let found = second_factor::find(&mut tx, user.id).await?;
+        let mut tx = self.db.begin_read().await?;
+        let user = find_user(&mut tx, name).await?;
+        let found = second_factor::find_factor(&mut tx, user.id).await?;
         drop(tx);
         let factor = match found {
             Some(factor) if factor.is_active => return Err(SecondFactorRefused::Active.into()),
@@ -286,7 +286,7 @@ impl Porter {
     /// Removes the second factor of a user who has lost it; all sessions of the user end. Whether there was one.
     pub async fn reset_second_factor(&self, by: &Authority, name: &UserName) -> Result<bool> {
         let mut tx = self.db.begin().await?;
-        let user = find(&mut tx, name).await?;
+        let user = find_user(&mut tx, name).await?;
         let was_there = second_factor::remove(&mut tx, user.id).await?;
         if was_there {
             let ended = user_session::end_others(&mut tx, user.id, None).await?;
@@ -305,7 +305,7 @@ impl Porter {
     ) -> Result<User> {
         let Credentials { password, code } = credentials;
         let user = self.proved_user(name, password, from).await?;
-        let found = second_factor::find(&mut self.db.read().await?, user.id).await?;
+        let found = second_factor::find_factor(&mut self.db.begin_read().await?, user.id).await?;
         let factor = found.filter(|f| f.is_active).ok_or(SecondFactorRefused::None)?;
         let code = code.ok_or(SecondFactorRefused::WrongCode)?;
         self.take_code(&factor, code.expose_secret()).await?;
@@ -319,7 +319,7 @@ impl Porter {
         password: SecretString,
         from: &Stranger,
     ) -> Result<User> {
-        let user = find(&mut self.db.read().await?, name).await?;
+        let user = find_user(&mut self.db.begin_read().await?, name).await?;
         let is_of_directory = user.oidc.as_ref().is_some_and(|(issuer, _)| issuer == LDAP_ISSUER);
         if user.password.is_none() && !is_of_directory {
             return Err(SecondFactorRefused::Elsewhere.into());
@@ -383,7 +383,7 @@ mod tests {
             assert_eq!(step, Some(second / STEP_SEC), "{second}");
             let used = SecondFactor { last_step: step, ..factor.clone() };
             assert_eq!(step_of(&used, &secret, code, now).expect("a step"), None, "once");
-            let later = now.plus(3 * STEP_SEC * 1_000);
+            let later = now.plus_ms(3 * STEP_SEC * 1_000);
             assert_eq!(step_of(&factor, &secret, code, later).expect("a step"), None, "late");
         }
     }

@@ -46,7 +46,7 @@ pub fn derived(secret: &SecretString, purpose: &str) -> String {
 }
 
 /// Whether two secrets are one, in a time that does not tell where they differ.
-pub fn same(one: &str, other: &str) -> bool {
+pub fn are_equal(one: &str, other: &str) -> bool {
     let (one, other) = (digest(one), digest(other));
     one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
@@ -59,8 +59,8 @@ mod tests {
     fn secrets_are_long_and_never_the_same() {
         let (one, other) = (fresh().expect("chance"), fresh().expect("chance"));
         assert_eq!(one.expose_secret().len(), 43);
-        assert!(!same(one.expose_secret(), other.expose_secret()));
-        assert!(same(one.expose_secret(), one.clone().expose_secret()));
+        assert!(!are_equal(one.expose_secret(), other.expose_secret()));
+        assert!(are_equal(one.expose_secret(), one.clone().expose_secret()));
         assert_eq!(legible().expect("chance").expose_secret().len(), 29);
         assert_eq!(digest("x").len(), 64);
         assert_ne!(derived(&one, "a"), derived(&one, "b"));

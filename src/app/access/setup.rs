@@ -6,7 +6,7 @@ use crate::domain::access::user::{self, UserName};
 use crate::domain::access::{Grant, Permission, Role, Where};
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::user::{NewUser, Origin};
+use crate::store::user::{GrantOrigin, NewUser};
 use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
@@ -19,7 +19,7 @@ const LIVES_MS: i64 = 24 * 3_600_000;
 impl Porter {
     /// Whether there is nobody yet.
     pub async fn is_fresh(&self) -> Result<bool> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         Ok(!store::user::is_any(&mut tx).await?)
     }
 
@@ -31,7 +31,7 @@ impl Porter {
             return Ok(None);
         }
         let made = secret::legible()?;
-        let until = self.clock.now().plus(LIVES_MS);
+        let until = self.clock.now().plus_ms(LIVES_MS);
         let value = format!("{} {}", secret::digest(made.expose_secret()), until.0);
         store::meta_is_new(&mut tx, FACT, &value).await?;
         tx.commit().await.context("store the set-up secret")?;
@@ -47,15 +47,15 @@ impl Porter {
         from: &Stranger,
     ) -> Result<Entered> {
         let _room = self.logins.enter()?;
-        let mut tx = self.db.read().await?;
-        let stored = store::said(&mut tx, FACT).await?;
+        let mut tx = self.db.begin_read().await?;
+        let stored = store::find_meta(&mut tx, FACT).await?;
         drop(tx);
         let now = self.clock.now();
         let is_it = |value: &String| {
             let (digest, until) = value.split_once(' ').unwrap_or_default();
             let given = secret::digest(given.expose_secret().trim());
             let in_time = until.parse().is_ok_and(|until| now < Millis(until));
-            secret::same(digest, &given) && in_time
+            secret::are_equal(digest, &given) && in_time
         };
         let Some(stored) = stored.filter(is_it) else {
             self.refuse("(set-up)", "setup secret", "wrong or expired", from).await?;
@@ -73,10 +73,10 @@ impl Porter {
         }
         let password = Some(hash.as_str());
         let new = NewUser { name, display_name, lang: None, password, until: None, oidc: None };
-        let id = store::user::add(&mut tx, &new, now).await?;
+        let id = store::user::add_user(&mut tx, &new, now).await?;
         let rights = [Permission::Script].into();
         let grants = [Grant { place: Where::Everywhere, role: Role::Admin, rights }];
-        store::user::set_grants(&mut tx, id, Origin::Given, &grants, now).await?;
+        store::user::set_grants(&mut tx, id, GrantOrigin::Given, &grants, now).await?;
         let detail = json!({ "user": name, "after": grants_document(&grants) });
         record(&mut tx, &from.operator(name.as_str()), "setup", detail, now).await?;
         let user = store::user::by_id(&mut tx, id).await?.context("the user that was added")?;

@@ -1,12 +1,12 @@
 //! Tokens: made, listed and taken away by their owner or an administrator.
 
-use crate::app::access::{Authority, NotGranted, Porter, find, record, secret};
+use crate::app::access::{Authority, NotGranted, Porter, find_user, record, secret};
 use crate::domain::access::user::{UserId, UserName};
 use crate::domain::access::{Confines, Permission};
 use crate::domain::id::GroupCode;
 use crate::domain::time::Millis;
 use crate::store;
-use crate::store::api_token::Token;
+use crate::store::api_token::ApiToken;
 use anyhow::Result;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
@@ -40,27 +40,27 @@ impl Porter {
         owner: &UserName,
         wish: TokenWish,
         until: Option<Millis>,
-    ) -> Result<(Token, SecretString)> {
+    ) -> Result<(ApiToken, SecretString)> {
         let now = self.clock.now();
         let length = wish.name.trim().chars().count();
         if !(1..=100).contains(&length) || wish.permissions.is_empty() {
             return Err(NotGranted::NoToken.into());
         }
-        let end_time = now.plus(i64::from(wish.days) * 86_400_000);
+        let end_time = now.plus_ms(i64::from(wish.days) * 86_400_000);
         let in_time = (1..=DAYS_MAX).contains(&wish.days);
         if !in_time || until.is_some_and(|until| end_time > until) {
             return Err(NotGranted::Days.into());
         }
         not_wider(by, &wish)?;
         let mut tx = self.db.begin().await?;
-        let user = find(&mut tx, owner).await?;
+        let user = find_user(&mut tx, owner).await?;
         if store::api_token::of_user(&mut tx, user.id).await?.len() >= MOST {
             return Err(NotGranted::Enough(user.name).into());
         }
         let made = SecretString::from(format!("{PREFIX}{}", secret::fresh()?.expose_secret()));
         let confines = Confines { permissions: wish.permissions, groups: wish.groups };
         let name = wish.name.trim().to_owned();
-        let mut token = Token {
+        let mut token = ApiToken {
             id: 0,
             user: user.id,
             name,
@@ -70,7 +70,7 @@ impl Porter {
             used_time: None,
         };
         let digest = secret::digest(made.expose_secret());
-        token.id = store::api_token::add(&mut tx, &digest, &token).await?;
+        token.id = store::api_token::add_token(&mut tx, &digest, &token).await?;
         let detail = json!({
             "user": owner, "token": token.id, "name": token.name, "end_time": end_time.to_string(),
             "permissions": token.confines.permissions, "groups": token.confines.groups,
@@ -81,22 +81,22 @@ impl Porter {
     }
 
     /// A user's tokens.
-    pub async fn tokens(&self, user: UserId) -> Result<Vec<Token>> {
-        let mut tx = self.db.read().await?;
+    pub async fn tokens(&self, user: UserId) -> Result<Vec<ApiToken>> {
+        let mut tx = self.db.begin_read().await?;
         store::api_token::of_user(&mut tx, user).await
     }
 
     /// The tokens of the user of this name.
-    pub async fn tokens_of(&self, name: &UserName) -> Result<Vec<Token>> {
-        let mut tx = self.db.read().await?;
-        let user = find(&mut tx, name).await?;
+    pub async fn tokens_of(&self, name: &UserName) -> Result<Vec<ApiToken>> {
+        let mut tx = self.db.begin_read().await?;
+        let user = find_user(&mut tx, name).await?;
         store::api_token::of_user(&mut tx, user.id).await
     }
 
     /// Takes a token away: its owner may, and who administers users. Whether it was there to be taken.
     pub async fn remove_token(&self, by: &Authority, id: i64) -> Result<bool> {
         let mut tx = self.db.begin().await?;
-        let own = |t: &Token| by.user.as_ref().is_some_and(|(user, _)| *user == t.user);
+        let own = |t: &ApiToken| by.user.as_ref().is_some_and(|(user, _)| *user == t.user);
         let found = store::api_token::by_id(&mut tx, id).await?;
         let Some(token) = found.filter(|t| own(t) || by.is_everywhere()) else {
             return Ok(false);

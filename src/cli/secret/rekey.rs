@@ -34,7 +34,7 @@ pub(super) async fn rekey(
     };
     let survey = rekey::survey(&app.db, &keys).await?;
     if global.json {
-        out::json(&document(&keys, done.as_ref(), &survey))?;
+        out::print_json(&document(&keys, done.as_ref(), &survey))?;
     } else {
         done.iter().for_each(show_resealed);
         show_survey(&keys, &survey);
@@ -54,7 +54,7 @@ fn show_resealed(done: &Resealed) {
     let secrets = usize::try_from(done.secrets).unwrap_or(usize::MAX);
     let tokens = usize::try_from(done.executor_tokens).unwrap_or(usize::MAX);
     let factors = usize::try_from(done.second_factors).unwrap_or(usize::MAX);
-    out::note(&format!(
+    out::eprint_line(&format!(
         "sealed again under the current key: {}, {} of groups of executors and {} of users; under it before: {}",
         out::count(secrets, "secret"),
         out::count(tokens, "token"),
@@ -79,21 +79,23 @@ fn show_survey(keys: &KeyRing, survey: &KeySurvey) {
     ];
     let of = |copy| survey.definitions.get(&copy).copied().unwrap_or_default();
     rows.extend(COPIES.iter().map(|(copy, called, _)| row(called, &of(*copy))));
-    out::line(&out::table(
+    out::print_line(&out::table(
         &["SEALED TEXTS", "CURRENT KEY", "PREVIOUS KEY", "NO KEY GIVEN HERE"],
         rows,
     ));
     for each in &survey.replacements {
         let (name, sealed) = (&each.name, &each.sealed);
-        out::note(&format!(
+        out::eprint_line(&format!(
             "the definition has secret {name} under a previous key; write this into its file and apply it:"
         ));
-        out::line(&format!("{name}: {{ sealed: \"{sealed}\" }}"));
+        out::print_line(&format!("{name}: {{ sealed: \"{sealed}\" }}"));
     }
     if survey.unknown() > 0 {
-        out::note("what opens with no key given here cannot be used: give its key, or set it anew");
+        out::eprint_line(
+            "what opens with no key given here cannot be used: give its key, or set it anew",
+        );
     }
-    out::note(&verdict(keys, survey));
+    out::eprint_line(&verdict(keys, survey));
 }
 
 /// Whether a previous key can be taken away.

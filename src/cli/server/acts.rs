@@ -1,13 +1,13 @@
 //! What is done to batches and their jobs: shown, asked, done as it was shown.
 
-use crate::cli::server::client::Refused;
+use crate::cli::server::client::ServerRefusal;
 use crate::cli::server::{ServerVerb, shown};
 use crate::cli::{BadInput, VerbResult, act, out};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 /// What changes.
-const LINES: &[shown::Column] = &[
+const LINES: &[shown::TableColumn] = &[
     ("job_code", "JOB", "作业"),
     ("from", "NOW", "现在"),
     ("then", "THEN", "之后"),
@@ -16,14 +16,17 @@ const LINES: &[shown::Column] = &[
 
 impl ServerVerb<'_> {
     /// `job hold | release | …`.
-    pub(super) async fn act(&self, verb: &str) -> Result<VerbResult> {
+    pub(super) async fn act_on_jobs(&self, verb: &str) -> Result<VerbResult> {
         let said = self.said;
         if ["ice", "no-exec", "normal"].contains(&verb) {
-            let words = said.all("words");
-            if said.is("every_batch") {
-                let body = json!({"jobs": words, "mode": verb, "reason": said.one("reason"),
-                    "dry_run": said.is("dry_run")});
-                return self.show(&self.server.post(&["jobs", "run-modes"], &body).await?, &[]);
+            let words = said.values("words");
+            if said.has_flag("every_batch") {
+                let body = json!({"jobs": words, "mode": verb, "reason": said.value("reason"),
+                    "dry_run": said.has_flag("dry_run")});
+                return self.print_document(
+                    &self.server.post_json(&["jobs", "run-modes"], &body).await?,
+                    &[],
+                );
             }
             let Some((no, jobs)) = words.split_first().filter(|(_, jobs)| !jobs.is_empty()) else {
                 let said = format!("job {verb}: name the batch and the jobs; or add --every-batch");
@@ -32,19 +35,19 @@ impl ServerVerb<'_> {
             let (group, no) = self.which_with_jobs(no.clone(), jobs).await?;
             return self.two_steps((&group, &no), json!({"action": verb, "jobs": jobs})).await;
         }
-        let (no, jobs) = (said.must("batch_no"), said.all("jobs"));
+        let (no, jobs) = (said.required_value("batch_no"), said.values("jobs"));
         let (group, no) = self.which_with_jobs(no, &jobs).await?;
-        let wish = json!({"action": verb, "jobs": jobs, "options": self.far()});
+        let wish = json!({"action": verb, "jobs": jobs, "options": self.action_options()});
         self.two_steps((&group, &no), wish).await
     }
 
     /// `batch rerun`.
     pub(super) async fn rerun_batch(&self, batch: (&str, &str)) -> Result<VerbResult> {
-        let wish = json!({"action": "rerun", "jobs": self.said.all("jobs"), "options": self.far()});
+        let wish = json!({"action": "rerun", "jobs": self.said.values("jobs"), "options": self.action_options()});
         self.two_steps(batch, wish).await
     }
 
-    fn far(&self) -> Value {
+    fn action_options(&self) -> Value {
         let said = self.said;
         let mut far = json!({});
         for flag in [
@@ -55,11 +58,11 @@ impl ServerVerb<'_> {
             "latest",
             "rerun_unknown",
         ] {
-            if said.is(flag) {
+            if said.has_flag(flag) {
                 far[flag] = json!(true);
             }
         }
-        if let Some(to) = said.one("to").and_then(|to| to.parse::<i64>().ok()) {
+        if let Some(to) = said.value("to").and_then(|to| to.parse::<i64>().ok()) {
             far["to"] = json!(to);
         }
         far
@@ -68,31 +71,38 @@ impl ServerVerb<'_> {
     /// Shows exactly what would change, asks where more changes than was named, and does it.
     async fn two_steps(&self, (group, no): (&str, &str), mut wish: Value) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "actions"];
-        let ahead = self.server.post(&path, &wish).await?;
+        let ahead = self.server.post_json(&path, &wish).await?;
         for change in ahead["definition_changes"].as_array().into_iter().flatten() {
-            out::note(change.as_str().unwrap_or_default());
+            out::eprint_line(change.as_str().unwrap_or_default());
         }
         if !self.global.json {
-            shown::table(ahead["lines"].as_array().map_or(&[], Vec::as_slice), LINES, self.lang());
+            shown::table(
+                ahead["lines"].as_array().map_or(&[], Vec::as_slice),
+                LINES,
+                self.language(),
+            );
         }
-        if self.said.is("dry_run") {
+        if self.said.has_flag("dry_run") {
             if self.global.json {
-                out::json(&ahead)?;
+                out::print_json(&ahead)?;
             } else {
-                out::note(self.lang().pick("nothing was written (--dry-run)", "未写入(--dry-run)"));
+                out::eprint_line(
+                    self.language().select("nothing was written (--dry-run)", "未写入(--dry-run)"),
+                );
             }
             return Ok(VerbResult::Well);
         }
         let named = wish["jobs"].as_array().map_or(0, Vec::len) as u64;
         let more = ahead["count"].as_u64().unwrap_or_default() > named;
-        if more && !self.said.is("yes") && !self.global.json && !act::agreed(self.lang())? {
+        if more && !self.said.has_flag("yes") && !self.global.json && !act::agreed(self.language())?
+        {
             return Ok(VerbResult::Well);
         }
         wish["seen"] = ahead["seen"].clone();
-        wish["reason"] = json!(self.said.one("reason"));
-        let done = match self.server.post(&path, &wish).await {
+        wish["reason"] = json!(self.said.value("reason"));
+        let done = match self.server.post_json(&path, &wish).await {
             Ok(done) => done,
-            Err(error) => match error.downcast_ref::<Refused>() {
+            Err(error) => match error.downcast_ref::<ServerRefusal>() {
                 Some(refused) if refused.kind() == "moved" => {
                     let said = "the batch went on meanwhile, and other rows would change than those in the \
                                 list; nothing was changed. Run the command again";
@@ -102,24 +112,24 @@ impl ServerVerb<'_> {
             },
         };
         if self.global.json {
-            out::json(&done)?;
+            out::print_json(&done)?;
         } else {
-            out::note(done["said"].as_str().unwrap_or_default());
+            out::eprint_line(done["said"].as_str().unwrap_or_default());
         }
         Ok(VerbResult::Well)
     }
 
     /// `batch open`.
-    pub(super) async fn open(&self) -> Result<VerbResult> {
+    pub(super) async fn open_batch(&self) -> Result<VerbResult> {
         let said = self.said;
-        if let Some(file) = said.one("file") {
+        if let Some(file) = said.value("file") {
             let said = format!(
                 "batch open with a file is not for a server: store it first (procession apply {file}), \
                  and leave it out here"
             );
             return Err(BadInput(said).into());
         }
-        let mut body = match said.one("order") {
+        let mut body = match said.value("order") {
             Some(order) => {
                 let order: Value = serde_json::from_str(&order)
                     .map_err(|error| BadInput(format!("--order: {error}")))?;
@@ -129,16 +139,16 @@ impl ServerVerb<'_> {
                     "params": order.get("params").cloned().unwrap_or(json!({}))})
             }
             None => json!({
-                "batch_no": said.one("batch_no"), "type": said.one("batch_type"),
-                "group": said.one("group"), "business_date": said.one("business_date"),
-                "free_text": said.is("free_text"),
-                "params": crate::cli::order::pairs(&said.all("params"))?,
+                "batch_no": said.value("batch_no"), "type": said.value("batch_type"),
+                "group": said.value("group"), "business_date": said.value("business_date"),
+                "free_text": said.has_flag("free_text"),
+                "params": crate::cli::order::pairs(&said.values("params"))?,
             }),
         };
         let reason =
-            said.one("remark").unwrap_or_else(|| "opened from the command line".to_owned());
+            said.value("remark").unwrap_or_else(|| "opened from the command line".to_owned());
         body["reason"] = json!(reason);
-        let opened = self.server.post(&["batches"], &body).await?;
+        let opened = self.server.post_json(&["batches"], &body).await?;
         let batches = opened["batches"].as_array().cloned().unwrap_or_default();
         if self.global.json {
             let mut documents = Vec::new();
@@ -147,30 +157,34 @@ impl ServerVerb<'_> {
                 let path = ["groups", word("group"), "batches", word("batch_no")];
                 documents.push(self.server.get(&path, &[]).await?);
             }
-            out::json(&json!(documents))?;
-        } else if !said.is("quiet") {
-            shown::table(&batches, OPENED, self.lang());
-            out::note(opened["said"].as_str().unwrap_or_default());
+            out::print_json(&json!(documents))?;
+        } else if !said.has_flag("quiet") {
+            shown::table(&batches, OPENED, self.language());
+            out::eprint_line(opened["said"].as_str().unwrap_or_default());
         }
         Ok(VerbResult::Well)
     }
 
     /// `batch kill`.
-    pub(super) async fn kill(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
+    pub(super) async fn kill_batch(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "kill"];
-        let body = json!({"reason": self.said.one("reason")});
-        let asked = self.server.post(&path, &body).await?;
-        out::note(&match self.lang() {
+        let body = json!({"reason": self.said.value("reason")});
+        let asked = self.server.post_json(&path, &body).await?;
+        out::eprint_line(&match self.language() {
             crate::domain::text::lang::Lang::En => format!("batch {no} is being stopped"),
             crate::domain::text::lang::Lang::Zh => format!("正在停止批次 {no}"),
         });
-        if self.said.is("no_wait") {
-            return if self.global.json { self.show(&asked, &[]) } else { Ok(VerbResult::Well) };
+        if self.said.has_flag("no_wait") {
+            return if self.global.json {
+                self.print_document(&asked, &[])
+            } else {
+                Ok(VerbResult::Well)
+            };
         }
-        self.wait((group, no)).await.map(|_| VerbResult::Well)
+        self.wait_for_batch((group, no)).await.map(|_| VerbResult::Well)
     }
 }
 
 /// Batches that were opened.
-const OPENED: &[shown::Column] =
+const OPENED: &[shown::TableColumn] =
     &[("batch_no", "BATCH", "批次"), ("group", "GROUP", "作业组"), ("jobs", "JOBS", "作业")];

@@ -24,14 +24,14 @@ impl ChangeWaits {
     /// Says that nothing is done yet, and what to do.
     pub(super) fn print(&self, lang: Lang, is_json: bool) -> Result<VerbResult> {
         if is_json {
-            out::json(&self.0)?;
+            out::print_json(&self.0)?;
             return Ok(VerbResult::Waits);
         }
         let request = &self.0["change_request"];
         let id = &request["change_request_id"];
         let until = request["expires_at"].as_str().unwrap_or_default();
         let summary = request["summary"].as_str().unwrap_or_default();
-        out::line(&match lang {
+        out::print_line(&match lang {
             Lang::En => format!(
                 "nothing is done yet: change {id} ({summary}) waits until {until} for a second person; \
                  procession change-request show {id}"
@@ -51,23 +51,24 @@ impl ServerVerb<'_> {
         if verb == "list" {
             let most = self.said.number("limit").unwrap_or(USUAL);
             let query: &[(&str, String)] =
-                if self.said.is("all") { &[("all", "true".to_owned())] } else { &[] };
-            let items = self.server.list(&["change-requests"], query, most).await?;
+                if self.said.has_flag("all") { &[("all", "true".to_owned())] } else { &[] };
+            let items = self.server.list_items(&["change-requests"], query, most).await?;
             match self.global.json {
-                true => out::json(&json!(items))?,
-                false => print_list(&items, self.lang()),
+                true => out::print_json(&json!(items))?,
+                false => print_list(&items, self.language()),
             }
             return Ok(VerbResult::Well);
         }
-        let id = self.said.must("id");
+        let id = self.said.required_value("id");
         if verb == "show" {
-            return self.show(&self.server.get(&["change-requests", &id], &[]).await?, &[]);
+            return self
+                .print_document(&self.server.get(&["change-requests", &id], &[]).await?, &[]);
         }
-        let body = json!({"comment": self.said.one("comment")});
-        let after = self.server.post(&["change-requests", &id, verb], &body).await?;
+        let body = json!({"comment": self.said.value("comment")});
+        let after = self.server.post_json(&["change-requests", &id, verb], &body).await?;
         match self.global.json {
-            true => out::json(&after)?,
-            false => out::line(&verdict_line(&after, self.lang())),
+            true => out::print_json(&after)?,
+            false => out::print_line(&verdict_line(&after, self.language())),
         }
         match after["status"].as_str() {
             Some("FAILED") => Ok(VerbResult::BatchFailed),

@@ -26,7 +26,7 @@ const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server, and who asks it.
-pub(super) struct Server {
+pub(super) struct ServerClient {
     base: Url,
     token: SecretString,
     client: Client,
@@ -45,12 +45,12 @@ pub(super) struct ServerFiles<'a> {
 
 /// What the server refused: its kind, its sentence, and everything else it said.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct ServerRefusal {
     pub(super) status: u16,
     pub(super) document: Value,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for ServerRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let said =
             self.document["detail"].as_str().unwrap_or("the server refused and did not say why");
@@ -62,9 +62,9 @@ impl std::fmt::Display for Refused {
     }
 }
 
-impl Error for Refused {}
+impl Error for ServerRefusal {}
 
-impl Refused {
+impl ServerRefusal {
     /// Whether there is no such thing.
     pub(super) fn is_missing(&self) -> bool {
         self.status == 404
@@ -76,7 +76,7 @@ impl Refused {
     }
 }
 
-impl Server {
+impl ServerClient {
     /// The server at this address.
     pub(super) fn new(address: &str, files: ServerFiles<'_>, lang: Lang) -> Result<Self> {
         let bad =
@@ -88,7 +88,7 @@ impl Server {
         match base.scheme() {
             "https" => {}
             "http" if is_here(&base) => {}
-            "http" if std::env::var(PLAIN).is_ok_and(|word| word == "1") => out::note(lang.pick(
+            "http" if std::env::var(PLAIN).is_ok_and(|word| word == "1") => out::eprint_line(lang.select(
                 "warning: PROCESSION_SERVER_PLAIN=1: the token and all answers pass the network in plain \
                  text; whoever listens may do what you may",
                 "警告：PROCESSION_SERVER_PLAIN=1:令牌和全部内容以明文经过网络，窃听者将拥有与您相同的权限",
@@ -109,7 +109,7 @@ impl Server {
         Ok(Self { base, token, client, lang })
     }
 
-    fn url(&self, path: &[&str], query: &[(&str, String)]) -> Result<Url> {
+    fn api_url(&self, path: &[&str], query: &[(&str, String)]) -> Result<Url> {
         let mut url = self.base.join("api/v1").context("the address of the API")?;
         url.path_segments_mut().map_err(|()| anyhow!("the address has no path"))?.extend(path);
         if !query.is_empty() {
@@ -119,7 +119,12 @@ impl Server {
     }
 
     /// Sends a request; of a change each try bears the same key.
-    async fn send(&self, method: Method, url: Url, body: Option<&Value>) -> Result<Response> {
+    async fn send_request(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&Value>,
+    ) -> Result<Response> {
         let key = uuid::Uuid::new_v4().to_string();
         let mut tries = 1;
         loop {
@@ -136,7 +141,7 @@ impl Server {
                 request = request.header("idempotency-key", &key);
             }
             let lost = match request.send().await {
-                Ok(response) => return told(response).await,
+                Ok(response) => return error_for_status(response).await,
                 Err(error) => error,
             };
             if tries >= TRIES {
@@ -155,13 +160,13 @@ impl Server {
 
     /// A document.
     pub(super) async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value> {
-        let response = self.send(Method::GET, self.url(path, query)?, None).await?;
-        read(response).await
+        let response = self.send_request(Method::GET, self.api_url(path, query)?, None).await?;
+        read_json(response).await
     }
 
     /// An answer as it is.
-    pub(super) async fn text(&self, path: &[&str], query: &[(&str, String)]) -> Result<String> {
-        let response = self.send(Method::GET, self.url(path, query)?, None).await?;
+    pub(super) async fn get_text(&self, path: &[&str], query: &[(&str, String)]) -> Result<String> {
+        let response = self.send_request(Method::GET, self.api_url(path, query)?, None).await?;
         response.text().await.context("read the answer")
     }
 
@@ -172,19 +177,19 @@ impl Server {
         path: &[&str],
         body: &Value,
     ) -> Result<Value> {
-        let response = self.send(method, self.url(path, &[])?, Some(body)).await?;
+        let response = self.send_request(method, self.api_url(path, &[])?, Some(body)).await?;
         let waits = response.status() == StatusCode::ACCEPTED;
-        let document = read(response).await?;
+        let document = read_json(response).await?;
         if waits { Err(ChangeWaits(document).into()) } else { Ok(document) }
     }
 
     /// A change by POST.
-    pub(super) async fn post(&self, path: &[&str], body: &Value) -> Result<Value> {
+    pub(super) async fn post_json(&self, path: &[&str], body: &Value) -> Result<Value> {
         self.change(Method::POST, path, body).await
     }
 
     /// The items of a list, page by page, `most` of them.
-    pub(super) async fn list(
+    pub(super) async fn list_items(
         &self,
         path: &[&str],
         query: &[(&str, String)],
@@ -210,14 +215,14 @@ impl Server {
 }
 
 /// An answer that is not a refusal.
-async fn told(response: Response) -> Result<Response> {
+async fn error_for_status(response: Response) -> Result<Response> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
     }
     let text = response.text().await.unwrap_or_default();
     let document: Value = serde_json::from_str(&text).unwrap_or_default();
-    let refused = Refused { status: status.as_u16(), document };
+    let refused = ServerRefusal { status: status.as_u16(), document };
     match refused.status {
         400..=499 => Err(refused.into()),
         300..=399 => Err(anyhow!("the server leads elsewhere ({status}), which is not followed")),
@@ -225,7 +230,7 @@ async fn told(response: Response) -> Result<Response> {
     }
 }
 
-async fn read(response: Response) -> Result<Value> {
+async fn read_json(response: Response) -> Result<Value> {
     let bytes = response.bytes().await.context("read the answer")?;
     serde_json::from_slice(&bytes).context("the server answered no JSON; is it Procession?")
 }
@@ -245,9 +250,9 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
 }
 
 fn client(url: &Url, authorities: Option<&Path>) -> Result<Client, String> {
-    let authorities = authorities.and_then(|path| NamedFile::of("--tls-ca", path));
+    let authorities = authorities.and_then(|path| NamedFile::named_file("--tls-ca", path));
     let files = ClientTlsFiles { authorities, identity: None };
-    let client =
-        client_with(TransportProtection::to(url), &files)?.connect_timeout(Duration::from_secs(10));
+    let client = client_with(TransportProtection::for_url(url), &files)?
+        .connect_timeout(Duration::from_secs(10));
     outbound::built(client.timeout(PATIENCE))
 }

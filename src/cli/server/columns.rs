@@ -1,8 +1,8 @@
 //! The columns of each verb's list: where each stands in the API's documents, and its heading.
 
-use crate::cli::server::shown::Column;
+use crate::cli::server::shown::TableColumn;
 
-pub(super) const BATCHES: &[Column] = &[
+pub(super) const BATCHES: &[TableColumn] = &[
     ("batch_no", "BATCH", "批次"),
     ("group", "GROUP", "作业组"),
     ("status", "STATUS", "状态"),
@@ -10,7 +10,7 @@ pub(super) const BATCHES: &[Column] = &[
     ("create_time", "OPENED", "创建时间"),
     ("end_time", "ENDED", "结束时间"),
 ];
-pub(super) const BATCH_JOBS: &[Column] = &[
+pub(super) const BATCH_JOBS: &[TableColumn] = &[
     ("job_code", "JOB", "作业"),
     ("job_type", "TYPE", "类型"),
     ("status", "STATUS", "状态"),
@@ -18,16 +18,16 @@ pub(super) const BATCH_JOBS: &[Column] = &[
     ("duration_ms", "MS", "毫秒"),
     ("error_message", "RESULT", "结果"),
 ];
-pub(super) const REASONS: &[Column] =
+pub(super) const REASONS: &[TableColumn] =
     &[("job_code", "JOB", "作业"), ("status", "STATUS", "状态"), ("why", "WHY", "原因")];
-pub(super) const JOBS: &[Column] = &[
+pub(super) const JOBS: &[TableColumn] = &[
     ("code", "JOB", "作业"),
     ("group", "GROUP", "作业组"),
     ("type", "TYPE", "类型"),
     ("name", "NAME", "名称"),
     ("owner", "OWNER", "负责人"),
 ];
-pub(super) const SCHEDULES: &[Column] = &[
+pub(super) const SCHEDULES: &[TableColumn] = &[
     ("schedule.code", "SCHEDULE", "调度"),
     ("status", "STATUS", "状态"),
     ("next_local", "NEXT", "下次"),
@@ -35,14 +35,14 @@ pub(super) const SCHEDULES: &[Column] = &[
     ("last.status", "BECAME", "结果"),
     ("reason", "REASON", "原因"),
 ];
-pub(super) const FIRINGS: &[Column] = &[
+pub(super) const FIRINGS: &[TableColumn] = &[
     ("planned_local", "PLANNED", "计划时间"),
     ("source", "SOURCE", "来源"),
     ("status", "STATUS", "状态"),
     ("batch_no", "BATCH", "批次"),
     ("reason", "REASON", "原因"),
 ];
-pub(super) const NODES: &[Column] = &[
+pub(super) const NODES: &[TableColumn] = &[
     ("name", "NODE", "节点"),
     ("id", "ID", "标识"),
     ("host", "HOST", "主机"),
@@ -53,7 +53,7 @@ pub(super) const NODES: &[Column] = &[
     ("state", "STATE", "状态"),
     ("version", "VERSION", "版本"),
 ];
-pub(super) const NOTICES: &[Column] = &[
+pub(super) const NOTICES: &[TableColumn] = &[
     ("id", "ID", "编号"),
     ("created", "WHEN", "时间"),
     ("event", "EVENT", "事件"),
@@ -62,7 +62,7 @@ pub(super) const NOTICES: &[Column] = &[
     ("subject", "SUBJECT", "主题"),
     ("reason", "WHY", "原因"),
 ];
-pub(super) const ACTS: &[Column] = &[
+pub(super) const ACTS: &[TableColumn] = &[
     ("at", "WHEN", "时间"),
     ("actor", "WHO", "操作人"),
     ("action", "DID", "操作"),
@@ -71,7 +71,7 @@ pub(super) const ACTS: &[Column] = &[
     ("job_code", "JOB", "作业"),
     ("reason", "WHY", "原因"),
 ];
-pub(super) const APPROVALS: &[Column] = &[
+pub(super) const APPROVALS: &[TableColumn] = &[
     ("approval_id", "ID", "编号"),
     ("batch_no", "BATCH", "批次"),
     ("group", "GROUP", "作业组"),
@@ -81,7 +81,7 @@ pub(super) const APPROVALS: &[Column] = &[
     ("deadline", "UNTIL", "截止时间"),
     ("decided_by", "DECIDED BY", "决定人"),
 ];
-pub(super) const BACKFILLS: &[Column] = &[
+pub(super) const BACKFILLS: &[TableColumn] = &[
     ("backfill_id", "ID", "编号"),
     ("group", "GROUP", "作业组"),
     ("range", "RANGE", "范围"),
@@ -89,9 +89,9 @@ pub(super) const BACKFILLS: &[Column] = &[
     ("started_by", "BY", "发起人"),
     ("create_time", "BEGUN", "开始时间"),
 ];
-pub(super) const ENTRIES: &[Column] =
+pub(super) const ENTRIES: &[TableColumn] =
     &[("batch_no", "BATCH", "批次"), ("status", "STATUS", "状态"), ("message", "MESSAGE", "说明")];
-pub(super) const VERSIONS: &[Column] = &[
+pub(super) const VERSIONS: &[TableColumn] = &[
     ("version", "VERSION", "版本"),
     ("at", "WHEN", "时间"),
     ("author", "AUTHOR", "作者"),
@@ -99,7 +99,7 @@ pub(super) const VERSIONS: &[Column] = &[
 ];
 
 /// What an event fires.
-pub(super) const FIRED: &[Column] = &[
+pub(super) const FIRED: &[TableColumn] = &[
     ("schedule", "SCHEDULE", "调度"),
     ("planned_at", "PLANNED", "计划时间"),
     ("left_out", "LEFT OUT", "未触发原因"),

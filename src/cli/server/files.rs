@@ -1,7 +1,7 @@
 //! Definitions: read here with everything that they name, and sent whole.
 
 use crate::app::job_kinds;
-use crate::cli::server::{Column, ServerVerb};
+use crate::cli::server::{ServerVerb, TableColumn};
 use crate::cli::{BadInput, VerbResult, out};
 use crate::definition;
 use anyhow::Result;
@@ -10,7 +10,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-const CHANGES: &[Column] = &[("how", "", ""), ("thing", "THING", "对象"), ("code", "CODE", "代码")];
+const CHANGES: &[TableColumn] =
+    &[("how", "", ""), ("thing", "THING", "对象"), ("code", "CODE", "代码")];
 
 /// The files of a definition, by their names beside the main one, as they are sent.
 fn gathered(main: &Path) -> Result<Value> {
@@ -26,7 +27,7 @@ fn gathered(main: &Path) -> Result<Value> {
         Ok(text)
     };
     // What is wrong is said here, by the same rules, before anything is sent.
-    definition::load(main, &read, &job_kinds())?;
+    definition::load_definition(main, &read, &job_kinds())?;
     if let Some(path) = outside.into_inner() {
         let said = format!(
             "{}: lies outside the folder of the definition; what is sent to a server lies beside it",
@@ -56,18 +57,19 @@ fn beside(path: &Path, folder: &Path) -> Option<String> {
 }
 
 impl ServerVerb<'_> {
-    fn sent(&self) -> Result<Value> {
-        gathered(&self.said.file("file").unwrap_or_default())
+    fn request_body(&self) -> Result<Value> {
+        gathered(&self.said.file_path("file").unwrap_or_default())
     }
 
     /// `check`: what the server, which knows calendars and schedules, says of it as well.
     pub(super) async fn check(&self) -> Result<VerbResult> {
-        if self.said.is("lineage") {
+        if self.said.has_flag("lineage") {
             let said = "check --lineage reads data sources from this machine: leave out --server";
             return Err(BadInput(said.to_owned()).into());
         }
-        let checked = self.server.post(&["definition", "check"], &self.sent()?).await?;
-        self.show(&checked, &[("faults", FAULTS), ("warnings", FAULTS)])?;
+        let checked =
+            self.server.post_json(&["definition", "check"], &self.request_body()?).await?;
+        self.print_document(&checked, &[("faults", FAULTS), ("warnings", FAULTS)])?;
         match checked["ok"].as_bool() {
             Some(true) => Ok(VerbResult::Well),
             Some(false) | None => Err(BadInput("the definition has faults".to_owned()).into()),
@@ -76,15 +78,16 @@ impl ServerVerb<'_> {
 
     /// `apply`.
     pub(super) async fn apply(&self) -> Result<VerbResult> {
-        let mut body = self.sent()?;
+        let mut body = self.request_body()?;
         body["remark"] = json!(self.remark("applied from the command line"));
-        body["dry_run"] = json!(self.said.is("dry_run"));
-        self.changed(&self.server.post(&["definition", "apply"], &body).await?)
+        body["dry_run"] = json!(self.said.has_flag("dry_run"));
+        self.changed(&self.server.post_json(&["definition", "apply"], &body).await?)
     }
 
     /// `diff`: exit code 1 when something differs.
-    pub(super) async fn diff(&self) -> Result<VerbResult> {
-        let document = self.server.post(&["definition", "diff"], &self.sent()?).await?;
+    pub(super) async fn diff_definition(&self) -> Result<VerbResult> {
+        let document =
+            self.server.post_json(&["definition", "diff"], &self.request_body()?).await?;
         self.changed(&document)?;
         let is_same = document["changes"].as_array().is_none_or(Vec::is_empty);
         Ok(if is_same { VerbResult::Well } else { VerbResult::Differs })
@@ -92,14 +95,14 @@ impl ServerVerb<'_> {
 
     /// `rollback`.
     pub(super) async fn rollback(&self) -> Result<VerbResult> {
-        let body = json!({"to": self.said.number("to"), "reason": self.said.one("reason"),
-            "dry_run": self.said.is("dry_run")});
-        let group = self.said.must("group");
-        self.changed(&self.server.post(&["groups", &group, "rollback"], &body).await?)
+        let body = json!({"to": self.said.number("to"), "reason": self.said.value("reason"),
+            "dry_run": self.said.has_flag("dry_run")});
+        let group = self.said.required_value("group");
+        self.changed(&self.server.post_json(&["groups", &group, "rollback"], &body).await?)
     }
 
     fn remark(&self, otherwise: &str) -> String {
-        self.said.one("remark").unwrap_or_else(|| otherwise.to_owned())
+        self.said.value("remark").unwrap_or_else(|| otherwise.to_owned())
     }
 
     fn changed(&self, document: &Value) -> Result<VerbResult> {
@@ -107,17 +110,17 @@ impl ServerVerb<'_> {
         for warning in document["warnings"].as_array().into_iter().flatten() {
             let word = |name: &str| warning[name].as_str().unwrap_or_default();
             let (file, what, cure) = (word("file"), word("what"), word("cure"));
-            out::note(&format!("warning: {file}:{}: {what}; {cure}", warning["line"]));
+            out::eprint_line(&format!("warning: {file}:{}: {what}; {cure}", warning["line"]));
         }
         if self.global.json {
-            out::json(document)?;
+            out::print_json(document)?;
             return Ok(VerbResult::Well);
         }
         if !items.is_empty() {
-            super::shown::table(items, CHANGES, self.lang());
+            super::shown::table(items, CHANGES, self.language());
         }
         let count = out::count(items.len(), "change");
-        out::line(&match (items.is_empty(), document["applied"].as_bool()) {
+        out::print_line(&match (items.is_empty(), document["applied"].as_bool()) {
             (true, _) => "no changes".to_owned(),
             (false, Some(true)) => format!("{count} applied"),
             (false, _) => format!("{count} would be applied"),
@@ -128,20 +131,20 @@ impl ServerVerb<'_> {
     /// `export`.
     pub(super) async fn export(&self) -> Result<VerbResult> {
         for flag in ["map_source", "set_url"] {
-            if !self.said.all(flag).is_empty() {
+            if !self.said.values(flag).is_empty() {
                 let said =
                     "--map-source and --set-url are not for a server; change the file afterwards";
                 return Err(BadInput(said.to_owned()).into());
             }
         }
         let format =
-            if self.global.json { Some("json".to_owned()) } else { self.said.one("format") };
-        let group = self.said.one("group").map(|group| ("group", group));
+            if self.global.json { Some("json".to_owned()) } else { self.said.value("format") };
+        let group = self.said.value("group").map(|group| ("group", group));
         let query: Vec<(&str, String)> =
             group.into_iter().chain(format.map(|format| ("format", format))).collect();
-        let text = self.server.text(&["definition", "export"], &query).await?;
-        match self.said.file("out") {
-            None => out::line(text.strip_suffix('\n').unwrap_or(&text)),
+        let text = self.server.get_text(&["definition", "export"], &query).await?;
+        match self.said.file_path("out") {
+            None => out::print_line(text.strip_suffix('\n').unwrap_or(&text)),
             Some(path) => std::fs::write(&path, text)
                 .map_err(|error| BadInput(format!("--out {}: {error}", path.display())))?,
         }
@@ -149,7 +152,7 @@ impl ServerVerb<'_> {
     }
 }
 
-const FAULTS: &[Column] = &[
+const FAULTS: &[TableColumn] = &[
     ("file", "FILE", "文件"),
     ("line", "LINE", "行"),
     ("what", "WHAT", "问题"),

@@ -14,11 +14,11 @@ const BLIND: u32 = 60;
 
 impl ServerVerb<'_> {
     /// Waits for the end of a batch, and ends as it did.
-    pub(super) async fn wait(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
+    pub(super) async fn wait_for_batch(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
         let query = [("batch_no", no.to_owned()), ("group", group.to_owned())];
         let (mut said, mut blind) = (String::new(), 0);
         let status = loop {
-            match self.server.list(&["batches"], &query, 1).await {
+            match self.server.list_items(&["batches"], &query, 1).await {
                 Ok(found) => {
                     blind = 0;
                     let batch = found.first().ok_or_else(|| {
@@ -30,13 +30,13 @@ impl ServerVerb<'_> {
                         break status;
                     }
                     let now = format!("batch {no} of group {group}: {status} {}", batch["jobs"]);
-                    if now != said && !self.said.is("quiet") && !self.global.json {
-                        out::note(&now);
+                    if now != said && !self.said.has_flag("quiet") && !self.global.json {
+                        out::eprint_line(&now);
                     }
                     said = now;
                 }
                 // It ends whether or not it can be seen for a while.
-                Err(error) if blind < BLIND && !error.is::<super::Refused>() => {
+                Err(error) if blind < BLIND && !error.is::<super::ServerRefusal>() => {
                     tracing::warn!(error = format!("{error:#}"), "cannot look; looking again");
                     blind += 1;
                 }
@@ -45,17 +45,17 @@ impl ServerVerb<'_> {
             tokio::time::sleep(LOOK).await;
         };
         let document = self.server.get(&["groups", group, "batches", no], &[]).await?;
-        self.show(&document, &[("jobs", BATCH_JOBS)])?;
+        self.print_document(&document, &[("jobs", BATCH_JOBS)])?;
         Ok(if status.is_success() { VerbResult::Well } else { VerbResult::BatchFailed })
     }
 
     /// `logs`, and with `-f` until the job has ended.
-    pub(super) async fn logs(&self) -> Result<VerbResult> {
-        let job = self.said.must("job");
-        let no = self.said.must("batch_no");
+    pub(super) async fn print_logs(&self) -> Result<VerbResult> {
+        let job = self.said.required_value("job");
+        let no = self.said.required_value("batch_no");
         let (group, no) = self.which_with_jobs(no, std::slice::from_ref(&job)).await?;
         let path = ["groups", group.as_str(), "batches", no.as_str(), "jobs", job.as_str(), "log"];
-        let attempt = self.said.one("attempt").map(|attempt| ("attempt", attempt));
+        let attempt = self.said.value("attempt").map(|attempt| ("attempt", attempt));
         let mut after: Option<String> = None;
         loop {
             let mut query: Vec<(&str, String)> = attempt.clone().into_iter().collect();
@@ -63,12 +63,12 @@ impl ServerVerb<'_> {
             let page = self.server.get(&path, &query).await?;
             let items = page["items"].as_array().map_or(&[][..], Vec::as_slice);
             for line in items {
-                self.line(line)?;
+                self.print_log_line(line)?;
             }
             after = page["last"].as_str().map(str::to_owned).or(after);
             let is_over = page["is_over"].as_bool().unwrap_or(true);
             if page["next"].is_null() {
-                if is_over || !self.said.is("follow") {
+                if is_over || !self.said.has_flag("follow") {
                     return Ok(VerbResult::Well);
                 }
                 tokio::time::sleep(LOOK).await;
@@ -76,14 +76,14 @@ impl ServerVerb<'_> {
         }
     }
 
-    fn line(&self, line: &Value) -> Result<()> {
+    fn print_log_line(&self, line: &Value) -> Result<()> {
         if self.global.json {
-            out::line(&serde_json::to_string(line)?);
+            out::print_line(&serde_json::to_string(line)?);
             return Ok(());
         }
         let word = |name: &str| line[name].as_str().unwrap_or_default();
         let text = if word("text").is_empty() { word("line") } else { word("text") };
-        out::line(&format!("{} {} {text}", word("at"), word("stream")));
+        out::print_line(&format!("{} {} {text}", word("at"), word("stream")));
         Ok(())
     }
 }

@@ -9,33 +9,33 @@ pub(super) struct VerbArguments<'a>(pub(super) &'a ArgMatches);
 
 impl<'a> VerbArguments<'a> {
     /// The words of an argument; none when it was not given and has no default.
-    pub(super) fn all(self, name: &str) -> Vec<String> {
+    pub(super) fn values(self, name: &str) -> Vec<String> {
         let raw = self.0.try_get_raw(name).ok().flatten();
         raw.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     /// The word of an argument.
-    pub(super) fn one(self, name: &str) -> Option<String> {
-        self.all(name).into_iter().next()
+    pub(super) fn value(self, name: &str) -> Option<String> {
+        self.values(name).into_iter().next()
     }
 
     /// The word of an argument that is always there.
-    pub(super) fn must(self, name: &str) -> String {
-        self.one(name).unwrap_or_default()
+    pub(super) fn required_value(self, name: &str) -> String {
+        self.value(name).unwrap_or_default()
     }
 
     /// Whether a flag was given.
-    pub(super) fn is(self, name: &str) -> bool {
+    pub(super) fn has_flag(self, name: &str) -> bool {
         self.0.try_get_one::<bool>(name).ok().flatten().copied().unwrap_or(false)
     }
 
     /// A number.
     pub(super) fn number(self, name: &str) -> Option<usize> {
-        self.one(name).and_then(|word| word.parse().ok())
+        self.value(name).and_then(|word| word.parse().ok())
     }
 
     /// A file.
-    pub(super) fn file(self, name: &str) -> Option<PathBuf> {
-        self.one(name).map(PathBuf::from)
+    pub(super) fn file_path(self, name: &str) -> Option<PathBuf> {
+        self.value(name).map(PathBuf::from)
     }
 }

@@ -6,25 +6,25 @@ use crate::domain::text::lang::Lang;
 use serde_json::Value;
 
 /// A column: where it stands in a document, and its heading in both languages.
-pub(super) type Column = (&'static str, &'static str, &'static str);
+pub(super) type TableColumn = (&'static str, &'static str, &'static str);
 
 /// Longest text of a cell, in characters.
 const CELL: usize = 60;
 
 /// A list as a table.
-pub(super) fn table(items: &[Value], columns: &[Column], lang: Lang) {
+pub(super) fn table(items: &[Value], columns: &[TableColumn], lang: Lang) {
     if items.is_empty() {
-        out::line(lang.pick("nothing", "无"));
+        out::print_line(lang.select("nothing", "无"));
         return;
     }
-    let header: Vec<&str> = columns.iter().map(|(_, en, zh)| lang.pick(en, zh)).collect();
+    let header: Vec<&str> = columns.iter().map(|(_, en, zh)| lang.select(en, zh)).collect();
     let row = |item: &Value| {
         columns
             .iter()
-            .map(|(at, ..)| cell(item.pointer(&pointer(at)).unwrap_or(&Value::Null)))
+            .map(|(at, ..)| table_cell(item.pointer(&pointer(at)).unwrap_or(&Value::Null)))
             .collect()
     };
-    out::line(&out::table(&header, items.iter().map(row).collect()));
+    out::print_line(&out::table(&header, items.iter().map(row).collect()));
 }
 
 fn pointer(at: &str) -> String {
@@ -32,7 +32,7 @@ fn pointer(at: &str) -> String {
 }
 
 /// A value as it stands in a cell.
-fn cell(value: &Value) -> String {
+fn table_cell(value: &Value) -> String {
     out::brief(&words(value), CELL)
 }
 
@@ -55,9 +55,9 @@ fn words(value: &Value) -> String {
 }
 
 /// A document: its plain fields, and each list of documents in it as a table.
-pub(super) fn document(document: &Value, lists: &[(&str, &[Column])], lang: Lang) {
+pub(super) fn document(document: &Value, lists: &[(&str, &[TableColumn])], lang: Lang) {
     let Value::Object(fields) = document else {
-        out::line(&words(document));
+        out::print_line(&words(document));
         return;
     };
     for (name, columns) in lists {
@@ -76,6 +76,6 @@ pub(super) fn document(document: &Value, lists: &[(&str, &[Column])], lang: Lang
         !is_list && !is_nothing
     };
     for (name, value) in fields.iter().filter(is_shown) {
-        out::line(&format!("{}: {}", name.replace('_', " "), words(value)));
+        out::print_line(&format!("{}: {}", name.replace('_', " "), words(value)));
     }
 }

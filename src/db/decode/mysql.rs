@@ -3,13 +3,13 @@
 //! A string is text unless its character set is `binary`; the flag BINARY says nothing of that, because it
 //! is set for `utf8mb4_bin` as well. Times have no zone on the wire: a TIMESTAMP is in that of the session.
 
-use super::{Format, Purpose, bytes_cell, float, fraction, hex, utf8_cell};
-use crate::db::cell::{Cell, CellType, Unreadable};
+use super::{Purpose, RowFormat, bytes_cell, float, fraction, hex_digits, utf8_cell};
+use crate::db::cell::{Cell, CellType, UnreadableValue};
 use sqlx::mysql::{MySql, MySqlRow, MySqlTypeInfo};
 use sqlx::{Row as _, TypeInfo as _};
 
 /// The value in that column.
-pub(crate) fn mysql(row: &MySqlRow, at: usize, format: Format, purpose: Purpose) -> Cell {
+pub(crate) fn mysql(row: &MySqlRow, at: usize, format: RowFormat, purpose: Purpose) -> Cell {
     let raw = match row.try_get_raw(at) {
         Ok(raw) => raw,
         Err(error) => return unreadable(format!("cannot be read: {error}")),
@@ -18,8 +18,8 @@ pub(crate) fn mysql(row: &MySqlRow, at: usize, format: Format, purpose: Purpose)
     // Not `is_null`, which is true for zero dates as well.
     let Ok(bytes) = <&[u8] as sqlx::Decode<MySql>>::decode(raw) else { return Cell::Null };
     let shape =
-        Shape { name: info.name(), is_text: is_text(&info), is_unsigned: is_unsigned(&info) };
-    cell(shape, bytes, format, purpose)
+        ColumnShape { name: info.name(), is_text: is_text(&info), is_unsigned: is_unsigned(&info) };
+    decode_cell(shape, bytes, format, purpose)
 }
 
 /// The value of a variable that took an OUT parameter, by the type that is declared for the parameter: a
@@ -73,28 +73,29 @@ fn is_unsigned(info: &MySqlTypeInfo) -> bool {
 
 /// What is known of a column.
 #[derive(Clone, Copy)]
-struct Shape<'a> {
+struct ColumnShape<'a> {
     name: &'a str,
     is_text: bool,
     is_unsigned: bool,
 }
 
 fn unreadable(reason: impl Into<String>) -> Cell {
-    Cell::Unreadable(Unreadable::new(reason))
+    Cell::Unreadable(UnreadableValue::new(reason))
 }
 
-fn cell(shape: Shape<'_>, bytes: &[u8], format: Format, purpose: Purpose) -> Cell {
-    let binary = format == Format::Binary;
+fn decode_cell(shape: ColumnShape<'_>, bytes: &[u8], format: RowFormat, purpose: Purpose) -> Cell {
+    let binary = format == RowFormat::Binary;
     let read = match shape.name {
         "NULL" => return Cell::Null,
         "JSON" => return utf8_cell(CellType::Json, bytes),
         "GEOMETRY" => return bytes_cell(bytes),
         "FLOAT" => return six_digits(bytes, format, purpose),
-        "BIT" => bits(bytes).map(|number| (CellType::Int, number.to_string())),
+        "BIT" => decode_bits(bytes).map(|number| (CellType::Int, number.to_string())),
         "BOOLEAN" | "TINYINT" | "SMALLINT" | "MEDIUMINT" | "INT" | "BIGINT"
         | "TINYINT UNSIGNED" | "SMALLINT UNSIGNED" | "MEDIUMINT UNSIGNED" | "INT UNSIGNED"
         | "BIGINT UNSIGNED" => {
-            let number = if binary { int(bytes, shape.is_unsigned) } else { plain_number(bytes) };
+            let number =
+                if binary { decode_int(bytes, shape.is_unsigned) } else { plain_number(bytes) };
             number.map(|number| (CellType::Int, number))
         }
         "DECIMAL" => plain_number(bytes).map(|number| (CellType::Decimal, number)),
@@ -103,13 +104,14 @@ fn cell(shape: Shape<'_>, bytes: &[u8], format: Format, purpose: Purpose) -> Cel
             let year = bytes.try_into().ok().map(u16::from_le_bytes);
             year.map(|year| (CellType::Int, format!("{year:04}")))
         }
-        "YEAR" => text(bytes).map(|year| (CellType::Int, year)),
+        "YEAR" => decode_text(bytes).map(|year| (CellType::Int, year)),
         "DATE" => {
-            let date = if binary { moment(bytes).map(|(date, _)| date) } else { text(bytes) };
+            let date =
+                if binary { moment(bytes).map(|(date, _)| date) } else { decode_text(bytes) };
             date.map(|date| (CellType::Date, date))
         }
         "DATETIME" | "TIMESTAMP" => {
-            let written = || text(bytes).map(|written| trimmed(&written));
+            let written = || decode_text(bytes).map(|written| trimmed(&written));
             let both = if binary {
                 moment(bytes).map(|(date, time)| format!("{date} {time}"))
             } else {
@@ -118,15 +120,18 @@ fn cell(shape: Shape<'_>, bytes: &[u8], format: Format, purpose: Purpose) -> Cel
             both.map(|both| (CellType::Timestamp, both))
         }
         "TIME" => {
-            let time =
-                if binary { time(bytes) } else { text(bytes).map(|written| trimmed(&written)) };
+            let time = if binary {
+                decode_time(bytes)
+            } else {
+                decode_text(bytes).map(|written| trimmed(&written))
+            };
             time.map(|time| (CellType::Time, time))
         }
         _ if shape.is_text => return utf8_cell(CellType::Text, bytes),
         // What the server says of itself may come as a binary string.
         _ if purpose == Purpose::Own => {
             return match std::str::from_utf8(bytes) {
-                Ok(text) => Cell::text(text),
+                Ok(text) => Cell::from_text(text),
                 Err(_) => bytes_cell(bytes),
             };
         }
@@ -134,19 +139,19 @@ fn cell(shape: Shape<'_>, bytes: &[u8], format: Format, purpose: Purpose) -> Cel
     };
     match read {
         Some((ty, text)) => Cell::Value(ty, text),
-        None => unreadable(format!("cannot be read (0x{}); cast it to CHAR", hex(bytes))),
+        None => unreadable(format!("cannot be read (0x{}); cast it to CHAR", hex_digits(bytes))),
     }
 }
 
 /// A FLOAT: the server writes six digits of it, whatever more it has.
-fn six_digits(bytes: &[u8], format: Format, purpose: Purpose) -> Cell {
+fn six_digits(bytes: &[u8], format: RowFormat, purpose: Purpose) -> Cell {
     let shown = match format {
-        Format::Text => text(bytes),
-        Format::Binary => bytes.try_into().ok().map(|b| f32::from_le_bytes(b).to_string()),
+        RowFormat::Text => decode_text(bytes),
+        RowFormat::Binary => bytes.try_into().ok().map(|b| f32::from_le_bytes(b).to_string()),
     };
     match (purpose, shown) {
-        (Purpose::Own, Some(shown)) => Cell::text(shown),
-        (_, shown) => Cell::Unreadable(Unreadable {
+        (Purpose::Own, Some(shown)) => Cell::from_text(shown),
+        (_, shown) => Cell::Unreadable(UnreadableValue {
             shown,
             reason: "has more digits than the server writes; return it as CAST(… AS DOUBLE) or as DECIMAL"
                 .to_owned(),
@@ -154,16 +159,16 @@ fn six_digits(bytes: &[u8], format: Format, purpose: Purpose) -> Cell {
     }
 }
 
-fn text(bytes: &[u8]) -> Option<String> {
+fn decode_text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
 /// Up to 64 bits, the first byte first, by either protocol.
-fn bits(bytes: &[u8]) -> Option<u64> {
+fn decode_bits(bytes: &[u8]) -> Option<u64> {
     (bytes.len() <= 8).then(|| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-fn int(bytes: &[u8], is_unsigned: bool) -> Option<String> {
+fn decode_int(bytes: &[u8], is_unsigned: bool) -> Option<String> {
     Some(match (bytes.len(), is_unsigned) {
         (1, true) => u8::from_le_bytes(bytes.try_into().ok()?).to_string(),
         (1, false) => i8::from_le_bytes(bytes.try_into().ok()?).to_string(),
@@ -179,7 +184,7 @@ fn int(bytes: &[u8], is_unsigned: bool) -> Option<String> {
 
 /// Without the zeros that ZEROFILL puts before a number.
 fn plain_number(bytes: &[u8]) -> Option<String> {
-    let text = text(bytes)?;
+    let text = decode_text(bytes)?;
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", text.as_str()),
@@ -190,10 +195,10 @@ fn plain_number(bytes: &[u8]) -> Option<String> {
     is_number.then(|| format!("{sign}{zero}{kept}"))
 }
 
-fn double(bytes: &[u8], format: Format) -> Option<f64> {
+fn double(bytes: &[u8], format: RowFormat) -> Option<f64> {
     match format {
-        Format::Text => std::str::from_utf8(bytes).ok()?.parse().ok(),
-        Format::Binary => bytes.try_into().ok().map(f64::from_le_bytes),
+        RowFormat::Text => std::str::from_utf8(bytes).ok()?.parse().ok(),
+        RowFormat::Binary => bytes.try_into().ok().map(f64::from_le_bytes),
     }
 }
 
@@ -220,7 +225,7 @@ fn moment(bytes: &[u8]) -> Option<(String, String)> {
 }
 
 /// A TIME in binary: its length, its sign, days, hour, minute, second and microseconds.
-fn time(bytes: &[u8]) -> Option<String> {
+fn decode_time(bytes: &[u8]) -> Option<String> {
     let (length, rest) = bytes.split_first()?;
     if rest.len() != usize::from(*length) || !matches!(length, 0 | 8 | 12) {
         return None;
@@ -238,9 +243,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(name: &str, bytes: &[u8], format: Format) -> Cell {
-        let shape = Shape { name, is_text: false, is_unsigned: name.ends_with("UNSIGNED") };
-        cell(shape, bytes, format, Purpose::Body)
+    fn read(name: &str, bytes: &[u8], format: RowFormat) -> Cell {
+        let shape = ColumnShape { name, is_text: false, is_unsigned: name.ends_with("UNSIGNED") };
+        decode_cell(shape, bytes, format, Purpose::Body)
     }
 
     #[test]
@@ -273,14 +278,14 @@ mod tests {
             ),
             ("TIME", b"838:59:59", &[8, 0, 34, 0, 0, 0, 22, 59, 59], "838:59:59"),
         ] {
-            for (bytes, format) in [(text, Format::Text), (binary, Format::Binary)] {
+            for (bytes, format) in [(text, RowFormat::Text), (binary, RowFormat::Binary)] {
                 match read(name, bytes, format) {
                     Cell::Value(_, found) => assert_eq!(found, expected, "{name} {format:?}"),
                     other => panic!("{name} {format:?}: {other:?}"),
                 }
             }
         }
-        for format in [Format::Text, Format::Binary] {
+        for format in [RowFormat::Text, RowFormat::Binary] {
             let read = read("FLOAT", b"1.50", format);
             assert!(matches!(read, Cell::Unreadable(_)), "{format:?}: {read:?}");
         }
@@ -294,7 +299,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..24),
             binary in any::<bool>(),
         ) {
-            let _read = read(name, &bytes, if binary { Format::Binary } else { Format::Text });
+            let _read = read(name, &bytes, if binary { RowFormat::Binary } else { RowFormat::Text });
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::postgres_nested::{array, composite, range};
 use super::postgres_scalar::scalar;
 use super::{Purpose, bytes_cell, lossy};
-use crate::db::cell::{Cell, CellType, Unreadable};
+use crate::db::cell::{Cell, CellType, UnreadableValue};
 use sqlx::postgres::{PgRow, PgTypeInfo, PgTypeKind, PgValueFormat};
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 
@@ -14,13 +14,15 @@ use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 pub(crate) fn postgres(row: &PgRow, at: usize, purpose: Purpose) -> Cell {
     let raw = match row.try_get_raw(at) {
         Ok(raw) => raw,
-        Err(error) => return Cell::Unreadable(Unreadable::new(format!("cannot be read: {error}"))),
+        Err(error) => {
+            return Cell::Unreadable(UnreadableValue::new(format!("cannot be read: {error}")));
+        }
     };
     let Ok(bytes) = raw.as_bytes() else { return Cell::Null };
     let info = raw.type_info();
     match (raw.format(), purpose) {
         (PgValueFormat::Binary, _) => binary(&info, bytes),
-        (PgValueFormat::Text, Purpose::Own) => Cell::text(lossy(bytes)),
+        (PgValueFormat::Text, Purpose::Own) => Cell::from_text(lossy(bytes)),
         (PgValueFormat::Text, Purpose::Body) => server_text(info.name(), bytes),
     }
 }
@@ -32,7 +34,7 @@ fn server_text(name: &str, bytes: &[u8]) -> Cell {
         "NUMERIC" => CellType::Decimal,
         "TEXT" | "VARCHAR" | "CHAR" | "NAME" => CellType::Text,
         _ => {
-            return Cell::Unreadable(Unreadable {
+            return Cell::Unreadable(UnreadableValue {
                 shown: Some(lossy(bytes)),
                 reason: "came as the server writes it, which its settings decide; return it by a SELECT of its \
                          own"
@@ -53,7 +55,7 @@ fn binary(info: &PgTypeInfo, bytes: &[u8]) -> Cell {
     }
     if name == "REFCURSOR" {
         let shown = String::from_utf8(bytes.to_vec()).ok();
-        return Cell::Unreadable(Unreadable { shown, reason: reason(&name) });
+        return Cell::Unreadable(UnreadableValue { shown, reason: reason(&name) });
     }
     let text = match (info.kind(), name.as_str()) {
         (_, "BOOL") => {
@@ -66,7 +68,7 @@ fn binary(info: &PgTypeInfo, bytes: &[u8]) -> Cell {
     };
     match text {
         Some(text) => Cell::Value(cell_type(info, &name), text),
-        None => Cell::Unreadable(Unreadable::new(reason(&name))),
+        None => Cell::Unreadable(UnreadableValue::new(reason(&name))),
     }
 }
 

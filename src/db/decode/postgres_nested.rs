@@ -11,21 +11,21 @@ const DIMENSIONS_MAX: usize = 6;
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn int(&mut self) -> Option<i32> {
-        Some(i32::from_be_bytes(self.take(4)?.try_into().ok()?))
+    fn read_int(&mut self) -> Option<i32> {
+        Some(i32::from_be_bytes(self.take_bytes(4)?.try_into().ok()?))
     }
 
     /// A value with its length before it; `Some(None)` is NULL.
     fn value(&mut self) -> Option<Option<&'a [u8]>> {
-        match self.int()? {
+        match self.read_int()? {
             -1 => Some(None),
-            length => self.take(usize::try_from(length).ok()?).map(Some),
+            length => self.take_bytes(usize::try_from(length).ok()?).map(Some),
         }
     }
 }
@@ -42,14 +42,15 @@ fn needs_quotes(text: &str, meaning: &[char]) -> bool {
 /// `{1,NULL,"a b"}`, with the bounds before it where they do not begin with 1.
 pub(super) fn array(element: &PgTypeInfo, bytes: &[u8]) -> Option<String> {
     let mut input = Input(bytes);
-    let dimensions = usize::try_from(input.int()?).ok().filter(|count| *count <= DIMENSIONS_MAX)?;
-    let (_has_nulls, _type) = (input.int()?, input.int()?);
+    let dimensions =
+        usize::try_from(input.read_int()?).ok().filter(|count| *count <= DIMENSIONS_MAX)?;
+    let (_has_nulls, _type) = (input.read_int()?, input.read_int()?);
     if dimensions == 0 {
         return Some("{}".to_owned());
     }
     let (mut lengths, mut bounds, mut starts_at_1) = (Vec::new(), String::new(), true);
     for _ in 0..dimensions {
-        let (length, first) = (input.int().filter(|length| *length > 0)?, input.int()?);
+        let (length, first) = (input.read_int().filter(|length| *length > 0)?, input.read_int()?);
         lengths.push(length);
         starts_at_1 &= first == 1;
         bounds.push_str(&format!("[{first}:{}]", first.checked_add(length - 1)?));
@@ -124,7 +125,7 @@ pub(super) fn range(element: &PgTypeInfo, bytes: &[u8]) -> Option<String> {
     const NO_FIRST: u8 = 8;
     const NO_LAST: u8 = 16;
     let mut input = Input(bytes);
-    let flags = *input.take(1)?.first()?;
+    let flags = *input.take_bytes(1)?.first()?;
     if flags & EMPTY != 0 {
         return Some("empty".to_owned());
     }
@@ -143,7 +144,7 @@ pub(super) fn range(element: &PgTypeInfo, bytes: &[u8]) -> Option<String> {
 /// `(1,"a b",)`: the values of a row, by the types of its columns where it has a declared one.
 pub(super) fn composite(types: Option<&[&PgTypeInfo]>, bytes: &[u8]) -> Option<String> {
     let mut input = Input(bytes);
-    let count = usize::try_from(input.int()?).ok()?;
+    let count = usize::try_from(input.read_int()?).ok()?;
     if types.is_some_and(|types| types.len() != count) {
         return None;
     }
@@ -152,7 +153,7 @@ pub(super) fn composite(types: Option<&[&PgTypeInfo]>, bytes: &[u8]) -> Option<S
         if at > 0 {
             text.push(',');
         }
-        let oid = u32::from_be_bytes(input.int()?.to_be_bytes());
+        let oid = u32::from_be_bytes(input.read_int()?.to_be_bytes());
         let Some(value) = input.value()? else { continue };
         let value = match types {
             Some(types) => nested(types.get(at)?, value)?,

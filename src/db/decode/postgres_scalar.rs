@@ -1,7 +1,9 @@
 //! Values of PostgreSQL that hold no others, from binary.
 
-use super::postgres_time::{date, interval, time, time_with_zone, timestamp, timestamp_with_zone};
-use super::{float, float4, hex};
+use super::postgres_time::{
+    decode_date, decode_time, interval, time_with_zone, timestamp, timestamp_with_zone,
+};
+use super::{float, float4, hex_digits};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The text of a value of the type of that name, in capitals; `None` of a type that is not carried, and of
@@ -10,7 +12,7 @@ pub(super) fn scalar(name: &str, bytes: &[u8]) -> Option<String> {
     Some(match name {
         // As they stand in arrays; alone they have words.
         "BOOL" => if *bytes.first()? == 0 { "f" } else { "t" }.to_owned(),
-        "BYTEA" => format!("\\x{}", hex(bytes)),
+        "BYTEA" => format!("\\x{}", hex_digits(bytes)),
         "INT2" => i16::from_be_bytes(bytes.try_into().ok()?).to_string(),
         "INT4" => i32::from_be_bytes(bytes.try_into().ok()?).to_string(),
         "INT8" => i64::from_be_bytes(bytes.try_into().ok()?).to_string(),
@@ -26,17 +28,17 @@ pub(super) fn scalar(name: &str, bytes: &[u8]) -> Option<String> {
         "\"CHAR\"" => one_byte(bytes)?,
         "UUID" => uuid::Uuid::from_slice(bytes).ok()?.to_string(),
         "VOID" => String::new(),
-        "BIT" | "VARBIT" => bits(bytes)?,
+        "BIT" | "VARBIT" => decode_bits(bytes)?,
         "INET" | "CIDR" => network(bytes)?,
         "MACADDR" | "MACADDR8" if matches!(bytes.len(), 6 | 8) => {
-            bytes.iter().map(|byte| hex(&[*byte])).collect::<Vec<_>>().join(":")
+            bytes.iter().map(|byte| hex_digits(&[*byte])).collect::<Vec<_>>().join(":")
         }
         "PG_LSN" => {
             let place = u64::from_be_bytes(bytes.try_into().ok()?);
             format!("{:X}/{:X}", place >> 32, place & 0xFFFF_FFFF)
         }
-        "DATE" => date(bytes)?,
-        "TIME" => time(bytes)?,
+        "DATE" => decode_date(bytes)?,
+        "TIME" => decode_time(bytes)?,
         "TIMETZ" => time_with_zone(bytes)?,
         "TIMESTAMP" => timestamp(bytes)?,
         "TIMESTAMPTZ" => timestamp_with_zone(bytes)?,
@@ -91,7 +93,7 @@ fn one_byte(bytes: &[u8]) -> Option<String> {
     }
 }
 
-fn bits(bytes: &[u8]) -> Option<String> {
+fn decode_bits(bytes: &[u8]) -> Option<String> {
     let length = usize::try_from(i32::from_be_bytes(bytes.get(..4)?.try_into().ok()?)).ok()?;
     let held = bytes.get(4..)?;
     if held.len() != length.div_ceil(8) {
@@ -106,7 +108,7 @@ fn network(bytes: &[u8]) -> Option<String> {
     let [_family, length, is_cidr, _count, address @ ..] = bytes else { return None };
     let (address, whole) = match address.len() {
         4 => (Ipv4Addr::from(<[u8; 4]>::try_from(address).ok()?).to_string(), 32),
-        16 => (ip6(Ipv6Addr::from(<[u8; 16]>::try_from(address).ok()?)), 128),
+        16 => (format_ipv6(Ipv6Addr::from(<[u8; 16]>::try_from(address).ok()?)), 128),
         _ => return None,
     };
     let is_plain = *is_cidr == 0 && *length == whole;
@@ -114,7 +116,7 @@ fn network(bytes: &[u8]) -> Option<String> {
 }
 
 /// As the standard asks, but that the server writes the old `::a.b.c.d` with points as well.
-fn ip6(address: Ipv6Addr) -> String {
+fn format_ipv6(address: Ipv6Addr) -> String {
     let groups = address.segments();
     match groups {
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 => {

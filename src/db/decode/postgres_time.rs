@@ -6,16 +6,16 @@ const MICROS_OF_DAY: i64 = 86_400_000_000;
 /// From 1970-01-01 to 2000-01-01, from which the server counts.
 const EPOCH_DAYS: i64 = 10_957;
 
-fn int4(bytes: &[u8], at: usize) -> Option<i32> {
+fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn int8(bytes: &[u8], at: usize) -> Option<i64> {
+fn read_i64(bytes: &[u8], at: usize) -> Option<i64> {
     Some(i64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 /// A day, and ` BC` where its year is one before Christ.
-fn day(days: i64) -> (String, &'static str) {
+fn format_day(days: i64) -> (String, &'static str) {
     // Days of years that begin with March, by eras of 400 years.
     let from_march = days + EPOCH_DAYS + 719_468;
     let era = from_march.div_euclid(146_097);
@@ -40,12 +40,12 @@ fn clock(micros: i64) -> String {
     format!("{hours:02}:{minutes:02}:{:02}{}", seconds % 60, fraction(rest))
 }
 
-pub(super) fn date(bytes: &[u8]) -> Option<String> {
-    Some(match (bytes.len() == 4).then(|| int4(bytes, 0))?? {
+pub(super) fn decode_date(bytes: &[u8]) -> Option<String> {
+    Some(match (bytes.len() == 4).then(|| read_i32(bytes, 0))?? {
         i32::MAX => "infinity".to_owned(),
         i32::MIN => "-infinity".to_owned(),
         days => {
-            let (day, era) = day(days.into());
+            let (day, era) = format_day(days.into());
             format!("{day}{era}")
         }
     })
@@ -60,26 +60,26 @@ pub(super) fn timestamp_with_zone(bytes: &[u8]) -> Option<String> {
 }
 
 fn moment(bytes: &[u8], zone: &str) -> Option<String> {
-    Some(match (bytes.len() == 8).then(|| int8(bytes, 0))?? {
+    Some(match (bytes.len() == 8).then(|| read_i64(bytes, 0))?? {
         i64::MAX => "infinity".to_owned(),
         i64::MIN => "-infinity".to_owned(),
         micros => {
-            let (day, era) = day(micros.div_euclid(MICROS_OF_DAY));
+            let (day, era) = format_day(micros.div_euclid(MICROS_OF_DAY));
             format!("{day} {}{zone}{era}", clock(micros.rem_euclid(MICROS_OF_DAY)))
         }
     })
 }
 
 /// A time of day; `24:00:00` is one.
-pub(super) fn time(bytes: &[u8]) -> Option<String> {
-    let micros = (bytes.len() == 8).then(|| int8(bytes, 0))??;
+pub(super) fn decode_time(bytes: &[u8]) -> Option<String> {
+    let micros = (bytes.len() == 8).then(|| read_i64(bytes, 0))??;
     (0..=MICROS_OF_DAY).contains(&micros).then(|| clock(micros))
 }
 
 /// A time of day and the seconds that its zone lies west of Greenwich.
 pub(super) fn time_with_zone(bytes: &[u8]) -> Option<String> {
-    let west = (bytes.len() == 12).then(|| int4(bytes, 8))??;
-    let time = time(&bytes[..8])?;
+    let west = (bytes.len() == 12).then(|| read_i32(bytes, 8))??;
+    let time = decode_time(&bytes[..8])?;
     let (sign, away) = (if west > 0 { '-' } else { '+' }, west.unsigned_abs());
     let (hours, minutes, seconds) = (away / 3_600, away / 60 % 60, away % 60);
     let mut zone = format!("{sign}{hours:02}");
@@ -95,8 +95,8 @@ pub(super) fn time_with_zone(bytes: &[u8]) -> Option<String> {
 /// A span of time: months, days and microseconds, each with a sign of its own, as `IntervalStyle` writes
 /// them that is called `postgres`.
 pub(super) fn interval(bytes: &[u8]) -> Option<String> {
-    let micros = (bytes.len() == 16).then(|| int8(bytes, 0))??;
-    let (days, months) = (int4(bytes, 8)?, int4(bytes, 12)?);
+    let micros = (bytes.len() == 16).then(|| read_i64(bytes, 0))??;
+    let (days, months) = (read_i32(bytes, 8)?, read_i32(bytes, 12)?);
     match (months, days, micros) {
         (i32::MAX, i32::MAX, i64::MAX) => return Some("infinity".to_owned()),
         (i32::MIN, i32::MIN, i64::MIN) => return Some("-infinity".to_owned()),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn days_of_all_years() {
-        let text = |days: i32| date(&days.to_be_bytes()).expect("a date");
+        let text = |days: i32| decode_date(&days.to_be_bytes()).expect("a date");
         for (days, expected) in [
             (0, "2000-01-01"),
             (8_825, "2024-02-29"),
@@ -177,8 +177,8 @@ mod tests {
         let with_zone = |micros: i64, west: i32| {
             time_with_zone(&[&micros.to_be_bytes()[..], &west.to_be_bytes()].concat())
         };
-        assert_eq!(time(&MICROS_OF_DAY.to_be_bytes()).as_deref(), Some("24:00:00"));
-        assert_eq!(time(&(-1i64).to_be_bytes()), None);
+        assert_eq!(decode_time(&MICROS_OF_DAY.to_be_bytes()).as_deref(), Some("24:00:00"));
+        assert_eq!(decode_time(&(-1i64).to_be_bytes()), None);
         assert_eq!(with_zone(1, -28_800).as_deref(), Some("00:00:00.000001+08"));
         assert_eq!(with_zone(0, 12_645).as_deref(), Some("00:00:00-03:30:45"));
         assert_eq!(with_zone(0, 0).as_deref(), Some("00:00:00+00"));

@@ -1,14 +1,15 @@
 //! Values of SQLite, whose type is the value's own.
 
 use super::{bytes_cell, float, utf8_cell};
-use crate::db::cell::{Cell, CellType, Unreadable};
+use crate::db::cell::{Cell, CellType, UnreadableValue};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 
 /// The value in that column.
 pub(crate) fn sqlite(row: &SqliteRow, at: usize) -> Cell {
-    let failed =
-        |error: sqlx::Error| Cell::Unreadable(Unreadable::new(format!("cannot be read: {error}")));
+    let failed = |error: sqlx::Error| {
+        Cell::Unreadable(UnreadableValue::new(format!("cannot be read: {error}")))
+    };
     let name = match row.try_get_raw(at) {
         Ok(raw) if raw.is_null() => return Cell::Null,
         Ok(raw) => raw.type_info().name().to_owned(),

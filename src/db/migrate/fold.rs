@@ -11,14 +11,14 @@ pub(super) fn fold_statements(texts: &[&str]) -> Vec<String> {
     for statement in texts.iter().flat_map(|text| split_statements(text)) {
         if !fold_into(&mut steps, &statement) {
             seal_named(&mut steps, &statement);
-            steps.push(Step::parse(statement));
+            steps.push(FoldedStatement::parse(statement));
         }
     }
-    steps.into_iter().map(Step::into_sql).collect()
+    steps.into_iter().map(FoldedStatement::into_sql).collect()
 }
 
 /// One statement of the folded list.
-enum Step {
+enum FoldedStatement {
     Table {
         name: String,
         /// Columns and constraints as they are written, then what was folded in.
@@ -31,7 +31,7 @@ enum Step {
     Other(String),
 }
 
-impl Step {
+impl FoldedStatement {
     fn parse(statement: String) -> Self {
         match parse_create_table(&statement) {
             Some((name, items, tail)) => {
@@ -62,7 +62,7 @@ fn parse_create_table(statement: &str) -> Option<(String, String, String)> {
 
 /// Puts an added column or index into its table, or takes an index that was folded in out again; `false` when the
 /// statement has to stand by itself.
-fn fold_into(steps: &mut [Step], statement: &str) -> bool {
+fn fold_into(steps: &mut [FoldedStatement], statement: &str) -> bool {
     let words: Vec<&str> = statement.split_whitespace().collect();
     match words[..] {
         ["ALTER", "TABLE", table, "ADD", "COLUMN", _, ..] => {
@@ -87,7 +87,7 @@ fn fold_into(steps: &mut [Step], statement: &str) -> bool {
     }
 }
 
-fn fold_index(steps: &mut [Step], kind: &str, words: &[&str]) -> bool {
+fn fold_index(steps: &mut [FoldedStatement], kind: &str, words: &[&str]) -> bool {
     let [index, "ON", table, columns @ ..] = words else { return false };
     let columns = columns.join(" ");
     if !columns.starts_with('(') || !columns.ends_with(')') {
@@ -99,20 +99,22 @@ fn fold_index(steps: &mut [Step], kind: &str, words: &[&str]) -> bool {
 }
 
 /// What the CREATE TABLE of `table` holds, while statements may be folded into it.
-fn open_table<'s>(steps: &'s mut [Step], table: &str) -> Option<&'s mut Vec<String>> {
+fn open_table<'s>(steps: &'s mut [FoldedStatement], table: &str) -> Option<&'s mut Vec<String>> {
     steps.iter_mut().rev().find_map(|step| match step {
-        Step::Table { name, items, is_sealed: false, .. } if name == table => Some(items),
-        Step::Table { .. } | Step::Other(_) => None,
+        FoldedStatement::Table { name, items, is_sealed: false, .. } if name == table => {
+            Some(items)
+        }
+        FoldedStatement::Table { .. } | FoldedStatement::Other(_) => None,
     })
 }
 
 /// Lets nothing more be folded into the tables whose structure a statement that stands by itself changes.
-fn seal_named(steps: &mut [Step], statement: &str) {
+fn seal_named(steps: &mut [FoldedStatement], statement: &str) {
     let changes_rows =
         ["INSERT", "UPDATE", "DELETE"].iter().any(|verb| statement.starts_with(verb));
     let names: Vec<&str> = statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     for step in steps {
-        if let Step::Table { name, is_sealed, .. } = step
+        if let FoldedStatement::Table { name, is_sealed, .. } = step
             && !changes_rows
             && !statement.starts_with("CREATE TABLE ")
         {

@@ -4,12 +4,12 @@
 //! For one procedure `information_schema` takes MariaDB 1.3 ms of its processor, this 0.07, and it knows neither
 //! defaults nor what is in a package. What is not understood beyond doubt is left to it.
 
-use crate::db::routine::{Mode, RoutineParam};
+use crate::db::routine::{RoutineParam, RoutineParamMode};
 
 /// The parameters in a text that begins `CREATE … PROCEDURE name(`; `None` when it is not understood.
 pub(super) fn parse_procedure(text: &str) -> Option<Vec<RoutineParam>> {
-    let mut rest = Rest(text);
-    if rest.word()? != "CREATE" {
+    let mut rest = RemainingText(text);
+    if rest.next_word()? != "CREATE" {
         return None;
     }
     // In between may stand who defines it: DEFINER=`user`@`host`.
@@ -20,16 +20,16 @@ pub(super) fn parse_procedure(text: &str) -> Option<Vec<RoutineParam>> {
 
 /// A routine that a package declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Declared {
+pub(super) struct PackageRoutine {
     pub(super) name: String,
     pub(super) is_function: bool,
     pub(super) params: Vec<RoutineParam>,
 }
 
 /// The routines that a text `CREATE … PACKAGE name … END` declares; `None` when it is not understood.
-pub(super) fn parse_package(text: &str) -> Option<Vec<Declared>> {
-    let mut rest = Rest(text);
-    if rest.word()? != "CREATE" {
+pub(super) fn parse_package(text: &str) -> Option<Vec<PackageRoutine>> {
+    let mut rest = RemainingText(text);
+    if rest.next_word()? != "CREATE" {
         return None;
     }
     while rest.word_or_mark()? != "PACKAGE" {}
@@ -47,27 +47,27 @@ pub(super) fn parse_package(text: &str) -> Option<Vec<Declared>> {
         let has_list = rest.0.trim_start().starts_with('(');
         let params = if has_list { rest.params()? } else { Vec::new() };
         rest.skip_statement()?;
-        all.push(Declared { name, is_function, params });
+        all.push(PackageRoutine { name, is_function, params });
     }
 }
 
 /// `IN a INT`, `b VARCHAR(10) DEFAULT 'x'`; in Oracle's way `a IN OUT INT`.
 fn parse_param(part: &str) -> Option<RoutineParam> {
-    let mut rest = Rest(part);
-    let before = rest.mode();
+    let mut rest = RemainingText(part);
+    let before = rest.param_mode();
     let name = rest.name()?;
-    let mode = before.or_else(|| rest.mode()).unwrap_or(Mode::In);
+    let mode = before.or_else(|| rest.param_mode()).unwrap_or(RoutineParamMode::In);
     let (ty, has_default) = rest.type_and_default()?;
     let ty = ty.split_whitespace().collect::<Vec<_>>().join(" ");
     (!ty.is_empty()).then_some(RoutineParam { name, mode, ty, has_default, is_variadic: false })
 }
 
 /// What is left to be read.
-struct Rest<'a>(&'a str);
+struct RemainingText<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> RemainingText<'a> {
     /// The next word, in upper case; `None` when something else stands there.
-    fn word(&mut self) -> Option<String> {
+    fn next_word(&mut self) -> Option<String> {
         let text = self.0.trim_start();
         let end = text.find(|c: char| !is_of_a_word(c)).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
@@ -76,19 +76,19 @@ impl<'a> Rest<'a> {
     }
 
     /// The way in which a parameter travels, where that stands next.
-    fn mode(&mut self) -> Option<Mode> {
-        let mut after = Rest(self.0);
-        let mode = match after.word()?.as_str() {
-            "INOUT" => Mode::InOut,
-            "OUT" => Mode::Out,
+    fn param_mode(&mut self) -> Option<RoutineParamMode> {
+        let mut after = RemainingText(self.0);
+        let mode = match after.next_word()?.as_str() {
+            "INOUT" => RoutineParamMode::InOut,
+            "OUT" => RoutineParamMode::Out,
             "IN" => {
-                let mut second = Rest(after.0);
-                match second.word().as_deref() {
+                let mut second = RemainingText(after.0);
+                match second.next_word().as_deref() {
                     Some("OUT") => {
                         after = second;
-                        Mode::InOut
+                        RoutineParamMode::InOut
                     }
-                    _ => Mode::In,
+                    _ => RoutineParamMode::In,
                 }
             }
             _ => return None,
@@ -109,7 +109,7 @@ impl<'a> Rest<'a> {
                 return Some((&text[..at], true));
             }
             if self.0.trim_start().starts_with('(') {
-                self.list()?;
+                self.next_list()?;
             } else if self.word_or_mark()? == "DEFAULT" {
                 return Some((&text[..at], true));
             }
@@ -118,7 +118,7 @@ impl<'a> Rest<'a> {
 
     /// A list of parameters.
     fn params(&mut self) -> Option<Vec<RoutineParam>> {
-        match &self.list()?[..] {
+        match &self.next_list()?[..] {
             [only] if only.trim().is_empty() => Some(Vec::new()),
             parts => parts.iter().map(|part| parse_param(part)).collect(),
         }
@@ -158,7 +158,7 @@ impl<'a> Rest<'a> {
         let text = self.0.trim_start();
         match text.chars().next()? {
             '`' | '"' | '\'' => self.quoted().map(|_| String::new()),
-            c if is_of_a_word(c) => self.word(),
+            c if is_of_a_word(c) => self.next_word(),
             '(' => None,
             c => {
                 self.0 = &text[c.len_utf8()..];
@@ -202,10 +202,10 @@ impl<'a> Rest<'a> {
 
     /// What stands between `(` and its `)`, cut at the commas that are not inside of other brackets or
     /// quotes; goes on behind it. `None` at a comment.
-    fn list(&mut self) -> Option<Vec<&'a str>> {
+    fn next_list(&mut self) -> Option<Vec<&'a str>> {
         let text = self.0.trim_start().strip_prefix('(')?;
         let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0);
-        let mut rest = Rest(text);
+        let mut rest = RemainingText(text);
         loop {
             let at = text.len() - rest.0.len();
             match rest.0.chars().next()? {
@@ -244,10 +244,10 @@ mod tests {
 
     fn shown(text: &str) -> Option<Vec<String>> {
         let word = |mode| match mode {
-            Mode::In => "IN",
-            Mode::Out => "OUT",
-            Mode::InOut => "INOUT",
-            Mode::Column => "column",
+            RoutineParamMode::In => "IN",
+            RoutineParamMode::Out => "OUT",
+            RoutineParamMode::InOut => "INOUT",
+            RoutineParamMode::Column => "column",
         };
         let line = |p: RoutineParam| {
             let default = if p.has_default { " DEFAULT" } else { "" };
@@ -325,7 +325,7 @@ mod tests {
         let shown: Vec<(&str, bool, usize)> =
             declared.iter().map(|d| (d.name.as_str(), d.is_function, d.params.len())).collect();
         assert_eq!(shown, [("p1", false, 3), ("no list", false, 0), ("f1", true, 1)]);
-        assert_eq!(declared[0].params[1].mode, Mode::Out);
+        assert_eq!(declared[0].params[1].mode, RoutineParamMode::Out);
         assert!(declared[0].params[2].has_default);
         for text in [
             "CREATE PACKAGE pk AS procedure p1(a int);",

@@ -1,9 +1,9 @@
 //! MariaDB: a compound statement, which can be prepared since 10.6 and then takes values like any other.
 
 use crate::db::Result;
-use crate::db::pooled_connection::Lent;
-use crate::db::row::{Value, bind};
-use crate::db::single_round_trip::{Accent, Composed, Statement, Together, with_places};
+use crate::db::pooled_connection::PooledConnection;
+use crate::db::row::{SqlValue, bind_values};
+use crate::db::single_round_trip::{Accent, Composed, CountedStatement, Together, with_places};
 use chrono::SubsecRound as _;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
 
@@ -45,16 +45,16 @@ impl Accent for MariaDb {
     /// number of rows: there would be one for each number of lines that bodies print, of which a connection
     /// keeps 500, and forgetting one costs 40 ms (`insert_many` says why). Reading JSON takes 0.07 ms of a
     /// hop's 0.35.
-    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<Value>], into: &mut Composed) {
+    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<SqlValue>], into: &mut Composed) {
         if rows.len() <= PLACES_MOST {
             return with_places(table, columns, rows, into);
         }
         let (sql, values) = into;
         let kinds = rows.first().into_iter().flatten().enumerate().map(|(at, value)| {
             let ty = match value {
-                Value::Int(_) => "BIGINT",
-                Value::Text(_) => "LONGTEXT",
-                Value::Time(_) => "DATETIME(3)",
+                SqlValue::Int(_) => "BIGINT",
+                SqlValue::Text(_) => "LONGTEXT",
+                SqlValue::Time(_) => "DATETIME(3)",
             };
             format!("c{at} {ty} PATH '$[{at}]' ERROR ON ERROR")
         });
@@ -62,24 +62,24 @@ impl Accent for MariaDb {
         sql.push_str(&format!(
             "INSERT INTO {table} ({columns}) SELECT * FROM JSON_TABLE(?, '$[*]' COLUMNS ({kinds})) AS r;\n"
         ));
-        let rows = rows.iter().map(|row| row.iter().map(json).collect()).collect();
+        let rows = rows.iter().map(|row| row.iter().map(value_as_json).collect()).collect();
         values.push(serde_json::Value::Array(rows).to_string().into());
     }
 }
 
-fn json(value: &Value) -> serde_json::Value {
+fn value_as_json(value: &SqlValue) -> serde_json::Value {
     match value {
-        Value::Int(number) => (*number).into(),
-        Value::Text(text) => text.as_deref().into(),
+        SqlValue::Int(number) => (*number).into(),
+        SqlValue::Text(text) => text.as_deref().into(),
         // Cut as `bind` cuts.
-        Value::Time(at) => {
+        SqlValue::Time(at) => {
             at.map(|at| at.trunc_subsecs(3).format("%Y-%m-%d %H:%M:%S%.3f").to_string()).into()
         }
     }
 }
 
 /// The statements as one block, with their values; `None` when they are too many for one.
-pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
+pub(super) fn composed(statements: &[CountedStatement]) -> Option<Composed> {
     let (parts, values) = super::composed(statements, &MariaDb)?;
     // A variable hides columns of its name, so it has one that no table has.
     let sql = format!(
@@ -95,9 +95,12 @@ pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
 }
 
 /// Writes all of it in one transaction, or nothing.
-pub(super) async fn commit(lent: Lent<MySql>, (sql, values): Composed) -> Result<Together> {
+pub(super) async fn commit(
+    lent: PooledConnection<MySql>,
+    (sql, values): Composed,
+) -> Result<Together> {
     let asked = async |conn: &mut sqlx::MySqlConnection| {
-        let query = bind(sqlx::query(AssertSqlSafe(sql)), &values);
+        let query = bind_values(sqlx::query(AssertSqlSafe(sql)), &values);
         match query.execute(conn).await {
             Ok(_) => Ok(Together::Done),
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(REFUSED) => {

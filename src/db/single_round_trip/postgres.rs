@@ -1,10 +1,10 @@
 //! PostgreSQL: one statement with data-modifying `WITH`, which is a transaction of its own.
 
-use crate::db::bulk::{Column, RECORD};
-use crate::db::pool::Pool;
-use crate::db::pooled_connection::Lent;
-use crate::db::row::{Value, bind};
-use crate::db::single_round_trip::{Statement, Together};
+use crate::db::bulk::{BulkColumn, RECORD};
+use crate::db::pool::ConnectionPool;
+use crate::db::pooled_connection::PooledConnection;
+use crate::db::row::{SqlValue, bind_values};
+use crate::db::single_round_trip::{CountedStatement, Together};
 use crate::db::{Counts, Dialect, Result};
 use sqlx::{AssertSqlSafe, Postgres, Row as _};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// statement took 1.06 ms planned anew each time, as PostgreSQL decides by itself for arrays, and 0.52 ms
 /// with the plan it has. Every row in it is found by its key, so no other plan could be better.
 #[derive(Clone, Debug)]
-pub(in crate::db) struct Alone {
-    pool: Pool<Postgres>,
+pub(in crate::db) struct AutocommitConnection {
+    pool: ConnectionPool<Postgres>,
     is_opening: Arc<AtomicBool>,
 }
 
-impl Alone {
+impl AutocommitConnection {
     /// Beside the connections of `pool`, not opened yet.
-    pub(in crate::db) fn beside(pool: &Pool<Postgres>) -> Self {
+    pub(in crate::db) fn beside(pool: &ConnectionPool<Postgres>) -> Self {
         let generic = [("plan_cache_mode", "force_generic_plan")];
         let options = pool.options().clone().options(generic);
         Self { pool: pool.beside(options, 1), is_opening: Arc::default() }
@@ -29,7 +29,10 @@ impl Alone {
 
     /// Its connection if it is open; else `other`, and it is opened meanwhile: over TLS that takes 0.1 s,
     /// and a small batch is done by then.
-    pub(super) fn or<'a>(&'a self, other: &'a Pool<Postgres>) -> &'a Pool<Postgres> {
+    pub(super) fn pool_or<'a>(
+        &'a self,
+        other: &'a ConnectionPool<Postgres>,
+    ) -> &'a ConnectionPool<Postgres> {
         if self.pool.has_idle() {
             return &self.pool;
         }
@@ -56,28 +59,31 @@ impl Alone {
 }
 
 /// Whether they are more than goes in one packet; `RECORD` says what that costs.
-pub(super) fn is_too_long(statements: &[Statement]) -> bool {
-    let bytes = |values: &[Value]| values.iter().map(Value::bytes).sum::<usize>();
+pub(super) fn is_too_long(statements: &[CountedStatement]) -> bool {
+    let bytes = |values: &[SqlValue]| values.iter().map(SqlValue::bytes).sum::<usize>();
     let long: usize = statements
         .iter()
         .map(|statement| match statement {
-            Statement::OnEach { first, ids, last, .. } => {
+            CountedStatement::OnEach { first, ids, last, .. } => {
                 bytes(first) + 12 * ids.len() + bytes(last)
             }
-            Statement::Insert { rows, .. } => rows.iter().map(|row| bytes(row)).sum(),
+            CountedStatement::Insert { rows, .. } => rows.iter().map(|row| bytes(row)).sum(),
         })
         .sum();
     long > RECORD
 }
 
 /// Writes all of it in one transaction, or nothing.
-pub(super) async fn commit(lent: Lent<Postgres>, statements: Vec<Statement>) -> Result<Together> {
+pub(super) async fn commit(
+    lent: PooledConnection<Postgres>,
+    statements: Vec<CountedStatement>,
+) -> Result<Together> {
     let (sql, binds) = composed(statements)?;
     let asked = async |conn: &mut sqlx::PgConnection| {
         let query = sqlx::query(AssertSqlSafe(sql));
         let query = binds.into_iter().fold(query, |query, value| match value {
-            Bind::One(value) => bind(query, &[value]),
-            Bind::Many(column) => column.bind(query),
+            Bind::One(value) => bind_values(query, &[value]),
+            Bind::Many(column) => column.bind_column(query),
         });
         let row = query.fetch_one(conn).await;
         match row {
@@ -94,30 +100,30 @@ pub(super) async fn commit(lent: Lent<Postgres>, statements: Vec<Statement>) -> 
 
 /// A value for a place, or all of a column for one.
 enum Bind {
-    One(Value),
-    Many(Column),
+    One(SqlValue),
+    Many(BulkColumn),
 }
 
 /// One statement of PostgreSQL for all, which fails when one of them does not find all its rows.
-fn composed(statements: Vec<Statement>) -> Result<(String, Vec<Bind>)> {
+fn composed(statements: Vec<CountedStatement>) -> Result<(String, Vec<Bind>)> {
     let (mut sql, mut binds) = ("WITH ".to_owned(), Vec::new());
     let mut found = Vec::new();
     for (at, statement) in statements.into_iter().enumerate() {
         let comma = if at > 0 { ", " } else { "" };
         sql.push_str(&format!("{comma}s{at} AS ("));
         match statement {
-            Statement::OnEach { before, first, ids, after, last } => {
+            CountedStatement::OnEach { before, first, ids, after, last } => {
                 let count = i64::try_from(ids.len()).unwrap_or(i64::MAX);
                 let returning = if before.starts_with("UPDATE") { " RETURNING 1" } else { "" };
                 sql.push_str(&format!("{before} = ANY(?) {after}{returning}"));
                 binds.extend(first.into_iter().map(Bind::One));
-                binds.push(Bind::Many(Column::Int(ids.into_iter().map(Some).collect())));
+                binds.push(Bind::Many(BulkColumn::Int(ids.into_iter().map(Some).collect())));
                 binds.extend(last.into_iter().map(Bind::One));
                 found.push((at, count));
             }
-            Statement::Insert { table, columns, rows } => {
-                let arrays = Column::all_of(rows)?;
-                let (columns, rows) = (columns.join(", "), Column::rows_of(&arrays));
+            CountedStatement::Insert { table, columns, rows } => {
+                let arrays = BulkColumn::all_of(rows)?;
+                let (columns, rows) = (columns.join(", "), BulkColumn::rows_of(&arrays));
                 sql.push_str(&format!("INSERT INTO {table} ({columns}) {rows}"));
                 binds.extend(arrays.into_iter().map(Bind::Many));
             }

@@ -1,9 +1,9 @@
 //! SQLite: one text of several statements, for which the thread of its connection is asked once.
 
 use crate::db::Result;
-use crate::db::pooled_connection::Lent;
-use crate::db::row::{Value, bind};
-use crate::db::single_round_trip::{Accent, Composed, Statement, Together, with_places};
+use crate::db::pooled_connection::PooledConnection;
+use crate::db::row::{SqlValue, bind_values};
+use crate::db::single_round_trip::{Accent, Composed, CountedStatement, Together, with_places};
 use sqlx::{AssertSqlSafe, Executor as _, Sqlite};
 
 /// What SQLite says of the absolute value of the least number, which a part asks for that did not find all
@@ -25,21 +25,24 @@ impl Accent for Sqlite3 {
         sql.push_str(&format!("SELECT abs(CASE WHEN {found} = ? {refuse};\n"));
     }
 
-    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<Value>], into: &mut Composed) {
+    fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<SqlValue>], into: &mut Composed) {
         with_places(table, columns, rows, into);
     }
 }
 
 /// The statements as one text, with their values; `None` when they are too many for one.
-pub(super) fn composed(statements: &[Statement]) -> Option<Composed> {
+pub(super) fn composed(statements: &[CountedStatement]) -> Option<Composed> {
     let (parts, values) = super::composed(statements, &Sqlite3)?;
     Some((format!("BEGIN IMMEDIATE;\n{parts}COMMIT"), values))
 }
 
 /// Writes all of it in one transaction, or nothing.
-pub(super) async fn commit(lent: Lent<Sqlite>, (sql, values): Composed) -> Result<Together> {
+pub(super) async fn commit(
+    lent: PooledConnection<Sqlite>,
+    (sql, values): Composed,
+) -> Result<Together> {
     let asked = async |conn: &mut sqlx::SqliteConnection| {
-        let query = bind(sqlx::query(AssertSqlSafe(sql)), &values);
+        let query = bind_values(sqlx::query(AssertSqlSafe(sql)), &values);
         match query.execute(&mut *conn).await {
             Ok(_) => Ok(Together::Done),
             Err(sqlx::Error::Database(error)) if error.message() == REFUSED => {

@@ -7,13 +7,13 @@ use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::notice::About;
 use crate::engine::attempt::claim_check::LostRow;
-use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::run::{AttemptOrder, Surroundings};
 use crate::engine::clock::Clock;
 use crate::engine::db_retry::answered_at_last;
 use crate::handler::NOT_OURS;
 use crate::handler::approval::{Approvals, AskedApproval};
 use crate::store::approval::{Approval, NewApproval};
-use crate::store::outbox::{self, Subject};
+use crate::store::outbox::{self, NotificationSubject};
 use crate::store::{Db, approval};
 use anyhow::{Context as _, Result};
 use futures_util::future::BoxFuture;
@@ -77,7 +77,7 @@ impl PollState {
             if ids.is_empty() {
                 return;
             }
-            match self.look(&ids).await {
+            match self.find_decided(&ids).await {
                 Ok(ended) => {
                     let mut waiting = self.waiting();
                     ended.iter().for_each(|id| drop(waiting.ended.remove(id)));
@@ -90,8 +90,8 @@ impl PollState {
         }
     }
 
-    async fn look(&self, ids: &[ApprovalId]) -> Result<Vec<ApprovalId>> {
-        let mut tx = self.db.read().await?;
+    async fn find_decided(&self, ids: &[ApprovalId]) -> Result<Vec<ApprovalId>> {
+        let mut tx = self.db.begin_read().await?;
         approval::ended(&mut tx, ids).await
     }
 }
@@ -113,7 +113,7 @@ pub(super) struct AttemptApprovals {
 impl AttemptApprovals {
     pub(in crate::engine) fn new(
         around: &Surroundings,
-        job: &Job,
+        job: &AttemptOrder,
         snapshot: &Arc<Snapshot>,
     ) -> Self {
         Self {
@@ -137,14 +137,14 @@ impl AttemptApprovals {
         let mut tx = self.db.begin().await?;
         let key = (self.queue_id, self.attempt, &self.owner);
         let Some(of) = approval::asking_try(&mut tx, key).await? else {
-            self.lost.note();
+            self.lost.mark_lost();
             return Ok(None);
         };
         if let Some(there) = approval::of_try(&mut tx, of).await? {
             tx.rollback().await?;
             return Ok(Some((there, None)));
         }
-        let deadline = now.plus(i64::from(self.job.timeout_sec) * 1_000);
+        let deadline = now.plus_ms(i64::from(self.job.timeout_sec) * 1_000);
         let values = &self.batch.values;
         let new = NewApproval {
             of,
@@ -158,7 +158,7 @@ impl AttemptApprovals {
         let owners = &self.snapshot.shared.owners;
         let about = About { batch: &self.batch, group: &self.snapshot.group, owners };
         let notices = about.approval_wanted(&self.job, self.attempt, rule, deadline);
-        let subject = Subject {
+        let subject = NotificationSubject {
             batch: Some(self.batch.batch_id),
             queue_id: Some(self.queue_id),
             log_id: None,
@@ -170,7 +170,7 @@ impl AttemptApprovals {
     }
 
     async fn decision(&self, id: ApprovalId) -> Result<ApprovalDecision> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         Ok(approval::get(&mut tx, id).await?.decision)
     }
 
@@ -184,7 +184,10 @@ impl AttemptApprovals {
 }
 
 impl Approvals for AttemptApprovals {
-    fn ask<'a>(&'a self, rule: &'a ApprovalRule) -> BoxFuture<'a, Result<AskedApproval, String>> {
+    fn request_approval<'a>(
+        &'a self,
+        rule: &'a ApprovalRule,
+    ) -> BoxFuture<'a, Result<AskedApproval, String>> {
         Box::pin(async move {
             let asked = answered_at_last(|| self.ask_once(rule)).await;
             let asked = asked.map_err(|error| format!("cannot ask for the approval: {error:#}"))?;

@@ -4,8 +4,8 @@
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::queue::QueueStatus;
-use crate::engine::attempt::run::{Report, Surroundings, What};
-use crate::handler::{BatchEnd, Batches};
+use crate::engine::attempt::run::{AttemptReport, Surroundings, What};
+use crate::handler::{ChildBatchEnd, ChildBatches};
 use crate::store::{self, Db, batch, queue};
 use anyhow::Result;
 use futures_util::future::BoxFuture;
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 /// What a body wishes of another batch.
 #[derive(Debug)]
-pub(in crate::engine) enum Ask {
+pub(in crate::engine) enum ChildBatchRequest {
     /// To have it, and to hear of its end.
     Open {
         order: BatchOrder,
@@ -27,8 +27,8 @@ pub(in crate::engine) enum Ask {
 }
 
 /// The door to other batches that one try is given.
-pub(super) struct Children {
-    reports: mpsc::UnboundedSender<Report>,
+pub(super) struct AttemptChildBatches {
+    reports: mpsc::UnboundedSender<AttemptReport>,
     db: Db,
     queue_id: QueueId,
     attempt: u32,
@@ -40,7 +40,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 const GONE: &str = "the dispatcher of this process has ended";
 
-impl Children {
+impl AttemptChildBatches {
     pub(in crate::engine) fn new(
         around: &Arc<Surroundings>,
         queue_id: QueueId,
@@ -50,10 +50,10 @@ impl Children {
         Self { reports, db, queue_id, attempt, ended: Mutex::new(None) }
     }
 
-    fn ask(&self, ask: Ask) {
+    fn send_request(&self, ask: ChildBatchRequest) {
         let what = What::Asks(ask);
         // Without a dispatcher there is nobody to hear the outcome either.
-        let _ = self.reports.send(Report {
+        let _ = self.reports.send(AttemptReport {
             queue_id: self.queue_id,
             attempt: self.attempt,
             by: None,
@@ -61,8 +61,8 @@ impl Children {
         });
     }
 
-    async fn read(&self, id: BatchId, status: BatchStatus) -> Result<BatchEnd> {
-        let mut tx = self.db.read().await?;
+    async fn read_end(&self, id: BatchId, status: BatchStatus) -> Result<ChildBatchEnd> {
+        let mut tx = self.db.begin_read().await?;
         let counts = batch::counts(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let bad = rows.iter().filter(|r| r.status.blocks_children());
@@ -75,31 +75,32 @@ impl Children {
             .collect();
         failed.sort_by_key(|(never, _)| *never);
         let failed = failed.into_iter().map(|(_, words)| words).collect();
-        Ok(BatchEnd { status, counts, failed })
+        Ok(ChildBatchEnd { status, counts, failed })
     }
 }
 
-impl Batches for Children {
-    fn open(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>> {
+impl ChildBatches for AttemptChildBatches {
+    fn open_batch(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             let (ended, end) = oneshot::channel();
             *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
-            self.ask(Ask::Open { order, answer, ended });
+            self.send_request(ChildBatchRequest::Open { order, answer, ended });
             answered.await.unwrap_or_else(|_| Err(GONE.to_owned()))
         })
     }
 
-    fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<BatchEnd, String>> {
+    fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<ChildBatchEnd, String>> {
         Box::pin(async move {
             // Taken back out when this future is dropped, so that it can be asked again.
-            let mut end = Lent::of(&self.ended).ok_or_else(|| GONE.to_owned())?;
-            let status = end.wait().await.ok_or(
+            let mut end =
+                BorrowedReceiver::take_receiver(&self.ended).ok_or_else(|| GONE.to_owned())?;
+            let status = end.wait_for_end().await.ok_or(
                 "its batch was taken over by another process, which goes on with it; look how it \
                  ended, then start this job over",
             )?;
             loop {
-                match self.read(id, status).await {
+                match self.read_end(id, status).await {
                     Ok(end) => return Ok(end),
                     Err(error) if store::is_transient(&error) => tokio::time::sleep(AGAIN).await,
                     Err(error) => return Err(format!("cannot read how it ended: {error:#}")),
@@ -108,31 +109,31 @@ impl Batches for Children {
         })
     }
 
-    fn kill(&self, id: BatchId, reason: String) {
-        self.ask(Ask::Kill { id, reason });
+    fn kill_batch(&self, id: BatchId, reason: String) {
+        self.send_request(ChildBatchRequest::Kill { id, reason });
     }
 }
 
 /// A receiver on loan: it goes back when whoever waits for it is dropped.
-struct Lent<'a> {
+struct BorrowedReceiver<'a> {
     home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>,
     receiver: Option<oneshot::Receiver<BatchStatus>>,
 }
 
-impl<'a> Lent<'a> {
-    fn of(home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>) -> Option<Self> {
+impl<'a> BorrowedReceiver<'a> {
+    fn take_receiver(home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>) -> Option<Self> {
         let receiver = home.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(Self { home, receiver: Some(receiver) })
     }
 
-    async fn wait(&mut self) -> Option<BatchStatus> {
+    async fn wait_for_end(&mut self) -> Option<BatchStatus> {
         let status = self.receiver.as_mut()?.await;
         self.receiver = None;
         status.ok()
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for BorrowedReceiver<'_> {
     fn drop(&mut self) {
         *self.home.lock().unwrap_or_else(PoisonError::into_inner) = self.receiver.take();
     }

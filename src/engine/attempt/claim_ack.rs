@@ -15,8 +15,8 @@ impl Claiming {
     }
 
     /// For a task that begins before it is known.
-    pub(in crate::engine) fn awaited(&self) -> Claimed {
-        Claimed(self.0.subscribe())
+    pub(in crate::engine) fn awaited(&self) -> ClaimAck {
+        ClaimAck(self.0.subscribe())
     }
 
     pub(in crate::engine) fn committed(self) {
@@ -26,9 +26,9 @@ impl Claiming {
 
 /// The same as the task of a try sees it.
 #[derive(Clone)]
-pub(in crate::engine) struct Claimed(watch::Receiver<bool>);
+pub(in crate::engine) struct ClaimAck(watch::Receiver<bool>);
 
-impl Claimed {
+impl ClaimAck {
     /// Of a row whose claim was committed before its task began.
     pub(in crate::engine) fn before() -> Self {
         Self(watch::channel(true).1)
@@ -45,14 +45,14 @@ impl Claimed {
     }
 
     /// Comes only when it is committed.
-    pub(in crate::engine) async fn made(&self) {
+    pub(in crate::engine) async fn wait_until_committed(&self) {
         if !self.is_committed().await {
             std::future::pending::<()>().await;
         }
     }
 
     /// Comes only when it was not committed.
-    pub(in crate::engine) async fn lost(&self) {
+    pub(in crate::engine) async fn wait_until_lost(&self) {
         if self.is_committed().await {
             std::future::pending::<()>().await;
         }
@@ -69,14 +69,14 @@ mod tests {
         let claiming = Claiming::new();
         let claimed = claiming.awaited();
         assert_eq!(claimed.is_committed().now_or_never(), None);
-        assert_eq!(claimed.lost().now_or_never(), None);
-        assert_eq!(claimed.made().now_or_never(), None);
+        assert_eq!(claimed.wait_until_lost().now_or_never(), None);
+        assert_eq!(claimed.wait_until_committed().now_or_never(), None);
         claiming.committed();
-        assert_eq!(claimed.made().now_or_never(), Some(()));
+        assert_eq!(claimed.wait_until_committed().now_or_never(), Some(()));
         assert_eq!(claimed.is_committed().now_or_never(), Some(true));
-        assert_eq!(claimed.lost().now_or_never(), None);
+        assert_eq!(claimed.wait_until_lost().now_or_never(), None);
         assert_eq!(claimed.is_committed().now_or_never(), Some(true), "asked again");
-        assert_eq!(Claimed::before().is_committed().now_or_never(), Some(true));
+        assert_eq!(ClaimAck::before().is_committed().now_or_never(), Some(true));
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
         let claimed = claiming.awaited();
         drop(claiming);
         assert_eq!(claimed.is_committed().now_or_never(), Some(false));
-        assert_eq!(claimed.lost().now_or_never(), Some(()));
-        assert_eq!(claimed.made().now_or_never(), None);
+        assert_eq!(claimed.wait_until_lost().now_or_never(), Some(()));
+        assert_eq!(claimed.wait_until_committed().now_or_never(), None);
     }
 }

@@ -4,8 +4,8 @@
 //! eight times, three journeys each; what waits while one question is under way is one question now.
 
 use crate::domain::id::{NodeId, QueueId};
-use crate::engine::attempt::claim_ack::Claimed;
-use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::claim_ack::ClaimAck;
+use crate::engine::attempt::run::{AttemptOrder, Surroundings};
 use crate::engine::attempt::start_gate::Gate;
 use crate::engine::db_retry::answered;
 use crate::handler::{Claim, StopReason};
@@ -24,12 +24,12 @@ struct ClaimCheckQueue {
     db: Db,
     owner: NodeId,
     /// What nobody has begun to ask yet.
-    waiting: Mutex<Vec<Question>>,
+    waiting: Mutex<Vec<ClaimQuestion>>,
     /// Who holds it asks for all that wait.
     turn: tokio::sync::Mutex<()>,
 }
 
-struct Question {
+struct ClaimQuestion {
     row: QueueId,
     attempt: u32,
     answer: oneshot::Sender<bool>,
@@ -47,10 +47,10 @@ impl Asker {
 
     /// Whether a row is running, in this try of this process; `None` when that could not be learnt, so
     /// that who asked asks for himself and learns what is wrong.
-    async fn ask(&self, row: QueueId, attempt: u32) -> Option<bool> {
+    async fn is_row_running(&self, row: QueueId, attempt: u32) -> Option<bool> {
         let (answer, mut answered) = oneshot::channel();
         let desk = &self.0;
-        desk.waiting().push(Question { row, attempt, answer });
+        desk.waiting().push(ClaimQuestion { row, attempt, answer });
         loop {
             let _turn = desk.turn.lock().await;
             match answered.try_recv() {
@@ -64,12 +64,12 @@ impl Asker {
 }
 
 impl ClaimCheckQueue {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<Question>> {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<ClaimQuestion>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask_for_all(&self) {
-        let asked: Vec<Question> = {
+        let asked: Vec<ClaimQuestion> = {
             let mut waiting = self.waiting();
             let most = waiting.len().min(MOST);
             waiting.drain(..most).collect()
@@ -96,7 +96,7 @@ pub(in crate::engine) struct LostRow(Arc<AtomicBool>);
 
 impl LostRow {
     /// Somebody has found that it does.
-    pub(super) fn note(&self) {
+    pub(super) fn mark_lost(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -108,7 +108,7 @@ impl LostRow {
 
 /// Asks the row itself whether it is still ours.
 pub(super) struct RowClaim {
-    claimed: Claimed,
+    claimed: ClaimAck,
     gate: Arc<Gate>,
     lost: LostRow,
     stop: watch::Receiver<Option<StopReason>>,
@@ -121,11 +121,11 @@ pub(super) struct RowClaim {
 
 impl Claim for RowClaim {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
-        Box::pin(self.ours(|| true))
+        Box::pin(self.is_still_ours(|| true))
     }
 
     fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
-        Box::pin(self.ours(|| self.gate.pass()))
+        Box::pin(self.is_still_ours(|| self.gate.try_pass()))
     }
 
     fn is_made(&self) -> bool {
@@ -152,7 +152,7 @@ impl Claim for RowClaim {
 
 impl RowClaim {
     /// Of a try.
-    pub(in crate::engine) fn of(job: &Job, around: &Surroundings) -> Self {
+    pub(in crate::engine) fn for_attempt(job: &AttemptOrder, around: &Surroundings) -> Self {
         Self {
             claimed: job.claimed.clone(),
             stop: job.stop.clone(),
@@ -166,7 +166,7 @@ impl RowClaim {
         }
     }
 
-    async fn ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
+    async fn is_still_ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
         // Asked sooner, the row would say that it is nobody's.
         if !self.claimed.is_committed().await {
             return Ok(false);
@@ -174,7 +174,7 @@ impl RowClaim {
         tracing::trace!(target: "procession::moment", id = self.queue_id.0, "claimed");
         let ours = answered(&self.stop, || self.read_ours()).await? && may();
         if !ours {
-            self.lost.note();
+            self.lost.mark_lost();
             let mut stop = self.stop.clone();
             let told = stop.wait_for(Option::is_some);
             let _in_time = tokio::time::timeout(STOP_COMES, told).await;
@@ -184,10 +184,10 @@ impl RowClaim {
 
     /// Together with whoever else asks at the moment; by itself when that went wrong.
     async fn read_ours(&self) -> anyhow::Result<bool> {
-        if let Some(answer) = self.asker.ask(self.queue_id, self.attempt).await {
+        if let Some(answer) = self.asker.is_row_running(self.queue_id, self.attempt).await {
             return Ok(answer);
         }
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         queue::is_ours(&mut tx, self.queue_id, self.attempt, &self.owner).await
     }
 

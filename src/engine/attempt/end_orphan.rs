@@ -5,18 +5,18 @@ use crate::domain::batch::Snapshot;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::AfterCrash;
 use crate::domain::job::body::HttpCall;
-use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::queue::KILL_UNCONFIRMED;
 use crate::domain::job::secret::Mask;
 use crate::domain::params::http_call;
 use crate::engine::attempt::approvals::AttemptApprovals;
-use crate::engine::attempt::child_batches::Children;
+use crate::engine::attempt::child_batches::AttemptChildBatches;
 use crate::engine::attempt::log_storage::append_of_orphan;
 use crate::engine::attempt::record::Recording;
-use crate::engine::attempt::run::{Job, Report, Surroundings, What, host};
+use crate::engine::attempt::run::{AttemptOrder, AttemptReport, Surroundings, What, find_host};
 use crate::engine::attempt::secret_reader::SecretReader;
 use crate::engine::db_retry::answered_at_last;
-use crate::handler::{self, Claim, Context, StopReason, Task};
+use crate::handler::{self, AttemptTask, Claim, Context, StopReason};
 use crate::store::{Db, queue};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -26,13 +26,13 @@ use std::sync::Arc;
 
 /// Ends what is left of a try and reports what became of it. Never fails.
 pub(in crate::engine) async fn end_orphan(
-    job: Job,
+    job: AttemptOrder,
     reason: StopReason,
     snapshot: Arc<Snapshot>,
     around: Arc<Surroundings>,
 ) {
     let log = job.log.clone();
-    log.line(Stream::System, "its worker died and it is to stop: ending what is left of it");
+    log.add_line(Stream::System, "its worker died and it is to stop: ending what is left of it");
     let work = AssertUnwindSafe(ended(&job, reason, &snapshot, &around)).catch_unwind();
     let mut work = std::pin::pin!(work);
     let ended = loop {
@@ -48,7 +48,7 @@ pub(in crate::engine) async fn end_orphan(
     let outcome = ended.unwrap_or_else(|_| {
         unconfirmed("Procession's own code broke down (see the program's log)")
     });
-    log.end();
+    log.finish_lines();
     if let Err(error) = answered_at_last(|| append_of_orphan(&job, &around)).await {
         tracing::warn!(
             queue_id = job.queue_id.0,
@@ -61,7 +61,7 @@ pub(in crate::engine) async fn end_orphan(
     let outcome = outcome.with_values_aside(job.key(), inline_bytes);
     let what = What::Ended(Box::new(outcome), Vec::new());
     // The dispatcher is gone only when the whole process is going; the next one does it again.
-    let _ = around.reports.send(Report {
+    let _ = around.reports.send(AttemptReport {
         queue_id: job.queue_id,
         attempt: job.attempt,
         by: None,
@@ -70,11 +70,11 @@ pub(in crate::engine) async fn end_orphan(
 }
 
 async fn ended(
-    job: &Job,
+    job: &AttemptOrder,
     reason: StopReason,
     snapshot: &Arc<Snapshot>,
     around: &Arc<Surroundings>,
-) -> Outcome {
+) -> AttemptOutcome {
     let (mut task, context) = (orphan_task(job, snapshot), orphan_context(job, snapshot, around));
     if let Err(why) = context.claimed().await {
         return unconfirmed(&why);
@@ -89,46 +89,46 @@ async fn ended(
     }
     let is_elsewhere = job.def.executor.is_some() || job.def.application.is_some();
     if starts_again && job.def.sub_batch.is_none() && !is_elsewhere {
-        return Outcome::ended(
+        return AttemptOutcome::ended(
             end_of(reason),
             "its worker died; it only asked, nothing of it is left",
         );
     }
     let outcome = handler::end_orphan(&task, &context).await;
     match outcome.end {
-        End::Killed => Outcome { end: end_of(reason), ..outcome },
-        End::Success | End::Warning | End::Failed => outcome,
-        End::TimedOut | End::Returned | End::Unknown => outcome,
+        AttemptEnd::Killed => AttemptOutcome { end: end_of(reason), ..outcome },
+        AttemptEnd::Success | AttemptEnd::Warning | AttemptEnd::Failed => outcome,
+        AttemptEnd::TimedOut | AttemptEnd::Returned | AttemptEnd::Unknown => outcome,
     }
 }
 
 /// Gives the task the host of its cluster, with the secrets that its headers name.
 async fn read_host(
-    task: &mut Task,
-    job: &Job,
+    task: &mut AttemptTask,
+    job: &AttemptOrder,
     snapshot: &Snapshot,
     reader: &SecretReader<'_>,
-) -> Result<(), Outcome> {
+) -> Result<(), AttemptOutcome> {
     if job.def.application.is_some() {
-        let host = host(job, snapshot);
+        let host = find_host(job, snapshot);
         task.secrets = reader.fetch(http_call::secrets(None::<&HttpCall>, host)).await?;
         task.host = host.cloned();
     }
     Ok(())
 }
 
-fn end_of(reason: StopReason) -> End {
-    if reason == StopReason::TimedOut { End::TimedOut } else { End::Killed }
+fn end_of(reason: StopReason) -> AttemptEnd {
+    if reason == StopReason::TimedOut { AttemptEnd::TimedOut } else { AttemptEnd::Killed }
 }
 
-fn unconfirmed(why: &str) -> Outcome {
-    Outcome::ended(End::Unknown, format!("{KILL_UNCONFIRMED}: {why}"))
+fn unconfirmed(why: &str) -> AttemptOutcome {
+    AttemptOutcome::ended(AttemptEnd::Unknown, format!("{KILL_UNCONFIRMED}: {why}"))
 }
 
 /// What is known of a try without asking anybody for its parameters: they are not needed to end it.
-pub(in crate::engine) fn orphan_task(job: &Job, snapshot: &Snapshot) -> Task {
+pub(in crate::engine) fn orphan_task(job: &AttemptOrder, snapshot: &Snapshot) -> AttemptTask {
     let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
-    Task {
+    AttemptTask {
         queue_id: job.queue_id,
         attempt: job.attempt,
         job: job.def.clone(),
@@ -149,7 +149,7 @@ pub(in crate::engine) fn orphan_task(job: &Job, snapshot: &Snapshot) -> Task {
 
 /// What ends a dead node's attempt, or asks about it.
 pub(in crate::engine) fn orphan_context(
-    job: &Job,
+    job: &AttemptOrder,
     snapshot: &Arc<Snapshot>,
     around: &Arc<Surroundings>,
 ) -> Context {
@@ -163,8 +163,8 @@ pub(in crate::engine) fn orphan_context(
         log: job.log.clone(),
         stop: job.stop.clone(),
         claim: Arc::new(claim),
-        record: Arc::new(Recording::of(job, around, Mask::default())),
-        batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
+        record: Arc::new(Recording::for_attempt(job, around, Mask::default())),
+        batches: Arc::new(AttemptChildBatches::new(around, job.queue_id, job.attempt)),
         executors: around.remote_runs.of_attempt(job.key()),
         approvals: Arc::new(AttemptApprovals::new(around, job, snapshot)),
         pulse: around.pulse.clone(),
@@ -185,7 +185,7 @@ struct ToEnd {
 impl Claim for ToEnd {
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         Box::pin(async move {
-            let mut tx = self.db.read().await?;
+            let mut tx = self.db.begin_read().await?;
             queue::is_ours_to_end(&mut tx, self.queue_id, self.attempt, &self.owner).await
         })
     }

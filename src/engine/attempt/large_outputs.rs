@@ -1,14 +1,17 @@
 //! Values that are stored aside, loaded for the parameters of a job when it begins.
 
 use crate::domain::job::outcome::OutputValue;
-use crate::engine::attempt::run::{Given, Job, Surroundings};
+use crate::engine::attempt::run::{AttemptOrder, Surroundings, UpstreamOutputs};
 use crate::engine::db_retry::answered;
 use crate::store::output_value;
 use anyhow::Result;
 
 /// The outputs that the parameters of a job may ask for, each with its value; one that cannot be loaded
 /// says why.
-pub(in crate::engine) async fn loaded(job: &Job, around: &Surroundings) -> Result<Given, String> {
+pub(in crate::engine) async fn loaded(
+    job: &AttemptOrder,
+    around: &Surroundings,
+) -> Result<UpstreamOutputs, String> {
     let mut outputs = job.outputs.clone();
     for ((code, name), output) in &mut outputs {
         let OutputValue::Stored(reference) = output else { continue };
@@ -17,14 +20,14 @@ pub(in crate::engine) async fn loaded(job: &Job, around: &Surroundings) -> Resul
             return Err("its row was not claimed; nothing was run".to_owned());
         }
         let look = async || {
-            let mut tx = around.db.read().await?;
-            output_value::load(&mut tx, reference).await
+            let mut tx = around.db.begin_read().await?;
+            output_value::load_value(&mut tx, reference).await
         };
         let loaded = answered(&job.stop, look).await.map_err(|error| {
             format!("cannot load output {name} of job {code}: {error:#}; nothing was run")
         })?;
         *output = match loaded {
-            Ok(text) => OutputValue::of(reference.value_type, text),
+            Ok(text) => OutputValue::with_type(reference.value_type, text),
             Err(why) => OutputValue::Unusable(why),
         };
     }

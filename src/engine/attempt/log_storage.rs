@@ -5,9 +5,9 @@
 //! the lines of three talkative scripts in one transaction each kept it waiting for ten seconds.
 
 use crate::domain::time::Millis;
-use crate::engine::attempt::run::{Job, Surroundings, dated};
+use crate::engine::attempt::run::{AttemptOrder, Surroundings, dated};
 use crate::engine::db_retry::answered_at_last;
-use crate::handler::log::{GroupLimit, Line, LogGroup};
+use crate::handler::log::{GroupLimit, JobLogLine, LogGroup};
 use crate::store::log::{self, NewLine};
 use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ const GROUP: GroupLimit = GroupLimit { lines: 500, bytes: 256 * 1_024 };
 
 /// Stores the log of one try.
 pub(super) struct LogStorage<'a> {
-    job: &'a Job,
+    job: &'a AttemptOrder,
     around: &'a Surroundings,
     /// A commit had no answer, so lines may be stored that are not acknowledged.
     is_in_doubt: AtomicBool,
@@ -27,7 +27,7 @@ pub(super) struct LogStorage<'a> {
 }
 
 impl<'a> LogStorage<'a> {
-    pub(in crate::engine) fn new(job: &'a Job, around: &'a Surroundings) -> Self {
+    pub(in crate::engine) fn new(job: &'a AttemptOrder, around: &'a Surroundings) -> Self {
         Self { job, around, is_in_doubt: false.into(), has_failed: false.into() }
     }
 
@@ -38,7 +38,7 @@ impl<'a> LogStorage<'a> {
                 () = done.cancelled() => return,
                 () = tokio::time::sleep(self.around.log_flush) => {}
             }
-            self.job.claimed.made().await;
+            self.job.claimed.wait_until_committed().await;
             self.store_groups(done).await;
         }
     }
@@ -96,8 +96,8 @@ impl<'a> LogStorage<'a> {
 
     /// What is left for the transaction that ends the try: one group at most, unless the database
     /// refuses lines. None of them is stored already: the end could not be written beside its double.
-    pub(in crate::engine) async fn finish(&self) -> Vec<Line> {
-        self.job.log.end();
+    pub(in crate::engine) async fn finish(&self) -> Vec<JobLogLine> {
+        self.job.log.finish_lines();
         loop {
             let group = self.job.log.next_group(GROUP);
             let is_in_doubt = self.is_in_doubt.load(Ordering::Relaxed);
@@ -118,13 +118,13 @@ impl<'a> LogStorage<'a> {
     }
 }
 
-fn dated_all(lines: Vec<Line>, began: Millis) -> Vec<NewLine> {
+fn dated_all(lines: Vec<JobLogLine>, began: Millis) -> Vec<NewLine> {
     lines.into_iter().map(|line| dated(line, began)).collect()
 }
 
 /// Stores what is there of the log of a try whose process died, after the lines of that process,
 /// which counted its own.
-pub(super) async fn append_of_orphan(job: &Job, around: &Surroundings) -> Result<()> {
+pub(super) async fn append_of_orphan(job: &AttemptOrder, around: &Surroundings) -> Result<()> {
     loop {
         let group = job.log.next_group(GROUP);
         let Some(last) = group.lines.last().map(|line| line.number) else { return Ok(()) };

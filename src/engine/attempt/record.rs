@@ -3,16 +3,16 @@
 
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::job_key::JobKey;
-use crate::domain::job::outcome::{AttemptKey, End, Outcome, Outputs};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, StoredOutputsKey};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::secret::Mask;
 use crate::domain::job::{Param, ParamMode, Secrecy};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::engine::attempt::run::{Job, Report, Surroundings, What};
+use crate::engine::attempt::run::{AttemptOrder, AttemptReport, Surroundings, What};
 use crate::engine::clock::Clock;
 use crate::engine::db_retry::answered;
-use crate::handler::{Record, Write};
+use crate::handler::{LedgerRecord, LedgerWrite};
 use crate::store::log::{ExecutionLog, append_within};
 use crate::store::{self, breach, output_value, within};
 
@@ -30,10 +30,10 @@ pub(super) struct Recording {
     inline_bytes: usize,
 }
 
-impl Job {
+impl AttemptOrder {
     /// What its values that are stored aside are found by.
-    pub(in crate::engine) fn key(&self) -> AttemptKey {
-        AttemptKey { queue_id: self.queue_id, attempt: self.attempt }
+    pub(in crate::engine) fn key(&self) -> StoredOutputsKey {
+        StoredOutputsKey { queue_id: self.queue_id, attempt: self.attempt }
     }
 
     /// OUT parameters that are declared secret.
@@ -45,7 +45,11 @@ impl Job {
 
 impl Recording {
     /// Of a try, whose secrets `mask` takes out.
-    pub(in crate::engine) fn of(job: &Job, around: &Surroundings, mask: Mask) -> Self {
+    pub(in crate::engine) fn for_attempt(
+        job: &AttemptOrder,
+        around: &Surroundings,
+        mask: Mask,
+    ) -> Self {
         Self {
             clock: around.clock.clone(),
             queue_id: job.queue_id,
@@ -62,41 +66,41 @@ impl Recording {
 }
 
 /// The row of a report whose body wrote its end itself.
-pub(in crate::engine) fn recorded(report: &Report) -> Option<QueueId> {
+pub(in crate::engine) fn recorded(report: &AttemptReport) -> Option<QueueId> {
     let is_so = matches!(&report.what, What::Ended(outcome, _) if outcome.is_recorded);
     is_so.then_some(report.queue_id)
 }
 
 /// The state of a row whose body wrote its end itself.
-pub(in crate::engine) fn state_of(outcome: &Outcome) -> QueueStatus {
-    if outcome.end == End::Warning { QueueStatus::Warning } else { QueueStatus::Success }
+pub(in crate::engine) fn state_of(outcome: &AttemptOutcome) -> QueueStatus {
+    if outcome.end == AttemptEnd::Warning { QueueStatus::Warning } else { QueueStatus::Success }
 }
 
 /// The message and the outputs of an ended try, as rows hold them.
-pub(in crate::engine) fn columns_of(outcome: &Outcome) -> (Option<String>, Option<String>) {
+pub(in crate::engine) fn columns_of(outcome: &AttemptOutcome) -> (Option<String>, Option<String>) {
     let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
     let outputs = Some(&outcome.outputs).filter(|o| !o.is_empty());
     (message, outputs.and_then(|o| serde_json::to_string(o).ok()))
 }
 
-impl Record for Recording {
+impl LedgerRecord for Recording {
     fn now(&self) -> Millis {
         self.clock.now()
     }
 
-    fn storable(&self, outputs: &Outputs) -> Outputs {
+    fn storable(&self, outputs: &JobOutputs) -> JobOutputs {
         let secret: Vec<&str> = self.secret_outs.iter().map(String::as_str).collect();
-        Outcome::success(outputs.clone()).without(&secret).masked(&self.mask).outputs
+        AttemptOutcome::success(outputs.clone()).without(&secret).masked(&self.mask).outputs
     }
 
-    fn home(&self) -> (String, String) {
+    fn installation_and_key(&self) -> (String, String) {
         (store::INSTALLATION.to_owned(), self.installation.clone())
     }
 
-    fn end(&self, outcome: &Outcome) -> Vec<Write> {
+    fn end_writes(&self, outcome: &AttemptOutcome) -> Vec<LedgerWrite> {
         let now = self.clock.now();
         let secret: Vec<&str> = self.secret_outs.iter().map(String::as_str).collect();
-        let of = AttemptKey { queue_id: self.queue_id, attempt: self.attempt };
+        let of = StoredOutputsKey { queue_id: self.queue_id, attempt: self.attempt };
         let outcome = outcome.clone().without(&secret).masked(&self.mask);
         let outcome = outcome.with_values_aside(of, self.inline_bytes);
         let (message, outputs) = columns_of(&outcome);
@@ -114,7 +118,7 @@ impl Record for Recording {
         };
         let said = (message.as_deref(), outputs.as_deref());
         let row = within::end_within((self.queue_id, self.attempt, &self.owner), status, said, now);
-        let write = |(sql, values)| Write { sql, values };
+        let write = |(sql, values)| LedgerWrite { sql, values };
         let mut writes = vec![write(row), write(append_within(&log, now))];
         let large = output_value::inserts(outcome.large_values.unwritten(), now);
         writes.extend(large.into_iter().map(write));
@@ -123,19 +127,22 @@ impl Record for Recording {
 }
 
 /// Refuses a recorded job that was caught committing by itself; others are not asked for.
-pub(super) async fn refuse_marked(job: &Job, around: &Surroundings) -> Result<(), Outcome> {
+pub(super) async fn refuse_marked(
+    job: &AttemptOrder,
+    around: &Surroundings,
+) -> Result<(), AttemptOutcome> {
     if !job.def.tx.is_recorded() {
         return Ok(());
     }
     let key = JobKey::of_definition(&job.def);
     let look = async || {
-        let mut tx = around.db.read().await?;
+        let mut tx = around.db.begin_read().await?;
         breach::of_job(&mut tx, &key).await
     };
     let outcome = match answered(&job.stop, look).await {
         Ok(None) => return Ok(()),
-        Ok(Some(seen)) => Outcome::ended(
-            End::Failed,
+        Ok(Some(seen)) => AttemptOutcome::ended(
+            AttemptEnd::Failed,
             format!(
                 "job {key} was caught committing by itself in batch {} (try {}: {}); declare \
                  tx: none, or mend it and: procession job trust {key} --reason …; nothing \
@@ -146,7 +153,7 @@ pub(super) async fn refuse_marked(job: &Job, around: &Surroundings) -> Result<()
         .for_good(),
         Err(error) => {
             let said = format!("cannot ask whether job {key} may be trusted: {error:#}");
-            Outcome::ended(End::Failed, format!("{said}; nothing was run"))
+            AttemptOutcome::ended(AttemptEnd::Failed, format!("{said}; nothing was run"))
         }
     };
     Err(outcome.before_it_began())

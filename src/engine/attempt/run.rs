@@ -6,21 +6,21 @@ use crate::domain::cluster::lease;
 use crate::domain::id::{GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::job::JobDef;
 use crate::domain::job::body::HttpHost;
-use crate::domain::job::check::Check;
-use crate::domain::job::outcome::AttemptKey;
-use crate::domain::job::outcome::{End, Outcome, OutputValue, Outputs, Stream};
+use crate::domain::job::check::DataCheck;
+use crate::domain::job::outcome::StoredOutputsKey;
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, OutputValue, Stream};
 use crate::domain::job::queue::RunMode;
 use crate::domain::job::secret::Mask;
 use crate::domain::job::shared_definitions::SecretFrom;
 use crate::domain::params::http_call;
-use crate::domain::params::{self, BoundParam, Outside, Start};
+use crate::domain::params::{self, BoundParam, ParamSources, Start};
 use crate::domain::permission::access_rules::{ForbiddenUse, SharedResource};
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use crate::domain::source::tx_class::IdemKey;
 use crate::domain::time::Millis;
 use crate::engine::attempt::approvals::{ApprovalPoll, AttemptApprovals};
-use crate::engine::attempt::child_batches::{Ask, Children};
-use crate::engine::attempt::claim_ack::Claimed;
+use crate::engine::attempt::child_batches::{AttemptChildBatches, ChildBatchRequest};
+use crate::engine::attempt::claim_ack::ClaimAck;
 use crate::engine::attempt::claim_check::{Asker, LostRow, RowClaim};
 use crate::engine::attempt::earlier_checks::last_checks;
 use crate::engine::attempt::large_outputs;
@@ -31,9 +31,9 @@ use crate::engine::attempt::start_gate::Gate;
 use crate::engine::clock::Clock;
 use crate::engine::db_retry::answered;
 use crate::engine::lease::{Life, fenced};
-use crate::handler::log::{Line, RunLog};
-use crate::handler::remote::Executors;
-use crate::handler::{self, Context, StopReason, Task, checks};
+use crate::handler::log::{JobLogLine, RunLog};
+use crate::handler::remote::RemoteExecutors;
+use crate::handler::{self, AttemptTask, Context, StopReason, checks};
 use crate::secret_store::SecretStores;
 use crate::store::log::NewLine;
 use crate::store::{self, Db};
@@ -52,7 +52,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What a worker tells the dispatcher.
 #[derive(Debug)]
-pub(in crate::engine) struct Report {
+pub(in crate::engine) struct AttemptReport {
     /// The row.
     pub(in crate::engine) queue_id: QueueId,
     /// The try.
@@ -69,19 +69,19 @@ pub(in crate::engine) enum What {
     /// Its time is up and it is being stopped.
     Stopping,
     /// It is over; the lines are those not stored yet.
-    Ended(Box<Outcome>, Vec<Line>),
+    Ended(Box<AttemptOutcome>, Vec<JobLogLine>),
     /// It has a wish about another batch.
-    Asks(Ask),
+    Asks(ChildBatchRequest),
 }
 
 /// Outputs by job and name; `None` is NULL.
-pub(in crate::engine) type Given = HashMap<(JobCode, String), OutputValue>;
+pub(in crate::engine) type UpstreamOutputs = HashMap<(JobCode, String), OutputValue>;
 
 /// Secrets by name.
 type Secrets = BTreeMap<String, SecretString>;
 
 /// All that a try needs; built by the dispatcher when it claims the row.
-pub(in crate::engine) struct Job {
+pub(in crate::engine) struct AttemptOrder {
     pub(in crate::engine) queue_id: QueueId,
     pub(in crate::engine) attempt: u32,
     /// Failed tries before it.
@@ -95,7 +95,7 @@ pub(in crate::engine) struct Job {
     /// The jobs it depends on directly.
     pub(in crate::engine) parents: Vec<JobCode>,
     /// Outputs of other jobs that its parameters may ask for.
-    pub(in crate::engine) outputs: Given,
+    pub(in crate::engine) outputs: UpstreamOutputs,
     /// Its parameters when nothing has to be asked for them, or the sentence that says why there are
     /// none.
     pub(in crate::engine) fixed: Option<Result<Vec<BoundParam>, String>>,
@@ -111,13 +111,13 @@ pub(in crate::engine) struct Job {
     /// Whether its row was found to be another start's.
     pub(in crate::engine) lost: LostRow,
     /// Whether its row is its own already.
-    pub(in crate::engine) claimed: Claimed,
+    pub(in crate::engine) claimed: ClaimAck,
 }
 
 /// Who has the bodies of jobs run by somebody else.
 pub(in crate::engine) trait RemoteRuns: Send + Sync {
     /// The door to them that one attempt is given.
-    fn of_attempt(&self, attempt: AttemptKey) -> Arc<dyn Executors>;
+    fn of_attempt(&self, attempt: StoredOutputsKey) -> Arc<dyn RemoteExecutors>;
 }
 
 /// What all tries of this process share.
@@ -129,14 +129,14 @@ pub(in crate::engine) struct Surroundings {
     /// How the name of this installation begins.
     pub(in crate::engine) installation: String,
     pub(in crate::engine) owner: NodeId,
-    pub(in crate::engine) reports: mpsc::UnboundedSender<Report>,
-    pub(in crate::engine) handlers: Arc<handler::Options>,
+    pub(in crate::engine) reports: mpsc::UnboundedSender<AttemptReport>,
+    pub(in crate::engine) handlers: Arc<handler::HandlerOptions>,
     /// Counts the renewals of this process's lease.
     pub(in crate::engine) pulse: watch::Receiver<u64>,
     /// Second connections to data sources.
     pub(in crate::engine) watchers: Arc<handler::liveness_probe::Watchers>,
     /// Sessions on them that wait for a body.
-    pub(in crate::engine) sessions: Arc<handler::sessions::Sessions>,
+    pub(in crate::engine) sessions: Arc<handler::sessions::SessionShelf>,
     /// How that lease stands.
     pub(in crate::engine) life: watch::Receiver<Life>,
     pub(in crate::engine) log_flush: Duration,
@@ -156,68 +156,72 @@ pub(in crate::engine) struct Surroundings {
 /// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome. One whose claim
 /// is not committed has never been: nobody hears of it.
 pub(in crate::engine) async fn run_task(
-    job: Job,
+    job: AttemptOrder,
     snapshot: Arc<Snapshot>,
     around: Arc<Surroundings>,
 ) {
     let (queue_id, attempt) = (job.queue_id, job.attempt);
     let log = job.log.clone();
     if job.mode == Some(RunMode::NoExec) {
-        log.line(Stream::System, "no-exec: an operator wants its body left out; it counts as done");
-        let what = What::Ended(Box::new(Outcome::success(Outputs::default())), log.finish());
-        let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
+        log.add_line(
+            Stream::System,
+            "no-exec: an operator wants its body left out; it counts as done",
+        );
+        let what =
+            What::Ended(Box::new(AttemptOutcome::success(JobOutputs::default())), log.finish());
+        let _ = around.reports.send(AttemptReport { queue_id, attempt, by: None, what });
         return;
     }
     let storage = LogStorage::new(&job, &around);
-    let work = AssertUnwindSafe(run(&job, &snapshot, &around, &storage)).catch_unwind();
+    let work = AssertUnwindSafe(run_attempt(&job, &snapshot, &around, &storage)).catch_unwind();
     let done = tokio::select! {
         biased;
         done = work => done,
-        () = job.claimed.lost() => return,
+        () = job.claimed.wait_until_lost() => return,
     };
     if !job.claimed.is_committed().await {
         return;
     }
     let outcome = match done {
         Ok(outcome) => outcome,
-        Err(_) => Outcome::ended(
-            End::Unknown,
+        Err(_) => AttemptOutcome::ended(
+            AttemptEnd::Unknown,
             "Procession's own code for this job type broke down (see the program's log); whether \
              the body took effect is not known",
         ),
     };
     let what = What::Ended(Box::new(outcome), storage.finish().await);
     // The dispatcher is gone only with the process; whoever resumes the batch settles the row.
-    let _ = around.reports.send(Report { queue_id, attempt, by: None, what });
+    let _ = around.reports.send(AttemptReport { queue_id, attempt, by: None, what });
 }
 
-async fn run(
-    job: &Job,
+async fn run_attempt(
+    job: &AttemptOrder,
     snapshot: &Arc<Snapshot>,
     around: &Arc<Surroundings>,
     storage: &LogStorage<'_>,
-) -> Outcome {
+) -> AttemptOutcome {
     let log = &job.log;
-    let (params, secrets, mask) = match bind(job, snapshot, around).await {
+    let (params, secrets, mask) = match bind_params(job, snapshot, around).await {
         Ok(bound) => bound,
         Err(outcome) => return outcome,
     };
-    log.mask(mask.clone());
-    let Some(handler) = handler::find(job.def.job_type.as_str()) else {
+    log.add_mask(mask.clone());
+    let Some(handler) = handler::find_handler(job.def.job_type.as_str()) else {
         let message = format!("this binary knows no job type {}", job.def.job_type);
-        return Outcome::ended(End::Failed, message);
+        return AttemptOutcome::ended(AttemptEnd::Failed, message);
     };
-    let task = match task(job, snapshot, (params, secrets), around).await {
+    let task = match build_task(job, snapshot, (params, secrets), around).await {
         Ok(task) => task,
         Err(outcome) => return outcome,
     };
-    let claim = RowClaim::of(job, around);
+    let claim = RowClaim::for_attempt(job, around);
     let context = Context {
         log: log.clone(),
         stop: job.stop.clone(),
         claim: Arc::new(claim),
-        record: Arc::new(Recording::of(job, around, mask.clone())),
-        batches: Arc::new(Children::new(around, job.queue_id, job.attempt)),
+        record: Arc::new(Recording::for_attempt(job, around, mask.clone())),
+        batches: Arc::new(AttemptChildBatches::new(around, job.queue_id, job.attempt)),
         executors: around.remote_runs.of_attempt(job.key()),
         approvals: Arc::new(AttemptApprovals::new(around, job, snapshot)),
         pulse: around.pulse.clone(),
@@ -241,12 +245,12 @@ async fn run(
 }
 
 /// The parameters of a try, and what to take out of all that it says; else how it ends without having begun.
-async fn bind(
-    job: &Job,
+async fn bind_params(
+    job: &AttemptOrder,
     snapshot: &Snapshot,
     around: &Surroundings,
-) -> Result<(Vec<BoundParam>, Secrets, Mask), Outcome> {
-    let failed = |words: String| Outcome::ended(End::Failed, words);
+) -> Result<(Vec<BoundParam>, Secrets, Mask), AttemptOutcome> {
+    let failed = |words: String| AttemptOutcome::ended(AttemptEnd::Failed, words);
     if let Some(fixed) = &job.fixed {
         let bound = fixed.clone().map(|params| (params, Secrets::new(), Mask::default()));
         return bound.map_err(failed);
@@ -258,56 +262,59 @@ async fn bind(
         |code: &JobCode, name: &str| outputs.get(&(code.clone(), name.to_owned())).cloned();
     let mut needed =
         params::secrets_needed(&job.def, layers, &output).map_err(|e| failed(e.to_string()))?;
-    needed.extend(http_call::secrets(job.def.http.as_ref(), host(job, snapshot)));
+    needed.extend(http_call::secrets(job.def.http.as_ref(), find_host(job, snapshot)));
     let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
     let secrets = reader.fetch(needed).await?;
-    let mask = Mask::of(secrets.values());
+    let mask = Mask::from_secrets(secrets.values());
     let known = |name: &str| secrets.get(name).cloned();
-    let outside = Outside { output: &output, secret: Some(&known) };
+    let outside = ParamSources { output: &output, secret: Some(&known) };
     let bound = params::resolve(&job.def, layers, outside);
     bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| failed(e.to_string()))
 }
 
-pub(in crate::engine) fn host<'a>(job: &Job, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {
+pub(in crate::engine) fn find_host<'a>(
+    job: &AttemptOrder,
+    snapshot: &'a Snapshot,
+) -> Option<&'a HttpHost> {
     let name = job.def.called_host()?;
     snapshot.shared.hosts.iter().find(|host| host.name == name)
 }
 
 /// All that the handler is told.
-async fn task(
-    job: &Job,
+async fn build_task(
+    job: &AttemptOrder,
     snapshot: &Snapshot,
     (params, secrets): (Vec<BoundParam>, Secrets),
     around: &Surroundings,
-) -> Result<Task, Outcome> {
+) -> Result<AttemptTask, AttemptOutcome> {
     refuse_marked(job, around).await?;
     let look = || last_checks(&around.db, &job.batch, &job.def);
     let last_checks = answered(&job.stop, look).await.map_err(|error| {
         let message =
             format!("cannot look up what its checks found before: {error:#}; nothing was run");
-        Outcome::ended(End::Failed, message)
+        AttemptOutcome::ended(AttemptEnd::Failed, message)
     })?;
     let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
-    let of_checks: Vec<_> = job.def.checks.iter().flat_map(Check::sources).collect();
+    let of_checks: Vec<_> = job.def.checks.iter().flat_map(DataCheck::sources).collect();
     let check_sources = snapshot.sources.iter().filter(|s| of_checks.contains(&&s.name));
     let used = source.into_iter().chain(check_sources.clone());
     refuse_foreign_sources(&job.def.group, used).map_err(|found| {
-        let message = format!("{found}; {}; nothing was run", found.fix());
-        Outcome::ended(End::Failed, message).for_good()
+        let message = format!("{found}; {}; nothing was run", found.hint_text());
+        AttemptOutcome::ended(AttemptEnd::Failed, message).for_good()
     })?;
     let hidden_files = hidden_files(job, snapshot, around).await?;
-    let mut sources: Vec<Source> = source.into_iter().chain(check_sources).cloned().collect();
+    let mut sources: Vec<DataSource> = source.into_iter().chain(check_sources).cloned().collect();
     let reader = SecretReader { job, around, declared: &snapshot.shared.secrets };
     reader.read_passwords(&mut sources).await?;
     let check_sources = sources.split_off(usize::from(source.is_some()));
-    Ok(Task {
+    Ok(AttemptTask {
         queue_id: job.queue_id,
         attempt: job.attempt,
         job: job.def.clone(),
         batch: job.batch.values.clone(),
         params,
         source: sources.pop(),
-        host: host(job, snapshot).cloned(),
+        host: find_host(job, snapshot).cloned(),
         secrets,
         idem_key: job.idem_key.to_string(),
         is_unresolved: job.is_unresolved,
@@ -321,21 +328,21 @@ async fn task(
 
 /// The files of all secrets that definitions name, of this batch and of others: no script is to see them.
 async fn hidden_files(
-    job: &Job,
+    job: &AttemptOrder,
     snapshot: &Snapshot,
     around: &Surroundings,
-) -> Result<Vec<PathBuf>, Outcome> {
+) -> Result<Vec<PathBuf>, AttemptOutcome> {
     if job.def.script.is_none() {
         return Ok(Vec::new());
     }
     let read = || async {
-        let mut tx = around.db.read().await?;
+        let mut tx = around.db.begin_read().await?;
         store::shared::secret_files(&mut tx).await
     };
     let now = answered(&job.stop, read).await.map_err(|error| {
         let message =
             format!("cannot look up which files hold secrets: {error:#}; nothing was run");
-        Outcome::ended(End::Failed, message)
+        AttemptOutcome::ended(AttemptEnd::Failed, message)
     })?;
     let declared = snapshot.shared.secrets.iter().filter_map(|secret| match &secret.from {
         SecretFrom::File(path) => Some(path),
@@ -350,7 +357,7 @@ async fn hidden_files(
 /// A batch that goes on by the latest definition (`--latest`) takes over who may use its sources.
 fn refuse_foreign_sources<'a>(
     group: &GroupCode,
-    mut sources: impl Iterator<Item = &'a Source>,
+    mut sources: impl Iterator<Item = &'a DataSource>,
 ) -> Result<(), ForbiddenUse> {
     sources.try_for_each(|source| {
         let resource = SharedResource::Source(source.name.to_string());
@@ -359,12 +366,16 @@ fn refuse_foreign_sources<'a>(
 }
 
 /// Lets the body run; when its time is up, tells it to stop and waits until it has.
-async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>) -> Outcome {
+async fn limited(
+    job: &AttemptOrder,
+    around: &Surroundings,
+    body: BoxFuture<'_, AttemptOutcome>,
+) -> AttemptOutcome {
     let mut body = body;
     let limit = Duration::from_secs(job.def.timeout_sec.into());
     let time_is_up = async {
         // What its own claim takes is not the body's time.
-        job.claimed.made().await;
+        job.claimed.wait_until_committed().await;
         tokio::time::sleep(limit).await;
     };
     let fence = pass_fence_on(&job.stopper, around.life.clone());
@@ -374,12 +385,16 @@ async fn limited(job: &Job, around: &Surroundings, body: BoxFuture<'_, Outcome>)
         () = fence => {}
     }
     // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
-    tell(&job.stopper, StopReason::TimedOut);
-    let stopping =
-        Report { queue_id: job.queue_id, attempt: job.attempt, by: None, what: What::Stopping };
+    request_stop(&job.stopper, StopReason::TimedOut);
+    let stopping = AttemptReport {
+        queue_id: job.queue_id,
+        attempt: job.attempt,
+        by: None,
+        what: What::Stopping,
+    };
     let _ = around.reports.send(stopping);
     let mut outcome = body.await;
-    if outcome.end == End::TimedOut {
+    if outcome.end == AttemptEnd::TimedOut {
         let how = outcome.message.unwrap_or_default();
         outcome.message = Some(format!("ran past its {} s; {how}", limit.as_secs()));
     }
@@ -393,7 +408,7 @@ async fn pass_fence_on(
 ) {
     loop {
         fenced(life.clone()).await;
-        tell(stopper, StopReason::Fenced);
+        request_stop(stopper, StopReason::Fenced);
         if life.wait_for(|life| !life.is_fenced).await.is_err() {
             return std::future::pending().await;
         }
@@ -407,7 +422,10 @@ async fn pass_fence_on(
 
 /// Asks a task to stop. The first reason is what it ends as; but a lost lease may be outlived, so that any other reason
 /// comes in its place.
-pub(in crate::engine) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: StopReason) {
+pub(in crate::engine) fn request_stop(
+    stopper: &watch::Sender<Option<StopReason>>,
+    why: StopReason,
+) {
     stopper.send_if_modified(|reason| {
         let is_new = matches!(*reason, None | Some(StopReason::Fenced)) && *reason != Some(why);
         if is_new {
@@ -419,7 +437,10 @@ pub(in crate::engine) fn tell(stopper: &watch::Sender<Option<StopReason>>, why: 
 
 /// Lets the body run and stores its new lines meanwhile, so that `logs -f` can follow it. In one task
 /// with it: a task of their own was one more to start and to wait for, at each hop.
-async fn beside_its_log(storage: &LogStorage<'_>, body: impl Future<Output = Outcome>) -> Outcome {
+async fn beside_its_log(
+    storage: &LogStorage<'_>,
+    body: impl Future<Output = AttemptOutcome>,
+) -> AttemptOutcome {
     let mut body = pin!(body);
     let done = CancellationToken::new();
     let mut flush = pin!(storage.store_while_running(&done));
@@ -435,30 +456,34 @@ async fn beside_its_log(storage: &LogStorage<'_>, body: impl Future<Output = Out
 }
 
 /// A line as it is stored: its time is the start of the try plus when it came.
-pub(in crate::engine) fn dated(line: Line, began: Millis) -> NewLine {
-    (line.number, began.plus(line.at_ms), line.stream, line.text)
+pub(in crate::engine) fn dated(line: JobLogLine, began: Millis) -> NewLine {
+    (line.number, began.plus_ms(line.at_ms), line.stream, line.text)
 }
 
 /// What a body that found its row gone says when the reason is that it is to be stopped: it was
 /// stopped before it began, and has not failed.
-fn stopped_before(outcome: Outcome, lost: &LostRow, stop: Option<StopReason>) -> Outcome {
-    let is_gone = outcome.end == End::Failed && (outcome.is_row_lost || lost.is_noted());
+fn stopped_before(
+    outcome: AttemptOutcome,
+    lost: &LostRow,
+    stop: Option<StopReason>,
+) -> AttemptOutcome {
+    let is_gone = outcome.end == AttemptEnd::Failed && (outcome.is_row_lost || lost.is_noted());
     let end = match (stop, is_gone) {
-        (Some(StopReason::TimedOut), true) => End::TimedOut,
-        (Some(StopReason::Killed), true) => End::Killed,
+        (Some(StopReason::TimedOut), true) => AttemptEnd::TimedOut,
+        (Some(StopReason::Killed), true) => AttemptEnd::Killed,
         (Some(StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned), true) => {
-            End::Returned
+            AttemptEnd::Returned
         }
         (Some(_), false) | (None, _) => return outcome,
     };
-    Outcome::ended(end, "stopped before it began").before_it_began()
+    AttemptOutcome::ended(end, "stopped before it began").before_it_began()
 }
 
 /// The header `traceparent` for what a try calls; none when nothing is traced.
-fn traceparent(job: &Job, around: &Surroundings) -> Option<String> {
+fn traceparent(job: &AttemptOrder, around: &Surroundings) -> Option<String> {
     around.traced.load(Ordering::Relaxed).then(|| {
         let batch = &job.batch;
-        let trace = TraceId::of(&around.installation, batch.batch_id, batch.create_time);
+        let trace = TraceId::for_batch(&around.installation, batch.batch_id, batch.create_time);
         span::traceparent(trace, SpanId::of_try(trace, job.queue_id, job.attempt))
     })
 }
@@ -467,27 +492,30 @@ fn traceparent(job: &Job, around: &Surroundings) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn end_of(outcome: Outcome, is_noted: bool, stop: Option<StopReason>) -> End {
+    fn end_of(outcome: AttemptOutcome, is_noted: bool, stop: Option<StopReason>) -> AttemptEnd {
         let lost = LostRow::default();
         if is_noted {
-            lost.note();
+            lost.mark_lost();
         }
         stopped_before(outcome, &lost, stop).end
     }
 
     #[test]
     fn a_row_that_was_lost_to_a_stop_is_no_failure() {
-        let failed = || Outcome::ended(End::Failed, "any words");
-        assert_eq!(end_of(failed(), true, Some(StopReason::Killed)), End::Killed);
-        assert_eq!(end_of(failed(), true, Some(StopReason::TimedOut)), End::TimedOut);
-        assert_eq!(end_of(failed(), true, Some(StopReason::Fenced)), End::Returned);
-        assert_eq!(end_of(failed().of_lost_row(), false, Some(StopReason::Killed)), End::Killed);
-        assert_eq!(end_of(failed(), true, None), End::Failed, "nobody wanted it stopped");
-        assert_eq!(end_of(failed(), false, Some(StopReason::Killed)), End::Failed);
+        let failed = || AttemptOutcome::ended(AttemptEnd::Failed, "any words");
+        assert_eq!(end_of(failed(), true, Some(StopReason::Killed)), AttemptEnd::Killed);
+        assert_eq!(end_of(failed(), true, Some(StopReason::TimedOut)), AttemptEnd::TimedOut);
+        assert_eq!(end_of(failed(), true, Some(StopReason::Fenced)), AttemptEnd::Returned);
+        assert_eq!(
+            end_of(failed().of_lost_row(), false, Some(StopReason::Killed)),
+            AttemptEnd::Killed
+        );
+        assert_eq!(end_of(failed(), true, None), AttemptEnd::Failed, "nobody wanted it stopped");
+        assert_eq!(end_of(failed(), false, Some(StopReason::Killed)), AttemptEnd::Failed);
         let words = format!("{}; nothing was run", handler::NOT_OURS);
-        let only_says_so = Outcome::ended(End::Failed, words);
-        assert_eq!(end_of(only_says_so, false, Some(StopReason::Killed)), End::Failed);
-        let done = Outcome::success(Outputs::default());
-        assert_eq!(end_of(done, true, Some(StopReason::Killed)), End::Success);
+        let only_says_so = AttemptOutcome::ended(AttemptEnd::Failed, words);
+        assert_eq!(end_of(only_says_so, false, Some(StopReason::Killed)), AttemptEnd::Failed);
+        let done = AttemptOutcome::success(JobOutputs::default());
+        assert_eq!(end_of(done, true, Some(StopReason::Killed)), AttemptEnd::Success);
     }
 }

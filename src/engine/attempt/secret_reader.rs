@@ -4,12 +4,12 @@
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::id::GroupCode;
-use crate::domain::job::outcome::{End, Outcome};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
 use crate::domain::job::secret::SHORTEST;
 use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
 use crate::domain::permission::access_rules::{ForbiddenUse, SharedResource};
-use crate::domain::source::{ReadPassword, Source};
-use crate::engine::attempt::run::{Job, Surroundings};
+use crate::domain::source::{DataSource, ReadPassword};
+use crate::engine::attempt::run::{AttemptOrder, Surroundings};
 use crate::engine::attempt::secret_store_wait::AwaitedStore;
 use crate::engine::db_retry::answered;
 use crate::engine::secrets::encryption::KeyRing;
@@ -26,7 +26,7 @@ use tokio::sync::watch;
 /// Reads the secrets of one attempt.
 pub(in crate::engine) struct SecretReader<'a> {
     /// The attempt.
-    pub(in crate::engine) job: &'a Job,
+    pub(in crate::engine) job: &'a AttemptOrder,
     /// What all attempts share.
     pub(in crate::engine) around: &'a Surroundings,
     /// Where the batch's definition says that secrets come from.
@@ -39,12 +39,12 @@ impl SecretReader<'_> {
     pub(super) async fn fetch(
         &self,
         names: BTreeSet<String>,
-    ) -> Result<BTreeMap<String, SecretString>, Outcome> {
+    ) -> Result<BTreeMap<String, SecretString>, AttemptOutcome> {
         let mut found = BTreeMap::new();
         for name in names {
-            let secret = match self.around.secret_stores.find(&name) {
+            let secret = match self.around.secret_stores.find_secret(&name) {
                 Some(configured) => self.of_store(&name, configured).await?,
-                None => self.own(&name).await.map_err(failed)?,
+                None => self.read_own(&name).await.map_err(failed)?,
             };
             usable(&name, &secret).map_err(failed)?;
             found.insert(name, secret);
@@ -55,21 +55,21 @@ impl SecretReader<'_> {
     /// The sources with the secrets that are their passwords, as they are now.
     pub(in crate::engine) async fn read_passwords(
         &self,
-        sources: &mut [Source],
-    ) -> Result<(), Outcome> {
+        sources: &mut [DataSource],
+    ) -> Result<(), AttemptOutcome> {
         for source in sources {
             let Some(name) = source.password_secret.clone() else { continue };
-            let read = match self.around.secret_stores.find(&name) {
+            let read = match self.around.secret_stores.find_secret(&name) {
                 Some(configured) => {
                     refuse_foreign_source(&name, configured, source).map_err(failed)?;
                     let mut store = AwaitedStore::new(self.job, self.around, &configured.store);
-                    store.read(&name, configured).await?
+                    store.read_secret(&name, configured).await?
                 }
                 None => match self.declared.iter().find(|declared| declared.name == name) {
                     Some(declared) => from_definition(&name, &declared.from).await,
                     None => stored(&self.around.db, &name, &self.job.stop)
                         .await
-                        .and_then(|found| open(&name, &found.sealed)),
+                        .and_then(|found| unseal_secret(&name, &found.sealed)),
                 }
                 .map_err(|why| failed(format!("source '{}': its password: {why}", source.name)))?,
             };
@@ -82,13 +82,13 @@ impl SecretReader<'_> {
         &self,
         name: &str,
         secret: &ConfiguredSecret,
-    ) -> Result<SecretString, Outcome> {
+    ) -> Result<SecretString, AttemptOutcome> {
         refuse_foreign_group(name, &secret.entry.access, &self.job.def.group).map_err(failed)?;
-        AwaitedStore::new(self.job, self.around, &secret.store).read(name, secret).await
+        AwaitedStore::new(self.job, self.around, &secret.store).read_secret(name, secret).await
     }
 
     /// Of the definition, else of the stored ones.
-    async fn own(&self, name: &str) -> Result<SecretString, String> {
+    async fn read_own(&self, name: &str) -> Result<SecretString, String> {
         let group = &self.job.def.group;
         if let Some(source) = self.declared.iter().find(|source| source.name == name) {
             refuse_foreign_group(name, &source.access, group)?;
@@ -96,7 +96,7 @@ impl SecretReader<'_> {
         }
         let found = stored(&self.around.db, name, &self.job.stop).await?;
         refuse_foreign_group(name, &found.access, group)?;
-        open(name, &found.sealed)
+        unseal_secret(name, &found.sealed)
     }
 }
 
@@ -104,7 +104,7 @@ impl SecretReader<'_> {
 pub fn refuse_foreign_source(
     name: &str,
     secret: &ConfiguredSecret,
-    source: &Source,
+    source: &DataSource,
 ) -> Result<(), String> {
     if secret.entry.sources.contains(&source.name) {
         return Ok(());
@@ -122,21 +122,21 @@ pub async fn read_source_password(
     db: &Db,
     stores: &SecretStores,
     now: Uptime,
-    source: &Source,
-) -> Result<Source, String> {
+    source: &DataSource,
+) -> Result<DataSource, String> {
     let Some(name) = source.password_secret.as_deref() else { return Ok(source.clone()) };
     let of_source = |why: String| format!("source '{}': its password: {why}", source.name);
-    let read = match stores.find(name) {
+    let read = match stores.find_secret(name) {
         Some(configured) => {
             refuse_foreign_source(name, configured, source)?;
-            let read = stores.read(configured, now).await;
+            let read = stores.read_secret(configured, now).await;
             read.map_err(|error| of_source(format!("secret {name}: {error}")))?.value
         }
         None => {
             let found = async {
-                let mut tx = db.read().await?;
+                let mut tx = db.begin_read().await?;
                 let declared = store::shared::declared_secrets(&mut tx).await?;
-                anyhow::Ok((declared, store::secret::find(&mut tx, name).await?))
+                anyhow::Ok((declared, store::secret::find_secret(&mut tx, name).await?))
             };
             let (declared, stored) = found
                 .await
@@ -144,13 +144,13 @@ pub async fn read_source_password(
             let declared = declared.iter().find(|declared| declared.name == name);
             match (declared, stored) {
                 (Some(declared), _) => from_definition(name, &declared.from).await,
-                (None, Some(stored)) => open(name, &stored.sealed),
+                (None, Some(stored)) => unseal_secret(name, &stored.sealed),
                 (None, None) => Err(unknown_secret(name)),
             }
             .map_err(of_source)?
         }
     };
-    Ok(Source { read_password: ReadPassword(Some(read)), ..source.clone() })
+    Ok(DataSource { read_password: ReadPassword(Some(read)), ..source.clone() })
 }
 
 fn unknown_secret(name: &str) -> String {
@@ -160,8 +160,8 @@ fn unknown_secret(name: &str) -> String {
     )
 }
 
-fn failed(words: String) -> Outcome {
-    Outcome::ended(End::Failed, words)
+fn failed(words: String) -> AttemptOutcome {
+    AttemptOutcome::ended(AttemptEnd::Failed, words)
 }
 
 /// Reads a secret where a definition says that it is.
@@ -169,7 +169,7 @@ pub async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretStri
     match from {
         SecretFrom::Env(variable) => from_environment(name, variable),
         SecretFrom::File(path) => from_file(name, path).await,
-        SecretFrom::Sealed(text) => open(name, text),
+        SecretFrom::Sealed(text) => unseal_secret(name, text),
     }
 }
 
@@ -178,7 +178,7 @@ pub async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretStri
 fn refuse_foreign_group(name: &str, access: &GroupAccess, group: &GroupCode) -> Result<(), String> {
     let resource = SharedResource::Secret(name.to_owned());
     ForbiddenUse::check(group, resource, access)
-        .map_err(|found| format!("{found}; {}", found.fix()))
+        .map_err(|found| format!("{found}; {}", found.hint_text()))
 }
 
 fn from_environment(name: &str, variable: &str) -> Result<SecretString, String> {
@@ -202,8 +202,8 @@ async fn stored(
     stop: &watch::Receiver<Option<StopReason>>,
 ) -> Result<SealedSecret, String> {
     let read = || async {
-        let mut tx = db.read().await?;
-        store::secret::find(&mut tx, name).await
+        let mut tx = db.begin_read().await?;
+        store::secret::find_secret(&mut tx, name).await
     };
     let found = answered(stop, read)
         .await
@@ -211,8 +211,8 @@ async fn stored(
     found.ok_or_else(|| unknown_secret(name))
 }
 
-fn open(name: &str, sealed: &str) -> Result<SecretString, String> {
-    let opened = KeyRing::from_environment().and_then(|key| key.open(name, sealed));
+fn unseal_secret(name: &str, sealed: &str) -> Result<SecretString, String> {
+    let opened = KeyRing::from_environment().and_then(|key| key.open_sealed(name, sealed));
     opened.map_err(|error| format!("secret {name}: {error}"))
 }
 

@@ -4,11 +4,11 @@
 //! been sent yet, so the attempt waits for as long as it would wait for a source, and asks whether its row is still its own.
 
 use crate::domain::cluster::lease::Uptime;
-use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::time::span_words;
 use crate::engine::attempt::claim_check::RowClaim;
-use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::run::{AttemptOrder, Surroundings};
 use crate::handler::run_on_source::end_of;
 use crate::handler::{Claim as _, NOT_OURS, StopReason};
 use crate::secret_store::{ConfiguredSecret, SecretStoreError};
@@ -25,7 +25,7 @@ const CLAIM_EVERY_MS: i64 = 3_000;
 
 /// One attempt's wait for one store.
 pub(super) struct AwaitedStore<'a> {
-    job: &'a Job,
+    job: &'a AttemptOrder,
     around: &'a Surroundings,
     claim: RowClaim,
     store: &'a str,
@@ -37,21 +37,25 @@ pub(super) struct AwaitedStore<'a> {
 
 impl<'a> AwaitedStore<'a> {
     /// A wait that has not begun.
-    pub(in crate::engine) fn new(job: &'a Job, around: &'a Surroundings, store: &'a str) -> Self {
-        let claim = RowClaim::of(job, around);
+    pub(in crate::engine) fn new(
+        job: &'a AttemptOrder,
+        around: &'a Surroundings,
+        store: &'a str,
+    ) -> Self {
+        let claim = RowClaim::for_attempt(job, around);
         let asked = around.clock.uptime();
         Self { job, around, claim, store, since: None, requests: 0, asked }
     }
 
     /// Reads a secret, and waits while its store is away.
-    pub(in crate::engine) async fn read(
+    pub(in crate::engine) async fn read_secret(
         &mut self,
         name: &str,
         secret: &ConfiguredSecret,
-    ) -> Result<SecretString, Outcome> {
+    ) -> Result<SecretString, AttemptOutcome> {
         loop {
             let now = self.around.clock.uptime();
-            let reading = self.around.secret_stores.read(secret, now);
+            let reading = self.around.secret_stores.read_secret(secret, now);
             let read = tokio::select! {
                 biased;
                 reason = stopped(self.job) => return Err(self.stopped(reason)),
@@ -64,15 +68,18 @@ impl<'a> AwaitedStore<'a> {
                 }
                 Err(SecretStoreError::Unusable(why)) => {
                     self.claim_is_free().await;
-                    return Err(Outcome::ended(End::Failed, format!("secret {name}: {why}")));
+                    return Err(AttemptOutcome::ended(
+                        AttemptEnd::Failed,
+                        format!("secret {name}: {why}"),
+                    ));
                 }
-                Err(SecretStoreError::Away(why)) => self.wait(name, &why).await?,
+                Err(SecretStoreError::Away(why)) => self.wait_for_store(name, &why).await?,
             }
         }
     }
 
     /// Waits before the next request, or gives the outcome when it has been away for too long.
-    async fn wait(&mut self, name: &str, why: &str) -> Result<(), Outcome> {
+    async fn wait_for_store(&mut self, name: &str, why: &str) -> Result<(), AttemptOutcome> {
         self.requests += 1;
         let now = self.around.clock.uptime();
         let patience = self.around.handlers.away;
@@ -84,12 +91,12 @@ impl<'a> AwaitedStore<'a> {
             let words = format!(
                 "secret {name}: {why} (away for {away}, {requests} requests); nothing was run"
             );
-            let outcome = Outcome::ended(End::Failed, words).before_it_began();
+            let outcome = AttemptOutcome::ended(AttemptEnd::Failed, words).before_it_began();
             return Err(outcome.of_class(ErrorClass::ConnectionLost, None));
         }
         if is_first {
             let waits = span_words(patience_ms);
-            self.job.log.line(Stream::System, format!("{why}; waits up to {waits} for it"));
+            self.job.log.add_line(Stream::System, format!("{why}; waits up to {waits} for it"));
             let since = self.around.clock.now();
             let words = format!("secret store {} is away since {since}: {why}", self.store);
             self.claim.waits_on(Some(words)).await;
@@ -105,7 +112,7 @@ impl<'a> AwaitedStore<'a> {
     }
 
     /// A claim that cannot be asked for is asked for later: nothing has been run.
-    async fn require_claim(&mut self) -> Result<(), Outcome> {
+    async fn require_claim(&mut self) -> Result<(), AttemptOutcome> {
         let now = self.around.clock.uptime();
         if now.since(self.asked) < CLAIM_EVERY_MS {
             return Ok(());
@@ -115,7 +122,7 @@ impl<'a> AwaitedStore<'a> {
         match timeout(limit, self.claim.still_ours()).await {
             Ok(Ok(false)) => {
                 let words = format!("{NOT_OURS}; nothing was run");
-                Err(Outcome::ended(End::Failed, words).before_it_began())
+                Err(AttemptOutcome::ended(AttemptEnd::Failed, words).before_it_began())
             }
             Ok(Ok(true) | Err(_)) | Err(_) => Ok(()),
         }
@@ -125,7 +132,7 @@ impl<'a> AwaitedStore<'a> {
         let Some(since) = self.since else { return };
         let away = span_words(self.around.clock.uptime().since(since));
         let words = format!("secret store {} is back after {away}", self.store);
-        self.job.log.line(Stream::System, words);
+        self.job.log.add_line(Stream::System, words);
         self.claim_is_free().await;
     }
 
@@ -135,14 +142,14 @@ impl<'a> AwaitedStore<'a> {
         }
     }
 
-    fn stopped(&self, reason: StopReason) -> Outcome {
+    fn stopped(&self, reason: StopReason) -> AttemptOutcome {
         let words = format!("stopped while it read secrets of secret store {}", self.store);
-        Outcome::ended(end_of(reason), words).before_it_began()
+        AttemptOutcome::ended(end_of(reason), words).before_it_began()
     }
 }
 
 /// Returns when the attempt must stop, with the reason.
-async fn stopped(job: &Job) -> StopReason {
+async fn stopped(job: &AttemptOrder) -> StopReason {
     let mut stop = job.stop.clone();
     loop {
         if let Some(reason) = *stop.borrow_and_update() {

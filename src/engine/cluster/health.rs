@@ -3,12 +3,12 @@
 
 use crate::domain::access::certificate_expiry::{CertificateEnd, due_ends};
 use crate::domain::cluster::lease::Uptime;
-use crate::domain::cluster::skew::Verdict;
+use crate::domain::cluster::skew::ClockVerdict;
 use crate::domain::schedule::misfire::LATE_MS;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
-use crate::engine::cluster::process::Process;
+use crate::engine::cluster::process::ClusterProcess;
 use crate::engine::observe::metrics::{AuditChainState, Meter};
 use crate::store::{self, Db, claim};
 use anyhow::Result;
@@ -26,7 +26,7 @@ const FRESH_MS: i64 = 1_000;
 const SLOW_FRESH_MS: i64 = 30_000;
 
 /// What is looked at when somebody asks how this process is.
-pub struct Vitals {
+pub struct HealthMonitor {
     db: Db,
     clock: Clock,
     meter: Arc<Meter>,
@@ -39,7 +39,7 @@ pub struct Vitals {
 
 /// One thing that must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason {
+pub struct HealthReason {
     /// `database`, `schema`, `batches`, `writes`, `dispatch`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`,
     /// `certificates`, `audit_chain`, or the name of a loop.
     pub name: &'static str,
@@ -51,7 +51,7 @@ pub struct Reason {
     pub detail: String,
 }
 
-impl Reason {
+impl HealthReason {
     fn new(name: &'static str, ok: bool, detail: impl Into<String>) -> Self {
         Self { name, ok, is_degraded: false, detail: detail.into() }
     }
@@ -60,7 +60,7 @@ impl Reason {
 /// What the database said last.
 #[derive(Default)]
 struct DatabaseHealth {
-    answer: Option<(Uptime, Answer)>,
+    answer: Option<(Uptime, HealthCheckResult)>,
     /// For how long the batch has waited that waits longest for a process; with the last answer.
     waited_ms: Option<i64>,
     slow: Option<(Uptime, SlowFacts)>,
@@ -85,17 +85,17 @@ struct SlowFacts {
 }
 
 #[derive(Clone, Copy)]
-enum Answer {
+enum HealthCheckResult {
     After(i64),
     Refused,
     Late,
 }
 
-impl Vitals {
+impl HealthMonitor {
     /// Of this process: `leaves` is what tells it to stop, `stalled` how long a loop may take for a turn, which must
     /// be more than the database may take for two answers.
     pub(in crate::engine) fn new(
-        process: &Process,
+        process: &ClusterProcess,
         leaves: &CancellationToken,
         stalled: Duration,
     ) -> Self {
@@ -111,14 +111,14 @@ impl Vitals {
     }
 
     /// Whether the loops of this process turn, one reason for each.
-    pub fn alive(&self) -> Vec<Reason> {
+    pub fn alive(&self) -> Vec<HealthReason> {
         let ages = self.meter.loop_ages(self.clock.uptime());
         ages.into_iter().map(|(name, age)| turns(name, age, self.stalled_ms)).collect()
     }
 
     /// Whether this process can do its work.
-    pub async fn ready(&self) -> Vec<Reason> {
-        let mut reasons = self.ask().await;
+    pub async fn ready(&self) -> Vec<HealthReason> {
+        let mut reasons = self.check_database().await;
         let (age_ms, obstacle) = self.heart.last_write();
         reasons.push(writes(age_ms, self.heart.lease_ms() / 2, obstacle));
         reasons.extend([self.lease(), self.clocks(), self.stays(), self.history()]);
@@ -134,11 +134,11 @@ impl Vitals {
 
     /// The meters.
     pub fn metrics(&self) -> String {
-        self.meter.text(&self.db.counts())
+        self.meter.render_text(&self.db.counts())
     }
 
     /// The database and its schema. One question at a time; who comes meanwhile gets its answer.
-    async fn ask(&self) -> Vec<Reason> {
+    async fn check_database(&self) -> Vec<HealthReason> {
         let mut seen = self.seen.lock().await;
         let now = self.clock.uptime();
         let fresh = |at: Uptime, ms: i64| now.since(at) < ms;
@@ -147,20 +147,21 @@ impl Vitals {
             _ => {
                 let known = seen.slow.filter(|(at, _)| fresh(*at, SLOW_FRESH_MS));
                 // A connection that is dropped with a question in flight is closed (docs/adr/0011).
-                let asked = tokio::time::timeout(PING, self.ping(known.map(|(_, facts)| facts)));
+                let asked =
+                    tokio::time::timeout(PING, self.ping_database(known.map(|(_, facts)| facts)));
                 let asked = asked.await;
                 let now = self.clock.uptime();
                 let answer = match asked {
                     Ok(Ok(answered)) => {
                         seen.slow = known.or(Some((now, answered.facts)));
                         seen.waited_ms = answered.waited_ms;
-                        Answer::After(answered.after_ms)
+                        HealthCheckResult::After(answered.after_ms)
                     }
                     Ok(Err(error)) => {
                         tracing::debug!("the database does not answer: {error:#}");
-                        Answer::Refused
+                        HealthCheckResult::Refused
                     }
-                    Err(_) => Answer::Late,
+                    Err(_) => HealthCheckResult::Late,
                 };
                 seen.answer = Some((now, answer));
                 answer
@@ -169,16 +170,16 @@ impl Vitals {
         let facts = seen.slow.map(|(_, facts)| facts);
         let mut reasons = vec![answers(answer), schema(facts.map(|facts| facts.is_current))];
         reasons.extend(facts.map(|facts| durability(facts.is_durable)));
-        if matches!(answer, Answer::After(_)) {
+        if matches!(answer, HealthCheckResult::After(_)) {
             reasons.push(batches_are_taken(seen.waited_ms));
         }
         reasons
     }
 
     /// How long an answer took, which batches wait, and what need not be asked each time.
-    async fn ping(&self, known: Option<SlowFacts>) -> Result<Answered> {
+    async fn ping_database(&self, known: Option<SlowFacts>) -> Result<Answered> {
         let asked = self.clock.uptime();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let now = Millis::from(tx.server_time().await?);
         let after_ms = self.clock.uptime().since(asked);
         let facts = match known {
@@ -205,45 +206,45 @@ impl Vitals {
         }
     }
 
-    fn lease(&self) -> Reason {
-        let ok = !self.heart.life().is_fenced;
+    fn lease(&self) -> HealthReason {
+        let ok = !self.heart.lease_state().is_fenced;
         let detail = match ok {
             true => "held",
             false => "could not be renewed in time; nothing is started here until it is",
         };
-        Reason::new("lease", ok, detail)
+        HealthReason::new("lease", ok, detail)
     }
 
-    fn clocks(&self) -> Reason {
-        let Some(skew) = self.heart.skew() else {
-            return Reason::new("clock", true, "set by hand");
+    fn clocks(&self) -> HealthReason {
+        let Some(skew) = self.heart.clock_skew() else {
+            return HealthReason::new("clock", true, "set by hand");
         };
-        let last = skew.last();
+        let last = skew.last_measurement();
         let detail = match skew.verdict() {
-            Verdict::Steady | Verdict::Skewed(_) => format!(
+            ClockVerdict::Steady | ClockVerdict::Skewed(_) => format!(
                 "the database's is {} ms ahead of this machine's (± {} ms) and is gone by",
                 last.skew_ms, last.slack_ms
             ),
-            Verdict::Jumped(ms) => {
+            ClockVerdict::Jumped(ms) => {
                 format!("jumped by {ms} ms; nothing is scheduled here until two measurements agree")
             }
         };
-        Reason::new("clock", skew.verdict().is_sure(), detail)
+        HealthReason::new("clock", skew.verdict().is_sure(), detail)
     }
 
-    fn history(&self) -> Reason {
+    fn history(&self) -> HealthReason {
         let Some(gap) = self.heart.metadata_gap() else {
-            return Reason::new("history", true, "the database holds what was committed");
+            return HealthReason::new("history", true, "the database holds what was committed");
         };
         let detail = format!(
             "the database has gone back to {}, and {} was committed: nothing is fired or started until an \
              operator decides: procession metadata show",
             gap.restored_to, gap.known_until
         );
-        Reason::new("history", false, detail)
+        HealthReason::new("history", false, detail)
     }
 
-    fn stays(&self) -> Reason {
+    fn stays(&self) -> HealthReason {
         // The first is known at once, what an operator says (`node drain`) with the next heartbeat.
         let is_drained = self.heart.is_resting() && !self.heart.is_suspended();
         let (ok, detail) = match (self.leaves.is_cancelled(), is_drained) {
@@ -253,12 +254,12 @@ impl Vitals {
             }
             (false, false) => (true, "no"),
         };
-        Reason::new("draining", ok, detail)
+        HealthReason::new("draining", ok, detail)
     }
 }
 
 /// Whether certificates end soon. One that has ended keeps clients away, and a restart would not help.
-fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<Reason> {
+fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<HealthReason> {
     let last = ends.iter().map(|end| end.ends_at).min()?;
     let due = due_ends(ends, now);
     let detail = match due[..] {
@@ -269,22 +270,22 @@ fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<Reason> {
         }
     };
     let is_degraded = !due.is_empty();
-    Some(Reason { is_degraded, ..Reason::new("certificates", true, detail) })
+    Some(HealthReason { is_degraded, ..HealthReason::new("certificates", true, detail) })
 }
 
 /// Whether the chain of the audit log holds. A break is a matter for people: the process does its work all the same.
-fn chain(found: AuditChainState) -> Reason {
+fn chain(found: AuditChainState) -> HealthReason {
     let day = found.at.to_utc().format("%Y-%m-%d %H:%M");
     let detail = match found.is_broken {
         true => format!("does not hold (found at {day} UTC): procession audit verify says where"),
         false => format!("holds, verified at {day} UTC"),
     };
-    Reason { is_degraded: found.is_broken, ..Reason::new("audit_chain", true, detail) }
+    HealthReason { is_degraded: found.is_broken, ..HealthReason::new("audit_chain", true, detail) }
 }
 
 /// Whether schedules fire on time, by the planned time that has waited longest. Beyond the time after
 /// which the misfire policy decides, firings are missed.
-fn fires(delay_sec: f64) -> Reason {
+fn fires(delay_sec: f64) -> HealthReason {
     let allowed_sec = LATE_MS / 1_000;
     let ok = delay_sec <= f64::from(u16::try_from(allowed_sec).unwrap_or(u16::MAX));
     let detail = match ok {
@@ -294,46 +295,51 @@ fn fires(delay_sec: f64) -> Reason {
              decides what still fires"
         ),
     };
-    Reason::new("firing", ok, detail)
+    HealthReason::new("firing", ok, detail)
 }
 
-fn turns(name: &'static str, age_ms: i64, stalled_ms: i64) -> Reason {
+fn turns(name: &'static str, age_ms: i64, stalled_ms: i64) -> HealthReason {
     let ok = age_ms <= stalled_ms;
     let detail = match ok {
         true => format!("turned {age_ms} ms ago"),
         false => format!("has not turned for {age_ms} ms; {stalled_ms} are allowed"),
     };
-    Reason::new(name, ok, detail)
+    HealthReason::new(name, ok, detail)
 }
 
-fn answers(answer: Answer) -> Reason {
+fn answers(answer: HealthCheckResult) -> HealthReason {
     let (ok, detail) = match answer {
-        Answer::After(ms) => (true, format!("answered in {ms} ms")),
-        Answer::Refused => (false, "cannot be asked; the log of this process says why".to_owned()),
-        Answer::Late => (false, format!("no answer within {} ms", PING.as_millis())),
+        HealthCheckResult::After(ms) => (true, format!("answered in {ms} ms")),
+        HealthCheckResult::Refused => {
+            (false, "cannot be asked; the log of this process says why".to_owned())
+        }
+        HealthCheckResult::Late => (false, format!("no answer within {} ms", PING.as_millis())),
     };
-    Reason::new("database", ok, detail)
+    HealthReason::new("database", ok, detail)
 }
 
-fn schema(is_current: Option<bool>) -> Reason {
+fn schema(is_current: Option<bool>) -> HealthReason {
     let detail = match is_current {
         Some(true) => "current",
         Some(false) => "not the one that this program knows; run: procession migrate",
         None => "not known yet",
     };
-    Reason::new("schema", is_current == Some(true), detail)
+    HealthReason::new("schema", is_current == Some(true), detail)
 }
 
 /// Whether something could be written lately. A renewal is due every third of a lease; what fails is sent again within a
 /// second, so half a lease without one is no accident.
-fn writes(age_ms: i64, allowed_ms: i64, obstacle: Option<&str>) -> Reason {
+fn writes(age_ms: i64, allowed_ms: i64, obstacle: Option<&str>) -> HealthReason {
     let ok = age_ms <= allowed_ms;
     let why = obstacle.unwrap_or("no answer has come yet");
     let detail = match (ok, obstacle) {
         (true, None) => format!("written {age_ms} ms ago"),
         _ => format!("nothing could be written for {age_ms} ms: {why}"),
     };
-    Reason { is_degraded: ok && obstacle.is_some(), ..Reason::new("writes", ok, detail) }
+    HealthReason {
+        is_degraded: ok && obstacle.is_some(),
+        ..HealthReason::new("writes", ok, detail)
+    }
 }
 
 /// How long the dispatcher may fail before the process counts as not ready. A lock that another session holds for a
@@ -342,13 +348,13 @@ const DISPATCH_FAILS_MS: i64 = 30_000;
 
 /// Whether steps of batches can be written: `failing` is for how long they could not, and what kept the last one. A row
 /// of one batch that another session has locked keeps all batches of this process, and `writes` does not see it.
-fn dispatches(failing: Option<(i64, &'static str)>) -> Reason {
+fn dispatches(failing: Option<(i64, &'static str)>) -> HealthReason {
     let Some((ms, obstacle)) = failing else {
-        return Reason::new("dispatch", true, "the last step of batches is written");
+        return HealthReason::new("dispatch", true, "the last step of batches is written");
     };
     let detail = format!("no step of any batch could be written for {} s: {obstacle}", ms / 1_000);
     let ok = ms < DISPATCH_FAILS_MS;
-    Reason { is_degraded: ok, ..Reason::new("dispatch", ok, detail) }
+    HealthReason { is_degraded: ok, ..HealthReason::new("dispatch", ok, detail) }
 }
 
 /// How long an open batch may wait for a process. Each that serves looks every second, and every five where it is told of
@@ -358,7 +364,7 @@ const UNTAKEN_MS: i64 = 60_000;
 /// Whether open batches find a process: `waited_ms` is how long the oldest has waited that none has taken. They wait when
 /// every process has all it may take (16 batches for each of its `engine.max_parallel` jobs at once), is drained, or could
 /// not read them; at 1,000 firings a second and eight jobs at once 8,000 piled up in 20 s, and nothing said so.
-fn batches_are_taken(waited_ms: Option<i64>) -> Reason {
+fn batches_are_taken(waited_ms: Option<i64>) -> HealthReason {
     let waited_ms = waited_ms.unwrap_or(0);
     let is_degraded = waited_ms > UNTAKEN_MS;
     let detail = match is_degraded {
@@ -369,18 +375,18 @@ fn batches_are_taken(waited_ms: Option<i64>) -> Reason {
             waited_ms / 1_000
         ),
     };
-    Reason { is_degraded, ..Reason::new("batches", true, detail) }
+    HealthReason { is_degraded, ..HealthReason::new("batches", true, detail) }
 }
 
 /// Whether what is on record stays on record. Work goes on without it, as the log says when a process starts.
-fn durability(is_durable: bool) -> Reason {
+fn durability(is_durable: bool) -> HealthReason {
     let detail = match is_durable {
         true => "as the database's settings say, what it acknowledges outlives a crash",
         false => {
             "the database may lose what it has acknowledged in a crash; the log of this process says which setting"
         }
     };
-    Reason { is_degraded: !is_durable, ..Reason::new("durability", true, detail) }
+    HealthReason { is_degraded: !is_durable, ..HealthReason::new("durability", true, detail) }
 }
 
 #[cfg(test)]
@@ -404,7 +410,7 @@ mod tests {
     #[test]
     fn what_is_not_written_is_degraded_at_once_and_not_ready_after_half_a_lease() {
         let full = Some("the database has no space left");
-        let state = |reason: Reason| (reason.ok, reason.is_degraded);
+        let state = |reason: HealthReason| (reason.ok, reason.is_degraded);
         assert_eq!(state(writes(9_000, 15_000, None)), (true, false));
         assert_eq!(state(writes(9_000, 15_000, full)), (true, true));
         assert_eq!(state(writes(15_001, 15_000, full)), (false, false));
@@ -441,7 +447,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_not_ready() {
         assert!(!schema(None).ok && !schema(Some(false)).ok && schema(Some(true)).ok);
-        assert!(!answers(Answer::Late).ok && !answers(Answer::Refused).ok);
-        assert!(answers(Answer::After(3)).ok);
+        assert!(!answers(HealthCheckResult::Late).ok && !answers(HealthCheckResult::Refused).ok);
+        assert!(answers(HealthCheckResult::After(3)).ok);
     }
 }

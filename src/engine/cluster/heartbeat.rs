@@ -6,12 +6,12 @@
 //! `domain/cluster/lease.rs` says so, every body of this process is told to end; they watch for that
 //! themselves, so it needs no dispatcher and no database.
 
-use crate::domain::cluster::lease::{Lease, Step, Uptime, Writers};
+use crate::domain::cluster::lease::{Lease, LeaseStep, Uptime, Writers};
 use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap};
-use crate::domain::cluster::skew::{Skew, Verdict};
+use crate::domain::cluster::skew::{ClockVerdict, Skew};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::cluster::node::Node;
+use crate::engine::cluster::node::LocalNode;
 use crate::engine::cluster::suspension::Suspension;
 use crate::engine::lease::Life;
 use crate::engine::observe::metrics::Meter;
@@ -34,8 +34,8 @@ pub(in crate::engine) struct Heart {
     /// The way of the lease to it: nothing else stands before a renewal.
     lease_db: Db,
     clock: Clock,
-    node: Node,
-    held: Mutex<Held>,
+    node: LocalNode,
+    held: Mutex<HeartbeatState>,
     /// Counts the renewals.
     pulse: watch::Sender<u64>,
     life: watch::Sender<Life>,
@@ -50,7 +50,7 @@ pub(in crate::engine) struct Heart {
     suspension: Suspension,
 }
 
-struct Held {
+struct HeartbeatState {
     lease: Lease,
     /// Until when it holds by the database's clock.
     until: Millis,
@@ -101,11 +101,11 @@ const NAME: &str = "heartbeat";
 
 impl Heart {
     /// The heart of a process that has just joined.
-    pub(in crate::engine) fn new(db: Db, clock: Clock, node: Node, meter: Arc<Meter>) -> Self {
+    pub(in crate::engine) fn new(db: Db, clock: Clock, node: LocalNode, meter: Arc<Meter>) -> Self {
         let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
         let skew = node.measured().map(Skew::new);
         let (until, written) = (node.lease_until(), node.asked_at());
-        let held = Held {
+        let held = HeartbeatState {
             lease,
             until,
             skew,
@@ -147,7 +147,7 @@ impl Heart {
     }
 
     /// How the lease stands.
-    pub(in crate::engine) fn life(&self) -> Life {
+    pub(in crate::engine) fn lease_state(&self) -> Life {
         *self.life.borrow()
     }
 
@@ -164,7 +164,7 @@ impl Heart {
 
     /// The part of the past that the database lacks.
     pub(in crate::engine) fn metadata_gap(&self) -> Option<MetadataGap> {
-        self.suspension.gap()
+        self.suspension.metadata_gap()
     }
 
     /// What this process knows to be committed; asked before the database is.
@@ -185,7 +185,7 @@ impl Heart {
 
     /// How many milliseconds ago something was last written, and why the last renewal was not.
     pub(super) fn last_write(&self) -> (i64, Option<&'static str>) {
-        let (held, now) = (self.held(), self.clock.uptime());
+        let (held, now) = (self.lock_state(), self.clock.uptime());
         (now.since(held.written), held.obstacle)
     }
 
@@ -202,19 +202,19 @@ impl Heart {
     /// Says at once how this node stands.
     pub(in crate::engine) async fn say_now(&self) -> Result<()> {
         let mut tx = self.db.begin().await?;
-        self.say(&mut tx, self.clock.now()).await?;
+        self.write_state(&mut tx, self.clock.now()).await?;
         tx.commit().await?;
         Ok(())
     }
 
-    async fn say(&self, tx: &mut Tx, now: Millis) -> Result<()> {
+    async fn write_state(&self, tx: &mut Tx, now: Millis) -> Result<()> {
         let leaves = self.is_leaving.load(Ordering::Relaxed);
         let said = HeartbeatReport {
             running: self.running.load(Ordering::Relaxed),
-            skew_ms: self.skew().map_or(0, |skew| skew.last().skew_ms),
+            skew_ms: self.clock_skew().map_or(0, |skew| skew.last_measurement().skew_ms),
             stay: if leaves { Stay::Leaves } else { Stay::Stays },
         };
-        let rests = node::say(tx, self.node.id(), said, now).await?;
+        let rests = node::store_heartbeat(tx, self.node.id(), said, now).await?;
         self.is_resting.store(rests, Ordering::Relaxed);
         Ok(())
     }
@@ -222,47 +222,47 @@ impl Heart {
     /// Whether what a dead process had may be taken over now. After a jump of the database's clock all
     /// leases seem to have run out; within two thirds of one whoever lives has renewed his.
     pub(in crate::engine) fn may_take_over(&self) -> bool {
-        let (held, now) = (self.held(), self.clock.uptime());
+        let (held, now) = (self.lock_state(), self.clock.uptime());
         let lately = held.doubted.is_some_and(|at| now.since(at) < self.node.lease_ms() / 3 * 2);
         held.lease.may_take_over(now) && held.is_sure() && !lately && !self.is_suspended()
     }
 
     /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
     pub(in crate::engine) fn may_schedule(&self) -> bool {
-        let held = self.held();
+        let held = self.lock_state();
         !held.lease.is_fenced() && held.is_sure() && !self.is_suspended()
     }
 
     /// How the clocks stand; not of one that a test sets.
-    pub(in crate::engine) fn skew(&self) -> Option<Skew> {
-        self.held().skew
+    pub(in crate::engine) fn clock_skew(&self) -> Option<Skew> {
+        self.lock_state().skew
     }
 
     /// One beat, whether it is due or not: the fence if it must fall, then a renewal.
-    pub(in crate::engine) async fn beat(&self) -> Result<()> {
-        self.step();
+    pub(in crate::engine) async fn beat_once(&self) -> Result<()> {
+        self.next_step();
         self.renew().await
     }
 
     /// Beats in a task of its own until it is told to end.
     pub(in crate::engine) fn start(self: &Arc<Self>) -> Beating {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(self.clone().keep(stop.clone()));
+        let task = tokio::spawn(self.clone().keep_beating(stop.clone()));
         Beating { task, stop: stop.drop_guard() }
     }
 
-    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+    async fn keep_beating(self: Arc<Self>, stop: CancellationToken) {
         let mut renewal: Option<BoxFuture<'_, ()>> = None;
         while !stop.is_cancelled() {
             self.meter.loop_turned(NAME, self.clock.uptime());
-            let rest = match self.step() {
-                Step::Fence => continue,
-                Step::Renew => {
+            let rest = match self.next_step() {
+                LeaseStep::Fence => continue,
+                LeaseStep::Renew => {
                     self.log_if_overdue();
                     renewal = Some(self.renew_or_say().boxed());
                     Duration::ZERO
                 }
-                Step::Rest(ms) => Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1)),
+                LeaseStep::Rest(ms) => Duration::from_millis(u64::try_from(ms).unwrap_or(0).max(1)),
             };
             tokio::select! {
                 biased;
@@ -280,10 +280,10 @@ impl Heart {
     }
 
     /// What is to be done now; the fence falls here.
-    fn step(&self) -> Step {
-        let mut held = self.held();
-        let step = held.lease.step(self.clock.uptime());
-        if step == Step::Fence {
+    fn next_step(&self) -> LeaseStep {
+        let mut held = self.lock_state();
+        let step = held.lease.next_step(self.clock.uptime());
+        if step == LeaseStep::Fence {
             held.lease.fence();
             drop(held);
             self.meter.fenced();
@@ -300,7 +300,7 @@ impl Heart {
     }
 
     async fn renew_or_say(&self) {
-        let was_steady = self.held().lease.is_steady();
+        let was_steady = self.lock_state().lease.is_steady();
         match self.renew_or_log_lateness().await {
             Ok(()) if !was_steady => tracing::info!("the lease of this process is renewed again"),
             Ok(()) => {}
@@ -319,7 +319,7 @@ impl Heart {
 
     /// Logs that the renewal begins late: nothing but this process itself kept it from that.
     fn log_if_overdue(&self) {
-        let overdue = self.held().lease.overdue_ms(self.clock.uptime());
+        let overdue = self.lock_state().lease.overdue_ms(self.clock.uptime());
         if overdue > self.node.lease_ms() / 3 {
             tracing::warn!(
                 overdue_ms = overdue,
@@ -339,7 +339,7 @@ impl Heart {
             () = tokio::time::sleep(self.late_after()) => {}
         }
         let (stage, began) = {
-            let held = self.held();
+            let held = self.lock_state();
             (held.stage, held.stage_began)
         };
         let now = self.clock.uptime();
@@ -359,7 +359,7 @@ impl Heart {
 
     fn enter(&self, stage: RenewalStage) {
         let now = self.clock.uptime();
-        let mut held = self.held();
+        let mut held = self.lock_state();
         (held.stage, held.stage_began) = (stage, now);
     }
 
@@ -379,9 +379,9 @@ impl Heart {
     }
 
     async fn renew(&self) -> Result<()> {
-        self.held().lease.send(self.clock.uptime());
+        self.lock_state().lease.mark_sent(self.clock.uptime());
         let written = self.write().await;
-        let mut held = self.held();
+        let mut held = self.lock_state();
         let now = self.clock.uptime();
         let written = match written {
             Ok(written) => written,
@@ -389,7 +389,7 @@ impl Heart {
                 self.meter.renewal_failed();
                 held.obstacle = Some(store::obstacle(&error));
                 match store::asks_again(&error) {
-                    true => held.lease.busy(now),
+                    true => held.lease.mark_busy(now),
                     false => held.lease.failed(now),
                 }
                 return Err(error);
@@ -424,16 +424,16 @@ impl Heart {
         let at = self.measure(asked, server);
         // When its clock has gone back, others may go by the old time still: the lease is to hold by
         // both.
-        let until = at.max(self.clock.now()).plus(self.node.lease_ms());
+        let until = at.max(self.clock.now()).plus_ms(self.node.lease_ms());
         if !node::renew(&mut tx, self.node.id(), at, until).await? {
             tracing::error!("the row of this process is gone from cluster_node; written again");
             self.node.register(&mut tx, at, until).await?;
         }
         self.meter.nodes(node::alive(&mut tx, at).await?);
-        self.say(&mut tx, at).await?;
-        let mark = metadata_gap::read(&mut tx).await?;
+        self.write_state(&mut tx, at).await?;
+        let mark = metadata_gap::read_mark(&mut tx).await?;
         if let Some(gap) = self.suspension.observe((&mark, committed), at, self.node.name()) {
-            metadata_gap::open(&mut tx, &gap).await?;
+            metadata_gap::open_gap(&mut tx, &gap).await?;
         }
         metadata_gap::raise(&mut tx, &mark, at).await?;
         self.enter(RenewalStage::Commit);
@@ -446,8 +446,8 @@ impl Heart {
     /// not.
     fn measure(&self, asked: Uptime, server: Millis) -> Millis {
         let Some(measured) = self.clock.measure(asked, server) else { return self.clock.now() };
-        self.meter.skew(measured.skew_ms, measured.slack_ms);
-        let mut held = self.held();
+        self.meter.record_skew(measured.skew_ms, measured.slack_ms);
+        let mut held = self.lock_state();
         let skew = held.skew.get_or_insert_with(|| Skew::new(measured));
         let before = skew.verdict();
         let verdict = skew.observe(measured);
@@ -456,42 +456,44 @@ impl Heart {
             held.doubted = Some(measured.at);
         }
         drop(held);
-        tell(before, verdict);
+        log_clock_verdict(before, verdict);
         match verdict {
-            Verdict::Steady | Verdict::Skewed(_) => self.clock.now(),
-            Verdict::Jumped(_) => server,
+            ClockVerdict::Steady | ClockVerdict::Skewed(_) => self.clock.now(),
+            ClockVerdict::Jumped(_) => server,
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock_state(&self) -> MutexGuard<'_, HeartbeatState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl HeartbeatState {
     fn is_sure(&self) -> bool {
         self.skew.is_none_or(|skew| skew.verdict().is_sure())
     }
 }
 
 /// Says what is new about the clocks.
-fn tell(before: Verdict, now: Verdict) {
+fn log_clock_verdict(before: ClockVerdict, now: ClockVerdict) {
     match (before, now) {
-        (Verdict::Steady | Verdict::Skewed(_), Verdict::Jumped(ms)) => tracing::warn!(
-            jump_ms = ms,
-            "the database's clock has jumped, or this machine was asleep; nothing is scheduled or \
+        (ClockVerdict::Steady | ClockVerdict::Skewed(_), ClockVerdict::Jumped(ms)) => {
+            tracing::warn!(
+                jump_ms = ms,
+                "the database's clock has jumped, or this machine was asleep; nothing is scheduled or \
              taken over here until two measurements agree"
-        ),
-        (Verdict::Jumped(_), Verdict::Steady | Verdict::Skewed(_)) => {
+            )
+        }
+        (ClockVerdict::Jumped(_), ClockVerdict::Steady | ClockVerdict::Skewed(_)) => {
             tracing::info!("what time it is, is sure again");
         }
-        (Verdict::Steady, Verdict::Skewed(ms)) => tracing::warn!(
+        (ClockVerdict::Steady, ClockVerdict::Skewed(ms)) => tracing::warn!(
             skew_ms = ms,
             "the clock of this machine differs from the database's; the database's is gone by"
         ),
-        (Verdict::Steady, Verdict::Steady)
-        | (Verdict::Skewed(_), Verdict::Steady | Verdict::Skewed(_))
-        | (Verdict::Jumped(_), Verdict::Jumped(_)) => {}
+        (ClockVerdict::Steady, ClockVerdict::Steady)
+        | (ClockVerdict::Skewed(_), ClockVerdict::Steady | ClockVerdict::Skewed(_))
+        | (ClockVerdict::Jumped(_), ClockVerdict::Jumped(_)) => {}
     }
 }
 
@@ -503,7 +505,7 @@ pub(in crate::engine) struct Beating {
 
 impl Beating {
     /// Ends it and waits for its end.
-    pub(in crate::engine) async fn end(self) {
+    pub(in crate::engine) async fn end_and_wait(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the heartbeat broke down");

@@ -9,7 +9,7 @@ use crate::domain::batch::Snapshot;
 use crate::domain::cluster::silent_node::SilentNode;
 use crate::domain::id::{NodeId, QueueId};
 use crate::engine::attempt::end_orphan::{orphan_context, orphan_task};
-use crate::engine::attempt::run::{Job, Surroundings};
+use crate::engine::attempt::run::{AttemptOrder, Surroundings};
 use crate::engine::attempt::secret_reader::SecretReader;
 use crate::handler;
 use crate::store::{Db, queue};
@@ -41,7 +41,7 @@ pub(in crate::engine) struct HeldLocks {
 
 impl HeldLocks {
     /// Begins to ask about a lock, unless it is asked about.
-    pub(in crate::engine) fn ask(&mut self, key: AttemptKey, watcher: LockWatcher) {
+    pub(in crate::engine) fn start_watching(&mut self, key: AttemptKey, watcher: LockWatcher) {
         if let Entry::Vacant(free) = self.asked.entry(key) {
             let (state, states) = watch::channel(LockState::Asked);
             free.insert(states);
@@ -70,7 +70,7 @@ impl HeldLocks {
 pub(in crate::engine) struct LockWatcher {
     /// The node whose attempt it is.
     pub(in crate::engine) owner: NodeId,
-    pub(in crate::engine) job: Job,
+    pub(in crate::engine) job: AttemptOrder,
     pub(in crate::engine) snapshot: Arc<Snapshot>,
     pub(in crate::engine) around: Arc<Surroundings>,
     /// How long the node is given to report after its lock is free.
@@ -92,7 +92,7 @@ impl LockWatcher {
     async fn follow(&self, state: &watch::Sender<LockState>) {
         let mut was_held = false;
         loop {
-            match self.ask().await {
+            match self.query_holder().await {
                 Ok(Some(number)) if !was_held => {
                     was_held = true;
                     let node = self.owner.0.split('-').next().unwrap_or("unknown").to_owned();
@@ -130,7 +130,7 @@ impl LockWatcher {
     }
 
     /// The number of the session that holds the lock. The password of the source is read anew, as for each attempt.
-    async fn ask(&self) -> Result<Option<i64>, String> {
+    async fn query_holder(&self) -> Result<Option<i64>, String> {
         let mut task = orphan_task(&self.job, &self.snapshot);
         let declared = &self.snapshot.shared.secrets;
         let reader = SecretReader { job: &self.job, around: &self.around, declared };

@@ -7,12 +7,12 @@
 
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::{LINE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::attempt::run::dated;
-use crate::handler::log::Line;
+use crate::handler::log::JobLogLine;
 use crate::store::hosted::{self, Reported};
 use crate::store::log::NewLine;
 use crate::store::{Db, Tx, log, queue};
@@ -25,9 +25,9 @@ pub(in crate::engine) struct Late {
     pub(in crate::engine) attempt: u32,
     /// The node whose report it was, when that is another.
     pub(in crate::engine) by: Option<NodeId>,
-    pub(in crate::engine) outcome: Outcome,
+    pub(in crate::engine) outcome: AttemptOutcome,
     /// What of its log was not stored yet.
-    pub(in crate::engine) lines: Vec<Line>,
+    pub(in crate::engine) lines: Vec<JobLogLine>,
     /// When it is written again; it could not be before.
     again_at: Option<Uptime>,
 }
@@ -52,22 +52,27 @@ impl Late {
     }
 
     /// The same, to be written again some time after `up`, without its lines.
-    pub(in crate::engine) fn held(self, up: Uptime) -> Self {
-        Self { lines: Vec::new(), again_at: Some(up.plus(AGAIN_MS)), ..self }
+    pub(in crate::engine) fn held_until(self, up: Uptime) -> Self {
+        Self { lines: Vec::new(), again_at: Some(up.plus_ms(AGAIN_MS)), ..self }
     }
 
     /// Of a body of this node.
     pub(in crate::engine) fn of_ours(
         queue_id: QueueId,
         attempt: u32,
-        outcome: Outcome,
-        lines: Vec<Line>,
+        outcome: AttemptOutcome,
+        lines: Vec<JobLogLine>,
     ) -> Self {
         Self { queue_id, attempt, by: None, outcome, lines, again_at: None }
     }
 }
 
-pub(in crate::engine) async fn keep(db: &Db, late: &Late, me: &NodeId, now: Millis) -> Result<()> {
+pub(in crate::engine) async fn store_late_result(
+    db: &Db,
+    late: &Late,
+    me: &NodeId,
+    now: Millis,
+) -> Result<()> {
     let mut tx = db.begin().await?;
     if late.by.is_none() && deliver(&mut tx, late, me, now).await? {
         failpoint!("report.before_commit");
@@ -89,17 +94,18 @@ pub(in crate::engine) async fn keep(db: &Db, late: &Late, me: &NodeId, now: Mill
     let Some(there) = there else {
         return Ok(tx.commit().await?);
     };
-    let said = said(late, &there);
+    let said = describe_late_result(late, &there);
     // The answer to the commit of what says the same may have been lost.
     let known = log::of_entry(&mut tx, late.queue_id).await?.into_iter().any(|change| {
-        change.log.attempt == late.attempt && change.log.status.as_str() == word(&late.outcome.end)
+        change.log.attempt == late.attempt
+            && change.log.status.as_str() == end_word(&late.outcome.end)
     });
     let last = log::last_line(&mut tx, late.queue_id, late.attempt).await?;
     if known || last.is_some_and(|(_, text)| text == said) {
         return Ok(tx.commit().await?);
     }
     let took = late.lines.iter().map(|line| line.at_ms).max().unwrap_or_default();
-    let began = now.plus(-took);
+    let began = now.plus_ms(-took);
     let lines = late.lines.iter().map(|line| dated(line.clone(), began));
     let lines: Vec<NewLine> = lines.chain([(0, now, Stream::System, said)]).collect();
     log::append_after(&mut tx, late.queue_id, late.attempt, &lines).await?;
@@ -120,7 +126,7 @@ async fn deliver(tx: &mut Tx, late: &Late, me: &NodeId, now: Millis) -> Result<b
     }
     let took = late.lines.iter().map(|line| line.at_ms).max().unwrap_or_default();
     let lines: Vec<NewLine> =
-        late.lines.iter().map(|line| dated(line.clone(), now.plus(-took))).collect();
+        late.lines.iter().map(|line| dated(line.clone(), now.plus_ms(-took))).collect();
     // The answer to the commit of the same may have been lost.
     let last = log::last_line(tx, late.queue_id, late.attempt).await?;
     let is_there = lines.last().zip(last).is_some_and(|(ours, (number, _))| number >= ours.0);
@@ -130,27 +136,30 @@ async fn deliver(tx: &mut Tx, late: &Late, me: &NodeId, now: Millis) -> Result<b
     Ok(true)
 }
 
-fn said(late: &Late, (attempt, owner, status): &(u32, Option<NodeId>, QueueStatus)) -> String {
+fn describe_late_result(
+    late: &Late,
+    (attempt, owner, status): &(u32, Option<NodeId>, QueueStatus),
+) -> String {
     let node = owner.as_ref().and_then(|o| o.0.split('-').next()).unwrap_or("unknown");
     let why = if *attempt == late.attempt {
         format!("the row is {status}, by node {node}")
     } else {
         format!("the row belongs to attempt {attempt} of node {node}")
     };
-    let end = word(&late.outcome.end);
+    let end = end_word(&late.outcome.end);
     let message = late.outcome.message.as_deref().map_or_else(String::new, |m| format!("; {m}"));
     storable(format!("late result, changes nothing: {end} ({why}){message}").as_bytes(), LINE_MAX)
 }
 
 /// How a try ended, in the words of the states.
-pub(in crate::engine) fn word(end: &End) -> &'static str {
+pub(in crate::engine) fn end_word(end: &AttemptEnd) -> &'static str {
     match end {
-        End::Success => QueueStatus::Success.as_str(),
-        End::Warning => QueueStatus::Warning.as_str(),
-        End::Failed => QueueStatus::Failed.as_str(),
-        End::TimedOut => QueueStatus::Timeout.as_str(),
-        End::Killed => QueueStatus::Killed.as_str(),
-        End::Returned => "HANDED BACK",
-        End::Unknown => QueueStatus::Unknown.as_str(),
+        AttemptEnd::Success => QueueStatus::Success.as_str(),
+        AttemptEnd::Warning => QueueStatus::Warning.as_str(),
+        AttemptEnd::Failed => QueueStatus::Failed.as_str(),
+        AttemptEnd::TimedOut => QueueStatus::Timeout.as_str(),
+        AttemptEnd::Killed => QueueStatus::Killed.as_str(),
+        AttemptEnd::Returned => "HANDED BACK",
+        AttemptEnd::Unknown => QueueStatus::Unknown.as_str(),
     }
 }

@@ -6,7 +6,7 @@ use crate::domain::id::NodeId;
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::host::host_name;
-use crate::engine::options::Options;
+use crate::engine::options::EngineOptions;
 use crate::store::{self, Db, Tx, hosted, node};
 use anyhow::{Context as _, Result};
 
@@ -15,7 +15,7 @@ const KEEP_MS: i64 = 30 * 24 * 3_600_000;
 
 /// This process.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct LocalNode {
     id: NodeId,
     host: String,
     offer: node::Offer,
@@ -28,9 +28,9 @@ pub struct Node {
     installation: String,
 }
 
-impl Node {
+impl LocalNode {
     /// Registers this life of the process and sets the clock by the server.
-    pub async fn join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
+    pub async fn join_cluster(db: &Db, clock: &Clock, options: &EngineOptions) -> Result<Self> {
         match Self::try_to_join(db, clock, options).await {
             // Another first process has named the installation in this very moment: its name is there
             // now.
@@ -39,7 +39,7 @@ impl Node {
         }
     }
 
-    async fn try_to_join(db: &Db, clock: &Clock, options: &Options) -> Result<Self> {
+    async fn try_to_join(db: &Db, clock: &Clock, options: &EngineOptions) -> Result<Self> {
         let fresh = uuid::Uuid::new_v4();
         let asked_at = clock.uptime();
         let mut tx = db.begin().await?;
@@ -69,14 +69,16 @@ impl Node {
         };
         let installation = match named {
             Some(name) => name,
-            None => store::meta(&mut tx, "installation", &fresh.simple().to_string()).await?,
+            None => {
+                store::meta_or_insert(&mut tx, "installation", &fresh.simple().to_string()).await?
+            }
         };
         let this = Self {
             id: NodeId(fresh.to_string()),
             host: host_name(),
             offer,
             lease_ms,
-            lease_until: now.plus(lease_ms),
+            lease_until: now.plus_ms(lease_ms),
             asked_at,
             measured,
             installation: installation.chars().take(store::INSTALLATION_CHARS).collect(),
@@ -128,7 +130,7 @@ impl Node {
         now: Millis,
         until: Millis,
     ) -> Result<()> {
-        let row = node::Node {
+        let row = node::NodeRow {
             node_id: self.id.clone(),
             host: self.host.clone(),
             pid: std::process::id().into(),
@@ -156,8 +158,8 @@ impl Node {
 /// lock rows that it only looks at.
 async fn delete_old_rows(db: &Db, now: Millis) -> Result<()> {
     let mut tx = db.begin().await?;
-    node::forget(&mut tx, now.plus(-KEEP_MS)).await?;
-    hosted::forget(&mut tx, now.plus(-KEEP_MS)).await?;
+    node::forget(&mut tx, now.plus_ms(-KEEP_MS)).await?;
+    hosted::forget(&mut tx, now.plus_ms(-KEEP_MS)).await?;
     Ok(tx.commit().await?)
 }
 
@@ -171,7 +173,7 @@ fn tell_skew(measured: Measurement) {
 }
 
 /// Two living nodes of one name are told apart by their ids; people are not good at that.
-fn warn_of(name: &str, incarnation: u32, namesakes: &[node::Node]) {
+fn warn_of(name: &str, incarnation: u32, namesakes: &[node::NodeRow]) {
     for other in namesakes {
         tracing::warn!(
             node = name,

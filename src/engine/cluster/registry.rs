@@ -5,22 +5,22 @@
 //! writes a report, and this one settles it as if it came from a body of its own.
 
 use crate::domain::cluster::lease::Uptime;
-use crate::domain::cluster::node_placement::{self, Bodies, Load, Roles, Site, Want};
+use crate::domain::cluster::node_placement::{self, Bodies, NodeLoad, Roles, Site, Want};
 use crate::domain::dispatch::slots::{Resource, Slots};
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::Takes;
 use crate::domain::time::Millis;
 use crate::engine::cluster::held_locks::{AttemptKey, HeldLocks};
-use crate::engine::cluster::node::Node;
+use crate::engine::cluster::node::LocalNode;
 use crate::handler::StopReason;
-use crate::store::hosted::Reports;
-use crate::store::node::Member;
+use crate::store::hosted::HostedReports;
+use crate::store::node::NodeMember;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use tokio::sync::watch;
 
 /// Which node runs a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::engine) enum Runner {
+pub(in crate::engine) enum AttemptRunner {
     /// The one that dispatches its batch.
     Here,
     /// Another.
@@ -29,7 +29,7 @@ pub(in crate::engine) enum Runner {
 
 /// Whether this node takes anything new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Rest {
+pub(in crate::engine) enum NodeIntake {
     /// It does not.
     Rests,
     /// It does.
@@ -41,7 +41,7 @@ pub(in crate::engine) struct Fleet {
     pub(in crate::engine) roles: Roles,
     labels: Vec<String>,
     pub(in crate::engine) max_parallel: u32,
-    peers: Vec<Member>,
+    peers: Vec<NodeMember>,
     /// Tries whose reports this program cannot read, and that was said.
     unread: HashSet<(QueueId, u32)>,
     /// When something last went to another node or came from one.
@@ -69,7 +69,7 @@ impl Fleet {
     }
 
     /// Something went to another node or came from one: more may come soon.
-    pub(in crate::engine) fn stir(&mut self, at: Uptime) {
+    pub(in crate::engine) fn poll_sooner(&mut self, at: Uptime) {
         self.stirred_at = Some(at);
     }
 
@@ -79,7 +79,11 @@ impl Fleet {
     }
 
     /// The other nodes were looked at: these live. What was not read of tries that nobody reports any more is forgotten.
-    pub(in crate::engine) fn note_members(&mut self, others: Vec<Member>, reports: &Reports) {
+    pub(in crate::engine) fn note_members(
+        &mut self,
+        others: Vec<NodeMember>,
+        reports: &HostedReports,
+    ) {
         self.peers = others;
         let there: HashSet<_> = reports.tries().map(|(row, no, _)| (row, no)).collect();
         self.unread.retain(|this| there.contains(this));
@@ -104,15 +108,15 @@ impl Fleet {
     /// that run elsewhere for this node.
     pub(in crate::engine) fn sites(
         &self,
-        me: &Node,
-        rest: Rest,
+        me: &LocalNode,
+        rest: NodeIntake,
         used: usize,
         ours: &HashMap<&NodeId, Vec<Millis>>,
         labels: BTreeSet<String>,
     ) -> Sites {
         let bodies = match rest {
-            Rest::Rests => Bodies::Elsewhere,
-            Rest::Works => node_placement::runs_own(&self.roles),
+            NodeIntake::Rests => Bodies::Elsewhere,
+            NodeIntake::Works => node_placement::runs_own(&self.roles),
         };
         let here = Site {
             node: me.id().clone(),
@@ -121,7 +125,7 @@ impl Fleet {
             bodies,
             room: self.max_parallel.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX)),
         };
-        let others = self.peers.iter().map(|peer| site(peer, ours)).collect();
+        let others = self.peers.iter().map(|peer| site_of_node(peer, ours)).collect();
         Sites { here, others, labels }
     }
 
@@ -138,7 +142,7 @@ impl Fleet {
 
 /// What is known of tries whose rows name other nodes than the one that reads them.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Others {
+pub(in crate::engine) struct RemoteAttemptTable {
     /// Nodes that live, or may: what they run is theirs.
     living: HashSet<NodeId>,
     /// Whether a node that is not among them is dead.
@@ -161,11 +165,11 @@ pub(in crate::engine) enum Judged {
     NotYet,
 }
 
-impl Others {
+impl RemoteAttemptTable {
     pub(in crate::engine) fn new(
-        members: &[Member],
+        members: &[NodeMember],
         judged: Judged,
-        reports: &Reports,
+        reports: &HostedReports,
         here: HashMap<(QueueId, u32), watch::Sender<Option<StopReason>>>,
         decided_locks: HashSet<AttemptKey>,
     ) -> Self {
@@ -184,7 +188,7 @@ impl Others {
     }
 
     /// Whether a try is in the hands of another node, or has been and will be settled by its report.
-    pub(in crate::engine) fn has(
+    pub(in crate::engine) fn has_attempt(
         &self,
         queue_id: QueueId,
         attempt: u32,
@@ -210,20 +214,20 @@ impl Sites {
     }
 
     /// Which node runs a job whose place is free; `None` stays here.
-    pub(in crate::engine) fn assign(&mut self, want: Option<Want<'_>>) -> Runner {
-        let Some(want) = want else { return Runner::Here };
+    pub(in crate::engine) fn assign(&mut self, want: Option<Want<'_>>) -> AttemptRunner {
+        let Some(want) = want else { return AttemptRunner::Here };
         let took = u32::from(want.takes == Takes::Slots);
         match node_placement::place(want, &self.here, &self.others) {
-            node_placement::Place::There(id) => {
+            node_placement::JobPlacement::There(id) => {
                 for site in self.others.iter_mut().filter(|site| site.node == id) {
                     site.room = site.room.saturating_sub(took);
                 }
-                Runner::There(id)
+                AttemptRunner::There(id)
             }
             // Nowhere cannot come: what is offered is the sum of what is free.
-            node_placement::Place::Here | node_placement::Place::Nowhere(_) => {
+            node_placement::JobPlacement::Here | node_placement::JobPlacement::Nowhere(_) => {
                 self.here.room = self.here.room.saturating_sub(took);
-                Runner::Here
+                AttemptRunner::Here
             }
         }
     }
@@ -241,22 +245,22 @@ impl Sites {
 }
 
 /// A node as a place for jobs; `ours` are the starts of those that it runs for us.
-fn site(peer: &Member, ours: &HashMap<&NodeId, Vec<Millis>>) -> Site {
+fn site_of_node(peer: &NodeMember, ours: &HashMap<&NodeId, Vec<Millis>>) -> Site {
     let ours = ours.get(&peer.node.node_id).map(Vec::as_slice).unwrap_or_default();
     let count = |jobs: usize| u32::try_from(jobs).unwrap_or(u32::MAX);
     let since = ours.iter().filter(|at| peer.counted_at.is_none_or(|counted| **at > counted));
-    let load = Load {
+    let load = NodeLoad {
         max_parallel: peer.offer.max_parallel,
         said: peer.said.running,
         ours: count(ours.len()),
         since: count(since.count()),
     };
-    let works = peer.offer.roles.contains(&node_placement::Role::Worker) && !peer.is_draining;
+    let works = peer.offer.roles.contains(&node_placement::NodeRole::Worker) && !peer.is_draining;
     Site {
         node: peer.node.node_id.clone(),
         name: peer.offer.name.clone(),
         labels: peer.offer.labels.clone(),
         bodies: if works { Bodies::Run } else { Bodies::Elsewhere },
-        room: load.room(),
+        room: load.free_slots(),
     }
 }

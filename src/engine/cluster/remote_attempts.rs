@@ -7,13 +7,13 @@
 //! lost while it ran ends the same way.
 
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::cluster::node_placement::{Role, Roles};
+use crate::domain::cluster::node_placement::{NodeRole, Roles};
 use crate::domain::dag::Dag;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::{JobDef, Takes};
-use crate::engine::attempt::run::tell;
+use crate::engine::attempt::run::request_stop;
 use crate::handler::{self, StopReason};
-use crate::store::hosted::Given;
+use crate::store::hosted::HostedRow;
 use crate::store::{Tx, batch};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
@@ -54,7 +54,7 @@ const KNOWN: usize = 16;
 
 impl Hosted {
     /// Whether a try runs here.
-    pub(in crate::engine) fn runs(&self, row: QueueId, attempt: u32) -> bool {
+    pub(in crate::engine) fn runs_here(&self, row: QueueId, attempt: u32) -> bool {
         self.tries.get(&row).is_some_and(|this| this.attempt == attempt)
     }
 
@@ -74,7 +74,7 @@ impl Hosted {
     }
 
     /// A try has ended here.
-    pub(in crate::engine) fn end(&mut self, row: QueueId) {
+    pub(in crate::engine) fn end_attempt(&mut self, row: QueueId) {
         self.tries.remove(&row);
     }
 
@@ -102,7 +102,7 @@ impl Hosted {
     pub(in crate::engine) async fn batch_of(
         &mut self,
         tx: &mut Tx,
-        given: &Given,
+        given: &HostedRow,
         job: &JobCode,
     ) -> Result<&RemoteBatch> {
         let id = given.batch_id;
@@ -113,7 +113,7 @@ impl Hosted {
             if self.known.len() >= KNOWN {
                 self.known.clear();
             }
-            self.known.insert(id, RemoteBatch::read(tx, id).await?);
+            self.known.insert(id, RemoteBatch::read_batch(tx, id).await?);
         }
         self.known.get(&id).context("a batch that was just read")
     }
@@ -140,7 +140,7 @@ impl Hosted {
     }
 
     /// How much room they take, and those that wait for it.
-    pub(in crate::engine) fn used(&self) -> usize {
+    pub(in crate::engine) fn slots_used(&self) -> usize {
         self.working() + self.queued.len()
     }
 
@@ -158,22 +158,22 @@ impl Hosted {
     pub(in crate::engine) fn come_home(&mut self, id: BatchId, is_known: impl Fn(QueueId) -> bool) {
         for (row, this) in self.tries.extract_if(|_, this| this.batch_id == id) {
             if !is_known(row) {
-                tell(&this.stop, StopReason::Disowned);
+                request_stop(&this.stop, StopReason::Disowned);
             }
         }
     }
 
     /// A try of a batch that is not ours any more still runs.
-    pub(in crate::engine) fn keep(&mut self, row: QueueId, this: HostedAttempt) {
+    pub(in crate::engine) fn keep_attempt(&mut self, row: QueueId, this: HostedAttempt) {
         self.tries.insert(row, this);
     }
 }
 
 impl RemoteBatch {
-    async fn read(tx: &mut Tx, id: BatchId) -> Result<Self> {
+    async fn read_batch(tx: &mut Tx, id: BatchId) -> Result<Self> {
         let batch = batch::get(tx, id).await?;
         let snapshot = batch::snapshot(tx, id).await?;
-        let dag = snapshot.dag()?;
+        let dag = snapshot.build_dag()?;
         let places = (0..).zip(&snapshot.jobs).map(|(at, job)| (job.code.clone(), at)).collect();
         let (revision, batch, snapshot) = (batch.revision, Arc::new(batch), Arc::new(snapshot));
         Ok(Self { revision, batch, snapshot, dag, places })
@@ -182,5 +182,5 @@ impl RemoteBatch {
 
 /// Whether a node with these roles runs bodies of others.
 pub(in crate::engine) fn takes_work(roles: &Roles) -> bool {
-    roles.contains(&Role::Worker)
+    roles.contains(&NodeRole::Worker)
 }

@@ -21,7 +21,7 @@ struct Memory {
 
 impl Suspension {
     /// The gap because of which nothing is fired or started.
-    pub(in crate::engine) fn gap(&self) -> Option<MetadataGap> {
+    pub(in crate::engine) fn metadata_gap(&self) -> Option<MetadataGap> {
         self.memory().gap.clone()
     }
 

@@ -6,21 +6,23 @@
 
 mod batch_reports;
 
-pub use batch_reports::{Fate, Served};
+pub use batch_reports::{BatchOutcome, Served};
 
 use crate::domain::batch::Batch;
 use crate::domain::cluster::lease::share;
-use crate::domain::cluster::node_placement::Role;
+use crate::domain::cluster::node_placement::NodeRole;
 use crate::domain::id::{BatchId, BatchNo, GroupCode, QueueId};
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::run_loop::{Pause, Rounds, is_lost, is_revised, why, will_pass};
+use crate::engine::dispatch::run_loop::{
+    Pause, Rounds, error_label, is_lost, is_revised, will_pass,
+};
 use crate::engine::dispatch::tell_metrics::NAME;
 use crate::engine::observe::metrics::Meter;
 use crate::engine::opening::unfinished_opening::UnfinishedOpening;
 use crate::store::batch::StillOpening;
-use crate::store::claim::{self, Whose};
-use crate::store::hint::Topic;
+use crate::store::claim::{self, ClaimScope};
+use crate::store::hint::HintTopic;
 use crate::store::{Tx, batch};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -39,7 +41,7 @@ pub(super) struct Serving {
     /// Those that were taken, until their end is told.
     taken: BTreeMap<BatchId, (BatchNo, GroupCode)>,
     /// Whose rows may say that they are ours, while memory does not have them yet.
-    owed: BTreeMap<BatchId, (BatchNo, GroupCode, Fate)>,
+    owed: BTreeMap<BatchId, (BatchNo, GroupCode, BatchOutcome)>,
     /// Of those, the ones whose queue rows are written in steps.
     openings: BTreeMap<BatchId, UnfinishedOpening>,
     /// Which cannot be gone on with, and their bodies here that have not ended.
@@ -77,14 +79,14 @@ impl Serving {
     }
 
     /// Takes notice of a body of an outcast that has ended.
-    pub(super) fn hear(&mut self, row: QueueId) {
+    pub(super) fn note_end(&mut self, row: QueueId) {
         for rows in self.outcasts.values_mut() {
             rows.remove(&row);
         }
     }
 
     /// Whether bodies of outcasts still run.
-    pub(super) fn runs(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.outcasts.values().any(|rows| !rows.is_empty())
     }
 
@@ -98,15 +100,15 @@ impl Serving {
         (self.owed, self.outcasts) = (BTreeMap::new(), BTreeMap::new());
         self.openings.clear();
         for name in std::mem::take(&mut self.taken).into_values() {
-            self.tell_of(name, at, Fate::GivenBack);
+            self.tell_of(name, at, BatchOutcome::GivenBack);
         }
     }
 
-    fn tell_of(&self, (batch_no, group): (BatchNo, GroupCode), at: Millis, what: Fate) {
+    fn tell_of(&self, (batch_no, group): (BatchNo, GroupCode), at: Millis, what: BatchOutcome) {
         match &what {
-            Fate::Taken | Fate::TakenOver => self.meter.batch_taken(what.as_str()),
-            Fate::Ended(status) => self.meter.batch_ended(status.as_str()),
-            Fate::GivenBack | Fate::Lost | Fate::CastOut(_) => {
+            BatchOutcome::Taken | BatchOutcome::TakenOver => self.meter.batch_taken(what.as_str()),
+            BatchOutcome::Ended(status) => self.meter.batch_ended(status.as_str()),
+            BatchOutcome::GivenBack | BatchOutcome::Lost | BatchOutcome::CastOut(_) => {
                 self.meter.batch_ended(what.as_str());
             }
         }
@@ -123,13 +125,13 @@ impl Serving {
     /// Leaves a batch alone for a while; for the rest of this process's life when bodies of it ran
     /// here: their rows name this process, and what it does not run of its own it takes for never
     /// started. Another process sees orphans.
-    fn shun(&mut self, id: BatchId, running: &BTreeSet<QueueId>, now: Millis) {
+    fn avoid_batch(&mut self, id: BatchId, running: &BTreeSet<QueueId>, now: Millis) {
         if !running.is_empty() {
             self.shunned.insert(id, (Millis(i64::MAX), SHUN_MAX_MS));
             return;
         }
         let pause = self.shunned.get(&id).map_or(SHUN_MS, |(_, last)| last * 2).min(SHUN_MAX_MS);
-        self.shunned.insert(id, (now.plus(pause), pause));
+        self.shunned.insert(id, (now.plus_ms(pause), pause));
     }
 }
 
@@ -147,7 +149,7 @@ impl QueueDispatcher {
         let (mut hints, listening) = (self.process.hints.clone(), self.process.hints.listen());
         let mut work = self.process.hints.clone();
         let (mut rounds, mut looks) =
-            (Rounds::new(self.process.clock.now()), Looks::new(self.process.clock.now()));
+            (Rounds::new(self.process.clock.now()), PollSchedule::new(self.process.clock.now()));
         loop {
             self.measure();
             self.set_course(stop);
@@ -158,37 +160,37 @@ impl QueueDispatcher {
                 Ok(true) => rounds.pause = Pause::default(),
                 Ok(false) if self.course.draining => {
                     let until = rounds.next();
-                    self.rest(&mut rounds, until, stop).await;
+                    self.rest_until(&mut rounds, until, stop).await;
                 }
                 Ok(false) => {
                     let until = rounds.next().min(looks.at);
                     let told = tokio::select! {
-                        () = self.rest(&mut rounds, until, stop) => None,
-                        () = hints.told(&[Topic::Batch]) => Some(Topic::Batch),
-                        () = work.told(&[Topic::Work]) => Some(Topic::Work),
+                        () = self.rest_until(&mut rounds, until, stop) => None,
+                        () = hints.wait_for_topic(&[HintTopic::Batch]) => Some(HintTopic::Batch),
+                        () = work.wait_for_topic(&[HintTopic::Work]) => Some(HintTopic::Work),
                     };
                     let now = self.process.clock.now();
-                    if told == Some(Topic::Work) {
+                    if told == Some(HintTopic::Work) {
                         rounds.around_at = now;
                     } else if told.is_some() {
                         rounds.look_at = now;
-                        looks.soon(now);
+                        looks.poll_no_later(now);
                     }
                 }
-                Err(error) => self.bear(error, &mut rounds.pause).await,
+                Err(error) => self.wait_after_error(error, &mut rounds.pause).await,
             }
             if self.course.draining && self.is_idle() && self.has_put_all_down() {
                 break;
             }
         }
-        listening.end().await;
-        keeping.end().await;
-        beating.end().await;
+        listening.end_and_wait().await;
+        keeping.end_and_wait().await;
+        beating.end_and_wait().await;
         self.process.meter.loop_ended(NAME);
     }
 
     /// One round of `serve`. `false` when there was nothing to do.
-    async fn serve_round(&mut self, rounds: &mut Rounds, looks: &mut Looks) -> Result<bool> {
+    async fn serve_round(&mut self, rounds: &mut Rounds, looks: &mut PollSchedule) -> Result<bool> {
         let mut opens = false;
         if !self.may_part() {
             self.load_owed().await?;
@@ -197,15 +199,15 @@ impl QueueDispatcher {
         }
         let turned = self.round(rounds).await?;
         let now = self.process.clock.now();
-        looks.heed(now);
+        looks.follow_clock(now);
         if self.course.draining || now < looks.at || self.course.stale {
             return Ok(turned || opens);
         }
-        looks.at = now.plus(looks.pause);
-        looks.pause = self.process.hints.pace(TAKE_IDLE_MS.0, TAKE_IDLE_MS.1);
+        looks.at = now.plus_ms(looks.pause);
+        looks.pause = self.process.hints.poll_interval(TAKE_IDLE_MS.0, TAKE_IDLE_MS.1);
         let took = self.take_batches().await?;
         if took > 0 {
-            looks.soon(now.plus(TAKE_MS));
+            looks.poll_no_later(now.plus_ms(TAKE_MS));
         }
         Ok(turned || opens || took > 0)
     }
@@ -221,24 +223,27 @@ impl QueueDispatcher {
         let open = self.batches.active.values().filter(|a| !a.batch.is_paused).count();
         let more = share(open, self.serving.max_parallel);
         let roles = &self.fleet.roles;
-        let dispatches = roles.is_empty() || roles.contains(&Role::Scheduler);
+        let dispatches = roles.is_empty() || roles.contains(&NodeRole::Scheduler);
         let rests = self.course.draining || self.process.heart.is_resting() || !dispatches;
-        if rests || self.process.heart.life().is_fenced || more == 0 {
+        if rests || self.process.heart.lease_state().is_fenced || more == 0 {
             return Ok(0);
         }
-        let whose =
-            if self.process.heart.may_take_over() { Whose::DeadOnesToo } else { Whose::Nobodys };
+        let whose = if self.process.heart.may_take_over() {
+            ClaimScope::DeadOnesToo
+        } else {
+            ClaimScope::Nobodys
+        };
         let now = self.process.clock.now();
         let shunned = self.serving.shunned.values().filter(|(until, _)| *until > now).count();
         let limit = more + shunned;
-        let mut tx = self.process.db.read().await?;
-        let found = claim::look(&mut tx, whose, limit, now).await?;
+        let mut tx = self.process.db.begin_read().await?;
+        let found = claim::find_claimable(&mut tx, whose, limit, now).await?;
         drop(tx);
         if found.iter().all(|id| self.serving.is_shunned(*id, now)) {
             return Ok(0);
         }
         let mut tx = self.process.db.begin().await?;
-        let mut free = claim::lock(&mut tx, whose, limit, now).await?;
+        let mut free = claim::lock_claimable(&mut tx, whose, limit, now).await?;
         free.retain(|b| !self.serving.is_shunned(b.batch_id, now));
         free.truncate(more);
         let ids: Vec<BatchId> = free.iter().map(|batch| batch.batch_id).collect();
@@ -263,7 +268,8 @@ impl QueueDispatcher {
             let deadline = there.deadline_resumed(snapshot.group.batch_timeout_sec, now);
             batch::set_deadline(tx, there.batch_id, deadline).await?;
         }
-        let fate = if there.owner.is_some() { Fate::TakenOver } else { Fate::Taken };
+        let fate =
+            if there.owner.is_some() { BatchOutcome::TakenOver } else { BatchOutcome::Taken };
         let (no, group) = (there.values.batch_no.clone(), there.values.group.clone());
         // Before the commit: its answer may be lost, and then only the row knows whose it is.
         self.serving.owed.insert(there.batch_id, (no, group, fate));
@@ -305,7 +311,7 @@ impl QueueDispatcher {
                 tracing::info!("{error:#}");
                 self.serving
                     .openings
-                    .insert(id, UnfinishedOpening::read(&self.process.db, id).await?);
+                    .insert(id, UnfinishedOpening::read_batch(&self.process.db, id).await?);
                 return Ok(());
             }
             // Its answer may be lost: it stays owed.
@@ -355,7 +361,7 @@ impl QueueDispatcher {
     }
 
     /// Waits as long as an error asks for, and lets go of the batch that it belongs to.
-    async fn bear(&mut self, error: anyhow::Error, pause: &mut Pause) {
+    async fn wait_after_error(&mut self, error: anyhow::Error, pause: &mut Pause) {
         if is_lost(&error) {
             tracing::warn!("{error:#}");
         } else if is_revised(&error) {
@@ -364,7 +370,7 @@ impl QueueDispatcher {
         } else if let (false, Some(OfBatch(id))) = (will_pass(&error), error.downcast_ref()) {
             self.cast_out(*id, &error);
         } else {
-            self.process.meter.beat_failed(why(&error));
+            self.process.meter.beat_failed(error_label(&error));
             pause.after(&error).await;
         }
     }
@@ -377,10 +383,10 @@ impl QueueDispatcher {
         let mut running = BTreeSet::new();
         if let Some(active) = self.batches.active.remove(&id) {
             active.stop_all();
-            running.extend(active.in_hand().map(|node| active.row(node).queue_id));
+            running.extend(active.in_hand().map(|node| active.row_at(node).queue_id));
             self.keep_bodies(id, &active);
         }
-        self.serving.shun(id, &running, now);
+        self.serving.avoid_batch(id, &running, now);
         let has_run = !running.is_empty();
         self.serving.outcasts.insert(id, running);
         let said = format!("{error:#}");
@@ -396,7 +402,7 @@ impl QueueDispatcher {
             "this batch cannot be gone on with; it is given back, the others go on; {again}"
         );
         if let Some(name) = self.serving.taken.remove(&id) {
-            self.serving.tell_of(name, now, Fate::CastOut(said));
+            self.serving.tell_of(name, now, BatchOutcome::CastOut(said));
         }
     }
 
@@ -426,40 +432,40 @@ impl QueueDispatcher {
 
     /// Tells which batches have ended or are another's, and forgets them: this process may live for
     /// months. Room that came free is looked into at once.
-    fn tell_ends(&mut self, looks: &mut Looks) {
+    fn tell_ends(&mut self, looks: &mut PollSchedule) {
         let now = self.process.clock.now();
         for (id, status) in std::mem::take(&mut self.ends.results) {
             self.serving.shunned.remove(&id);
             if let Some(name) = self.serving.taken.remove(&id) {
-                self.serving.tell_of(name, now, Fate::Ended(status));
-                looks.soon(now);
+                self.serving.tell_of(name, now, BatchOutcome::Ended(status));
+                looks.poll_no_later(now);
             }
         }
         let here = |id: &BatchId| self.batches.active.contains_key(id);
         let lost: Vec<_> = self.serving.taken.extract_if(.., |id, _| !here(id)).collect();
         for (_, name) in lost {
-            self.serving.tell_of(name, now, Fate::Lost);
+            self.serving.tell_of(name, now, BatchOutcome::Lost);
         }
     }
 }
 
 /// When it is looked for batches.
-struct Looks {
+struct PollSchedule {
     at: Millis,
     pause: i64,
 }
 
-impl Looks {
+impl PollSchedule {
     fn new(now: Millis) -> Self {
         Self { at: now, pause: TAKE_MS }
     }
 
     /// The database's clock may have been set back: no look waits longer than its longest pause.
-    fn heed(&mut self, now: Millis) {
-        self.at = self.at.min(now.plus(TAKE_IDLE_MS.1));
+    fn follow_clock(&mut self, now: Millis) {
+        self.at = self.at.min(now.plus_ms(TAKE_IDLE_MS.1));
     }
 
-    fn soon(&mut self, at: Millis) {
+    fn poll_no_later(&mut self, at: Millis) {
         (self.at, self.pause) = (at, TAKE_MS);
     }
 }

@@ -7,11 +7,12 @@ mod advance;
 mod stop_backfill;
 mod survey;
 
-pub use stop_backfill::stop;
-pub use survey::{Survey, survey, survey_of_nothing};
+pub use stop_backfill::stop_backfill;
+pub use survey::{BackfillSurvey, survey, survey_of_nothing};
 
 use crate::domain::backfill::{
-    Action, BackfillStatus, Entry, EntryStatus, Need, Options, Step, again, decide,
+    BackfillAction, BackfillEntry, BackfillNeed, BackfillOptions, BackfillStatus, BackfillStep,
+    EntryStatus, again, decide,
 };
 use crate::domain::id::{BackfillId, BatchId, BatchNo, GroupCode};
 use crate::domain::job::Definition;
@@ -36,7 +37,7 @@ pub struct Request {
     /// The batch numbers it names.
     pub numbers: Vec<BatchNo>,
     /// How.
-    pub options: Options,
+    pub options: BackfillOptions,
     /// Who asks.
     pub by: Operator,
     /// Why.
@@ -116,7 +117,7 @@ pub struct BatchNews {
 
 /// Where a backfill in hand is heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
+enum BackfillCourse {
     On,
     /// An operator wants it stopped.
     Stopping,
@@ -125,21 +126,21 @@ enum Course {
 }
 
 /// A backfill in the hands of this process.
-pub(super) struct Backfill {
+pub(super) struct ActiveBackfill {
     id: BackfillId,
     group: GroupCode,
-    options: Options,
+    options: BackfillOptions,
     by: String,
     defs: Definition,
-    entries: Vec<Entry>,
-    needs: Vec<Vec<Need>>,
+    entries: Vec<BackfillEntry>,
+    needs: Vec<Vec<BackfillNeed>>,
     /// Places of the batches that are open, each with its key.
     open: BTreeMap<usize, BatchId>,
     /// Something has changed since it was last asked what is next.
     fresh: bool,
     /// A transaction failed, so memory may differ from the rows.
     stale: bool,
-    course: Course,
+    course: BackfillCourse,
     news: Option<mpsc::UnboundedSender<BatchNews>>,
 }
 
@@ -156,12 +157,12 @@ impl QueueDispatcher {
         let mut tx = self.process.db.begin().await?;
         let survey = survey(&mut tx, defs, request, now).await?;
         survey.refusal(&request.group)?;
-        let entry = |step: &Step| Entry {
+        let entry = |step: &BackfillStep| BackfillEntry {
             batch_no: step.batch_no.clone(),
-            status: if step.action.runs() { EntryStatus::Pending } else { EntryStatus::Left },
+            status: if step.action.runs_batch() { EntryStatus::Pending } else { EntryStatus::Left },
             message: None,
         };
-        let entries: Vec<Entry> = survey.steps.iter().map(entry).collect();
+        let entries: Vec<BackfillEntry> = survey.steps.iter().map(entry).collect();
         let new = NewBackfill {
             group: &request.group,
             range: &request.range,
@@ -172,10 +173,10 @@ impl QueueDispatcher {
         let id = backfill::insert(&mut tx, &new, &entries, self.process.node.id(), now).await?;
         let detail = json!({"backfill": id.0, "range": request.range});
         let why = request.reason.as_deref();
-        let act = act("backfill", &request.group, detail, why);
+        let act = audit_entry("backfill", &request.group, detail, why);
         audit::record(&mut tx, &request.by, &[act], now).await?;
         tx.commit().await.context("begin a backfill")?;
-        self.backfill = Some(Backfill {
+        self.backfill = Some(ActiveBackfill {
             id,
             group: request.group.clone(),
             options: request.options.clone(),
@@ -186,7 +187,7 @@ impl QueueDispatcher {
             open: BTreeMap::new(),
             fresh: true,
             stale: false,
-            course: Course::On,
+            course: BackfillCourse::On,
             news,
         });
         Ok(id)
@@ -203,9 +204,10 @@ impl QueueDispatcher {
     ) -> Result<()> {
         let (id, now) = (asked.id, self.process.clock.now());
         let mut tx = self.process.db.begin().await?;
-        let there = backfill::find(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
+        let there =
+            backfill::find_backfill(&mut tx, id).await?.ok_or(NotBackfilled::NotThere(id))?;
         if let Some(owner) = &there.owner
-            && let Some(holder) = node::find(&mut tx, owner).await?
+            && let Some(holder) = node::find_node(&mut tx, owner).await?
             && holder.lease_until > now
         {
             let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
@@ -224,10 +226,10 @@ impl QueueDispatcher {
         let steps = steps(&entries, &left_open, &standing, &options, now);
         let needs = weigh(defs, &there.group, &steps, &options, now)??;
         let detail = json!({"backfill": id.0, "parallel": options.parallel});
-        let act = act("backfill resume", &there.group, detail, asked.reason.as_deref());
+        let act = audit_entry("backfill resume", &there.group, detail, asked.reason.as_deref());
         audit::record(&mut tx, &asked.by, &[act], now).await?;
         tx.commit().await.context("take the backfill over")?;
-        self.backfill = Some(Backfill {
+        self.backfill = Some(ActiveBackfill {
             id,
             group: there.group,
             options,
@@ -238,7 +240,7 @@ impl QueueDispatcher {
             open: BTreeMap::new(),
             fresh: true,
             stale: false,
-            course: Course::On,
+            course: BackfillCourse::On,
             news,
         });
         Ok(())
@@ -252,7 +254,7 @@ impl QueueDispatcher {
         tx: &mut Tx,
         there: &backfill::Backfill,
         now: Millis,
-    ) -> Result<(Vec<Entry>, HashSet<usize>)> {
+    ) -> Result<(Vec<BackfillEntry>, HashSet<usize>)> {
         let mut entries = backfill::entries(tx, there.id).await?;
         let mut left_open = HashSet::new();
         for (place, entry) in entries.iter_mut().enumerate() {
@@ -260,9 +262,9 @@ impl QueueDispatcher {
             let to = match from {
                 EntryStatus::Open => {
                     let no = &entry.batch_no;
-                    let batch = batch::find(tx, no, &there.group).await?;
+                    let batch = batch::find_batch(tx, no, &there.group).await?;
                     let batch = batch.with_context(|| format!("batch {no} is gone"))?;
-                    match again(EntryStatus::of(batch.status)) {
+                    match again(EntryStatus::from_batch_status(batch.status)) {
                         EntryStatus::Open => {
                             left_open.insert(place);
                             EntryStatus::Pending
@@ -273,7 +275,7 @@ impl QueueDispatcher {
                 other => again(other),
             };
             if to != from {
-                backfill::mark(tx, there.id, place, from, to, None, now).await?;
+                backfill::set_entry_status(tx, there.id, place, from, to, None, now).await?;
                 (entry.status, entry.message) = (to, None);
             }
         }
@@ -282,8 +284,13 @@ impl QueueDispatcher {
 }
 
 /// The record of something done to a backfill of a group.
-fn act(action: &str, group: &GroupCode, detail: Value, reason: Option<&str>) -> audit::Entry {
-    audit::Entry {
+fn audit_entry(
+    action: &str,
+    group: &GroupCode,
+    detail: Value,
+    reason: Option<&str>,
+) -> audit::AuditEntry {
+    audit::AuditEntry {
         action: action.to_owned(),
         group: Some(group.clone()),
         batch: None,
@@ -295,20 +302,20 @@ fn act(action: &str, group: &GroupCode, detail: Value, reason: Option<&str>) -> 
 
 /// The entries of a backfill that goes on as the steps they are.
 fn steps(
-    entries: &[Entry],
+    entries: &[BackfillEntry],
     left_open: &HashSet<usize>,
     standing: &HashMap<BatchNo, BackfillBatchState>,
-    options: &Options,
+    options: &BackfillOptions,
     now: Millis,
-) -> Vec<Step> {
-    let step = |(place, entry): (usize, &Entry)| {
+) -> Vec<BackfillStep> {
+    let step = |(place, entry): (usize, &BackfillEntry)| {
         let found = found(standing.get(&entry.batch_no), now);
         let action = match entry.status {
-            EntryStatus::Pending if left_open.contains(&place) => Action::GoOn,
+            EntryStatus::Pending if left_open.contains(&place) => BackfillAction::GoOn,
             EntryStatus::Pending => decide(&found, options.only),
-            _ => Action::Leave,
+            _ => BackfillAction::Leave,
         };
-        Step { batch_no: entry.batch_no.clone(), found, action }
+        BackfillStep { batch_no: entry.batch_no.clone(), found, action }
     };
     entries.iter().enumerate().map(step).collect()
 }

@@ -4,25 +4,25 @@ use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::readiness::{Gates, Readiness, Released, Rules};
 use crate::domain::dispatch::ready::{ReadyList, SetAside};
-use crate::domain::dispatch::slots::{Needs, Slots};
+use crate::domain::dispatch::slots::{SlotNeeds, Slots};
 use crate::domain::id::{JobCode, NodeId, QueueId};
 use crate::domain::job::JobDef;
-use crate::domain::job::outcome::Outputs;
+use crate::domain::job::outcome::JobOutputs;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::job::trigger_rule::Edge;
 use crate::domain::params;
 use crate::domain::schedule::ring::TimeRing;
 use crate::domain::time::Millis;
 use crate::domain::value::expr::Expr;
-use crate::engine::attempt::run::Given;
-use crate::engine::cluster::registry::Others;
+use crate::engine::attempt::run::UpstreamOutputs;
+use crate::engine::cluster::registry::RemoteAttemptTable;
 use crate::engine::dispatch::claim::{needs, parents_of};
 use crate::engine::dispatch::fan_out::Lists;
-use crate::engine::dispatch::long_running_alerts::Watch;
+use crate::engine::dispatch::long_running_alerts::LongRunningWatch;
 use crate::engine::dispatch::stop::Stopped;
 use crate::engine::dispatch::writes::Changes;
-use crate::engine::observe::lateness::{Alarms, Past};
-use crate::engine::opening::cross_batch::Outside;
+use crate::engine::observe::lateness::{AlarmHistory, Alarms};
+use crate::engine::opening::cross_batch::CrossBatchDependencies;
 use crate::engine::opening::edge_conditions::{allows, holds, needed_values, wanted_outputs};
 use crate::engine::opening::large_values::NamesByJob;
 use crate::handler::StopReason;
@@ -38,7 +38,7 @@ pub(super) struct Active {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) dag: Dag,
     rules: Rules,
-    pub(super) outside: Outside,
+    pub(super) outside: CrossBatchDependencies,
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
     pub(super) ready: ReadyList,
@@ -60,7 +60,7 @@ pub(super) struct Active {
     /// What dead processes left running and is to be ended, once the rows say that it is ours.
     pub(super) to_end: Vec<(Node, StopReason)>,
     /// Outputs that some other job's parameters refer to; all others stay in the database.
-    pub(super) outputs: HashMap<JobCode, Outputs>,
+    pub(super) outputs: HashMap<JobCode, JobOutputs>,
     pub(super) wanted: HashSet<JobCode>,
     /// Outputs whose values conditions and lists need in memory, however long they are.
     pub(super) needed_values: NamesByJob,
@@ -68,7 +68,7 @@ pub(super) struct Active {
     /// Ready, with a list that is still to become jobs, and lists that cannot, with the reason.
     pub(super) lists: Lists,
     pub(super) stopped: Option<Stopped>,
-    pub(super) watch: Watch,
+    pub(super) watch: LongRunningWatch,
     pub(super) alarms: Alarms,
     /// When this process got the batch; waiting is counted from here.
     pub(super) since: Millis,
@@ -81,7 +81,7 @@ pub(super) struct KeptState {
     /// When the owners hear that the batch still runs.
     pub(super) warn_at: Option<Millis>,
     /// What was told of its times, and what they are held against.
-    pub(super) alarms: (Alarms, Past),
+    pub(super) alarms: (Alarms, AlarmHistory),
     /// How long a job waits for a point of priority.
     pub(super) ageing_ms: i64,
     /// By how much each job is deferred; empty when none is.
@@ -89,7 +89,7 @@ pub(super) struct KeptState {
     /// A job is parked when so many workers in a row have died while it ran.
     pub(super) park_after: u32,
     /// What is known of tries whose rows name other nodes, and of those that run here for others.
-    pub(super) others: Others,
+    pub(super) others: RemoteAttemptTable,
 }
 
 /// Puts the rows of a batch into the order of its jobs; in place, for they are in it already unless jobs
@@ -117,17 +117,17 @@ impl Active {
         batch: Batch,
         snapshot: Snapshot,
         mut rows: Vec<QueueEntry>,
-        (outputs, outside): (HashMap<JobCode, Outputs>, Outside),
+        (outputs, outside): (HashMap<JobCode, JobOutputs>, CrossBatchDependencies),
         me: &NodeId,
         kept: KeptState,
         now: Millis,
     ) -> Result<(Self, Changes)> {
-        let dag = snapshot.dag()?;
+        let dag = snapshot.build_dag()?;
         in_order(&mut rows, &snapshot, &batch)?;
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
         let modes = rows.iter().map(|r| r.run_mode).collect();
-        let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies).with_modes(modes);
-        let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.code(parent), expr);
+        let rules = Rules::from_jobs(&snapshot.jobs, &snapshot.dependencies).with_modes(modes);
+        let holds = |parent: Node, expr: &Expr| holds(&outputs, dag.job_code(parent), expr);
         let allows = |expr: &Expr| allows(&outputs, expr);
         let gates = Gates { dag: &dag, rules: &rules, holds: &holds, allows: &allows };
         let tallies = outside.tallies();
@@ -164,7 +164,7 @@ impl Active {
             killing,
             lists: Lists::default(),
             stopped: None,
-            watch: Watch::of(kept.warn_at),
+            watch: LongRunningWatch::from_batch_limit(kept.warn_at),
             alarms: Alarms::default(),
             since: kept.since,
         };
@@ -174,18 +174,18 @@ impl Active {
         let mut changes = Changes::default();
         this.take_in(released, &mut changes, now);
         this.adopt_orphans(me, kept.park_after, &mut changes, now);
-        this.alarms = Alarms::of(&this.batch, &this.snapshot, &this.rows, kept.alarms, now);
+        this.alarms = Alarms::for_batch(&this.batch, &this.snapshot, &this.rows, kept.alarms, now);
         Ok((this, changes))
     }
 
     /// The job at a place.
-    pub(super) fn job(&self, node: Node) -> &JobDef {
-        &self.snapshot.jobs[node.at()]
+    pub(super) fn job_at(&self, node: Node) -> &JobDef {
+        &self.snapshot.jobs[node.index()]
     }
 
     /// The row at a place.
-    pub(super) fn row(&self, node: Node) -> &QueueEntry {
-        &self.rows[node.at()]
+    pub(super) fn row_at(&self, node: Node) -> &QueueEntry {
+        &self.rows[node.index()]
     }
 
     /// All places with their row keys.
@@ -195,9 +195,9 @@ impl Active {
 
     /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
     /// parameters may ask for.
-    pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, Given) {
+    pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, UpstreamOutputs) {
         let parents = parents_of(&self.dag, node);
-        let asked = params::outputs_asked(self.job(node), &parents);
+        let asked = params::outputs_asked(self.job_at(node), &parents);
         let found = asked.into_iter().filter_map(|(code, name)| {
             let value = self.outputs.get(&code)?.output(&name)?;
             Some(((code, name), value))
@@ -216,17 +216,17 @@ impl Active {
 
     /// Puts a job into a state in memory and takes in what that sets free; gives the codes of jobs
     /// that can no longer run.
-    pub(super) fn set(
+    pub(super) fn set_status(
         &mut self,
         node: Node,
         to: QueueStatus,
         changes: &mut Changes,
         now: Millis,
     ) -> Vec<String> {
-        self.rows[node.at()].status = to;
+        self.rows[node.index()].status = to;
         let released = self.change(node, to);
         let failed = released.left.iter().filter(|(_, _, to)| *to == QueueStatus::UpstreamFailed);
-        let blocked = failed.map(|(n, _, _)| self.job(*n).code.to_string()).collect();
+        let blocked = failed.map(|(n, _, _)| self.job_at(*n).code.to_string()).collect();
         self.take_in(released, changes, now);
         blocked
     }
@@ -234,19 +234,25 @@ impl Active {
     /// Tells the counters that a job is in a new state; gives what that sets free.
     pub(super) fn change(&mut self, node: Node, to: QueueStatus) -> Released {
         let (outputs, dag) = (&self.outputs, &self.dag);
-        let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
+        let holds = |parent: Node, expr: &Expr| holds(outputs, dag.job_code(parent), expr);
         let allows = |expr: &Expr| allows(outputs, expr);
         let gates = Gates { dag, rules: &self.rules, holds: &holds, allows: &allows };
         self.readiness.change(gates, node, to)
     }
 
     /// Something in another batch that a job waits for has spoken.
-    pub(super) fn hear(&mut self, node: Node, edge: Edge, changes: &mut Changes, now: Millis) {
+    pub(super) fn apply_edge(
+        &mut self,
+        node: Node,
+        edge: Edge,
+        changes: &mut Changes,
+        now: Millis,
+    ) {
         let (outputs, dag) = (&self.outputs, &self.dag);
-        let holds = |parent: Node, expr: &Expr| holds(outputs, dag.code(parent), expr);
+        let holds = |parent: Node, expr: &Expr| holds(outputs, dag.job_code(parent), expr);
         let allows = |expr: &Expr| allows(outputs, expr);
         let gates = Gates { dag, rules: &self.rules, holds: &holds, allows: &allows };
-        let released = self.readiness.hear(gates, node, edge);
+        let released = self.readiness.resolve_external(gates, node, edge);
         self.take_in(released, changes, now);
     }
 
@@ -255,7 +261,7 @@ impl Active {
             if to == QueueStatus::UpstreamFailed
                 && let Some(said) = self.outside.reason(node)
             {
-                let row = &mut self.rows[node.at()];
+                let row = &mut self.rows[node.index()];
                 changes.said.entry(said.clone()).or_default().push(row.queue_id.0);
                 row.error_message = Some(said);
             }
@@ -267,7 +273,7 @@ impl Active {
     }
 
     pub(super) fn ready_at(&mut self, node: Node, now: Millis) {
-        match self.rows[node.at()].not_before {
+        match self.rows[node.index()].not_before {
             Some(at) if at > now => {
                 self.timers.push(at, node);
             }
@@ -283,14 +289,14 @@ impl Active {
         changes: &mut Changes,
         now: Millis,
     ) {
-        let row = &mut self.rows[node.at()];
+        let row = &mut self.rows[node.index()];
         row.status = to;
         changes.moved.entry((from, to)).or_default().push(row.queue_id.0);
-        self.log(node, changes, now);
+        self.log_change(node, changes, now);
     }
 
-    pub(super) fn log(&self, node: Node, changes: &mut Changes, now: Millis) {
-        let row = &self.rows[node.at()];
+    pub(super) fn log_change(&self, node: Node, changes: &mut Changes, now: Millis) {
+        let row = &self.rows[node.index()];
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let start_time = row.start_time.filter(|_| tried);
         let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
@@ -306,12 +312,12 @@ impl Active {
             attempt: row.attempt,
             owner: row.owner.clone(),
         });
-        changes.news.push(self.news(node, now));
+        changes.news.push(self.job_event(node, now));
     }
 
     /// Jobs whose time has come join the ready ones.
-    pub(super) fn wake(&mut self, now: Millis) {
-        for (_, node) in self.timers.turn(now) {
+    pub(super) fn wake_due_jobs(&mut self, now: Millis) {
+        for (_, node) in self.timers.take_due(now) {
             self.ready_now(node, now);
         }
     }
@@ -323,7 +329,7 @@ impl Active {
     }
 
     /// What a job takes while it runs.
-    pub(super) fn needs(&self, node: Node) -> &Needs {
+    pub(super) fn needs(&self, node: Node) -> &SlotNeeds {
         self.ready.needs(node)
     }
 
@@ -349,7 +355,7 @@ impl Active {
             return Some(BatchStatus::Killed);
         }
         let counted = self.rows.iter().filter(|r| !r.is_on_ice());
-        Some(BatchStatus::of(counted.map(|r| r.status)))
+        Some(BatchStatus::from_job_statuses(counted.map(|r| r.status)))
     }
 
     /// Jobs whose bodies this process runs.
@@ -358,7 +364,7 @@ impl Active {
     }
 
     /// Jobs that run, here or elsewhere.
-    pub(super) fn out(&self) -> impl Iterator<Item = Node> + '_ {
+    pub(super) fn running_nodes(&self) -> impl Iterator<Item = Node> + '_ {
         self.stops.keys().chain(self.away.keys()).copied()
     }
 

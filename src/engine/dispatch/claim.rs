@@ -4,13 +4,13 @@
 use crate::domain::cluster::node_placement::Want;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::ready::SetAside;
-use crate::domain::dispatch::slots::{Needs, Slots};
+use crate::domain::dispatch::slots::{SlotNeeds, Slots};
 use crate::domain::dispatch::why::ready_since;
 use crate::domain::id::{BatchId, JobCode, NodeId};
 use crate::domain::job::queue::{QueueEntry, QueueStatus, RunMode};
 use crate::domain::job::{JobDef, Takes};
 use crate::domain::time::Millis;
-use crate::engine::cluster::registry::Runner;
+use crate::engine::cluster::registry::AttemptRunner;
 use crate::engine::cluster::registry::Sites;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
@@ -25,7 +25,7 @@ impl QueueDispatcher {
         changes: &mut Changes,
         freed: &[(BatchId, Node)],
         now: Millis,
-    ) -> Vec<(BatchId, Node, Runner)> {
+    ) -> Vec<(BatchId, Node, AttemptRunner)> {
         let mut starts = Vec::new();
         let mut any = true;
         let mut sites = self.sites(freed);
@@ -37,7 +37,7 @@ impl QueueDispatcher {
         order.rotate_left(next.unwrap_or(0));
         while any
             && !self.course.draining
-            && !self.process.heart.life().is_fenced
+            && !self.process.heart.lease_state().is_fenced
             && !self.process.heart.is_suspended()
         {
             any = false;
@@ -50,7 +50,8 @@ impl QueueDispatcher {
             for id in &order {
                 let Some(active) = self.batches.active.get_mut(id) else { continue };
                 let room = (&mut self.batches.slots, &mut aside, &mut sites);
-                let Some((place, runner)) = active.pick(room, self.process.node.id(), changes, now)
+                let Some((place, runner)) =
+                    active.claim_ready_job(room, self.process.node.id(), changes, now)
                 else {
                     continue;
                 };
@@ -69,24 +70,24 @@ impl QueueDispatcher {
 
 impl Active {
     /// Starts one ready job if there is room for it and the batch is not paused.
-    pub(super) fn pick(
+    pub(super) fn claim_ready_job(
         &mut self,
         (slots, aside, sites): (&mut Slots, &mut SetAside, &mut Sites),
         me: &NodeId,
         changes: &mut Changes,
         now: Millis,
-    ) -> Option<(Node, Runner)> {
+    ) -> Option<(Node, AttemptRunner)> {
         if self.batch.is_paused {
             return None;
         }
-        let node = self.ready.pick(slots, aside)?;
-        let runner = sites.assign(self.want(node));
-        slots.take(self.ready.needs(node));
+        let node = self.ready.take_startable(slots, aside)?;
+        let runner = sites.assign(self.placement_of(node));
+        slots.acquire(self.ready.needs(node));
         let owner = match &runner {
-            Runner::Here => me.clone(),
-            Runner::There(there) => there.clone(),
+            AttemptRunner::Here => me.clone(),
+            AttemptRunner::There(there) => there.clone(),
         };
-        let row = &mut self.rows[node.at()];
+        let row = &mut self.rows[node.index()];
         let from = row.status;
         row.status = QueueStatus::Running;
         row.attempt += 1;
@@ -95,14 +96,14 @@ impl Active {
         changes.claimed.entry((from, runner.clone())).or_default().push(row.queue_id.0);
         self.change(node, QueueStatus::Running);
         self.watch(node);
-        self.log(node, changes, now);
+        self.log_change(node, changes, now);
         Some((node, runner))
     }
 
     /// What a job asks of a node; `None` when it stays with the process that dispatches it, because
     /// nothing of it runs, or what it runs is another batch.
-    fn want(&self, node: Node) -> Option<Want<'_>> {
-        let (job, row) = (self.job(node), self.row(node));
+    fn placement_of(&self, node: Node) -> Option<Want<'_>> {
+        let (job, row) = (self.job_at(node), self.row_at(node));
         if stays(job, row) || self.fixed_params(node).is_some() {
             return None;
         }
@@ -110,12 +111,12 @@ impl Active {
     }
 
     pub(super) fn ready_now(&mut self, node: Node, now: Millis) {
-        if self.lists.is_wanted(node, &self.snapshot.jobs[node.at()]) {
+        if self.lists.is_wanted(node, &self.snapshot.jobs[node.index()]) {
             return;
         }
         let since = ready_since(&self.dag, &self.rows, node).max(self.since).min(now);
-        let row = &self.rows[node.at()];
-        let priority = row.priority.unwrap_or(self.snapshot.jobs[node.at()].priority);
+        let row = &self.rows[node.index()];
+        let priority = row.priority.unwrap_or(self.snapshot.jobs[node.index()].priority);
         self.ready.push(node, priority, since);
         self.fresh.push(node);
     }
@@ -127,7 +128,7 @@ impl Active {
             return;
         }
         for node in std::mem::take(&mut self.fresh) {
-            if self.rows[node.at()].status == QueueStatus::Pending {
+            if self.rows[node.index()].status == QueueStatus::Pending {
                 self.change(node, QueueStatus::Queued);
                 self.move_row(node, QueueStatus::Pending, QueueStatus::Queued, changes, now);
             }
@@ -137,7 +138,7 @@ impl Active {
 
 /// The jobs that one depends on directly, in the order of their codes.
 pub(super) fn parents_of(dag: &Dag, node: Node) -> Vec<JobCode> {
-    let mut parents: Vec<JobCode> = dag.parents(node).map(|p| dag.code(p).clone()).collect();
+    let mut parents: Vec<JobCode> = dag.parents(node).map(|p| dag.job_code(p).clone()).collect();
     parents.sort();
     parents
 }
@@ -149,12 +150,12 @@ fn stays(job: &JobDef, row: &QueueEntry) -> bool {
 
 /// What a job takes while it runs; one that only waits for others takes nothing they could need, but
 /// a node to be on.
-pub(super) fn needs(job: &JobDef, row: &QueueEntry) -> Needs {
+pub(super) fn needs(job: &JobDef, row: &QueueEntry) -> SlotNeeds {
     if stays(job, row) {
-        return Needs::none();
+        return SlotNeeds::empty();
     }
     match handler::kind_of(job).takes {
-        Takes::Slots | Takes::Elsewhere => Needs::of(job),
-        Takes::Nothing => Needs::node(job.worker.as_deref()),
+        Takes::Slots | Takes::Elsewhere => SlotNeeds::for_job(job),
+        Takes::Nothing => SlotNeeds::node_only(job.worker.as_deref()),
     }
 }

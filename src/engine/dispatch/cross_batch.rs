@@ -5,7 +5,7 @@ use crate::domain::id::BatchId;
 use crate::engine::dispatch::acquire::OfBatch;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::writes::Changes;
-use crate::engine::opening::cross_batch::look;
+use crate::engine::opening::cross_batch::find_awaited;
 use anyhow::{Context as _, Result};
 
 impl QueueDispatcher {
@@ -18,7 +18,7 @@ impl QueueDispatcher {
         }
         ended.iter().filter_map(|(id, node)| Some((self.batches.active.get(id)?, *node))).any(
             |(a, node)| {
-                let (group, code) = (&a.batch.values.group, &a.job(node).code);
+                let (group, code) = (&a.batch.values.group, &a.job_at(node).code);
                 waiting().flat_map(|w| w.outside.questions()).any(|(_, w)| {
                     let external = &w.external;
                     external.group == *group
@@ -44,20 +44,20 @@ impl QueueDispatcher {
             // All are read before any is kept: one that an error kept from being counted would not
             // be asked again, and its job would wait for ever.
             let mut said = Vec::new();
-            let mut tx = self.process.db.read().await?;
+            let mut tx = self.process.db.begin_read().await?;
             for (at, waiting) in active.outside.questions() {
-                let seen = look(&mut tx, &active.batch, waiting).await;
+                let seen = find_awaited(&mut tx, &active.batch, waiting).await;
                 said.push((at, seen.context(OfBatch(id))?));
             }
             drop(tx);
-            let heard = active.outside.hear(said, &active.batch, now);
+            let heard = active.outside.take_news(said, &active.batch, now);
             let mut changes = Changes::default();
             for (node, edge) in heard {
-                active.hear(node, edge, &mut changes, now);
+                active.apply_edge(node, edge, &mut changes, now);
             }
             if !changes.is_empty() {
                 self.commit(&changes, now).await?;
-                self.tell(changes.news);
+                self.publish_events(changes.news);
             }
         }
         Ok(())

@@ -5,9 +5,9 @@ use crate::domain::dag::Node;
 use crate::domain::dispatch::settlement::{Settlement, settle_orphan};
 use crate::domain::id::NodeId;
 use crate::domain::job::JobDef;
-use crate::domain::job::queue::{Event, QueueEntry, QueueStatus, Taken};
+use crate::domain::job::queue::{QueueEntry, QueueEvent, QueueStatus, TakenMark};
 use crate::domain::time::Millis;
-use crate::engine::cluster::registry::Others;
+use crate::engine::cluster::registry::RemoteAttemptTable;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::writes::Changes;
 use crate::handler::{self, StopReason};
@@ -16,7 +16,7 @@ use crate::store::queue::Adopted;
 
 /// A row that says that a body runs, which this process does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum OrphanRow {
     /// We claimed it, and the answer to the commit was lost: bodies start only after it, so this one
     /// never did.
     NeverStarted,
@@ -42,10 +42,12 @@ impl Active {
             let node = Node(i as u32);
             match self.found(node, me) {
                 None => {}
-                Some(Found::NeverTaken) => self.place_again(node, changes, now),
-                Some(Found::NeverStarted) => self.start_later(node, changes, now),
-                Some(Found::WantedDead(reason)) => self.take_over(node, me, reason, changes, now),
-                Some(Found::Lost) => self.settle_lost(node, park_after, changes, now),
+                Some(OrphanRow::NeverTaken) => self.place_again(node, changes, now),
+                Some(OrphanRow::NeverStarted) => self.start_later(node, changes, now),
+                Some(OrphanRow::WantedDead(reason)) => {
+                    self.take_over(node, me, reason, changes, now)
+                }
+                Some(OrphanRow::Lost) => self.settle_lost(node, park_after, changes, now),
             }
         }
     }
@@ -53,7 +55,7 @@ impl Active {
     /// Notes which jobs run on other nodes, and takes over those that ran here for another node.
     /// Those of dead nodes whose locks may still be held on their data sources count as running there until that is
     /// decided, or until their time is up.
-    pub(super) fn come_home(&mut self, me: &NodeId, others: &Others, now: Millis) {
+    pub(super) fn come_home(&mut self, me: &NodeId, others: &RemoteAttemptTable, now: Millis) {
         for i in 0..self.rows.len() {
             let (node, row) = (Node(i as u32), &self.rows[i]);
             let Some(owner) = row.owner.clone() else { continue };
@@ -73,7 +75,7 @@ impl Active {
                 (row.queue_id, row.attempt),
                 matches!(row.status, QueueStatus::Running | QueueStatus::Killing),
             );
-            let is_away = others.has(row.queue_id, row.attempt, &owner, me);
+            let is_away = others.has_attempt(row.queue_id, row.attempt, &owner, me);
             if !runs || self.stops.contains_key(&node) {
                 continue;
             }
@@ -91,8 +93,8 @@ impl Active {
         }
     }
 
-    fn found(&self, node: Node, me: &NodeId) -> Option<Found> {
-        let row = self.row(node);
+    fn found(&self, node: Node, me: &NodeId) -> Option<OrphanRow> {
+        let row = self.row_at(node);
         let is_ours = row.owner.as_ref() == Some(me);
         match row.status {
             _ if self.away.contains_key(&node) => None,
@@ -103,16 +105,16 @@ impl Active {
             }
             // Only a time limit leaves no message, and no batch that is being stopped.
             QueueStatus::Killing if !self.killing && !row.is_wanted_dead() => {
-                Some(Found::WantedDead(StopReason::TimedOut))
+                Some(OrphanRow::WantedDead(StopReason::TimedOut))
             }
-            QueueStatus::Killing => Some(Found::WantedDead(StopReason::Killed)),
-            QueueStatus::Running if is_ours => Some(Found::NeverStarted),
+            QueueStatus::Killing => Some(OrphanRow::WantedDead(StopReason::Killed)),
+            QueueStatus::Running if is_ours => Some(OrphanRow::NeverStarted),
             QueueStatus::Running if self.overdue.contains(&node) => {
-                Some(Found::WantedDead(StopReason::TimedOut))
+                Some(OrphanRow::WantedDead(StopReason::TimedOut))
             }
-            QueueStatus::Running if row.taken == Taken::NotYet => Some(Found::NeverTaken),
-            QueueStatus::Running if self.killing => Some(Found::WantedDead(StopReason::Killed)),
-            QueueStatus::Running => Some(Found::Lost),
+            QueueStatus::Running if row.taken == TakenMark::NotYet => Some(OrphanRow::NeverTaken),
+            QueueStatus::Running if self.killing => Some(OrphanRow::WantedDead(StopReason::Killed)),
+            QueueStatus::Running => Some(OrphanRow::Lost),
             QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => None,
             QueueStatus::RetryWait | QueueStatus::Success | QueueStatus::Warning => None,
             QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => None,
@@ -122,10 +124,10 @@ impl Active {
     }
 
     fn place_again(&mut self, node: Node, changes: &mut Changes, now: Millis) {
-        let row = self.row(node);
-        let message = format!("{} before it took the job; it goes to another", died(row));
+        let row = self.row_at(node);
+        let message = format!("{} before it took the job; it goes to another", worker_died(row));
         let settlement = Settlement {
-            event: Event::Orphan,
+            event: QueueEvent::Orphan,
             try_count: row.try_count,
             not_before: Some(now),
             message: Some(message),
@@ -141,9 +143,9 @@ impl Active {
     }
 
     fn start_later(&mut self, node: Node, changes: &mut Changes, now: Millis) {
-        let row = self.row(node);
+        let row = self.row_at(node);
         let settlement = Settlement {
-            event: Event::Orphan,
+            event: QueueEvent::Orphan,
             try_count: row.try_count,
             not_before: Some(now),
             message: Some("claimed, but never started: the database was away".to_owned()),
@@ -165,11 +167,11 @@ impl Active {
         now: Millis,
     ) {
         self.to_end.push((node, reason));
-        let row = &mut self.rows[node.at()];
+        let row = &mut self.rows[node.index()];
         if row.owner.as_ref() == Some(me) {
             return;
         }
-        let died = died(row);
+        let died = worker_died(row);
         row.crash_count += 1;
         changes.adopted.push(Adopted {
             queue_id: row.queue_id,
@@ -183,43 +185,43 @@ impl Active {
             row.status = QueueStatus::Killing;
             self.change(node, QueueStatus::Killing);
         }
-        self.log(node, changes, now);
+        self.log_change(node, changes, now);
         if let Some(log) = changes.logs.last_mut() {
             log.error_message = Some(format!("{died}; what it left running is ended"));
         }
     }
 
     fn settle_lost(&mut self, node: Node, park_after: u32, changes: &mut Changes, now: Millis) {
-        let (job, kind) = (self.job(node), handler::kind_of(self.job(node)));
-        let crashes = self.row(node).crash_count + 1;
+        let (job, kind) = (self.job_at(node), handler::kind_of(self.job_at(node)));
+        let crashes = self.row_at(node).crash_count + 1;
         let event = settle_orphan(job, kind.after_crash, crashes, park_after);
-        let row = self.row(node);
+        let row = self.row_at(node);
         let settlement = Settlement {
             event,
             try_count: row.try_count,
-            not_before: (event == Event::Orphan).then_some(now),
+            not_before: (event == QueueEvent::Orphan).then_some(now),
             message: Some(self.words(job, row, (event, crashes))),
-            tell_owners: event != Event::Orphan,
+            tell_owners: event != QueueEvent::Orphan,
             unresolved: row.unresolved + u32::from(job.is_looked_up()),
         };
-        self.rows[node.at()].crash_count = crashes;
+        self.rows[node.index()].crash_count = crashes;
         self.record_end(node, &settlement, None, changes, now);
     }
 
     /// What is said of a row whose process died.
-    fn words(&self, job: &JobDef, row: &QueueEntry, (event, crashes): (Event, u32)) -> String {
-        let (no, died) = (&self.batch.values.batch_no, died(row));
+    fn words(&self, job: &JobDef, row: &QueueEntry, (event, crashes): (QueueEvent, u32)) -> String {
+        let (no, died) = (&self.batch.values.batch_no, worker_died(row));
         match event {
-            Event::Orphan if job.is_looked_up() => {
+            QueueEvent::Orphan if job.is_looked_up() => {
                 format!("{died} while it ran; the next try looks up what became of it")
             }
-            Event::Orphan => format!("{died}; starts again, which is safe"),
-            Event::Park => format!(
+            QueueEvent::Orphan => format!("{died}; starts again, which is safe"),
+            QueueEvent::Park => format!(
                 "{crashes} workers in a row died while it ran; parked. Look at it, then: procession \
                  job release {no} {} --group {} --reason WHY",
                 job.code, self.batch.values.group
             ),
-            Event::Fail => format!(
+            QueueEvent::Fail => format!(
                 "{died} while it ran; whether it took effect is not known, which its definition counts \
                  as failed (on_unknown: fail)"
             ),
@@ -230,7 +232,7 @@ impl Active {
 }
 
 /// `its worker (node 1a2b) died`
-fn died(row: &QueueEntry) -> String {
+fn worker_died(row: &QueueEntry) -> String {
     let owner = row.owner.as_ref().and_then(|o| o.0.split('-').next()).unwrap_or("unknown");
     format!("its worker (node {owner}) died")
 }

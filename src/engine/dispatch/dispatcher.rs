@@ -20,26 +20,26 @@ use crate::engine::attempt::approvals::ApprovalPoll;
 use crate::engine::attempt::claim_ack::Claiming;
 use crate::engine::attempt::claim_check::Asker;
 use crate::engine::attempt::record::recorded;
-use crate::engine::attempt::run::{Report, Surroundings, What, dated};
+use crate::engine::attempt::run::{AttemptReport, Surroundings, What, dated};
 use crate::engine::attempt::start_gate::Gate;
 use crate::engine::clock::Clock;
 use crate::engine::cluster::late_results::Late;
-use crate::engine::cluster::process::Process;
+use crate::engine::cluster::process::ClusterProcess;
+use crate::engine::cluster::registry::AttemptRunner;
 use crate::engine::cluster::registry::Fleet;
-use crate::engine::cluster::registry::Runner;
 use crate::engine::cluster::remote_attempts::Hosted;
 use crate::engine::dispatch::acquire::Serving;
-use crate::engine::dispatch::backfill::Backfill;
+use crate::engine::dispatch::backfill::ActiveBackfill;
 use crate::engine::dispatch::batch::Active;
-use crate::engine::dispatch::shutdown::Patience;
+use crate::engine::dispatch::shutdown::ShutdownTimeout;
 use crate::engine::dispatch::writes::Changes;
-use crate::engine::news::News;
-use crate::engine::observe::traces::Traces;
-use crate::engine::options::Options;
+use crate::engine::news::ProgressEvent;
+use crate::engine::observe::traces::TraceQueue;
+use crate::engine::options::EngineOptions;
 use crate::engine::xxl::admin::Admin;
 use crate::handler;
 use crate::handler::log::RunLog;
-use crate::handler::sessions::Sessions;
+use crate::handler::sessions::SessionShelf;
 use crate::store::Db;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -49,26 +49,26 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Dispatches the batches of one process.
 pub struct QueueDispatcher {
-    pub(super) process: Process,
-    pub(super) batches: OpenBatches,
+    pub(super) process: ClusterProcess,
+    pub(super) batches: DispatchedBatches,
     pub(super) running: RunningHere,
-    pub(super) reports: Reports,
-    pub(super) ends: Ends,
-    pub(super) course: Course,
+    pub(super) reports: AttemptReports,
+    pub(super) ends: EndedBatches,
+    pub(super) course: DispatcherCourse,
     /// Batches that were taken because nobody had them.
     pub(super) serving: Serving,
     /// The other nodes.
     pub(super) fleet: Fleet,
     /// The range whose batches are opened here, one after the other ends.
-    pub(super) backfill: Option<Backfill>,
+    pub(super) backfill: Option<ActiveBackfill>,
     /// Executors of XXL-JOB.
     pub(super) admin: Arc<Admin>,
-    pub(super) news: Option<mpsc::UnboundedSender<News>>,
-    pub(super) traces: Traces,
+    pub(super) news: Option<mpsc::UnboundedSender<ProgressEvent>>,
+    pub(super) traces: TraceQueue,
 }
 
 /// The batches that this process dispatches, and the room for their jobs.
-pub(super) struct OpenBatches {
+pub(super) struct DispatchedBatches {
     pub(super) active: BTreeMap<BatchId, Active>,
     /// Where each row stands.
     pub(super) places: HashMap<QueueId, (BatchId, Place)>,
@@ -84,26 +84,26 @@ pub(super) struct OpenBatches {
 pub(super) struct RunningHere {
     pub(super) around: Arc<Surroundings>,
     /// Logs of the tries that run here, by row.
-    pub(super) bodies: HashMap<QueueId, Body>,
+    pub(super) bodies: HashMap<QueueId, LocalAttempt>,
     /// What runs here for other nodes.
     pub(super) hosted: Hosted,
 }
 
 /// What attempts have reported, until it is in the rows.
-pub(super) struct Reports {
-    pub(super) channel: mpsc::UnboundedReceiver<Report>,
+pub(super) struct AttemptReports {
+    pub(super) channel: mpsc::UnboundedReceiver<AttemptReport>,
     /// Reports that are not yet committed; kept over a failed beat.
-    pub(super) waiting: Vec<Report>,
+    pub(super) waiting: Vec<AttemptReport>,
     /// Tries whose end is in memory while the answer to its commit is awaited.
     pub(super) heard: HashSet<(QueueId, u32)>,
     /// Results that no row took, to be kept as evidence.
     pub(super) late: Vec<Late>,
     /// What running bodies wish of other batches, until it is done; kept over a failed beat.
-    pub(super) asks: Vec<Report>,
+    pub(super) asks: Vec<AttemptReport>,
 }
 
-impl Reports {
-    fn new(channel: mpsc::UnboundedReceiver<Report>) -> Self {
+impl AttemptReports {
+    fn new(channel: mpsc::UnboundedReceiver<AttemptReport>) -> Self {
         let (waiting, heard) = (Vec::new(), HashSet::new());
         Self { channel, waiting, heard, late: Vec::new(), asks: Vec::new() }
     }
@@ -111,14 +111,14 @@ impl Reports {
 
 /// How the batches of this process have ended.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(super) struct EndedBatches {
     pub(super) results: BTreeMap<BatchId, BatchStatus>,
     /// Who waits for the end of a batch.
     pub(super) waiters: HashMap<BatchId, Vec<oneshot::Sender<BatchStatus>>>,
 }
 
 /// Where this process is heading, and what it has to do first.
-pub(super) struct Course {
+pub(super) struct DispatcherCourse {
     /// A beat failed, so memory may differ from the rows and is read anew before anything else.
     pub(super) stale: bool,
     /// The doubts about the lease that have been heeded.
@@ -126,20 +126,20 @@ pub(super) struct Course {
     /// Nothing new is started any more; what runs ends.
     pub(super) draining: bool,
     /// When what runs is not waited for any longer, once this process leaves.
-    pub(super) patience: Patience,
+    pub(super) patience: ShutdownTimeout,
     /// Something has ended that a batch here waits for.
     pub(super) look_soon: bool,
 }
 
-impl Course {
+impl DispatcherCourse {
     fn new(drain_ms: i64) -> Self {
-        let patience = Patience::new(drain_ms);
+        let patience = ShutdownTimeout::new(drain_ms);
         Self { stale: false, heeded: 0, draining: false, patience, look_soon: false }
     }
 }
 
 /// A try that runs in this process.
-pub(super) struct Body {
+pub(super) struct LocalAttempt {
     pub(super) log: RunLog,
     pub(super) gate: Arc<Gate>,
     /// Whether its owners were told that it runs long.
@@ -160,9 +160,9 @@ pub struct BatchStanding {
 }
 
 fn admin_of(
-    Process { db, clock, node, hints, .. }: &Process,
-    handlers: &handler::Options,
-    options: &Options,
+    ClusterProcess { db, clock, node, hints, .. }: &ClusterProcess,
+    handlers: &handler::HandlerOptions,
+    options: &EngineOptions,
 ) -> Result<Arc<Admin>> {
     let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
     let place = (db.clone(), clock.clone());
@@ -175,7 +175,7 @@ fn admin_of(
     )))
 }
 
-fn fleet_of(options: &Options) -> Fleet {
+fn fleet_of(options: &EngineOptions) -> Fleet {
     let node = &options.node;
     Fleet::new(node.roles.clone(), node.labels.clone(), options.max_parallel)
 }
@@ -185,12 +185,12 @@ impl QueueDispatcher {
     pub async fn start(
         db: Db,
         clock: Clock,
-        options: &Options,
-        handlers: handler::Options,
-        news: Option<mpsc::UnboundedSender<News>>,
+        options: &EngineOptions,
+        handlers: handler::HandlerOptions,
+        news: Option<mpsc::UnboundedSender<ProgressEvent>>,
     ) -> Result<Self> {
-        let process = Process::join(db.clone(), clock.clone(), options).await?;
-        let Process { node, heart, meter, .. } = &process;
+        let process = ClusterProcess::join_cluster(db.clone(), clock.clone(), options).await?;
+        let ClusterProcess { node, heart, meter, .. } = &process;
         let (sender, reports) = mpsc::unbounded_channel();
         let admin = admin_of(&process, &handlers, options)?;
         let around = Arc::new(Surroundings {
@@ -205,7 +205,7 @@ impl QueueDispatcher {
             pulse: heart.pulse(),
             life: heart.watch(),
             watchers: Arc::default(),
-            sessions: Arc::new(Sessions::new(usize::try_from(options.max_parallel)?)),
+            sessions: Arc::new(SessionShelf::new(usize::try_from(options.max_parallel)?)),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
             asker: Asker::new(db.clone(), node.id().clone()),
@@ -213,7 +213,7 @@ impl QueueDispatcher {
             traced: false.into(),
             secret_stores: options.secret_stores.clone(),
         });
-        let batches = OpenBatches {
+        let batches = DispatchedBatches {
             active: BTreeMap::new(),
             places: HashMap::new(),
             slots: Slots::new(options.max_parallel),
@@ -224,15 +224,15 @@ impl QueueDispatcher {
         Ok(Self {
             batches,
             running: RunningHere { around, bodies: HashMap::new(), hosted: Hosted::default() },
-            reports: Reports::new(reports),
-            ends: Ends::default(),
-            course: Course::new(options.drain_ms),
+            reports: AttemptReports::new(reports),
+            ends: EndedBatches::default(),
+            course: DispatcherCourse::new(options.drain_ms),
             serving: Serving::new(options.max_parallel, meter.clone()),
             fleet: fleet_of(options),
             backfill: None,
             admin,
             news,
-            traces: Traces::default(),
+            traces: TraceQueue::default(),
             process,
         })
     }
@@ -283,38 +283,38 @@ impl QueueDispatcher {
     /// How many of them do work of their own, and are not only waiting for something.
     pub(super) fn working(&self) -> usize {
         let works = |a: &Active| {
-            a.in_hand().filter(|n| handler::kind_of(a.job(*n)).takes == Takes::Slots).count()
+            a.in_hand().filter(|n| handler::kind_of(a.job_at(*n)).takes == Takes::Slots).count()
         };
         self.batches.active.values().map(works).sum::<usize>() + self.running.hosted.working()
     }
 
     /// Waits for a report of a worker.
-    pub async fn wait(&mut self) {
+    pub async fn wait_for_report(&mut self) {
         if let Some(report) = self.reports.channel.recv().await {
-            self.hear(report);
+            self.take_report(report);
         }
     }
 
     /// One turn: everything that waits, in one transaction. Wishes about other batches and lists that
     /// become jobs have transactions of their own. `true` when anything changed.
-    pub async fn beat(&mut self) -> Result<bool> {
+    pub async fn run_tick(&mut self) -> Result<bool> {
         self.heed_lease().await;
         if self.course.stale {
             self.recover().await.context("read the open batches again after a failed beat")?;
         }
         self.advance().await?;
         while let Ok(report) = self.reports.channel.try_recv() {
-            self.hear(report);
+            self.take_report(report);
         }
         let answered = self.answer().await?;
-        let turned = self.turn().await?;
+        let turned = self.take_turn().await?;
         self.keep_late().await;
         let listed = self.make_lists().await?;
         self.say_load();
         Ok(answered || turned || listed)
     }
 
-    async fn turn(&mut self) -> Result<bool> {
+    async fn take_turn(&mut self) -> Result<bool> {
         let now = self.process.clock.now();
         let mut changes = Changes::default();
         let mut freed = Vec::new();
@@ -335,8 +335,8 @@ impl QueueDispatcher {
         self.forget(freed);
         for (id, place, runner, ahead) in starts {
             match runner {
-                Runner::Here => self.spawn(id, place, ahead),
-                Runner::There(node) => self.send_away(id, place, node),
+                AttemptRunner::Here => self.spawn(id, place, ahead),
+                AttemptRunner::There(node) => self.send_away(id, place, node),
             }
         }
         claiming.committed();
@@ -347,7 +347,7 @@ impl QueueDispatcher {
         for (batch, result) in &changes.finished {
             self.close(batch.batch_id, *result);
         }
-        self.tell(changes.news);
+        self.publish_events(changes.news);
         Ok(true)
     }
 
@@ -357,7 +357,7 @@ impl QueueDispatcher {
         let ended: Vec<_> = self.reports.waiting.iter().filter_map(recorded).collect();
         for report in &self.reports.waiting {
             if let What::Ended(..) = report.what {
-                self.serving.hear(report.queue_id);
+                self.serving.note_end(report.queue_id);
             }
             let place = self.batches.places.get(&report.queue_id);
             let Some((id, place, active)) =
@@ -377,12 +377,12 @@ impl QueueDispatcher {
                         continue;
                     }
                     // A late end of another start must not free what runs here now.
-                    if active.row(place).attempt == report.attempt && active.is_out(place) {
+                    if active.row_at(place).attempt == report.attempt && active.is_out(place) {
                         self.batches.slots.give_back(active.needs(place));
                         freed.push((id, place));
                     }
-                    let began = active.row(place).start_time.unwrap_or(now);
-                    if active.end(place, report.attempt, outcome, changes, now) {
+                    let began = active.row_at(place).start_time.unwrap_or(now);
+                    if active.settle_attempt(place, report.attempt, outcome, changes, now) {
                         self.reports.heard.insert((report.queue_id, report.attempt));
                         if report.by.is_some() {
                             changes.reported.push((report.queue_id, report.attempt));
@@ -394,11 +394,11 @@ impl QueueDispatcher {
             }
         }
         for active in self.batches.active.values_mut() {
-            active.wake(now);
+            active.wake_due_jobs(now);
             active.tell_long(changes, now);
             active.stop_overdue(changes, now);
             if active.is_killing() {
-                active.kill(changes, now);
+                active.kill_jobs(changes, now);
             }
         }
         self.tell_late(changes, now);
@@ -418,7 +418,7 @@ impl QueueDispatcher {
     fn forget(&mut self, freed: Vec<(BatchId, Place)>) {
         for (id, place) in freed {
             if let Some(active) = self.batches.active.get_mut(&id) {
-                self.running.bodies.remove(&active.row(place).queue_id);
+                self.running.bodies.remove(&active.row_at(place).queue_id);
                 active.forget(place);
             }
         }
@@ -441,7 +441,7 @@ impl QueueDispatcher {
     async fn recover(&mut self) -> Result<()> {
         let ids: Vec<BatchId> = self.batches.active.keys().copied().collect();
         for id in ids {
-            self.load(id).await?;
+            self.load_batch(id).await?;
         }
         self.recount();
         self.course.stale = false;
@@ -452,8 +452,8 @@ impl QueueDispatcher {
     pub(super) fn recount(&mut self) {
         self.batches.slots.clear();
         for active in self.batches.active.values() {
-            for place in active.out() {
-                self.batches.slots.take(active.needs(place));
+            for place in active.running_nodes() {
+                self.batches.slots.acquire(active.needs(place));
             }
         }
     }

@@ -22,7 +22,7 @@ impl QueueDispatcher {
         job.began = now;
         job.stopper.send_replace(Some(reason));
         if let Some(active) = self.batches.active.get(&id) {
-            self.batches.slots.take(active.needs(place));
+            self.batches.slots.acquire(active.needs(place));
         }
         failpoint!("recover.step");
         tokio::spawn(end_orphan(job, reason, snapshot, self.running.around.clone()));

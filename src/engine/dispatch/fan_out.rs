@@ -45,9 +45,10 @@ impl Active {
         if let Some(said) = self.lists.refused.get(&node) {
             return Some(Err(said.clone()));
         }
-        match self.job(node).fan_out.as_deref() {
+        match self.job_at(node).fan_out.as_deref() {
             Some(FanOut::Milestone { items }) => {
-                let parents = self.dag.parents(node).map(|p| (self.job(p), self.row(p).status));
+                let parents =
+                    self.dag.parents(node).map(|p| (self.job_at(p), self.row_at(p).status));
                 Some(Ok(fan_out::summary(items, parents)))
             }
             Some(FanOut::Item { .. }) | None => None,
@@ -56,7 +57,7 @@ impl Active {
 
     /// The snapshot with a job made many, or why it cannot be.
     fn spread(&self, node: Node) -> Result<Snapshot, String> {
-        let job = self.job(node);
+        let job = self.job_at(node);
         let items = match job.for_each.as_ref().map(|f| &f.items) {
             Some(Items::Output(from, name)) => {
                 self.items(from, name).map_err(|why| format!("for_each: job {from}: {why}"))?
@@ -96,7 +97,7 @@ impl QueueDispatcher {
         while let Some((id, node)) = self.next_list() {
             any = true;
             let Some(active) = self.batches.active.get(&id) else { continue };
-            let code = active.job(node).code.clone();
+            let code = active.job_at(node).code.clone();
             let done = match active.spread(node) {
                 Ok(snapshot) => self.write_list(id, &snapshot).await,
                 Err(said) => Ok(Err(said)),
@@ -134,7 +135,7 @@ impl QueueDispatcher {
         // Until it is read again, memory knows less than the rows.
         self.course.stale = true;
         let mut tx = self.process.db.begin().await?;
-        batch::hold(&mut tx, id, self.process.node.id(), revision).await?;
+        batch::lock_owned(&mut tx, id, self.process.node.id(), revision).await?;
         let no = values.batch_no.as_str();
         match queue::generate(&mut tx, id, no, &entries, now).await {
             Err(error) if store::is_taken(&error) => {
@@ -148,7 +149,7 @@ impl QueueDispatcher {
         }
         batch::replace_snapshot(&mut tx, id, snapshot).await?;
         tx.commit().await?;
-        self.load(id).await?;
+        self.load_batch(id).await?;
         self.course.stale = false;
         Ok(Ok(()))
     }

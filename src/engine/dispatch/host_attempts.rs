@@ -1,20 +1,22 @@
 //! Runs attempts for batches that other nodes dispatch, and keeps those going whose batch was lost.
 
-use crate::domain::cluster::lease::{Progress, may_be_handed_back};
+use crate::domain::cluster::lease::{BodyProgress, may_be_handed_back};
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::Takes;
-use crate::domain::job::outcome::{End, Outcome, Outputs};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::params;
-use crate::engine::attempt::run::{Given as Outs, Report, What, run_task, tell};
+use crate::engine::attempt::run::{
+    AttemptReport, UpstreamOutputs as Outs, What, request_stop, run_task,
+};
 use crate::engine::cluster::late_results::Late;
 use crate::engine::cluster::remote_attempts::{HostedAttempt, takes_work};
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::claim::parents_of;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
-use crate::engine::dispatch::launch::{LaunchContext, Parts};
+use crate::engine::dispatch::launch::{LaunchContext, LaunchParts};
 use crate::handler::{self, StopReason};
-use crate::store::hosted::{self, Given};
+use crate::store::hosted::{self, HostedRow};
 use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
@@ -23,41 +25,41 @@ use tokio::sync::watch;
 impl QueueDispatcher {
     /// Takes a report of a body of this process in: of a batch that is dispatched here it is settled,
     /// else it is written for whoever has the batch.
-    pub(super) fn hear(&mut self, report: Report) {
-        let Report { queue_id, attempt, .. } = report;
-        let is_hosted = self.running.hosted.runs(queue_id, attempt);
+    pub(super) fn take_report(&mut self, report: AttemptReport) {
+        let AttemptReport { queue_id, attempt, .. } = report;
+        let is_hosted = self.running.hosted.runs_here(queue_id, attempt);
         match (is_hosted, report.what) {
             (true, What::Ended(outcome, lines)) => {
-                self.serving.hear(queue_id);
-                self.fleet.stir(self.process.clock.uptime());
-                self.running.hosted.end(queue_id);
+                self.serving.note_end(queue_id);
+                self.fleet.poll_sooner(self.process.clock.uptime());
+                self.running.hosted.end_attempt(queue_id);
                 self.running.bodies.remove(&queue_id);
                 self.reports.late.push(Late::of_ours(queue_id, attempt, *outcome, lines));
             }
             // Its row is not this node's to write; the end says that its time was up.
             (true, What::Stopping) => {}
-            (_, what) => self.reports.waiting.push(Report { what, ..report }),
+            (_, what) => self.reports.waiting.push(AttemptReport { what, ..report }),
         }
     }
 
     /// Runs what others have given this node, and stops what they want stopped. `true` when there was
     /// anything. One statement when there is nothing.
-    pub(super) async fn host(&mut self) -> Result<bool> {
+    pub(super) async fn run_remote_attempts(&mut self) -> Result<bool> {
         if self.fleet.roles.is_empty() && !self.running.hosted.is_owing() {
             return Ok(false);
         }
-        let mut tx = self.process.db.read().await?;
+        let mut tx = self.process.db.begin_read().await?;
         let given = hosted::given(&mut tx, self.process.node.id()).await?;
         drop(tx);
         self.stop_unwanted(&given).await?;
-        let new: Vec<Given> = given.into_iter().filter(|g| self.is_new(g)).collect();
+        let new: Vec<HostedRow> = given.into_iter().filter(|g| self.is_new(g)).collect();
         let queued = self.running.hosted.take_queued();
-        if self.process.heart.life().is_fenced || new.is_empty() {
+        if self.process.heart.lease_state().is_fenced || new.is_empty() {
             self.say_load();
             return Ok(false);
         }
         let mut any = false;
-        let mut room = self.room();
+        let mut room = self.free_slots();
         for given in new {
             any |= self.host_one(given, &mut room, &queued).await?;
         }
@@ -66,24 +68,24 @@ impl QueueDispatcher {
     }
 
     /// Whether nothing of a try was heard of here: it neither runs nor has ended.
-    fn is_new(&self, given: &Given) -> bool {
+    fn is_new(&self, given: &HostedRow) -> bool {
         let row = given.queue_id;
         // An earlier start of it that still ends here is waited for.
         let runs = self.running.hosted.runs_any(row) || self.batches.places.contains_key(&row);
-        let is_it = |r: &Report| r.queue_id == row && r.attempt == given.attempt;
+        let is_it = |r: &AttemptReport| r.queue_id == row && r.attempt == given.attempt;
         let ended =
             self.reports.late.iter().any(|l| l.queue_id == row && l.attempt == given.attempt);
         !runs && !ended && !given.is_reported && !self.reports.waiting.iter().any(is_it)
     }
 
     /// Tells bodies to stop whose rows say so, and those whose rows are not this node's any more.
-    async fn stop_unwanted(&mut self, given: &[Given]) -> Result<()> {
+    async fn stop_unwanted(&mut self, given: &[HostedRow]) -> Result<()> {
         let there: HashMap<(QueueId, u32), QueueStatus> =
             given.iter().map(|g| ((g.queue_id, g.attempt), g.status)).collect();
         let mut missing = Vec::new();
         for (row, this) in self.running.hosted.iter() {
             match there.get(&(row, this.attempt)) {
-                Some(QueueStatus::Killing) => tell(&this.stop, StopReason::Killed),
+                Some(QueueStatus::Killing) => request_stop(&this.stop, StopReason::Killed),
                 Some(_) => {}
                 None => missing.push((row, this.attempt)),
             }
@@ -91,7 +93,7 @@ impl QueueDispatcher {
         if missing.is_empty() {
             return Ok(());
         }
-        let mut tx = self.process.db.read().await?;
+        let mut tx = self.process.db.begin_read().await?;
         for (row, attempt) in missing {
             let whose = queue::whose(&mut tx, row).await?;
             let is_ours = whose.is_some_and(|(try_no, owner, status)| {
@@ -102,14 +104,14 @@ impl QueueDispatcher {
                 try_no == attempt && by_us && (runs || may_be_ended)
             });
             if let Some(this) = self.running.hosted.get(row).filter(|_| !is_ours) {
-                tell(&this.stop, StopReason::Disowned);
+                request_stop(&this.stop, StopReason::Disowned);
             }
         }
         Ok(())
     }
 
     /// How many more jobs this node can run.
-    fn room(&self) -> usize {
+    fn free_slots(&self) -> usize {
         let most = usize::try_from(self.fleet.max_parallel).unwrap_or(usize::MAX);
         most.saturating_sub(self.working())
     }
@@ -119,21 +121,23 @@ impl QueueDispatcher {
     /// something was done.
     async fn host_one(
         &mut self,
-        given: Given,
+        given: HostedRow,
         room: &mut usize,
         queued: &HashSet<(QueueId, u32)>,
     ) -> Result<bool> {
         let back = |end, why: &str| {
-            let outcome = Outcome::ended(end, why).before_it_began();
+            let outcome = AttemptOutcome::ended(end, why).before_it_began();
             Late::of_ours(given.queue_id, given.attempt, outcome, Vec::new())
         };
         if given.status == QueueStatus::Killing {
-            self.reports.late.push(back(End::Killed, "stopped before it began"));
+            self.reports.late.push(back(AttemptEnd::Killed, "stopped before it began"));
             return Ok(true);
         }
         if !takes_work(&self.fleet.roles) || self.course.draining || self.process.heart.is_resting()
         {
-            self.reports.late.push(back(End::Returned, "handed back: its node takes no new work"));
+            self.reports
+                .late
+                .push(back(AttemptEnd::Returned, "handed back: its node takes no new work"));
             return Ok(true);
         }
         let this = (given.queue_id, given.attempt);
@@ -143,7 +147,8 @@ impl QueueDispatcher {
         }
         let now = self.process.clock.now();
         let mut tx = self.process.db.begin().await?;
-        let Some(row) = hosted::take(&mut tx, &given, self.process.node.id(), now).await? else {
+        let Some(row) = hosted::take_given(&mut tx, &given, self.process.node.id(), now).await?
+        else {
             tx.rollback().await?;
             return Ok(false);
         };
@@ -175,24 +180,24 @@ impl QueueDispatcher {
             def: parts.def.clone(),
             stop: stopper.clone(),
         };
-        self.running.hosted.keep(given.queue_id, this);
+        self.running.hosted.keep_attempt(given.queue_id, this);
         let job = self.job_of(parts, (stopper, stop));
-        let body = self.body_of(LaunchContext::of(&job));
+        let body = self.body_of(LaunchContext::from_job(&job));
         self.running.bodies.insert(given.queue_id, body);
         tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
-        self.fleet.stir(self.process.clock.uptime());
+        self.fleet.poll_sooner(self.process.clock.uptime());
         Ok(true)
     }
 
     /// A job cannot be read here: it fails before anything of it began, so that somebody hears of it.
     /// Where the database said no, it is left and tried again.
-    fn refuse(&mut self, error: &anyhow::Error, back: impl Fn(End, &str) -> Late) -> bool {
+    fn refuse(&mut self, error: &anyhow::Error, back: impl Fn(AttemptEnd, &str) -> Late) -> bool {
         let name = self.process.node.name();
         let why = format!(
             "node {name} cannot read the job that it was given, and nothing of it began: {error:#}. If \
              that node has another version of Procession, give it the same"
         );
-        let late = back(End::Failed, &why);
+        let late = back(AttemptEnd::Failed, &why);
         let is_final = hosted::is_unreadable(error);
         tracing::error!(queue_id = late.queue_id.0, is_final, "{why}");
         self.reports.late.extend(is_final.then_some(late));
@@ -200,16 +205,21 @@ impl QueueDispatcher {
     }
 
     /// What a try needs, from the rows of its batch.
-    async fn parts_of(&mut self, tx: &mut Tx, given: &Given, row: QueueEntry) -> Result<Parts> {
+    async fn parts_of(
+        &mut self,
+        tx: &mut Tx,
+        given: &HostedRow,
+        row: QueueEntry,
+    ) -> Result<LaunchParts> {
         let id = given.batch_id;
         let known = self.running.hosted.batch_of(tx, given, &row.job_code).await?;
         let place = known.places.get(&row.job_code);
         let place = place.with_context(|| format!("the snapshot has no job {}", row.job_code))?;
         let place = crate::domain::dag::Node(*place);
-        let def = known.snapshot.jobs[place.at()].clone();
+        let def = known.snapshot.jobs[place.index()].clone();
         let parents = parents_of(&known.dag, place);
         let mut outputs = Outs::new();
-        let mut read: HashMap<JobCode, Option<Outputs>> = HashMap::new();
+        let mut read: HashMap<JobCode, Option<JobOutputs>> = HashMap::new();
         for (code, name) in params::outputs_asked(&def, &parents) {
             if !read.contains_key(&code) {
                 let found = hosted::outputs_of(tx, id, &code).await?;
@@ -220,18 +230,20 @@ impl QueueDispatcher {
                 outputs.insert((code, name), value);
             }
         }
-        Ok(Parts { batch: known.batch.clone(), row, def, parents, outputs, fixed: None })
+        Ok(LaunchParts { batch: known.batch.clone(), row, def, parents, outputs, fixed: None })
     }
 
     /// Tells hosted bodies that may start again elsewhere to stop, because this process leaves.
     pub(super) fn hand_back_hosted(&self) {
         for (row, this) in self.running.hosted.iter() {
             let after_crash = handler::kind_of(&this.def).after_crash;
-            let shut = || self.running.bodies.get(&row).map_or(Progress::Begun, |b| b.gate.shut());
-            if may_be_handed_back(&this.def, after_crash, Progress::Begun)
+            let shut = || {
+                self.running.bodies.get(&row).map_or(BodyProgress::Begun, |b| b.gate.close_gate())
+            };
+            if may_be_handed_back(&this.def, after_crash, BodyProgress::Begun)
                 || may_be_handed_back(&this.def, after_crash, shut())
             {
-                tell(&this.stop, StopReason::HandedBack);
+                request_stop(&this.stop, StopReason::HandedBack);
             }
         }
     }
@@ -248,10 +260,10 @@ impl QueueDispatcher {
     /// whoever has the batch hears of their ends.
     pub(super) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
         for (node, stop) in &active.stops {
-            let row = active.row(*node);
+            let row = active.row_at(*node);
             // It has ended and only its report is not settled; nothing would ever be heard of it again,
             // and it would take room for as long as this process lives.
-            let has_ended = |r: &Report| {
+            let has_ended = |r: &AttemptReport| {
                 let is_it = r.queue_id == row.queue_id && r.attempt == row.attempt;
                 is_it && r.by.is_none() && matches!(r.what, What::Ended(..))
             };
@@ -259,10 +271,10 @@ impl QueueDispatcher {
                 self.running.bodies.remove(&row.queue_id);
                 continue;
             }
-            let def = active.job(*node).clone();
+            let def = active.job_at(*node).clone();
             let this =
                 HostedAttempt { batch_id: id, attempt: row.attempt, def, stop: stop.clone() };
-            self.running.hosted.keep(row.queue_id, this);
+            self.running.hosted.keep_attempt(row.queue_id, this);
         }
         self.batches.places.retain(|_, (batch, _)| *batch != id);
         self.running.hosted.note_owing();
@@ -280,7 +292,7 @@ impl QueueDispatcher {
             late.by.is_none() && places.get(&late.queue_id).is_some_and(|(batch, _)| *batch == id)
         };
         let home: Vec<Late> = self.reports.late.extract_if(.., is_home).collect();
-        self.reports.waiting.extend(home.into_iter().map(|late| Report {
+        self.reports.waiting.extend(home.into_iter().map(|late| AttemptReport {
             queue_id: late.queue_id,
             attempt: late.attempt,
             by: None,

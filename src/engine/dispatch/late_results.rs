@@ -1,8 +1,8 @@
 //! Results of a beat that no row took: kept as evidence after its commit, or put off while the database is away.
 
-use crate::domain::job::outcome::Reach;
-use crate::engine::attempt::run::{Report, What};
-use crate::engine::cluster::late_results::{Late, keep, word};
+use crate::domain::job::outcome::AttemptReach;
+use crate::engine::attempt::run::{AttemptReport, What};
+use crate::engine::cluster::late_results::{Late, end_word, store_late_result};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::store;
 
@@ -10,7 +10,8 @@ impl QueueDispatcher {
     /// What has been reported so far is in the rows; what no row took is evidence.
     pub(super) fn settled(&mut self) {
         for report in std::mem::take(&mut self.reports.waiting) {
-            let Report { queue_id, attempt, by, what: What::Ended(outcome, lines) } = report else {
+            let AttemptReport { queue_id, attempt, by, what: What::Ended(outcome, lines) } = report
+            else {
                 continue;
             };
             self.measure_end(queue_id, &outcome);
@@ -32,7 +33,7 @@ impl QueueDispatcher {
         let mut waiting = due.into_iter();
         while let Some(late) = waiting.next() {
             let row = late.queue_id.0;
-            match keep(&self.process.db, &late, self.process.node.id(), now).await {
+            match store_late_result(&self.process.db, &late, self.process.node.id(), now).await {
                 Ok(()) => {}
                 // The next one would wait as long for the same answer, and the beat with it.
                 Err(error) if store::is_transient(&error) => {
@@ -46,9 +47,9 @@ impl QueueDispatcher {
                         error = format!("{error:#}"),
                         "the result of a try could not be written, nor its last {} log lines: {}",
                         late.lines.len(),
-                        word(&late.outcome.end)
+                        end_word(&late.outcome.end)
                     );
-                    self.hold(late);
+                    self.hold_result(late);
                 }
             }
         }
@@ -57,9 +58,9 @@ impl QueueDispatcher {
     /// Keeps the end of a body of this node for another try, without the lines, which may be what cannot be
     /// written: where its row says that it runs here for another, it would be begun again. One that never
     /// began is handed back with the next look anyway.
-    fn hold(&mut self, late: Late) {
-        if late.by.is_none() && late.outcome.reach != Reach::Before {
-            self.reports.late.push(late.held(self.process.clock.uptime()));
+    fn hold_result(&mut self, late: Late) {
+        if late.by.is_none() && late.outcome.reach != AttemptReach::Before {
+            self.reports.late.push(late.held_until(self.process.clock.uptime()));
         }
     }
 

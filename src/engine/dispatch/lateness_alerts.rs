@@ -3,13 +3,15 @@
 
 use crate::domain::batch::history::History;
 use crate::domain::dag::Node;
-use crate::domain::dispatch::why::{Load, Opened, Situation, Whose, Why, explain};
+use crate::domain::dispatch::why::{
+    BatchRelation, ProcessLoad, ResumePath, Situation, WaitReason, explain,
+};
 use crate::domain::forecast::delay::{DelayInput, DelayReport, JobTimes};
 use crate::domain::forecast::eta::{self, Forecast, JobProgress};
 use crate::domain::forecast::lateness::{Alarm, HELD_AFTER_SEC, is_missed};
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::notice::Notice;
-use crate::domain::notice::notice_late::{self, Job, Of};
+use crate::domain::notice::notice_late::{self, LateJob, Of};
 use crate::domain::time::Millis;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
@@ -19,16 +21,22 @@ use std::collections::HashMap;
 
 impl Active {
     /// Tells owners of what is late by now, and of what will be.
-    fn tell_late(&mut self, load: Option<&Load>, total: u32, changes: &mut Changes, now: Millis) {
+    fn tell_late(
+        &mut self,
+        load: Option<&ProcessLoad>,
+        total: u32,
+        changes: &mut Changes,
+        now: Millis,
+    ) {
         let due = self.alarms.take_due(now);
         if self.is_killing() || self.readiness.is_done() {
-            self.alarms.rest();
+            self.alarms.silence();
             return;
         }
         let missed: Vec<_> =
             due.into_iter().filter(|(_, alarm)| is_missed(*alarm, &self.rows)).collect();
         if !missed.is_empty() {
-            let whys = load.map_or_else(HashMap::new, |load| self.whys(load, now));
+            let whys = load.map_or_else(HashMap::new, |load| self.waiting_reasons(load, now));
             for (at, alarm) in missed {
                 let (row, notices) = self.late_notices(at, alarm, &whys, total, now);
                 changes.told.push(LongRunningAlert::Late(self.batch.batch_id, at, alarm));
@@ -42,13 +50,13 @@ impl Active {
         &self,
         at: Millis,
         alarm: Alarm,
-        whys: &HashMap<JobCode, Why>,
+        whys: &HashMap<JobCode, WaitReason>,
         total: u32,
         now: Millis,
     ) -> (Option<QueueId>, Vec<Notice>) {
         let of = self.told_of(now);
         let of_job = |node: Node| {
-            let job = Job { def: self.job(node), row: self.row(node) };
+            let job = LateJob { def: self.job_at(node), row: self.row_at(node) };
             (job, whys.get(&job.def.code), Some(job.row.queue_id))
         };
         match alarm {
@@ -63,7 +71,7 @@ impl Active {
             Alarm::Release(node) => {
                 let (job, _, row) = of_job(node);
                 let after = self.snapshot.group.held_after_sec.unwrap_or(HELD_AFTER_SEC);
-                let since = at.plus(-i64::from(after) * 1_000);
+                let since = at.plus_ms(-i64::from(after) * 1_000);
                 (row, notice_late::held_long(of, job, since))
             }
             Alarm::Batch => {
@@ -124,10 +132,10 @@ impl Active {
     }
 
     /// Why each job that has not ended has not.
-    fn whys(&self, load: &Load, now: Millis) -> HashMap<JobCode, Why> {
+    fn waiting_reasons(&self, load: &ProcessLoad, now: Millis) -> HashMap<JobCode, WaitReason> {
         let outside: Vec<_> = self.outside.iter().cloned().collect();
         let values = &self.batch.values;
-        let opened = Opened::Ordered(values.batch_no.clone(), values.group.clone());
+        let opened = ResumePath::Ordered(values.batch_no.clone(), values.group.clone());
         let situation = Situation {
             batch: &self.batch,
             snapshot: &self.snapshot,
@@ -160,16 +168,16 @@ impl QueueDispatcher {
     }
 
     /// What runs in this process, for whoever explains why a job of one batch waits.
-    fn load_as_seen_by(&self, id: BatchId) -> Load {
+    fn load_as_seen_by(&self, id: BatchId) -> ProcessLoad {
         let (here, others) = self.sites(&[]).into_nodes();
         let deferrals =
             self.batches.active.get(&id).map(|active| active.ready.deferrals().to_vec());
-        let mut load = Load::new(self.fleet.max_parallel, self.batches.ageing_ms)
-            .on(here, others)
+        let mut load = ProcessLoad::new(self.fleet.max_parallel, self.batches.ageing_ms)
+            .with_sites(here, others)
             .deferring(deferrals.unwrap_or_default());
         for (other, active) in &self.batches.active {
-            let whose = if *other == id { Whose::This } else { Whose::Other };
-            load.add(&active.batch, &active.snapshot, &active.rows, whose);
+            let whose = if *other == id { BatchRelation::This } else { BatchRelation::Other };
+            load.count_running(&active.batch, &active.snapshot, &active.rows, whose);
         }
         load
     }

@@ -5,15 +5,15 @@ use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, JobCode, QueueId};
 use crate::domain::job::JobDef;
-use crate::domain::job::check::Check;
+use crate::domain::job::check::DataCheck;
 use crate::domain::job::queue::{QueueEntry, RunMode};
 use crate::domain::params::BoundParam;
-use crate::engine::attempt::claim_ack::{Claimed, Claiming};
+use crate::engine::attempt::claim_ack::{ClaimAck, Claiming};
 use crate::engine::attempt::claim_check::LostRow;
-use crate::engine::attempt::run::{Given, Job, run_task};
+use crate::engine::attempt::run::{AttemptOrder, UpstreamOutputs, run_task};
 use crate::engine::attempt::start_gate::Gate;
-use crate::engine::cluster::registry::Runner;
-use crate::engine::dispatch::dispatcher::{Body, QueueDispatcher};
+use crate::engine::cluster::registry::AttemptRunner;
+use crate::engine::dispatch::dispatcher::{LocalAttempt, QueueDispatcher};
 use crate::engine::dispatch::tell_metrics::kind_word;
 use crate::engine::dispatch::writes::Changes;
 use crate::handler::log::RunLog;
@@ -25,17 +25,17 @@ use tokio::sync::watch;
 type Switch = (watch::Sender<Option<StopReason>>, watch::Receiver<Option<StopReason>>);
 
 /// What a try is put together from.
-pub(super) struct Parts {
+pub(super) struct LaunchParts {
     pub(super) batch: Arc<Batch>,
     pub(super) row: QueueEntry,
     pub(super) def: JobDef,
     pub(super) parents: Vec<JobCode>,
-    pub(super) outputs: Given,
+    pub(super) outputs: UpstreamOutputs,
     pub(super) fixed: Option<Result<Vec<BoundParam>, String>>,
 }
 
 /// A task that began before its claim was committed; what is to be kept of it once that is.
-pub(super) struct Ahead {
+pub(super) struct EarlyLaunch {
     queue_id: QueueId,
     stopper: watch::Sender<Option<StopReason>>,
     body: LaunchContext,
@@ -49,7 +49,7 @@ pub(super) struct LaunchContext {
 }
 
 impl LaunchContext {
-    pub(super) fn of(job: &Job) -> Self {
+    pub(super) fn from_job(job: &AttemptOrder) -> Self {
         Self { log: job.log.clone(), gate: job.gate.clone(), job_type: kind_word(&job.def) }
     }
 }
@@ -58,14 +58,14 @@ impl QueueDispatcher {
     /// The same starts with what can begin ahead of the commit that claims their rows.
     pub(super) fn begin_all_ahead(
         &self,
-        starts: Vec<(BatchId, Place, Runner)>,
+        starts: Vec<(BatchId, Place, AttemptRunner)>,
         changes: &Changes,
         claiming: &Claiming,
-    ) -> Vec<(BatchId, Place, Runner, Option<Ahead>)> {
+    ) -> Vec<(BatchId, Place, AttemptRunner, Option<EarlyLaunch>)> {
         // A mark that this commit sets is looked for by the tasks of the rows that it claims.
         let may_begin = changes.breaches.is_empty();
         let begun = starts.into_iter().map(|(id, place, runner)| {
-            let is_here = may_begin && matches!(runner, Runner::Here);
+            let is_here = may_begin && matches!(runner, AttemptRunner::Here);
             let ahead = is_here.then(|| self.begin_ahead((id, place), claiming)).flatten();
             (id, place, runner, ahead)
         });
@@ -74,29 +74,33 @@ impl QueueDispatcher {
 
     /// Begins the task of a row whose claim is about to be committed, if it is of a kind that can use the
     /// time. Nothing is kept here of it, so that a claim which fails leaves nothing to be undone.
-    fn begin_ahead(&self, (id, place): (BatchId, Place), claiming: &Claiming) -> Option<Ahead> {
+    fn begin_ahead(
+        &self,
+        (id, place): (BatchId, Place),
+        claiming: &Claiming,
+    ) -> Option<EarlyLaunch> {
         let active = self.batches.active.get(&id)?;
-        let kind = handler::find(active.job(place).job_type.as_str())?;
-        let has_body = active.row(place).run_mode != Some(RunMode::NoExec);
+        let kind = handler::find_handler(active.job_at(place).job_type.as_str())?;
+        let has_body = active.row_at(place).run_mode != Some(RunMode::NoExec);
         // What the last run of it found may be written by this very commit.
-        let looks_back = active.job(place).checks.iter().any(Check::looks_back);
+        let looks_back = active.job_at(place).checks.iter().any(DataCheck::looks_back);
         if !kind.gets_ready() || !has_body || looks_back {
             return None;
         }
         let (mut job, snapshot) = self.job_at(id, place)?;
         job.claimed = claiming.awaited();
-        let ahead = Ahead {
+        let ahead = EarlyLaunch {
             queue_id: job.queue_id,
             stopper: job.stopper.clone(),
-            body: LaunchContext::of(&job),
+            body: LaunchContext::from_job(&job),
         };
         tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
         Some(ahead)
     }
 
     /// Starts the body of a row whose claim is committed, or goes on with what was begun ahead of that.
-    pub(super) fn spawn(&mut self, id: BatchId, place: Place, ahead: Option<Ahead>) {
-        if let Some(Ahead { queue_id, stopper, body }) = ahead {
+    pub(super) fn spawn(&mut self, id: BatchId, place: Place, ahead: Option<EarlyLaunch>) {
+        if let Some(EarlyLaunch { queue_id, stopper, body }) = ahead {
             if let Some(active) = self.batches.active.get_mut(&id) {
                 active.started(place, stopper);
             }
@@ -112,21 +116,25 @@ impl QueueDispatcher {
         &mut self,
         id: BatchId,
         place: Place,
-    ) -> Option<(Job, Arc<Snapshot>)> {
+    ) -> Option<(AttemptOrder, Arc<Snapshot>)> {
         let (job, snapshot) = self.job_at(id, place)?;
         self.batches.active.get_mut(&id)?.started(place, job.stopper.clone());
-        let body = self.body_of(LaunchContext::of(&job));
+        let body = self.body_of(LaunchContext::from_job(&job));
         self.running.bodies.insert(job.queue_id, body);
         Some((job, snapshot))
     }
 
-    pub(super) fn job_at(&self, id: BatchId, place: Place) -> Option<(Job, Arc<Snapshot>)> {
+    pub(super) fn job_at(
+        &self,
+        id: BatchId,
+        place: Place,
+    ) -> Option<(AttemptOrder, Arc<Snapshot>)> {
         let active = self.batches.active.get(&id)?;
         let (parents, outputs) = active.asked_for(place);
-        let parts = Parts {
+        let parts = LaunchParts {
             batch: Arc::new(active.batch.clone()),
-            row: active.row(place).clone(),
-            def: active.job(place).clone(),
+            row: active.row_at(place).clone(),
+            def: active.job_at(place).clone(),
             parents,
             outputs,
             fixed: active.fixed_params(place),
@@ -136,17 +144,20 @@ impl QueueDispatcher {
     }
 
     /// What is kept here of a try, from its start on.
-    pub(super) fn body_of(&self, LaunchContext { log, gate, job_type }: LaunchContext) -> Body {
+    pub(super) fn body_of(
+        &self,
+        LaunchContext { log, gate, job_type }: LaunchContext,
+    ) -> LocalAttempt {
         self.process.meter.job_started(job_type);
         let began = self.process.clock.uptime();
-        Body { log, gate, is_told: false, began, job_type }
+        LocalAttempt { log, gate, is_told: false, began, job_type }
     }
 
     /// A task about a row, whosever batch it is of.
-    pub(super) fn job_of(&self, parts: Parts, (stopper, stop): Switch) -> Job {
-        let Parts { batch, row, def, parents, outputs, fixed } = parts;
+    pub(super) fn job_of(&self, parts: LaunchParts, (stopper, stop): Switch) -> AttemptOrder {
+        let LaunchParts { batch, row, def, parents, outputs, fixed } = parts;
         let installation = self.process.node.installation();
-        Job {
+        AttemptOrder {
             queue_id: row.queue_id,
             attempt: row.attempt,
             try_count: row.try_count,
@@ -165,7 +176,7 @@ impl QueueDispatcher {
             log: RunLog::new(self.running.around.log_max_bytes),
             gate: Arc::new(Gate::new()),
             lost: LostRow::default(),
-            claimed: Claimed::before(),
+            claimed: ClaimAck::before(),
         }
     }
 }

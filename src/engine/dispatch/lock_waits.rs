@@ -3,7 +3,7 @@
 use crate::domain::dag::Node as Place;
 use crate::domain::dispatch::settlement::is_lost_for_good;
 use crate::domain::id::BatchId;
-use crate::domain::job::queue::{QueueStatus, Taken};
+use crate::domain::job::queue::{QueueStatus, TakenMark};
 use crate::domain::time::Millis;
 use crate::engine::cluster::held_locks::LockWatcher;
 use crate::engine::dispatch::batch::Active;
@@ -16,7 +16,7 @@ impl Active {
     /// A job that may start again, or that is looked up, need not be waited for here: its next start waits for the lock
     /// by itself.
     pub(super) fn may_wait_for_lock(&self, place: Place) -> bool {
-        let job = self.job(place);
+        let job = self.job_at(place);
         let kind = handler::kind_of(job);
         let source = self.snapshot.sources.iter().find(|s| Some(&s.name) == job.source.as_ref());
         kind.holds_session_lock
@@ -26,15 +26,15 @@ impl Active {
 
     /// Whether an attempt of a dead node is waited for now: it began, and no operator wants it stopped.
     pub(super) fn waits_for_lock(&self, place: Place) -> bool {
-        let row = self.row(place);
-        let runs = row.status == QueueStatus::Running && row.taken != Taken::NotYet;
+        let row = self.row_at(place);
+        let runs = row.status == QueueStatus::Running && row.taken != TakenMark::NotYet;
         runs && !self.killing && self.may_wait_for_lock(place)
     }
 
     /// Whether the time limit of an attempt has passed, which nobody but its node would enforce.
     pub(super) fn is_past_time_limit(&self, place: Place, now: Millis) -> bool {
-        let limit = i64::from(self.job(place).timeout_sec) * 1_000;
-        self.row(place).start_time.is_some_and(|start| start.plus(limit) <= now)
+        let limit = i64::from(self.job_at(place).timeout_sec) * 1_000;
+        self.row_at(place).start_time.is_some_and(|start| start.plus_ms(limit) <= now)
     }
 }
 
@@ -46,12 +46,14 @@ impl QueueDispatcher {
         for place in awaited {
             let Some((job, snapshot)) = self.job_at(id, place) else { continue };
             let owner =
-                self.batches.active.get(&id).and_then(|active| active.row(place).owner.clone());
+                self.batches.active.get(&id).and_then(|active| active.row_at(place).owner.clone());
             let (key, Some(owner)) = ((job.queue_id, job.attempt), owner) else { continue };
             let around = self.running.around.clone();
             // A node that ended the job just before gets this long to come back and report it.
             let grace = Duration::from_millis(self.process.node.lease_ms().unsigned_abs());
-            self.fleet.held_locks.ask(key, LockWatcher { owner, job, snapshot, around, grace });
+            self.fleet
+                .held_locks
+                .start_watching(key, LockWatcher { owner, job, snapshot, around, grace });
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::domain::forecast::lateness::{Alarm, Foretold, slow_after};
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::notice::Notice;
-use crate::domain::notice::notice_batch::BatchEnd;
-use crate::domain::notice::notice_late::{self, Job, keyed, running_long_key};
+use crate::domain::notice::notice_batch::BatchEndFacts;
+use crate::domain::notice::notice_late::{self, LateJob, keyed, running_long_key};
 use crate::domain::time::{Millis, span_words};
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::writes::{Changes, JobNotices};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Moments at which owners hear that something still runs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct LongRunningWatch {
     jobs: BTreeSet<(Millis, Node)>,
     /// Kept until the commit that tells of it, so that a failed beat tells of it again.
     pub(super) batch: Option<Millis>,
@@ -35,9 +35,9 @@ pub(super) enum LongRunningAlert {
     Forecast(BatchId, Foretold),
 }
 
-impl Watch {
+impl LongRunningWatch {
     /// Nothing runs yet; owners hear of the batch then.
-    pub(super) fn of(batch: Option<Millis>) -> Self {
+    pub(super) fn from_batch_limit(batch: Option<Millis>) -> Self {
         Self { batch, jobs: BTreeSet::new() }
     }
 }
@@ -60,23 +60,28 @@ impl Active {
 
     /// When it is told: after a fixed time or one that is not usual, whichever is over first.
     fn warn_at(&self, node: Node) -> Option<Millis> {
-        let job = self.job(node);
+        let job = self.job_at(node);
         let fixed = job.warn_after_sec.map(|sec| i64::from(sec) * 1_000);
         let after = fixed.into_iter().chain(self.slow_after(node)).min()?;
-        Some(self.row(node).start_time?.plus(after))
+        Some(self.row_at(node).start_time?.plus_ms(after))
     }
 
     fn slow_after(&self, node: Node) -> Option<i64> {
-        let job = self.job(node);
+        let job = self.job_at(node);
         slow_after(job, &self.snapshot.group, self.alarms.durations(&job.code))
     }
 
     fn long_notices(&self, node: Node, now: Millis) -> Vec<Notice> {
-        let (row, def) = (self.row(node), self.job(node));
+        let (row, def) = (self.row_at(node), self.job_at(node));
         let took = now.since(row.start_time.unwrap_or(now));
         let usual = self.alarms.durations(&def.code);
         if let Some(usual) = usual.filter(|_| self.slow_after(node).is_some_and(|ms| ms <= took)) {
-            return notice_late::slow(self.told_of(now), Job { def, row }, usual, took);
+            return notice_late::running_long_notices(
+                self.told_of(now),
+                LateJob { def, row },
+                usual,
+                took,
+            );
         }
         let notices = self.about().running_long(def, row.attempt, took);
         keyed(notices, &running_long_key(row))
@@ -101,7 +106,7 @@ impl Active {
         }
         let counts: Vec<_> = counts.into_iter().collect();
         let (about, id) = (self.about(), self.batch.batch_id);
-        let end = BatchEnd { status, ended: now, counts: &counts, bad: &bad };
+        let end = BatchEndFacts { status, ended: now, counts: &counts, bad: &bad };
         let notices = about.batch_ended(&end);
         if !notices.is_empty() {
             changes.notices.push(JobNotices::plain(id, None, notices));
@@ -114,7 +119,7 @@ impl Active {
         let id = self.batch.batch_id;
         while let Some(&(at, node)) = self.watch.jobs.first().filter(|(at, _)| *at <= now) {
             self.watch.jobs.remove(&(at, node));
-            let row = self.row(node);
+            let row = self.row_at(node);
             if row.status != QueueStatus::Running {
                 continue;
             }

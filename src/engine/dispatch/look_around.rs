@@ -5,13 +5,13 @@ use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, NodeId, QueueId};
 use crate::domain::job::Takes;
 use crate::domain::time::Millis;
-use crate::engine::attempt::run::{Report, What};
-use crate::engine::cluster::registry::{Judged, Others, Rest, Sites};
+use crate::engine::attempt::run::{AttemptReport, What};
+use crate::engine::cluster::registry::{Judged, NodeIntake, RemoteAttemptTable, Sites};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::writes::Changes;
 use crate::handler;
-use crate::store::hosted::{self, Reported, Reports, Unread};
-use crate::store::node::{self, Member};
+use crate::store::hosted::{self, HostedReports, Reported, Unread};
+use crate::store::node::{self, NodeMember};
 use crate::store::{Stale, Tx};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -22,16 +22,16 @@ impl QueueDispatcher {
     pub(super) fn others(
         &self,
         id: BatchId,
-        members: &[Member],
+        members: &[NodeMember],
         judged: Judged,
-        reports: &Reports,
-    ) -> Others {
+        reports: &HostedReports,
+    ) -> RemoteAttemptTable {
         let here = self.running.hosted.of_batch(id);
         let decided = self.fleet.held_locks.decided();
-        let mut others = Others::new(members, judged, reports, here, decided);
+        let mut others = RemoteAttemptTable::new(members, judged, reports, here, decided);
         let late = self.reports.late.iter().filter(|late| late.by.is_none());
         let late = late.map(|late| (late.queue_id, late.attempt));
-        let is_ended = |r: &&Report| r.by.is_none() && matches!(r.what, What::Ended(..));
+        let is_ended = |r: &&AttemptReport| r.by.is_none() && matches!(r.what, What::Ended(..));
         let waiting = self.reports.waiting.iter().filter(is_ended).map(|r| (r.queue_id, r.attempt));
         others.note_reported(late.chain(waiting), self.process.node.id());
         others
@@ -40,27 +40,28 @@ impl QueueDispatcher {
     /// Where jobs may run now; `freed` have ended, which is not committed yet.
     pub(super) fn sites(&self, freed: &[(BatchId, Place)]) -> Sites {
         let freed: HashSet<_> = freed.iter().copied().collect();
-        let mut used = self.running.hosted.used();
+        let mut used = self.running.hosted.slots_used();
         let mut ours: HashMap<&NodeId, Vec<Millis>> = HashMap::new();
         for (id, active) in &self.batches.active {
             let works = |node: Place| {
-                handler::kind_of(active.job(node)).takes == Takes::Slots
+                handler::kind_of(active.job_at(node)).takes == Takes::Slots
                     && !freed.contains(&(*id, node))
             };
             used += active.in_hand().filter(|node| works(*node)).count();
             for (node, there) in active.away.iter().filter(|(node, _)| works(**node)) {
-                let since = active.row(*node).start_time.unwrap_or_default();
+                let since = active.row_at(*node).start_time.unwrap_or_default();
                 ours.entry(there).or_default().push(since);
             }
         }
-        let rest = if self.process.heart.is_resting() { Rest::Rests } else { Rest::Works };
+        let rest =
+            if self.process.heart.is_resting() { NodeIntake::Rests } else { NodeIntake::Works };
         let labels = self.batches.active.values().flat_map(|a| a.labels.iter().cloned()).collect();
         self.fleet.sites(&self.process.node, rest, used, &ours, labels)
     }
 
     /// A job was given to another node, and that is committed.
     pub(super) fn send_away(&mut self, id: BatchId, place: Place, node: NodeId) {
-        self.fleet.stir(self.process.clock.uptime());
+        self.fleet.poll_sooner(self.process.clock.uptime());
         if let Some(active) = self.batches.active.get_mut(&id) {
             active.away.insert(place, node);
         }
@@ -79,31 +80,31 @@ impl QueueDispatcher {
         let mut any = false;
         if !self.batches.active.is_empty() {
             let now = self.process.clock.now();
-            let mut tx = self.process.db.read().await?;
+            let mut tx = self.process.db.begin_read().await?;
             let mut members = node::members(&mut tx, now).await?;
             let is_awaited = self.batches.active.values().any(|a| !a.away.is_empty());
             let reports = match is_awaited {
                 true => hosted::reports_for(&mut tx, self.process.node.id()).await?,
-                false => Reports::default(),
+                false => HostedReports::default(),
             };
             drop(tx);
             members.retain(|m| m.node.node_id != *self.process.node.id());
             self.fleet.note_members(members, &reports);
             any = self.hear_reports(reports);
             if any {
-                self.fleet.stir(self.process.clock.uptime());
+                self.fleet.poll_sooner(self.process.clock.uptime());
             }
             self.mourn().await?;
         }
-        Ok(self.host().await? || any)
+        Ok(self.run_remote_attempts().await? || any)
     }
 
     /// Takes reports of other nodes in, each once; `true` when one is new.
-    pub(super) fn hear_reports(&mut self, reports: Reports) -> bool {
+    pub(super) fn hear_reports(&mut self, reports: HostedReports) -> bool {
         self.leave_unread(reports.unread);
         let mut any = false;
         for Reported { queue_id, attempt, owner, outcome } in reports.read {
-            let is_it = |r: &Report| {
+            let is_it = |r: &AttemptReport| {
                 r.queue_id == queue_id && r.attempt == attempt && matches!(r.what, What::Ended(..))
             };
             let is_late =
@@ -117,7 +118,7 @@ impl QueueDispatcher {
             }
             any = true;
             let what = What::Ended(Box::new(outcome), Vec::new());
-            self.reports.waiting.push(Report { queue_id, attempt, by: Some(owner), what });
+            self.reports.waiting.push(AttemptReport { queue_id, attempt, by: Some(owner), what });
         }
         any
     }
@@ -149,7 +150,7 @@ impl QueueDispatcher {
         let (mut bereft, mut of_the_dead) = (BTreeSet::new(), HashSet::new());
         for (id, active) in &self.batches.active {
             for (place, there) in &active.away {
-                let row = active.row(*place);
+                let row = active.row_at(*place);
                 let key = (row.queue_id, row.attempt);
                 let is_dead = there != me && !self.fleet.lives(there);
                 if !is_dead || reported.contains(&key) || self.fleet.is_unread(key) {
@@ -169,7 +170,7 @@ impl QueueDispatcher {
         }
         self.course.stale = true;
         for id in bereft {
-            self.load(id).await?;
+            self.load_batch(id).await?;
         }
         self.recount();
         self.course.stale = false;
@@ -183,7 +184,7 @@ pub(super) async fn refuse_overtaken(
     tx: &mut Tx,
     id: BatchId,
     owed: &Changes,
-    known: &Reports,
+    known: &HostedReports,
 ) -> Result<()> {
     let settled = owed.settled.iter().map(|s| (s.queue_id, s.attempt));
     let adopted = owed.adopted.iter().map(|a| (a.queue_id, a.attempt));

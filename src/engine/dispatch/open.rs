@@ -1,8 +1,8 @@
 //! How a batch comes into the hands of this process: opened by an order, or resumed.
 
-use crate::domain::action::Action;
-use crate::domain::action::refusal::{Refusal, Refusals};
-use crate::domain::action::rerun::{Scope, UnknownJobs};
+use crate::domain::action::OperatorAction;
+use crate::domain::action::refusal::{ActionRefusal, Refusals};
+use crate::domain::action::rerun::{RerunScope, UnknownJobs};
 use crate::domain::batch::{Batch, BatchOrder, BatchStatus, Snapshot, deadline};
 use crate::domain::dag::Node as Place;
 use crate::domain::dispatch::deferral;
@@ -10,24 +10,24 @@ use crate::domain::id::{BatchId, JobCode};
 use crate::domain::job::Definition;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
-use crate::engine::cluster::registry::{Judged, Others};
+use crate::engine::cluster::registry::{Judged, RemoteAttemptTable};
 use crate::engine::dispatch::acquire::OfBatch;
 use crate::engine::dispatch::batch::{Active, KeptState};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::look_around::refuse_overtaken;
 use crate::engine::dispatch::run_loop::is_stale;
 use crate::engine::dispatch::writes::Changes;
-use crate::engine::observe::lateness::Past;
-use crate::engine::opening::create_batch::{Opening, PackedPlan, open_as, write_plan};
-use crate::engine::opening::cross_batch::{self, Outside};
+use crate::engine::observe::lateness::AlarmHistory;
+use crate::engine::opening::create_batch::{OpeningResult, PackedPlan, open_as, write_plan};
+use crate::engine::opening::cross_batch::{self, CrossBatchDependencies};
 use crate::engine::opening::edge_conditions::outputs_of;
 use crate::engine::opening::refresh_definition::renewed;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::engine::opening::unfinished_opening::{OpeningProgress, UnfinishedOpening};
-use crate::engine::operate::operator_actions::{self, Deed};
+use crate::engine::operate::operator_actions::{self, OperatorCommandOrigin};
 use crate::store::audit::Operator;
 use crate::store::batch::StillOpening;
-use crate::store::hosted::Reports;
+use crate::store::hosted::HostedReports;
 use crate::store::long_computation::compute;
 use crate::store::{self, Tx, batch, hosted, node, queue};
 use anyhow::{Context as _, Result};
@@ -62,7 +62,7 @@ fn is_running(row: &QueueEntry) -> bool {
 impl QueueDispatcher {
     /// Opens the batches an order asks for: snapshot and one queue row per active job, in one
     /// transaction for all of them. Nothing is written when all of them exist.
-    pub async fn open(
+    pub async fn open_batches(
         &mut self,
         defs: &Definition,
         order: &BatchOrder,
@@ -78,7 +78,7 @@ impl QueueDispatcher {
         order: &BatchOrder,
         by: &str,
         report: ReportProgress<'_>,
-    ) -> Result<Opening> {
+    ) -> Result<OpeningResult> {
         let made = self.create_batches(defs, order, by).await?;
         self.read_opened(&made, report).await?;
         Ok(made)
@@ -91,7 +91,7 @@ impl QueueDispatcher {
         defs: &Definition,
         order: &BatchOrder,
         by: &str,
-    ) -> Result<Opening> {
+    ) -> Result<OpeningResult> {
         open_as(
             &self.process.db,
             Some(self.process.node.id()),
@@ -104,7 +104,11 @@ impl QueueDispatcher {
     }
 
     /// Reads batches that were created into memory, and writes the queue rows that are still missing.
-    pub async fn read_opened(&mut self, made: &Opening, report: ReportProgress<'_>) -> Result<()> {
+    pub async fn read_opened(
+        &mut self,
+        made: &OpeningResult,
+        report: ReportProgress<'_>,
+    ) -> Result<()> {
         for id in &made.opened {
             self.open_and_read(*id, Judged::ByLease, report).await.context(OfBatch(*id))?;
         }
@@ -168,13 +172,13 @@ impl QueueDispatcher {
         now: Millis,
     ) -> Result<Vec<JobCode>> {
         let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
-        batch::lock(tx, there.batch_id).await?;
+        batch::lock_batch(tx, there.batch_id).await?;
         if let Some(owner) = &there.owner
-            && let Some(holder) = node::find(tx, owner).await?
+            && let Some(holder) = node::find_node(tx, owner).await?
             && holder.lease_until > now
         {
             let (host, pid, until) = (holder.host, holder.pid, holder.lease_until);
-            return Err(Refused::Owned { batch_no: no, group, host, pid, until }.into());
+            return Err(OpeningRefusal::Owned { batch_no: no, group, host, pid, until }.into());
         }
         let (_, old) = batch::get_with_snapshot(tx, there.batch_id).await?;
         let mut timeout_sec = old.group.batch_timeout_sec;
@@ -194,7 +198,7 @@ impl QueueDispatcher {
             status = BatchStatus::Running;
         }
         if !batch::take_over(tx, there, self.process.node.id(), status, now).await? {
-            return Err(Refused::Hurried(no, group).into());
+            return Err(OpeningRefusal::Hurried(no, group).into());
         }
         Ok(again)
     }
@@ -209,21 +213,21 @@ impl QueueDispatcher {
     ) -> Result<Vec<JobCode>> {
         let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
         if there.status.is_success() {
-            return Err(Refused::Ended(no, group, there.status).into());
+            return Err(OpeningRefusal::Ended(no, group, there.status).into());
         }
-        let action = Action::Rerun(Scope::FromFailure, unknown);
+        let action = OperatorAction::Rerun(RerunScope::FromFailure, unknown);
         let planned = match operator_actions::plan_in(tx, there, None, action, &[], now).await {
             Err(error) => match error.downcast_ref::<Refusals>().map(|r| r.all.as_slice()) {
-                Some([Refusal::Nothing(unknown)]) => {
+                Some([ActionRefusal::Nothing(unknown)]) => {
                     let unknown: Vec<&str> = unknown.iter().map(JobCode::as_str).collect();
-                    return Err(Refused::OnlyUnknown(no, group, unknown.join(", ")).into());
+                    return Err(OpeningRefusal::OnlyUnknown(no, group, unknown.join(", ")).into());
                 }
                 _ => return Err(error),
             },
             Ok(planned) => planned,
         };
         let nobody = Operator::new("an operator".to_owned(), String::new());
-        let deed = Deed { action, by: by.unwrap_or(&nobody), reason: "--resume" };
+        let deed = OperatorCommandOrigin { action, by: by.unwrap_or(&nobody), reason: "--resume" };
         operator_actions::write_rows(tx, &planned, deed, now).await?;
         if by.is_some() {
             operator_actions::write_audit(tx, there, &planned, deed, now).await?;
@@ -252,7 +256,7 @@ impl QueueDispatcher {
     ) -> Result<()> {
         match self.read_in(id, judged).await {
             Err(error) if error.is::<StillOpening>() => {
-                let mut opening = UnfinishedOpening::read(&self.process.db, id).await?;
+                let mut opening = UnfinishedOpening::read_batch(&self.process.db, id).await?;
                 while !opening
                     .write_step(&self.process.db, self.process.node.id(), self.process.clock.now())
                     .await?
@@ -269,7 +273,7 @@ impl QueueDispatcher {
 
     /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
     /// changes only when all of it has been read and what the rows were owed is committed.
-    pub(super) async fn load(&mut self, id: BatchId) -> Result<()> {
+    pub(super) async fn load_batch(&mut self, id: BatchId) -> Result<()> {
         // One that is new here was somebody's whose lease had run out, or an operator wants it.
         let is_new = !self.batches.active.contains_key(&id);
         let judges = is_new || self.process.heart.may_take_over();
@@ -305,7 +309,7 @@ impl QueueDispatcher {
             let Some(snapshot) = snapshots.remove(&id).filter(|_| is_quiet && is_ours) else {
                 continue;
             };
-            let others = self.others(id, &[], Judged::NotYet, &Reports::default());
+            let others = self.others(id, &[], Judged::NotYet, &HostedReports::default());
             let stored = StoredBatch { batch, snapshot, rows };
             let (active, owed) = self.rebuild(&mut tx, stored, others, now).await?;
             owed.write(&mut tx, self.process.node.id(), now).await?;
@@ -317,7 +321,7 @@ impl QueueDispatcher {
         let mut loaded = Vec::new();
         for (active, owed) in read {
             loaded.push(active.batch.batch_id);
-            self.adopt(active, owed, Reports::default(), now);
+            self.adopt(active, owed, HostedReports::default(), now);
         }
         Ok(loaded)
     }
@@ -330,7 +334,7 @@ impl QueueDispatcher {
     /// it took longer than the lease on a busy machine: the lease was lost, the batch was read again, and so on for ever.
     async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.process.clock.now();
-        let mut tx = self.process.db.read().await?;
+        let mut tx = self.process.db.begin_read().await?;
         let (batch, packed) = batch::get_with_packed_snapshot(&mut tx, id).await?;
         let batch = batch::whole(batch)?;
         if batch.owner.as_ref() != Some(self.process.node.id()) {
@@ -365,13 +369,13 @@ impl QueueDispatcher {
         &self,
         id: BatchId,
         owed: &Changes,
-        known: &Reports,
+        known: &HostedReports,
         now: Millis,
     ) -> Result<()> {
         let mut tx = self.process.db.begin().await?;
         owed.write(&mut tx, self.process.node.id(), now).await?;
         // After the lock on the batch, which comes first everywhere.
-        hosted::note(&mut tx, id, Some(self.process.node.id())).await?;
+        hosted::note_dispatcher(&mut tx, id, Some(self.process.node.id())).await?;
         refuse_overtaken(&mut tx, id, owed, known).await?;
         failpoint!("recover.step");
         tx.commit().await.context("write what the rows of a batch were owed")
@@ -382,18 +386,18 @@ impl QueueDispatcher {
         &self,
         tx: &mut Tx,
         StoredBatch { batch, snapshot, rows }: StoredBatch,
-        others: Others,
+        others: RemoteAttemptTable,
         now: Millis,
     ) -> Result<(Active, Changes)> {
         let (id, revision) = (batch.batch_id, batch.revision);
         let outputs = outputs_of(tx, &snapshot, &rows).await?;
-        let outside = cross_batch::read(tx, &batch, &snapshot, now).await?;
-        let outside = Outside::of(&batch, outside);
+        let outside = cross_batch::read_awaited(tx, &batch, &snapshot, now).await?;
+        let outside = CrossBatchDependencies::from_awaited(&batch, outside);
         let before = self.batches.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
-        let past = Past::read(tx, &batch, &snapshot, &rows, &before).await?;
+        let past = AlarmHistory::read_past(tx, &batch, &snapshot, &rows, &before).await?;
         let deferrals = self.deferrals(tx, id, &snapshot).await?;
         let alarms = (before, past);
-        let kept = KeptState { others, alarms, deferrals, ..self.kept(id, &snapshot, now) };
+        let kept = KeptState { others, alarms, deferrals, ..self.kept_state(id, &snapshot, now) };
         let (active, mut owed) = compute(rows.len(), || {
             Active::rebuild(
                 batch,
@@ -422,17 +426,20 @@ impl QueueDispatcher {
         }
         let history = store::history::of_recent_batches(tx, &snapshot.group.code).await?;
         compute(snapshot.jobs.len(), || {
-            let dag = snapshot.dag()?;
+            let dag = snapshot.build_dag()?;
             Ok(deferral::deferrals_by_history(snapshot, &dag, &history, self.batches.ageing_ms))
         })
     }
 
     /// Takes a batch into memory once what it was owed is committed.
-    fn adopt(&mut self, mut active: Active, owed: Changes, reports: Reports, now: Millis) {
+    fn adopt(&mut self, mut active: Active, owed: Changes, reports: HostedReports, now: Millis) {
         let id = active.batch.batch_id;
         self.batches.slots.limit_as(&active.snapshot);
         let untold = |node: &Place| {
-            self.running.bodies.get(&active.row(*node).queue_id).is_some_and(|body| !body.is_told)
+            self.running
+                .bodies
+                .get(&active.row_at(*node).queue_id)
+                .is_some_and(|body| !body.is_told)
         };
         let untold: Vec<Place> = active.in_hand().filter(untold).collect();
         untold.into_iter().for_each(|node| active.watch(node));
@@ -452,13 +459,13 @@ impl QueueDispatcher {
         self.trace(&owed.ended, &[], now);
         self.come_home(id);
         self.hear_reports(reports);
-        self.tell(news);
+        self.publish_events(news);
         self.end_orphans(id);
         self.ask_about_locks(id);
     }
 
     /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.
-    fn kept(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> KeptState {
+    fn kept_state(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> KeptState {
         let (ageing_ms, park_after) = (self.batches.ageing_ms, self.batches.park_after);
         match self.batches.active.get(&id) {
             Some(there) => KeptState {
@@ -467,7 +474,7 @@ impl QueueDispatcher {
                 warn_at: there.watch.batch,
                 ageing_ms,
                 park_after,
-                others: Others::default(),
+                others: RemoteAttemptTable::default(),
                 alarms: Default::default(),
                 deferrals: Vec::new(),
             },
@@ -477,7 +484,7 @@ impl QueueDispatcher {
                 warn_at: deadline(snapshot.group.warn_after_sec, now),
                 ageing_ms,
                 park_after,
-                others: Others::default(),
+                others: RemoteAttemptTable::default(),
                 alarms: Default::default(),
                 deferrals: Vec::new(),
             },

@@ -7,16 +7,16 @@ use crate::domain::time::Millis;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::long_running_alerts::LongRunningAlert;
-use crate::engine::news::News;
+use crate::engine::news::ProgressEvent;
 
 impl Active {
     /// A job as whoever watches hears of it.
-    pub(super) fn news(&self, node: Node, now: Millis) -> News {
-        let row = &self.rows[node.at()];
+    pub(super) fn job_event(&self, node: Node, now: Millis) -> ProgressEvent {
+        let row = &self.rows[node.index()];
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
         let end_time = row.end_time.filter(|_| row.status != QueueStatus::Running);
         let took = row.start_time.filter(|_| tried).zip(end_time);
-        News {
+        ProgressEvent {
             at: now,
             batch_no: self.batch.values.batch_no.clone(),
             group: self.batch.values.group.clone(),
@@ -31,11 +31,11 @@ impl Active {
 
     /// What operators changed since `before` was read. Not what runs: that was told when it started,
     /// and `before` may hold ends that were not committed.
-    pub(super) fn changed_since(&self, before: &Self, now: Millis) -> Vec<News> {
+    pub(super) fn changed_since(&self, before: &Self, now: Millis) -> Vec<ProgressEvent> {
         let rows = self.rows.iter().zip(&before.rows);
         let told = |new: QueueStatus, old: QueueStatus| new != old && new != QueueStatus::Running;
         let changed = (0..).zip(rows).filter(|(_, (new, old))| told(new.status, old.status));
-        changed.map(|(place, _)| self.news(Node(place), now)).collect()
+        changed.map(|(place, _)| self.job_event(Node(place), now)).collect()
     }
 }
 
@@ -47,7 +47,7 @@ impl QueueDispatcher {
                 LongRunningAlert::Job(row, said) => {
                     if let Some(body) = self.running.bodies.get_mut(row) {
                         body.is_told = true;
-                        body.log.line(Stream::System, said);
+                        body.log.add_line(Stream::System, said);
                     }
                 }
                 LongRunningAlert::Batch(id) => {
@@ -69,7 +69,7 @@ impl QueueDispatcher {
         }
     }
 
-    pub(super) fn tell(&self, news: Vec<News>) {
+    pub(super) fn publish_events(&self, news: Vec<ProgressEvent>) {
         let Some(sender) = &self.news else { return };
         for item in news {
             // Whoever watched has gone; the rows say the same.

@@ -9,7 +9,7 @@ use crate::engine::dispatch::backfill::BackfillTaken;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::open::TakenOver;
 use crate::engine::dispatch::writes::Changes;
-use crate::store::batch::Pulse;
+use crate::store::batch::BatchPulse;
 use crate::store::{self, Stale, batch};
 use anyhow::Result;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use tokio_util::sync::CancellationToken;
 impl QueueDispatcher {
     /// Looks what operators did to batches of ours: those they changed are read anew, those they want
     /// stopped are stopped.
-    pub async fn look(&mut self) -> Result<()> {
-        let mut tx = self.process.db.read().await?;
+    pub async fn poll_changes(&mut self) -> Result<()> {
+        let mut tx = self.process.db.begin_read().await?;
         let pulses = batch::pulses(&mut tx, self.process.node.id()).await?;
         drop(tx);
-        let changed = |p: &&Pulse| {
+        let changed = |p: &&BatchPulse| {
             self.batches.active.get(&p.batch_id).is_some_and(|a| a.batch.revision != p.revision)
         };
         let changed: Vec<BatchId> = pulses.iter().filter(changed).map(|p| p.batch_id).collect();
         if !changed.is_empty() {
             self.course.stale = true;
             for id in changed {
-                self.load(id).await?;
+                self.load_batch(id).await?;
             }
             self.recount();
             self.course.stale = false;
@@ -46,12 +46,12 @@ impl QueueDispatcher {
             return Ok(());
         };
         let mut changes = Changes::default();
-        active.kill(&mut changes, now);
+        active.kill_jobs(&mut changes, now);
         self.commit(&changes, now).await?;
         if let Some(active) = self.batches.active.get(&id) {
             active.stop_bodies();
         }
-        self.tell(changes.news);
+        self.publish_events(changes.news);
         Ok(())
     }
 
@@ -63,16 +63,16 @@ impl QueueDispatcher {
 
     /// Lets time pass and renews this process's lease meanwhile: the wait for another's lease is as
     /// long as our own.
-    pub async fn stay(&self, time: Duration) {
+    pub async fn pass_time(&self, time: Duration) {
         let beating = self.process.heart.start();
         tokio::time::sleep(time).await;
-        beating.end().await;
+        beating.end_and_wait().await;
     }
 
     /// One heartbeat by hand, for whoever does not let the heart beat by itself: the fence if it must
     /// fall, then a renewal.
     pub async fn heartbeat(&mut self) -> Result<()> {
-        self.process.heart.beat().await
+        self.process.heart.beat_once().await
     }
 
     /// After a doubt about the lease everything is read anew before anything is written: others may
@@ -81,7 +81,7 @@ impl QueueDispatcher {
     /// Sessions that wait for a body are given up then: whoever took over what was ours may be about to
     /// end a session by its number, and no new body is to be on it.
     pub(super) async fn heed_lease(&mut self) {
-        let doubts = self.process.heart.life().doubts;
+        let doubts = self.process.heart.lease_state().doubts;
         if doubts != self.course.heeded {
             self.course.stale = true;
             self.running.around.sessions.clear().await;
@@ -95,8 +95,8 @@ impl QueueDispatcher {
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
         let (beating, keeping) = (self.process.heart.start(), self.admin.start());
         let ended = self.turn_until_done(stop).await;
-        keeping.end().await;
-        beating.end().await;
+        keeping.end_and_wait().await;
+        beating.end_and_wait().await;
         ended
     }
 
@@ -115,14 +115,14 @@ impl QueueDispatcher {
                 Ok(true) => rounds.pause = Pause::default(),
                 Ok(false) => {
                     let until = rounds.next();
-                    self.rest(&mut rounds, until, stop).await;
+                    self.rest_until(&mut rounds, until, stop).await;
                 }
                 // The other batches of this process go on.
                 Err(error) if is_lost(&error) => lost = lost.or(Some(error)),
                 // An operator was faster; the next turn reads what is there now.
                 Err(error) if is_revised(&error) => tracing::debug!("{error:#}"),
                 Err(error) if rounds.pause.is_worth_another(&error) => {
-                    self.process.meter.beat_failed(why(&error));
+                    self.process.meter.beat_failed(error_label(&error));
                     rounds.pause.after(&error).await;
                 }
                 Err(error) => return Err(error),
@@ -150,30 +150,30 @@ impl QueueDispatcher {
         self.heed_lease().await;
         self.announce().await?;
         if self.may_part() {
-            self.part().await?;
+            self.release_batches().await?;
             return Ok(true);
         }
         let now = self.process.clock.now();
-        rounds.heed(now);
+        rounds.follow_clock(now);
         if now >= rounds.look_at && !self.course.stale && !self.is_idle() {
-            self.look().await?;
+            self.poll_changes().await?;
             self.look_for_stop().await?;
             self.course.look_soon = true;
         }
         if now >= rounds.look_at {
-            rounds.look_at = now.plus(LOOK_MS);
+            rounds.look_at = now.plus_ms(LOOK_MS);
         }
         if now >= rounds.around_at && !self.course.stale {
             self.look_around().await?;
-            rounds.around_at = self.process.clock.now().plus(self.around_again());
+            rounds.around_at = self.process.clock.now().plus_ms(self.around_again());
         }
         if self.course.look_soon && !self.course.stale {
             self.look_outside().await?;
             self.course.look_soon = false;
         }
-        let beaten = self.beat().await?;
+        let beaten = self.run_tick().await?;
         // What the beat gave away, or told of, may be answered before the look that was planned.
-        rounds.look_around_by(self.process.clock.now().plus(self.around_again()));
+        rounds.look_around_by(self.process.clock.now().plus_ms(self.around_again()));
         Ok(beaten)
     }
 
@@ -188,28 +188,30 @@ impl QueueDispatcher {
             (false, false) => LOOK_MS,
             (false, true) => AROUND_IDLE_MS,
         };
-        self.process.hints.pace(poll_interval::pause(quiet, self.fleet.look_ms(), most), most)
+        self.process
+            .hints
+            .poll_interval(poll_interval::pause(quiet, self.fleet.look_ms(), most), most)
     }
 
-    pub(super) async fn rest(
+    pub(super) async fn rest_until(
         &mut self,
         rounds: &mut Rounds,
         until: Millis,
         stop: &CancellationToken,
     ) {
         let now = self.process.clock.now();
-        rounds.heed(now);
+        rounds.follow_clock(now);
         let until = until.min(rounds.next());
         let until = self.next_wake().map_or(until, |wake| wake.min(until));
         let rest = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
         let rest = self
             .course
             .patience
-            .left(self.process.clock.uptime())
+            .time_left(self.process.clock.uptime())
             .map_or(rest, |left| left.min(rest));
         let draining = self.course.draining;
         tokio::select! {
-            () = self.wait() => {}
+            () = self.wait_for_report() => {}
             () = tokio::time::sleep(rest) => {}
             () = stop.cancelled(), if !draining => {}
         }
@@ -227,8 +229,8 @@ pub struct LeaseRenewals(Beating);
 
 impl LeaseRenewals {
     /// Ends them, and waits for the one that is under way.
-    pub async fn end(self) {
-        self.0.end().await;
+    pub async fn end_and_wait(self) {
+        self.0.end_and_wait().await;
     }
 }
 
@@ -248,13 +250,13 @@ impl Rounds {
 
     /// For batches that were read just now.
     fn after_read(now: Millis) -> Self {
-        Self { look_at: now.plus(LOOK_MS), ..Self::new(now) }
+        Self { look_at: now.plus_ms(LOOK_MS), ..Self::new(now) }
     }
 
     /// The database's clock may have been set back: no look waits longer than its pause.
-    pub(super) fn heed(&mut self, now: Millis) {
-        self.look_at = self.look_at.min(now.plus(LOOK_MS));
-        self.around_at = self.around_at.min(now.plus(AROUND_IDLE_MS));
+    pub(super) fn follow_clock(&mut self, now: Millis) {
+        self.look_at = self.look_at.min(now.plus_ms(LOOK_MS));
+        self.around_at = self.around_at.min(now.plus_ms(AROUND_IDLE_MS));
     }
 
     /// The other nodes are looked at by then, if not before.
@@ -296,7 +298,7 @@ pub(super) fn will_pass(error: &anyhow::Error) -> bool {
 }
 
 /// Why a beat failed, as the meter has it.
-pub(super) fn why(error: &anyhow::Error) -> &'static str {
+pub(super) fn error_label(error: &anyhow::Error) -> &'static str {
     match error {
         _ if store::is_transient(error) => "database",
         _ if is_stale(error) => "stale",
@@ -341,11 +343,11 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_freezes_no_look() {
         let mut rounds = Rounds::new(Millis(600_000));
-        rounds.heed(Millis(599_990));
+        rounds.follow_clock(Millis(599_990));
         assert_eq!((rounds.look_at, rounds.around_at), (Millis(600_000), Millis(600_000)));
-        rounds.heed(Millis(10_000));
+        rounds.follow_clock(Millis(10_000));
         assert_eq!(rounds.next(), Millis(11_000));
-        rounds.heed(Millis(10_500));
+        rounds.follow_clock(Millis(10_500));
         assert_eq!((rounds.look_at, rounds.around_at), (Millis(11_000), Millis(11_000)));
     }
 

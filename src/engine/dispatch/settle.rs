@@ -1,11 +1,11 @@
 //! How a try ends in memory: judged, recorded, told. No I/O.
 
 use crate::domain::dag::Node;
-use crate::domain::dispatch::settlement::{Settlement, Try, settle, stopped};
+use crate::domain::dispatch::settlement::{SettledAttempt, Settlement, settle, stopped};
 use crate::domain::job::job_key::JobKey;
-use crate::domain::job::outcome::{End, LargeValues, Outcome};
-use crate::domain::job::queue::{Event, QueueStatus};
-use crate::domain::job::retry::roll;
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, LargeValues};
+use crate::domain::job::queue::{QueueEvent, QueueStatus};
+use crate::domain::job::retry::jitter_seed;
 use crate::domain::notice::{About, JobEnd};
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
@@ -16,21 +16,21 @@ use crate::engine::dispatch::writes::{Changes, JobNotices};
 use crate::engine::opening::large_values::kept_outputs;
 use crate::store::breach::Breach;
 use crate::store::log::ReportedChange;
-use crate::store::queue::Settled;
+use crate::store::queue::SettledRow;
 
 impl Active {
     /// A try has ended. `false` when this try is not the one the row is in, so that its result is
     /// late and changes nothing.
-    pub(super) fn end(
+    pub(super) fn settle_attempt(
         &mut self,
         node: Node,
         attempt: u32,
-        outcome: &Outcome,
+        outcome: &AttemptOutcome,
         changes: &mut Changes,
         now: Millis,
     ) -> bool {
         self.awaited.remove(&node);
-        let row = &self.rows[node.at()];
+        let row = &self.rows[node.index()];
         let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
         if row.attempt == attempt && outcome.is_recorded {
             self.take_recorded(node, outcome, changes, now);
@@ -39,34 +39,36 @@ impl Active {
         if !runs || row.attempt != attempt {
             return false;
         }
-        self.mark(node, outcome, changes, now);
+        self.mark_violation(node, outcome, changes, now);
         let wanted_dead = row.is_wanted_dead();
         let who_and_why = row.error_message.clone().filter(|_| wanted_dead);
-        let this = Try {
+        let this = SettledAttempt {
             failed_before: row.try_count,
-            roll: roll(row.queue_id.0, row.attempt),
+            roll: jitter_seed(row.queue_id.0, row.attempt),
             retries: self.retries(row.start_time),
             unresolved: row.unresolved,
         };
-        let mut settlement = settle(self.job(node), this, outcome, now);
+        let mut settlement = settle(self.job_at(node), this, outcome, now);
         // What is to stop is not tried again because it failed just before.
         if wanted_dead || self.killing {
             settlement = stopped(settlement, &outcome.end);
         }
         // A stop that raced with another ending: the row never said KILLING.
-        if settlement.event == Event::Kill && row.status == QueueStatus::Running {
+        if settlement.event == QueueEvent::Kill && row.status == QueueStatus::Running {
             self.begin_stop(node, changes, now);
         }
-        if let (Event::Kill | Event::LoseTrack, Some(words)) = (settlement.event, who_and_why) {
+        if let (QueueEvent::Kill | QueueEvent::LoseTrack, Some(words)) =
+            (settlement.event, who_and_why)
+        {
             let how = settlement.message.unwrap_or_default();
             let message = storable(format!("{words}; {how}").as_bytes(), MESSAGE_MAX);
             settlement.message = Some(message);
         }
-        if outcome.end != End::Returned {
-            self.rows[node.at()].crash_count = 0;
+        if outcome.end != AttemptEnd::Returned {
+            self.rows[node.index()].crash_count = 0;
             // What executors have told of it is in the row now.
-            let is_remote = self.job(node).executor.is_some();
-            changes.remote.extend(is_remote.then_some(self.rows[node.at()].queue_id.0));
+            let is_remote = self.job_at(node).executor.is_some();
+            changes.remote.extend(is_remote.then_some(self.rows[node.index()].queue_id.0));
         }
         self.record_end(node, &settlement, Some(outcome), changes, now);
         true
@@ -75,14 +77,20 @@ impl Active {
     /// A body of ours may have ended its row by itself and be about to say so; the batch is not closed
     /// before, because closing forgets whose lines and slots those are.
     pub(super) fn await_reports(&mut self) {
-        let ended = |node: &&Node| self.rows[node.at()].status.is_final();
+        let ended = |node: &&Node| self.rows[node.index()].status.is_final();
         self.awaited = self.stops.keys().filter(ended).copied().collect();
     }
 
     /// A body has written its end itself, so row and log say so already; memory follows. When the row
     /// was read anew since, memory knows as well, and only the lines are still owed.
-    fn take_recorded(&mut self, node: Node, outcome: &Outcome, changes: &mut Changes, now: Millis) {
-        let row = &mut self.rows[node.at()];
+    fn take_recorded(
+        &mut self,
+        node: Node,
+        outcome: &AttemptOutcome,
+        changes: &mut Changes,
+        now: Millis,
+    ) {
+        let row = &mut self.rows[node.index()];
         if matches!(row.status, QueueStatus::Running | QueueStatus::Killing) {
             (row.not_before, row.end_time) = (None, Some(now));
             (row.error_message, _) = columns_of(outcome);
@@ -90,20 +98,20 @@ impl Active {
             self.keep_outputs(node, outcome);
             self.unwatch(node, now);
             let to = state_of(outcome);
-            self.set(node, to, changes, now);
+            self.set_status(node, to, changes, now);
             if to == QueueStatus::Warning {
-                self.tell(node, to, &[], changes, now);
+                self.notify_owners(node, to, &[], changes, now);
             }
             self.tell_mended(node, to, changes, now);
         }
         self.note_end(node, changes, now);
         changes.batches.insert(self.batch.batch_id, self.batch.revision);
-        changes.news.push(self.news(node, now));
+        changes.news.push(self.job_event(node, now));
     }
 
     /// Keeps what a job hands on, if another one of the batch may ask for it.
-    fn keep_outputs(&mut self, node: Node, outcome: &Outcome) {
-        let code = &self.rows[node.at()].job_code;
+    fn keep_outputs(&mut self, node: Node, outcome: &AttemptOutcome) {
+        let code = &self.rows[node.index()].job_code;
         if self.wanted.contains(code) {
             let kept = kept_outputs(outcome, self.needed_values.get(code));
             self.outputs.insert(code.clone(), kept);
@@ -111,9 +119,15 @@ impl Active {
     }
 
     /// A body that ended its transaction by itself: its job is marked and its owners hear of it.
-    fn mark(&self, node: Node, outcome: &Outcome, changes: &mut Changes, now: Millis) {
+    fn mark_violation(
+        &self,
+        node: Node,
+        outcome: &AttemptOutcome,
+        changes: &mut Changes,
+        now: Millis,
+    ) {
         let Some(said) = &outcome.breach else { return };
-        let (row, job) = (self.row(node), self.job(node));
+        let (row, job) = (self.row_at(node), self.job_at(node));
         let notices = self.about().caught(job, row.attempt, said);
         if !notices.is_empty() {
             let id = self.batch.batch_id;
@@ -133,24 +147,24 @@ impl Active {
         &mut self,
         node: Node,
         settlement: &Settlement,
-        outcome: Option<&Outcome>,
+        outcome: Option<&AttemptOutcome>,
         changes: &mut Changes,
         now: Millis,
     ) {
-        let from = self.rows[node.at()].status;
+        let from = self.rows[node.index()].status;
         let Ok(to) = from.after(settlement.event) else {
-            tracing::error!(job.code = %self.rows[node.at()].job_code, %from, event = ?settlement.event,
+            tracing::error!(job.code = %self.rows[node.index()].job_code, %from, event = ?settlement.event,
                 "an outcome that the state machine does not allow; the row is left as it is");
             return;
         };
         self.unwatch(node, now);
-        let row = &mut self.rows[node.at()];
+        let row = &mut self.rows[node.index()];
         (row.try_count, row.not_before) = (settlement.try_count, settlement.not_before);
         (row.error_message, row.end_time) = (settlement.message.clone(), Some(now));
         (row.unresolved, row.waits_on) = (settlement.unresolved, None);
-        let row = &self.rows[node.at()];
+        let row = &self.rows[node.index()];
         let with_outputs = outcome.filter(|outcome| !outcome.outputs.is_empty());
-        changes.settled.push(Settled {
+        changes.settled.push(SettledRow {
             queue_id: row.queue_id,
             attempt: row.attempt,
             owner: row.owner.clone(),
@@ -167,7 +181,7 @@ impl Active {
         if let Some(outcome) = with_outputs {
             self.keep_outputs(node, outcome);
         }
-        let mut blocked = self.set(node, to, changes, now);
+        let mut blocked = self.set_status(node, to, changes, now);
         if stops_the_rest(to) {
             blocked.extend(self.stop_at_failure(node, changes, now));
         }
@@ -175,10 +189,10 @@ impl Active {
         let tells =
             settlement.tell_owners || matches!(to, QueueStatus::RetryWait | QueueStatus::Warning);
         if tells {
-            self.tell(node, to, &blocked, changes, now);
+            self.notify_owners(node, to, &blocked, changes, now);
         }
         self.tell_mended(node, to, changes, now);
-        self.log(node, changes, now);
+        self.log_change(node, changes, now);
         self.note_end(node, changes, now);
         if to == QueueStatus::RetryWait && !self.leave_if_stopped(node, changes, now) {
             self.ready_at(node, now);
@@ -193,16 +207,16 @@ impl Active {
 
     /// A job ended well that had been started before: whoever was told that it failed hears of it.
     fn tell_mended(&self, node: Node, to: QueueStatus, changes: &mut Changes, now: Millis) {
-        let row = self.row(node);
+        let row = self.row_at(node);
         if matches!(to, QueueStatus::Success | QueueStatus::Warning)
             && row.attempt > 1
-            && let Some(told) = self.about().recovered(self.job(node), row.attempt, now)
+            && let Some(told) = self.about().recovered(self.job_at(node), row.attempt, now)
         {
             changes.mended.push((self.batch.batch_id, Some(row.queue_id), told));
         }
     }
 
-    pub(super) fn tell(
+    pub(super) fn notify_owners(
         &self,
         node: Node,
         status: QueueStatus,
@@ -210,7 +224,7 @@ impl Active {
         changes: &mut Changes,
         now: Millis,
     ) {
-        let row = &self.rows[node.at()];
+        let row = &self.rows[node.index()];
         let end = JobEnd {
             status,
             attempt: row.attempt,
@@ -219,7 +233,7 @@ impl Active {
             message: row.error_message.as_deref(),
             blocked,
         };
-        let notices = self.about().ended(self.job(node), &end);
+        let notices = self.about().ended(self.job_at(node), &end);
         if !notices.is_empty() {
             let change = ReportedChange { queue_id: row.queue_id, attempt: row.attempt, status };
             changes.notices.push(JobNotices {
@@ -233,12 +247,12 @@ impl Active {
 
     /// A running body is being stopped: its row says so.
     pub(super) fn begin_stop(&mut self, node: Node, changes: &mut Changes, now: Millis) {
-        let row = &mut self.rows[node.at()];
+        let row = &mut self.rows[node.index()];
         if row.status != QueueStatus::Running {
             return;
         }
         row.status = QueueStatus::Killing;
-        changes.settled.push(Settled {
+        changes.settled.push(SettledRow {
             queue_id: row.queue_id,
             attempt: row.attempt,
             owner: row.owner.clone(),
@@ -253,6 +267,6 @@ impl Active {
             unresolved: row.unresolved,
         });
         self.change(node, QueueStatus::Killing);
-        self.log(node, changes, now);
+        self.log_change(node, changes, now);
     }
 }

@@ -4,9 +4,9 @@
 //! A clean stop leaves no outcome that nobody knows: a body that must not be started twice is waited
 //! for, however long it takes. Whoever cannot wait sends the signal again, which is a crash.
 
-use crate::domain::cluster::lease::{Progress, Uptime, may_be_handed_back};
+use crate::domain::cluster::lease::{BodyProgress, Uptime, may_be_handed_back};
 use crate::domain::id::BatchId;
-use crate::engine::attempt::run::tell;
+use crate::engine::attempt::run::request_stop;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::handler::{self, StopReason};
 use crate::store::claim;
@@ -15,23 +15,23 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// How long a process that leaves waits for what runs.
-pub(super) struct Patience {
+pub(super) struct ShutdownTimeout {
     drain_ms: i64,
     ends: Option<Uptime>,
 }
 
-impl Patience {
+impl ShutdownTimeout {
     pub(super) fn new(drain_ms: i64) -> Self {
         Self { drain_ms, ends: None }
     }
 
     /// Counts from the first time that this is called.
     fn begin(&mut self, now: Uptime) {
-        self.ends.get_or_insert(now.plus(self.drain_ms));
+        self.ends.get_or_insert(now.plus_ms(self.drain_ms));
     }
 
     /// How long it lasts still; `None` when nothing is to happen at its end.
-    pub(super) fn left(&self, now: Uptime) -> Option<Duration> {
+    pub(super) fn time_left(&self, now: Uptime) -> Option<Duration> {
         let left = self.ends.map(|ends| ends.since(now)).filter(|ms| *ms > 0)?;
         Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
     }
@@ -59,14 +59,18 @@ impl QueueDispatcher {
     fn hand_back_bodies(&self) {
         for active in self.batches.active.values() {
             for (node, stop) in &active.stops {
-                let (job, row) = (active.job(*node), active.row(*node).queue_id);
+                let (job, row) = (active.job_at(*node), active.row_at(*node).queue_id);
                 let after_crash = handler::kind_of(job).after_crash;
-                let shut =
-                    || self.running.bodies.get(&row).map_or(Progress::Begun, |b| b.gate.shut());
-                if may_be_handed_back(job, after_crash, Progress::Begun)
+                let shut = || {
+                    self.running
+                        .bodies
+                        .get(&row)
+                        .map_or(BodyProgress::Begun, |b| b.gate.close_gate())
+                };
+                if may_be_handed_back(job, after_crash, BodyProgress::Begun)
                     || may_be_handed_back(job, after_crash, shut())
                 {
-                    tell(stop, StopReason::HandedBack);
+                    request_stop(stop, StopReason::HandedBack);
                 }
             }
         }
@@ -74,7 +78,7 @@ impl QueueDispatcher {
 
     /// Whether nothing is left to wait for.
     pub(super) fn may_part(&self) -> bool {
-        let runs = self.running() > 0 || self.serving.runs() || self.has_late();
+        let runs = self.running() > 0 || self.serving.is_running() || self.has_late();
         self.course.draining && !runs && !self.course.stale
     }
 
@@ -95,7 +99,7 @@ impl QueueDispatcher {
 
     /// Puts everything down that this process has: its batches are nobody's, so that another takes
     /// them at once and need not wait for a lease to run out.
-    pub(super) async fn part(&mut self) -> Result<()> {
+    pub(super) async fn release_batches(&mut self) -> Result<()> {
         self.put_backfill_down().await?;
         let now = self.process.clock.now();
         let mut ids: Vec<BatchId> = self.batches.active.keys().copied().collect();

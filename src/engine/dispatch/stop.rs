@@ -5,10 +5,10 @@ use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
 use crate::domain::dispatch::readiness::Released;
 use crate::domain::dispatch::settlement::Retries;
-use crate::domain::job::OnFailure;
-use crate::domain::job::queue::{Event, NOT_LOOKED_UP, QueueStatus};
+use crate::domain::job::GroupFailurePolicy;
+use crate::domain::job::queue::{NOT_LOOKED_UP, QueueEvent, QueueStatus};
 use crate::domain::time::Millis;
-use crate::engine::attempt::run::tell;
+use crate::engine::attempt::run::request_stop;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::writes::{Changes, JobNotices};
 use crate::handler::StopReason;
@@ -23,11 +23,11 @@ pub(super) struct Stopped {
 
 impl Active {
     /// An operator wants the batch stopped: what waits is killed now, what runs is told to stop.
-    pub(super) fn kill(&mut self, changes: &mut Changes, now: Millis) {
+    pub(super) fn kill_jobs(&mut self, changes: &mut Changes, now: Millis) {
         if !self.killing {
             self.killing = true;
             self.batch.status = BatchStatus::Killing;
-            let running: Vec<Node> = self.out().collect();
+            let running: Vec<Node> = self.running_nodes().collect();
             for node in running {
                 self.begin_stop(node, changes, now);
             }
@@ -38,7 +38,7 @@ impl Active {
             if self.rows[i].waits_unresolved() {
                 self.lose_track(node, changes, now);
             } else if !matches!(from, QueueStatus::Running | QueueStatus::Killing)
-                && let Ok(to) = from.after(Event::Kill)
+                && let Ok(to) = from.after(QueueEvent::Kill)
             {
                 self.change(node, to);
                 self.move_row(node, from, to, changes, now);
@@ -71,7 +71,7 @@ impl Active {
         self.batch.reason = Some(reason.clone());
         changes.killing.push((id, reason));
         changes.batches.insert(id, self.batch.revision);
-        self.kill(changes, now);
+        self.kill_jobs(changes, now);
     }
 
     /// A job has ended badly for good. In a group that stops at a failure everything that has not
@@ -82,21 +82,21 @@ impl Active {
         changes: &mut Changes,
         now: Millis,
     ) -> Vec<String> {
-        if self.snapshot.group.on_failure == OnFailure::GoOn || self.killing {
+        if self.snapshot.group.on_failure == GroupFailurePolicy::GoOn || self.killing {
             return Vec::new();
         }
-        let row = self.row(failed);
+        let row = self.row_at(failed);
         self.stopped =
             Some(Stopped { at: now, why: format!("job {} ended {}", row.job_code, row.status) });
         self.forget_waiting();
         let waiting = (0..self.rows.len()).map(|i| Node(i as u32));
         let left: Vec<Node> = waiting.filter(|node| self.leave(*node, changes, now)).collect();
-        left.into_iter().map(|node| self.job(node).code.to_string()).collect()
+        left.into_iter().map(|node| self.job_at(node).code.to_string()).collect()
     }
 
     /// Leaves a job that waits as it is, because the batch has stopped at a failure.
     fn leave(&mut self, node: Node, changes: &mut Changes, now: Millis) -> bool {
-        let row = &self.rows[node.at()];
+        let row = &self.rows[node.index()];
         if self.stopped.is_some() && row.waits_unresolved() {
             let released = self.lose_track(node, changes, now);
             self.leave_with(released, changes, now);
@@ -104,7 +104,7 @@ impl Active {
         }
         let runs = matches!(row.status, QueueStatus::Running | QueueStatus::Killing);
         let (Some(stopped), Ok(to), false) =
-            (&self.stopped, row.status.after(Event::FailUpstream), runs)
+            (&self.stopped, row.status.after(QueueEvent::FailUpstream), runs)
         else {
             return false;
         };
@@ -117,7 +117,7 @@ impl Active {
         }
         let (from, id) = (row.status, row.queue_id);
         changes.said.entry(said.clone()).or_default().push(id.0);
-        self.rows[node.at()].error_message = Some(said);
+        self.rows[node.index()].error_message = Some(said);
         let released = self.change(node, to);
         self.move_row(node, from, to, changes, now);
         self.leave_with(released, changes, now);
@@ -138,14 +138,14 @@ impl Active {
     /// A job that waits is stopped while the outcome of an earlier try is open: nobody may say that it
     /// did nothing.
     fn lose_track(&mut self, node: Node, changes: &mut Changes, now: Millis) -> Released {
-        let (from, to) = (self.row(node).status, QueueStatus::Unknown);
-        let row = &mut self.rows[node.at()];
+        let (from, to) = (self.row_at(node).status, QueueStatus::Unknown);
+        let row = &mut self.rows[node.index()];
         (row.status, row.error_message) = (to, Some(NOT_LOOKED_UP.to_owned()));
         let id = row.queue_id.0;
         changes.said.entry(NOT_LOOKED_UP.to_owned()).or_default().push(id);
         changes.moved.entry((from, to)).or_default().push(id);
-        self.tell(node, to, &[], changes, now);
-        self.log(node, changes, now);
+        self.notify_owners(node, to, &[], changes, now);
+        self.log_change(node, changes, now);
         self.change(node, to)
     }
 
@@ -165,7 +165,7 @@ impl Active {
         changes: &mut Changes,
         now: Millis,
     ) -> bool {
-        self.retries(self.row(node).start_time) == Retries::Stopped
+        self.retries(self.row_at(node).start_time) == Retries::Stopped
             && self.leave(node, changes, now)
     }
 
@@ -173,7 +173,7 @@ impl Active {
     /// already, because that was written with the failure; what is to be known is only that tries
     /// from before it are not made again.
     pub(super) fn find_stop(&mut self) {
-        if self.snapshot.group.on_failure == OnFailure::GoOn {
+        if self.snapshot.group.on_failure == GroupFailurePolicy::GoOn {
             return;
         }
         let failures = self.rows.iter().filter(|r| stops_the_rest(r.status));
@@ -187,9 +187,9 @@ impl Active {
     /// Tells every running body whose row says so to stop; called after the commit that says it.
     pub(super) fn stop_bodies(&self) {
         let wanted =
-            |node: Node| self.killing || self.rows[node.at()].status == QueueStatus::Killing;
+            |node: Node| self.killing || self.rows[node.index()].status == QueueStatus::Killing;
         for (_, stop) in self.stops.iter().filter(|(node, _)| wanted(**node)) {
-            tell(stop, StopReason::Killed);
+            request_stop(stop, StopReason::Killed);
         }
     }
 
@@ -199,7 +199,7 @@ impl Active {
     pub(super) fn stop_all(&self) {
         let may_go_on = |node: &Node| self.may_wait_for_lock(*node);
         for (_, stop) in self.stops.iter().filter(|(node, _)| !may_go_on(node)) {
-            tell(stop, StopReason::Disowned);
+            request_stop(stop, StopReason::Disowned);
         }
     }
 }

@@ -7,11 +7,11 @@ use crate::domain::batch::{Batch, BatchError, BatchOrder};
 use crate::domain::id::{BadName, BatchId, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::engine::attempt::child_batches::Ask;
-use crate::engine::attempt::run::{Report, What};
+use crate::engine::attempt::child_batches::ChildBatchRequest;
+use crate::engine::attempt::run::{AttemptReport, What};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::opening::create_batch::PackedPlan;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::store::log::LoggedChange;
 use crate::store::{self, Tx, batch};
 use anyhow::{Context as _, Result};
@@ -19,17 +19,17 @@ use anyhow::{Context as _, Result};
 impl QueueDispatcher {
     /// Does what running bodies wish of other batches. `true` when there was something to do.
     pub(super) async fn answer(&mut self) -> Result<bool> {
-        let is_ask = |report: &mut Report| matches!(report.what, What::Asks(_));
+        let is_ask = |report: &mut AttemptReport| matches!(report.what, What::Asks(_));
         self.reports.asks.extend(self.reports.waiting.extract_if(.., is_ask));
         let mut any = false;
         while let Some(at) = self.next_ask() {
             any = true;
-            let Report { queue_id, attempt, what, .. } = self.reports.asks.remove(at);
+            let AttemptReport { queue_id, attempt, what, .. } = self.reports.asks.remove(at);
             let What::Asks(ask) = what else { continue };
             // On an error it is asked again: the answer to a commit may be lost, and what was opened
             // is then found by its parent.
             if let Err((ask, error)) = self.do_ask(queue_id, attempt, ask).await {
-                self.reports.asks.push(Report {
+                self.reports.asks.push(AttemptReport {
                     queue_id,
                     attempt,
                     by: None,
@@ -43,9 +43,11 @@ impl QueueDispatcher {
 
     /// Nothing new is opened when the process is to end; whoever resumes the parent opens it then.
     fn next_ask(&self) -> Option<usize> {
-        let is_due = |report: &Report| match &report.what {
-            What::Asks(Ask::Open { answer, .. }) => !self.course.draining || answer.is_closed(),
-            What::Asks(Ask::Kill { .. }) => true,
+        let is_due = |report: &AttemptReport| match &report.what {
+            What::Asks(ChildBatchRequest::Open { answer, .. }) => {
+                !self.course.draining || answer.is_closed()
+            }
+            What::Asks(ChildBatchRequest::Kill { .. }) => true,
             What::Stopping | What::Ended(..) => false,
         };
         self.reports.asks.iter().position(is_due)
@@ -55,19 +57,21 @@ impl QueueDispatcher {
         &mut self,
         parent: QueueId,
         attempt: u32,
-        ask: Ask,
-    ) -> Result<(), (Ask, anyhow::Error)> {
+        ask: ChildBatchRequest,
+    ) -> Result<(), (ChildBatchRequest, anyhow::Error)> {
         let done = match &ask {
-            Ask::Open { answer, .. } if answer.is_closed() => return Ok(()),
-            Ask::Open { order, .. } => self.open_child(parent, attempt, order).await,
-            Ask::Kill { id, reason } => self.kill_child(*id, reason).await.map(|()| *id),
+            ChildBatchRequest::Open { answer, .. } if answer.is_closed() => return Ok(()),
+            ChildBatchRequest::Open { order, .. } => self.open_child(parent, attempt, order).await,
+            ChildBatchRequest::Kill { id, reason } => {
+                self.kill_child(*id, reason).await.map(|()| *id)
+            }
         };
         let done = match done {
             Ok(id) => Ok(id),
             Err(error) if is_answer(&error) => Err(format!("{error:#}")),
             Err(error) => return Err((ask, error)),
         };
-        let Ask::Open { answer, ended, .. } = ask else { return Ok(()) };
+        let ChildBatchRequest::Open { answer, ended, .. } = ask else { return Ok(()) };
         if let Ok(id) = &done {
             match self.ends.results.get(id).filter(|_| !self.batches.active.contains_key(id)) {
                 Some(result) => drop(ended.send(*result)),
@@ -90,7 +94,7 @@ impl QueueDispatcher {
         let now = self.process.clock.now();
         let group = order.group.as_ref().context("a sub-batch names its group")?;
         let mut tx = self.process.db.begin().await?;
-        if let Some(there) = batch::find(&mut tx, &order.batch_no, group).await? {
+        if let Some(there) = batch::find_batch(&mut tx, &order.batch_no, group).await? {
             let owner = batch::parent_of(&mut tx, there.batch_id).await?;
             if owner != Some(parent) {
                 return Err(ChildError::Foreign(Box::new(there)).into());
@@ -105,13 +109,13 @@ impl QueueDispatcher {
         // Whoever opened the parent as free text meant what it opens too.
         let free_text = order.free_text || opener.is_free_text();
         let order = BatchOrder { free_text, ..order.clone() };
-        let plans = PackedPlan::all(plan_opening(&defs, &order, now)?)?;
+        let plans = PackedPlan::pack_plans(plan_opening(&defs, &order, now)?)?;
         let [plan] = &plans[..] else { anyhow::bail!("group {group} is there twice") };
         let by = format!("batch {} of group {}", opener.values.batch_no, opener.values.group);
         let id = self.write_plan(&mut tx, plan, &by, now).await?;
         batch::set_parent(&mut tx, id, parent).await?;
         tx.commit().await.context("open a sub-batch")?;
-        self.load(id).await?;
+        self.load_batch(id).await?;
         Ok(id)
     }
 
@@ -129,7 +133,7 @@ impl QueueDispatcher {
             return Ok(id);
         }
         if there.owner.as_ref() == Some(self.process.node.id()) {
-            self.load(id).await?;
+            self.load_batch(id).await?;
             return Ok(id);
         }
         self.resume(&there, UnknownJobs::Leave, None).await?;
@@ -163,7 +167,7 @@ enum ChildError {
 fn is_answer(error: &anyhow::Error) -> bool {
     error.is::<ChildError>()
         || error.is::<BatchError>()
-        || error.is::<Refused>()
+        || error.is::<OpeningRefusal>()
         || error.is::<BadName>()
 }
 

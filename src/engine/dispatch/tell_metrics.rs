@@ -1,11 +1,11 @@
 //! What the dispatcher tells the meter.
 
-use crate::domain::cluster::node_placement::Role;
+use crate::domain::cluster::node_placement::NodeRole;
 use crate::domain::id::QueueId;
 use crate::domain::job::JobDef;
-use crate::domain::job::outcome::{End, Outcome};
-use crate::engine::cluster::health::Vitals;
-use crate::engine::cluster::process::Process;
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
+use crate::engine::cluster::health::HealthMonitor;
+use crate::engine::cluster::process::ClusterProcess;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::hints::Hints;
 use crate::engine::observe::metrics::Meter;
@@ -40,7 +40,7 @@ impl QueueDispatcher {
         self.process.meter.loop_turned(NAME, self.process.clock.uptime());
         self.process.meter.batches(self.batches.active.len());
         let ready = self.batches.active.values().map(|a| a.ready.len()).sum();
-        self.process.meter.jobs(
+        self.process.meter.record_jobs(
             self.running(),
             ready,
             self.reports.waiting.len() + self.reports.channel.len(),
@@ -48,10 +48,10 @@ impl QueueDispatcher {
     }
 
     /// A try has ended, and its end is in the rows.
-    pub(super) fn measure_end(&self, row: QueueId, outcome: &Outcome) {
+    pub(super) fn measure_end(&self, row: QueueId, outcome: &AttemptOutcome) {
         if let Some(body) = self.running.bodies.get(&row) {
             let took = self.process.clock.uptime().since(body.began);
-            self.process.meter.job_ended(body.job_type, word(&outcome.end), took);
+            self.process.meter.job_ended(body.job_type, end_label(&outcome.end), took);
         }
     }
 }
@@ -64,33 +64,33 @@ pub(super) fn kind_word(job: &JobDef) -> &'static str {
     }
 }
 
-fn word(end: &End) -> &'static str {
+fn end_label(end: &AttemptEnd) -> &'static str {
     match end {
-        End::Success => "success",
-        End::Warning => "warning",
-        End::Failed => "failed",
-        End::TimedOut => "timeout",
-        End::Killed => "killed",
-        End::Returned => "returned",
-        End::Unknown => "unknown",
+        AttemptEnd::Success => "success",
+        AttemptEnd::Warning => "warning",
+        AttemptEnd::Failed => "failed",
+        AttemptEnd::TimedOut => "timeout",
+        AttemptEnd::Killed => "killed",
+        AttemptEnd::Returned => "returned",
+        AttemptEnd::Unknown => "unknown",
     }
 }
 
 impl QueueDispatcher {
     /// What every loop of this process shares.
-    pub(in crate::engine) fn process(&self) -> &Process {
+    pub(in crate::engine) fn process(&self) -> &ClusterProcess {
         &self.process
     }
 
     /// Whether this process fires schedules: one that only works does not.
     pub fn fires_schedules(&self) -> bool {
-        self.fleet.roles.is_empty() || self.fleet.roles.contains(&Role::Scheduler)
+        self.fleet.roles.is_empty() || self.fleet.roles.contains(&NodeRole::Scheduler)
     }
 
     /// The vitals of this process: `leaves` is what tells it to stop, `stalled` how long a loop may
     /// take for a turn, which must be more than the database may take for two answers.
-    pub fn vitals(&self, leaves: &CancellationToken, stalled: Duration) -> Vitals {
-        Vitals::new(&self.process, leaves, stalled)
+    pub fn vitals(&self, leaves: &CancellationToken, stalled: Duration) -> HealthMonitor {
+        HealthMonitor::new(&self.process, leaves, stalled)
     }
 
     /// What seals acts in the process that this dispatcher is.

@@ -2,22 +2,22 @@
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId, QueueId};
-use crate::domain::job::queue::{QueueStatus, Taken};
+use crate::domain::job::queue::{QueueStatus, TakenMark};
 use crate::domain::notice::Notice;
 use crate::domain::notice::notice_batch;
 use crate::domain::time::Millis;
-use crate::engine::cluster::registry::Runner;
+use crate::engine::cluster::registry::AttemptRunner;
 use crate::engine::dispatch::long_running_alerts::LongRunningAlert;
 use crate::engine::dispatch::traces::EndedAttempt;
-use crate::engine::news::News;
+use crate::engine::news::ProgressEvent;
 use crate::store::breach::Breach;
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::hosted::Untaken;
 use crate::store::log::{NewLines, ReportedChange};
-use crate::store::outbox::Subject;
-use crate::store::queue::{Adopted, Settled};
+use crate::store::outbox::NotificationSubject;
+use crate::store::queue::{Adopted, SettledRow};
 use crate::store::{
-    self, Dialect, Statement, Tx, batch, breach, executor_run, hosted, outbox, queue,
+    self, CountedStatement, Dialect, Tx, batch, breach, executor_run, hosted, outbox, queue,
 };
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
@@ -48,13 +48,13 @@ pub(super) struct Changes {
     /// Rows of dead processes that are ours now, to be ended.
     pub(super) adopted: Vec<Adopted>,
     /// Tries that ended or are being stopped.
-    pub(super) settled: Vec<Settled>,
+    pub(super) settled: Vec<SettledRow>,
     /// Rows that say now how their runs on executors ended.
     pub(super) remote: Vec<i64>,
     /// Rows that only change state, by (from, to).
     pub(super) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
     /// Rows that start now, by the state they were in.
-    pub(super) claimed: BTreeMap<(QueueStatus, Runner), Vec<i64>>,
+    pub(super) claimed: BTreeMap<(QueueStatus, AttemptRunner), Vec<i64>>,
     /// Tries that another node was given, never took and will not take any more.
     pub(super) withdrawn: Vec<Untaken>,
     /// Reports of other nodes that are settled with this.
@@ -82,7 +82,7 @@ pub(super) struct Changes {
     /// Tries that have ended, for their spans.
     pub(super) ended: Vec<EndedAttempt>,
     /// To be told after the commit.
-    pub(super) news: Vec<News>,
+    pub(super) news: Vec<ProgressEvent>,
 }
 
 impl Changes {
@@ -161,17 +161,17 @@ impl Changes {
         let is_plain = rows && records && notices && batches;
         !is_plain
             || settled.iter().any(|s| !s.large_values.unwritten().is_empty())
-            || claimed.keys().any(|(_, runner)| *runner != Runner::Here)
+            || claimed.keys().any(|(_, runner)| *runner != AttemptRunner::Here)
     }
 
     /// All of it as statements that do not see each other, when it is no more than a hop has: tries that
     /// ended, rows that move on, rows that start here, and no row twice.
-    pub(super) fn hop(
+    pub(super) fn single_statements(
         &self,
         owner: &NodeId,
         dialect: Dialect,
         now: Millis,
-    ) -> Option<Vec<Statement>> {
+    ) -> Option<Vec<CountedStatement>> {
         let settled = self.settled.iter().map(|settled| settled.queue_id.0);
         let moved = self.moved.values().chain(self.claimed.values()).flatten().copied();
         let (mut rows, mut count) = (HashSet::new(), 0);
@@ -182,11 +182,11 @@ impl Changes {
         if self.is_more_than_a_hop() || is_twice || count == 0 || count > HOP_MOST {
             return None;
         }
-        let mut all = batch::held(owner, &self.batches, dialect);
+        let mut all = batch::lock_statements(owner, &self.batches, dialect);
         all.extend(queue::settled_alike(&self.settled, now));
         all.extend(self.moved.iter().map(|((from, to), ids)| queue::moved(ids, *from, *to, now)));
-        let given = |((from, _), ids): (&(QueueStatus, Runner), &Vec<i64>)| {
-            queue::given(ids, *from, (owner, Taken::Yes), now)
+        let given = |((from, _), ids): (&(QueueStatus, AttemptRunner), &Vec<i64>)| {
+            queue::given(ids, *from, (owner, TakenMark::Yes), now)
         };
         all.extend(self.claimed.iter().map(given));
         if !self.logs.is_empty() {
@@ -216,20 +216,20 @@ impl Changes {
             queue::transition(tx, ids, *from, *to, now).await?;
         }
         for (message, ids) in &self.said {
-            queue::say(tx, ids, message).await?;
+            queue::set_message(tx, ids, message).await?;
         }
         for (batch, reason) in &self.killing {
             batch::request_kill(tx, *batch, reason, now).await?;
         }
-        if self.claimed.keys().any(|(_, runner)| matches!(runner, Runner::There(_))) {
-            hint::give(tx, Topic::Work).await?;
+        if self.claimed.keys().any(|(_, runner)| matches!(runner, AttemptRunner::There(_))) {
+            hint::send_hint(tx, HintTopic::Work).await?;
         }
         for ((from, runner), ids) in &self.claimed {
             let runner = match runner {
-                Runner::Here => (owner, Taken::Yes),
-                Runner::There(node) => (node, Taken::NotYet),
+                AttemptRunner::Here => (owner, TakenMark::Yes),
+                AttemptRunner::There(node) => (node, TakenMark::NotYet),
             };
-            queue::give(tx, ids, *from, runner, now).await?;
+            queue::give_to_node(tx, ids, *from, runner, now).await?;
         }
         for (queue_id, attempt) in &self.reported {
             hosted::remove(tx, *queue_id, *attempt).await?;
@@ -237,19 +237,19 @@ impl Changes {
         store::log::append(tx, &self.logs, now).await?;
         store::log::append_lines_of(tx, &self.lines).await?;
         for breach in &self.breaches {
-            breach::mark(tx, breach).await?;
+            breach::mark_job(tx, breach).await?;
         }
         for JobNotices { batch, queue_id, change, notices } in &self.notices {
             let log_id = match change {
                 Some(change) => store::log::last_of(tx, *change).await?,
                 None => None,
             };
-            let subject = Subject { batch: Some(*batch), queue_id: *queue_id, log_id };
+            let subject = NotificationSubject { batch: Some(*batch), queue_id: *queue_id, log_id };
             outbox::enqueue_about(tx, subject, notices, now).await?;
         }
         for (batch, queue_id, letter) in &self.mended {
             let told = outbox::told_of_failure(tx, *batch, *queue_id).await?;
-            outbox::enqueue(tx, *batch, *queue_id, &letter.to(told), now).await?;
+            outbox::enqueue(tx, *batch, *queue_id, &letter.address_to(told), now).await?;
         }
         if !self.finished.is_empty() {
             batch::finish_all(tx, &self.finished, owner, now).await?;

@@ -41,7 +41,7 @@ pub(in crate::engine) struct Alarms {
 
 /// What alarms need beyond the rows of a batch.
 #[derive(Clone, Debug, Default)]
-pub(in crate::engine) struct Past {
+pub(in crate::engine) struct AlarmHistory {
     history: Option<Arc<History>>,
     /// Since when jobs that are held are.
     held: HashMap<QueueId, Millis>,
@@ -49,9 +49,9 @@ pub(in crate::engine) struct Past {
     again: HashMap<QueueId, Again>,
 }
 
-impl Past {
+impl AlarmHistory {
     /// Reads what is needed; `before` are the alarms that memory has already. Most batches need nothing.
-    pub(in crate::engine) async fn read(
+    pub(in crate::engine) async fn read_past(
         tx: &mut Tx,
         batch: &Batch,
         snapshot: &Snapshot,
@@ -80,11 +80,11 @@ impl Past {
 
 impl Alarms {
     /// Those of a batch as its rows stand; `before` is what this process had.
-    pub(in crate::engine) fn of(
+    pub(in crate::engine) fn for_batch(
         batch: &Batch,
         snapshot: &Snapshot,
         rows: &[QueueEntry],
-        (before, past): (Self, Past),
+        (before, past): (Self, AlarmHistory),
         now: Millis,
     ) -> Self {
         let is_new = |(at, alarm): &(Millis, Alarm)| {
@@ -98,7 +98,7 @@ impl Alarms {
         let held = (0..).map(Node).zip(rows).filter(|(_, row)| row.status == QueueStatus::Held);
         let held = held.map(|(node, row)| {
             let since = past.held.get(&row.queue_id).copied().unwrap_or(now);
-            (since.plus(after), Alarm::Release(node))
+            (since.plus_ms(after), Alarm::Release(node))
         });
         let open = moments.iter().copied().chain(held).filter(is_new).collect();
         let fresh = |due| Foresight { due, next: now, last: None, foretold: Foretold::default() };
@@ -134,7 +134,7 @@ impl Alarms {
     /// A try has ended, so the forecast may be another.
     pub(in crate::engine) fn heard_end(&mut self, now: Millis) {
         if let Some(foresight) = &mut self.forecast {
-            let soon = foresight.last.map_or(now, |last| last.plus(FORECAST_LEAST_MS).max(now));
+            let soon = foresight.last.map_or(now, |last| last.plus_ms(FORECAST_LEAST_MS).max(now));
             foresight.next = foresight.next.min(soon);
         }
     }
@@ -152,7 +152,7 @@ impl Alarms {
     }
 
     /// Nothing can be late any more, until its rows are read again.
-    pub(in crate::engine) fn rest(&mut self) {
+    pub(in crate::engine) fn silence(&mut self) {
         self.open.clear();
         self.forecast = None;
     }
@@ -173,7 +173,7 @@ impl Alarms {
     /// A forecast was made; the next one is due some time later.
     pub(in crate::engine) fn note_forecast(&mut self, foretold: Foretold, now: Millis) {
         if let Some(foresight) = &mut self.forecast {
-            let next = now.plus(FORECAST_MS);
+            let next = now.plus_ms(FORECAST_MS);
             *foresight = Foresight { next, last: Some(now), foretold, ..*foresight };
         }
     }

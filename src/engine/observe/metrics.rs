@@ -19,18 +19,18 @@ use crate::store::Counts;
 use audit_chain::AuditChain;
 pub use audit_chain::AuditChainState;
 use certificates::Certificates;
-use cluster::Cluster;
-use database::Database;
+use cluster::ClusterMetrics;
+use database::DatabaseMetrics;
 use outbox::Outbox;
-use process::Process;
+use process::ProcessMetrics;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
-use retention::Retention;
-use spans::Spans;
+use retention::RetentionMetrics;
+use spans::SpanMetrics;
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Formatter};
 use std::sync::atomic::AtomicU64;
@@ -41,9 +41,9 @@ type Seconds = Gauge<f64, AtomicU64>;
 
 /// The name of the loop that plans firings.
 pub const PLANNER: &str = "planner";
-type Labels<const N: usize> = [(&'static str, &'static str); N];
-type Counters<const N: usize> = Family<Labels<N>, Counter>;
-type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
+type MetricLabels<const N: usize> = [(&'static str, &'static str); N];
+type Counters<const N: usize> = Family<MetricLabels<N>, Counter>;
+type Histograms<const N: usize> = Family<MetricLabels<N>, Histogram, fn() -> Histogram>;
 
 /// From a millisecond to an hour: how late a firing may be, or how long a job takes.
 const LONG: [f64; 16] = [
@@ -58,15 +58,15 @@ const STATEMENTS: [f64; 8] = [1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 50.0];
 /// The meters of one process.
 pub struct Meter {
     registry: Registry,
-    triggers: Triggers,
-    batches: Batches,
-    jobs: Jobs,
-    cluster: Cluster,
+    triggers: TriggerMetrics,
+    batches: BatchMetrics,
+    jobs: JobMetrics,
+    cluster: ClusterMetrics,
     outbox: Outbox,
-    retention: Retention,
-    spans: Spans,
-    database: Database,
-    process: Process,
+    retention: RetentionMetrics,
+    spans: SpanMetrics,
+    database: DatabaseMetrics,
+    process: ProcessMetrics,
     certificates: Certificates,
     audit_chain: AuditChain,
     /// When each loop of this process turned last, by its name.
@@ -84,7 +84,7 @@ pub struct DispatchFailure {
     pub obstacle: &'static str,
 }
 
-struct Triggers {
+struct TriggerMetrics {
     firings: Counters<2>,
     lateness: Histograms<1>,
     misfires: Counter,
@@ -100,13 +100,13 @@ struct Triggers {
     delay: Seconds,
 }
 
-struct Batches {
+struct BatchMetrics {
     open: Gauge,
     taken: Counters<1>,
     ended: Counters<1>,
 }
 
-struct Jobs {
+struct JobMetrics {
     running: Gauge,
     ready: Gauge,
     reports: Gauge,
@@ -119,15 +119,15 @@ impl Default for Meter {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("procession");
         Self {
-            triggers: Triggers::register(&mut registry),
-            batches: Batches::register(&mut registry),
-            jobs: Jobs::register(&mut registry),
-            cluster: Cluster::register(&mut registry),
+            triggers: TriggerMetrics::register(&mut registry),
+            batches: BatchMetrics::register(&mut registry),
+            jobs: JobMetrics::register(&mut registry),
+            cluster: ClusterMetrics::register(&mut registry),
             outbox: Outbox::register(&mut registry),
-            retention: Retention::register(&mut registry),
-            spans: Spans::register(&mut registry),
-            database: Database::register(&mut registry),
-            process: Process::register(&mut registry),
+            retention: RetentionMetrics::register(&mut registry),
+            spans: SpanMetrics::register(&mut registry),
+            database: DatabaseMetrics::register(&mut registry),
+            process: ProcessMetrics::register(&mut registry),
             certificates: Certificates::register(&mut registry),
             audit_chain: AuditChain::register(&mut registry),
             loops: Mutex::default(),
@@ -159,14 +159,14 @@ impl Meter {
     }
 
     /// The lock of the schedules was waited for and held so long, in milliseconds.
-    pub fn lock(&self, wait_ms: i64, hold_ms: i64) {
+    pub fn record_lock(&self, wait_ms: i64, hold_ms: i64) {
         self.triggers.lock_wait.observe(seconds(wait_ms));
         self.triggers.lock_hold.observe(seconds(hold_ms));
     }
 
     /// The scheduler has made a pass: schedules that were due, firings that were written, statements
     /// that it took.
-    pub fn pass(&self, due: u64, fired: u64, statements: u64) {
+    pub fn record_pass(&self, due: u64, fired: u64, statements: u64) {
         self.triggers.passes.inc();
         self.triggers.due.inc_by(due);
         self.triggers.fired.inc_by(fired);
@@ -174,18 +174,18 @@ impl Meter {
     }
 
     /// So many firings are on the ring.
-    pub fn ring(&self, len: usize) {
-        set(&self.triggers.ring, len);
+    pub fn record_ring(&self, len: usize) {
+        set_gauge(&self.triggers.ring, len);
     }
 
     /// So many firings are written, due, and not fired.
     pub fn overdue(&self, count: usize) {
-        set(&self.triggers.overdue, count);
+        set_gauge(&self.triggers.overdue, count);
     }
 
     /// So many firings whose time has come wait in this process for a place in a pool.
     pub fn firings_waiting(&self, count: usize) {
-        set(&self.triggers.waiting, count);
+        set_gauge(&self.triggers.waiting, count);
     }
 
     /// The planned time or firing of the installation that has waited longest is so many milliseconds
@@ -216,7 +216,7 @@ impl Meter {
 
     /// So many batches are open in this process.
     pub fn batches(&self, open: usize) {
-        set(&self.batches.open, open);
+        set_gauge(&self.batches.open, open);
     }
 
     /// A batch was taken; `how` is the word of its fate (`taken`, `taken_over`).
@@ -231,10 +231,10 @@ impl Meter {
 
     /// So many jobs run here, so many are ready and wait for a slot, so many reports of workers wait
     /// to be written.
-    pub fn jobs(&self, running: usize, ready: usize, reports: usize) {
-        set(&self.jobs.running, running);
-        set(&self.jobs.ready, ready);
-        set(&self.jobs.reports, reports);
+    pub fn record_jobs(&self, running: usize, ready: usize, reports: usize) {
+        set_gauge(&self.jobs.running, running);
+        set_gauge(&self.jobs.ready, ready);
+        set_gauge(&self.jobs.reports, reports);
     }
 
     /// A try of a job of this type has started.
@@ -282,11 +282,11 @@ impl Meter {
 
     /// So many processes have a lease that holds.
     pub fn nodes(&self, alive: usize) {
-        set(&self.cluster.nodes, alive);
+        set_gauge(&self.cluster.nodes, alive);
     }
 
     /// The database's clock is so many milliseconds ahead of this machine's, give or take.
-    pub fn skew(&self, ms: i64, uncertainty_ms: i64) {
+    pub fn record_skew(&self, ms: i64, uncertainty_ms: i64) {
         self.cluster.skew.set(seconds(ms));
         self.cluster.uncertainty.set(seconds(uncertainty_ms));
     }
@@ -298,7 +298,7 @@ impl Meter {
 
     /// When they do, as it was looked up last.
     pub(in crate::engine) fn certificates(&self) -> Vec<CertificateEnd> {
-        self.certificates.ends()
+        self.certificates.list_ends()
     }
 
     /// How the chain of the audit log was found just now.
@@ -308,13 +308,13 @@ impl Meter {
 
     /// How it was found last; none before the first time.
     pub(in crate::engine) fn audit_chain(&self) -> Option<AuditChainState> {
-        self.audit_chain.last()
+        self.audit_chain.last_state()
     }
 
     /// All meters in the text form of OpenMetrics, with what can be read at this moment.
-    pub fn text(&self, counts: &Counts) -> String {
+    pub fn render_text(&self, counts: &Counts) -> String {
         self.database.set(counts);
-        self.process.read();
+        self.process.read_process();
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("a string takes any text");
         text
@@ -325,44 +325,54 @@ impl Meter {
     }
 }
 
-impl Triggers {
+impl TriggerMetrics {
     fn register(to: &mut Registry) -> Self {
         let lateness: Histograms<1> = Family::new_with_constructor(|| Histogram::new(LONG));
         Self {
-            firings: put(to, "firings", "Firings that were decided", Family::default()),
-            lateness: put(
+            firings: register_metric(to, "firings", "Firings that were decided", Family::default()),
+            lateness: register_metric(
                 to,
                 "firing_lateness_seconds",
                 "How long after its planned time a firing was decided",
                 lateness,
             ),
-            misfires: put(to, "misfires", "Planned times that were missed", Counter::default()),
-            lock_wait: put(
+            misfires: register_metric(
+                to,
+                "misfires",
+                "Planned times that were missed",
+                Counter::default(),
+            ),
+            lock_wait: register_metric(
                 to,
                 "schedule_lock_wait_seconds",
                 "How long the lock of the schedules was waited for",
                 Histogram::new(SHORT),
             ),
-            lock_hold: put(
+            lock_hold: register_metric(
                 to,
                 "schedule_lock_hold_seconds",
                 "How long the lock of the schedules was held",
                 Histogram::new(SHORT),
             ),
-            passes: put(to, "scheduler_passes", "Passes of the scheduler", Counter::default()),
-            due: put(
+            passes: register_metric(
+                to,
+                "scheduler_passes",
+                "Passes of the scheduler",
+                Counter::default(),
+            ),
+            due: register_metric(
                 to,
                 "scheduler_due",
                 "Schedules that passes of the scheduler found due",
                 Counter::default(),
             ),
-            fired: put(
+            fired: register_metric(
                 to,
                 "scheduler_firings_written",
                 "Firings that passes of the scheduler wrote",
                 Counter::default(),
             ),
-            statements: put(
+            statements: register_metric(
                 to,
                 "scheduler_pass_statements",
                 "Statements that a pass of the scheduler took",
@@ -379,7 +389,7 @@ impl Triggers {
                 "firings_waiting",
                 "Firings of this process whose time has come and that wait for a place in a pool",
             ),
-            delay: put(
+            delay: register_metric(
                 to,
                 "firing_delay_seconds",
                 "For how long the planned time that has waited longest is overdue",
@@ -389,12 +399,22 @@ impl Triggers {
     }
 }
 
-impl Batches {
+impl BatchMetrics {
     fn register(to: &mut Registry) -> Self {
         Self {
-            open: put(to, "batches_open", "Batches in the hands of this process", Gauge::default()),
-            taken: put(to, "batches_taken", "Batches that were taken", Family::default()),
-            ended: put(
+            open: register_metric(
+                to,
+                "batches_open",
+                "Batches in the hands of this process",
+                Gauge::default(),
+            ),
+            taken: register_metric(
+                to,
+                "batches_taken",
+                "Batches that were taken",
+                Family::default(),
+            ),
+            ended: register_metric(
                 to,
                 "batches_ended",
                 "Batches that ended here or left this process, by how",
@@ -404,42 +424,57 @@ impl Batches {
     }
 }
 
-impl Jobs {
+impl JobMetrics {
     fn register(to: &mut Registry) -> Self {
         let duration: Histograms<1> = Family::new_with_constructor(|| Histogram::new(LONG));
         Self {
-            running: put(to, "jobs_running", "Jobs that run in this process", Gauge::default()),
-            ready: put(
+            running: register_metric(
+                to,
+                "jobs_running",
+                "Jobs that run in this process",
+                Gauge::default(),
+            ),
+            ready: register_metric(
                 to,
                 "jobs_ready",
                 "Jobs that are ready and wait for a slot",
                 Gauge::default(),
             ),
-            reports: put(
+            reports: register_metric(
                 to,
                 "reports_pending",
                 "Reports of workers that are not written yet",
                 Gauge::default(),
             ),
-            starts: put(to, "job_starts", "Tries of jobs that started", Family::default()),
-            ends: put(to, "job_ends", "Tries of jobs that ended", Family::default()),
-            duration: put(to, "job_duration_seconds", "How long tries of jobs took", duration),
+            starts: register_metric(
+                to,
+                "job_starts",
+                "Tries of jobs that started",
+                Family::default(),
+            ),
+            ends: register_metric(to, "job_ends", "Tries of jobs that ended", Family::default()),
+            duration: register_metric(
+                to,
+                "job_duration_seconds",
+                "How long tries of jobs took",
+                duration,
+            ),
         }
     }
 }
 
 /// Registers a meter and gives it back.
-fn put<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, meter: M) -> M {
+fn register_metric<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, meter: M) -> M {
     to.register(name, help, meter.clone());
     meter
 }
 
 /// Registers a gauge of counts that begins with 0.
 fn put_gauge(to: &mut Registry, name: &str, help: &str) -> Gauge {
-    put(to, name, help, Gauge::default())
+    register_metric(to, name, help, Gauge::default())
 }
 
-fn set(gauge: &Gauge, value: usize) {
+fn set_gauge(gauge: &Gauge, value: usize) {
     gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
 }
 

@@ -3,7 +3,7 @@
 
 use crate::domain::batch::span::Span;
 use crate::engine::observe::metrics::Meter;
-use crate::trace::{Exporter, NotTaken};
+use crate::trace::{Exporter, TraceExportError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -22,28 +22,28 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Where spans go; nowhere when nobody wants them.
 #[derive(Default)]
-pub(in crate::engine) struct Traces {
+pub(in crate::engine) struct TraceQueue {
     to: Option<mpsc::Sender<Span>>,
     /// Until somebody lets it run.
-    tracer: Option<Tracer>,
+    tracer: Option<SpanSender>,
 }
 
 /// Sends spans.
-pub struct Tracer {
+pub struct SpanSender {
     spans: mpsc::Receiver<Span>,
     exporter: Exporter,
     meter: Arc<Meter>,
 }
 
-impl Traces {
+impl TraceQueue {
     /// To this collector.
-    pub(in crate::engine) fn to(exporter: Exporter, meter: Arc<Meter>) -> Self {
+    pub(in crate::engine) fn to_exporter(exporter: Exporter, meter: Arc<Meter>) -> Self {
         let (sender, spans) = mpsc::channel(WAITING_MOST);
-        Self { to: Some(sender), tracer: Some(Tracer { spans, exporter, meter }) }
+        Self { to: Some(sender), tracer: Some(SpanSender { spans, exporter, meter }) }
     }
 
     /// What sends them; there is one, once.
-    pub(in crate::engine) fn take_tracer(&mut self) -> Option<Tracer> {
+    pub(in crate::engine) fn take_tracer(&mut self) -> Option<SpanSender> {
         self.tracer.take()
     }
 
@@ -53,13 +53,13 @@ impl Traces {
     }
 
     /// Hands spans over without waiting; gives how many found no room.
-    pub(in crate::engine) fn send(&self, spans: impl Iterator<Item = Span>) -> usize {
+    pub(in crate::engine) fn send_spans(&self, spans: impl Iterator<Item = Span>) -> usize {
         let Some(sender) = &self.to else { return 0 };
         spans.filter_map(|span| sender.try_send(span).err()).count()
     }
 }
 
-impl Tracer {
+impl SpanSender {
     /// Sends what comes until the dispatcher is gone; what is left has five seconds from `done` on.
     pub async fn run(mut self, done: CancellationToken) {
         let too_long = async {
@@ -86,24 +86,24 @@ impl Tracer {
                     () = &mut company => break,
                 }
             }
-            self.send(&spans).await;
+            self.export_spans(&spans).await;
         }
     }
 
-    async fn send(&self, spans: &[Span]) {
+    async fn export_spans(&self, spans: &[Span]) {
         let mut pause = Duration::from_secs(1);
         for tried in 1..=TRIES {
-            match self.exporter.send(spans).await {
+            match self.exporter.send_spans(spans).await {
                 Ok(()) => {
                     self.meter.spans("sent", spans.len());
                     return;
                 }
-                Err(NotTaken::Later(why)) if tried < TRIES => {
+                Err(TraceExportError::Later(why)) if tried < TRIES => {
                     tracing::debug!(%why, "spans were not taken; trying again");
                     tokio::time::sleep(pause).await;
                     pause *= 2;
                 }
-                Err(NotTaken::Later(why) | NotTaken::Never(why)) => {
+                Err(TraceExportError::Later(why) | TraceExportError::Never(why)) => {
                     tracing::warn!(%why, "{} spans were not taken and are dropped", spans.len());
                     self.meter.spans("dropped", spans.len());
                     return;

@@ -8,8 +8,8 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::host::host_name;
-use crate::engine::opening::refused::Refused;
-use crate::store::audit::{Entry, Operator};
+use crate::engine::opening::refused::OpeningRefusal;
+use crate::store::audit::{AuditEntry, Operator};
 use crate::store::batch::{NewBatch, PackedSnapshot, ROWS_PER_STEP};
 use crate::store::long_computation::compute;
 use crate::store::{self, Db, Tx, audit, batch, queue, run_mode};
@@ -18,7 +18,7 @@ use serde_json::json;
 
 /// What came of an order of several groups: each is opened for itself.
 #[derive(Clone, Debug, Default)]
-pub struct Opening {
+pub struct OpeningResult {
     /// The batches that were opened.
     pub opened: Vec<BatchId>,
     /// Those that exist already; nothing was done to them.
@@ -48,7 +48,7 @@ pub async fn open_unowned(
     order: &BatchOrder,
     by: &str,
     now: Millis,
-) -> Result<Opening> {
+) -> Result<OpeningResult> {
     open_as(db, None, defs, order, by, now).await
 }
 
@@ -59,14 +59,15 @@ pub async fn open_on_record(
     order: &BatchOrder,
     (by, reason): (&Operator, &str),
     now: Millis,
-) -> Result<Opening> {
-    let plans = PackedPlan::all(compute(defs.jobs.len(), || plan_opening(defs, order, now))?)?;
+) -> Result<OpeningResult> {
+    let plans =
+        PackedPlan::pack_plans(compute(defs.jobs.len(), || plan_opening(defs, order, now))?)?;
     let (mut tx, made) = begin_opening(db, None, &plans, &by.actor, now).await?;
     let names: Vec<&String> = order.params.keys().collect();
     let exists =
         |plan: &&BatchPlan| made.existing.iter().any(|b| b.values.group == plan.values.group);
     let opened = plans.iter().map(|packed| &packed.plan).filter(|plan| !exists(plan));
-    let entry = |(id, plan): (&BatchId, &BatchPlan)| Entry {
+    let entry = |(id, plan): (&BatchId, &BatchPlan)| AuditEntry {
         action: "open".to_owned(),
         group: Some(plan.values.group.clone()),
         batch: Some((*id, plan.values.batch_no.clone())),
@@ -74,7 +75,7 @@ pub async fn open_on_record(
         detail: Some(json!({"type": order.batch_type, "params": names})),
         reason: Some(storable(reason.as_bytes(), MESSAGE_MAX)),
     };
-    let entries: Vec<Entry> = made.opened.iter().zip(opened).map(entry).collect();
+    let entries: Vec<AuditEntry> = made.opened.iter().zip(opened).map(entry).collect();
     audit::record(&mut tx, by, &entries, now).await?;
     tx.commit().await.context("open the batch")?;
     Ok(made)
@@ -89,12 +90,12 @@ pub(in crate::engine) async fn open_as(
     order: &BatchOrder,
     by: &str,
     now: Millis,
-) -> Result<Opening> {
+) -> Result<OpeningResult> {
     let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
     for warning in plans.iter().flat_map(|p| &p.warnings) {
         tracing::warn!("{warning}");
     }
-    let plans = PackedPlan::all(plans)?;
+    let plans = PackedPlan::pack_plans(plans)?;
     let (tx, made) = begin_opening(db, owner, &plans, by, now).await?;
     tx.commit().await.context("open the batch")?;
     Ok(made)
@@ -108,7 +109,7 @@ async fn begin_opening(
     plans: &[PackedPlan],
     by: &str,
     now: Millis,
-) -> Result<(Tx, Opening)> {
+) -> Result<(Tx, OpeningResult)> {
     let mut races = 0;
     loop {
         let mut tx = db.begin().await?;
@@ -129,11 +130,11 @@ pub(in crate::engine) async fn open_in(
     plans: &[PackedPlan],
     by: &str,
     now: Millis,
-) -> Result<Opening> {
-    let mut made = Opening::default();
+) -> Result<OpeningResult> {
+    let mut made = OpeningResult::default();
     for plan in plans {
         let values = &plan.plan.values;
-        if let Some(there) = batch::find(tx, &values.batch_no, &values.group).await? {
+        if let Some(there) = batch::find_batch(tx, &values.batch_no, &values.group).await? {
             made.existing.push(there);
             continue;
         }
@@ -141,7 +142,7 @@ pub(in crate::engine) async fn open_in(
         failpoint!("batch.mid");
     }
     match made.existing.first() {
-        Some(there) if made.opened.is_empty() => Err(Refused::exists(there).into()),
+        Some(there) if made.opened.is_empty() => Err(OpeningRefusal::exists(there).into()),
         _ => Ok(made),
     }
 }
@@ -157,7 +158,7 @@ async fn record_free_text(
         return Ok(());
     }
     let values = &plan.values;
-    let entry = Entry {
+    let entry = AuditEntry {
         action: "open-free-text".to_owned(),
         group: Some(values.group.clone()),
         batch: Some((id, values.batch_no.clone())),
@@ -182,7 +183,7 @@ impl PackedPlan {
     }
 
     /// All plans of an order.
-    pub(in crate::engine) fn all(plans: Vec<BatchPlan>) -> Result<Vec<Self>> {
+    pub(in crate::engine) fn pack_plans(plans: Vec<BatchPlan>) -> Result<Vec<Self>> {
         plans.into_iter().map(Self::new).collect()
     }
 }

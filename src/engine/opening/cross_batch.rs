@@ -7,7 +7,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::external::{
     AwaitedBatch, CrossBatchDependency, Expired, ExternalDependency, Missing, judge,
 };
-use crate::domain::job::trigger_rule::{Edge, Tally, When};
+use crate::domain::job::trigger_rule::{Edge, EdgeCondition, EdgeTally};
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
@@ -15,21 +15,26 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 /// The dependencies of one batch on others, each with the job that waits.
-type All = Vec<(Node, CrossBatchDependency)>;
+type AwaitedBatchList = Vec<(Node, CrossBatchDependency)>;
 
 /// What is asked of the database for a dependency: whose batches, which job, which condition, and which
 /// numbers. Jobs that ask the same are answered together.
-type Question = (GroupCode, Option<JobCode>, When, RelativeBatch);
+type AwaitedQuery = (GroupCode, Option<JobCode>, EdgeCondition, RelativeBatch);
 
 /// Reads how the batches stand that this one's jobs wait for; once for all that ask the same.
-pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) -> Result<All> {
+pub async fn read_awaited(
+    tx: &mut Tx,
+    batch: &Batch,
+    snapshot: &Snapshot,
+    now: Millis,
+) -> Result<AwaitedBatchList> {
     if snapshot.externals.is_empty() {
         return Ok(Vec::new());
     }
     let places: HashMap<_, _> =
         (0..).zip(&snapshot.jobs).map(|(i, job)| (&job.code, Node(i))).collect();
     let mut outside = Vec::new();
-    let mut known: HashMap<Question, Vec<AwaitedBatch>> = HashMap::new();
+    let mut known: HashMap<AwaitedQuery, Vec<AwaitedBatch>> = HashMap::new();
     for external in &snapshot.externals {
         let Some(node) = places.get(&external.job_code) else { continue };
         let values = &batch.values;
@@ -45,7 +50,7 @@ pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) 
         };
         let seen = match known.entry(question(&waiting)) {
             Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(free) => free.insert(look(tx, batch, &waiting).await?),
+            Entry::Vacant(free) => free.insert(find_awaited(tx, batch, &waiting).await?),
         };
         answer(&mut waiting, seen, batch, now);
         outside.push((*node, waiting));
@@ -53,17 +58,17 @@ pub async fn read(tx: &mut Tx, batch: &Batch, snapshot: &Snapshot, now: Millis) 
     Ok(outside)
 }
 
-fn question(waiting: &CrossBatchDependency) -> Question {
+fn question(waiting: &CrossBatchDependency) -> AwaitedQuery {
     let ExternalDependency { group, depends_on, when, .. } = &waiting.external;
     (group.clone(), depends_on.clone(), when.clone(), waiting.wanted.clone())
 }
 
-pub(in crate::engine) async fn look(
+pub(in crate::engine) async fn find_awaited(
     tx: &mut Tx,
     batch: &Batch,
     waiting: &CrossBatchDependency,
 ) -> Result<Vec<AwaitedBatch>> {
-    store::outside::seen(tx, &waiting.external, &waiting.wanted, batch.batch_id).await
+    store::outside::find_awaited(tx, &waiting.external, &waiting.wanted, batch.batch_id).await
 }
 
 /// Keeps what follows from what was seen; gives the edge when it has spoken.
@@ -86,8 +91,8 @@ fn answer(
 
 /// The dependencies of a batch in the hands of this process. A look costs what differs from the one
 /// before, not the number of jobs that wait: 100,000 jobs that wait for one batch are one question.
-pub(in crate::engine) struct Outside {
-    all: All,
+pub(in crate::engine) struct CrossBatchDependencies {
+    all: AwaitedBatchList,
     of: HashMap<Node, Vec<usize>>,
     asked: Vec<CrossBatchQuestion>,
     /// Of those that are open, when waiting for them is over.
@@ -102,8 +107,8 @@ struct CrossBatchQuestion {
     seen: Option<Vec<AwaitedBatch>>,
 }
 
-impl Outside {
-    pub(in crate::engine) fn of(batch: &Batch, all: All) -> Self {
+impl CrossBatchDependencies {
+    pub(in crate::engine) fn from_awaited(batch: &Batch, all: AwaitedBatchList) -> Self {
         let mut this = Self {
             of: HashMap::new(),
             asked: Vec::new(),
@@ -111,7 +116,7 @@ impl Outside {
             open: 0,
             all: Vec::new(),
         };
-        let mut known: HashMap<Question, usize> = HashMap::new();
+        let mut known: HashMap<AwaitedQuery, usize> = HashMap::new();
         for (i, (node, waiting)) in all.iter().enumerate() {
             this.of.entry(*node).or_default().push(i);
             if waiting.edge.is_some() {
@@ -154,7 +159,7 @@ impl Outside {
     }
 
     /// Takes in what was seen; gives what has spoken, in the order of the batch.
-    pub(in crate::engine) fn hear(
+    pub(in crate::engine) fn take_news(
         &mut self,
         said: Vec<(usize, Vec<AwaitedBatch>)>,
         batch: &Batch,
@@ -216,7 +221,7 @@ impl Outside {
     }
 
     /// What the edges from outside say of each job that has any, to begin its tally with.
-    pub(in crate::engine) fn tallies(&self) -> HashMap<Node, Tally> {
+    pub(in crate::engine) fn tallies(&self) -> HashMap<Node, EdgeTally> {
         tallies(&self.all)
     }
 }
@@ -224,17 +229,19 @@ impl Outside {
 /// When waiting is over.
 fn deadline(batch: &Batch, waiting: &CrossBatchDependency) -> Option<Millis> {
     let limit = waiting.external.wait_sec?;
-    Some(batch.create_time.plus(i64::from(limit) * 1_000))
+    Some(batch.create_time.plus_ms(i64::from(limit) * 1_000))
 }
 
 /// What the edges from outside say of each job that has any, to begin its tally with.
-pub(in crate::engine) fn tallies(outside: &[(Node, CrossBatchDependency)]) -> HashMap<Node, Tally> {
-    let mut tallies: HashMap<Node, Tally> = HashMap::new();
+pub(in crate::engine) fn tallies(
+    outside: &[(Node, CrossBatchDependency)],
+) -> HashMap<Node, EdgeTally> {
+    let mut tallies: HashMap<Node, EdgeTally> = HashMap::new();
     for (node, waiting) in outside {
         let tally = tallies.entry(*node).or_default();
         tally.open += 1;
         if let Some(edge) = waiting.edge {
-            tally.add(edge);
+            tally.count_edge(edge);
         }
     }
     tallies

@@ -4,9 +4,9 @@ use crate::domain::batch::Snapshot;
 use crate::domain::id::JobCode;
 use crate::domain::id::QueueId;
 use crate::domain::job::body::Items;
-use crate::domain::job::outcome::{OutputValue, Outputs};
+use crate::domain::job::outcome::{JobOutputs, OutputValue};
 use crate::domain::job::queue::QueueEntry;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{JobDef, output_of};
 use crate::domain::params;
 use crate::domain::value::expr::Expr;
@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 /// text compared with a number) does not hold; the log says so, because the branch below is then not
 /// taken.
 pub(in crate::engine) fn holds(
-    outputs: &HashMap<JobCode, Outputs>,
+    outputs: &HashMap<JobCode, JobOutputs>,
     job: &JobCode,
     expr: &Expr,
 ) -> bool {
@@ -28,7 +28,7 @@ pub(in crate::engine) fn holds(
 }
 
 /// Whether a job's own condition holds of outputs `CODE.NAME`.
-pub(in crate::engine) fn allows(outputs: &HashMap<JobCode, Outputs>, expr: &Expr) -> bool {
+pub(in crate::engine) fn allows(outputs: &HashMap<JobCode, JobOutputs>, expr: &Expr) -> bool {
     let of = |code: &str| outputs.iter().find(|(job, _)| job.as_str() == code).map(|(_, o)| o);
     answer(expr, &|name| {
         let (code, output) = output_of(name, &|code| of(code).is_some())?;
@@ -37,7 +37,7 @@ pub(in crate::engine) fn allows(outputs: &HashMap<JobCode, Outputs>, expr: &Expr
 }
 
 fn answer(expr: &Expr, look_up: &dyn Fn(&str) -> Option<OutputValue>) -> bool {
-    expr.eval(look_up).unwrap_or_else(|error| {
+    expr.evaluate(look_up).unwrap_or_else(|error| {
         tracing::warn!(%expr, %error, "a condition cannot be answered; taken as false");
         false
     })
@@ -64,8 +64,11 @@ pub(in crate::engine) fn needed_values(snapshot: &Snapshot) -> NamesByJob {
         Items::List(_) | Items::Param(_) => None,
     });
     let conditions = snapshot.dependencies.iter().filter_map(|d| match &d.when {
-        When::Output(expr) => Some((d.depends_on.clone(), expr.names())),
-        When::Success | When::Failure | When::Done | When::Skipped => None,
+        EdgeCondition::Output(expr) => Some((d.depends_on.clone(), expr.names())),
+        EdgeCondition::Success
+        | EdgeCondition::Failure
+        | EdgeCondition::Done
+        | EdgeCondition::Skipped => None,
     });
     let conditions = conditions
         .flat_map(|(code, names)| names.into_iter().map(move |n| (code.clone(), n.to_owned())));
@@ -89,7 +92,7 @@ pub(in crate::engine) async fn outputs_of(
     tx: &mut Tx,
     snapshot: &Snapshot,
     rows: &[QueueEntry],
-) -> Result<HashMap<JobCode, Outputs>> {
+) -> Result<HashMap<JobCode, JobOutputs>> {
     let wanted = wanted_outputs(snapshot);
     let there: HashMap<QueueId, &JobCode> = rows
         .iter()

@@ -2,7 +2,7 @@
 //! outputs come into its memory, parameters when their job begins.
 
 use crate::domain::id::JobCode;
-use crate::domain::job::outcome::{Outcome, Outputs, StoredValue};
+use crate::domain::job::outcome::{AttemptOutcome, JobOutputs, StoredValue};
 use crate::store::{Tx, output_value};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap};
@@ -12,7 +12,7 @@ pub(in crate::engine) type NamesByJob = HashMap<JobCode, BTreeSet<String>>;
 
 /// The references among `outputs` that `names` mean.
 pub(in crate::engine) fn references(
-    outputs: &Outputs,
+    outputs: &JobOutputs,
     names: Option<&BTreeSet<String>>,
 ) -> Vec<StoredValue> {
     names.into_iter().flatten().flat_map(|name| outputs.stored_for(name)).collect()
@@ -20,9 +20,9 @@ pub(in crate::engine) fn references(
 
 /// The outputs of an outcome as memory keeps them: with the values that `names` mean.
 pub(in crate::engine) fn kept_outputs(
-    outcome: &Outcome,
+    outcome: &AttemptOutcome,
     names: Option<&BTreeSet<String>>,
-) -> Outputs {
+) -> JobOutputs {
     let mut kept = outcome.outputs.clone();
     for reference in references(&outcome.outputs, names) {
         if let Some(text) = outcome.large_values.text_of(&reference) {
@@ -36,11 +36,11 @@ pub(in crate::engine) fn kept_outputs(
 /// whoever asks for it gets an error and no value.
 pub(super) async fn load_values(
     tx: &mut Tx,
-    outputs: &mut Outputs,
+    outputs: &mut JobOutputs,
     names: Option<&BTreeSet<String>>,
 ) -> Result<()> {
     for reference in references(outputs, names) {
-        match output_value::load(tx, &reference).await? {
+        match output_value::load_value(tx, &reference).await? {
             Ok(text) => outputs.restore(&reference, &text),
             Err(why) => tracing::error!(queue_id = reference.queue_id, "a value of a job: {why}"),
         }

@@ -5,7 +5,7 @@ use crate::domain::id::JobCode;
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::job::{Definition, JobDef, JobDependency};
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use anyhow::Result;
 use std::collections::HashSet;
 
@@ -46,7 +46,7 @@ pub(in crate::engine) fn renewed(
         .extend(changed.map(|e| format!("{} <- {} in batch {}", e.job_code, e.target(), e.batch)));
     if !differs.is_empty() {
         differs.sort();
-        return Err(Refused::OtherShape(group.to_string(), differs.join(", ")).into());
+        return Err(OpeningRefusal::OtherShape(group.to_string(), differs.join(", ")).into());
     }
     let present = latest.groups.iter().find(|g| g.code == *group);
     renewed.group = present.cloned().unwrap_or(renewed.group);
@@ -64,7 +64,7 @@ pub(in crate::engine) fn renewed(
         .map(|row| row.job_code.as_str())
         .collect();
     if !lost.is_empty() {
-        return Err(Refused::OpenOutcome(group.to_string(), lost.join(", ")).into());
+        return Err(OpeningRefusal::OpenOutcome(group.to_string(), lost.join(", ")).into());
     }
     Ok(renewed)
 }

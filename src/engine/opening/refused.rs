@@ -5,10 +5,10 @@ use crate::domain::time::Millis;
 
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum OpeningRefusal {
     /// It exists.
     #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
-        cure = cure(.0, .1, *.2))]
+        cure = hint_for(.0, .1, *.2))]
     Exists(String, String, BatchStatus),
     /// The new definition has other jobs or dependencies.
     #[error(
@@ -59,7 +59,7 @@ pub enum Refused {
     OnlyUnknown(String, String, String),
 }
 
-impl Refused {
+impl OpeningRefusal {
     /// The refusal of a batch that is there already.
     pub fn exists(there: &Batch) -> Self {
         let values = &there.values;
@@ -67,7 +67,7 @@ impl Refused {
     }
 }
 
-fn cure(batch_no: &str, group: &str, status: BatchStatus) -> String {
+fn hint_for(batch_no: &str, group: &str, status: BatchStatus) -> String {
     let resume = format!("procession run --batch-no {batch_no} --group {group} --resume");
     match status {
         BatchStatus::Success | BatchStatus::Warning => {

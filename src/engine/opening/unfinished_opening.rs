@@ -20,8 +20,8 @@ pub(in crate::engine) struct UnfinishedOpening {
 
 impl UnfinishedOpening {
     /// Reads a batch that `refuse_opening` has refused.
-    pub(in crate::engine) async fn read(db: &Db, id: BatchId) -> Result<Self> {
-        let (batch, snapshot) = batch::get_with_snapshot(&mut db.read().await?, id).await?;
+    pub(in crate::engine) async fn read_batch(db: &Db, id: BatchId) -> Result<Self> {
+        let (batch, snapshot) = batch::get_with_snapshot(&mut db.begin_read().await?, id).await?;
         // Times of day are those of the day on which it was opened, whoever writes the row.
         let start_times = start_times(&snapshot, batch.create_time)?;
         ensure!(
@@ -62,7 +62,7 @@ impl UnfinishedOpening {
             .collect();
         let left = unwritten - u32::try_from(entries.len())?;
         let mut tx = db.begin().await?;
-        batch::hold(&mut tx, id, me, self.batch.revision).await?;
+        batch::lock_owned(&mut tx, id, me, self.batch.revision).await?;
         let batch_no = self.batch.values.batch_no.as_str();
         let rows = queue::NewEntries { batch: id, batch_no, entries: &entries };
         queue::generate_many(&mut tx, &[rows], now).await?;

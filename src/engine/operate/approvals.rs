@@ -2,14 +2,14 @@
 //! for all that wait in it.
 
 use crate::domain::access::Grants;
-use crate::domain::access::approval::{ApprovalStatus, Approver, ApproverRefused, Verdict};
+use crate::domain::access::approval::{ApprovalStatus, ApprovalVerdict, Approver, ApproverRefused};
 use crate::domain::batch::Batch;
 use crate::domain::id::JobCode;
 use crate::domain::job::queue::QueueEntry;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::store::approval::Approval;
-use crate::store::audit::{Entry, Operator};
+use crate::store::audit::{AuditEntry, Operator};
 use crate::store::{Db, approval, audit};
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -22,7 +22,7 @@ pub struct DecisionRequest<'a> {
     /// The row of the job.
     pub row: &'a QueueEntry,
     /// What is decided.
-    pub verdict: Verdict,
+    pub verdict: ApprovalVerdict,
     /// A remark; needed to reject.
     pub comment: Option<&'a str>,
     /// Who decides.
@@ -69,7 +69,7 @@ pub async fn decide(
     let starters = approval::starters(&mut tx, there.batch_id).await?;
     let approver = Approver { name: &request.by.actor, grants: request.grants };
     there.rule.check(&there.group, approver, &starters).map_err(DecisionRefused::from)?;
-    if request.verdict == Verdict::Reject && comment.is_none() {
+    if request.verdict == ApprovalVerdict::Reject && comment.is_none() {
         return Err(DecisionRefused::NoComment.into());
     }
     let decision = (request.verdict, comment.as_deref());
@@ -78,10 +78,14 @@ pub async fn decide(
         tx.rollback().await?;
         let is_same = after.decision.status == request.verdict.status()
             && after.decision.by.as_ref() == Some(&request.by.actor);
-        return if is_same { Ok((after, false)) } else { Err(over(job, &after, now).into()) };
+        return if is_same {
+            Ok((after, false))
+        } else {
+            Err(decided_already(job, &after, now).into())
+        };
     }
-    let entry = Entry {
-        action: request.verdict.word().to_owned(),
+    let entry = AuditEntry {
+        action: request.verdict.as_str().to_owned(),
         group: Some(there.group.clone()),
         batch: Some((there.batch_id, there.batch_no.clone())),
         job: Some(job.clone()),
@@ -96,7 +100,7 @@ pub async fn decide(
     Ok((after, true))
 }
 
-fn over(job: &JobCode, after: &Approval, now: Millis) -> DecisionRefused {
+fn decided_already(job: &JobCode, after: &Approval, now: Millis) -> DecisionRefused {
     let at = after.decision.at.map_or_else(String::new, |at| format!(" at {at}"));
     let state = match after.decision.status {
         ApprovalStatus::Waiting if after.deadline <= now => {

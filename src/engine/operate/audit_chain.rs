@@ -6,10 +6,10 @@
 use crate::domain::access::audit_chain::{AuditHash, AuditHead};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
-use crate::engine::cluster::process::Process;
+use crate::engine::cluster::process::ClusterProcess;
 use crate::engine::observe::metrics::Meter;
 use crate::store::Db;
-use crate::store::audit::{Record, record_of_act};
+use crate::store::audit::{AuditRecord, record_of_act};
 use crate::store::audit_seal::{self, SealedAct};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub struct AuditSealer {
 
 impl AuditSealer {
     /// Of this process.
-    pub(in crate::engine) fn new(process: &Process) -> Self {
-        let Process { db, clock, meter, .. } = process.clone();
+    pub(in crate::engine) fn new(process: &ClusterProcess) -> Self {
+        let ClusterProcess { db, clock, meter, .. } = process.clone();
         Self { db, clock, meter }
     }
 
@@ -47,7 +47,7 @@ impl AuditSealer {
         while !stop.is_cancelled() {
             self.meter.loop_turned(NAME, self.clock.uptime());
             let is_full = ticks % FULL_EVERY == 0;
-            match self.tick(last.filter(|_| !is_full)).await {
+            match self.seal_new_acts(last.filter(|_| !is_full)).await {
                 Ok(seen) => (last, is_failing) = (Some(seen), false),
                 Err(error) => {
                     let error = format!("{error:#}");
@@ -69,8 +69,8 @@ impl AuditSealer {
     }
 
     /// Seals what there is, unless no act is newer than `seen`; gives the newest.
-    async fn tick(&self, seen: Option<i64>) -> Result<i64> {
-        let mut tx = self.db.read().await?;
+    async fn seal_new_acts(&self, seen: Option<i64>) -> Result<i64> {
+        let mut tx = self.db.begin_read().await?;
         let last = audit_seal::last_act(&mut tx).await?;
         if seen == Some(last) {
             return Ok(last);
@@ -90,7 +90,7 @@ pub async fn seal_acts(db: &Db, clock: &Clock) -> Result<usize> {
     loop {
         let mut tx = db.begin().await?;
         let locked = audit_seal::lock_head(&mut tx).await?;
-        let done = audit_seal::seal(&mut tx, locked, AT_ONCE, clock.now()).await?;
+        let done = audit_seal::seal_acts(&mut tx, locked, AT_ONCE, clock.now()).await?;
         failpoint!("audit.seal");
         tx.commit().await.context("seal acts")?;
         sealed += done;
@@ -183,7 +183,7 @@ pub(super) async fn verify_slowly(
     kept: &[AuditHead],
     pause: Duration,
 ) -> Result<ChainReport> {
-    let mut tx = db.read().await?;
+    let mut tx = db.begin_read().await?;
     let mut check = ChainCheck {
         removed_before: audit_seal::removed_before(&mut tx).await?,
         kept: kept.iter().copied().filter(|head| head.seal_no > 0).collect(),
@@ -195,18 +195,18 @@ pub(super) async fn verify_slowly(
             first_break: None,
         },
     };
-    let wanted = audit_seal::head(&mut tx).await?;
+    let wanted = audit_seal::find_head(&mut tx).await?;
     drop(tx);
     loop {
         // A transaction for each page: one over all of them would keep old rows of the whole database.
-        let mut tx = db.read().await?;
+        let mut tx = db.begin_read().await?;
         let page = audit_seal::sealed_acts(&mut tx, check.report.head.seal_no, PAGE).await?;
         for sealed in &page {
-            let mut taken = check.take(sealed);
+            let mut taken = check.check_act(sealed);
             if let Err(ChainBreak::ActMissing { .. }) = taken {
                 // Retention may have gone on since it was read how far it is.
                 check.removed_before = audit_seal::removed_before(&mut tx).await?;
-                taken = check.take(sealed);
+                taken = check.check_act(sealed);
             }
             if let Err(fault) = taken {
                 check.report.first_break = Some(fault);
@@ -221,9 +221,9 @@ pub(super) async fn verify_slowly(
             tokio::time::sleep(pause).await;
         }
     }
-    let unsealed = audit_seal::unsealed(&mut db.read().await?).await?;
+    let unsealed = audit_seal::unsealed(&mut db.begin_read().await?).await?;
     check.report.waiting = unsealed.waiting;
-    check.report.first_break = check.end(wanted, unsealed.first_foreign);
+    check.report.first_break = check.find_break(wanted, unsealed.first_foreign);
     Ok(check.report)
 }
 
@@ -234,7 +234,7 @@ struct ChainCheck {
 }
 
 impl ChainCheck {
-    fn take(&mut self, sealed: &SealedAct) -> Result<(), ChainBreak> {
+    fn check_act(&mut self, sealed: &SealedAct) -> Result<(), ChainBreak> {
         let (seal, hash) = (sealed.stored.seal, sealed.stored.hash);
         let (seal_no, audit_id) = (seal.seal_no, seal.audit_id);
         let next = self.report.head.seal_no + 1;
@@ -260,7 +260,7 @@ impl ChainCheck {
     }
 
     /// What is seen at the end alone. The chain may have grown since the head was read.
-    fn end(&self, wanted: Option<AuditHead>, foreign: Option<i64>) -> Option<ChainBreak> {
+    fn find_break(&self, wanted: Option<AuditHead>, foreign: Option<i64>) -> Option<ChainBreak> {
         let found = self.report.head;
         match (wanted, self.kept.first().copied()) {
             (None, _) => Some(ChainBreak::HeadMissing),
@@ -286,7 +286,7 @@ pub struct ChainedActs {
 /// An act with its place in the chain.
 pub struct ChainedAct {
     /// The act, with its place.
-    pub act: Record,
+    pub act: AuditRecord,
     /// SHA-256 of the act alone.
     pub row_hash: AuditHash,
 }
@@ -296,7 +296,7 @@ pub async fn head_at(db: &Db, seal_no: i64) -> Result<Option<AuditHead>> {
     if seal_no == 0 {
         return Ok(Some(AuditHead::EMPTY));
     }
-    let mut tx = db.read().await?;
+    let mut tx = db.begin_read().await?;
     let found = audit_seal::sealed_acts(&mut tx, seal_no - 1, 1).await?;
     let sealed = found.first().filter(|sealed| sealed.stored.seal.seal_no == seal_no);
     Ok(sealed.map(|sealed| AuditHead { seal_no, hash: sealed.stored.hash }))
@@ -304,7 +304,7 @@ pub async fn head_at(db: &Db, seal_no: i64) -> Result<Option<AuditHead>> {
 
 /// The acts after a seal, at this time or later, a page at a time.
 pub async fn acts_after(db: &Db, after: i64, since: Option<Millis>) -> Result<ChainedActs> {
-    let mut tx = db.read().await?;
+    let mut tx = db.begin_read().await?;
     let page = audit_seal::sealed_acts(&mut tx, after, PAGE).await?;
     let last = page
         .last()
@@ -316,7 +316,7 @@ pub async fn acts_after(db: &Db, after: i64, since: Option<Millis>) -> Result<Ch
         };
         acts.push(ChainedAct {
             row_hash: stored.seal.row_hash,
-            act: Record {
+            act: AuditRecord {
                 seal: Some(AuditHead { seal_no: stored.seal.seal_no, hash: stored.hash }),
                 ..record_of_act(act)?
             },

@@ -1,7 +1,7 @@
 //! Verifies the hash chain of the audit log while a process serves, so that a break is not found first by an auditor.
 
 use crate::engine::clock::Clock;
-use crate::engine::cluster::process::Process;
+use crate::engine::cluster::process::ClusterProcess;
 use crate::engine::observe::metrics::{AuditChainState, Meter};
 use crate::engine::operate::audit_chain::{ChainReport, verify_slowly};
 use crate::store::Db;
@@ -26,8 +26,8 @@ pub struct AuditWatch {
 
 impl AuditWatch {
     /// Of this process.
-    pub(in crate::engine) fn new(process: &Process) -> Self {
-        let Process { db, clock, meter, .. } = process.clone();
+    pub(in crate::engine) fn new(process: &ClusterProcess) -> Self {
+        let ClusterProcess { db, clock, meter, .. } = process.clone();
         Self { db, clock, meter }
     }
 

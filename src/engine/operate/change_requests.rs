@@ -12,7 +12,7 @@ use crate::domain::permission::four_eyes::{
 use crate::domain::permission::required_permissions::Demands;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::store::audit::{Entry, Operator};
+use crate::store::audit::{AuditEntry, Operator};
 use crate::store::change_request::{self, ChangeDecision, ChangeRequest, NewChangeRequest};
 use crate::store::{Db, Tx, audit, job, outbox};
 use anyhow::{Context as _, Result};
@@ -45,7 +45,7 @@ pub struct TooManyWaiting;
 pub struct NoChangeRequest(pub ChangeRequestId);
 
 /// Writes a change down that waits, and notifies those who may approve it. Nothing of the change itself is done.
-pub async fn file(
+pub async fn file_request(
     db: &Db,
     new: &NewChangeRequest<'_>,
     rule: &SecondPersonRule,
@@ -55,7 +55,7 @@ pub async fn file(
     if change_request::count_waiting(&mut tx, new.author.0).await? >= WAITING_MAX {
         return Err(TooManyWaiting.into());
     }
-    let an_hour_ago = now.plus(-3_600_000);
+    let an_hour_ago = now.plus_ms(-3_600_000);
     if change_request::count_since(&mut tx, new.author.0, an_hour_ago).await? >= FILED_PER_HOUR {
         return Err(TooManyFiled.into());
     }
@@ -119,7 +119,7 @@ pub async fn decide(
     }
     let word = match status {
         ChangeRequestStatus::Withdrawn => "withdraw",
-        _ => request.verdict.word(),
+        _ => request.verdict.as_str(),
     };
     let entry = act_on(&there, &format!("change-request {word}"), comment.as_deref());
     audit::record(&mut tx, request.by, &[entry], now).await?;
@@ -157,7 +157,7 @@ pub fn may_decide(
 
 /// Ends the requests that nobody decided in time, on record.
 pub async fn expire_overdue(db: &Db, by: &Operator, now: Millis) -> Result<()> {
-    let overdue = change_request::overdue(&mut db.read().await?, now).await?;
+    let overdue = change_request::overdue(&mut db.begin_read().await?, now).await?;
     for request in overdue {
         let mut tx = db.begin().await?;
         if change_request::expire(&mut tx, request.id, now).await? {
@@ -203,7 +203,7 @@ pub async fn record_bypass(
     let notices = audience.bypassed(&by.actor, change.summary, change.reason);
     outbox::enqueue_plain(&mut tx, &notices, now).await?;
     let codes: Vec<&GroupCode> = change.demands.groups.keys().collect();
-    let entry = Entry {
+    let entry = AuditEntry {
         action: "four-eyes bypassed".to_owned(),
         group: codes.first().map(|code| (*code).clone()),
         batch: None,
@@ -219,9 +219,9 @@ pub async fn record_bypass(
 }
 
 /// The act of somebody on a change request, for the audit log.
-pub fn act_on(request: &ChangeRequest, action: &str, reason: Option<&str>) -> Entry {
+pub fn act_on(request: &ChangeRequest, action: &str, reason: Option<&str>) -> AuditEntry {
     let groups: Vec<&GroupCode> = request.demands.groups.keys().collect();
-    Entry {
+    AuditEntry {
         action: action.to_owned(),
         // A change of several groups is told to who sees the first of them, and names the others.
         group: groups.first().map(|code| (*code).clone()),
@@ -236,7 +236,7 @@ pub fn act_on(request: &ChangeRequest, action: &str, reason: Option<&str>) -> En
 }
 
 async fn get(tx: &mut Tx, id: ChangeRequestId) -> Result<ChangeRequest> {
-    change_request::find(tx, id).await?.ok_or_else(|| NoChangeRequest(id).into())
+    change_request::find_request(tx, id).await?.ok_or_else(|| NoChangeRequest(id).into())
 }
 
 fn decided_change<'a>(

@@ -2,9 +2,9 @@
 //! with the reason; whichever process dispatches the batch sees that its revision has moved and
 //! reads it anew. So a command works whoever has the batch, and also when nobody has.
 
-use crate::domain::action::action_plan::{self, Cause, Scene, Step};
-use crate::domain::action::refusal::{Refusal, Refusals};
-use crate::domain::action::{Action, Change};
+use crate::domain::action::action_plan::{self, ActionScene, ActionStep, Cause};
+use crate::domain::action::refusal::{ActionRefusal, Refusals};
+use crate::domain::action::{OperatorAction, RowChange};
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node as Place;
 use crate::domain::dispatch::readiness::Rules;
@@ -21,9 +21,9 @@ use crate::engine::opening::edge_conditions::outputs_of;
 use crate::engine::opening::edge_conditions::{allows, holds};
 use crate::engine::opening::refresh_definition::renewed;
 use crate::store::action::Move;
-use crate::store::audit::{Entry, Operator};
+use crate::store::audit::{AuditEntry, Operator};
 use crate::store::log::ExecutionLog;
-use crate::store::node::Node;
+use crate::store::node::NodeRow;
 use crate::store::{self, Db, Tx, audit, batch, node, queue};
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -35,7 +35,7 @@ pub struct Command<'a> {
     /// The batch.
     pub batch: BatchId,
     /// What is to be done.
-    pub action: Action,
+    pub action: OperatorAction,
     /// To which jobs.
     pub jobs: &'a [JobCode],
     /// Goes on with these definitions in place of the batch's own.
@@ -48,24 +48,24 @@ pub struct Command<'a> {
 
 /// What is done, by whom and why.
 #[derive(Clone, Copy)]
-pub(in crate::engine) struct Deed<'a> {
-    pub(in crate::engine) action: Action,
+pub(in crate::engine) struct OperatorCommandOrigin<'a> {
+    pub(in crate::engine) action: OperatorAction,
     pub(in crate::engine) by: &'a Operator,
     pub(in crate::engine) reason: &'a str,
 }
 
-impl Deed<'_> {
+impl OperatorCommandOrigin<'_> {
     /// The sentence that stays in the row and in its log.
     fn words(self) -> String {
         let Self { action, by, reason } = self;
-        let words = format!("{} by {}: {reason}", action.done(), by.actor);
+        let words = format!("{} by {}: {reason}", action.past_tense(), by.actor);
         storable(words.as_bytes(), MESSAGE_MAX)
     }
 }
 
 /// A row that changes, as it is shown and compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ActionRow {
     /// The job.
     pub job_code: JobCode,
     /// Its state before.
@@ -75,7 +75,7 @@ pub struct Line {
     /// What an operator wanted with it before.
     pub mode: Option<RunMode>,
     /// What changes.
-    pub changes: Vec<Change>,
+    pub changes: Vec<RowChange>,
     /// Whether it was asked for or follows.
     pub cause: Cause,
 }
@@ -88,9 +88,9 @@ pub struct Acted {
     /// The definition it has afterwards.
     pub snapshot: Snapshot,
     /// Exactly the rows that change.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ActionRow>,
     /// The living process that dispatches the batch and picks the change up.
-    pub holder: Option<Node>,
+    pub holder: Option<NodeRow>,
 }
 
 /// Between the list that was shown and its writing the batch went on.
@@ -108,7 +108,7 @@ pub fn operator_here(actor: &str) -> Operator {
 
 /// What a command would do; writes nothing.
 pub async fn look_ahead(db: &Db, command: &Command<'_>, now: Millis) -> Result<Acted> {
-    let mut tx = db.read().await?;
+    let mut tx = db.begin_read().await?;
     let there = batch::get(&mut tx, command.batch).await?;
     let planned =
         plan_in(&mut tx, &there, command.latest, command.action, command.jobs, now).await?;
@@ -118,9 +118,14 @@ pub async fn look_ahead(db: &Db, command: &Command<'_>, now: Millis) -> Result<A
 
 /// Does what a command says, provided that exactly the rows change that were `shown`. A batch that
 /// had ended is open again and nobody's.
-pub async fn act(db: &Db, command: &Command<'_>, shown: &[Line], now: Millis) -> Result<Acted> {
+pub async fn carry_out(
+    db: &Db,
+    command: &Command<'_>,
+    shown: &[ActionRow],
+    now: Millis,
+) -> Result<Acted> {
     let mut tx = db.begin().await?;
-    let there = batch::lock(&mut tx, command.batch).await?;
+    let there = batch::lock_batch(&mut tx, command.batch).await?;
     let planned =
         plan_in(&mut tx, &there, command.latest, command.action, command.jobs, now).await?;
     if planned.lines != shown {
@@ -130,7 +135,8 @@ pub async fn act(db: &Db, command: &Command<'_>, shown: &[Line], now: Millis) ->
     if command.latest.is_some() {
         batch::replace_snapshot(&mut tx, there.batch_id, &planned.snapshot).await?;
     }
-    let deed = Deed { action: command.action, by: command.by, reason: command.reason };
+    let deed =
+        OperatorCommandOrigin { action: command.action, by: command.by, reason: command.reason };
     write_rows(&mut tx, &planned, deed, now).await?;
     write_audit(&mut tx, &there, &planned, deed, now).await?;
     batch::revise(&mut tx, &there, now).await?;
@@ -140,8 +146,8 @@ pub async fn act(db: &Db, command: &Command<'_>, shown: &[Line], now: Millis) ->
 }
 
 /// The record of something done to a batch.
-pub(in crate::engine) fn of_batch(there: &Batch, action: &str, reason: &str) -> Entry {
-    Entry {
+pub(in crate::engine) fn of_batch(there: &Batch, action: &str, reason: &str) -> AuditEntry {
+    AuditEntry {
         action: action.to_owned(),
         group: Some(there.values.group.clone()),
         batch: Some((there.batch_id, there.values.batch_no.clone())),
@@ -152,17 +158,17 @@ pub(in crate::engine) fn of_batch(there: &Batch, action: &str, reason: &str) -> 
 }
 
 /// The living process that has a batch.
-async fn holder_of(tx: &mut Tx, there: &Batch, now: Millis) -> Result<Option<Node>> {
+async fn holder_of(tx: &mut Tx, there: &Batch, now: Millis) -> Result<Option<NodeRow>> {
     let Some(owner) = &there.owner else { return Ok(None) };
-    Ok(node::find(tx, owner).await?.filter(|n| n.lease_until > now))
+    Ok(node::find_node(tx, owner).await?.filter(|n| n.lease_until > now))
 }
 
 /// Steps and what they are about.
-pub(in crate::engine) struct Planned {
+pub(in crate::engine) struct PlannedAction {
     pub(in crate::engine) snapshot: Snapshot,
     rows: Vec<QueueEntry>,
-    steps: Vec<Step>,
-    pub(in crate::engine) lines: Vec<Line>,
+    steps: Vec<ActionStep>,
+    pub(in crate::engine) lines: Vec<ActionRow>,
 }
 
 /// Works a command out from the rows as this transaction sees them.
@@ -170,24 +176,25 @@ pub(in crate::engine) async fn plan_in(
     tx: &mut Tx,
     there: &Batch,
     latest: Option<&Definition>,
-    action: Action,
+    action: OperatorAction,
     jobs: &[JobCode],
     now: Millis,
-) -> Result<Planned> {
+) -> Result<PlannedAction> {
     let mut snapshot = batch::snapshot(tx, there.batch_id).await?;
     let rows = queue::of_batch(tx, there.batch_id).await?;
     if let Some(latest) = latest {
         snapshot = renewed(&snapshot, (latest, there), &rows)?;
     }
     let outputs = outputs_of(tx, &snapshot, &rows).await?;
-    let dag = snapshot.dag()?;
+    let dag = snapshot.build_dag()?;
     let named = places(there, &snapshot, jobs)?;
-    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
-    let tallies = cross_batch::tallies(&cross_batch::read(tx, there, &snapshot, now).await?);
+    let rules = Rules::from_jobs(&snapshot.jobs, &snapshot.dependencies);
+    let tallies =
+        cross_batch::tallies(&cross_batch::read_awaited(tx, there, &snapshot, now).await?);
     let heard = |node: Place| tallies.get(&node).copied().unwrap_or_default();
     let allows = |expr: &Expr| allows(&outputs, expr);
-    let holds = |parent: Place, expr: &Expr| holds(&outputs, dag.code(parent), expr);
-    let scene = Scene {
+    let holds = |parent: Place, expr: &Expr| holds(&outputs, dag.job_code(parent), expr);
+    let scene = ActionScene {
         batch: there,
         dag: &dag,
         rules: &rules,
@@ -197,17 +204,17 @@ pub(in crate::engine) async fn plan_in(
         allows: &allows,
         outside: &heard,
     };
-    let steps = action_plan::plan(action, &named, scene)?;
-    let line = |step: &Step| Line {
-        job_code: rows[step.node.at()].job_code.clone(),
+    let steps = action_plan::plan_action(action, &named, scene)?;
+    let line = |step: &ActionStep| ActionRow {
+        job_code: rows[step.node.index()].job_code.clone(),
         from: step.from,
         to: step.to,
-        mode: rows[step.node.at()].run_mode,
+        mode: rows[step.node.index()].run_mode,
         changes: step.changes.clone(),
         cause: step.cause,
     };
     let lines = steps.iter().map(line).collect();
-    Ok(Planned { snapshot, rows, steps, lines })
+    Ok(PlannedAction { snapshot, rows, steps, lines })
 }
 
 /// Where the named jobs stand; an alias or `group.CODE` will do.
@@ -230,25 +237,26 @@ fn places(there: &Batch, snapshot: &Snapshot, jobs: &[JobCode]) -> Result<Vec<Pl
         };
         match known.get(code).copied().or_else(in_full) {
             Some(place) => found.push(Place(place)),
-            None => refused.push(Refusal::NotThere(code.clone(), near(code))),
+            None => refused.push(ActionRefusal::NotThere(code.clone(), near(code))),
         }
     }
     found.sort_unstable();
     found.dedup();
-    if refused.is_empty() { Ok(found) } else { Err(Refusals::of(there, refused)) }
+    if refused.is_empty() { Ok(found) } else { Err(Refusals::for_batch(there, refused)) }
 }
 
 /// Writes the rows and their logs. The caller holds the batch's lock.
 pub(in crate::engine) async fn write_rows(
     tx: &mut Tx,
-    planned: &Planned,
-    deed: Deed<'_>,
+    planned: &PlannedAction,
+    deed: OperatorCommandOrigin<'_>,
     now: Millis,
 ) -> Result<()> {
     let words = deed.words();
-    let mut same: BTreeMap<(QueueStatus, QueueStatus, usize, Change), Vec<i64>> = BTreeMap::new();
+    let mut same: BTreeMap<(QueueStatus, QueueStatus, usize, RowChange), Vec<i64>> =
+        BTreeMap::new();
     for step in &planned.steps {
-        let row = planned.rows[step.node.at()].queue_id.0;
+        let row = planned.rows[step.node.index()].queue_id.0;
         for (order, change) in step.changes.iter().enumerate() {
             same.entry((step.from, step.to, order, *change)).or_default().push(row);
         }
@@ -263,7 +271,7 @@ pub(in crate::engine) async fn write_rows(
         .steps
         .iter()
         .filter(|s| s.from != s.to)
-        .map(|step| log(&planned.rows[step.node.at()], step, &words))
+        .map(|step| log_entry(&planned.rows[step.node.index()], step, &words))
         .collect();
     store::log::append(tx, &logs, now).await
 }
@@ -276,8 +284,8 @@ fn said_of(to: QueueStatus, words: &str) -> String {
     words.to_owned()
 }
 
-fn log(row: &QueueEntry, step: &Step, words: &str) -> ExecutionLog {
-    let over = step.changes.contains(&Change::StartOver);
+fn log_entry(row: &QueueEntry, step: &ActionStep, words: &str) -> ExecutionLog {
+    let over = step.changes.contains(&RowChange::StartOver);
     let message = match step.cause {
         Cause::Asked => said_of(step.to, words),
         Cause::Follows => format!("waits again, because another job was {words}"),
@@ -299,35 +307,35 @@ fn log(row: &QueueEntry, step: &Step, words: &str) -> ExecutionLog {
 pub(in crate::engine) async fn write_audit(
     tx: &mut Tx,
     there: &Batch,
-    planned: &Planned,
-    deed: Deed<'_>,
+    planned: &PlannedAction,
+    deed: OperatorCommandOrigin<'_>,
     now: Millis,
 ) -> Result<()> {
-    let entries: Vec<Entry> = planned
+    let entries: Vec<AuditEntry> = planned
         .steps
         .iter()
         .map(|step| {
-            let row = &planned.rows[step.node.at()];
+            let row = &planned.rows[step.node.index()];
             let (mut mode, mut priority) = (row.run_mode, row.priority);
             for change in &step.changes {
                 match change {
-                    Change::Mode(to) => mode = *to,
-                    Change::Priority(to) => priority = Some(*to),
-                    Change::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
-                    Change::State | Change::NoTime => {}
+                    RowChange::Mode(to) => mode = *to,
+                    RowChange::Priority(to) => priority = Some(*to),
+                    RowChange::StartOver => mode = mode.filter(|m| *m == RunMode::NoExec),
+                    RowChange::State | RowChange::NoTime => {}
                 }
             }
             let side = |status: QueueStatus, mode: Option<RunMode>, priority: Option<i32>| {
                 json!({"status": status, "run_mode": mode.map(RunMode::as_str), "priority": priority})
             };
-            Entry {
+            AuditEntry {
                 job: Some(row.job_code.clone()),
                 detail: Some(json!({
                     "before": side(step.from, row.run_mode, row.priority),
                     "after": side(step.to, mode, priority),
                     "asked": step.cause == Cause::Asked,
                 })),
-                ..of_batch(there, deed.action.word(), deed.reason)
+                ..of_batch(there, deed.action.as_str(), deed.reason)
             }
         })
         .collect();

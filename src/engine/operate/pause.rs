@@ -1,13 +1,13 @@
 //! What operators do to whole batches, and to jobs in every batch to come.
 
-use crate::domain::action::Action;
+use crate::domain::action::OperatorAction;
 use crate::domain::id::BatchId;
 use crate::domain::job::job_key::JobKey;
 use crate::domain::job::queue::RunMode;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::engine::operate::operator_actions::of_batch;
-use crate::store::audit::{Entry, Operator};
+use crate::store::audit::{AuditEntry, Operator};
 use crate::store::batch::Going;
 use crate::store::{self, Db, Tx, audit, batch};
 use anyhow::{Context as _, Result};
@@ -22,7 +22,7 @@ pub async fn set_going(
     now: Millis,
 ) -> Result<bool> {
     let mut tx = db.begin().await?;
-    let there = batch::lock(&mut tx, id).await?;
+    let there = batch::lock_batch(&mut tx, id).await?;
     if there.status.is_final() || there.is_paused == (going == Going::Paused) {
         tx.rollback().await?;
         return Ok(false);
@@ -38,7 +38,7 @@ pub async fn set_going(
 }
 
 /// Asks for a batch to be stopped; `false` when it is not running.
-pub async fn stop(
+pub async fn stop_batch(
     db: &Db,
     id: BatchId,
     (by, reason): (&Operator, &str),
@@ -57,7 +57,7 @@ pub(in crate::engine) async fn stop_in(
     (by, reason): (&Operator, &str),
     now: Millis,
 ) -> Result<bool> {
-    let there = batch::lock(tx, id).await?;
+    let there = batch::lock_batch(tx, id).await?;
     let asked = batch::request_kill(tx, id, reason, now).await?;
     if asked {
         audit::record(tx, by, &[of_batch(&there, "kill", reason)], now).await?;
@@ -74,7 +74,7 @@ pub async fn trust(
     now: Millis,
 ) -> Result<Vec<JobKey>> {
     let mut tx = db.begin().await?;
-    let marks = store::breach::all(&mut tx).await?;
+    let marks = store::breach::list_marks(&mut tx).await?;
     let (found, unmarked): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| marks.contains_key(*job));
     if !unmarked.is_empty() {
         tx.rollback().await?;
@@ -86,7 +86,7 @@ pub async fn trust(
         let detail = marks.get(job).map(
             |mark| json!({"batch_no": mark.batch_no, "attempt": mark.attempt, "said": mark.said}),
         );
-        entries.push(Entry {
+        entries.push(AuditEntry {
             action: "trust".to_owned(),
             group: Some(job.group.clone()),
             batch: None,
@@ -118,12 +118,12 @@ pub async fn set_standing(
         }
         let word = |mode: Option<RunMode>| mode.map(RunMode::as_str);
         let action = match mode {
-            Some(RunMode::Ice) => Action::Ice,
-            Some(RunMode::NoExec | RunMode::NoWait) => Action::NoExec,
-            None => Action::Normal,
+            Some(RunMode::Ice) => OperatorAction::Ice,
+            Some(RunMode::NoExec | RunMode::NoWait) => OperatorAction::NoExec,
+            None => OperatorAction::Normal,
         };
-        entries.push(Entry {
-            action: action.word().to_owned(),
+        entries.push(AuditEntry {
+            action: action.as_str().to_owned(),
             group: Some(job.group.clone()),
             batch: None,
             job: Some(job.code.clone()),

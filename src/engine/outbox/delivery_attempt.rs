@@ -2,23 +2,23 @@
 
 use super::Sender;
 use crate::domain::notification::outbox_schedule;
-use crate::domain::notification::{Letter, Topic};
+use crate::domain::notification::{Notification, NotificationTopic};
 use crate::domain::time::{Millis, span_words};
 use crate::notify::{Message, NotSent};
 use crate::store;
-use crate::store::outbox::{Claimed, Mark};
+use crate::store::outbox::{ClaimedNotification, DeliveryMark};
 
 /// How long letters wait whose channel is not set up before it is looked again.
 const NOT_CONFIGURED_MS: i64 = 600_000;
 
 impl Sender {
     /// Draws one letter and sends it.
-    pub(super) async fn send(
+    pub(super) async fn send_notification(
         &self,
-        mail: Claimed,
+        mail: ClaimedNotification,
         installation: String,
         now: Millis,
-    ) -> (i64, Mark) {
+    ) -> (i64, DeliveryMark) {
         let lang = self.options.lang_of(&mail);
         let id = format!("procession-{}-{installation}@{}", mail.id, self.options.id_host);
         let letter = self.complete(&mail).await;
@@ -37,25 +37,27 @@ impl Sender {
             now: self.clock.now(),
         };
         failpoint!("mail.before");
-        let ended = self.carriers.send(&mail.recipient, &message).await;
+        let ended = self.carriers.send_message(&mail.recipient, &message).await;
         failpoint!("mail.after_dot");
         (mail.id, self.judge(&mail, message, ended, now))
     }
 
     fn judge(
         &self,
-        mail: &Claimed,
+        mail: &ClaimedNotification,
         message: Message,
         ended: Result<(), NotSent>,
         now: Millis,
-    ) -> Mark {
+    ) -> DeliveryMark {
         match ended {
-            Ok(()) => Mark::Sent { subject: message.subject, body: message.text },
+            Ok(()) => DeliveryMark::Sent { subject: message.subject, body: message.text },
             Err(NotSent::Never(why)) => {
                 tracing::warn!(mail = mail.id, why, "a mail is given up");
-                Mark::Failed(why)
+                DeliveryMark::Failed(why)
             }
-            Err(NotSent::NotConfigured(why)) => Mark::Wait(now.plus(NOT_CONFIGURED_MS), why),
+            Err(NotSent::NotConfigured(why)) => {
+                DeliveryMark::Wait(now.plus_ms(NOT_CONFIGURED_MS), why)
+            }
             Err(NotSent::Later(why)) => {
                 let at = self.clock.now().max(now);
                 let next = outbox_schedule::next_try(
@@ -65,10 +67,10 @@ impl Sender {
                     self.options.give_up_ms,
                 );
                 match next {
-                    Some(next) => Mark::Again(next, why),
+                    Some(next) => DeliveryMark::Again(next, why),
                     None => {
                         tracing::warn!(mail = mail.id, why, "a mail is given up: it is too old");
-                        Mark::Failed(format!("given up after many tries; the last: {why}"))
+                        DeliveryMark::Failed(format!("given up after many tries; the last: {why}"))
                     }
                 }
             }
@@ -76,17 +78,17 @@ impl Sender {
     }
 
     /// The letter with what is known only now: the end of the job's log, and where to look.
-    async fn complete(&self, mail: &Claimed) -> Letter {
+    async fn complete(&self, mail: &ClaimedNotification) -> Notification {
         let mut letter = mail.letter.clone();
         let topic = &letter.topic;
         if !self.options.links.is_empty() {
-            letter.link = link(&self.options.links, topic);
+            letter.link = page_link(&self.options.links, topic);
         }
         let (Some(queue_id), Some(attempt)) = (mail.queue_id, letter.topic.attempt) else {
             return letter;
         };
         let known = async {
-            let mut tx = self.db.read().await?;
+            let mut tx = self.db.begin_read().await?;
             let lines = self.options.log_lines;
             let lines = store::log::last_lines(&mut tx, queue_id, attempt, lines).await?;
             let (group, job) = (letter.topic.group.as_deref(), letter.topic.job.as_deref());
@@ -101,7 +103,7 @@ impl Sender {
                 letter.log = lines;
                 if let Some(usual) = usual {
                     let words = format!("{} (≤ {})", span_words(usual.p50), span_words(usual.p95));
-                    letter = letter.fact("Usually", "通常耗时", words);
+                    letter = letter.with_fact("Usually", "通常耗时", words);
                 }
             }
             // The letter is worth more than the end of a log.
@@ -116,11 +118,11 @@ impl Sender {
 
 /// The address of the page about what a letter is about: by the first pattern that names nothing which
 /// the letter lacks.
-pub fn link(patterns: &[String], topic: &Topic) -> Option<String> {
+pub fn page_link(patterns: &[String], topic: &NotificationTopic) -> Option<String> {
     patterns.iter().find_map(|pattern| filled(pattern, topic))
 }
 
-fn filled(pattern: &str, topic: &Topic) -> Option<String> {
+fn filled(pattern: &str, topic: &NotificationTopic) -> Option<String> {
     use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
     let mut text = pattern.to_owned();
     for (name, value) in
@@ -140,13 +142,13 @@ mod tests {
 
     #[test]
     fn a_link_needs_all_that_it_names() {
-        let topic = Topic {
+        let topic = NotificationTopic {
             group: Some("month end/x".to_owned()),
             batch_no: Some("202407".to_owned()),
-            ..Topic::default()
+            ..NotificationTopic::default()
         };
         let of = |patterns: &[&str], topic| {
-            link(&patterns.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), topic)
+            page_link(&patterns.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>(), topic)
         };
         let (job, batch) = ("https://p/j/{job}", "https://p/b/{group}/{batch_no}");
         let page = Some("https://p/b/month%20end%2Fx/202407".to_owned());
@@ -157,7 +159,7 @@ mod tests {
             "the first that can be filled in"
         );
         assert_eq!(of(&[job], &topic), None);
-        let nothing = Topic::default();
+        let nothing = NotificationTopic::default();
         assert_eq!(of(&["https://p/"], &nothing).as_deref(), Some("https://p/"));
         assert_eq!(of(&[], &topic), None);
     }

@@ -4,7 +4,7 @@ use super::Sender;
 use crate::domain::notice::Notice;
 use crate::domain::notice::notice_trigger;
 use crate::domain::time::Millis;
-use crate::store::node::Member;
+use crate::store::node::NodeMember;
 use crate::store::{self, outbox};
 use anyhow::{Context as _, Result};
 
@@ -20,14 +20,14 @@ impl Sender {
         if self.options.operators.is_empty() || now < self.nodes_at {
             return Ok(());
         }
-        self.nodes_at = now.plus(NODES_MS);
-        let mut tx = self.db.read().await?;
-        let members = store::node::members(&mut tx, now.plus(-LOST_MS)).await?;
+        self.nodes_at = now.plus_ms(NODES_MS);
+        let mut tx = self.db.begin_read().await?;
+        let members = store::node::members(&mut tx, now.plus_ms(-LOST_MS)).await?;
         drop(tx);
-        let is_lost = |m: &&Member| {
+        let is_lost = |m: &&NodeMember| {
             !m.offer.roles.is_empty()
                 && !m.is_draining
-                && m.node.lease_until <= now.plus(-SILENT_MS)
+                && m.node.lease_until <= now.plus_ms(-SILENT_MS)
         };
         let mut notices = Vec::new();
         for lost in members.iter().filter(is_lost) {

@@ -28,17 +28,17 @@ impl Sender {
     /// Beats until it is told to stop, in a task of its own: whoever dispatches batches waits for nothing
     /// here. No error ends it.
     pub async fn run(self, stop: CancellationToken) {
-        if let Err(error) = tokio::spawn(self.turn(stop)).await {
+        if let Err(error) = tokio::spawn(self.run_loop(stop)).await {
             tracing::error!(%error, "what sends mails broke down");
         }
     }
 
-    async fn turn(mut self, stop: CancellationToken) {
+    async fn run_loop(mut self, stop: CancellationToken) {
         if let Err(error) = self.begin().await {
             tracing::debug!(error = format!("{error:#}"), "letters that waited wait on");
         }
         self.beats(&stop).await;
-        self.end().await;
+        self.release_claims().await;
         self.meter.loop_ended(NAME);
     }
 
@@ -53,7 +53,7 @@ impl Sender {
             }
             Err(_) => tracing::warn!("mails wait in the outbox: procession outbox list"),
         }
-        self.end().await;
+        self.release_claims().await;
         self.meter.loop_ended(NAME);
     }
 
@@ -61,7 +61,7 @@ impl Sender {
         while !stop.is_cancelled() {
             self.meter.loop_turned(NAME, self.clock.uptime());
             let pause = tokio::select! {
-                pause = self.once() => pause,
+                pause = self.run_once() => pause,
                 () = patience(stop) => break,
             };
             tokio::select! {
@@ -72,11 +72,11 @@ impl Sender {
     }
 
     /// One beat; gives how long to wait after it.
-    async fn once(&mut self) -> Duration {
+    async fn run_once(&mut self) -> Duration {
         if self.heart.as_ref().is_some_and(|heart| heart.is_resting()) {
             return Duration::from_millis(LOOK_MS);
         }
-        let beaten = AssertUnwindSafe(self.beat(self.clock.now())).catch_unwind().await;
+        let beaten = AssertUnwindSafe(self.send_due(self.clock.now())).catch_unwind().await;
         let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("the outbox broke down")));
         let ms = match beaten {
             Ok(DeliverySummary { .. }) => LOOK_MS,
@@ -93,11 +93,11 @@ impl Sender {
     /// Sends what is due now, for a process that ends after it; gives what came of it.
     pub async fn flush(&mut self) -> anyhow::Result<DeliverySummary> {
         self.begin().await?;
-        self.beat(self.clock.now()).await
+        self.send_due(self.clock.now()).await
     }
 
     /// What is not sent any more is due for others at once.
-    async fn end(&self) {
+    async fn release_claims(&self) {
         if let Err(error) = self.let_go().await {
             let error = format!("{error:#}");
             tracing::warn!(error, "mails that were taken are due again in some minutes");

@@ -7,10 +7,10 @@ use crate::domain::id::{BatchId, NodeId};
 use crate::domain::retention::KeepReason;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
-use crate::store::audit::{self, Entry};
+use crate::store::audit::{self, AuditEntry};
 use crate::store::audit_seal::{REMOVED_ACTION, REMOVED_BEFORE};
-use crate::store::lock::{self, RETENTION_LOCK, Turn};
-use crate::store::retention::{self, Aged, ByTable, Candidate, Cursor, Dropped, Goes};
+use crate::store::lock::{self, LockTurn, RETENTION_LOCK};
+use crate::store::retention::{self, Aged, AgedRowRemoval, ByTable, Candidate, Cursor, Dropped};
 use crate::store::{Db, Tx};
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -34,18 +34,18 @@ enum Phase {
 }
 
 /// Lines that are being removed of batches that stay.
-struct Lines {
+struct LineRemoval {
     batches: Vec<BatchId>,
     cut: Millis,
     after: i64,
 }
 
 /// A pass: how far it is, and what it has removed.
-pub(super) struct Pass {
+pub(super) struct RetentionPass {
     judging: Judging,
     phase: Phase,
     removing: Vec<BatchId>,
-    lines: Option<Lines>,
+    lines: Option<LineRemoval>,
     marked: u64,
     totals: ByTable,
     /// When the turn was taken or signed last.
@@ -53,7 +53,7 @@ pub(super) struct Pass {
 }
 
 /// What a step came to.
-pub(super) enum Step {
+pub(super) enum PassStep {
     Did(ByTable),
     Theirs(NodeId),
     Ended(ByTable),
@@ -65,11 +65,11 @@ enum Mine {
     Theirs(NodeId),
 }
 
-async fn turn(db: &Db, me: &NodeId, now: Millis) -> Result<Mine> {
+async fn take_turn(db: &Db, me: &NodeId, now: Millis) -> Result<Mine> {
     let mut tx = db.begin().await?;
     match lock::take_turn(&mut tx, RETENTION_LOCK, me, now).await? {
-        Turn::Ours => Ok(Mine::Tx(tx)),
-        Turn::Theirs(owner) => {
+        LockTurn::Ours => Ok(Mine::Tx(tx)),
+        LockTurn::Theirs(owner) => {
             tx.rollback().await?;
             Ok(Mine::Theirs(owner))
         }
@@ -79,21 +79,21 @@ async fn turn(db: &Db, me: &NodeId, now: Millis) -> Result<Mine> {
 /// The transaction, or the end of the step.
 macro_rules! turn {
     ($sweeper:expr, $now:expr) => {
-        match turn(&$sweeper.db, &$sweeper.me, $now).await? {
+        match take_turn(&$sweeper.db, &$sweeper.me, $now).await? {
             Mine::Tx(tx) => tx,
-            Mine::Theirs(owner) => return Ok(Step::Theirs(owner)),
+            Mine::Theirs(owner) => return Ok(PassStep::Theirs(owner)),
         }
     };
 }
 
-impl Pass {
+impl RetentionPass {
     /// Takes the turn and reads what the rule has to know; whose turn it is when it is another's.
     pub(super) async fn begin(with: &Sweeper, now: Millis) -> Result<Result<Self, NodeId>> {
-        match turn(&with.db, &with.me, now).await? {
+        match take_turn(&with.db, &with.me, now).await? {
             Mine::Tx(tx) => tx.commit().await.context("take the turn")?,
             Mine::Theirs(owner) => return Ok(Err(owner)),
         }
-        let mut tx = with.db.read().await?;
+        let mut tx = with.db.begin_read().await?;
         let judging = Judging::begin(&mut tx, &with.options, now).await?;
         Ok(Ok(Self {
             judging,
@@ -112,7 +112,7 @@ impl Pass {
     }
 
     /// One step: a look, a mark, or one transaction that removes rows.
-    pub(super) async fn step(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+    pub(super) async fn run_step(&mut self, with: &Sweeper, now: Millis) -> Result<PassStep> {
         // A walk over many batches that all stay is long, and the turn has to be held through it.
         if now.since(self.signed) > SIGN_MS {
             let tx = turn!(with, now);
@@ -129,24 +129,26 @@ impl Pass {
             Phase::Leftover => self.leftover(with).await,
             Phase::Batches(group, after) => self.batches(with, (group, after), now).await,
             Phase::Lines(group, after) => self.find_lines(with, (group, after), now).await,
-            Phase::Aged(kind, word, after) => self.aged(with, (kind, word, after), now).await,
-            Phase::Over => self.end(with, now).await,
+            Phase::Aged(kind, word, after) => {
+                self.remove_aged(with, (kind, word, after), now).await
+            }
+            Phase::Over => self.finish(with, now).await,
         }
     }
 
-    fn did(&mut self, dropped: Dropped) -> Step {
+    fn record_removal(&mut self, dropped: Dropped) -> PassStep {
         for (table, rows) in &dropped.rows {
             *self.totals.entry(table).or_default() += rows;
         }
-        Step::Did(dropped.rows)
+        PassStep::Did(dropped.rows)
     }
 
-    fn looked() -> Step {
-        Step::Did(ByTable::new())
+    fn looked() -> PassStep {
+        PassStep::Did(ByTable::new())
     }
 
-    async fn leftover(&mut self, with: &Sweeper) -> Result<Step> {
-        let mut tx = with.db.read().await?;
+    async fn leftover(&mut self, with: &Sweeper) -> Result<PassStep> {
+        let mut tx = with.db.begin_read().await?;
         self.removing = retention::marked(&mut tx, u32::try_from(retention::PAGE)?).await?;
         if self.removing.is_empty() {
             self.phase = Phase::Batches(0, Cursor::START);
@@ -155,7 +157,7 @@ impl Pass {
     }
 
     /// Removes rows of marked batches.
-    async fn remove(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+    async fn remove(&mut self, with: &Sweeper, now: Millis) -> Result<PassStep> {
         let mut tx = turn!(with, now);
         let mut dropped = Dropped::new(with.options.rows_per_step.into());
         let left = with.options.left;
@@ -164,7 +166,7 @@ impl Pass {
         tx.commit().await.context("remove old rows")?;
         failpoint!("retention.step");
         self.removing.drain(..gone);
-        Ok(self.did(dropped))
+        Ok(self.record_removal(dropped))
     }
 
     /// Judges a page of batches, and marks those that go.
@@ -173,24 +175,25 @@ impl Pass {
         with: &Sweeper,
         (at, after): (usize, Cursor),
         now: Millis,
-    ) -> Result<Step> {
+    ) -> Result<PassStep> {
         let rest = with.wish.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.marked));
         let group = self.judging.groups.get(at).filter(|_| rest > 0).cloned();
         let Some(group) = group else {
             self.phase = Phase::Lines(0, Cursor::START);
             return Ok(Self::looked());
         };
-        let mut tx = with.db.read().await?;
-        let page = self.judging.page(&mut tx, &group, after, now).await?;
+        let mut tx = with.db.begin_read().await?;
+        let page = self.judging.next_page(&mut tx, &group, after, now).await?;
         tx.rollback().await?;
         let goes = |(c, kept): (Candidate, Option<KeepReason>)| kept.is_none().then_some(c);
         let mut go: Vec<Candidate> = page.judged.into_iter().filter_map(goes).collect();
         go.truncate(usize::try_from(rest).unwrap_or(usize::MAX));
         if !go.is_empty() {
             let mut tx = turn!(with, now);
-            let marked = retention::mark(&mut tx, &go, now).await?;
+            let marked = retention::mark_batches(&mut tx, &go, now).await?;
             go.retain(|c| marked.contains(&c.batch_id));
-            let acts: Vec<Entry> = go.iter().map(|c| self.act(with, at, c, now)).collect();
+            let acts: Vec<AuditEntry> =
+                go.iter().map(|c| self.audit_entry(with, at, c, now)).collect();
             audit::record(&mut tx, &with.wish.by, &acts, now).await?;
             failpoint!("retention.step");
             tx.commit().await.context("mark old batches")?;
@@ -205,10 +208,10 @@ impl Pass {
     }
 
     /// What is put on record about a batch that goes.
-    fn act(&self, with: &Sweeper, at: usize, gone: &Candidate, now: Millis) -> Entry {
+    fn audit_entry(&self, with: &Sweeper, at: usize, gone: &Candidate, now: Millis) -> AuditEntry {
         let days = now.since(gone.ended) / crate::domain::retention::DAY_MS;
         let reason = with.wish.reason.clone().unwrap_or_else(|| format!("ended {days} days ago"));
-        Entry {
+        AuditEntry {
             action: retention::REMOVED.to_owned(),
             group: self.judging.groups.get(at).cloned(),
             batch: Some((gone.batch_id, gone.batch_no.clone())),
@@ -224,7 +227,7 @@ impl Pass {
         with: &Sweeper,
         (at, after): (usize, Cursor),
         now: Millis,
-    ) -> Result<Step> {
+    ) -> Result<PassStep> {
         let Some(group) = self.judging.groups.get(at).filter(|_| !with.options.left.lines) else {
             self.phase = Phase::Aged(0, 0, Cursor::START);
             return Ok(Self::looked());
@@ -232,7 +235,7 @@ impl Pass {
         let rule = with.options.rule_of(group);
         self.phase = Phase::Lines(at + 1, Cursor::START);
         let Some(cut) = rule.lines_cut(now) else { return Ok(Self::looked()) };
-        let mut tx = with.db.read().await?;
+        let mut tx = with.db.begin_read().await?;
         let found = retention::with_lines(&mut tx, group, cut, after).await?;
         if found.len() == retention::PAGE
             && let Some((id, _, ended)) = found.last()
@@ -244,13 +247,13 @@ impl Pass {
             .filter(|(_, status, ended)| rule.drops_lines(*status, *ended, now))
             .map(|(id, _, _)| id)
             .collect();
-        self.lines = (!batches.is_empty()).then_some(Lines { batches, cut, after: 0 });
+        self.lines = (!batches.is_empty()).then_some(LineRemoval { batches, cut, after: 0 });
         Ok(Self::looked())
     }
 
     /// Removes lines of batches that stay. Their rows are locked for the step, and what somebody has
     /// started over meanwhile is left alone.
-    async fn remove_lines(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+    async fn remove_lines(&mut self, with: &Sweeper, now: Millis) -> Result<PassStep> {
         let Some(lines) = &mut self.lines else { return Ok(Self::looked()) };
         let mut tx = turn!(with, now);
         let first = lines.batches.first().copied();
@@ -277,33 +280,33 @@ impl Pass {
         if lines.batches.is_empty() {
             self.lines = None;
         }
-        Ok(self.did(dropped))
+        Ok(self.record_removal(dropped))
     }
 
     /// Removes rows that go by an age of their own, a page at a time.
-    async fn aged(
+    async fn remove_aged(
         &mut self,
         with: &Sweeper,
         (at, word_at, after): (usize, usize, Cursor),
         now: Millis,
-    ) -> Result<Step> {
+    ) -> Result<PassStep> {
         let Some(kind) = Aged::ALL.get(at).copied() else {
             self.phase = Phase::Over;
             return Ok(Self::looked());
         };
-        let cut = with.options.aged(kind, now);
+        let cut = with.options.age_limit(kind, now);
         let Some((cut, word)) = cut.and_then(|(cut, words)| Some((cut, *words.get(word_at)?)))
         else {
             self.phase = Phase::Aged(at + 1, 0, Cursor::START);
             return Ok(Self::looked());
         };
         let limit = with.options.rows_per_step;
-        let mut tx = with.db.read().await?;
-        let found = retention::aged(&mut tx, (kind, word), (cut, after), limit).await?;
+        let mut tx = with.db.begin_read().await?;
+        let found = retention::list_aged(&mut tx, (kind, word), (cut, after), limit).await?;
         tx.rollback().await?;
         let go: Vec<(i64, u64)> = found
             .iter()
-            .filter(|row| row.goes == Goes::Yes)
+            .filter(|row| row.goes == AgedRowRemoval::Yes)
             .map(|row| (row.place.key, row.others))
             .collect();
         let mut dropped = Dropped::new(limit.into());
@@ -324,16 +327,16 @@ impl Pass {
             (_, Some(last)) if !is_last => Phase::Aged(at, word_at, last.place),
             _ => Phase::Aged(at, word_at + 1, Cursor::START),
         };
-        Ok(self.did(dropped))
+        Ok(self.record_removal(dropped))
     }
 
     /// Puts on record what the pass removed beside batches, and leaves the turn to others.
-    async fn end(&mut self, with: &Sweeper, now: Millis) -> Result<Step> {
+    async fn finish(&mut self, with: &Sweeper, now: Millis) -> Result<PassStep> {
         let mut tx = turn!(with, now);
         let removed: ByTable =
             self.totals.iter().filter(|(_, rows)| **rows > 0).map(|(t, n)| (*t, *n)).collect();
         if !removed.is_empty() {
-            let entry = Entry {
+            let entry = AuditEntry {
                 action: "retention".to_owned(),
                 group: None,
                 batch: None,
@@ -343,10 +346,10 @@ impl Pass {
             };
             audit::record(&mut tx, &with.wish.by, &[entry], now).await?;
         }
-        with.note(&mut tx, &removed, now).await?;
+        with.note_last_pass(&mut tx, &removed, now).await?;
         lock::end_turn(&mut tx, RETENTION_LOCK, &with.me).await?;
         tx.commit().await.context("end a pass of retention")?;
-        Ok(Step::Ended(removed))
+        Ok(PassStep::Ended(removed))
     }
 }
 
@@ -358,7 +361,7 @@ async fn note_removed_acts(
     cut: Millis,
     now: Millis,
 ) -> Result<()> {
-    let entry = Entry {
+    let entry = AuditEntry {
         action: REMOVED_ACTION.to_owned(),
         group: None,
         batch: None,

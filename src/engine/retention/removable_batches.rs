@@ -1,9 +1,9 @@
 //! Which batches go: the rule, with what has to be read to ask it.
 
-use super::Options;
+use super::RetentionOptions;
 use crate::domain::id::{BatchId, GroupCode};
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::retention::{KeepReason, Names, Need, Old, next_numbers};
+use crate::domain::retention::{KeepReason, NeededNumbers, Old, RetentionNeed, next_numbers};
 use crate::domain::time::Millis;
 use crate::store::retention::{self, Candidate, Cursor};
 use crate::store::{Tx, batch, job};
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What a pass knows of all groups.
 pub(super) struct Judging {
-    options: Options,
-    names: Names,
+    options: RetentionOptions,
+    names: NeededNumbers,
     /// Open batches whose snapshot was read.
     known: HashSet<BatchId>,
     /// From which batch on those of a group are its newest.
@@ -22,7 +22,7 @@ pub(super) struct Judging {
 }
 
 /// A page of batches that are old enough, and what becomes of each.
-pub(super) struct Page {
+pub(super) struct RemovablePage {
     pub(super) judged: Vec<(Candidate, Option<KeepReason>)>,
     /// Where to go on; none: that was the last page.
     pub(super) next: Option<Cursor>,
@@ -31,14 +31,18 @@ pub(super) struct Page {
 impl Judging {
     /// Reads what others ask for by number: present definitions for the batches that are kept and those
     /// that come next.
-    pub(super) async fn begin(tx: &mut Tx, options: &Options, now: Millis) -> Result<Self> {
+    pub(super) async fn begin(
+        tx: &mut Tx,
+        options: &RetentionOptions,
+        now: Millis,
+    ) -> Result<Self> {
         let groups = retention::groups(tx).await?;
         let mut newest = HashMap::new();
         for group in &groups {
             let keep = options.rule_of(group).keep;
             newest.insert(group.clone(), retention::newest_from(tx, group, keep).await?);
         }
-        let (names, known, options) = (Names::default(), HashSet::new(), options.clone());
+        let (names, known, options) = (NeededNumbers::default(), HashSet::new(), options.clone());
         let mut this = Self { options, names, known, newest, groups };
         let defs = job::definition(tx).await?;
         let mut externals: BTreeMap<&GroupCode, Vec<ExternalDependency>> = BTreeMap::new();
@@ -58,14 +62,14 @@ impl Judging {
         externals: &[ExternalDependency],
         now: Millis,
     ) -> Result<()> {
-        let cut = self.options.rule_of(group).cut(now).unwrap_or(Millis(0));
+        let cut = self.options.rule_of(group).cutoff_time(now).unwrap_or(Millis(0));
         let newest = self.newest.get(group).copied().flatten();
         let standing = retention::standing(tx, group, cut, newest).await?;
         for (batch_no, date) in &standing {
-            self.names.add(externals, batch_no, *date);
+            self.names.add_externals(externals, batch_no, *date);
         }
         for batch_no in next_numbers(standing.iter().map(|(no, _)| no)) {
-            self.names.add(externals, &batch_no, None);
+            self.names.add_externals(externals, &batch_no, None);
         }
         Ok(())
     }
@@ -73,13 +77,13 @@ impl Judging {
     /// Reads what open batches ask for, of those that were not there before: they go by their own
     /// snapshot.
     async fn learn_open(&mut self, tx: &mut Tx) -> Result<()> {
-        for id in retention::open(tx).await? {
+        for id in retention::list_open(tx).await? {
             if self.known.insert(id) {
                 let values = batch::get(tx, id).await?.values;
                 match batch::snapshot(tx, id).await {
                     Ok(snapshot) => {
                         let (no, date) = (&values.batch_no, values.business_date);
-                        self.names.add(&snapshot.externals, no, date);
+                        self.names.add_externals(&snapshot.externals, no, date);
                     }
                     // What its group's present definition asks for was added with all that is kept.
                     Err(error) => {
@@ -98,20 +102,22 @@ impl Judging {
     }
 
     /// The next batches of a group that are old enough, judged.
-    pub(super) async fn page(
+    pub(super) async fn next_page(
         &mut self,
         tx: &mut Tx,
         group: &GroupCode,
         after: Cursor,
         now: Millis,
-    ) -> Result<Page> {
+    ) -> Result<RemovablePage> {
         let rule = self.options.rule_of(group);
-        let Some(cut) = rule.cut(now) else { return Ok(Page { judged: Vec::new(), next: None }) };
+        let Some(cut) = rule.cutoff_time(now) else {
+            return Ok(RemovablePage { judged: Vec::new(), next: None });
+        };
         let mut found = retention::candidates(tx, group, cut, after).await?;
         let last = found.last().map(|c| Cursor { at: c.ended, key: c.batch_id.0 });
         let next = last.filter(|_| found.len() == retention::PAGE);
         if found.is_empty() {
-            return Ok(Page { judged: Vec::new(), next });
+            return Ok(RemovablePage { judged: Vec::new(), next });
         }
         self.learn_open(tx).await?;
         let newest = self.newest.get(group).copied().flatten();
@@ -122,8 +128,8 @@ impl Judging {
             needs: c.needs.clone(),
         };
         for candidate in &mut found {
-            if self.names.has(group, &candidate.batch_no) {
-                candidate.needs.insert(Need::Named);
+            if self.names.contains(group, &candidate.batch_no) {
+                candidate.needs.insert(RetentionNeed::Named);
             }
         }
         // Only of those that would go it is asked what else needs them.
@@ -134,6 +140,6 @@ impl Judging {
             let kept = rule.judge(&old(&c), now);
             (c, kept)
         };
-        Ok(Page { judged: found.into_iter().map(judge).collect(), next })
+        Ok(RemovablePage { judged: found.into_iter().map(judge).collect(), next })
     }
 }

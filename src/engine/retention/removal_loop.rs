@@ -1,6 +1,6 @@
 //! The loops that remove old rows: one in a process that serves, one for somebody who waits for it.
 
-use super::{Beat, ByTable, Rest, Sweeper};
+use super::{Beat, ByTable, RestReason, Sweeper};
 use crate::domain::time::Millis;
 use crate::store;
 use anyhow::{Context as _, Result};
@@ -22,13 +22,13 @@ const BUSY: Duration = Duration::from_secs(1);
 
 /// What came of removing old rows for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Swept {
+pub enum SweepOutcome {
     /// The pass has ended: all that it removed.
     Ended(ByTable),
     /// The time is up: what was removed in it.
     Left(ByTable),
     /// Nothing is done, before this moment.
-    Rests(Rest, Millis),
+    Rests(RestReason, Millis),
 }
 
 impl Sweeper {
@@ -39,25 +39,29 @@ impl Sweeper {
         self,
         ms: Option<i64>,
         went: impl FnMut(u64) + Send + 'static,
-    ) -> Result<Swept> {
+    ) -> Result<SweepOutcome> {
         tokio::spawn(self.sweep(ms, went)).await.context("remove old rows")?
     }
 
-    async fn sweep(mut self, ms: Option<i64>, went: impl FnMut(u64) + Send) -> Result<Swept> {
+    async fn sweep(
+        mut self,
+        ms: Option<i64>,
+        went: impl FnMut(u64) + Send,
+    ) -> Result<SweepOutcome> {
         let swept = AssertUnwindSafe(self.beats(ms, went)).catch_unwind().await;
         self.leave_turn().await;
         swept.unwrap_or_else(|_| Err(anyhow::anyhow!("retention broke down")))
     }
 
-    async fn beats(&mut self, ms: Option<i64>, mut went: impl FnMut(u64)) -> Result<Swept> {
+    async fn beats(&mut self, ms: Option<i64>, mut went: impl FnMut(u64)) -> Result<SweepOutcome> {
         let begun = self.clock.uptime();
         let mut removed = ByTable::new();
         let mut failed = 0;
         loop {
             let asked = self.clock.uptime();
-            let dropped = match self.beat(self.clock.now()).await {
-                Ok(Beat::Ended(all)) => return Ok(Swept::Ended(all)),
-                Ok(Beat::Rests(rest, until)) => return Ok(Swept::Rests(rest, until)),
+            let dropped = match self.run_step(self.clock.now()).await {
+                Ok(Beat::Ended(all)) => return Ok(SweepOutcome::Ended(all)),
+                Ok(Beat::Rests(rest, until)) => return Ok(SweepOutcome::Rests(rest, until)),
                 Ok(Beat::Did(dropped)) => dropped,
                 Err(error) if store::is_transient(&error) && failed < TRIES => {
                     failed += 1;
@@ -70,7 +74,7 @@ impl Sweeper {
             dropped.iter().for_each(|(table, n)| *removed.entry(table).or_default() += n);
             went(dropped.values().sum());
             if ms.is_some_and(|ms| self.clock.uptime().since(begun) >= ms) {
-                return Ok(Swept::Left(removed));
+                return Ok(SweepOutcome::Left(removed));
             }
             if !dropped.is_empty() {
                 tokio::time::sleep(self.pause(self.clock.uptime().since(asked))).await;
@@ -89,15 +93,15 @@ impl Sweeper {
     /// Beats until it is told to stop, in a task of its own: whoever dispatches batches waits for nothing
     /// here. No error ends it.
     pub async fn run(self, stop: CancellationToken) {
-        if let Err(error) = tokio::spawn(self.turn(stop)).await {
+        if let Err(error) = tokio::spawn(self.run_loop(stop)).await {
             tracing::error!(%error, "what removes old rows broke down");
         }
     }
 
-    async fn turn(mut self, stop: CancellationToken) {
+    async fn run_loop(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
             self.meter.loop_turned(NAME, self.clock.uptime());
-            let pause = self.once().await;
+            let pause = self.run_once().await;
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = stop.cancelled() => {}
@@ -108,9 +112,9 @@ impl Sweeper {
     }
 
     /// One beat; gives how long to wait after it.
-    async fn once(&mut self) -> Duration {
+    async fn run_once(&mut self) -> Duration {
         let (now, asked) = (self.clock.now(), self.clock.uptime());
-        let beaten = AssertUnwindSafe(self.beat(now)).catch_unwind().await;
+        let beaten = AssertUnwindSafe(self.run_step(now)).catch_unwind().await;
         let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("retention broke down")));
         let ms = match beaten {
             Ok(Beat::Did(rows)) if rows.is_empty() => 0,
@@ -120,7 +124,7 @@ impl Sweeper {
                 0
             }
             Ok(Beat::Rests(rest, until)) => {
-                if let Rest::Theirs(owner) = &rest {
+                if let RestReason::Theirs(owner) = &rest {
                     tracing::debug!(owner = owner.0, "another process removes old rows");
                 }
                 until.since(now).clamp(1_000, REST_MS)

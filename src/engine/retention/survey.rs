@@ -1,9 +1,9 @@
 //! What a pass would remove, and why the rest stays; nothing is written or locked.
 
-use super::Options;
+use super::RetentionOptions;
 use super::removable_batches::Judging;
 use crate::domain::id::{BatchId, GroupCode};
-use crate::domain::retention::{KeepReason, Rule};
+use crate::domain::retention::{KeepReason, KeepRule};
 use crate::domain::time::Millis;
 use crate::store::retention::{self, Aged, AgedRow, ByTable, Cursor};
 use crate::store::{Db, Tx};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What goes of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Goes {
+pub struct RemovableBatches {
     /// How many batches.
     pub batches: u64,
     /// When the first of them ended.
@@ -23,8 +23,8 @@ pub struct Goes {
     pub rows: ByTable,
 }
 
-impl Goes {
-    fn add(&mut self, ended: Millis) {
+impl RemovableBatches {
+    fn add_batch(&mut self, ended: Millis) {
         self.batches += 1;
         self.oldest = Some(self.oldest.map_or(ended, |at| at.min(ended)));
         self.newest = Some(self.newest.map_or(ended, |at| at.max(ended)));
@@ -39,15 +39,15 @@ impl Goes {
 
 /// A group: what goes, and what stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfGroup {
+pub struct GroupSurvey {
     /// The group.
     pub group: GroupCode,
     /// Its rule.
-    pub rule: Rule,
+    pub rule: KeepRule,
     /// Batches that go.
-    pub goes: Goes,
+    pub goes: RemovableBatches,
     /// Batches that stay and lose their lines, with the lines as rows.
-    pub lines: Goes,
+    pub lines: RemovableBatches,
     /// How many batches stay, by the strongest reason of each.
     pub kept: BTreeMap<KeepReason, u64>,
 }
@@ -58,23 +58,23 @@ pub struct AgedGoes {
     /// Which.
     pub kind: Aged,
     /// How many; for backfills, `batches` counts them and `rows` has their batches too.
-    pub goes: Goes,
+    pub goes: RemovableBatches,
     /// How many that are old enough stay, because something needs them.
     pub needed: u64,
 }
 
 /// What a pass would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Survey {
+pub struct RetentionSurvey {
     /// Each group that has batches.
-    pub groups: Vec<OfGroup>,
+    pub groups: Vec<GroupSurvey>,
     /// Batches that an earlier pass has begun to remove, with what is left of them.
-    pub leftover: Goes,
+    pub leftover: RemovableBatches,
     /// Rows that go by an age of their own.
     pub aged: Vec<AgedGoes>,
 }
 
-impl Survey {
+impl RetentionSurvey {
     /// How many batches lose their lines and stay.
     pub fn lines(&self) -> u64 {
         self.groups.iter().map(|g| g.lines.batches).sum()
@@ -84,7 +84,7 @@ impl Survey {
     pub fn totals(&self) -> ByTable {
         let of_groups = self.groups.iter().flat_map(|g| [&g.goes, &g.lines]);
         let all = of_groups.chain([&self.leftover]).chain(self.aged.iter().map(|a| &a.goes));
-        let mut totals = Goes::default();
+        let mut totals = RemovableBatches::default();
         all.for_each(|goes| totals.count(goes.rows.clone()));
         totals.rows.retain(|_, n| *n > 0);
         totals.rows
@@ -92,8 +92,8 @@ impl Survey {
 }
 
 /// Looks what a pass would remove now.
-pub async fn survey(db: &Db, options: &Options, now: Millis) -> Result<Survey> {
-    let mut tx = db.read().await?;
+pub async fn survey(db: &Db, options: &RetentionOptions, now: Millis) -> Result<RetentionSurvey> {
+    let mut tx = db.begin_read().await?;
     let mut judging = Judging::begin(&mut tx, options, now).await?;
     let mut gone = HashSet::new();
     let leftover = leftover(&mut tx, options, &mut gone).await?;
@@ -105,11 +105,11 @@ pub async fn survey(db: &Db, options: &Options, now: Millis) -> Result<Survey> {
     for kind in Aged::ALL {
         aged.push(of_age(&mut tx, options, kind, &gone, now).await?);
     }
-    Ok(Survey { groups, leftover, aged })
+    Ok(RetentionSurvey { groups, leftover, aged })
 }
 
 /// Counts rows of batches that go; those of tables that are left to partitions do not.
-async fn counted(tx: &mut Tx, options: &Options, ids: &[i64]) -> Result<ByTable> {
+async fn counted(tx: &mut Tx, options: &RetentionOptions, ids: &[i64]) -> Result<ByTable> {
     let mut rows = retention::counted(tx, ids).await?;
     let left = options.left;
     for (is_left, table) in [(left.logs, "job_execution_logs"), (left.lines, "job_log_line")] {
@@ -120,8 +120,12 @@ async fn counted(tx: &mut Tx, options: &Options, ids: &[i64]) -> Result<ByTable>
     Ok(rows)
 }
 
-async fn leftover(tx: &mut Tx, options: &Options, gone: &mut HashSet<BatchId>) -> Result<Goes> {
-    let mut goes = Goes::default();
+async fn leftover(
+    tx: &mut Tx,
+    options: &RetentionOptions,
+    gone: &mut HashSet<BatchId>,
+) -> Result<RemovableBatches> {
+    let mut goes = RemovableBatches::default();
     let marked = retention::marked(tx, u32::MAX >> 1).await?;
     goes.batches = u64::try_from(marked.len())?;
     let ids: Vec<i64> = marked.iter().map(|id| id.0).collect();
@@ -134,32 +138,32 @@ async fn leftover(tx: &mut Tx, options: &Options, gone: &mut HashSet<BatchId>) -
 
 async fn of_group(
     tx: &mut Tx,
-    options: &Options,
+    options: &RetentionOptions,
     judging: &mut Judging,
     group: &GroupCode,
     gone: &mut HashSet<BatchId>,
     now: Millis,
-) -> Result<OfGroup> {
+) -> Result<GroupSurvey> {
     let rule = options.rule_of(group);
-    let mut found = OfGroup {
+    let mut found = GroupSurvey {
         group: group.clone(),
         rule,
-        goes: Goes::default(),
-        lines: Goes::default(),
+        goes: RemovableBatches::default(),
+        lines: RemovableBatches::default(),
         kept: BTreeMap::new(),
     };
-    let ages = retention::ages(tx, group, rule.cut(now).unwrap_or(Millis(0))).await?;
+    let ages = retention::count_ages(tx, group, rule.cutoff_time(now).unwrap_or(Millis(0))).await?;
     let young = if rule.batches_ms.is_some() { KeepReason::Young } else { KeepReason::Off };
     found.kept.extend([(KeepReason::Open, ages.open), (young, ages.young)]);
     let mut after = Some(Cursor::START);
     while let Some(from) = after {
-        let page = judging.page(tx, group, from, now).await?;
+        let page = judging.next_page(tx, group, from, now).await?;
         let mut ids = Vec::new();
         for (candidate, kept) in page.judged {
             match kept {
                 Some(kept) => *found.kept.entry(kept).or_default() += 1,
                 None => {
-                    found.goes.add(candidate.ended);
+                    found.goes.add_batch(candidate.ended);
                     gone.insert(candidate.batch_id);
                     ids.push(candidate.batch_id.0);
                 }
@@ -177,12 +181,12 @@ async fn of_group(
 
 async fn lines_of(
     tx: &mut Tx,
-    rule: Rule,
+    rule: KeepRule,
     group: &GroupCode,
     gone: &HashSet<BatchId>,
     now: Millis,
-) -> Result<Goes> {
-    let mut goes = Goes::default();
+) -> Result<RemovableBatches> {
+    let mut goes = RemovableBatches::default();
     let Some(cut) = rule.lines_cut(now) else { return Ok(goes) };
     let mut after = Cursor::START;
     loop {
@@ -190,7 +194,7 @@ async fn lines_of(
         let mut ids = Vec::new();
         for (id, status, ended) in &found {
             if rule.drops_lines(*status, *ended, now) && !gone.contains(id) {
-                goes.add(*ended);
+                goes.add_batch(*ended);
                 ids.push(id.0);
             }
         }
@@ -205,18 +209,18 @@ async fn lines_of(
 
 async fn of_age(
     tx: &mut Tx,
-    options: &Options,
+    options: &RetentionOptions,
     kind: Aged,
     gone: &HashSet<BatchId>,
     now: Millis,
 ) -> Result<AgedGoes> {
-    let mut found = AgedGoes { kind, goes: Goes::default(), needed: 0 };
-    let Some((cut, words)) = options.aged(kind, now) else { return Ok(found) };
+    let mut found = AgedGoes { kind, goes: RemovableBatches::default(), needed: 0 };
+    let Some((cut, words)) = options.age_limit(kind, now) else { return Ok(found) };
     let limit = options.rows_per_step;
     for word in words {
         let mut after = Cursor::START;
         loop {
-            let rows = retention::aged(tx, (kind, word), (cut, after), limit).await?;
+            let rows = retention::list_aged(tx, (kind, word), (cut, after), limit).await?;
             weigh(tx, &rows, gone, &mut found).await?;
             match rows.last().filter(|_| rows.len() == limit as usize) {
                 Some(last) => after = last.place,
@@ -234,7 +238,7 @@ async fn weigh(
     gone: &HashSet<BatchId>,
     found: &mut AgedGoes,
 ) -> Result<()> {
-    let waits = rows.iter().filter(|row| row.goes == retention::Goes::WithBatches);
+    let waits = rows.iter().filter(|row| row.goes == retention::AgedRowRemoval::WithBatches);
     let ids: Vec<i64> = waits.map(|row| row.place.key).collect();
     let mut there: HashMap<i64, bool> = HashMap::new();
     for (id, batch) in retention::their_batches(tx, found.kind, &ids).await? {
@@ -243,16 +247,20 @@ async fn weigh(
     for row in rows {
         let goes = match row.goes {
             // The mails of a batch that goes were counted with it.
-            retention::Goes::Yes if row.of_batch.is_some_and(|id| gone.contains(&id)) => continue,
-            retention::Goes::Yes => true,
-            retention::Goes::WithBatches => !there.get(&row.place.key).copied().unwrap_or(true),
-            retention::Goes::No => false,
+            retention::AgedRowRemoval::Yes if row.of_batch.is_some_and(|id| gone.contains(&id)) => {
+                continue;
+            }
+            retention::AgedRowRemoval::Yes => true,
+            retention::AgedRowRemoval::WithBatches => {
+                !there.get(&row.place.key).copied().unwrap_or(true)
+            }
+            retention::AgedRowRemoval::No => false,
         };
         if !goes {
             found.needed += 1;
             continue;
         }
-        found.goes.add(row.place.at);
+        found.goes.add_batch(row.place.at);
         let mut rows = ByTable::from([(found.kind.table(), 1)]);
         if found.kind == Aged::Backfills {
             rows.insert("backfill_batch", row.others);

@@ -62,7 +62,7 @@ pub fn second_factor_name(user_id: i64) -> String {
 }
 
 /// One key.
-struct Key(LessSafeKey);
+struct EncryptionKey(LessSafeKey);
 
 /// A new key as text.
 pub fn new_key() -> Result<SecretString, SealError> {
@@ -71,13 +71,13 @@ pub fn new_key() -> Result<SecretString, SealError> {
     Ok(SecretString::from(STANDARD.encode(bytes)))
 }
 
-impl Key {
+impl EncryptionKey {
     fn parse(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text).ok()?;
         UnboundKey::new(&CHACHA20_POLY1305, &bytes).ok().map(|key| Self(LessSafeKey::new(key)))
     }
 
-    fn seal(&self, name: &str, text: &SecretString) -> Result<String, SealError> {
+    fn seal_text(&self, name: &str, text: &SecretString) -> Result<String, SealError> {
         let mut nonce = [0u8; NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).map_err(|_| SealError::NoRandom)?;
         let mut bytes = text.expose_secret().as_bytes().to_vec();
@@ -88,7 +88,7 @@ impl Key {
         Ok(format!("{FORM}{}", STANDARD.encode([&nonce[..], &bytes].concat())))
     }
 
-    fn open(&self, name: &str, sealed: &str) -> Option<SecretString> {
+    fn open_sealed(&self, name: &str, sealed: &str) -> Option<SecretString> {
         let bytes = STANDARD.decode(sealed.trim().strip_prefix(FORM)?).ok()?;
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -100,8 +100,8 @@ impl Key {
 
 /// The keys of the installation.
 pub struct KeyRing {
-    current: Key,
-    previous: Vec<Key>,
+    current: EncryptionKey,
+    previous: Vec<EncryptionKey>,
 }
 
 /// Which key a sealed text opens with.
@@ -131,7 +131,7 @@ impl KeyRing {
     }
 
     fn from_file(path: &Path) -> Result<Self, SealError> {
-        let read = SecretFile::read(path);
+        let read = SecretFile::read_file(path);
         let file = read.map_err(|e: SecretFileError| SealError::KeyFile(e.to_string()))?;
         Self::parse(&file.whole(), KEY_FILE_VARIABLE)
     }
@@ -142,7 +142,7 @@ impl KeyRing {
         let mut keys = Vec::new();
         for (at, word) in text.expose_secret().split_whitespace().enumerate() {
             let bad = SealError::BadKey { variable, number: at + 1 };
-            keys.push(Key::parse(word).ok_or(bad)?);
+            keys.push(EncryptionKey::parse(word).ok_or(bad)?);
         }
         if keys.is_empty() {
             return Err(SealError::BadKey { variable, number: 1 });
@@ -158,22 +158,22 @@ impl KeyRing {
     }
 
     /// Seals a text under a name, with the current key.
-    pub fn seal(&self, name: &str, text: &SecretString) -> Result<String, SealError> {
-        self.current.seal(name, text)
+    pub fn seal_text(&self, name: &str, text: &SecretString) -> Result<String, SealError> {
+        self.current.seal_text(name, text)
     }
 
     /// Opens what was sealed under that name, with any of the keys.
-    pub fn open(&self, name: &str, sealed: &str) -> Result<SecretString, SealError> {
+    pub fn open_sealed(&self, name: &str, sealed: &str) -> Result<SecretString, SealError> {
         let mut keys = std::iter::once(&self.current).chain(&self.previous);
-        let opened = keys.find_map(|key| key.open(name, sealed));
+        let opened = keys.find_map(|key| key.open_sealed(name, sealed));
         opened.ok_or_else(|| SealError::DoesNotOpen(name.to_owned()))
     }
 
     /// Which key a text opens with.
     pub fn sealed_under(&self, name: &str, sealed: &str) -> SealedUnder {
-        match self.current.open(name, sealed) {
+        match self.current.open_sealed(name, sealed) {
             Some(_) => SealedUnder::CurrentKey,
-            None if self.open(name, sealed).is_ok() => SealedUnder::PreviousKey,
+            None if self.open_sealed(name, sealed).is_ok() => SealedUnder::PreviousKey,
             None => SealedUnder::UnknownKey,
         }
     }
@@ -195,16 +195,18 @@ mod tests {
     #[test]
     fn what_was_sealed_opens_with_its_key_and_name_only() {
         let (key, text) = (key(), SecretString::from("p@ss ✓"));
-        let sealed = key.seal("LEDGER", &text).expect("sealed");
+        let sealed = key.seal_text("LEDGER", &text).expect("sealed");
         assert!(sealed.starts_with("v1:") && !sealed.contains("p@ss"));
-        assert_eq!(key.open("LEDGER", &sealed).expect("opens").expose_secret(), "p@ss ✓");
-        assert_ne!(sealed, key.seal("LEDGER", &text).expect("sealed"), "a nonce of its own");
+        assert_eq!(key.open_sealed("LEDGER", &sealed).expect("opens").expose_secret(), "p@ss ✓");
+        assert_ne!(sealed, key.seal_text("LEDGER", &text).expect("sealed"), "a nonce of its own");
         let mut damaged = sealed.clone().into_bytes();
         damaged[20] = if damaged[20] == b'A' { b'B' } else { b'A' };
         let damaged = String::from_utf8(damaged).expect("ASCII");
         let short = "v1:AAAA".to_owned();
-        let mut not_opened = vec![key.open("OTHER", &sealed), self::key().open("LEDGER", &sealed)];
-        not_opened.extend([damaged, short, "v2:x".to_owned()].map(|s| key.open("LEDGER", &s)));
+        let mut not_opened =
+            vec![key.open_sealed("OTHER", &sealed), self::key().open_sealed("LEDGER", &sealed)];
+        not_opened
+            .extend([damaged, short, "v2:x".to_owned()].map(|s| key.open_sealed("LEDGER", &s)));
         for result in not_opened {
             let error = result.expect_err("must not open").to_string();
             assert!(error.contains("does not open with this key"), "{error}");
@@ -215,15 +217,15 @@ mod tests {
     fn a_previous_key_opens_and_does_not_seal() {
         let (old, new) = (new_key().expect("random"), new_key().expect("random"));
         let text = SecretString::from("hunter22");
-        let sealed = keys(&[&old]).seal("PW", &text).expect("sealed");
+        let sealed = keys(&[&old]).seal_text("PW", &text).expect("sealed");
         let ring = keys(&[&new, &old]);
         assert_eq!(ring.previous_keys(), 1);
-        assert_eq!(ring.open("PW", &sealed).expect("opens").expose_secret(), "hunter22");
+        assert_eq!(ring.open_sealed("PW", &sealed).expect("opens").expose_secret(), "hunter22");
         assert_eq!(ring.sealed_under("PW", &sealed), SealedUnder::PreviousKey);
-        let anew = ring.seal("PW", &text).expect("sealed");
+        let anew = ring.seal_text("PW", &text).expect("sealed");
         assert_eq!(ring.sealed_under("PW", &anew), SealedUnder::CurrentKey);
         assert_eq!(keys(&[&old]).sealed_under("PW", &anew), SealedUnder::UnknownKey);
-        assert!(keys(&[&new]).open("PW", &anew).is_ok());
+        assert!(keys(&[&new]).open_sealed("PW", &anew).is_ok());
         assert_eq!(ring.sealed_under("OTHER", &anew), SealedUnder::UnknownKey);
     }
 

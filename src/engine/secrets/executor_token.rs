@@ -1,7 +1,7 @@
 //! The token that a group of executors shares with us: sealed, because executors are shown it, and as a
 //! digest, by which it is known when they show it.
 
-use crate::domain::executor::token::{BadToken, fit};
+use crate::domain::executor::token::{BadToken, validate_token};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::secrets::encryption::{KeyRing, SealError};
 use crate::store::executor_group::KeptToken;
@@ -50,16 +50,16 @@ pub fn digest(token: &[u8]) -> String {
 }
 
 /// A token as it is kept. Needs the installation's key.
-pub fn kept(app: &AppName, token: &SecretString) -> Result<KeptToken, TokenError> {
-    fit(token.expose_secret())?;
+pub fn seal_token(app: &AppName, token: &SecretString) -> Result<KeptToken, TokenError> {
+    validate_token(token.expose_secret())?;
     let key = KeyRing::from_environment().map_err(TokenError::Seal)?;
-    let sealed = key.seal(&named(app), token).map_err(TokenError::Seal)?;
+    let sealed = key.seal_text(&named(app), token).map_err(TokenError::Seal)?;
     Ok(KeptToken { sealed, digest: digest(token.expose_secret().as_bytes()) })
 }
 
 /// The token that was sealed for a group. Needs the installation's key.
-pub fn open(app: &AppName, sealed: &str) -> Result<SecretString, TokenError> {
-    let opened = KeyRing::from_environment().and_then(|key| key.open(&named(app), sealed));
+pub fn open_token(app: &AppName, sealed: &str) -> Result<SecretString, TokenError> {
+    let opened = KeyRing::from_environment().and_then(|key| key.open_sealed(&named(app), sealed));
     opened.map_err(|cause| match cause {
         SealError::DoesNotOpen(_) => TokenError::OtherKey(app.clone()),
         SealError::NoKey

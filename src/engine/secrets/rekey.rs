@@ -8,7 +8,7 @@ use crate::engine::secrets::encryption::{KeyRing, SealError, SealedUnder, second
 use crate::engine::secrets::executor_token;
 use crate::store::audit::{self, Operator};
 use crate::store::sealed_text::{
-    self, DefinedSeal, DefinitionCopy, SealPage, SealedRow, StoredSeal,
+    self, DefinedSeal, DefinitionCopy, SealPage, SealedRow, SealedTextRow,
 };
 use crate::store::{Db, Tx};
 use anyhow::{Context as _, Result};
@@ -77,7 +77,7 @@ pub struct KeySurvey {
 }
 
 impl KeySurvey {
-    fn uses(&self) -> impl Iterator<Item = &KeyUse> {
+    fn key_uses(&self) -> impl Iterator<Item = &KeyUse> {
         [&self.stored_secrets, &self.executor_tokens, &self.second_factors]
             .into_iter()
             .chain(self.definitions.values())
@@ -85,12 +85,12 @@ impl KeySurvey {
 
     /// Whether something needs a previous key.
     pub fn needs_previous_key(&self) -> bool {
-        self.uses().any(|each| each.previous > 0)
+        self.key_uses().any(|each| each.previous > 0)
     }
 
     /// How many sealed texts open with no key that is given.
     pub fn unknown(&self) -> u64 {
-        self.uses().map(|each| each.unknown).sum()
+        self.key_uses().map(|each| each.unknown).sum()
     }
 }
 
@@ -127,7 +127,7 @@ pub async fn reseal(
             "second_factors": done.second_factors,
             "not_opened": done.not_opened,
         });
-        let entry = audit::Entry {
+        let entry = audit::AuditEntry {
             action: "secret rekey".to_owned(),
             group: None,
             batch: None,
@@ -144,7 +144,7 @@ pub async fn reseal(
 async fn reseal_row(
     tx: &mut Tx,
     keys: &KeyRing,
-    old: &StoredSeal,
+    old: &SealedTextRow,
     done: &mut Resealed,
 ) -> Result<()> {
     let (name, called) = names(&old.row);
@@ -167,13 +167,13 @@ async fn reseal_row(
 }
 
 fn seal_again(keys: &KeyRing, name: &str, sealed: &str) -> Result<String, SealError> {
-    keys.open(name, sealed).and_then(|text| keys.seal(name, &text))
+    keys.open_sealed(name, sealed).and_then(|text| keys.seal_text(name, &text))
 }
 
 /// Finds which keys are in use, everywhere.
 pub async fn survey(db: &Db, keys: &KeyRing) -> Result<KeySurvey> {
     let mut survey = KeySurvey::default();
-    let mut tx = db.read().await?;
+    let mut tx = db.begin_read().await?;
     for stored in sealed_text::replaceable(&mut tx).await? {
         let under = keys.sealed_under(&names(&stored.row).0, &stored.sealed);
         match stored.row {

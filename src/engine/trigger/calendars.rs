@@ -1,7 +1,7 @@
 //! Lets owners know in time that a calendar of their schedules ends: once a month for each list that is
 //! missing, from October on, because the first batch that needs it runs in January.
 
-use crate::domain::calendar::{CalendarWarning, Lack, warnings};
+use crate::domain::calendar::{CalendarGap, CalendarWarning, warnings};
 use crate::domain::id::CalendarCode;
 use crate::domain::notice::notice_trigger::{self as words, Audience};
 use crate::domain::schedule::trigger::{Trigger, TriggerStatus};
@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 
 /// Looks at all schedules that are on and puts mails into the outbox. Asked a few times a day by every
 /// node; the first of a month tells.
-pub(super) async fn look(db: &Db, now: Millis) -> Result<()> {
-    let mut tx = db.read().await?;
+pub(super) async fn warn_of_calendars(db: &Db, now: Millis) -> Result<()> {
+    let mut tx = db.begin_read().await?;
     let mut triggers = trigger::readable(&mut tx).await?;
     triggers.retain(|t| t.status == TriggerStatus::Enabled);
-    let calendars = calendar::all(&mut tx).await?;
+    let calendars = calendar::list_calendars(&mut tx).await?;
     drop(tx);
     let used = |t: &Trigger| t.def.timing.calendar.clone();
     let codes: BTreeSet<CalendarCode> = triggers.iter().filter_map(used).collect();
@@ -33,20 +33,20 @@ pub(super) async fn look(db: &Db, now: Millis) -> Result<()> {
             })
         };
         let of: Vec<&Trigger> = triggers.iter().filter(hit).collect();
-        tell(db, &warning, &of, (today, now)).await?;
+        notify_owners(db, &warning, &of, (today, now)).await?;
     }
     Ok(())
 }
 
-async fn tell(
+async fn notify_owners(
     db: &Db,
     warning: &CalendarWarning,
     of: &[&Trigger],
     (today, now): (NaiveDate, Millis),
 ) -> Result<()> {
     let year = match warning.lack {
-        Lack::Calendar => 0,
-        Lack::ThisYear(year) | Lack::NextYear(year) => year,
+        CalendarGap::Calendar => 0,
+        CalendarGap::ThisYear(year) | CalendarGap::NextYear(year) => year,
     };
     let name = format!("cal:{}:{year}", warning.calendar);
     let month = format!("{:04}-{:02}", today.year(), today.month());

@@ -15,10 +15,10 @@ use crate::engine::hints::Hints;
 use crate::engine::observe::metrics::{Meter, PLANNER};
 use crate::engine::trigger::calendars;
 use crate::engine::trigger::planner::{AHEAD_MS, Planner};
-use crate::engine::trigger::pools::Pools;
+use crate::engine::trigger::pools::FiringPools;
 use crate::store::batch_end_schedules::{self, Following};
-use crate::store::hint::Topic;
-use crate::store::trigger::{self, Outlook};
+use crate::store::hint::HintTopic;
+use crate::store::trigger::{self, TriggerForecast};
 use crate::store::{Db, firing, metadata_gap};
 use anyhow::{Context as _, Result};
 use futures_util::FutureExt as _;
@@ -63,7 +63,7 @@ pub struct Planning {
 
 /// What one look came to.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct PlanningResult {
     /// Firings to be put on the ring; those that wait for a batch are due at once.
     pub firings: Vec<Firing>,
     /// When to look again.
@@ -72,9 +72,9 @@ pub struct Found {
     pub failed: Option<anyhow::Error>,
 }
 
-impl Found {
+impl PlanningResult {
     /// What a step came to; its failure is kept.
-    fn take<T>(&mut self, step: Result<T>) -> Option<T> {
+    fn take_result<T>(&mut self, step: Result<T>) -> Option<T> {
         match step {
             Ok(came) => Some(came),
             Err(error) => {
@@ -91,7 +91,7 @@ pub struct Ticking {
     meter: Arc<Meter>,
     ring: TimeRing<Firing>,
     held: HashSet<FiringId>,
-    pools: Pools,
+    pools: FiringPools,
     heart: Arc<Heart>,
 }
 
@@ -124,9 +124,10 @@ impl Planning {
     }
 
     /// One look, and what it asks for. What fails of it stops nothing of the rest.
-    pub async fn beat(&mut self) -> Result<Found> {
+    pub async fn run_tick(&mut self) -> Result<PlanningResult> {
         let (now, up) = (self.clock.now(), self.clock.uptime());
-        let mut found = Found { again_at: now.plus(LOOK_MS.0), ..Found::default() };
+        let mut found =
+            PlanningResult { again_at: now.plus_ms(LOOK_MS.0), ..PlanningResult::default() };
         // A node that is drained plans nothing new; what it decided before it still fires.
         if !self.heart.may_schedule() || self.heart.is_resting() {
             return Ok(found);
@@ -139,67 +140,69 @@ impl Planning {
         self.meter.firing_delay(look.delay_ms(now));
         let mut late = Vec::new();
         let left = self.left_behind(look, now).await;
-        for firing in found.take(left).unwrap_or_default() {
+        for firing in found.take_result(left).unwrap_or_default() {
             if is_missed(&firing, now) { late.push(firing) } else { found.firings.push(firing) }
         }
         if look.waiting.is_some() && up >= self.waited_at {
             let waiting = self.waiting().await;
-            let waiting = found.take(waiting).unwrap_or_default();
+            let waiting = found.take_result(waiting).unwrap_or_default();
             found.firings.extend(waiting);
-            self.waited_at = up.plus(WAIT_MS);
+            self.waited_at = up.plus_ms(WAIT_MS);
         }
         if let Some(ends) = ends {
             if ends != Following::default() {
-                found.take(self.planner.follow().await);
+                found.take_result(self.planner.follow().await);
             }
-            self.followed_at = up.plus(FOLLOW_MS);
+            self.followed_at = up.plus_ms(FOLLOW_MS);
         }
         if up >= self.calendars_at {
-            found.take(calendars::look(&self.db, now).await.context("look at calendars"));
+            found.take_result(
+                calendars::warn_of_calendars(&self.db, now).await.context("look at calendars"),
+            );
             self.planner.doubt_next_runs();
-            self.calendars_at = up.plus(CALENDARS_MS);
+            self.calendars_at = up.plus_ms(CALENDARS_MS);
         }
         let mut more = false;
-        if look.next.is_some_and(|at| at <= now.plus(AHEAD_MS)) {
-            let pass = self.planner.pass().await;
-            let pass = found.take(pass).unwrap_or_default();
+        if look.next.is_some_and(|at| at <= now.plus_ms(AHEAD_MS)) {
+            let pass = self.planner.run_pass().await;
+            let pass = found.take_result(pass).unwrap_or_default();
             more = pass.more;
             found.firings.extend(pass.firings);
         }
         // Once the newest planned times have rows.
         if !late.is_empty() && !more && found.failed.is_none() {
             let fires = self.planner.decide_late(late).await;
-            let fires = found.take(fires).unwrap_or_default();
+            let fires = found.take_result(fires).unwrap_or_default();
             found.firings.extend(fires);
         }
         let written = self.planner.write_next_runs().await;
-        found.take(written);
+        found.take_result(written);
         let near =
-            look.next.is_some_and(|at| at <= now.plus(2 * AHEAD_MS)) || look.pending.is_some();
+            look.next.is_some_and(|at| at <= now.plus_ms(2 * AHEAD_MS)) || look.pending.is_some();
         if more {
             found.again_at = now;
         } else if !near {
-            found.again_at = now.plus(LOOK_MS.1);
+            found.again_at = now.plus_ms(LOOK_MS.1);
         }
         Ok(found)
     }
 
     /// Firings that nobody does.
-    async fn left_behind(&self, look: Outlook, now: Millis) -> Result<Vec<Firing>> {
-        let (lost, soon) = (now.plus(-LOST_MS), now.plus(AHEAD_MS));
+    async fn left_behind(&self, look: TriggerForecast, now: Millis) -> Result<Vec<Firing>> {
+        let (lost, soon) = (now.plus_ms(-LOST_MS), now.plus_ms(AHEAD_MS));
         let is_any =
             look.pending.is_some_and(|at| at <= lost) || look.unowned.is_some_and(|at| at <= soon);
         if !is_any {
             return Ok(Vec::new());
         }
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let found = firing::unattended(&mut tx, (lost, soon), LOST_MOST).await?;
         self.meter.overdue(found.len());
         Ok(found)
     }
 
     async fn waiting(&self) -> Result<Vec<Firing>> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         firing::waiting_first(&mut tx, LOST_MOST).await
     }
 
@@ -210,13 +213,13 @@ impl Planning {
 
     /// What there is to do, and, when it is time to look, what ended; in one transaction, because this
     /// is most of what a process asks that has nothing to do.
-    async fn outlook(&self, up: Uptime) -> Result<(Outlook, Option<Following>)> {
+    async fn outlook(&self, up: Uptime) -> Result<(TriggerForecast, Option<Following>)> {
         let committed = self.heart.committed();
-        let mut tx = self.db.read().await?;
-        self.heart.observe_history(&metadata_gap::read(&mut tx).await?, committed);
+        let mut tx = self.db.begin_read().await?;
+        self.heart.observe_history(&metadata_gap::read_mark(&mut tx).await?, committed);
         let outlook = trigger::outlook(&mut tx).await?;
         let ends = match up >= self.followed_at {
-            true => Some(batch_end_schedules::look(&mut tx).await?),
+            true => Some(batch_end_schedules::find_following(&mut tx).await?),
             false => None,
         };
         Ok((outlook, ends))
@@ -232,10 +235,12 @@ impl Planning {
         let mut ended = self.hints.clone();
         while !stop.is_cancelled() {
             self.meter.loop_turned(PLANNER, self.clock.uptime());
-            let beaten = AssertUnwindSafe(self.beat()).catch_unwind().await;
+            let beaten = AssertUnwindSafe(self.run_tick()).catch_unwind().await;
             let beaten = beaten.unwrap_or_else(|_| Err(anyhow::anyhow!("the planner broke down")));
             let (found, failed) = match beaten {
-                Ok(Found { firings, again_at, failed }) => (Some((firings, again_at)), failed),
+                Ok(PlanningResult { firings, again_at, failed }) => {
+                    (Some((firings, again_at)), failed)
+                }
                 Err(error) => (None, Some(error)),
             };
             failures = if failed.is_some() { failures + 1 } else { 0 };
@@ -250,13 +255,13 @@ impl Planning {
             }
             if failures > 0 {
                 // 200 ms, 400 ms, then each second: a second late is a second too many.
-                again_at = self.clock.now().plus((100i64 << failures.min(4)).min(1_000));
+                again_at = self.clock.now().plus_ms((100i64 << failures.min(4)).min(1_000));
             }
             tokio::select! {
-                _ = self.hints.wait(&[Topic::Trigger], again_at) => {}
-                () = ended.told(&[Topic::Batch]) => {
+                _ = self.hints.wait_until(&[HintTopic::Trigger], again_at) => {}
+                () = ended.wait_for_topic(&[HintTopic::Batch]) => {
                     // Firings may wait for that end, or follow it.
-                    let soon = self.clock.uptime().plus(SOON_MS);
+                    let soon = self.clock.uptime().plus_ms(SOON_MS);
                     self.waited_at = self.waited_at.min(soon);
                     self.followed_at = self.followed_at.min(soon);
                 }
@@ -269,37 +274,42 @@ impl Planning {
 }
 
 impl Ticking {
-    pub(super) fn new(clock: Clock, meter: Arc<Meter>, pools: Pools, heart: Arc<Heart>) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        meter: Arc<Meter>,
+        pools: FiringPools,
+        heart: Arc<Heart>,
+    ) -> Self {
         let ring = TimeRing::new(clock.now());
         Self { clock, meter, ring, held: HashSet::new(), pools, heart }
     }
 
     /// Puts firings on the ring; those that it has stay as they are.
-    pub fn take(&mut self, firings: Vec<Firing>) {
+    pub fn add_firings(&mut self, firings: Vec<Firing>) {
         for firing in firings {
             if self.held.len() < HELD_MAX && self.held.insert(firing.firing_id) {
                 self.ring.push(firing.fire_at, firing);
             }
         }
-        self.meter.ring(self.ring.len());
+        self.meter.record_ring(self.ring.len());
     }
 
     /// Hands what has come to its time to the pools. Nothing while the lease is lost, for others do it
     /// then, or while it is in doubt what time it is.
-    pub fn turn(&mut self) {
+    pub fn fire_due(&mut self) {
         if !self.heart.may_schedule() {
             return;
         }
         failpoint!("ring.tick");
-        for (_, firing) in self.ring.turn(self.clock.now()) {
-            self.pools.put(firing);
+        for (_, firing) in self.ring.take_due(self.clock.now()) {
+            self.pools.enqueue(firing);
         }
-        self.meter.ring(self.ring.len());
+        self.meter.record_ring(self.ring.len());
     }
 
     /// One turn, and all that it sets off is waited for; for whoever beats by hand.
-    pub async fn beat(&mut self) {
-        self.turn();
+    pub async fn run_tick(&mut self) {
+        self.fire_due();
         while let Some((ended, again)) = self.pools.next().await {
             self.settle(ended, again);
         }
@@ -309,7 +319,7 @@ impl Ticking {
         for id in ended {
             self.held.remove(&id);
         }
-        self.take(again);
+        self.add_firings(again);
     }
 
     /// Turns until it is told to stop; what is on its way to a handler then is waited for. The rest
@@ -324,14 +334,14 @@ impl Ticking {
             if stop.is_cancelled() {
                 break;
             }
-            self.turn();
+            self.fire_due();
             self.meter.firings_waiting(self.pools.waiting());
             let now = self.clock.now();
             let until = self.ring.next().map_or(1_000, |at| at.since(now).clamp(1, 1_000));
             // What is due and may not fire is looked at now and then.
             let until = if self.heart.may_schedule() { until } else { until.max(200) };
             tokio::select! {
-                Some(firings) = from.recv() => self.take(firings),
+                Some(firings) = from.recv() => self.add_firings(firings),
                 Some((ended, again)) = self.pools.next() => self.settle(ended, again),
                 () = tokio::time::sleep(Duration::from_millis(until.unsigned_abs())) => {}
                 () = stop.cancelled() => {}
@@ -345,10 +355,10 @@ impl Ticking {
 
 impl TriggerCore {
     /// One beat of each, by hand: looks, passes, turns, and waits for all that fires.
-    pub async fn beat(&mut self) -> Result<()> {
-        let found = self.planning.beat().await.context("plan")?;
-        self.ticking.take(found.firings);
-        self.ticking.beat().await;
+    pub async fn run_tick(&mut self) -> Result<()> {
+        let found = self.planning.run_tick().await.context("plan")?;
+        self.ticking.add_firings(found.firings);
+        self.ticking.run_tick().await;
         found.failed.map_or(Ok(()), Err)
     }
 
@@ -371,7 +381,7 @@ impl TriggerCore {
     }
 
     /// How many firings are in memory.
-    pub fn held(&self) -> usize {
+    pub fn firings_held(&self) -> usize {
         self.ticking.held.len()
     }
 }

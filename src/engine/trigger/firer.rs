@@ -13,10 +13,10 @@ use crate::domain::schedule::trigger::{NOOP, QUEUE_DISPATCHER, Trigger};
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::engine::observe::metrics::Meter;
-use crate::engine::trigger::hand_over::{Handed, Try};
+use crate::engine::trigger::hand_over::{HandOverAttempt, Handed};
 use crate::secret_store::SecretStores;
 use crate::store::epoch::{self, Epoch};
-use crate::store::firing::{self, Settled};
+use crate::store::firing::{self, SettledFiring};
 use crate::store::{self, Db, job, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ struct Slow {
 
 /// Which pool a firing goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum FiringLane {
     /// One statement for all of them.
     Together,
     /// The pool of those that are quick.
@@ -78,14 +78,14 @@ impl Firer {
     }
 
     /// Which way a firing goes.
-    pub fn lane(&self, firing: &Firing) -> Lane {
+    pub fn lane_of(&self, firing: &Firing) -> FiringLane {
         if firing.handler == NOOP {
-            return Lane::Together;
+            return FiringLane::Together;
         }
         let slow = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
         let is_slow = slow.minute == minute(self.clock.now())
             && slow.counts.get(&firing.trigger_id).is_some_and(|count| *count > SLOW_MOST);
-        if is_slow { Lane::Slow } else { Lane::Fast }
+        if is_slow { FiringLane::Slow } else { FiringLane::Fast }
     }
 
     /// Whether the firings of a schedule must be tried in the order of their planned times. It need not
@@ -107,7 +107,7 @@ impl Firer {
             Ok(()) => Vec::new(),
             Err(error) => {
                 tracing::warn!(error = format!("{error:#}"), "firings are not written; trying on");
-                let at = self.clock.now().plus(AWAY_MS);
+                let at = self.clock.now().plus_ms(AWAY_MS);
                 firings.into_iter().map(|f| Firing { fire_at: at, ..f }).collect()
             }
         }
@@ -149,7 +149,7 @@ impl Firer {
                     error = format!("{error:#}"),
                     "a firing could not be settled; trying again"
                 );
-                let fire_at = self.clock.now().plus(AWAY_MS);
+                let fire_at = self.clock.now().plus_ms(AWAY_MS);
                 Some(Firing { fire_at, ..firing })
             }
         }
@@ -160,14 +160,14 @@ impl Firer {
             return self.drop_one(firing, "the schedule was removed").await.map(|()| None);
         };
         let now = self.clock.now();
-        let this = Try { firer: self, trigger: &trigger, firing, now };
+        let this = HandOverAttempt { firer: self, trigger: &trigger, firing, now };
         if firing.handler != QUEUE_DISPATCHER {
             let said = format!("handler {} is not known to this version", firing.handler);
             this.give_up(FiringStatus::Failed, &said).await?;
             return Ok(None);
         }
         let limit = Duration::from_secs(trigger.def.timeout_sec.into());
-        let tried = tokio::time::timeout(limit, this.run()).await;
+        let tried = tokio::time::timeout(limit, this.hand_over()).await;
         let error = match tried {
             Ok(Ok(handed)) => {
                 self.count_handed(firing, handed);
@@ -178,7 +178,7 @@ impl Firer {
             Err(_) => anyhow::anyhow!("the try took longer than {} s", trigger.def.timeout_sec),
         };
         let said = format!("{error:#}");
-        if let Some(status) = Try::refusal(&error) {
+        if let Some(status) = HandOverAttempt::refusal(&error) {
             let handed = this.give_up(status, &said).await?;
             self.count_handed(firing, handed);
             return Ok(None);
@@ -199,8 +199,8 @@ impl Firer {
         said: &str,
     ) -> Result<Option<Firing>> {
         let now = self.clock.now();
-        let fire_at = now.plus(i64::from(trigger.def.retry_delay_sec) * 1_000);
-        let to = Settled {
+        let fire_at = now.plus_ms(i64::from(trigger.def.retry_delay_sec) * 1_000);
+        let to = SettledFiring {
             status: FiringStatus::Pending,
             fire_at,
             attempt: firing.attempt + 1,
@@ -221,7 +221,7 @@ impl Firer {
     }
 
     async fn drop_one(&self, firing: &Firing, why: &str) -> Result<()> {
-        let to = Settled {
+        let to = SettledFiring {
             status: FiringStatus::Skipped,
             fire_at: firing.fire_at,
             attempt: firing.attempt,
@@ -238,7 +238,7 @@ impl Firer {
 
     /// The schedule of a firing as it is now.
     async fn trigger(&self, id: TriggerId) -> Result<Option<Trigger>> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         match trigger::by_ids(&mut tx, &[id]).await?.pop() {
             Some((_, Ok(found))) => {
                 self.note_overlap(id, found.def.overlap);
@@ -252,8 +252,8 @@ impl Firer {
     /// The definition as it is now, and how many changes of it have been counted; read anew only after
     /// one.
     pub(super) async fn definition(&self) -> Result<(i64, Arc<Definition>)> {
-        let mut tx = self.db.read().await?;
-        let now = epoch::read(&mut tx, Epoch::Definition).await?;
+        let mut tx = self.db.begin_read().await?;
+        let now = epoch::read_epoch(&mut tx, Epoch::Definition).await?;
         if let Some((at, defs)) = &*self.defs.lock().unwrap_or_else(PoisonError::into_inner)
             && *at == now
         {

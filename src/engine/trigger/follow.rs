@@ -3,35 +3,35 @@
 use crate::domain::calendar::Calendars;
 use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::schedule::trigger::Trigger;
-use crate::domain::schedule::{Anchor, Ending, Schedule};
+use crate::domain::schedule::{Anchor, BatchEndFilter, FiringRule};
 use crate::domain::time::{Millis, day_in};
-use crate::engine::trigger::planner::Work;
-use crate::store::batch_end_schedules::{Delay, End, Following, mark_after};
+use crate::engine::trigger::planner::PlannedWrites;
+use crate::store::batch_end_schedules::{BatchEndRow, Delay, Following, mark_after};
 use crate::store::trigger::ScheduleProgress;
 use crate::store::{Tx, firing};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The rows that answer what was found.
-pub(super) fn plan(
+pub(super) fn plan_followers(
     found: &Following,
     known: &HashMap<TriggerId, Trigger>,
     calendars: &Calendars,
     now: Millis,
-    work: &mut Work,
+    work: &mut PlannedWrites,
 ) {
     let mut marks: BTreeMap<TriggerId, (i64, Millis)> = BTreeMap::new();
     for end in &found.ends {
         let Some(trigger) = known.get(&end.trigger_id) else { continue };
         let counts = match trigger.def.timing.schedule {
-            Schedule::After { on: Ending::Success, .. } => end.status.is_success(),
-            Schedule::After { on: Ending::End, .. } => true,
-            Schedule::Cron(_)
-            | Schedule::FixedRate { .. }
-            | Schedule::FixedDelay { .. }
-            | Schedule::Once { .. }
-            | Schedule::Rule { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual => false,
+            FiringRule::After { on: BatchEndFilter::Success, .. } => end.status.is_success(),
+            FiringRule::After { on: BatchEndFilter::End, .. } => true,
+            FiringRule::Cron(_)
+            | FiringRule::FixedRate { .. }
+            | FiringRule::FixedDelay { .. }
+            | FiringRule::Once { .. }
+            | FiringRule::Rule { .. }
+            | FiringRule::Event { .. }
+            | FiringRule::Manual => false,
         };
         if counts {
             work.rows.push(answer(trigger, end, now));
@@ -59,7 +59,7 @@ pub(super) fn plan(
     }
 }
 
-fn answer(trigger: &Trigger, end: &End, now: Millis) -> NewFiring {
+fn answer(trigger: &Trigger, end: &BatchEndRow, now: Millis) -> NewFiring {
     NewFiring {
         trigger_id: trigger.trigger_id,
         planned_at: end.at,
@@ -105,7 +105,7 @@ pub(super) async fn shift_taken(tx: &mut Tx, rows: &mut [NewFiring]) -> anyhow::
         while !taken.insert((row.trigger_id, row.planned_at))
             || firing::is_there(tx, row.trigger_id, row.planned_at).await?
         {
-            row.planned_at = row.planned_at.plus(1);
+            row.planned_at = row.planned_at.plus_ms(1);
         }
     }
     Ok(())

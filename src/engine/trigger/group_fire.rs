@@ -9,7 +9,7 @@
 use crate::domain::batch::{Batch, BatchPlan};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::schedule::firing::{Firing, FiringId, FiringStatus, TriggerId};
-use crate::domain::schedule::overlap::{self, Overlap, Turn};
+use crate::domain::schedule::overlap::{self, Overlap, OverlapDecision};
 use crate::domain::schedule::trigger::{QUEUE_DISPATCHER, Trigger};
 use crate::domain::time::Millis;
 use crate::engine::opening::create_batch::new_entries;
@@ -23,13 +23,13 @@ use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 
 /// A firing that opens one batch, and the batch.
-struct Member<'a> {
+struct GroupFiring<'a> {
     firing: &'a Firing,
     trigger: &'a Trigger,
     plan: BatchPlan,
 }
 
-impl Member<'_> {
+impl GroupFiring<'_> {
     fn key(&self) -> (&BatchNo, &GroupCode) {
         (&self.plan.values.batch_no, &self.plan.values.group)
     }
@@ -45,7 +45,7 @@ impl Firer {
                     error = format!("{error:#}"),
                     "firings are not written; trying again"
                 );
-                let at = self.clock.now().plus(AWAY_MS);
+                let at = self.clock.now().plus_ms(AWAY_MS);
                 return firings.into_iter().map(|f| Firing { fire_at: at, ..f }).collect();
             }
             Err(error) => {
@@ -81,7 +81,7 @@ impl Firer {
         let ours = firing::hold_pending(&mut tx, &firings).await?;
         members.retain(|member| ours.contains(&member.firing.firing_id));
         leave_special(&mut tx, &mut members, now).await?;
-        if members.is_empty() || epoch::read(&mut tx, Epoch::Definition).await? != seen {
+        if members.is_empty() || epoch::read_epoch(&mut tx, Epoch::Definition).await? != seen {
             tx.rollback().await?;
             return Ok(HashSet::new());
         }
@@ -102,7 +102,7 @@ impl Firer {
     async fn triggers(&self, firings: &[Firing]) -> Result<HashMap<TriggerId, Trigger>> {
         let ids: HashSet<TriggerId> = firings.iter().map(|firing| firing.trigger_id).collect();
         let ids: Vec<TriggerId> = ids.into_iter().collect();
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let found = trigger::by_ids(&mut tx, &ids).await?;
         let known: HashMap<TriggerId, Trigger> =
             found.into_iter().filter_map(|(id, found)| Some((id, found.ok()?))).collect();
@@ -110,7 +110,12 @@ impl Firer {
         Ok(known)
     }
 
-    async fn write_members(&self, tx: &mut Tx, members: &[Member<'_>], now: Millis) -> Result<()> {
+    async fn write_members(
+        &self,
+        tx: &mut Tx,
+        members: &[GroupFiring<'_>],
+        now: Millis,
+    ) -> Result<()> {
         let batches: Vec<FiredBatch<'_>> = members
             .iter()
             .map(|member| FiredBatch {
@@ -146,7 +151,7 @@ fn members<'a>(
     firings: &'a [Firing],
     triggers: &'a HashMap<TriggerId, Trigger>,
     plans: impl Fn(&Firing, &Trigger) -> Result<Vec<BatchPlan>>,
-) -> Vec<Member<'a>> {
+) -> Vec<GroupFiring<'a>> {
     let (mut members, mut groups, mut keys) = (Vec::new(), HashSet::new(), HashSet::new());
     for firing in firings {
         let Some(trigger) = triggers.get(&firing.trigger_id) else { continue };
@@ -159,7 +164,7 @@ fn members<'a>(
         if plan.is_free_text() || plan.snapshot.jobs.len() > batch::ROWS_PER_STEP {
             continue;
         }
-        let member = Member { firing, trigger, plan };
+        let member = GroupFiring { firing, trigger, plan };
         let is_first = groups.insert(member.plan.values.group.clone());
         let (no, group) = member.key();
         let is_new = keys.insert((no.clone(), group.clone()));
@@ -172,7 +177,7 @@ fn members<'a>(
 
 /// Leaves out what has to be decided by itself: another batch or firing is ahead, the batch exists, or
 /// an operator has put a job on ice for every batch.
-async fn leave_special(tx: &mut Tx, members: &mut Vec<Member<'_>>, now: Millis) -> Result<()> {
+async fn leave_special(tx: &mut Tx, members: &mut Vec<GroupFiring<'_>>, now: Millis) -> Result<()> {
     if members.is_empty() {
         return Ok(());
     }
@@ -181,7 +186,7 @@ async fn leave_special(tx: &mut Tx, members: &mut Vec<Member<'_>>, now: Millis) 
     let running = fired::running_of(tx, &groups).await?;
     let ids: Vec<FiringId> = members.iter().map(|member| member.firing.firing_id).collect();
     let waiting = firing::waiting_among(tx, &ids, now).await?;
-    let keys: Vec<(&BatchNo, &GroupCode)> = members.iter().map(Member::key).collect();
+    let keys: Vec<(&BatchNo, &GroupCode)> = members.iter().map(GroupFiring::key).collect();
     let existing = batch::existing(tx, &keys).await?;
     let standing = run_mode::standing(tx).await?;
     members.retain(|member| {
@@ -189,7 +194,7 @@ async fn leave_special(tx: &mut Tx, members: &mut Vec<Member<'_>>, now: Millis) 
         let its: Vec<Batch> =
             running.iter().filter(|b| b.values.group == *group).cloned().collect();
         let ahead = ahead(&its, waiting.contains(&member.firing.firing_id));
-        let opens = overlap::decide(member.trigger.def.overlap, ahead) == Turn::Open;
+        let opens = overlap::decide(member.trigger.def.overlap, ahead) == OverlapDecision::Open;
         let is_iced = member.plan.snapshot.jobs.iter().any(|job| standing.contains_key(&job.key()));
         opens && !is_iced && !existing.contains(&(no.clone(), group.clone()))
     });

@@ -9,15 +9,15 @@ use crate::domain::batch::{Batch, BatchError, BatchPlan, BatchStatus};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::schedule::firing::{Firing, FiringStatus};
-use crate::domain::schedule::overlap::{self, Ahead, Turn};
-use crate::domain::schedule::trigger::{At, Given, OrderError, Trigger};
+use crate::domain::schedule::overlap::{self, OverlapDecision, PrecedingFiring};
+use crate::domain::schedule::trigger::{FiringOverrides, OrderError, PlannedInstant, Trigger};
 use crate::domain::time::{Millis, day_in};
 use crate::engine::opening::create_batch::{PackedPlan, open_in};
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::engine::trigger::firer::Firer;
 use crate::engine::trigger::missed_firing_notices;
 use crate::store::epoch::{self, Epoch};
-use crate::store::firing::{self, Settled};
+use crate::store::firing::{self, SettledFiring};
 use crate::store::{Tx, batch, fired};
 use anyhow::{Context as _, Result};
 
@@ -31,17 +31,17 @@ pub(super) enum Handed {
 }
 
 /// What one try needs.
-pub(super) struct Try<'a> {
+pub(super) struct HandOverAttempt<'a> {
     pub(super) firer: &'a Firer,
     pub(super) trigger: &'a Trigger,
     pub(super) firing: &'a Firing,
     pub(super) now: Millis,
 }
 
-impl Try<'_> {
+impl HandOverAttempt<'_> {
     /// One try of a firing whose order opens batches. An error is a reason to try again, or one that
     /// `refusal` knows.
-    pub(super) async fn run(&self) -> Result<Handed> {
+    pub(super) async fn hand_over(&self) -> Result<Handed> {
         let (plans, seen) = self.plans().await?;
         let no = plans.first().map(|packed| packed.plan.values.batch_no.to_string());
         let mut tx = self.firer.db.begin().await?;
@@ -56,15 +56,17 @@ impl Try<'_> {
             plans.iter().map(|packed| packed.plan.values.group.clone()).collect();
         let running = fired::running_of(&mut tx, &groups).await?;
         // Whoever applies a definition holds these groups; it may have been waited for.
-        if epoch::read(&mut tx, Epoch::Definition).await? != seen {
+        if epoch::read_epoch(&mut tx, Epoch::Definition).await? != seen {
             tx.rollback().await?;
-            return Box::pin(self.run()).await;
+            return Box::pin(self.hand_over()).await;
         }
         let waits = firing::waits_before(&mut tx, self.firing, self.now).await?;
         let ahead = ahead(&running, waits);
         match overlap::decide(self.trigger.def.overlap, ahead) {
-            Turn::Open => self.open(tx, &plans).await,
-            turn @ (Turn::Wait | Turn::Skip | Turn::KillAndWait) => {
+            OverlapDecision::Open => self.open_batches(tx, &plans).await,
+            turn @ (OverlapDecision::Wait
+            | OverlapDecision::Skip
+            | OverlapDecision::KillAndWait) => {
                 tx.rollback().await?;
                 self.step_aside(turn, &running, no.as_deref()).await
             }
@@ -76,16 +78,16 @@ impl Try<'_> {
         let (seen, defs) = self.firer.definition().await?;
         let parent = match self.firing.parent_batch_id {
             Some(id) => {
-                let mut tx = self.firer.db.read().await?;
+                let mut tx = self.firer.db.begin_read().await?;
                 Some(batch::get(&mut tx, id).await?)
             }
             None => None,
         };
         let plans = plans_of(&defs, self.trigger, self.firing, parent.as_ref())?;
-        Ok((PackedPlan::all(plans)?, seen))
+        Ok((PackedPlan::pack_plans(plans)?, seen))
     }
 
-    async fn open(&self, mut tx: Tx, plans: &[PackedPlan]) -> Result<Handed> {
+    async fn open_batches(&self, mut tx: Tx, plans: &[PackedPlan]) -> Result<Handed> {
         let by = format!("schedule {}", self.trigger.def.code);
         // Not when the try began: the batch it waited for may have ended since, and would seem to end after
         // this one began.
@@ -111,17 +113,26 @@ impl Try<'_> {
     }
 
     /// Something is ahead: the firing waits or is left out, in a transaction of its own.
-    async fn step_aside(&self, turn: Turn, running: &[Batch], no: Option<&str>) -> Result<Handed> {
+    async fn step_aside(
+        &self,
+        turn: OverlapDecision,
+        running: &[Batch],
+        no: Option<&str>,
+    ) -> Result<Handed> {
         let what = running.first().map_or_else(
             || "an earlier firing of this schedule waits".to_owned(),
             |b| format!("batch {} of {} is {}", b.values.batch_no, b.values.group, b.status),
         );
         let (status, reason) = match turn {
-            Turn::Skip => (FiringStatus::Skipped, format!("{what}; overlap policy: skip")),
-            Turn::Open | Turn::Wait | Turn::KillAndWait => (FiringStatus::Waiting, what),
+            OverlapDecision::Skip => {
+                (FiringStatus::Skipped, format!("{what}; overlap policy: skip"))
+            }
+            OverlapDecision::Open | OverlapDecision::Wait | OverlapDecision::KillAndWait => {
+                (FiringStatus::Waiting, what)
+            }
         };
         let is_known = self.firing.status == status && self.firing.reason.as_ref() == Some(&reason);
-        if is_known && turn != Turn::KillAndWait {
+        if is_known && turn != OverlapDecision::KillAndWait {
             return Ok(Handed::As(status));
         }
         let mut tx = self.firer.db.begin().await?;
@@ -130,7 +141,7 @@ impl Try<'_> {
             tx.rollback().await?;
             return Ok(Handed::Elsewhere);
         }
-        if turn == Turn::KillAndWait {
+        if turn == OverlapDecision::KillAndWait {
             let why = format!("replaced by the next firing of schedule {}", self.trigger.def.code);
             for batch in running.iter().filter(|b| b.status == BatchStatus::Running) {
                 batch::request_kill(&mut tx, batch.batch_id, &why, self.now).await?;
@@ -144,8 +155,8 @@ impl Try<'_> {
     /// of the order's.
     pub(super) fn refusal(error: &anyhow::Error) -> Option<FiringStatus> {
         let is = |found: Option<FiringStatus>, e: &(dyn std::error::Error + 'static)| {
-            found.or_else(|| match e.downcast_ref::<Refused>() {
-                Some(Refused::Exists(..)) => Some(FiringStatus::Skipped),
+            found.or_else(|| match e.downcast_ref::<OpeningRefusal>() {
+                Some(OpeningRefusal::Exists(..)) => Some(FiringStatus::Skipped),
                 Some(_) => Some(FiringStatus::Failed),
                 None if e.is::<BatchError>() || e.is::<OrderError>() || e.is::<NoOrder>() => {
                     Some(FiringStatus::Failed)
@@ -181,11 +192,11 @@ impl Try<'_> {
         status: FiringStatus,
         batch_no: Option<&'a str>,
         reason: Option<&'a str>,
-    ) -> Settled<'a> {
+    ) -> SettledFiring<'a> {
         let Firing { fire_at, attempt, .. } = *self.firing;
         // One that waits for a batch has not been tried yet.
         let attempt = attempt + u32::from(status.is_final());
-        Settled { status, fire_at, attempt, batch_no, reason }
+        SettledFiring { status, fire_at, attempt, batch_no, reason }
     }
 }
 
@@ -198,14 +209,14 @@ pub(super) fn plans_of(
 ) -> Result<Vec<BatchPlan>> {
     let order = trigger.def.order.as_ref().ok_or(NoOrder)?;
     let zone = trigger.def.timing.zone;
-    let at = At {
+    let at = PlannedInstant {
         schedule: trigger.def.code.as_str(),
         planned: firing.planned_at,
         nominal: firing.nominal_date.unwrap_or_else(|| day_in(firing.planned_at, zone)),
         zone,
         parent: parent.map(|b| (&b.values.batch_no, b.values.business_date)),
     };
-    let mut order = order.at(at, Given::read(firing.params.as_deref())?)?;
+    let mut order = order.resolve_order(at, FiringOverrides::parse(firing.params.as_deref())?)?;
     // Whoever opened the batch that it follows as free text meant what follows too.
     order.free_text |= parent.is_some_and(Batch::is_free_text);
     // Times of day of its jobs are read on the day it was planned for: what should have begun last
@@ -214,14 +225,14 @@ pub(super) fn plans_of(
 }
 
 /// What is ahead of a firing whose group has these open batches.
-pub(super) fn ahead(running: &[Batch], waits: bool) -> Ahead {
+pub(super) fn ahead(running: &[Batch], waits: bool) -> PrecedingFiring {
     if waits {
-        return Ahead::Firing;
+        return PrecedingFiring::Firing;
     }
     if running.iter().any(|b| b.status == BatchStatus::Running) {
-        return Ahead::Batch;
+        return PrecedingFiring::Batch;
     }
-    if running.is_empty() { Ahead::Nothing } else { Ahead::Dying }
+    if running.is_empty() { PrecedingFiring::Nothing } else { PrecedingFiring::Dying }
 }
 
 /// A schedule whose handler opens batches, and which says not which.

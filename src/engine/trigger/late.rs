@@ -7,7 +7,7 @@ use crate::domain::time::Millis;
 use crate::engine::trigger::missed_firing_notices;
 use crate::engine::trigger::planner::Planner;
 use crate::store::lock::{self, SCHEDULE_LOCK};
-use crate::store::trigger::Due;
+use crate::store::trigger::DueTrigger;
 use crate::store::{self, firing};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,20 +44,20 @@ impl Planner {
     async fn decide_together(&mut self, late: Vec<Firing>) -> Result<Vec<Firing>> {
         let Some(first) = late.iter().map(|f| f.planned_at).min() else { return Ok(late) };
         let mut tx = self.door.begin().await?;
-        if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
+        if lock::hold_lock(&mut tx, SCHEDULE_LOCK).await?.is_none() {
             tx.rollback().await?;
-            return self.heal().await.map(|_| Vec::new());
+            return self.repair_firings().await.map(|_| Vec::new());
         }
         let now = self.due_time(&mut tx).await?;
         let ids: BTreeSet<TriggerId> = late.iter().map(|f| f.trigger_id).collect();
         let ids: Vec<TriggerId> = ids.into_iter().collect();
-        let due = |trigger_id: &TriggerId| Due {
+        let due = |trigger_id: &TriggerId| DueTrigger {
             trigger_id: *trigger_id,
             revision: -1,
             next_time: now,
             last_time: None,
         };
-        let due: Vec<Due> = ids.iter().map(due).collect();
+        let due: Vec<DueTrigger> = ids.iter().map(due).collect();
         self.learn(&mut tx, &due, &mut Default::default()).await?;
         let mut since: BTreeMap<TriggerId, Vec<Millis>> = BTreeMap::new();
         for (id, at) in firing::planned_between(&mut tx, &ids, (first, now)).await? {
@@ -75,16 +75,16 @@ impl Planner {
             let age = now.since(firing.planned_at);
             match misfire.map_or(Ok(()), |misfire| fires_late(misfire, age, newer)) {
                 Ok(()) => {
-                    rows.push(told(&firing, (FiringStatus::Pending, LATE)));
+                    rows.push(firing_notice(&firing, (FiringStatus::Pending, LATE)));
                     fires.push(Firing { source: Source::Misfire, ..firing });
                 }
                 Err(why) => {
-                    rows.push(told(&firing, (FiringStatus::Misfired, why)));
+                    rows.push(firing_notice(&firing, (FiringStatus::Misfired, why)));
                     left.entry(why).or_default().push(firing);
                 }
             }
         }
-        firing::mark_late(&mut tx, &fires, (LATE, self.node()), now).await?;
+        firing::mark_late(&mut tx, &fires, (LATE, self.node_id()), now).await?;
         for (why, firings) in &left {
             firing::withhold(&mut tx, firings, (FiringStatus::Misfired, why), now).await?;
         }
@@ -96,7 +96,7 @@ impl Planner {
 }
 
 /// What a mail says of one.
-fn told(firing: &Firing, (status, why): (FiringStatus, &str)) -> NewFiring {
+fn firing_notice(firing: &Firing, (status, why): (FiringStatus, &str)) -> NewFiring {
     NewFiring {
         trigger_id: firing.trigger_id,
         planned_at: firing.planned_at,

@@ -16,12 +16,12 @@ pub mod planner;
 pub mod pools;
 pub mod schedule_actions;
 
-use crate::engine::cluster::process::Process;
+use crate::engine::cluster::process::ClusterProcess;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::trigger::core::{Planning, Ticking, TriggerCore};
 use crate::engine::trigger::firer::Firer;
 use crate::engine::trigger::planner::Planner;
-use crate::engine::trigger::pools::{Pools, Widths};
+use crate::engine::trigger::pools::{FiringPools, Widths};
 use crate::store::Db;
 use std::sync::Arc;
 
@@ -39,14 +39,14 @@ impl QueueDispatcher {
     /// The trigger core of this process; it lives by the same lease.
     pub fn trigger_core(&self, databases: TriggerDatabases, widths: Widths) -> TriggerCore {
         let process = self.process().clone();
-        let Process { db, clock, node, heart, meter, hints, secret_stores } = process;
+        let ClusterProcess { db, clock, node, heart, meter, hints, secret_stores } = process;
         let node = node.id().clone();
         let planner = Planner::new(databases.planning, clock.clone(), node.clone(), meter.clone());
         let firer = Arc::new(
             Firer::new(databases.firing, clock.clone(), node, meter.clone())
                 .with_secret_stores(secret_stores),
         );
-        let pools = Pools::new(firer, widths);
+        let pools = FiringPools::new(firer, widths);
         let with = (db, clock.clone(), meter.clone());
         TriggerCore {
             planning: Planning::new(with, planner, hints, heart.clone()),

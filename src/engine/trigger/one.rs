@@ -3,12 +3,12 @@
 use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::schedule::misfire;
 use crate::domain::time::Millis;
-use crate::engine::trigger::planner::{AHEAD_MS, Planner, Work};
-use crate::store::trigger::{Due, ScheduleProgress};
+use crate::engine::trigger::planner::{AHEAD_MS, PlannedWrites, Planner};
+use crate::store::trigger::{DueTrigger, ScheduleProgress};
 
 impl Planner {
     /// What is written for a schedule that is due.
-    pub(super) fn plan_one(&self, due: &Due, now: Millis, work: &mut Work) {
+    pub(super) fn plan_one(&self, due: &DueTrigger, now: Millis, work: &mut PlannedWrites) {
         let standing = |next_time, last_time| ScheduleProgress {
             trigger_id: due.trigger_id,
             revision: due.revision,
@@ -23,11 +23,11 @@ impl Planner {
         let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
         let plan = match known.planned_at(&self.calendars.1, due.next_time) {
             Ok(Some(first)) => {
-                let span = (now, now.plus(AHEAD_MS));
+                let span = (now, now.plus_ms(AHEAD_MS));
                 let of = (due.trigger_id, known.def.handler.as_str());
-                misfire::plan(of, first, span, known.def.misfire, next_after)
+                misfire::plan_firings(of, first, span, known.def.misfire, next_after)
             }
-            Ok(None) => Ok(misfire::Plan { rows: Vec::new(), next: None, last: None }),
+            Ok(None) => Ok(misfire::MisfirePlan { rows: Vec::new(), next: None, last: None }),
             Err(error) => Err(error),
         };
         match plan {
@@ -51,7 +51,7 @@ impl Planner {
 }
 
 /// The row of a planned time of a schedule that cannot be planned any more.
-fn failed(due: &Due, handler: &str, reason: &str) -> NewFiring {
+fn failed(due: &DueTrigger, handler: &str, reason: &str) -> NewFiring {
     NewFiring {
         trigger_id: due.trigger_id,
         planned_at: due.next_time,

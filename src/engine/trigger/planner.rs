@@ -14,10 +14,10 @@ use crate::engine::observe::metrics::Meter;
 use crate::engine::trigger::{follow, missed_firing_notices};
 use crate::store::batch_end_schedules;
 use crate::store::epoch::{self, Epoch};
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::next_run::{self, StaleGroups};
-use crate::store::trigger::{Due, ScheduleProgress};
+use crate::store::trigger::{DueTrigger, ScheduleProgress};
 use crate::store::{self, Db, Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -67,7 +67,7 @@ enum Caution {
 
 /// What a pass has done.
 #[derive(Debug, Default)]
-pub struct Pass {
+pub struct PlannerPass {
     /// What is to fire, and when; committed.
     pub firings: Vec<Firing>,
     /// Whether more is due than one pass takes.
@@ -98,7 +98,7 @@ const ROWS_MOST: usize = 20_000;
 
 /// What one pass writes.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct PlannedWrites {
     pub(super) rows: Vec<NewFiring>,
     pub(super) standings: Vec<ScheduleProgress>,
     /// Schedules that cannot go on, and why.
@@ -125,20 +125,20 @@ impl Planner {
     }
 
     /// One pass.
-    pub async fn pass(&mut self) -> Result<Pass> {
+    pub async fn run_pass(&mut self) -> Result<PlannerPass> {
         let (asked, said) = (self.clock.uptime(), self.door.counts().statements);
         let mut tx = self.door.begin().await?;
-        let Some(held) = lock::hold(&mut tx, SCHEDULE_LOCK).await? else {
+        let Some(held) = lock::hold_lock(&mut tx, SCHEDULE_LOCK).await? else {
             tx.rollback().await?;
-            return self.heal().await;
+            return self.repair_firings().await;
         };
         failpoint!("lock.acquired");
         let gained = self.clock.uptime();
         let now = self.due_time(&mut tx).await?;
-        let due = trigger::due(&mut tx, now.plus(AHEAD_MS), LIMIT).await?;
+        let due = trigger::list_due(&mut tx, now.plus_ms(AHEAD_MS), LIMIT).await?;
         if due.is_empty() {
             tx.rollback().await?;
-            return Ok(Pass::default());
+            return Ok(PlannerPass::default());
         }
         if self.has_read == HasRead::Little && self.unknown(&due).len() > UNREAD_MOST {
             tx.rollback().await?;
@@ -146,7 +146,7 @@ impl Planner {
         }
         self.has_read = HasRead::Little;
         if held.owner.as_ref() != Some(&self.node) {
-            lock::sign(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
+            lock::sign_lock(&mut tx, SCHEDULE_LOCK, &self.node, now).await?;
         }
         let (firings, more) = match self.write(&mut tx, &due, now).await {
             Ok(written) => written,
@@ -167,55 +167,60 @@ impl Planner {
         self.note_stale(&due);
         self.caution = Caution::Trusting;
         let (wait_ms, hold_ms) = (gained.since(asked), self.clock.uptime().since(gained));
-        self.meter.lock(wait_ms, hold_ms);
+        self.meter.record_lock(wait_ms, hold_ms);
         // On SQLite, where this door is everybody's, with what others read meanwhile.
         let statements = self.door.counts().statements - said;
         let (due_count, rows) = (u64::try_from(due.len())?, u64::try_from(firings.len())?);
-        self.meter.pass(due_count, rows, statements);
+        self.meter.record_pass(due_count, rows, statements);
         tracing::debug!(due = due_count, rows, statements, wait_ms, hold_ms, "a pass");
         let more = more || due.len() == usize::try_from(LIMIT)?;
-        Ok(Pass { firings, more })
+        Ok(PlannerPass { firings, more })
     }
 
     /// A pass that leaves the lock alone until it has read the schedules that are due. After a start all
     /// of them are new, and to read 5,000 takes longer than to plan and write them.
-    async fn pass_having_read(&mut self, due: &[Due]) -> Result<Pass> {
+    async fn pass_having_read(&mut self, due: &[DueTrigger]) -> Result<PlannerPass> {
         let news = self.unknown(due);
-        let mut tx = self.door.read().await?;
+        let mut tx = self.door.begin_read().await?;
         // One that cannot be read is read once more under the lock, and ended there.
-        self.read(&mut tx, &news).await?;
+        self.read_triggers(&mut tx, &news).await?;
         tx.rollback().await?;
         self.has_read = HasRead::All;
-        Box::pin(self.pass()).await
+        Box::pin(self.run_pass()).await
     }
 
     /// Answers the ends of batches that make something fire, or let a fixed delay begin; for whoever has
     /// seen that there are some.
     pub async fn follow(&mut self) -> Result<()> {
         let mut tx = self.door.begin().await?;
-        if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_none() {
+        if lock::hold_lock(&mut tx, SCHEDULE_LOCK).await?.is_none() {
             tx.rollback().await?;
-            return self.heal().await.map(drop);
+            return self.repair_firings().await.map(drop);
         }
         let now = self.due_time(&mut tx).await?;
         // Under the lock, for another node may have been faster.
-        let found = batch_end_schedules::look(&mut tx).await?;
-        let due: Vec<Due> = found
-            .ids()
-            .map(|trigger_id| Due { trigger_id, revision: -1, next_time: now, last_time: None })
+        let found = batch_end_schedules::find_following(&mut tx).await?;
+        let due: Vec<DueTrigger> = found
+            .trigger_ids()
+            .map(|trigger_id| DueTrigger {
+                trigger_id,
+                revision: -1,
+                next_time: now,
+                last_time: None,
+            })
             .collect();
-        let mut work = Work::default();
+        let mut work = PlannedWrites::default();
         self.learn(&mut tx, &due, &mut work).await?;
-        follow::plan(&found, &self.known, &self.calendars.1, now, &mut work);
+        follow::plan_followers(&found, &self.known, &self.calendars.1, now, &mut work);
         if work.rows.is_empty() && work.standings.is_empty() && work.ended.is_empty() {
             // Ends that count for nobody; they are seen until newer ones come.
             return Ok(tx.rollback().await?);
         }
         follow::shift_taken(&mut tx, &mut work.rows).await?;
-        self.end(&mut tx, &work.ended, now).await?;
+        self.end_schedules(&mut tx, &work.ended, now).await?;
         firing::append(&mut tx, &work.rows, None, now).await?;
         trigger::advance(&mut tx, &work.standings, now).await?;
-        hint::give(&mut tx, Topic::Trigger).await?;
+        hint::send_hint(&mut tx, HintTopic::Trigger).await?;
         tx.commit().await.context("follow the ends of batches")?;
         self.note_stale(&due);
         Ok(())
@@ -227,7 +232,7 @@ impl Planner {
         self.stale = StaleGroups::All;
     }
 
-    fn note_stale(&mut self, moved: &[Due]) {
+    fn note_stale(&mut self, moved: &[DueTrigger]) {
         let known = moved.iter().filter_map(|due| self.known.get(&due.trigger_id));
         known.for_each(|trigger| self.stale.add_schedule(&trigger.def));
     }
@@ -251,7 +256,7 @@ impl Planner {
     pub async fn leave(self) -> Result<()> {
         let mut tx = self.door.begin().await?;
         firing::release(&mut tx, &self.node, self.clock.now()).await?;
-        hint::give(&mut tx, Topic::Trigger).await?;
+        hint::send_hint(&mut tx, HintTopic::Trigger).await?;
         tx.commit().await?;
         Ok(())
     }
@@ -270,9 +275,9 @@ impl Planner {
         Ok(now)
     }
 
-    pub(super) async fn heal(&self) -> Result<Pass> {
+    pub(super) async fn repair_firings(&self) -> Result<PlannerPass> {
         let mut tx = self.door.begin().await?;
-        lock::heal(&mut tx, SCHEDULE_LOCK, self.clock.now()).await?;
+        lock::restore_row(&mut tx, SCHEDULE_LOCK, self.clock.now()).await?;
         tx.commit().await.context("put the lock row back")?;
         Err(LockGone.into())
     }
@@ -280,10 +285,10 @@ impl Planner {
     async fn write(
         &mut self,
         tx: &mut Tx,
-        due: &[Due],
+        due: &[DueTrigger],
         now: Millis,
     ) -> Result<(Vec<Firing>, bool)> {
-        let mut work = Work::default();
+        let mut work = PlannedWrites::default();
         self.learn(tx, due, &mut work).await?;
         for due in due {
             if work.rows.len() >= ROWS_MOST {
@@ -299,7 +304,7 @@ impl Planner {
         firing::append(tx, &work.rows, Some(&self.node), now).await.context(AHEAD)?;
         failpoint_or!("fire.inserted", anyhow::anyhow!("a failpoint says so"));
         trigger::advance(tx, &work.standings, now).await?;
-        self.end(tx, &work.ended, now).await?;
+        self.end_schedules(tx, &work.ended, now).await?;
         missed_firing_notices::misses(tx, &self.known, &work.rows, now).await?;
         let missed =
             work.rows.iter().filter(|r| r.source == Source::Misfire || r.status.is_final());
@@ -309,7 +314,12 @@ impl Planner {
     }
 
     /// Ends schedules that cannot go on, and tells their owners.
-    async fn end(&self, tx: &mut Tx, ended: &[(TriggerId, String)], now: Millis) -> Result<()> {
+    async fn end_schedules(
+        &self,
+        tx: &mut Tx,
+        ended: &[(TriggerId, String)],
+        now: Millis,
+    ) -> Result<()> {
         let mut reasons: BTreeMap<&str, Vec<TriggerId>> = BTreeMap::new();
         for (id, reason) in ended {
             reasons.entry(reason).or_default().push(*id);
@@ -325,7 +335,7 @@ impl Planner {
         self.meter.misfired(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
-    pub(super) fn node(&self) -> &NodeId {
+    pub(super) fn node_id(&self) -> &NodeId {
         &self.node
     }
 
@@ -339,31 +349,40 @@ impl Planner {
     }
 
     /// Reads the schedules that memory does not have, or has in another version.
-    pub(super) async fn learn(&mut self, tx: &mut Tx, due: &[Due], work: &mut Work) -> Result<()> {
-        let epoch = epoch::read(tx, Epoch::Calendars).await?;
+    pub(super) async fn learn(
+        &mut self,
+        tx: &mut Tx,
+        due: &[DueTrigger],
+        work: &mut PlannedWrites,
+    ) -> Result<()> {
+        let epoch = epoch::read_epoch(tx, Epoch::Calendars).await?;
         if self.calendars.0 != epoch {
-            self.calendars = (epoch, calendar::all(tx).await?);
+            self.calendars = (epoch, calendar::list_calendars(tx).await?);
         }
         if self.known.len() > KNOWN_MAX {
             self.known.clear();
         }
         let news = self.unknown(due);
-        for (id, said) in self.read(tx, &news).await? {
+        for (id, said) in self.read_triggers(tx, &news).await? {
             work.ended.push((id, format!("it cannot be read: {said}")));
         }
         Ok(())
     }
 
     /// The schedules that memory does not have, or has in another version.
-    fn unknown(&self, due: &[Due]) -> Vec<TriggerId> {
-        let is_known = |due: &&Due| {
+    fn unknown(&self, due: &[DueTrigger]) -> Vec<TriggerId> {
+        let is_known = |due: &&DueTrigger| {
             self.known.get(&due.trigger_id).is_some_and(|known| known.revision == due.revision)
         };
         due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect()
     }
 
     /// Reads these into memory; gives those that cannot be read, and why.
-    async fn read(&mut self, tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<(TriggerId, String)>> {
+    async fn read_triggers(
+        &mut self,
+        tx: &mut Tx,
+        ids: &[TriggerId],
+    ) -> Result<Vec<(TriggerId, String)>> {
         let mut unreadable = Vec::new();
         if ids.is_empty() {
             return Ok(unreadable);
@@ -387,7 +406,7 @@ async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
     let (Some(first), Some(last)) = (planned().min(), planned().max()) else { return Ok(()) };
     let ids: BTreeSet<TriggerId> = rows.iter().map(|row| row.trigger_id).collect();
     let ids: Vec<TriggerId> = ids.into_iter().collect();
-    let there = firing::planned_between(tx, &ids, (first.plus(-1), last)).await?;
+    let there = firing::planned_between(tx, &ids, (first.plus_ms(-1), last)).await?;
     let there: HashSet<_> = there.into_iter().collect();
     rows.retain(|row| !there.contains(&(row.trigger_id, row.planned_at)));
     Ok(())

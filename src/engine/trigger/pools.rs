@@ -3,7 +3,7 @@
 
 use crate::domain::schedule::firing::{Firing, FiringId};
 use crate::domain::schedule::firing_queue::FiringQueue;
-use crate::engine::trigger::firer::{Firer, Lane};
+use crate::engine::trigger::firer::{Firer, FiringLane};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::task::{Id, JoinSet};
@@ -26,7 +26,7 @@ pub struct Widths {
 }
 
 /// What waits to be fired and what is on its way.
-pub struct Pools {
+pub struct FiringPools {
     firer: Arc<Firer>,
     widths: Widths,
     together: VecDeque<Firing>,
@@ -37,12 +37,12 @@ pub struct Pools {
     /// How many tasks of each lane are on their way.
     running: [usize; 3],
     /// What each of them has, for one that panics.
-    started: HashMap<Id, (Lane, Vec<FiringId>)>,
+    started: HashMap<Id, (FiringLane, Vec<FiringId>)>,
     /// Each gives what is to be tried again.
     tasks: JoinSet<Vec<Firing>>,
 }
 
-impl Pools {
+impl FiringPools {
     /// Empty ones.
     pub fn new(firer: Arc<Firer>, widths: Widths) -> Self {
         Self {
@@ -59,11 +59,11 @@ impl Pools {
     }
 
     /// Puts a firing in its queue, and starts it when there is room.
-    pub(super) fn put(&mut self, firing: Firing) {
-        match self.firer.lane(&firing) {
-            Lane::Together => self.together.push_back(firing),
-            Lane::Fast => self.fast.push(firing),
-            Lane::Slow => self.slow.push(firing),
+    pub(super) fn enqueue(&mut self, firing: Firing) {
+        match self.firer.lane_of(&firing) {
+            FiringLane::Together => self.together.push_back(firing),
+            FiringLane::Fast => self.fast.push(firing),
+            FiringLane::Slow => self.slow.push(firing),
         }
     }
 
@@ -100,15 +100,15 @@ impl Pools {
     }
 
     fn start(&mut self) {
-        while self.running[Lane::Together as usize] < 1 && !self.together.is_empty() {
+        while self.running[FiringLane::Together as usize] < 1 && !self.together.is_empty() {
             let size = self.together.len().min(TOGETHER_MOST);
             let group: Vec<Firing> = self.together.drain(..size).collect();
             let (firer, ids) = (self.firer.clone(), group.iter().map(|f| f.firing_id).collect());
             let task = self.tasks.spawn(async move { firer.fire_together(group).await });
-            self.note(task.id(), Lane::Together, ids);
+            self.note_task(task.id(), FiringLane::Together, ids);
         }
-        while self.running[Lane::Fast as usize] < self.widths.fast {
-            let group = self.take_from(Lane::Fast, GROUP_MOST);
+        while self.running[FiringLane::Fast as usize] < self.widths.fast {
+            let group = self.take_from(FiringLane::Fast, GROUP_MOST);
             let ids = group.iter().map(|firing| firing.firing_id).collect();
             let firer = self.firer.clone();
             let task = match <[Firing; 1]>::try_from(group) {
@@ -118,20 +118,20 @@ impl Pools {
                 Err(group) if group.is_empty() => break,
                 Err(group) => self.tasks.spawn(async move { firer.fire_group(group).await }),
             };
-            self.note(task.id(), Lane::Fast, ids);
+            self.note_task(task.id(), FiringLane::Fast, ids);
         }
-        while self.running[Lane::Slow as usize] < self.widths.slow {
-            let Some(firing) = self.take_from(Lane::Slow, 1).pop() else { break };
+        while self.running[FiringLane::Slow as usize] < self.widths.slow {
+            let Some(firing) = self.take_from(FiringLane::Slow, 1).pop() else { break };
             let (firer, id) = (self.firer.clone(), firing.firing_id);
             let task =
                 self.tasks.spawn(async move { firer.fire_one(firing).await.into_iter().collect() });
-            self.note(task.id(), Lane::Slow, vec![id]);
+            self.note_task(task.id(), FiringLane::Slow, vec![id]);
         }
     }
 
     /// Takes the firings of a pool that go next, at most so many.
-    fn take_from(&mut self, lane: Lane, most: usize) -> Vec<Firing> {
-        let queue = if lane == Lane::Slow { &mut self.slow } else { &mut self.fast };
+    fn take_from(&mut self, lane: FiringLane, most: usize) -> Vec<Firing> {
+        let queue = if lane == FiringLane::Slow { &mut self.slow } else { &mut self.fast };
         let now = self.firer.clock.now();
         let mut group = Vec::new();
         while group.len() < most {
@@ -143,7 +143,7 @@ impl Pools {
         group
     }
 
-    fn note(&mut self, task: Id, lane: Lane, ids: Vec<FiringId>) {
+    fn note_task(&mut self, task: Id, lane: FiringLane, ids: Vec<FiringId>) {
         self.running[lane as usize] += 1;
         self.started.insert(task, (lane, ids));
     }

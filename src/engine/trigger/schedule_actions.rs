@@ -6,9 +6,9 @@ mod metadata_gap;
 mod refused;
 mod schedule_rows;
 
-pub use firing_now::{Event, Fired, event, fire_now};
+pub use firing_now::{EventFiringResult, Fired, event, fire_now};
 pub use metadata_gap::{
-    Accepted, OpenBatches, PastTimes, accept_gap, declare_gap, refuse_while_suspended,
+    Accepted, OpenBatchesPolicy, PastTimes, accept_gap, declare_gap, refuse_while_suspended,
 };
 pub use refused::NotDone;
 pub(crate) use schedule_rows::{apply_in, refuse_foreign};
@@ -17,12 +17,12 @@ use crate::domain::calendar::Calendars;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
 use crate::domain::schedule::firing::FiringStatus;
 use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerStatus, WordFault, WordFaults};
-use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::schedule::{Anchor, FiringRule, Occurrence};
 use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::Millis;
-use crate::domain::trigger_check::{self, Around, Finding, Grade};
-use crate::store::audit::{Entry, Operator};
-use crate::store::hint::{self, Topic};
+use crate::domain::trigger_check::{self, TriggerCheckContext, TriggerFinding, TriggerGrade};
+use crate::store::audit::{AuditEntry, Operator};
+use crate::store::hint::{self, HintTopic};
 use crate::store::lock::{self, SCHEDULE_LOCK};
 use crate::store::next_run::{self, StaleGroups};
 use crate::store::trigger::ScheduleProgress;
@@ -37,7 +37,7 @@ pub const FROM_PERSON: &str = "person";
 
 /// Who does it, why and when.
 #[derive(Clone, Copy, Debug)]
-pub struct Deed<'a> {
+pub struct ScheduleActionOrigin<'a> {
     /// Who.
     pub by: &'a Operator,
     /// Why.
@@ -48,7 +48,7 @@ pub struct Deed<'a> {
 
 /// A schedule as it stands after an act.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stands {
+pub struct ScheduleStanding {
     /// The schedule.
     pub trigger: Trigger,
     /// Its next firing by the clock.
@@ -61,26 +61,28 @@ pub struct Stands {
 /// put back first.
 pub(crate) async fn locked(db: &Db, now: Millis) -> Result<Tx> {
     let mut tx = db.begin().await?;
-    if lock::hold(&mut tx, SCHEDULE_LOCK).await?.is_some() {
+    if lock::hold_lock(&mut tx, SCHEDULE_LOCK).await?.is_some() {
         return Ok(tx);
     }
-    lock::heal(&mut tx, SCHEDULE_LOCK, now).await?;
+    lock::restore_row(&mut tx, SCHEDULE_LOCK, now).await?;
     tx.commit().await.context("put the lock row back")?;
     tracing::error!("the row schedule_lock was gone from job_lock; it has been put back");
     let mut tx = db.begin().await?;
-    lock::hold(&mut tx, SCHEDULE_LOCK).await?.context("the row schedule_lock is gone again")?;
+    lock::hold_lock(&mut tx, SCHEDULE_LOCK)
+        .await?
+        .context("the row schedule_lock is gone again")?;
     Ok(tx)
 }
 
 /// Makes a schedule. `expected` are the lengths of batches as far as they are known, milliseconds.
-pub async fn add(
+pub async fn add_schedule(
     db: &Db,
     def: &TriggerDef,
     expected: &BTreeMap<GroupCode, i64>,
-    deed: Deed<'_>,
-) -> Result<Stands> {
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<ScheduleStanding> {
     let mut tx = locked(db, deed.now).await?;
-    if trigger::find(&mut tx, &def.code).await?.is_some() {
+    if trigger::find_trigger(&mut tx, &def.code).await?.is_some() {
         return Err(NotDone::Exists(def.code.clone()).into());
     }
     let warnings = sound(&mut tx, def, expected, deed.now).await?;
@@ -89,13 +91,13 @@ pub async fn add(
 }
 
 /// Changes what a schedule says. One that is paused stays paused.
-pub async fn edit(
+pub async fn edit_schedule(
     db: &Db,
     code: &TriggerCode,
     change: &(dyn Fn(TriggerDef) -> Result<TriggerDef> + Sync),
     expected: &BTreeMap<GroupCode, i64>,
-    deed: Deed<'_>,
-) -> Result<Stands> {
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<ScheduleStanding> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     let def = change(was.def.clone()).map_err(|error| match error.downcast::<WordFaults>() {
@@ -109,18 +111,26 @@ pub async fn edit(
 }
 
 /// Takes a schedule away. Its firings stay on record; those still to come are left out.
-pub async fn remove(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Trigger> {
+pub async fn remove(
+    db: &Db,
+    code: &TriggerCode,
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<Trigger> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     schedule_rows::remove(&mut tx, &was, deed).await?;
     next_run::refresh(&mut tx, &StaleGroups::of_schedules([&was.def])).await?;
-    hint::give(&mut tx, Topic::Trigger).await?;
+    hint::send_hint(&mut tx, HintTopic::Trigger).await?;
     tx.commit().await.context("remove the schedule")?;
     Ok(was)
 }
 
 /// Lets a schedule fire no more: nothing is planned, and what was decided ahead is left out.
-pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands> {
+pub async fn pause(
+    db: &Db,
+    code: &TriggerCode,
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<ScheduleStanding> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     if was.status == TriggerStatus::Paused {
@@ -128,7 +138,7 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
     }
     let words = format!("paused by {}: {}", deed.by.actor, deed.reason.unwrap_or_default());
     schedule_rows::leave_overdue(&mut tx, &was, &words, deed.now).await?;
-    set(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
+    set_status(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
     firing::withhold(&mut tx, &ahead, (FiringStatus::Skipped, &words), deed.now).await?;
@@ -138,7 +148,11 @@ pub async fn pause(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands
 
 /// Lets a schedule plan again, from now on: what fell due meanwhile was kept back on purpose and is no
 /// miss.
-pub async fn resume(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stands> {
+pub async fn resume(
+    db: &Db,
+    code: &TriggerCode,
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<ScheduleStanding> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     if was.status == TriggerStatus::Enabled {
@@ -148,7 +162,7 @@ pub async fn resume(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stand
     if next.is_none() && was.ends_without_next() {
         return Err(NotDone::NeverAgain(code.clone()).into());
     }
-    set(&mut tx, &was, TriggerStatus::Enabled, None, deed.now).await?;
+    set_status(&mut tx, &was, TriggerStatus::Enabled, None, deed.now).await?;
     let from_now = from_now(&was, deed.now);
     stand(&mut tx, &from_now, was.revision, next.map(|o| o.planned), deed.now).await?;
     record(&mut tx, "schedule resume", &was.def, None, deed).await?;
@@ -159,8 +173,8 @@ pub async fn resume(db: &Db, code: &TriggerCode, deed: Deed<'_>) -> Result<Stand
 pub async fn skip_next(
     db: &Db,
     code: &TriggerCode,
-    deed: Deed<'_>,
-) -> Result<(Occurrence, Stands)> {
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<(Occurrence, ScheduleStanding)> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     match was.status {
@@ -168,12 +182,12 @@ pub async fn skip_next(
         TriggerStatus::Paused => return Err(NotDone::Already(code.clone(), "paused").into()),
         TriggerStatus::Ended => return Err(NotDone::NeverAgain(code.clone()).into()),
     }
-    let calendars = calendar::all(&mut tx).await?;
+    let calendars = calendar::list_calendars(&mut tx).await?;
     let anchor = anchor(&mut tx, &was, deed.now).await?;
     // One that was decided ahead comes before the next that is planned.
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
     let first = ahead.first().map(|f| f.planned_at).or(was.next_time);
-    let from = first.map_or(deed.now, |at| at.plus(-1));
+    let from = first.map_or(deed.now, |at| at.plus_ms(-1));
     let next_after = |after| {
         let next = was.def.timing.next_after(&calendars, after, anchor);
         next.map_err(|error| NotDone::Calendar { code: code.clone(), error: Box::new(error) })
@@ -203,7 +217,7 @@ pub async fn skip_next(
 /// whoever has changed it in the same transaction and holds the schedule lock. Gives the schedules whose
 /// next time has moved.
 pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<Vec<Trigger>> {
-    let calendars = calendar::all(tx).await?;
+    let calendars = calendar::list_calendars(tx).await?;
     let users = calendars.users_of(code);
     let uses = |t: &Trigger| {
         t.def.timing.calendar.as_ref().is_some_and(|c| c == code || users.contains(&c))
@@ -226,7 +240,7 @@ pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<
     trigger::advance(tx, &standings, now).await?;
     next_run::refresh(tx, &StaleGroups::of_schedules(moved.iter().map(|t| &t.def))).await?;
     if !moved.is_empty() {
-        hint::give(tx, Topic::Trigger).await?;
+        hint::send_hint(tx, HintTopic::Trigger).await?;
     }
     Ok(moved)
 }
@@ -241,7 +255,7 @@ pub async fn replan(db: &Db, code: &CalendarCode, now: Millis) -> Result<Vec<Tri
 
 /// The schedule of this code.
 pub async fn found(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
-    if let Some(found) = trigger::find(tx, code).await? {
+    if let Some(found) = trigger::find_trigger(tx, code).await? {
         return Ok(found);
     }
     let codes = trigger::codes(tx).await?;
@@ -262,21 +276,25 @@ async fn sound(
     expected: &BTreeMap<GroupCode, i64>,
     now: Millis,
 ) -> Result<Vec<WordFault>> {
-    let (defs, calendars) = (job::definition(tx).await?, calendar::all(tx).await?);
-    let around = Around { defs: &defs, calendars: Some(&calendars), now, expected };
+    let (defs, calendars) = (job::definition(tx).await?, calendar::list_calendars(tx).await?);
+    let around = TriggerCheckContext { defs: &defs, calendars: Some(&calendars), now, expected };
     let mut findings = trigger_check::check(def, &around);
     let mut all: Vec<TriggerDef> = vec![def.clone()];
-    if let Schedule::After { .. } = def.timing.schedule {
+    if let FiringRule::After { .. } = def.timing.schedule {
         all.extend(
-            trigger::all(tx).await?.into_iter().map(|t| t.def).filter(|d| d.code != def.code),
+            trigger::list_triggers(tx)
+                .await?
+                .into_iter()
+                .map(|t| t.def)
+                .filter(|d| d.code != def.code),
         );
         let rings = trigger_check::rings(&all, &defs).into_iter();
         findings.extend(rings.filter(|(code, _)| *code == def.code).map(|(_, found)| found));
     }
-    let is_refused = |f: &Finding| f.grade == Grade::Refused;
-    let (refused, warned): (Vec<Finding>, Vec<Finding>) =
+    let is_refused = |f: &TriggerFinding| f.grade == TriggerGrade::Refused;
+    let (refused, warned): (Vec<TriggerFinding>, Vec<TriggerFinding>) =
         findings.into_iter().partition(is_refused);
-    let faults = |all: Vec<Finding>| all.into_iter().map(|f| f.fault).collect();
+    let faults = |all: Vec<TriggerFinding>| all.into_iter().map(|f| f.fault).collect();
     if refused.is_empty() {
         return Ok(faults(warned));
     }
@@ -291,7 +309,7 @@ async fn next_of(
     def: &TriggerDef,
     now: Millis,
 ) -> Result<Option<Occurrence>> {
-    let calendars = calendar::all(tx).await?;
+    let calendars = calendar::list_calendars(tx).await?;
     let anchor = anchor(tx, was, now).await?;
     let after = was.last_time.map_or(now, |last| last.max(now));
     next_in(def, &calendars, after, anchor)
@@ -311,7 +329,7 @@ fn next_in(
 /// time of a delay, not we.
 async fn anchor(tx: &mut Tx, was: &Trigger, now: Millis) -> Result<Anchor> {
     let mut anchor = Anchor { last_planned: was.last_time, ..Anchor::new(was.create_time) };
-    let is_delay = matches!(was.def.timing.schedule, Schedule::FixedDelay { .. });
+    let is_delay = matches!(was.def.timing.schedule, FiringRule::FixedDelay { .. });
     if is_delay && was.last_time.is_some() && !firing::is_open(tx, was.trigger_id).await? {
         anchor.last_finished = was.last_time.map(|last| last.max(now));
     }
@@ -321,18 +339,18 @@ async fn anchor(tx: &mut Tx, was: &Trigger, now: Millis) -> Result<Anchor> {
 /// A schedule that answers ends of batches answers those from now on.
 fn from_now(was: &Trigger, now: Millis) -> Trigger {
     match was.def.timing.schedule {
-        Schedule::After { .. } => Trigger { last_time: Some(now), ..was.clone() },
-        Schedule::Cron(_)
-        | Schedule::FixedRate { .. }
-        | Schedule::FixedDelay { .. }
-        | Schedule::Once { .. }
-        | Schedule::Rule { .. }
-        | Schedule::Event { .. }
-        | Schedule::Manual => was.clone(),
+        FiringRule::After { .. } => Trigger { last_time: Some(now), ..was.clone() },
+        FiringRule::Cron(_)
+        | FiringRule::FixedRate { .. }
+        | FiringRule::FixedDelay { .. }
+        | FiringRule::Once { .. }
+        | FiringRule::Rule { .. }
+        | FiringRule::Event { .. }
+        | FiringRule::Manual => was.clone(),
     }
 }
 
-async fn set(
+async fn set_status(
     tx: &mut Tx,
     was: &Trigger,
     status: TriggerStatus,
@@ -360,13 +378,13 @@ async fn record(
     action: &str,
     def: &TriggerDef,
     detail: Option<serde_json::Value>,
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     let mut said = serde_json::json!({ "schedule": def.code });
     if let (Some(all), Some(serde_json::Value::Object(detail))) = (said.as_object_mut(), detail) {
         all.extend(detail);
     }
-    let entry = Entry {
+    let entry = AuditEntry {
         action: action.to_owned(),
         group: def.group().cloned(),
         batch: None,
@@ -383,20 +401,20 @@ async fn finish(
     code: &TriggerCode,
     warnings: Vec<WordFault>,
     now: Millis,
-) -> Result<Stands> {
-    hint::give(&mut tx, Topic::Trigger).await?;
+) -> Result<ScheduleStanding> {
+    hint::send_hint(&mut tx, HintTopic::Trigger).await?;
     let now_is = found(&mut tx, code).await?;
     next_run::refresh(&mut tx, &StaleGroups::of_schedules([&now_is.def])).await?;
     let next = match now_is.next_time {
         Some(at) => {
-            let calendars = calendar::all(&mut tx).await?;
+            let calendars = calendar::list_calendars(&mut tx).await?;
             let anchor = anchor(&mut tx, &now_is, now).await?;
-            next_in(&now_is.def, &calendars, at.plus(-1), anchor)?
+            next_in(&now_is.def, &calendars, at.plus_ms(-1), anchor)?
         }
         None => None,
     };
     tx.commit().await.context("write the schedule")?;
-    Ok(Stands { trigger: now_is, next, warnings })
+    Ok(ScheduleStanding { trigger: now_is, next, warnings })
 }
 
 /// Whether an error is a code that somebody else has just taken.

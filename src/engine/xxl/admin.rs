@@ -15,19 +15,19 @@ mod write_batch;
 use crate::domain::executor::LogId;
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::{NodeId, QueueId};
-use crate::domain::job::outcome::{AttemptKey, End, Outcome};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, StoredOutputsKey};
 use crate::domain::xxl::executor_run::{Looked, Posted, StopWhy};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::attempt::run::RemoteRuns;
 use crate::engine::clock::Clock;
 use crate::engine::hints::Hints;
 use crate::handler::log::RunLog;
-use crate::handler::remote::{Executors, RemoteCall};
+use crate::handler::remote::{RemoteCall, RemoteExecutors};
 use crate::handler::{Context, StopReason};
-use crate::remote::executors::{ClientTlsFiles, Line, LogPage};
+use crate::remote::executors::{ClientTlsFiles, ExecutorClient, LogPage};
 use crate::store::Db;
 use futures_util::future::BoxFuture;
-use run_state::Book;
+use run_state::RunRegister;
 use secrecy::SecretString;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,13 +40,13 @@ pub struct Admin {
     clock: Clock,
     me: NodeId,
     hints: Hints,
-    line: Arc<Line>,
+    line: Arc<ExecutorClient>,
     /// How long a run that is to be stopped is waited for.
     give_up_ms: i64,
     next_call: AtomicU64,
     inbox: Mutex<Vec<Inbound>>,
     nudge: Notify,
-    book: tokio::sync::Mutex<Book>,
+    book: tokio::sync::Mutex<RunRegister>,
     /// Tokens that were opened, with what they were sealed as.
     tokens: Mutex<HashMap<AppName, (String, SecretString)>>,
 }
@@ -85,7 +85,7 @@ struct Begin {
     ask: Option<RemoteCall>,
     log: RunLog,
     waits: watch::Sender<Option<RunWait>>,
-    answer: oneshot::Sender<Outcome>,
+    answer: oneshot::Sender<AttemptOutcome>,
 }
 
 impl Admin {
@@ -97,7 +97,7 @@ impl Admin {
         give_up_ms: i64,
         tls: ClientTlsFiles,
     ) -> Self {
-        let line = Arc::new(Line::new(tls));
+        let line = Arc::new(ExecutorClient::new(tls));
         let (next_call, inbox, nudge) = (AtomicU64::new(1), Mutex::default(), Notify::new());
         let book = tokio::sync::Mutex::default();
         let tokens = Mutex::default();
@@ -110,7 +110,7 @@ impl Admin {
         tokens.insert(app.clone(), (sealed.to_owned(), token));
     }
 
-    fn hear(&self, inbound: Inbound) {
+    fn receive(&self, inbound: Inbound) {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(inbound);
         self.nudge.notify_one();
     }
@@ -121,9 +121,9 @@ impl Admin {
 }
 
 /// A call that was handed in.
-struct Begun {
+struct SubmittedCall {
     id: CallId,
-    answered: oneshot::Receiver<Outcome>,
+    answered: oneshot::Receiver<AttemptOutcome>,
     /// What it waits for before an executor is asked.
     waiting: watch::Receiver<Option<RunWait>>,
 }
@@ -136,37 +136,48 @@ struct OfTry {
 }
 
 impl RemoteRuns for Arc<Admin> {
-    fn of_attempt(&self, AttemptKey { queue_id, attempt }: AttemptKey) -> Arc<dyn Executors> {
+    fn of_attempt(
+        &self,
+        StoredOutputsKey { queue_id, attempt }: StoredOutputsKey,
+    ) -> Arc<dyn RemoteExecutors> {
         Arc::new(OfTry { admin: self.clone(), queue_id, attempt })
     }
 }
 
 impl OfTry {
-    fn begin(&self, ask: Option<RemoteCall>, log: &RunLog) -> Begun {
+    fn begin(&self, ask: Option<RemoteCall>, log: &RunLog) -> SubmittedCall {
         let id = CallId(self.admin.next_call.fetch_add(1, Ordering::Relaxed));
         let (answer, answered) = oneshot::channel();
         let (waits, waiting) = watch::channel(None);
         let (queue_id, attempt, log) = (self.queue_id, self.attempt, log.clone());
-        self.admin.hear(Inbound::Begin(Begin { id, queue_id, attempt, ask, log, waits, answer }));
-        Begun { id, answered, waiting }
+        self.admin.receive(Inbound::Begin(Begin {
+            id,
+            queue_id,
+            attempt,
+            ask,
+            log,
+            waits,
+            answer,
+        }));
+        SubmittedCall { id, answered, waiting }
     }
 
-    fn left(&self, id: CallId) -> Outcome {
-        self.admin.hear(Inbound::Leave(id));
+    fn outcome_of(&self, id: CallId) -> AttemptOutcome {
+        self.admin.receive(Inbound::Leave(id));
         let said = "its run goes on; this process does not wait for it any more";
-        Outcome::ended(End::Returned, said).before_it_began()
+        AttemptOutcome::ended(AttemptEnd::Returned, said).before_it_began()
     }
 }
 
-impl Executors for OfTry {
-    fn call<'a>(&'a self, call: RemoteCall, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+impl RemoteExecutors for OfTry {
+    fn call<'a>(&'a self, call: RemoteCall, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
-            let Begun { id, mut answered, mut waiting } = self.begin(Some(call), &ctx.log);
+            let SubmittedCall { id, mut answered, mut waiting } = self.begin(Some(call), &ctx.log);
             let mut has_said = false;
             let reason = loop {
                 tokio::select! {
                     biased;
-                    outcome = &mut answered => return outcome.unwrap_or_else(|_| self.left(id)),
+                    outcome = &mut answered => return outcome.unwrap_or_else(|_| self.outcome_of(id)),
                     reason = ctx.stopped() => break reason,
                     Ok(()) = waiting.changed() => {
                         let wait = *waiting.borrow_and_update();
@@ -182,19 +193,19 @@ impl Executors for OfTry {
                 StopReason::Killed => StopWhy::Killed,
                 // The next start finds its run where it is.
                 StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
-                    return self.left(id);
+                    return self.outcome_of(id);
                 }
             };
-            self.admin.hear(Inbound::Stop(id, why));
-            answered.await.unwrap_or_else(|_| self.left(id))
+            self.admin.receive(Inbound::Stop(id, why));
+            answered.await.unwrap_or_else(|_| self.outcome_of(id))
         })
     }
 
-    fn end<'a>(&'a self, ctx: &'a Context) -> BoxFuture<'a, Outcome> {
+    fn end_run<'a>(&'a self, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
-            let Begun { id, answered, .. } = self.begin(None, &ctx.log);
-            self.admin.hear(Inbound::Stop(id, StopWhy::Killed));
-            answered.await.unwrap_or_else(|_| self.left(id))
+            let SubmittedCall { id, answered, .. } = self.begin(None, &ctx.log);
+            self.admin.receive(Inbound::Stop(id, StopWhy::Killed));
+            answered.await.unwrap_or_else(|_| self.outcome_of(id))
         })
     }
 }

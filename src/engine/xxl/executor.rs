@@ -11,11 +11,11 @@ mod run_log;
 mod run_progress;
 
 pub use admin_reports::ReportOutcome;
-pub use run_log::{LogEnd, Page};
+pub use run_log::{LogEnd, RunLogPage};
 pub use run_progress::Followed;
 
 use crate::domain::batch::AskedOrder;
-use crate::domain::executor::block::{BlockStrategy, Busy, Entry};
+use crate::domain::executor::block::{BlockDecision, BlockStrategy, Busy};
 use crate::domain::schedule::trigger::QUEUE_DISPATCHER;
 use crate::domain::text::storable;
 use crate::domain::time::Millis;
@@ -25,11 +25,11 @@ use crate::domain::xxl::xxl_run::{
 use crate::engine::clock::Clock;
 use crate::engine::host::host_name;
 use crate::engine::operate::pause;
-use crate::engine::xxl::rejected_access::{Knock, Refused, STRANGER};
+use crate::engine::xxl::rejected_access::{Knock, RejectedAccesses, STRANGER};
 use crate::remote::admin::Admins;
 use crate::secret_store::SecretStores;
 use crate::store::audit::Operator;
-use crate::store::xxl_run::{self, NewRun};
+use crate::store::xxl_run::{self, NewXxlRun};
 use crate::store::{Db, Tx};
 use anyhow::{Context as _, Result};
 use serde_json::json;
@@ -46,7 +46,7 @@ const WORD_MAX: usize = 60;
 const PARAMS_MAX: usize = 16_000;
 
 /// What this executor is to its admins.
-pub struct Options {
+pub struct ExecutorOptions {
     /// Its name.
     pub app_name: AppName,
     /// The URL at which the admins reach it.
@@ -61,12 +61,12 @@ pub struct Options {
 pub struct Executor {
     db: Db,
     clock: Clock,
-    options: Options,
+    options: ExecutorOptions,
     by: Operator,
     /// Something new is to be followed or told.
     nudge: Notify,
     news: Notify,
-    refused: Refused,
+    refused: RejectedAccesses,
     secret_stores: SecretStores,
 }
 
@@ -95,7 +95,7 @@ pub struct RunAsked {
 
 /// What an admin is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ExecutorReply {
     /// The run is a row, and its end will be told.
     Taken(String),
     /// Nothing was written, and why.
@@ -104,11 +104,11 @@ pub enum Answer {
 
 impl Executor {
     /// On this database.
-    pub fn new(db: Db, clock: Clock, options: Options) -> Self {
+    pub fn new(db: Db, clock: Clock, options: ExecutorOptions) -> Self {
         let actor = format!("xxl-job {}", options.app_name);
         let by = Operator::new(actor, host_name());
         let (nudge, news) = (Notify::new(), Notify::new());
-        let refused = Refused::new(db.clone(), clock.clone());
+        let refused = RejectedAccesses::new(db.clone(), clock.clone());
         let secret_stores = SecretStores::default();
         Self { db, clock, options, by, nudge, news, refused, secret_stores }
     }
@@ -129,12 +129,12 @@ impl Executor {
         let by = Operator::new(STRANGER.to_owned(), peer.to_owned());
         let what = storable(what.as_bytes(), WORD_MAX);
         let detail = json!({ "app_name": self.app_name().as_str(), "asked": what });
-        self.refused.note("token", Knock { by, detail }).await;
+        self.refused.note_refusal("token", Knock { by, detail }).await;
     }
 
     /// Puts refusals on record that were held back for a minute, until `stop`.
     pub async fn keep_refused(&self, stop: &CancellationToken) {
-        self.refused.keep(stop).await;
+        self.refused.record_held_back(stop).await;
     }
 
     /// Puts the last of them on record: nobody is answered any more.
@@ -143,66 +143,68 @@ impl Executor {
     }
 
     /// Takes a run on, or refuses it. What it comes to is told when it is over.
-    pub async fn run(&self, ask: &RunAsked) -> Result<Answer> {
+    pub async fn run_job(&self, ask: &RunAsked) -> Result<ExecutorReply> {
         if let Err(why) = acceptable(ask) {
-            return Ok(Answer::Refused(why));
+            return Ok(ExecutorReply::Refused(why));
         }
-        match self.take(ask).await {
+        match self.take_run(ask).await {
             Ok(answer) => Ok(answer),
             Err(error) => {
                 // The answer to the commit may be what was lost.
                 let key = (ask.log_id, ask.log_date_time);
-                let mut tx = self.db.read().await.context("look for a run")?;
-                match xxl_run::find(&mut tx, self.app_name(), key).await? {
-                    Some(_) => Ok(Answer::Taken("taken".to_owned())),
+                let mut tx = self.db.begin_read().await.context("look for a run")?;
+                match xxl_run::find_run(&mut tx, self.app_name(), key).await? {
+                    Some(_) => Ok(ExecutorReply::Taken("taken".to_owned())),
                     None => Err(error),
                 }
             }
         }
     }
 
-    async fn take(&self, ask: &RunAsked) -> Result<Answer> {
+    async fn take_run(&self, ask: &RunAsked) -> Result<ExecutorReply> {
         let (now, app) = (self.clock.now(), self.app_name());
         let mut tx = self.db.begin().await?;
-        xxl_run::hold(&mut tx, now).await?;
-        if let Some(there) = xxl_run::find(&mut tx, app, (ask.log_id, ask.log_date_time)).await? {
+        xxl_run::lock_runs(&mut tx, now).await?;
+        if let Some(there) =
+            xxl_run::find_run(&mut tx, app, (ask.log_id, ask.log_date_time)).await?
+        {
             tx.rollback().await?;
             let said = format!("run {} is known already ({})", ask.log_id, there.status.as_str());
-            return Ok(Answer::Taken(said));
+            return Ok(ExecutorReply::Taken(said));
         }
         let before = match ask.shard.0 {
-            0 => xxl_run::open(&mut tx, app, Some(ask.job_id)).await?,
+            0 => xxl_run::list_open(&mut tx, app, Some(ask.job_id)).await?,
             // Its one part does the work; the others neither wait nor stop anything.
             _ => Vec::new(),
         };
         let busy = if before.is_empty() { Busy::Idle } else { Busy::Busy };
         let ahead = before.last().map(|run| run.log_id);
         match (ask.block.decide(busy), ahead) {
-            (Entry::Refuse, Some(ahead)) => {
+            (BlockDecision::Refuse, Some(ahead)) => {
                 tx.rollback().await?;
                 let why = "and its block strategy is DISCARD_LATER";
                 let said = format!("run {ahead} of job {} is not over, {why}", ask.job_id);
-                return Ok(Answer::Refused(said));
+                return Ok(ExecutorReply::Refused(said));
             }
-            (Entry::StopAndTake, _) => {
+            (BlockDecision::StopAndTake, _) => {
                 for run in &before {
                     self.stop_run(&mut tx, run, Stopping::Covered, now).await?;
                 }
             }
-            (Entry::Refuse | Entry::Take, _) => {}
+            (BlockDecision::Refuse | BlockDecision::Take, _) => {}
         }
-        xxl_run::insert(&mut tx, &self.row(ask), now).await?;
+        xxl_run::insert(&mut tx, &self.new_row(ask), now).await?;
         let said = match ask.shard {
             (0, _) => ahead.map_or("taken".to_owned(), |run| format!("taken; waits for run {run}")),
             shard => self.leave_shard(&mut tx, ask, shard, now).await?,
         };
         tx.commit().await.context("take a run on")?;
         self.nudge();
-        Ok(Answer::Taken(said))
+        Ok(ExecutorReply::Taken(said))
     }
 
-    fn row<'a>(&'a self, ask: &'a RunAsked) -> NewRun<'a> {
-        NewRun {
+    fn new_row<'a>(&'a self, ask: &'a RunAsked) -> NewXxlRun<'a> {
+        NewXxlRun {
             app_name: self.app_name(),
             log_id: ask.log_id,
             log_date_time: ask.log_date_time,
@@ -227,24 +229,24 @@ impl Executor {
         let said = format!("part {index} of {total}: the batch is opened by part 0 alone");
         let key = (ask.log_id, ask.log_date_time);
         let run =
-            xxl_run::find(tx, self.app_name(), key).await?.context("a run that was written")?;
-        xxl_run::end(tx, &run, &RunResult::done(&said), now).await?;
+            xxl_run::find_run(tx, self.app_name(), key).await?.context("a run that was written")?;
+        xxl_run::end_run(tx, &run, &RunResult::success(&said), now).await?;
         Ok(said)
     }
 
     /// Whether a run of this job is not over.
     pub async fn is_busy(&self, job: XxlJobId) -> Result<bool> {
-        let mut tx = self.db.read().await?;
-        Ok(!xxl_run::open(&mut tx, self.app_name(), Some(job)).await?.is_empty())
+        let mut tx = self.db.begin_read().await?;
+        Ok(!xxl_run::list_open(&mut tx, self.app_name(), Some(job)).await?.is_empty())
     }
 
     /// Stops every run of a job that is not over; gives how many. That is on record when it is answered;
     /// the batches end when their jobs are really gone.
-    pub async fn kill(&self, job: XxlJobId) -> Result<usize> {
+    pub async fn kill_job(&self, job: XxlJobId) -> Result<usize> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        xxl_run::hold(&mut tx, now).await?;
-        let open = xxl_run::open(&mut tx, self.app_name(), Some(job)).await?;
+        xxl_run::lock_runs(&mut tx, now).await?;
+        let open = xxl_run::list_open(&mut tx, self.app_name(), Some(job)).await?;
         for run in &open {
             self.stop_run(&mut tx, run, Stopping::Killed, now).await?;
         }
@@ -256,15 +258,16 @@ impl Executor {
     /// Says that a run is to stop, and has its batches stopped.
     async fn stop_run(&self, tx: &mut Tx, run: &XxlRun, why: Stopping, now: Millis) -> Result<()> {
         if run.status == XxlStatus::Waiting {
-            xxl_run::end(tx, run, &RunResult::failed(why.words()), now).await?;
+            xxl_run::end_run(tx, run, &RunResult::failed(why.words()), now).await?;
             return Ok(());
         }
-        if !xxl_run::stop(tx, run.run_id, why, now).await? {
+        if !xxl_run::stop_run(tx, run.run_id, why, now).await? {
             return Ok(());
         }
         // Its batches may have been opened since it was read; now its row is ours.
         let key = (run.log_id, run.log_date_time);
-        let run = xxl_run::find(tx, &run.app_name, key).await?.context("a run that was there")?;
+        let run =
+            xxl_run::find_run(tx, &run.app_name, key).await?.context("a run that was there")?;
         for batch in xxl_run::batches(tx, &run.batches.unwrap_or_default()).await? {
             if !batch.status.is_final() {
                 pause::stop_in(tx, batch.batch_id, (&self.by, why.words()), now).await?;

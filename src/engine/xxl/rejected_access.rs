@@ -43,7 +43,7 @@ struct Unsaid {
 
 /// Which refusals are put on record now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum RefusalSelection {
     /// Those that were held back for a minute.
     Due,
     /// All of them: the process ends.
@@ -51,19 +51,19 @@ enum Held {
 }
 
 /// What is not on record yet, by reason.
-pub(in crate::engine) struct Refused {
+pub(in crate::engine) struct RejectedAccesses {
     db: Db,
     clock: Clock,
     unsaid: Mutex<BTreeMap<&'static str, Unsaid>>,
 }
 
-impl Refused {
+impl RejectedAccesses {
     pub(in crate::engine) fn new(db: Db, clock: Clock) -> Self {
         Self { db, clock, unsaid: Mutex::default() }
     }
 
     /// Notes a refusal.
-    pub(in crate::engine) async fn note(&self, why: &'static str, knock: Knock) {
+    pub(in crate::engine) async fn note_refusal(&self, why: &'static str, knock: Knock) {
         let now = self.clock.uptime();
         let is_first = {
             let mut all = self.unsaid();
@@ -73,13 +73,13 @@ impl Refused {
             unsaid.last.is_none_or(|last| now.since(last) >= ONCE_MS)
         };
         if is_first {
-            self.say(why, now).await;
+            self.write_record(why, now).await;
         }
     }
 
     /// Puts on record what was held back, as it becomes due, until `stop`: of whoever has stopped knocking
     /// nothing else would bring it there.
-    pub(in crate::engine) async fn keep(&self, stop: &CancellationToken) {
+    pub(in crate::engine) async fn record_held_back(&self, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {
@@ -92,21 +92,21 @@ impl Refused {
 
     /// Puts on record what was held back for a minute.
     pub(super) async fn say_due(&self) {
-        self.say_held(Held::Due).await;
+        self.say_held(RefusalSelection::Due).await;
     }
 
     /// Puts all on record that is not: the process ends.
     pub(in crate::engine) async fn close(&self) {
-        if tokio::time::timeout(PATIENCE, self.say_held(Held::All)).await.is_err() {
+        if tokio::time::timeout(PATIENCE, self.say_held(RefusalSelection::All)).await.is_err() {
             tracing::error!("not all refusals are on record");
         }
     }
 
-    async fn say_held(&self, held: Held) {
+    async fn say_held(&self, held: RefusalSelection) {
         let now = self.clock.uptime();
         let is_due = |unsaid: &Unsaid| {
             let is_late = unsaid.last.is_none_or(|last| now.since(last) >= ONCE_MS);
-            unsaid.times > 0 && (held == Held::All || is_late)
+            unsaid.times > 0 && (held == RefusalSelection::All || is_late)
         };
         let due: Vec<&'static str> = self
             .unsaid()
@@ -115,12 +115,12 @@ impl Refused {
             .map(|(why, _)| *why)
             .collect();
         for why in due {
-            self.say(why, now).await;
+            self.write_record(why, now).await;
         }
     }
 
-    async fn say(&self, why: &'static str, now: Uptime) {
-        let Some(mut taken) = self.take(why, now) else { return };
+    async fn write_record(&self, why: &'static str, now: Uptime) {
+        let Some(mut taken) = self.take_held_back(why, now) else { return };
         let (times, peer) = (taken.times, taken.knock.by.host.as_str());
         tracing::warn!(peer, times, why, "somebody was refused");
         match self.record(why, &taken.knock, times).await {
@@ -131,12 +131,12 @@ impl Refused {
         }
     }
 
-    fn take(&self, why: &'static str, now: Uptime) -> Option<Taken<'_>> {
+    fn take_held_back(&self, why: &'static str, now: Uptime) -> Option<TakenRefusals<'_>> {
         let mut all = self.unsaid();
         let unsaid = all.get_mut(why).filter(|unsaid| unsaid.times > 0)?;
         let knock = unsaid.knock.clone()?;
         unsaid.last = Some(now);
-        Some(Taken { from: self, why, knock, times: std::mem::take(&mut unsaid.times) })
+        Some(TakenRefusals { from: self, why, knock, times: std::mem::take(&mut unsaid.times) })
     }
 
     async fn record(&self, why: &str, knock: &Knock, times: u64) -> Result<()> {
@@ -154,14 +154,14 @@ impl Refused {
 }
 
 /// Refusals that are being put on record. Those of which that failed, or was broken off, are held back.
-struct Taken<'a> {
-    from: &'a Refused,
+struct TakenRefusals<'a> {
+    from: &'a RejectedAccesses,
     why: &'static str,
     knock: Knock,
     times: u64,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for TakenRefusals<'_> {
     fn drop(&mut self) {
         if let Some(unsaid) = self.from.unsaid().get_mut(self.why) {
             unsaid.times += self.times;

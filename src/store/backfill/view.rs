@@ -2,7 +2,7 @@
 
 use super::entry_status;
 use crate::db::Row;
-use crate::domain::backfill::Entry;
+use crate::domain::backfill::BackfillEntry;
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BackfillId, BatchId, BatchNo, JobCode};
 use crate::domain::job::queue::QueueStatus;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackfillBatchRow {
     /// Number, state in the backfill, message.
-    pub entry: Entry,
+    pub entry: BackfillEntry,
     /// The batch, if there is one.
     pub batch: Option<ShownBatch>,
 }
@@ -55,20 +55,20 @@ pub async fn shown(tx: &mut Tx, id: BackfillId) -> Result<Vec<BackfillBatchRow>>
     let mut failed = failed_jobs(tx, id).await?;
     rows.iter()
         .map(|row| {
-            let entry = Entry {
-                batch_no: BatchNo::parse(&row.text("batch_no")?)?,
-                status: entry_status(&row.text("status")?)?,
+            let entry = BackfillEntry {
+                batch_no: BatchNo::parse(&row.get_text("batch_no")?)?,
+                status: entry_status(&row.get_text("status")?)?,
                 message: row.opt_text("message")?,
             };
             let Some(batch_id) = row.opt_int("batch_id")? else {
                 return Ok(BackfillBatchRow { entry, batch: None });
             };
-            let word = row.text("batch_status")?;
+            let word = row.get_text("batch_status")?;
             let batch = ShownBatch {
                 batch_id: BatchId(batch_id),
                 status: BatchStatus::parse(&word)
                     .with_context(|| format!("job_batch.status holds {word:?}"))?,
-                create_time: row.time("create_time")?.into(),
+                create_time: row.get_time("create_time")?.into(),
                 end_time: row.opt_time("end_time")?.map(Millis::from),
                 jobs: counts.remove(&batch_id).unwrap_or_default(),
                 failed: failed.remove(&batch_id).unwrap_or_default(),
@@ -85,7 +85,7 @@ const OF_ITS_BATCHES: &str = "FROM job_queue q JOIN job_batch b ON b.batch_id = 
      WHERE f.backfill_id = ?";
 
 fn queue_status(row: &Row) -> Result<QueueStatus> {
-    let word = row.text("status")?;
+    let word = row.get_text("status")?;
     QueueStatus::parse(&word).with_context(|| format!("job_queue.status holds {word:?}"))
 }
 
@@ -99,8 +99,8 @@ async fn job_counts(
     );
     let mut all: HashMap<i64, BTreeMap<QueueStatus, u64>> = HashMap::new();
     for row in tx.fetch_all(&sql, &[id.0.into()]).await? {
-        let of_batch = all.entry(row.int("batch_id")?).or_default();
-        of_batch.insert(queue_status(&row)?, u64::try_from(row.int("n")?)?);
+        let of_batch = all.entry(row.get_int("batch_id")?).or_default();
+        of_batch.insert(queue_status(&row)?, u64::try_from(row.get_int("n")?)?);
     }
     Ok(all)
 }
@@ -119,8 +119,8 @@ async fn failed_jobs(
     values.extend(bad.iter().map(|status| status.as_str().into()));
     let mut all: HashMap<i64, Vec<(JobCode, QueueStatus)>> = HashMap::new();
     for row in tx.fetch_all(&sql, &values).await? {
-        let job = (JobCode::parse(&row.text("job_code")?)?, queue_status(&row)?);
-        all.entry(row.int("batch_id")?).or_default().push(job);
+        let job = (JobCode::parse(&row.get_text("job_code")?)?, queue_status(&row)?);
+        all.entry(row.get_int("batch_id")?).or_default().push(job);
     }
     Ok(all)
 }

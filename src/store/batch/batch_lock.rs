@@ -1,17 +1,17 @@
 //! Batches are held while something of theirs is written, and revised by whoever changes them from outside.
 
 use crate::db::Dialect;
-use crate::db::single_round_trip::Statement;
+use crate::db::single_round_trip::CountedStatement;
 use crate::domain::batch::Batch;
 use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
 /// Locks a batch's row, as `hold_all` does.
-pub async fn hold(tx: &mut Tx, id: BatchId, owner: &NodeId, revision: i64) -> Result<()> {
+pub async fn lock_owned(tx: &mut Tx, id: BatchId, owner: &NodeId, revision: i64) -> Result<()> {
     hold_all(tx, owner, &BTreeMap::from([(id, revision)])).await
 }
 
@@ -27,7 +27,7 @@ pub async fn hold_all(tx: &mut Tx, owner: &NodeId, held: &BTreeMap<BatchId, i64>
     let mut revisions = BTreeMap::new();
     for row in &rows {
         ensure!(row.opt_text("owner")?.as_deref() == Some(owner.0.as_str()), Stale::Batch);
-        revisions.insert(BatchId(row.int("batch_id")?), row.int("revision")?);
+        revisions.insert(BatchId(row.get_int("batch_id")?), row.get_int("revision")?);
     }
     ensure!(revisions.len() == held.len(), Stale::Batch);
     ensure!(revisions == *held, Stale::Revised);
@@ -35,12 +35,16 @@ pub async fn hold_all(tx: &mut Tx, owner: &NodeId, held: &BTreeMap<BatchId, i64>
 }
 
 /// The statements of `hold_all` for whoever only asks whether all of it is so.
-pub fn held(owner: &NodeId, held: &BTreeMap<BatchId, i64>, dialect: Dialect) -> Vec<Statement> {
+pub fn lock_statements(
+    owner: &NodeId,
+    held: &BTreeMap<BatchId, i64>,
+    dialect: Dialect,
+) -> Vec<CountedStatement> {
     let mut by_revision: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     for (id, revision) in held {
         by_revision.entry(*revision).or_default().push(id.0);
     }
-    let locked = |(revision, ids): (i64, Vec<i64>)| Statement::OnEach {
+    let locked = |(revision, ids): (i64, Vec<i64>)| CountedStatement::OnEach {
         before: "SELECT batch_id FROM job_batch WHERE batch_id".to_owned(),
         first: Vec::new(),
         ids,
@@ -62,5 +66,5 @@ pub async fn revise(tx: &mut Tx, seen: &Batch, now: Millis) -> Result<()> {
     tx.execute(&sql, &[now.to_utc().into(), seen.batch_id.0.into()])
         .await
         .context("say that a batch was changed")?;
-    hint::give(tx, Topic::Batch).await
+    hint::send_hint(tx, HintTopic::Batch).await
 }

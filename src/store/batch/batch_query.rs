@@ -1,7 +1,7 @@
 //! Batches as people look for them: by what is said of them, a page at a time.
 
 use super::{COLUMNS, batch};
-use crate::db::{Row, Value, filled};
+use crate::db::{Row, SqlValue, filled};
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
 use crate::domain::job::queue::QueueStatus;
@@ -33,10 +33,10 @@ pub struct BatchFilter {
 
 impl BatchFilter {
     /// The condition on rows, and its values.
-    fn condition(&self) -> (String, Vec<Value>) {
+    fn condition(&self) -> (String, Vec<SqlValue>) {
         let mut all = vec!["1 = 1".to_owned()];
-        let mut values: Vec<Value> = Vec::new();
-        let mut says = |condition: String, more: Vec<Value>| {
+        let mut values: Vec<SqlValue> = Vec::new();
+        let mut says = |condition: String, more: Vec<SqlValue>| {
             all.push(condition);
             values.extend(more);
         };
@@ -91,7 +91,7 @@ pub(in crate::store) fn containing(text: &str) -> String {
 }
 
 /// Batches, newest first.
-pub async fn page(tx: &mut Tx, asked: &BatchFilter, limit: u32) -> Result<Vec<Batch>> {
+pub async fn list_page(tx: &mut Tx, asked: &BatchFilter, limit: u32) -> Result<Vec<Batch>> {
     let (chosen, mut values) = asked.condition();
     let sql =
         format!("SELECT {COLUMNS} FROM job_batch WHERE {chosen} ORDER BY batch_id DESC LIMIT ?");
@@ -117,14 +117,14 @@ pub async fn counts_of(
     let rows = tx.fetch_all(&sql, &values).await;
     let mut all: HashMap<BatchId, BTreeMap<QueueStatus, u64>> = HashMap::new();
     for row in rows.context("count the jobs of batches")? {
-        let of = all.entry(BatchId(row.int("batch_id")?)).or_default();
-        *of.entry(status(&row)?).or_default() += u64::try_from(row.int("n")?)?;
+        let of = all.entry(BatchId(row.get_int("batch_id")?)).or_default();
+        *of.entry(status(&row)?).or_default() += u64::try_from(row.get_int("n")?)?;
     }
     Ok(all)
 }
 
 fn status(row: &Row) -> Result<QueueStatus> {
-    let word = row.text("status")?;
+    let word = row.get_text("status")?;
     QueueStatus::parse(&word)
         .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))
 }

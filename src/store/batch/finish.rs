@@ -4,7 +4,7 @@ use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;
 use crate::store::Tx;
-use crate::store::batch::keys;
+use crate::store::batch::key_list;
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub async fn finish_all(
         by_result.entry(result.as_str()).or_default().push(batch.batch_id);
     }
     for (result, ids) in by_result {
-        let (places, keys) = keys(&ids);
+        let (places, keys) = key_list(&ids);
         let sql = format!(
             "UPDATE job_batch SET status = ?, owner = NULL, end_time = ?, update_time = ? \
              WHERE owner = ? AND batch_id IN ({places})"

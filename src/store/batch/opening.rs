@@ -23,7 +23,7 @@ pub struct PackedSnapshot {
 impl PackedSnapshot {
     /// Packs a snapshot.
     pub fn new(snapshot: &Snapshot) -> Result<Self> {
-        Ok(Self { text: compute(snapshot.jobs.len(), || packed::pack(snapshot))? })
+        Ok(Self { text: compute(snapshot.jobs.len(), || packed::pack_value(snapshot))? })
     }
 }
 
@@ -51,7 +51,7 @@ pub async fn refuse_opening(tx: &mut Tx, batch: &Batch) -> Result<()> {
     }
     let sql = "SELECT COUNT(*) AS written FROM job_queue WHERE batch_id = ?";
     let row = tx.fetch_optional(sql, &[batch.batch_id.0.into()]).await?;
-    let written = row.map(|row| row.int("written")).transpose()?.unwrap_or_default();
+    let written = row.map(|row| row.get_int("written")).transpose()?.unwrap_or_default();
     let written = u64::try_from(written)?;
     let total = written + u64::from(batch.unwritten_jobs);
     let values = &batch.values;

@@ -1,12 +1,12 @@
 //! What executors tell of the ends of their runs.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::executor::LogId;
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::RunStatus;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
@@ -41,9 +41,9 @@ pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<KnownRun>> {
     let rows = tx.fetch_in(sql, ids, "").await.context("look for runs of executors")?;
     let read = |row: &crate::db::Row| {
         Ok(KnownRun {
-            log_id: LogId(row.int("log_id")?),
-            app_name: AppName::parse(&row.text("app_name")?)?,
-            was_asked: row.text("status")? != RunStatus::Waiting.as_str(),
+            log_id: LogId(row.get_int("log_id")?),
+            app_name: AppName::parse(&row.get_text("app_name")?)?,
+            was_asked: row.get_text("status")? != RunStatus::Waiting.as_str(),
         })
     };
     rows.iter().map(read).collect()
@@ -52,7 +52,7 @@ pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<KnownRun>> {
 /// Writes the reported ends of runs; returns how many rows changed. A run that is over stays as it is, so a
 /// report that comes again, or says otherwise, changes nothing. One whose stop was never confirmed is
 /// confirmed by it: the report is kept as evidence, and other runs of its job may begin. All different runs.
-pub async fn tell(tx: &mut Tx, ends: &[ReportedRunEnd], now: Millis) -> Result<u64> {
+pub async fn report_ends(tx: &mut Tx, ends: &[ReportedRunEnd], now: Millis) -> Result<u64> {
     let mut by_code: BTreeMap<i32, Vec<&ReportedRunEnd>> = BTreeMap::new();
     for end in ends {
         by_code.entry(end.code).or_default().push(end);
@@ -67,7 +67,7 @@ pub async fn tell(tx: &mut Tx, ends: &[ReportedRunEnd], now: Millis) -> Result<u
         }
     }
     if written > 0 {
-        hint::give(tx, Topic::Run).await?;
+        hint::send_hint(tx, HintTopic::Run).await?;
     }
     Ok(written)
 }
@@ -76,7 +76,7 @@ pub async fn tell(tx: &mut Tx, ends: &[ReportedRunEnd], now: Millis) -> Result<u
 async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&ReportedRunEnd], now: Millis) -> Result<u64> {
     let Some(last) = ends.last() else { return Ok(0) };
     let now = now.to_utc();
-    let mut values: Vec<Value> = vec![now.into()];
+    let mut values: Vec<SqlValue> = vec![now.into()];
     let words = match last.msg {
         None => "NULL".to_owned(),
         Some(_) => {
@@ -107,5 +107,5 @@ async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&ReportedRunEnd], now: Milli
 pub async fn open_runs(tx: &mut Tx, app: &AppName) -> Result<i64> {
     let sql = "SELECT COUNT(*) AS runs FROM executor_run WHERE app_name = ? AND end_time IS NULL";
     let row = tx.fetch_optional(sql, &[app.as_str().into()]).await.context("count open runs")?;
-    Ok(row.map(|row| row.int("runs")).transpose()?.unwrap_or_default())
+    Ok(row.map(|row| row.get_int("runs")).transpose()?.unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::route::{RouteState, RouteStrategy, Use};
-use crate::domain::executor::{GONE_MS, Glue, Spoken};
+use crate::domain::executor::{GONE_MS, GluePolicy, Spoken};
 use crate::domain::job::job_key::JobKey;
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::AppName;
@@ -15,20 +15,20 @@ const DAY_MS: i64 = 86_400_000;
 
 /// An executor group as its runs need it.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct RunExecutorGroup {
     /// Where its executors are now, in the order of the alphabet.
     pub addresses: Vec<String>,
     /// What each said last that it speaks, also one that is not there any more.
     spoken: BTreeMap<String, Spoken>,
     /// Whether scripts may be sent to them.
-    pub glue: Glue,
+    pub glue: GluePolicy,
     /// Which groups of jobs may use them.
     pub access: GroupAccess,
     /// Its token, sealed.
     pub sealed: String,
 }
 
-impl Group {
+impl RunExecutorGroup {
     /// What is spoken to an executor. Of one that has never said so itself it is what releases speak.
     pub fn spoken(&self, address: &str) -> Spoken {
         self.spoken.get(address).copied().unwrap_or(Spoken::Run)
@@ -36,13 +36,13 @@ impl Group {
 }
 
 /// The group of this name; none when nobody has made it.
-pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<Group>> {
+pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<RunExecutorGroup>> {
     let sql = "SELECT addresses, allows_glue, owner_group, allowed_groups, token_sealed FROM executor_group \
                WHERE app_name = ?";
     let row =
         tx.fetch_optional(sql, &[app.as_str().into()]).await.context("read executor_group")?;
     let Some(row) = row else { return Ok(None) };
-    let said = executor_registry::all(tx, Some(app)).await?;
+    let said = executor_registry::list_executors(tx, Some(app)).await?;
     let addresses = match row.opt_text("addresses")? {
         Some(text) => {
             let mut all: Vec<String> =
@@ -56,9 +56,15 @@ pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<Gro
         }
     };
     let spoken = said.into_iter().map(|said| (said.address, said.dialect)).collect();
-    let glue = if row.flag("allows_glue")? { Glue::Allowed } else { Glue::Refused };
-    let access = group_access::read(&row)?;
-    Ok(Some(Group { addresses, spoken, glue, access, sealed: row.text("token_sealed")? }))
+    let glue = if row.get_flag("allows_glue")? { GluePolicy::Allowed } else { GluePolicy::Refused };
+    let access = group_access::access_of_row(&row)?;
+    Ok(Some(RunExecutorGroup {
+        addresses,
+        spoken,
+        glue,
+        access,
+        sealed: row.get_text("token_sealed")?,
+    }))
 }
 
 /// Whether an executor has said lately that it is there.
@@ -70,7 +76,7 @@ pub async fn address_is_seen(
 ) -> Result<bool> {
     let sql = "SELECT registry_id FROM executor_registry WHERE app_name = ? AND address = ? \
                AND update_time >= ?";
-    let values = [app.as_str().into(), address.into(), now.plus(-GONE_MS).to_utc().into()];
+    let values = [app.as_str().into(), address.into(), now.plus_ms(-GONE_MS).to_utc().into()];
     Ok(tx.fetch_optional(sql, &values).await.context("read executor_registry")?.is_some())
 }
 
@@ -80,7 +86,7 @@ pub async fn number(tx: &mut Tx, job: &JobKey) -> Result<i64> {
     let sql = "SELECT job_id FROM executor_job WHERE group_code = ? AND job_code = ?";
     let row = tx.fetch_optional(sql, &values).await.context("read executor_job")?;
     if let Some(row) = row {
-        return Ok(row.int("job_id")?);
+        return Ok(row.get_int("job_id")?);
     }
     let sql = "INSERT INTO executor_job (group_code, job_code, rounds) VALUES (?, ?, 0)";
     tx.insert_id(sql, "job_id", &values).await.context("number a job")
@@ -90,7 +96,7 @@ pub async fn number(tx: &mut Tx, job: &JobKey) -> Result<i64> {
 pub async fn rounds(tx: &mut Tx, jobs: &[i64]) -> Result<HashMap<i64, i64>> {
     let sql = "SELECT job_id, rounds FROM executor_job WHERE job_id";
     let rows = tx.fetch_in(sql, jobs, "").await.context("read executor_job")?;
-    rows.iter().map(|row| Ok((row.int("job_id")?, row.int("rounds")?))).collect()
+    rows.iter().map(|row| Ok((row.get_int("job_id")?, row.get_int("rounds")?))).collect()
 }
 
 /// What its route needs to know of a job with so many turns; nothing is asked for routes that need
@@ -108,10 +114,10 @@ pub async fn route_state(
                 "SELECT address, uses, since_time, used_time FROM executor_use WHERE job_id = ?";
             let rows = tx.fetch_all(sql, &[job_id.into()]).await.context("read executor_use")?;
             for row in rows {
-                let since = Millis::from(row.time("since_time")?);
-                let uses = if now.since(since) < DAY_MS { row.int("uses")? } else { 0 };
-                let used = row.time("used_time")?.into();
-                state.uses.insert(row.text("address")?, Use { uses, used });
+                let since = Millis::from(row.get_time("since_time")?);
+                let uses = if now.since(since) < DAY_MS { row.get_int("uses")? } else { 0 };
+                let used = row.get_time("used_time")?.into();
+                state.uses.insert(row.get_text("address")?, Use { uses, used });
             }
         }
         RouteStrategy::First | RouteStrategy::Last => {}
@@ -130,15 +136,15 @@ pub async fn took_turns(tx: &mut Tx, jobs: &[i64]) -> Result<()> {
 }
 
 /// A job was sent there; counted anew each day.
-pub async fn used(tx: &mut Tx, job_id: i64, address: &str, now: Millis) -> Result<()> {
+pub async fn note_use(tx: &mut Tx, job_id: i64, address: &str, now: Millis) -> Result<()> {
     let sql = "SELECT uses, since_time FROM executor_use WHERE job_id = ? AND address = ?";
     let row = tx.fetch_optional(sql, &[job_id.into(), address.into()]).await;
     let row = row.context("read executor_use")?;
     let (mut uses, mut since) = (0, now);
     if let Some(row) = row {
-        let at = Millis::from(row.time("since_time")?);
+        let at = Millis::from(row.get_time("since_time")?);
         if now.since(at) < DAY_MS {
-            (uses, since) = (row.int("uses")?, at);
+            (uses, since) = (row.get_int("uses")?, at);
         }
     }
     let row = vec![

@@ -1,6 +1,6 @@
 //! What becomes of runs.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::executor::LogId;
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
@@ -8,12 +8,12 @@ use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use anyhow::{Context as _, Result};
 
 /// A run about to be written.
 #[derive(Clone, Debug)]
-pub struct NewRun<'a> {
+pub struct NewExecutorRun<'a> {
     /// The row of its job.
     pub queue_id: QueueId,
     /// Which run of that row.
@@ -70,9 +70,14 @@ const INSERTED: [&str; 22] = [
 ];
 
 /// Writes runs; their keys are found by `of_rows`.
-pub async fn insert(tx: &mut Tx, runs: &[NewRun<'_>], me: &NodeId, now: Millis) -> Result<()> {
-    let time = || Value::from(now.to_utc());
-    let rows: Vec<Vec<Value>> = runs
+pub async fn insert(
+    tx: &mut Tx,
+    runs: &[NewExecutorRun<'_>],
+    me: &NodeId,
+    now: Millis,
+) -> Result<()> {
+    let time = || SqlValue::from(now.to_utc());
+    let rows: Vec<Vec<SqlValue>> = runs
         .iter()
         .map(|run| {
             let status = match (run.ended, run.address) {
@@ -121,7 +126,7 @@ pub async fn adopt(tx: &mut Tx, runs: &[i64], me: &NodeId, now: Millis) -> Resul
 }
 
 /// A run that waits is about to be sent there; `false` when it does not wait any more.
-pub async fn ask(
+pub async fn note_request(
     tx: &mut Tx,
     run: LogId,
     (address, total): (&str, i64),
@@ -129,7 +134,7 @@ pub async fn ask(
 ) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'ASKED', address = ?, shard_total = ?, trigger_time = ?, \
                update_time = ? WHERE log_id = ? AND status = 'WAITING' AND stopping IS NULL";
-    let time = || Value::from(now.to_utc());
+    let time = || SqlValue::from(now.to_utc());
     let values = [address.into(), total.into(), time(), time(), run.0.into()];
     Ok(tx.execute(sql, &values).await.context("send a run")? == 1)
 }
@@ -177,7 +182,7 @@ pub async fn saw_idle(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
 }
 
 /// These are being stopped; a first reason stays.
-pub async fn stop(tx: &mut Tx, runs: &[i64], why: StopWhy, now: Millis) -> Result<()> {
+pub async fn stop_runs(tx: &mut Tx, runs: &[i64], why: StopWhy, now: Millis) -> Result<()> {
     let sql = "UPDATE executor_run SET stopping = COALESCE(stopping, ?), update_time = ? \
                WHERE status IN ('ASKED', 'RUNNING') AND log_id";
     let values = [why.as_str().into(), now.to_utc().into()];
@@ -188,18 +193,18 @@ pub async fn stop(tx: &mut Tx, runs: &[i64], why: StopWhy, now: Millis) -> Resul
 /// Runs of other tries are covered by a later one: those that wait are over, the others are stopped by
 /// the processes that have them.
 pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> Result<()> {
-    let time = || Value::from(now.to_utc());
+    let time = || SqlValue::from(now.to_utc());
     let covered = UnreportedEnd::Stopped(StopWhy::Covered).as_str();
     let sql = "UPDATE executor_run SET status = 'TOLD', stopping = COALESCE(stopping, ?), result = ?, \
                handle_msg = ?, end_time = ?, update_time = ? WHERE status = 'WAITING' AND log_id";
     let values = [StopWhy::Covered.as_str().into(), covered.into(), said.into(), time(), time()];
     tx.execute_in(sql, &values, runs, "", &[]).await.context("cover runs that wait")?;
-    stop(tx, runs, StopWhy::Covered, now).await?;
-    hint::give(tx, Topic::Run).await
+    stop_runs(tx, runs, StopWhy::Covered, now).await?;
+    hint::send_hint(tx, HintTopic::Run).await
 }
 
 /// A run ended, and no executor tells how; `false` when it was over already.
-pub async fn end(
+pub async fn end_run(
     tx: &mut Tx,
     run: LogId,
     (ended, said): (UnreportedEnd, &str),
@@ -207,7 +212,7 @@ pub async fn end(
 ) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'TOLD', result = ?, handle_msg = ?, end_time = ?, \
                update_time = ? WHERE log_id = ? AND status IN ('WAITING', 'ASKED', 'RUNNING')";
-    let time = || Value::from(now.to_utc());
+    let time = || SqlValue::from(now.to_utc());
     let values = [ended.as_str().into(), said.into(), time(), time(), run.0.into()];
     Ok(tx.execute(sql, &values).await.context("end a run")? == 1)
 }

@@ -1,6 +1,6 @@
 //! What executors were asked to run, for people.
 
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
@@ -60,30 +60,31 @@ pub async fn of_group(
                JOIN job_batch b ON b.batch_id = r.batch_id \
                WHERE r.app_name = ? AND r.log_id < ? ORDER BY r.log_id DESC LIMIT ?";
     let limit = i64::try_from(limit)?;
-    let values: [Value; 3] = [app.as_str().into(), before.unwrap_or(i64::MAX).into(), limit.into()];
+    let values: [SqlValue; 3] =
+        [app.as_str().into(), before.unwrap_or(i64::MAX).into(), limit.into()];
     let rows = tx.fetch_all(sql, &values).await.context("list runs of executors")?;
     rows.iter().map(of_row).collect()
 }
 
 fn of_row(row: &Row) -> Result<RunSeen> {
     Ok(RunSeen {
-        log_id: row.int("log_id")?,
-        batch_id: row.int("batch_id")?,
-        batch_no: row.text("batch_no")?,
-        group: row.text("group_code")?,
-        job_code: row.text("job_code")?,
-        attempt: row.int("attempt")?,
+        log_id: row.get_int("log_id")?,
+        batch_id: row.get_int("batch_id")?,
+        batch_no: row.get_text("batch_no")?,
+        group: row.get_text("group_code")?,
+        job_code: row.get_text("job_code")?,
+        attempt: row.get_int("attempt")?,
         address: row.opt_text("address")?,
         handler: row.opt_text("handler")?,
-        glue_type: row.text("glue_type")?,
-        shard: (row.int("shard_index")?, row.int("shard_total")?),
-        status: row.text("status")?,
+        glue_type: row.get_text("glue_type")?,
+        shard: (row.get_int("shard_index")?, row.get_int("shard_total")?),
+        status: row.get_text("status")?,
         stopping: row.opt_text("stopping")?,
         trigger_time: row.opt_time("trigger_time")?.map(Into::into),
         handle_code: row.opt_int("handle_code")?,
         handle_msg: row.opt_text("handle_msg")?,
         result: row.opt_text("result")?,
-        create_time: row.time("create_time")?.into(),
+        create_time: row.get_time("create_time")?.into(),
         end_time: row.opt_time("end_time")?.map(Into::into),
     })
 }

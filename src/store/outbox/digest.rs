@@ -1,12 +1,12 @@
 //! Letters that wait to go out as one.
 
-use super::due_notices::{COLUMNS, Claimed, claimed};
+use super::due_notices::{COLUMNS, ClaimedNotification, claimed};
 use super::{BODY_MAX, COLUMNS as NEW};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
-use crate::domain::notification::Letter;
-use crate::domain::text::clip;
+use crate::domain::notification::Notification;
 use crate::domain::text::lang::Lang;
+use crate::domain::text::truncate_text;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
@@ -24,7 +24,7 @@ pub struct DigestCandidate {
     /// The batch that all are about.
     pub batch: Option<BatchId>,
     /// The letters, the oldest first.
-    pub letters: Vec<Claimed>,
+    pub letters: Vec<ClaimedNotification>,
 }
 
 /// What waited for its batch and that has ended, and what waited for the day's digest and was written
@@ -60,12 +60,12 @@ async fn ended_batches(tx: &mut Tx) -> Result<Vec<BatchId>> {
     let sql = "SELECT DISTINCT batch_id FROM email_notifications WHERE status = 'pending' \
                AND next_at IS NULL AND told = 'batch' AND batch_id IS NOT NULL";
     let rows = tx.fetch_all(sql, &[]).await.context("look for letters of batches")?;
-    let ids: Vec<i64> = rows.iter().map(|row| row.int("batch_id")).collect::<Result<_, _>>()?;
+    let ids: Vec<i64> = rows.iter().map(|row| row.get_int("batch_id")).collect::<Result<_, _>>()?;
     let select = "SELECT batch_id, status FROM job_batch WHERE batch_id";
     let mut ended = Vec::new();
     for row in tx.fetch_in(select, &ids, "").await.context("look which batches have ended")? {
-        if BatchStatus::parse(&row.text("status")?).is_some_and(BatchStatus::is_final) {
-            ended.push(BatchId(row.int("batch_id")?));
+        if BatchStatus::parse(&row.get_text("status")?).is_some_and(BatchStatus::is_final) {
+            ended.push(BatchId(row.get_int("batch_id")?));
         }
     }
     Ok(ended)
@@ -84,10 +84,10 @@ pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<DigestC
     );
     let mut all = Vec::new();
     for row in found.context("look for many letters to one")? {
-        let to = row.text("recipient_email")?;
+        let to = row.get_text("recipient_email")?;
         let values = [now.to_utc().into(), to.as_str().into(), MOST.into()];
         let rows = tx.fetch_all(&sql, &values).await.context("take many letters to one")?;
-        let letters: Vec<Claimed> = rows.iter().map(claimed).collect::<Result<_>>()?;
+        let letters: Vec<ClaimedNotification> = rows.iter().map(claimed).collect::<Result<_>>()?;
         all.extend(of_one(letters));
     }
     Ok(all)
@@ -109,14 +109,14 @@ pub async fn due_repeats(tx: &mut Tx, now: Millis) -> Result<Vec<DigestCandidate
 }
 
 /// Letters to one, with the batch that all of them are about.
-fn of_one(letters: Vec<Claimed>) -> Option<DigestCandidate> {
+fn of_one(letters: Vec<ClaimedNotification>) -> Option<DigestCandidate> {
     let first = letters.first()?;
     let (recipient, lang, batch) = (first.recipient.clone(), first.lang, first.batch);
     let batch = batch.filter(|id| letters.iter().all(|l| l.batch == Some(*id)));
     Some(DigestCandidate { recipient, lang, batch, letters })
 }
 
-fn gather(all: &mut Vec<DigestCandidate>, letter: Claimed, batch: Option<BatchId>) {
+fn gather(all: &mut Vec<DigestCandidate>, letter: ClaimedNotification, batch: Option<BatchId>) {
     let same = |w: &&mut DigestCandidate| w.recipient == letter.recipient && w.batch == batch;
     match all.iter_mut().find(same) {
         Some(waiting) => waiting.letters.push(letter),
@@ -134,7 +134,7 @@ fn gather(all: &mut Vec<DigestCandidate>, letter: Claimed, batch: Option<BatchId
 pub async fn put_together(
     tx: &mut Tx,
     waiting: &DigestCandidate,
-    whole: &Letter,
+    whole: &Notification,
     now: Millis,
 ) -> Result<()> {
     let ids: Vec<i64> = waiting.letters.iter().map(|letter| letter.id).collect();
@@ -150,7 +150,7 @@ pub async fn put_together(
     let values = [
         waiting.recipient.as_str().into(),
         whole.subject_line(lang).into(),
-        clip(&whole.plain(lang), BODY_MAX).into(),
+        truncate_text(&whole.plain(lang), BODY_MAX).into(),
         "pending".into(),
         now.to_utc().into(),
         now.to_utc().into(),

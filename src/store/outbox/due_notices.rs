@@ -1,10 +1,10 @@
 //! What is due: taken by one process, sent outside of any transaction, marked.
 
 use super::letter_of;
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::id::{BatchId, NodeId, QueueId};
-use crate::domain::notification::Letter;
-use crate::domain::notification::event::Event;
+use crate::domain::notification::Notification;
+use crate::domain::notification::event::NotificationEvent;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::store::{Tx, log};
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 
 /// A letter that this process sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claimed {
+pub struct ClaimedNotification {
     /// Its row.
     pub id: i64,
     /// Whom it is for.
@@ -20,9 +20,9 @@ pub struct Claimed {
     /// In which language; the installation's where it is none.
     pub lang: Option<Lang>,
     /// What happened.
-    pub event: Event,
+    pub event: NotificationEvent,
     /// What it says.
-    pub letter: Letter,
+    pub letter: Notification,
     /// The batch that it is about.
     pub batch: Option<BatchId>,
     /// The row of the job that it is about.
@@ -35,7 +35,7 @@ pub struct Claimed {
 
 /// What came of a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum DeliveryMark {
     /// Its server took it, with this subject and text.
     Sent {
         /// As it was sent.
@@ -54,18 +54,18 @@ pub enum Mark {
 pub(super) const COLUMNS: &str = "id, recipient_email, lang, type, letter, subject, body, batch_id, \
      queue_id, created_at, retry_count";
 
-pub(super) fn claimed(row: &Row) -> Result<Claimed> {
+pub(super) fn claimed(row: &Row) -> Result<ClaimedNotification> {
     let letter = letter_of(row)?;
-    Ok(Claimed {
-        id: row.int("id")?,
-        recipient: row.text("recipient_email")?,
-        lang: row.opt_text("lang")?.and_then(|code| Lang::of(&code)),
+    Ok(ClaimedNotification {
+        id: row.get_int("id")?,
+        recipient: row.get_text("recipient_email")?,
+        lang: row.opt_text("lang")?.and_then(|code| Lang::from_code(&code)),
         event: letter.event,
         letter,
         batch: row.opt_int("batch_id")?.map(BatchId),
         queue_id: row.opt_int("queue_id")?.map(QueueId),
-        written: row.time("created_at")?.into(),
-        failed: u32::try_from(row.int("retry_count")?).unwrap_or(0),
+        written: row.get_time("created_at")?.into(),
+        failed: u32::try_from(row.get_int("retry_count")?).unwrap_or(0),
     })
 }
 
@@ -76,7 +76,7 @@ pub async fn claim(
     me: &NodeId,
     (now, until): (Millis, Millis),
     most: u32,
-) -> Result<Vec<Claimed>> {
+) -> Result<Vec<ClaimedNotification>> {
     let lock = tx.dialect().for_update_of_free();
     let sql = format!(
         "SELECT {COLUMNS} FROM email_notifications WHERE status = 'pending' AND next_at <= ? \
@@ -84,7 +84,7 @@ pub async fn claim(
     );
     let rows = tx.fetch_all(&sql, &[now.to_utc().into(), most.into()]).await;
     let rows = rows.context("look for mails that are due")?;
-    let claimed: Vec<Claimed> = rows.iter().map(claimed).collect::<Result<_>>()?;
+    let claimed: Vec<ClaimedNotification> = rows.iter().map(claimed).collect::<Result<_>>()?;
     let ids: Vec<i64> = claimed.iter().map(|mail| mail.id).collect();
     let set = "UPDATE email_notifications SET claimed_by = ?, next_at = ?, updated_at = ? WHERE id";
     let values = [me.0.as_str().into(), until.to_utc().into(), now.to_utc().into()];
@@ -109,7 +109,11 @@ pub async fn put_off(
 }
 
 /// When the same was told to the same one last, if that was after `since`.
-pub async fn last_told(tx: &mut Tx, mail: &Claimed, since: Millis) -> Result<Option<Millis>> {
+pub async fn last_told(
+    tx: &mut Tx,
+    mail: &ClaimedNotification,
+    since: Millis,
+) -> Result<Option<Millis>> {
     let topic = &mail.letter.topic;
     let sql = "SELECT send_time FROM email_notifications WHERE send_time > ? AND recipient_email = ? \
                AND type = ? AND status IN ('sent', 'digest') AND COALESCE(group_code, '') = ? \
@@ -122,11 +126,17 @@ pub async fn last_told(tx: &mut Tx, mail: &Claimed, since: Millis) -> Result<Opt
         topic.job.as_deref().unwrap_or_default().into(),
     ];
     let row = tx.fetch_optional(sql, &values).await.context("look for the same letter")?;
-    Ok(row.map(|row| row.time("send_time")).transpose()?.map(Millis::from))
+    Ok(row.map(|row| row.get_time("send_time")).transpose()?.map(Millis::from))
 }
 
 /// Lets a repeat wait until then, to go out with others.
-pub async fn mute(tx: &mut Tx, me: &NodeId, id: i64, until: Millis, why: &str) -> Result<()> {
+pub async fn mute_notice(
+    tx: &mut Tx,
+    me: &NodeId,
+    id: i64,
+    until: Millis,
+    why: &str,
+) -> Result<()> {
     let sql = "UPDATE email_notifications SET told = 'mute', claimed_by = NULL, next_at = ?, \
                fail_reason = ? WHERE id = ? AND status = 'pending' AND claimed_by = ?";
     let values = [until.to_utc().into(), why.into(), id.into(), me.0.as_str().into()];
@@ -134,20 +144,26 @@ pub async fn mute(tx: &mut Tx, me: &NodeId, id: i64, until: Millis, why: &str) -
 }
 
 /// Notes what came of a try; `false` when the row is not this process's any more.
-pub async fn mark(tx: &mut Tx, me: &NodeId, id: i64, mark: &Mark, now: Millis) -> Result<bool> {
-    let (set, mut values): (&str, Vec<Value>) = match mark {
-        Mark::Sent { subject, body } => (
+pub async fn mark_notice(
+    tx: &mut Tx,
+    me: &NodeId,
+    id: i64,
+    mark: &DeliveryMark,
+    now: Millis,
+) -> Result<bool> {
+    let (set, mut values): (&str, Vec<SqlValue>) = match mark {
+        DeliveryMark::Sent { subject, body } => (
             "status = 'sent', send_time = ?, subject = ?, body = ?, fail_reason = NULL, next_at = NULL",
             vec![now.to_utc().into(), subject.as_str().into(), body.as_str().into()],
         ),
-        Mark::Again(at, why) => (
+        DeliveryMark::Again(at, why) => (
             "next_at = ?, fail_reason = ?, retry_count = retry_count + 1",
             vec![at.to_utc().into(), why.as_str().into()],
         ),
-        Mark::Wait(at, why) => {
+        DeliveryMark::Wait(at, why) => {
             ("next_at = ?, fail_reason = ?", vec![at.to_utc().into(), why.as_str().into()])
         }
-        Mark::Failed(why) => (
+        DeliveryMark::Failed(why) => (
             "status = 'failed', fail_reason = ?, retry_count = retry_count + 1, next_at = NULL",
             vec![why.as_str().into()],
         ),
@@ -158,7 +174,7 @@ pub async fn mark(tx: &mut Tx, me: &NodeId, id: i64, mark: &Mark, now: Millis) -
     );
     values.extend([now.to_utc().into(), id.into(), me.0.as_str().into()]);
     let is_ours = tx.execute(&sql, &values).await.context("mark a mail")? == 1;
-    if is_ours && matches!(mark, Mark::Sent { .. }) {
+    if is_ours && matches!(mark, DeliveryMark::Sent { .. }) {
         let log_ids = reported_changes(tx, id).await?;
         log::note_notified(tx, &log_ids).await?;
     }
@@ -172,7 +188,7 @@ async fn reported_changes(tx: &mut Tx, id: i64) -> Result<Vec<i64>> {
                SELECT log_id FROM email_notifications WHERE digest_id = ? AND log_id IS NOT NULL";
     let rows = tx.fetch_all(sql, &[id.into(), id.into()]).await;
     let rows = rows.context("read which changes a mail reports")?;
-    rows.iter().map(|row| Ok(row.int("log_id")?)).collect()
+    rows.iter().map(|row| Ok(row.get_int("log_id")?)).collect()
 }
 
 /// Letters that waited for this reason, because nothing could carry them, are due.
@@ -196,7 +212,7 @@ pub async fn next_due(tx: &mut Tx) -> Result<Option<Millis>> {
     let sql = "SELECT next_at FROM email_notifications WHERE status = 'pending' \
                AND next_at IS NOT NULL ORDER BY next_at LIMIT 1";
     let row = tx.fetch_optional(sql, &[]).await.context("look when the next mail is due")?;
-    Ok(row.map(|row| row.time("next_at")).transpose()?.map(Millis::from))
+    Ok(row.map(|row| row.get_time("next_at")).transpose()?.map(Millis::from))
 }
 
 /// Whether letters wait to go out as one.

@@ -1,7 +1,7 @@
 //! What people do about letters: send again, take notice, not want to hear for a while, throw away.
 
-use super::Filter;
-use crate::domain::notification::event::Event;
+use super::OutboxFilter;
+use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::outbox_schedule::Snooze;
 use crate::domain::time::Millis;
 use crate::store::Tx;
@@ -34,7 +34,7 @@ pub async fn acknowledge(tx: &mut Tx, ids: &[i64], who_and_why: &str, now: Milli
 /// a step of them. Gives how many, and behind which row the next step begins; none after the last.
 pub async fn purge(
     tx: &mut Tx,
-    filter: &Filter,
+    filter: &OutboxFilter,
     before: Millis,
     after: i64,
 ) -> Result<(u64, Option<i64>)> {
@@ -42,7 +42,7 @@ pub async fn purge(
         "SELECT id FROM email_notifications WHERE id > ? AND created_at < ? ORDER BY id LIMIT ?";
     let values = [after.into(), before.to_utc().into(), STEP.into()];
     let rows = tx.fetch_all(sql, &values).await.context("look for old mails")?;
-    let ids: Vec<i64> = rows.iter().map(|row| row.int("id")).collect::<Result<_, _>>()?;
+    let ids: Vec<i64> = rows.iter().map(|row| row.get_int("id")).collect::<Result<_, _>>()?;
     let (wanted, values) = filter.condition();
     let sql = "DELETE FROM email_notifications WHERE id";
     let rest = format!("AND status <> 'pending' AND {wanted}");
@@ -53,13 +53,13 @@ pub async fn purge(
 /// Remembers what nobody wants to hear of; what has ended long ago is forgotten with it.
 pub async fn snooze(tx: &mut Tx, snooze: &Snooze, now: Millis) -> Result<i64> {
     let sql = "DELETE FROM notify_snooze WHERE until_time < ?";
-    tx.execute(sql, &[now.plus(-30 * 86_400_000).to_utc().into()]).await?;
+    tx.execute(sql, &[now.plus_ms(-30 * 86_400_000).to_utc().into()]).await?;
     let sql = "INSERT INTO notify_snooze (group_code, job_code, type, until_time, actor, reason, \
                create_time) VALUES (?, ?, ?, ?, ?, ?, ?)";
     let values = [
         snooze.group.as_str().into(),
         snooze.job.as_deref().into(),
-        snooze.event.map(Event::as_str).into(),
+        snooze.event.map(NotificationEvent::as_str).into(),
         snooze.until.to_utc().into(),
         snooze.by.as_str().into(),
         snooze.reason.as_str().into(),
@@ -76,13 +76,13 @@ pub async fn snoozes(tx: &mut Tx, now: Millis) -> Result<Vec<Snooze>> {
     let mut all = Vec::new();
     for row in &rows {
         all.push(Snooze {
-            id: row.int("snooze_id")?,
-            group: row.text("group_code")?,
+            id: row.get_int("snooze_id")?,
+            group: row.get_text("group_code")?,
             job: row.opt_text("job_code")?,
-            event: row.opt_text("type")?.and_then(|word| Event::parse(&word)),
-            until: row.time("until_time")?.into(),
-            by: row.text("actor")?,
-            reason: row.text("reason")?,
+            event: row.opt_text("type")?.and_then(|word| NotificationEvent::parse(&word)),
+            until: row.get_time("until_time")?.into(),
+            by: row.get_text("actor")?,
+            reason: row.get_text("reason")?,
         });
     }
     Ok(all)

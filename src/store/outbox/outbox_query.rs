@@ -1,10 +1,10 @@
 //! What stands in the outbox.
 
 use super::letter_of;
-use crate::db::{Row, Value};
+use crate::db::{Row, SqlValue};
 use crate::domain::id::{BatchId, QueueId};
 use crate::domain::job::job_key::JobFilter;
-use crate::domain::notification::Letter;
+use crate::domain::notification::Notification;
 use crate::domain::notification::outbox_schedule::MailStatus;
 use crate::domain::time::Millis;
 use crate::store::seen::AuditScope;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 
 /// Which rows are asked for; what is `None` does not matter.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct OutboxFilter {
     /// In this state.
     pub status: Option<MailStatus>,
     /// To this recipient.
@@ -46,7 +46,7 @@ pub struct NotificationRow {
     /// The text, as it was sent once it was.
     pub body: String,
     /// What it says.
-    pub letter: Letter,
+    pub letter: Notification,
     /// When it was written.
     pub created: Millis,
     /// When its server took it.
@@ -63,9 +63,9 @@ pub struct NotificationRow {
     pub digest: Option<i64>,
 }
 
-impl Filter {
+impl OutboxFilter {
     /// The condition on rows, and its values.
-    pub(super) fn condition(&self) -> (String, Vec<Value>) {
+    pub(super) fn condition(&self) -> (String, Vec<SqlValue>) {
         let status = self.status.map(|status| status.as_str().to_owned());
         let wanted = [
             ("status", status.as_ref()),
@@ -74,7 +74,7 @@ impl Filter {
             ("type", self.event.as_ref()),
         ];
         let said = wanted.into_iter().filter_map(|(column, text)| Some((column, text?)));
-        let (mut texts, mut values): (Vec<String>, Vec<Value>) =
+        let (mut texts, mut values): (Vec<String>, Vec<SqlValue>) =
             said.map(|(column, text)| (format!("{column} = ?"), text.as_str().into())).unzip();
         if let Some((condition, its)) = self.job.as_ref().map(job_condition) {
             texts.push(condition);
@@ -91,22 +91,22 @@ const COLUMNS: &str = "id, recipient_email, lang, type, status, told, subject, b
      send_time, next_at, retry_count, fail_reason, claimed_by, digest_id";
 
 fn shown(row: &Row) -> Result<NotificationRow> {
-    let word = row.text("status")?;
+    let word = row.get_text("status")?;
     Ok(NotificationRow {
-        id: row.int("id")?,
-        recipient: row.text("recipient_email")?,
+        id: row.get_int("id")?,
+        recipient: row.get_text("recipient_email")?,
         lang: row.opt_text("lang")?,
-        event: row.text("type")?,
+        event: row.get_text("type")?,
         status: MailStatus::parse(&word)
             .with_context(|| format!("email_notifications.status holds {word:?}"))?,
-        told: row.text("told")?,
-        subject: row.text("subject")?,
-        body: row.text("body")?,
+        told: row.get_text("told")?,
+        subject: row.get_text("subject")?,
+        body: row.get_text("body")?,
         letter: letter_of(row)?,
-        created: row.time("created_at")?.into(),
+        created: row.get_time("created_at")?.into(),
         sent: row.opt_time("send_time")?.map(Millis::from),
         next_at: row.opt_time("next_at")?.map(Millis::from),
-        failed: u32::try_from(row.int("retry_count")?).unwrap_or(0),
+        failed: u32::try_from(row.get_int("retry_count")?).unwrap_or(0),
         reason: row.opt_text("fail_reason")?,
         claimed_by: row.opt_text("claimed_by")?,
         digest: row.opt_int("digest_id")?,
@@ -114,7 +114,11 @@ fn shown(row: &Row) -> Result<NotificationRow> {
 }
 
 /// The latest rows, newest first.
-pub async fn list(tx: &mut Tx, filter: &Filter, limit: u32) -> Result<Vec<NotificationRow>> {
+pub async fn list_notifications(
+    tx: &mut Tx,
+    filter: &OutboxFilter,
+    limit: u32,
+) -> Result<Vec<NotificationRow>> {
     let (wanted, mut values) = filter.condition();
     let sql = format!(
         "SELECT {COLUMNS} FROM email_notifications WHERE {wanted} ORDER BY id DESC LIMIT ?"
@@ -140,9 +144,9 @@ pub async fn of_row(
 }
 
 /// Rows of what is told, newest first, from behind the row `before` on.
-pub async fn page(
+pub async fn list_page(
     tx: &mut Tx,
-    filter: &Filter,
+    filter: &OutboxFilter,
     (told, before): (&AuditScope, Option<i64>),
     limit: u32,
 ) -> Result<Vec<NotificationRow>> {
@@ -163,7 +167,7 @@ pub async fn page(
 }
 
 /// One row.
-pub async fn one(tx: &mut Tx, id: i64) -> Result<Option<NotificationRow>> {
+pub async fn find_notification(tx: &mut Tx, id: i64) -> Result<Option<NotificationRow>> {
     let sql = format!("SELECT {COLUMNS} FROM email_notifications WHERE id = ?");
     let row = tx.fetch_optional(&sql, &[id.into()]).await.context("read a mail")?;
     row.as_ref().map(shown).transpose()
@@ -176,7 +180,7 @@ pub async fn counts(tx: &mut Tx) -> Result<Vec<(MailStatus, i64)>> {
         let sql = "SELECT COUNT(*) AS n FROM email_notifications WHERE status = ?";
         let row = tx.fetch_optional(sql, &[status.as_str().into()]).await;
         let row = row.context("count the outbox")?;
-        all.push((status, row.map_or(Ok(0), |row| row.int("n"))?));
+        all.push((status, row.map_or(Ok(0), |row| row.get_int("n"))?));
     }
     Ok(all)
 }

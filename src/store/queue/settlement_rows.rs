@@ -1,7 +1,7 @@
 //! How the ends of tries are written into `job_queue`.
 
-use crate::db::Value;
-use crate::db::single_round_trip::Statement;
+use crate::db::SqlValue;
+use crate::db::single_round_trip::CountedStatement;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::outcome::LargeValues;
 use crate::domain::job::queue::QueueStatus;
@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 /// What a row becomes when a try of it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledRow {
     /// The row.
     pub queue_id: QueueId,
     /// The try that ended; a late result of an older one changes nothing.
@@ -40,7 +40,7 @@ pub struct Settled {
     pub unresolved: u32,
 }
 
-impl Settled {
+impl SettledRow {
     /// Whether it differs from another in its row and outputs alone.
     fn ends_as(&self, other: &Self) -> bool {
         let but_row = |s: &Self| Self {
@@ -57,15 +57,15 @@ impl Settled {
 const SETTLED_MOST: usize = 128;
 
 /// Records the end of a try. Accepted only for the current attempt, owner and state.
-pub async fn settle(tx: &mut Tx, settled: &Settled, now: Millis) -> Result<()> {
+pub async fn settle(tx: &mut Tx, settled: &SettledRow, now: Millis) -> Result<()> {
     settle_all(tx, std::slice::from_ref(settled), now).await
 }
 
 /// Records the ends of tries, in their order. Each is accepted only for the row's current attempt, owner
 /// and state.
-pub async fn settle_all(tx: &mut Tx, settled: &[Settled], now: Millis) -> Result<()> {
+pub async fn settle_all(tx: &mut Tx, settled: &[SettledRow], now: Millis) -> Result<()> {
     for group in groups(settled) {
-        let found = tx.run(alike(group, now)).await;
+        let found = tx.run_statement(alike(group, now)).await;
         let of = || format!("settle queue row {}", group.first().map_or(0, |s| s.queue_id.0));
         expect_all(group.len(), found.with_context(of)?)?;
     }
@@ -76,18 +76,21 @@ pub async fn settle_all(tx: &mut Tx, settled: &[Settled], now: Millis) -> Result
 }
 
 /// The statements of `settle_all`.
-pub fn settled_alike(settled: &[Settled], now: Millis) -> impl Iterator<Item = Statement> + '_ {
+pub fn settled_alike(
+    settled: &[SettledRow],
+    now: Millis,
+) -> impl Iterator<Item = CountedStatement> + '_ {
     groups(settled).map(move |group| alike(group, now))
 }
 
 /// Those that differ in nothing but their outputs go together: of 8 bodies that end while a commit runs,
 /// most end alike. A row may take two steps in one beat, and a statement would take only one of them.
-fn groups(settled: &[Settled]) -> impl Iterator<Item = &[Settled]> {
+fn groups(settled: &[SettledRow]) -> impl Iterator<Item = &[SettledRow]> {
     let mut rest = settled;
     std::iter::from_fn(move || {
         let first = rest.first()?;
         let mut seen = HashSet::new();
-        let fits = |s: &&Settled| s.ends_as(first) && seen.insert(s.queue_id);
+        let fits = |s: &&SettledRow| s.ends_as(first) && seen.insert(s.queue_id);
         let count = rest.iter().take_while(fits).take(SETTLED_MOST).count();
         let (group, others) = rest.split_at(count);
         rest = others;
@@ -96,10 +99,10 @@ fn groups(settled: &[Settled]) -> impl Iterator<Item = &[Settled]> {
 }
 
 /// Settles rows that differ in nothing but their outputs.
-fn alike(group: &[Settled], now: Millis) -> Statement {
+fn alike(group: &[SettledRow], now: Millis) -> CountedStatement {
     let like = group.first().expect("a group has a first row");
     let ended = (like.to != QueueStatus::Killing).then_some(now.to_utc());
-    let mut first: Vec<Value> = vec![
+    let mut first: Vec<SqlValue> = vec![
         like.to.as_str().into(),
         like.try_count.into(),
         like.not_before.map(Millis::to_utc).into(),
@@ -113,7 +116,7 @@ fn alike(group: &[Settled], now: Millis) -> Statement {
     let home = if ended.is_some() { ", hosted_by = NULL" } else { "" };
     // Filled up to a power of two by branches that no row takes, for the reason given at `insert_many`.
     let mut outputs = "NULL".to_owned();
-    let with_outputs: Vec<&Settled> = group.iter().filter(|s| s.outputs.is_some()).collect();
+    let with_outputs: Vec<&SettledRow> = group.iter().filter(|s| s.outputs.is_some()).collect();
     if !with_outputs.is_empty() {
         let size = with_outputs.len().next_power_of_two();
         outputs = format!("CASE queue_id{} END", " WHEN ? THEN ?".repeat(size));
@@ -123,7 +126,7 @@ fn alike(group: &[Settled], now: Millis) -> Statement {
             first.push(one.and_then(|s| s.outputs.as_deref()).into());
         }
     }
-    Statement::OnEach {
+    CountedStatement::OnEach {
         before: format!(
             "UPDATE job_queue SET status = ?, try_count = ?, not_before = ?, error_message = ?, \
              crash_count = ?, unresolved = ?, waits_on = NULL, end_time = ?, update_time = ?, \

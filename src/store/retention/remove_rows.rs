@@ -3,8 +3,8 @@
 //! A batch is marked first (`remove_time`), in a transaction of its own; from then on nobody does anything
 //! with it. What a step leaves behind, or a crash, the next one finds by the mark.
 
-use super::{Aged, ByTable, Candidate, Left, Text, placed};
-use crate::db::{Row, Value};
+use super::{Aged, ByTable, Candidate, FindStatement, LeftTables, placed};
+use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
@@ -16,18 +16,18 @@ const ROWS: u64 = 256;
 
 /// Marks those of these batches that are as they were seen: not revised, reopened or held by anybody
 /// since. Gives those that were marked.
-pub async fn mark(tx: &mut Tx, seen: &[Candidate], now: Millis) -> Result<Vec<BatchId>> {
+pub async fn mark_batches(tx: &mut Tx, seen: &[Candidate], now: Millis) -> Result<Vec<BatchId>> {
     let ids: Vec<i64> = seen.iter().map(|c| c.batch_id.0).collect();
     let lock = tx.dialect().for_update_of_free();
     let sql = "SELECT batch_id, status, revision, end_time FROM job_batch \
                WHERE owner IS NULL AND remove_time IS NULL AND batch_id";
     let mut marked = Vec::new();
     for row in lock_in(tx, sql, &ids, lock).await.context("lock old batches")? {
-        let id = BatchId(row.int("batch_id")?);
+        let id = BatchId(row.get_int("batch_id")?);
         let Some(was) = seen.iter().find(|c| c.batch_id == id) else { continue };
         let ended = row.opt_time("end_time")?.map(Millis::from);
-        let is_same = row.text("status")? == was.status.as_str()
-            && row.int("revision")? == was.revision
+        let is_same = row.get_text("status")? == was.status.as_str()
+            && row.get_int("revision")? == was.revision
             && ended == Some(was.ended);
         marked.extend(is_same.then_some(id));
     }
@@ -42,16 +42,16 @@ async fn lock_in(tx: &mut Tx, sql: &str, ids: &[i64], lock: &str) -> Result<Vec<
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let values: Vec<Value> = ids.iter().map(|id| Value::from(*id)).collect();
+    let values: Vec<SqlValue> = ids.iter().map(|id| SqlValue::from(*id)).collect();
     let places = vec!["?"; ids.len()].join(", ");
     Ok(tx.fetch_all(&format!("{sql} IN ({places}){lock}"), &values).await?)
 }
 
 /// Batches that are marked, the first marked first; at most `limit`.
 pub async fn marked(tx: &mut Tx, limit: u32) -> Result<Vec<BatchId>> {
-    let rows = tx.fetch_all(&Text::Marked.sql(1), &[limit.into()]).await;
+    let rows = tx.fetch_all(&FindStatement::Marked.statement(1), &[limit.into()]).await;
     let rows = rows.context("look for batches that are being removed")?;
-    rows.iter().map(|row| Ok(BatchId(row.int("batch_id")?))).collect()
+    rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
 
 /// What one step removed.
@@ -69,7 +69,7 @@ impl Dropped {
         Self { rows: ByTable::new(), room }
     }
 
-    fn add(&mut self, table: &'static str, rows: u64) {
+    fn add_rows(&mut self, table: &'static str, rows: u64) {
         *self.rows.entry(table).or_default() += rows;
         self.room = self.room.saturating_sub(rows);
     }
@@ -85,7 +85,7 @@ impl Dropped {
 pub async fn finish_some(
     tx: &mut Tx,
     batches: &[BatchId],
-    left: Left,
+    left: LeftTables,
     dropped: &mut Dropped,
 ) -> Result<usize> {
     let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
@@ -112,10 +112,10 @@ pub async fn finish_some(
 /// Keys of rows of batches, in no order.
 pub(super) async fn rows_of(tx: &mut Tx, batches: &[i64], limit: u64) -> Result<Vec<i64>> {
     let mut found = Vec::new();
-    for (sql, values) in placed(Text::Rows, batches, &[u32::try_from(limit)?.into()]) {
+    for (sql, values) in placed(FindStatement::Rows, batches, &[u32::try_from(limit)?.into()]) {
         let rows = tx.fetch_all(&sql, &values).await.context("look for rows of old batches")?;
         for row in rows {
-            found.push(row.int("queue_id")?);
+            found.push(row.get_int("queue_id")?);
         }
     }
     found.truncate(usize::try_from(limit)?);
@@ -133,7 +133,7 @@ async fn remove(
     for ids in ids.chunks(256) {
         let sql = format!("DELETE FROM {table} WHERE {key}");
         let gone = tx.execute_in(&sql, &[], ids, "", &[]).await;
-        dropped.add(table, gone.with_context(|| format!("remove old rows of {table}"))?);
+        dropped.add_rows(table, gone.with_context(|| format!("remove old rows of {table}"))?);
     }
     Ok(())
 }
@@ -142,17 +142,17 @@ async fn remove(
 /// half a MiB, so they go by their keys, as many as there is room for.
 async fn remove_output_values(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
-    for (sql, values) in placed(Text::OutputValues, rows, &[room.into()]) {
+    for (sql, values) in placed(FindStatement::OutputValues, rows, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old values of jobs")? {
             if dropped.room == 0 {
                 return Ok(false);
             }
             let sql = "DELETE FROM job_output_value \
                        WHERE queue_id = ? AND attempt = ? AND value_no = ? AND chunk_no = ?";
-            let key = ["queue_id", "attempt", "value_no", "chunk_no"].map(|name| row.int(name));
+            let key = ["queue_id", "attempt", "value_no", "chunk_no"].map(|name| row.get_int(name));
             let key = key.into_iter().map(|n| n.map(Into::into)).collect::<Result<Vec<_>, _>>()?;
             let gone = tx.execute(sql, &key).await.context("remove an old value of a job")?;
-            dropped.add("job_output_value", gone);
+            dropped.add_rows("job_output_value", gone);
         }
     }
     Ok(dropped.room > 0)
@@ -162,9 +162,9 @@ async fn remove_output_values(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) 
 async fn remove_logs(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = dropped.room;
     let mut keys = Vec::new();
-    for (sql, values) in placed(Text::Logs, rows, &[u32::try_from(room)?.into()]) {
+    for (sql, values) in placed(FindStatement::Logs, rows, &[u32::try_from(room)?.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old logs")? {
-            keys.push(row.int("log_id")?);
+            keys.push(row.get_int("log_id")?);
         }
     }
     keys.truncate(usize::try_from(room)?);
@@ -176,10 +176,12 @@ async fn remove_logs(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result
 async fn remove_lines(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let mut having = Vec::new();
     let mut found = 0;
-    for (sql, values) in placed(Text::Lines, rows, &[u32::try_from(dropped.room + 1)?.into()]) {
+    for (sql, values) in
+        placed(FindStatement::Lines, rows, &[u32::try_from(dropped.room + 1)?.into()])
+    {
         for row in tx.fetch_all(&sql, &values).await.context("count old lines")? {
-            having.push(row.int("queue_id")?);
-            found += u64::try_from(row.int("n")?)?;
+            having.push(row.get_int("queue_id")?);
+            found += u64::try_from(row.get_int("n")?)?;
         }
     }
     if found <= dropped.room {
@@ -200,16 +202,22 @@ async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Res
         return Ok(false);
     }
     let values = [id.into(), u32::try_from(dropped.room + 1)?.into()];
-    let row = tx.fetch_optional(&Text::LinesOfOne.sql(1), &values).await.context("count lines")?;
-    let n = u64::try_from(row.map(|row| row.int("n")).transpose()?.unwrap_or(0))?;
+    let row = tx
+        .fetch_optional(&FindStatement::LinesOfOne.statement(1), &values)
+        .await
+        .context("count lines")?;
+    let n = u64::try_from(row.map(|row| row.get_int("n")).transpose()?.unwrap_or(0))?;
     if n <= dropped.room {
         remove(tx, "job_log_line", "queue_id", &[id], dropped).await?;
         return Ok(true);
     }
     let values = [id.into(), u32::try_from(dropped.room - 1)?.into()];
-    let last = tx.fetch_optional(&Text::LinesUpTo.sql(1), &values).await.context("find a line")?;
+    let last = tx
+        .fetch_optional(&FindStatement::LinesUpTo.statement(1), &values)
+        .await
+        .context("find a line")?;
     if let Some(last) = last {
-        let (attempt, line) = (last.int("attempt")?, last.int("line_no")?);
+        let (attempt, line) = (last.get_int("attempt")?, last.get_int("line_no")?);
         let gone = tx
             .execute(
                 "DELETE FROM job_log_line WHERE queue_id = ? \
@@ -217,7 +225,7 @@ async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Res
                 &[id.into(), attempt.into(), attempt.into(), line.into()],
             )
             .await;
-        dropped.add("job_log_line", gone.context("remove old lines")?);
+        dropped.add_rows("job_log_line", gone.context("remove old lines")?);
     }
     Ok(false)
 }
@@ -226,21 +234,21 @@ async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Res
 async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<usize> {
     let room = u32::try_from(dropped.room)?;
     let mut mails = Vec::new();
-    for (sql, values) in placed(Text::MailsOf, ids, &[room.into()]) {
+    for (sql, values) in placed(FindStatement::MailsOf, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old mails")? {
-            mails.push(row.int("id")?);
+            mails.push(row.get_int("id")?);
         }
     }
     mails.truncate(usize::try_from(room)?);
     remove(tx, "email_notifications", "id", &mails, dropped).await?;
-    for (sql, values) in placed(Text::Reports, ids, &[room.into()]) {
+    for (sql, values) in placed(FindStatement::Reports, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old reports")? {
             if dropped.room == 0 {
                 return Ok(0);
             }
             let sql = "DELETE FROM job_report WHERE queue_id = ? AND attempt = ?";
-            let key = [row.int("queue_id")?.into(), row.int("attempt")?.into()];
-            dropped.add("job_report", tx.execute(sql, &key).await.context("remove a report")?);
+            let key = [row.get_int("queue_id")?.into(), row.get_int("attempt")?.into()];
+            dropped.add_rows("job_report", tx.execute(sql, &key).await.context("remove a report")?);
         }
     }
     if !remove_runs(tx, ids, dropped).await? || !remove_approvals(tx, ids, dropped).await? {
@@ -249,7 +257,7 @@ async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result
     let most = usize::try_from(dropped.room)?.min(ids.len());
     let sql = "DELETE FROM job_batch WHERE remove_time IS NOT NULL AND batch_id";
     let gone = tx.execute_in(sql, &[], &ids[..most], "", &[]).await;
-    dropped.add("job_batch", gone.context("remove old batches")?);
+    dropped.add_rows("job_batch", gone.context("remove old batches")?);
     Ok(most)
 }
 
@@ -257,9 +265,9 @@ async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result
 async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
     let mut runs = Vec::new();
-    for (sql, values) in placed(Text::Runs, ids, &[room.into()]) {
+    for (sql, values) in placed(FindStatement::Runs, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old runs of executors")? {
-            runs.push(row.int("log_id")?);
+            runs.push(row.get_int("log_id")?);
         }
     }
     runs.truncate(usize::try_from(room)?);
@@ -271,9 +279,9 @@ async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<
 async fn remove_approvals(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
     let mut keys = Vec::new();
-    for (sql, values) in placed(Text::Approvals, ids, &[room.into()]) {
+    for (sql, values) in placed(FindStatement::Approvals, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old approvals")? {
-            keys.push(row.int("approval_id")?);
+            keys.push(row.get_int("approval_id")?);
         }
     }
     keys.truncate(usize::try_from(room)?);
@@ -290,10 +298,11 @@ pub async fn still_over(tx: &mut Tx, batches: &[BatchId], cut: Millis) -> Result
                WHERE owner IS NULL AND remove_time IS NULL AND batch_id";
     let mut over = Vec::new();
     for row in lock_in(tx, sql, &ids, lock).await.context("lock old batches")? {
-        let is_final = BatchStatus::parse(&row.text("status")?).is_some_and(BatchStatus::is_final);
+        let is_final =
+            BatchStatus::parse(&row.get_text("status")?).is_some_and(BatchStatus::is_final);
         let ended = row.opt_time("end_time")?.map(Millis::from);
         let is_over = is_final && ended.is_some_and(|at| at < cut);
-        over.extend(is_over.then_some(BatchId(row.int("batch_id")?)));
+        over.extend(is_over.then_some(BatchId(row.get_int("batch_id")?)));
     }
     Ok(batches.iter().filter(|id| over.contains(id)).copied().collect())
 }
@@ -308,10 +317,10 @@ pub async fn remove_lines_of(
 ) -> Result<Option<i64>> {
     loop {
         let values = [batch.0.into(), after.into(), u32::try_from(ROWS)?.into()];
-        let rows = tx.fetch_all(&Text::RowsAfter.sql(1), &values).await;
+        let rows = tx.fetch_all(&FindStatement::RowsAfter.statement(1), &values).await;
         let rows = rows.context("look for rows of an old batch")?;
         let rows: Vec<i64> =
-            rows.iter().map(|row| Ok(row.int("queue_id")?)).collect::<Result<_>>()?;
+            rows.iter().map(|row| Ok(row.get_int("queue_id")?)).collect::<Result<_>>()?;
         let Some(last) = rows.last().copied() else { return Ok(None) };
         if !remove_lines(tx, &rows, dropped).await? {
             return Ok(Some(after));
@@ -346,7 +355,7 @@ pub async fn remove_keys(
                 let stay = batches.saturating_sub(dropped.room);
                 let sql = "DELETE FROM backfill_batch WHERE backfill_id = ? AND place >= ?";
                 let gone = tx.execute(sql, &[(*id).into(), i64::try_from(stay)?.into()]).await;
-                dropped.add("backfill_batch", gone.context("remove batches of a backfill")?);
+                dropped.add_rows("backfill_batch", gone.context("remove batches of a backfill")?);
                 if dropped.room == 0 {
                     return Ok(());
                 }

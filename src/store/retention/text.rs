@@ -1,11 +1,11 @@
 //! Every statement of retention that finds rows, so that each can be asked how it would be carried out.
 
-use crate::db::{Value, filled};
+use crate::db::{SqlValue, filled};
 use crate::domain::job::queue::QueueStatus;
 
 /// A statement that finds rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Text {
+pub enum FindStatement {
     /// The next group that has batches.
     NextGroup,
     /// The oldest of the newest batches of a group that ended well.
@@ -203,7 +203,7 @@ const AUDIT: &str = "SELECT audit_id AS row_id, create_time AS at_time, 0 AS oth
      FROM audit_log WHERE create_time >= ? AND create_time < ? AND (create_time > ? OR audit_id > ?) \
      ORDER BY create_time, audit_id LIMIT ?";
 
-impl Text {
+impl FindStatement {
     /// Every statement.
     pub const ALL: [Self; 43] = [
         Self::NextGroup,
@@ -251,7 +251,7 @@ impl Text {
         Self::Audit,
     ];
 
-    fn text(self) -> &'static str {
+    fn template(self) -> &'static str {
         match self {
             Self::NextGroup => NEXT_GROUP,
             Self::NewestFrom => NEWEST_FROM,
@@ -300,11 +300,11 @@ impl Text {
     }
 
     /// The statement, with `places` keys in its list if it has one.
-    pub fn sql(self, places: usize) -> String {
+    pub fn statement(self, places: usize) -> String {
         let words = QueueStatus::ALL.into_iter().filter(|status| !status.is_final());
         let open: Vec<String> = words.map(|status| format!("'{}'", status.as_str())).collect();
         let list = vec!["?"; places].join(", ");
-        self.text().replace("{list}", &list).replace("{open}", &open.join(", "))
+        self.template().replace("{list}", &list).replace("{open}", &open.join(", "))
     }
 }
 
@@ -314,13 +314,13 @@ const LIST_MOST: usize = 256;
 
 /// A statement for any number of keys, in as few texts as there are powers of two: the list is filled up
 /// with its last key, so that the texts stay prepared.
-pub fn placed(text: Text, ids: &[i64], last: &[Value]) -> Vec<(String, Vec<Value>)> {
+pub fn placed(text: FindStatement, ids: &[i64], last: &[SqlValue]) -> Vec<(String, Vec<SqlValue>)> {
     ids.chunks(LIST_MOST)
         .map(|chunk| {
             let (_, mut values) = filled(chunk);
             let size = values.len();
             values.extend_from_slice(last);
-            (text.sql(size), values)
+            (text.statement(size), values)
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! The batches of a run as its admin is shown them.
 
-use crate::db::Value;
+use crate::db::SqlValue;
 use crate::domain::batch::Batch;
 use crate::domain::id::BatchId;
 use crate::domain::job::queue::QueueStatus;
@@ -28,17 +28,17 @@ pub async fn failures(
     let rows = tx.fetch_all(sql, &[id.0.into(), most.into()]).await.context("read job_queue")?;
     rows.iter()
         .map(|row| {
-            let word = row.text("status")?;
+            let word = row.get_text("status")?;
             let status = QueueStatus::parse(&word)
                 .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-            Ok((row.text("job_code")?, status, row.opt_text("error_message")?))
+            Ok((row.get_text("job_code")?, status, row.opt_text("error_message")?))
         })
         .collect()
 }
 
 /// A change of a job of one of the batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct ShownChange {
     /// When.
     pub at: Millis,
     /// The batch.
@@ -60,7 +60,7 @@ pub async fn changes(
     ids: &[BatchId],
     until: Millis,
     (skip, most): (i64, u32),
-) -> Result<Vec<Change>> {
+) -> Result<Vec<ShownChange>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -72,17 +72,17 @@ pub async fn changes(
          FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
          WHERE q.batch_id IN ({places}) AND l.log_time <= ? ORDER BY l.log_id + 0 LIMIT ? OFFSET ?"
     );
-    let mut values: Vec<Value> = ids.iter().map(|id| id.0.into()).collect();
+    let mut values: Vec<SqlValue> = ids.iter().map(|id| id.0.into()).collect();
     values.extend([until.to_utc().into(), most.into(), skip.into()]);
     let rows = tx.fetch_all(&sql, &values).await.context("read job_execution_logs")?;
     rows.iter()
         .map(|row| {
-            Ok(Change {
-                at: row.time("log_time")?.into(),
-                batch_no: row.text("batch_no")?,
-                job_code: row.text("job_code")?,
-                status: row.text("status")?,
-                attempt: row.int("attempt")?,
+            Ok(ShownChange {
+                at: row.get_time("log_time")?.into(),
+                batch_no: row.get_text("batch_no")?,
+                job_code: row.get_text("job_code")?,
+                status: row.get_text("status")?,
+                attempt: row.get_int("attempt")?,
                 said: row.opt_text("error_message")?,
             })
         })
@@ -99,8 +99,8 @@ pub async fn count_changes(tx: &mut Tx, ids: &[BatchId], until: Millis) -> Resul
         "SELECT COUNT(*) AS n FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
          WHERE q.batch_id IN ({places}) AND l.log_time <= ?"
     );
-    let mut values: Vec<Value> = ids.iter().map(|id| id.0.into()).collect();
+    let mut values: Vec<SqlValue> = ids.iter().map(|id| id.0.into()).collect();
     values.push(until.to_utc().into());
     let row = tx.fetch_optional(&sql, &values).await.context("count job_execution_logs")?;
-    Ok(row.map(|row| row.int("n")).transpose()?.unwrap_or(0))
+    Ok(row.map(|row| row.get_int("n")).transpose()?.unwrap_or(0))
 }

@@ -1,6 +1,6 @@
 //! Which ends of runs an admin is still to be told, and what came of telling it.
 
-use super::{COLUMNS, read};
+use super::{COLUMNS, read_runs};
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::{AppName, XxlRun, XxlRunId};
 use crate::store::Tx;
@@ -14,20 +14,25 @@ pub(super) const DUE: &str = "DUE";
 const TAKEN: &str = "TAKEN";
 
 /// A run whose end is to be told.
-pub type Due = XxlRun;
+pub type UnreportedRun = XxlRun;
 
 /// Ends that are to be told by now, the longest due first.
-pub async fn due(tx: &mut Tx, app: &AppName, now: Millis, most: u32) -> Result<Vec<Due>> {
+pub async fn list_due(
+    tx: &mut Tx,
+    app: &AppName,
+    now: Millis,
+    most: u32,
+) -> Result<Vec<UnreportedRun>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND callback = ? AND callback_at <= ? \
          ORDER BY callback_at, run_id LIMIT ?"
     );
     let values = [app.as_str().into(), DUE.into(), now.to_utc().into(), most.into()];
-    read(tx, &sql, &values).await
+    read_runs(tx, &sql, &values).await
 }
 
 /// Takes one to tell it; nobody else does `until` then. `false` when somebody else was faster.
-pub async fn claim(tx: &mut Tx, was: &Due, until: Millis, now: Millis) -> Result<bool> {
+pub async fn claim(tx: &mut Tx, was: &UnreportedRun, until: Millis, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET callback_tries = ?, callback_at = ?, update_time = ? \
                WHERE run_id = ? AND callback = ? AND callback_tries = ?";
     let values = [
@@ -71,7 +76,7 @@ pub async fn forget(tx: &mut Tx, app: &AppName, before: Millis, most: u32) -> Re
                ORDER BY run_id LIMIT ?";
     let values = [app.as_str().into(), TAKEN.into(), before.to_utc().into(), most.into()];
     let rows = tx.fetch_all(sql, &values).await.context("look for old runs")?;
-    let ids: Vec<i64> = rows.iter().map(|row| row.int("run_id")).collect::<Result<_, _>>()?;
+    let ids: Vec<i64> = rows.iter().map(|row| row.get_int("run_id")).collect::<Result<_, _>>()?;
     let sql = "DELETE FROM xxl_run WHERE callback = ? AND run_id";
     tx.execute_in(sql, &[TAKEN.into()], &ids, "", &[]).await.context("remove old runs")
 }

@@ -11,7 +11,7 @@ use procession::domain::access::Role;
 use procession::domain::access::user::{UserId, UserName};
 use procession::store;
 use procession::store::user::NewUser;
-use procession::store::user_session::Session;
+use procession::store::user_session::UserSession;
 use serde_json::{Value, json};
 use slapd::Slapd;
 use std::net::TcpListener;
@@ -393,8 +393,8 @@ async fn a_reader_without_rights_ends_nobodys_session() {
         until: None,
         oidc: Some(("ldap", "uuid:00000000-0000-0000-0000-000000000000")),
     };
-    let user = store::user::add(&mut tx, &new, now).await.expect("a user");
-    let session = Session {
+    let user = store::user::add_user(&mut tx, &new, now).await.expect("a user");
+    let session = UserSession {
         id: 0,
         user,
         proof: "ldap".to_owned(),
@@ -402,14 +402,14 @@ async fn a_reader_without_rights_ends_nobodys_session() {
         agent: None,
         create_time: now,
         used_time: now,
-        end_time: now.plus(3_600_000),
+        end_time: now.plus_ms(3_600_000),
     };
-    store::user_session::add(&mut tx, "digest", &session).await.expect("a session");
+    store::user_session::add_session(&mut tx, "digest", &session).await.expect("a session");
     tx.commit().await.expect("commit");
     let error =
         server.house.porter.recheck_directory(UserId(0)).await.expect_err("it sees nothing");
     assert!(error.to_string().contains("is not shown ou=people"), "{error:#}");
-    let mut tx = server.app.db.read().await.expect("read");
+    let mut tx = server.app.db.begin_read().await.expect("read");
     let found = store::user_session::by_digest(&mut tx, "digest").await.expect("read");
     assert!(found.is_some(), "the session lives on");
 }

@@ -32,7 +32,7 @@ fn check_number(text: &str) {
     assert_eq!(number.to_string(), text);
     let json = serde_json::to_string(&number).expect("JSON");
     assert_eq!(serde_json::from_str::<BatchNo>(&json).ok().as_ref(), Some(&number), "{json}");
-    if let Some(period) = Period::of(&number) {
+    if let Some(period) = Period::from_batch_no(&number) {
         check_period(&number, period);
     }
     for word in NumberGrammar::type_words().map(Some).chain([None, Some("other")]) {
@@ -82,7 +82,7 @@ fn check_expression(text: &str) {
     assert_eq!(BatchExpr::parse(&expr.to_string()).as_ref(), Ok(&expr), "{text:?} as {expr}");
     let day = |year, month, day| NaiveDate::from_ymd_opt(year, month, day).expect("a day");
     for date in [day(1, 1, 1), day(2024, 2, 29), day(9999, 12, 31)] {
-        if let Ok(number) = expr.at(date) {
+        if let Ok(number) = expr.batch_no_on(date) {
             assert_eq!(BatchNo::parse(number.as_str()).as_ref(), Ok(&number), "{expr} at {date}");
         }
     }

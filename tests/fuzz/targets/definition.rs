@@ -4,7 +4,10 @@ use super::bundle::Bundle;
 use super::place::{assert_place, assert_places};
 use super::text_of;
 use procession::app::job_kinds;
-use procession::definition::{Budget, Format, Loaded, Look, diff, export, load, load_within};
+use procession::definition::{
+    Budget, DefinitionFormat, Loaded, ScheduleCheckContext, diff_definitions, export,
+    load_definition, load_within,
+};
 use procession::domain::time::Millis;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +56,7 @@ fn server_budget() -> Budget {
 
 fn check_schedules(loaded: &Loaded, bundle: &Bundle) {
     let expected = BTreeMap::new();
-    let look = Look { calendars: None, now: NOW, expected: &expected, stored: &[] };
+    let look = ScheduleCheckContext { calendars: None, now: NOW, expected: &expected, stored: &[] };
     match loaded.look_at_schedules(look) {
         Ok(warnings) => warnings.iter().for_each(|warning| assert_place(warning, bundle)),
         Err(faults) => assert_places(&faults, bundle),
@@ -61,12 +64,14 @@ fn check_schedules(loaded: &Loaded, bundle: &Bundle) {
 }
 
 fn check_writing(loaded: &Loaded) {
-    for (name, format) in [("again.yaml", Format::Yaml), ("again.json", Format::Json)] {
+    for (name, format) in
+        [("again.yaml", DefinitionFormat::Yaml), ("again.json", DefinitionFormat::Json)]
+    {
         let text = export(&loaded.definition, &job_kinds(), format)
             .unwrap_or_else(|error| panic!("an accepted definition cannot be written: {error}"));
-        let again = load(Path::new(name), &|_| Ok(text.clone()), &job_kinds())
+        let again = load_definition(Path::new(name), &|_| Ok(text.clone()), &job_kinds())
             .unwrap_or_else(|faults| panic!("what was written is refused: {faults}\n{text}"));
-        let changes = diff(&loaded.definition, &again.definition);
+        let changes = diff_definitions(&loaded.definition, &again.definition);
         assert!(changes.is_empty(), "{name} is read differently: {changes:?}\n{text}");
         let second = export(&again.definition, &job_kinds(), format);
         assert_eq!(second.ok().as_deref(), Some(text.as_str()), "written twice, {name} differs");

@@ -1,8 +1,8 @@
 //! Conditions of edges, success rules and checks.
 
 use super::text_of;
-use procession::domain::job::check::{Grade, SuccessRule};
-use procession::domain::job::outcome::Outputs;
+use procession::domain::job::check::{CheckGrade, SuccessRule};
+use procession::domain::job::outcome::JobOutputs;
 use procession::domain::job::success_rules::judge;
 use procession::domain::value::OutputValue;
 use procession::domain::value::ValueType;
@@ -16,7 +16,7 @@ pub(super) fn check(input: &[u8]) {
         Err(error) => {
             let characters = text.chars().count();
             assert!((1..=characters + 1).contains(&error.column()), "{error} of {characters}");
-            assert!(!error.cure().is_empty(), "a refusal without a fix: {error}");
+            assert!(!error.hint_text().is_empty(), "a refusal without a fix: {error}");
             return;
         }
     };
@@ -29,15 +29,15 @@ pub(super) fn check(input: &[u8]) {
             assert!(names.contains(&name), "{name:?} is looked up and not in {names:?}");
             value(kind, name)
         };
-        let answer = expr.eval(&look_up);
-        assert_eq!(expr.eval(&look_up), answer, "two answers");
+        let answer = expr.evaluate(&look_up);
+        assert_eq!(expr.evaluate(&look_up), answer, "two answers");
         if let Err(error) = answer {
             let characters = text.chars().count();
             assert!((1..=characters + 1).contains(&error.column()), "{error} of {characters}");
         }
     }
-    let rule = SuccessRule { rule: expr, grade: Grade::Warning, message: None };
-    let mut outputs = Outputs { exit_code: Some(3), rows_affected: 7, ..Outputs::default() };
+    let rule = SuccessRule { rule: expr, grade: CheckGrade::Warning, message: None };
+    let mut outputs = JobOutputs { exit_code: Some(3), rows_affected: 7, ..JobOutputs::default() };
     for name in ["p_status", "total", "a"] {
         outputs.set_value(name, OutputValue::Text("12".to_owned()));
     }

@@ -4,14 +4,14 @@ use super::bundle::Bundle;
 use super::place::assert_places;
 use super::{text_of, xxl_tables};
 use procession::app::job_kinds;
-use procession::definition::{diff, load};
+use procession::definition::{diff_definitions, load_definition};
 use procession::domain::source::scheduler_tables::{
     SchedulerRow, SchedulerServer, SchedulerTable, SchedulerTables,
 };
 use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
 use procession::import::{
-    Beyond, Children, Given, ImportError, ImportRequest, Imported, System, TableSystem, XxlAsked,
+    Beyond, ChildJoin, Given, ImportError, ImportRequest, Imported, System, TableSystem, XxlAsked,
     import, import_tables, markdown, xxl_job,
 };
 use serde_json::Value;
@@ -83,7 +83,7 @@ pub(super) fn check_tables(input: &[u8]) {
 /// An admin's tables as JSON.
 pub(super) fn check_xxl_job(input: &[u8]) {
     let Some(tables) = text_of(input).and_then(xxl_tables::parse) else { return };
-    for (children, beyond) in [(Children::All, Beyond::Told), (Children::Any, Beyond::Written)] {
+    for (children, beyond) in [(ChildJoin::All, Beyond::Told), (ChildJoin::Any, Beyond::Written)] {
         let wish = XxlAsked { children, beyond };
         match xxl_job(&tables, &asked(), wish, &job_kinds()) {
             Ok(made) => assert_sound(&made.imported),
@@ -127,9 +127,9 @@ fn assert_sound(made: &Imported) {
         let bytes = file.map(|file| file.bytes.clone()).unwrap_or_default();
         String::from_utf8(bytes).map_err(std::io::Error::other)
     };
-    let loaded = load(Path::new("definition.yaml"), &read, &job_kinds())
+    let loaded = load_definition(Path::new("definition.yaml"), &read, &job_kinds())
         .unwrap_or_else(|faults| panic!("what was imported is refused: {faults}\n{}", made.text));
-    let changes = diff(&made.definition, &loaded.definition);
+    let changes = diff_definitions(&made.definition, &loaded.definition);
     assert!(
         changes.is_empty(),
         "what was imported is read differently: {changes:?}\n{}",

@@ -5,9 +5,9 @@ use procession::domain::calendar::WorkingDays;
 use procession::domain::id::{BatchNo, GroupCode, JobCode, JobType};
 use procession::domain::job::outcome::OutputValue;
 use procession::domain::job::{JobDef, Param, ParamDecl, ParamType};
-use procession::domain::params::param_expressions::{BadReference, Piece, pieces};
+use procession::domain::params::param_expressions::{BadReference, ParamPiece, pieces};
 use procession::domain::params::{
-    BatchValues, Layers, Outside, Start, calendars_asked, check_declared, check_literal,
+    BatchValues, Layers, ParamSources, Start, calendars_asked, check_declared, check_literal,
     references, resolve_each, secret_names,
 };
 use secrecy::SecretString;
@@ -60,9 +60,9 @@ fn check_pieces(text: &str) {
             return;
         }
     };
-    let written = |piece: &Piece| match piece {
-        Piece::Text(text) => text.clone(),
-        Piece::Name(name, _) => format!("${{{name}}}"),
+    let written = |piece: &ParamPiece| match piece {
+        ParamPiece::Text(text) => text.clone(),
+        ParamPiece::Name(name, _) => format!("${{{name}}}"),
     };
     let again: String = found.iter().map(written).collect();
     assert_eq!(pieces(&again).as_ref(), Ok(&found), "{text:?} as {again:?}");
@@ -72,7 +72,8 @@ fn check_resolved(param: Param) {
     let ty = param.ty;
     let code = |text: &str| JobCode::parse(text).expect("a job code");
     let group = GroupCode::parse("month_end").expect("a group code");
-    let mut job = JobDef::bare(code("GL"), group.clone(), JobType::parse("PROC").expect("a type"));
+    let mut job =
+        JobDef::with_defaults(code("GL"), group.clone(), JobType::parse("PROC").expect("a type"));
     job.params = vec![param];
     let batch = BatchValues {
         batch_no: BatchNo::parse("202407").expect("a batch number"),
@@ -97,10 +98,10 @@ fn check_resolved(param: Param) {
     };
     let secret = |_: &str| Some(SecretString::from(SECRET));
     for secret in [None, Some(&secret as &dyn Fn(&str) -> Option<SecretString>)] {
-        for resolved in resolve_each(&job, layers, Outside { output: &output, secret }) {
+        for resolved in resolve_each(&job, layers, ParamSources { output: &output, secret }) {
             match resolved {
                 Ok(resolved) if secret.is_some() => {
-                    assert_type(ty, resolved.param.text().unwrap_or_default());
+                    assert_type(ty, resolved.param.expose_text().unwrap_or_default());
                     let shown = format!("{resolved:?}");
                     assert!(!shown.contains(SECRET), "a secret is shown: {shown}");
                 }

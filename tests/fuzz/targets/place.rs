@@ -1,7 +1,7 @@
 //! Whether refusals say where and what.
 
 use super::bundle::Bundle;
-use procession::definition::{Fault, Faults};
+use procession::definition::{DefinitionFault, Faults};
 
 /// What may be said of a file as a whole, so without a line.
 const OF_WHOLE_FILES: &[&str] = &[
@@ -26,7 +26,7 @@ pub(crate) fn assert_places(faults: &Faults, bundle: &Bundle) {
 }
 
 /// The same of one fault or warning.
-pub(crate) fn assert_place(fault: &Fault, bundle: &Bundle) {
+pub(crate) fn assert_place(fault: &DefinitionFault, bundle: &Bundle) {
     assert!(!fault.file.is_empty(), "a fault names no file: {fault:?}");
     assert!(!fault.what.is_empty(), "a fault says nothing: {fault:?}");
     if fault.line == 0 {

@@ -3,7 +3,7 @@
 
 use procession::domain::executor::address::ExecutorUrl;
 use procession::wire::xxl::{
-    Dialect, JobAsk, LogAsk, Registry, Reply, RunAsk, callbacks, read_callbacks, read_log,
+    JobAsk, LogAsk, Registry, Reply, RunAsk, XxlDialect, callbacks, read_callbacks, read_log,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,14 +16,14 @@ pub(super) fn check(input: &[u8]) {
     check_round_trip::<JobAsk>(input);
     check_round_trip::<LogAsk>(input);
     if let Ok(items) = read_callbacks(input) {
-        for dialect in Dialect::ALL {
+        for dialect in XxlDialect::ALL {
             let body = callbacks(dialect, &items).to_string();
             let again = read_callbacks(body.as_bytes());
             assert_eq!(again.ok().as_ref(), Some(&items), "{dialect:?}: {body}");
         }
     }
-    if let Ok(reply) = Reply::read(input) {
-        let again = Reply::read(reply.to_json().as_bytes());
+    if let Ok(reply) = Reply::parse_body(input) {
+        let again = Reply::parse_body(reply.to_json().as_bytes());
         let again = again.expect("an answer of ours is read");
         assert_eq!((again.code, &again.msg), (reply.code, &reply.msg));
         // Numbers of 17 digits and an exponent may lose the last one; no field of a page is such a number.
@@ -34,7 +34,7 @@ pub(super) fn check(input: &[u8]) {
     }
     if let Ok(text) = std::str::from_utf8(input) {
         text.lines().for_each(check_address);
-        let _any_dialect = Dialect::of(text);
+        let _any_dialect = XxlDialect::of_version(text);
     }
 }
 

@@ -8,7 +8,7 @@ use chrono::{NaiveDate, TimeZone as _, Utc};
 use chrono_tz::Tz;
 use expander::{Expanded, Zone, written};
 use generator::Dice;
-use procession::domain::schedule::cron::{Cron, CronError, Dialect};
+use procession::domain::schedule::cron::{Cron, CronDialect, CronError};
 use procession::domain::time::Millis;
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
@@ -234,7 +234,7 @@ fn the_expressions_have_every_form() {
 fn expressions_of_other_projects_are_read() {
     let public = public();
     let dialect = |text: &String| Cron::parse(text).expect(text).dialect();
-    let quartz = public.iter().filter(|text| dialect(text) == Dialect::Quartz).count();
+    let quartz = public.iter().filter(|text| dialect(text) == CronDialect::Quartz).count();
     assert_eq!((public.len(), quartz), (49, 39));
 }
 

@@ -3,10 +3,10 @@
 use crate::flow::cluster::{node, pass, until_states};
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
-use procession::domain::access::approval::{ApprovalStatus, ApproverRefused, Verdict};
+use procession::domain::access::approval::{ApprovalStatus, ApprovalVerdict, ApproverRefused};
 use procession::domain::action::rerun::UnknownJobs;
 use procession::domain::batch::{BatchOrder, BatchStatus};
-use procession::domain::cluster::node_placement::Role;
+use procession::domain::cluster::node_placement::NodeRole;
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::Definition;
 use procession::domain::job::queue::QueueStatus;
@@ -49,9 +49,9 @@ fn person(name: &str) -> Operator {
 async fn say(
     bench: &Bench,
     id: BatchId,
-    (name, verdict, comment): (&str, Verdict, Option<&str>),
+    (name, verdict, comment): (&str, ApprovalVerdict, Option<&str>),
 ) -> Result<(Approval, bool), DecisionRefused> {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let batch = store::batch::get(&mut tx, id).await.expect("the batch");
     let code = JobCode::parse("RELEASE").expect("a code");
     let row = store::queue::of_job(&mut tx, id, &code).await.expect("read").expect("the job");
@@ -69,12 +69,12 @@ async fn until_it_waits(
     defs: &Definition,
     process: &mut QueueDispatcher,
 ) -> BatchId {
-    let ids = process.open(defs, &order(), "li.na").await.expect("open");
+    let ids = process.open_batches(defs, &order(), "li.na").await.expect("open");
     let waits = "SELECT COUNT(*) AS n FROM job_approval WHERE status = 'WAITING'";
     while bench.number(waits).await == 0 || !bench.states(ids[0]).await.contains("OTHER=SUCCESS") {
-        if !process.beat().await.expect("beat") {
+        if !process.run_tick().await.expect("beat") {
             tokio::select! {
-                () = process.wait() => {}
+                () = process.wait_for_report() => {}
                 () = tokio::time::sleep(Duration::from_millis(50)) => {}
             }
         }
@@ -85,9 +85,9 @@ async fn until_it_waits(
 /// Beats once something has come, and twice at least.
 async fn some_beats(process: &mut QueueDispatcher) {
     for _ in 0..20 {
-        if !process.beat().await.expect("beat") {
+        if !process.run_tick().await.expect("beat") {
             tokio::select! {
-                () = process.wait() => {}
+                () = process.wait_for_report() => {}
                 () = tokio::time::sleep(Duration::from_millis(100)) => {}
             }
         }
@@ -95,9 +95,9 @@ async fn some_beats(process: &mut QueueDispatcher) {
 }
 
 async fn approvals(bench: &Bench) -> Vec<String> {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let filter = approval::ApprovalFilter::default();
-    let page = approval::page(&mut tx, &filter, (None, None), 100).await.expect("page");
+    let page = approval::list_page(&mut tx, &filter, (None, None), 100).await.expect("page");
     page.iter().rev().map(|a| a.decision.status.to_string()).collect()
 }
 
@@ -117,8 +117,9 @@ async fn it_holds_no_slot_and_goes_on_once_approved(mut bench: Bench) {
                  WHERE type = 'approval_wanted' AND recipient_email = 'head@bank.example' \
                  AND status = 'pending'";
     assert_eq!(bench.number(mails).await, 1);
-    let (there, written) =
-        say(&bench, id, ("wang", Verdict::Approve, Some("agrees"))).await.expect("approved");
+    let (there, written) = say(&bench, id, ("wang", ApprovalVerdict::Approve, Some("agrees")))
+        .await
+        .expect("approved");
     assert!(written && there.decision.status == ApprovalStatus::Approved);
     finish(&bench, &mut process).await;
     assert_eq!(bench.batch("default").await.status, BatchStatus::Success);
@@ -135,9 +136,10 @@ async fn it_holds_no_slot_and_goes_on_once_approved(mut bench: Bench) {
                  AND job_code = 'RELEASE' AND batch_no = '202407'";
     assert_eq!(bench.number(audit).await, 1);
     // The same decision again changes nothing, another one is refused.
-    let again = say(&bench, id, ("wang", Verdict::Approve, None)).await.expect("the same");
+    let again = say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("the same");
     assert!(!again.1);
-    let refused = say(&bench, id, ("zhao", Verdict::Reject, Some("no"))).await.expect_err("late");
+    let refused =
+        say(&bench, id, ("zhao", ApprovalVerdict::Reject, Some("no"))).await.expect_err("late");
     assert!(refused.to_string().contains("approved by wang: agrees at "), "{refused}");
     assert_eq!(bench.number(audit).await, 1);
 }
@@ -146,9 +148,12 @@ async fn a_rejection_is_not_tried_again(bench: Bench) {
     let defs = yaml("retry_count: 3");
     let mut process = bench.process().await;
     let id = until_it_waits(&bench, &defs, &mut process).await;
-    let refused = say(&bench, id, ("wang", Verdict::Reject, Some(" "))).await.expect_err("why");
+    let refused =
+        say(&bench, id, ("wang", ApprovalVerdict::Reject, Some(" "))).await.expect_err("why");
     assert_eq!(refused, DecisionRefused::NoComment);
-    say(&bench, id, ("wang", Verdict::Reject, Some("wrong rates"))).await.expect("rejected");
+    say(&bench, id, ("wang", ApprovalVerdict::Reject, Some("wrong rates")))
+        .await
+        .expect("rejected");
     finish(&bench, &mut process).await;
     let states = "LOAD=SUCCESS RELEASE=FAILED POST=UPSTREAM_FAILED OTHER=SUCCESS";
     assert_eq!(bench.states(id).await, states);
@@ -160,7 +165,7 @@ async fn a_rejection_is_not_tried_again(bench: Bench) {
     process.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
     some_beats(&mut process).await;
     assert_eq!(approvals(&bench).await, ["REJECTED", "WAITING"]);
-    say(&bench, id, ("wang", Verdict::Approve, None)).await.expect("approved");
+    say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("approved");
     finish(&bench, &mut process).await;
     assert_eq!(bench.batch("default").await.status, BatchStatus::Success);
 }
@@ -171,7 +176,7 @@ async fn a_decision_made_while_no_process_runs_counts(bench: Bench) {
     let id = until_it_waits(&bench, &defs, &mut first).await;
     drop(first);
     bench.clock.advance(16_000);
-    say(&bench, id, ("wang", Verdict::Approve, None)).await.expect("approved");
+    say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("approved");
     let mut second = bench.process().await;
     let there = bench.batch("default").await;
     second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
@@ -205,7 +210,7 @@ async fn the_next_process_waits_on(bench: Bench) {
     assert_eq!(approvals(&bench).await, ["WAITING"]);
     let deadline = "SELECT COUNT(*) AS n FROM job_approval WHERE deadline > create_time";
     assert_eq!(bench.number(deadline).await, 1);
-    say(&bench, id, ("wang", Verdict::Approve, None)).await.expect("approved");
+    say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("approved");
     finish(&bench, &mut third).await;
     assert_eq!(bench.batch("default").await.status, BatchStatus::Success);
     assert_eq!(bench.rows(id).await[1].attempt, 3);
@@ -216,14 +221,15 @@ async fn the_next_process_waits_on(bench: Bench) {
 async fn time_runs_out_as_the_job_says(bench: Bench) {
     let defs = yaml("retry_count: 1\n    timeout_sec: 1");
     let mut process = bench.process().await;
-    let ids = process.open(&defs, &order(), "li.na").await.expect("open");
+    let ids = process.open_batches(&defs, &order(), "li.na").await.expect("open");
     finish(&bench, &mut process).await;
     let states = "LOAD=SUCCESS RELEASE=TIMEOUT POST=UPSTREAM_FAILED OTHER=SUCCESS";
     assert_eq!(bench.states(ids[0]).await, states);
     assert_eq!(approvals(&bench).await, ["EXPIRED", "EXPIRED"], "each attempt asks anew");
     let message = bench.rows(ids[0]).await[1].error_message.clone().unwrap_or_default();
     assert!(message.contains("nobody decided in time"), "{message}");
-    let refused = say(&bench, ids[0], ("wang", Verdict::Approve, None)).await.expect_err("late");
+    let refused =
+        say(&bench, ids[0], ("wang", ApprovalVerdict::Approve, None)).await.expect_err("late");
     assert!(refused.to_string().contains("nobody decided in time"), "{refused}");
 }
 
@@ -232,12 +238,13 @@ async fn a_kill_ends_the_question(bench: Bench) {
     let mut process = bench.process().await;
     let id = until_it_waits(&bench, &defs, &mut process).await;
     let why = (&person("zhao"), "wrong month");
-    assert!(pause::stop(&bench.db, id, why, bench.clock.now()).await.expect("stop"));
-    process.look().await.expect("look");
+    assert!(pause::stop_batch(&bench.db, id, why, bench.clock.now()).await.expect("stop"));
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.rows(id).await[1].status, QueueStatus::Killed);
     assert_eq!(approvals(&bench).await, ["WITHDRAWN"]);
-    let refused = say(&bench, id, ("wang", Verdict::Approve, None)).await.expect_err("ended");
+    let refused =
+        say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect_err("ended");
     assert!(refused.to_string().contains("stopped before a decision"), "{refused}");
 }
 
@@ -248,13 +255,13 @@ async fn a_batch_that_is_paused_starts_nothing_after_it(bench: Bench) {
     let zhao = person("zhao");
     let set = |to| pause::set_going(&bench.db, id, to, (&zhao, "look first"), bench.clock.now());
     assert!(set(Going::Paused).await.expect("pause"));
-    process.look().await.expect("look");
-    say(&bench, id, ("wang", Verdict::Approve, None)).await.expect("approved");
+    process.poll_changes().await.expect("look");
+    say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("approved");
     some_beats(&mut process).await;
     let states = "LOAD=SUCCESS RELEASE=SUCCESS POST=PENDING OTHER=SUCCESS";
     assert_eq!(bench.states(id).await, states);
     assert!(set(Going::On).await.expect("go on"));
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.batch("default").await.status, BatchStatus::Success);
 }
@@ -271,15 +278,15 @@ async fn of_several_decisions_at_once_one_wins(bench: Bench) {
         let close = async {
             let mut tx = db.begin().await.expect("begin");
             let row = tx.fetch_optional("SELECT approval_id FROM job_approval", &[]).await;
-            let key = row.expect("read").expect("a row").int("approval_id").expect("a key");
+            let key = row.expect("read").expect("a row").get_int("approval_id").expect("a key");
             let key = procession::domain::access::approval::ApprovalId(key);
             let won = approval::close(&mut tx, key, ApprovalStatus::Expired, now).await;
             let won = won.expect("close");
             tx.commit().await.expect("commit");
             won
         };
-        let approve = say(&bench, id, ("wang", Verdict::Approve, None));
-        let reject = say(&bench, id, ("zhao", Verdict::Reject, Some("no")));
+        let approve = say(&bench, id, ("wang", ApprovalVerdict::Approve, None));
+        let reject = say(&bench, id, ("zhao", ApprovalVerdict::Reject, Some("no")));
         let (approved, rejected, closed) = tokio::join!(approve, reject, close);
         let winners = [approved.is_ok_and(|(_, w)| w), rejected.is_ok_and(|(_, w)| w), closed];
         let won = winners.iter().filter(|won| **won).count();
@@ -293,7 +300,7 @@ async fn who_started_a_batch_does_not_approve_it(bench: Bench) {
     let mut process = bench.process().await;
     let id = until_it_waits(&bench, &defs, &mut process).await;
     let own = |name: &str| DecisionRefused::Approver(ApproverRefused::OwnBatch(name.to_owned()));
-    let refused = say(&bench, id, ("li.na", Verdict::Approve, None)).await;
+    let refused = say(&bench, id, ("li.na", ApprovalVerdict::Approve, None)).await;
     assert_eq!(refused.map(|_| ()), Err(own("li.na")));
     let now = "(SELECT create_time FROM job_batch)";
     for sql in [
@@ -315,10 +322,10 @@ async fn who_started_a_batch_does_not_approve_it(bench: Bench) {
         bench.by_hand(&sql).await;
     }
     for name in ["chen", "zhou"] {
-        let refused = say(&bench, id, (name, Verdict::Reject, Some("no"))).await;
+        let refused = say(&bench, id, (name, ApprovalVerdict::Reject, Some("no"))).await;
         assert_eq!(refused.map(|_| ()), Err(own(name)));
     }
-    say(&bench, id, ("wang", Verdict::Approve, None)).await.expect("a second person");
+    say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("a second person");
     finish(&bench, &mut process).await;
     assert_eq!(bench.batch("default").await.status, BatchStatus::Success);
 }
@@ -335,14 +342,15 @@ jobs:
     bench.apply(&defs).await;
     let mut process = bench.process().await;
     let order = BatchOrder { group: Some(defs.groups[0].code.clone()), ..order() };
-    process.open(&defs, &order, "li.na").await.expect("open");
+    process.open_batches(&defs, &order, "li.na").await.expect("open");
     while bench.number("SELECT COUNT(*) AS n FROM job_approval").await == 0 {
         some_beats(&mut process).await;
     }
     let child = bench.batch("detail").await.batch_id;
-    let refused = say(&bench, child, ("li.na", Verdict::Approve, None)).await.expect_err("own");
+    let refused =
+        say(&bench, child, ("li.na", ApprovalVerdict::Approve, None)).await.expect_err("own");
     assert!(refused.to_string().starts_with("li.na started this batch"), "{refused}");
-    say(&bench, child, ("wang", Verdict::Approve, None)).await.expect("approved");
+    say(&bench, child, ("wang", ApprovalVerdict::Approve, None)).await.expect("approved");
     finish(&bench, &mut process).await;
     assert_eq!(bench.batch("close").await.status, BatchStatus::Success);
 }
@@ -355,7 +363,7 @@ jobs:
 ";
     let mut process = bench.process().await;
     let id = until_it_waits(&bench, &defs(text), &mut process).await;
-    say(&bench, id, ("li.na", Verdict::Approve, None)).await.expect("approved");
+    say(&bench, id, ("li.na", ApprovalVerdict::Approve, None)).await.expect("approved");
     finish(&bench, &mut process).await;
     assert_eq!(bench.batch("default").await.status, BatchStatus::Success);
 }
@@ -366,8 +374,8 @@ async fn another_worker_waits_on(bench: Bench) {
     bench.apply(&defs).await;
     let ids = open_for_anyone(&bench.db, &defs, &order(), "li.na", bench.clock.now()).await;
     let id = ids.expect("open")[0];
-    let mut first = node(&bench, "w", &[Role::Worker], &[], 4).await;
-    let mut owner = node(&bench, "o", &[Role::Scheduler], &[], 4).await;
+    let mut first = node(&bench, "w", &[NodeRole::Worker], &[], 4).await;
+    let mut owner = node(&bench, "o", &[NodeRole::Scheduler], &[], 4).await;
     assert_eq!(owner.take_batches().await.expect("take"), 1);
     let waits = "LOAD=SUCCESS RELEASE=RUNNING POST=PENDING OTHER=SUCCESS";
     until_states(&bench, &mut [&mut owner, &mut first], id, waits).await;
@@ -375,12 +383,12 @@ async fn another_worker_waits_on(bench: Bench) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(first);
-    let mut second = node(&bench, "v", &[Role::Worker], &[], 4).await;
+    let mut second = node(&bench, "v", &[NodeRole::Worker], &[], 4).await;
     pass(&bench, 18_000, &mut [&mut owner, &mut second]).await;
     while bench.rows(id).await[1].attempt != 2 {
         until_states(&bench, &mut [&mut owner, &mut second], id, waits).await;
     }
-    say(&bench, id, ("wang", Verdict::Approve, None)).await.expect("approved");
+    say(&bench, id, ("wang", ApprovalVerdict::Approve, None)).await.expect("approved");
     let done = "LOAD=SUCCESS RELEASE=SUCCESS POST=SUCCESS OTHER=SUCCESS";
     until_states(&bench, &mut [&mut owner, &mut second], id, done).await;
     assert_eq!(approvals(&bench).await, ["APPROVED"]);

@@ -1,12 +1,15 @@
 //! A range of batches run as one thing, on the real engine.
 
 use crate::flow::{Bench, defs, on, on_each_database};
-use procession::domain::backfill::{BackfillStatus, EntryStatus, OnFailure, Only, Options, Order};
+use procession::domain::backfill::{
+    BackfillFailurePolicy, BackfillOptions, BackfillSelection, BackfillStatus, EntryStatus,
+    RangeOrder,
+};
 use procession::domain::batch::BatchOrder;
 use procession::domain::batch_no::range;
 use procession::domain::id::{BackfillId, BatchNo, GroupCode};
 use procession::domain::source::DialectName;
-use procession::engine::dispatch::backfill::{Request, Resumption, stop};
+use procession::engine::dispatch::backfill::{Request, Resumption, stop_backfill};
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
 use procession::store::audit::{self, Operator};
@@ -27,11 +30,11 @@ fn request(text: &str, parallel: u32) -> Request {
         group: GroupCode::parse("g").expect("group"),
         range: text.to_owned(),
         numbers: range(text).expect("range"),
-        options: Options {
+        options: BackfillOptions {
             parallel,
             order: None,
-            only: Only::Undone,
-            on_failure: OnFailure::Stop,
+            only: BackfillSelection::Undone,
+            on_failure: BackfillFailurePolicy::Stop,
             params: BTreeMap::new(),
             free_text: false,
         },
@@ -98,10 +101,10 @@ async fn drive(bench: &Bench, process: &mut QueueDispatcher, beats: usize) -> Mo
         if process.is_idle() {
             break;
         }
-        let moved = process.beat().await.expect("beat");
+        let moved = process.run_tick().await.expect("beat");
         most.look(bench).await;
         if !moved && process.running() > 0 {
-            process.wait().await;
+            process.wait_for_report().await;
         }
     }
     most
@@ -115,8 +118,8 @@ async fn to_its_end(bench: &Bench, process: &mut QueueDispatcher) -> Most {
 
 /// `202401=SUCCESS 202402=PENDING …`, and the state of the whole.
 async fn states(bench: &Bench, id: BackfillId) -> (BackfillStatus, String) {
-    let mut tx = bench.db.read().await.expect("read");
-    let row = store::backfill::find(&mut tx, id).await.expect("find").expect("there");
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let row = store::backfill::find_backfill(&mut tx, id).await.expect("find").expect("there");
     let entries = store::backfill::entries(&mut tx, id).await.expect("entries");
     let words: Vec<String> =
         entries.iter().map(|e| format!("{}={}", e.batch_no, e.status)).collect();
@@ -125,8 +128,8 @@ async fn states(bench: &Bench, id: BackfillId) -> (BackfillStatus, String) {
 
 /// The numbers of the batches there are, in the order in which they were opened.
 async fn opened(bench: &Bench) -> Vec<String> {
-    let mut tx = bench.db.read().await.expect("read");
-    let mut all = store::batch::list(&mut tx, None, 1_000).await.expect("list");
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let mut all = store::batch::list_batches(&mut tx, None, 1_000).await.expect("list");
     all.reverse();
     all.iter().map(|b| b.values.batch_no.to_string()).collect()
 }
@@ -135,7 +138,7 @@ async fn run_one(bench: &Bench, yaml: &str, no: &str) {
     let mut process = bench.process().await;
     let json = format!(r#"{{"batchNo":"{no}","group":"g"}}"#);
     let order = BatchOrder::parse(&json).expect("order");
-    process.open(&defs(yaml), &order, "test").await.expect("open");
+    process.open_batches(&defs(yaml), &order, "test").await.expect("open");
     to_its_end(bench, &mut process).await;
 }
 
@@ -166,7 +169,7 @@ async fn twelve_months_three_at_a_time_newest_first(bench: Bench) {
     let folder = broken("none");
     let mut process = bench.process().await;
     let mut request = request("202401..202412", 3);
-    request.options.order = Some(Order::Desc);
+    request.options.order = Some(RangeOrder::Desc);
     let id =
         process.start_backfill(&defs(&yaml(folder.path())), &request, None).await.expect("start");
     assert_eq!(to_its_end(&bench, &mut process).await.batches, 3);
@@ -199,14 +202,14 @@ async fn only_what_failed_and_only_what_is_missing(bench: Bench) {
     let before = ran(&folder);
     let mut process = bench.process().await;
     let mut request = request("202401..202405", 1);
-    request.options.only = Only::Missing;
+    request.options.only = BackfillSelection::Missing;
     let id = process.start_backfill(&defs(&yaml), &request, None).await.expect("start");
     to_its_end(&bench, &mut process).await;
     let (status, words) = states(&bench, id).await;
     assert_eq!(status, BackfillStatus::Success);
     assert_eq!(words, "202401=LEFT 202402=LEFT 202403=SUCCESS 202404=LEFT 202405=SUCCESS");
-    request.options.only = Only::Failed;
-    request.options.order = Some(Order::Desc);
+    request.options.only = BackfillSelection::Failed;
+    request.options.order = Some(RangeOrder::Desc);
     let id = process.start_backfill(&defs(&yaml), &request, None).await.expect("start");
     to_its_end(&bench, &mut process).await;
     let (status, words) = states(&bench, id).await;
@@ -252,7 +255,7 @@ async fn a_failure_stays_in_its_batch_when_the_others_go_on(bench: Bench) {
     run_one(&bench, &yaml.replace("wait", "pass"), "202405").await;
     let mut process = bench.process().await;
     let mut request = request("202402,202403,202404,202406", 1);
-    request.options.on_failure = OnFailure::GoOn;
+    request.options.on_failure = BackfillFailurePolicy::GoOn;
     let id = process.start_backfill(&defs(&yaml), &request, None).await.expect("start");
     process.run_until_done(&CancellationToken::new()).await.expect("run");
     let (status, words) = states(&bench, id).await;
@@ -312,7 +315,7 @@ async fn a_living_owner_is_refused(bench: Bench) {
     let yaml = "groups: { g: {} }\njobs: { A: { type: SCRIPT, interpreter: sh, idempotent: true, script: 'sleep 60' } }";
     let mut first = bench.process().await;
     let id = first.start_backfill(&defs(yaml), &request("202402", 1), None).await.expect("start");
-    first.beat().await.expect("beat");
+    first.run_tick().await.expect("beat");
     let mut second = bench.process().await;
     let error =
         second.resume_backfill(&defs(yaml), &go_on(id, None), None).await.expect_err("living");
@@ -326,11 +329,11 @@ async fn a_living_owner_is_refused(bench: Bench) {
     // Its lease runs out, and the late one notices that it has lost both.
     bench.clock.advance(16_000);
     second.resume_backfill(&defs(yaml), &go_on(id, None), None).await.expect("dead by now");
-    second.beat().await.expect("beat");
+    second.run_tick().await.expect("beat");
     assert_eq!(states(&bench, id).await.1, "202402=OPEN");
     first.heartbeat().await.expect("heartbeat");
     for what in ["batch 202402", "backfill 1"] {
-        let error = format!("{:#}", first.beat().await.expect_err("taken over"));
+        let error = format!("{:#}", first.run_tick().await.expect_err("taken over"));
         assert!(error.contains(what) && error.contains("taken over"), "{error}");
     }
     assert!(first.is_idle());
@@ -346,10 +349,10 @@ async fn an_operator_stops_it_and_it_is_resumed(bench: Bench) {
     let mut process = bench.process().await;
     // Batches of its own that it left open are not what `missing` leaves alone.
     let mut request = request("202401..202406", 2);
-    request.options.only = Only::Missing;
+    request.options.only = BackfillSelection::Missing;
     let id = process.start_backfill(&defs, &request, None).await.expect("start");
     // The first beat opens two and starts the first job of each.
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     let mut tx = bench.db.begin().await.expect("begin");
     assert!(store::backfill::request_stop(&mut tx, id, bench.clock.now()).await.expect("ask"));
     tx.commit().await.expect("commit");
@@ -424,7 +427,7 @@ async fn killed_between_two_commits(bench: Bench) {
     let mut first = bench.process().await;
     let id = first.start_backfill(&defs, &request("202401..202403", 2), None).await.expect("start");
     bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
-    first.beat().await.expect_err("the jobs cannot be claimed");
+    first.run_tick().await.expect_err("the jobs cannot be claimed");
     assert_eq!(states(&bench, id).await.1, "202401=OPEN 202402=OPEN 202403=PENDING");
     assert_eq!(opened(&bench).await, ["202401", "202402"]);
     drop(first);
@@ -432,13 +435,13 @@ async fn killed_between_two_commits(bench: Bench) {
     bench.clock.advance(16_000);
     let mut second = bench.process().await;
     second.resume_backfill(&defs, &go_on(id, None), None).await.expect("resume");
-    second.beat().await.expect("the jobs are claimed");
+    second.run_tick().await.expect("the jobs are claimed");
     drop(second);
     bench.clock.advance(16_000);
     bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
     let mut third = bench.process().await;
     third.resume_backfill(&defs, &go_on(id, None), None).await.expect("resume");
-    third.beat().await.expect_err("what was left running cannot be settled");
+    third.run_tick().await.expect_err("what was left running cannot be settled");
     bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
     // The same process goes on once the database is back.
     to_its_end(&bench, &mut third).await;
@@ -452,18 +455,18 @@ async fn what_another_process_did_meanwhile_is_respected(bench: Bench) {
     let text = yaml(folder.path());
     let mut process = bench.process().await;
     let mut request = request("202401..202404", 1);
-    request.options.on_failure = OnFailure::GoOn;
+    request.options.on_failure = BackfillFailurePolicy::GoOn;
     let id = process.start_backfill(&defs, &request, None).await.expect("start");
     // All four were missing; now one is done, and another belongs to a living process.
     run_one(&bench, &text, "202403").await;
     let mut other = bench.process().await;
     let order = BatchOrder::parse(r#"{"batchNo":"202404","group":"g"}"#).expect("order");
-    other.open(&defs, &order, "test").await.expect("open");
+    other.open_batches(&defs, &order, "test").await.expect("open");
     to_its_end(&bench, &mut process).await;
     let (status, words) = states(&bench, id).await;
     assert_eq!(status, BackfillStatus::Failed);
     assert_eq!(words, "202401=SUCCESS 202402=FAILED 202403=LEFT 202404=REFUSED");
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let shown = store::backfill::shown(&mut tx, id).await.expect("shown");
     assert!(shown[3].entry.message.as_deref().is_some_and(|m| m.contains("in the hands")));
     assert_eq!(shown[1].entry.status, EntryStatus::Failed);
@@ -474,10 +477,10 @@ async fn what_another_process_did_meanwhile_is_respected(bench: Bench) {
 
 /// What is on record: who, from where, what, to which group, why.
 async fn on_record(bench: &Bench) -> Vec<String> {
-    let mut tx = bench.db.read().await.expect("read");
-    let mut all = audit::list(&mut tx, &Default::default(), 100).await.expect("list");
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let mut all = audit::list_records(&mut tx, &Default::default(), 100).await.expect("list");
     all.reverse();
-    let words = |r: &audit::Record| {
+    let words = |r: &audit::AuditRecord| {
         let (entry, by) = (&r.entry, &r.by);
         let group = entry.group.as_ref().map_or("-", |g| g.as_str());
         let detail = entry.detail.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -499,24 +502,24 @@ async fn who_begins_stops_and_goes_on_is_on_record(bench: Bench) {
     assert_eq!(on_record(&bench).await, wanted);
     // What is refused is not done, and nothing is said of it.
     let mut second = bench.process().await;
-    first.beat().await.expect("beat");
+    first.run_tick().await.expect("beat");
     second.start_backfill(&defs, &request("202401", 1), None).await.expect_err("held");
     second.resume_backfill(&defs, &go_on(id, None), None).await.expect_err("living");
     assert_eq!(on_record(&bench).await, wanted);
     drop(first);
     bench.clock.advance(16_000);
     let row = async || {
-        let mut tx = bench.db.read().await.expect("read");
-        store::backfill::find(&mut tx, id).await.expect("find").expect("there")
+        let mut tx = bench.db.begin_read().await.expect("read");
+        store::backfill::find_backfill(&mut tx, id).await.expect("find").expect("there")
     };
     let why = (&operator(), Some("the wrong year"));
     let now = bench.clock.now();
-    assert!(stop(&bench.db, &row().await, why, now).await.expect("stop"));
+    assert!(stop_backfill(&bench.db, &row().await, why, now).await.expect("stop"));
     wanted.push("test@here backfill stop g {\"backfill\":1} the wrong year".to_owned());
     let stopped = row().await;
     // Its process is dead, so nobody else says that it has stopped.
     assert_eq!((stopped.status, &stopped.owner), (BackfillStatus::Stopped, &None));
-    assert!(!stop(&bench.db, &stopped, why, now).await.expect("nothing to stop"));
+    assert!(!stop_backfill(&bench.db, &stopped, why, now).await.expect("nothing to stop"));
     assert_eq!(on_record(&bench).await, wanted);
     second.resume_backfill(&defs, &go_on(id, Some(2)), None).await.expect("resume");
     wanted.push("test@here backfill resume g {\"backfill\":1,\"parallel\":2} cured".to_owned());
@@ -543,14 +546,16 @@ async fn without_its_record_it_is_not_begun_stopped_or_gone_on_with(bench: Bench
     drop(process);
     bench.clock.advance(16_000);
     let row = async || {
-        let mut tx = bench.db.read().await.expect("read");
-        store::backfill::find(&mut tx, id).await.expect("find").expect("there")
+        let mut tx = bench.db.begin_read().await.expect("read");
+        store::backfill::find_backfill(&mut tx, id).await.expect("find").expect("there")
     };
     let before = row().await;
     bench.by_hand(hide).await;
     let mut second = bench.process().await;
     second.resume_backfill(&defs, &go_on(id, None), None).await.expect_err("no record");
-    stop(&bench.db, &before, (&operator(), None), bench.clock.now()).await.expect_err("no record");
+    stop_backfill(&bench.db, &before, (&operator(), None), bench.clock.now())
+        .await
+        .expect_err("no record");
     assert_eq!(row().await, before);
     assert!(second.is_idle());
     bench.by_hand(show).await;

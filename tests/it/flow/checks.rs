@@ -4,22 +4,22 @@ use crate::flow::{Bench, defs, finish, on, on_each_database};
 use crate::util::{Scratch, with_scratch};
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::BatchId;
-use procession::domain::job::outcome::Outputs;
+use procession::domain::job::outcome::JobOutputs;
 use procession::domain::source::DialectName;
 use procession::store;
 
 async fn run(bench: &Bench, yaml: &str, batch_no: &str) -> (BatchId, BatchStatus) {
     let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{batch_no}"}}"#)).expect("order");
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order, "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order, "test").await.expect("open");
     finish(bench, &mut process).await;
     (ids[0], process.results()[&ids[0]])
 }
 
-async fn outputs(bench: &Bench, id: BatchId, code: &str) -> Outputs {
+async fn outputs(bench: &Bench, id: BatchId, code: &str) -> JobOutputs {
     let rows = bench.rows(id).await;
     let row = rows.iter().find(|r| r.job_code.as_str() == code).expect("job");
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let found = store::queue::outputs(&mut tx, &[row.queue_id]).await.expect("outputs");
     serde_json::from_str(&found[0].1).expect("JSON")
 }
@@ -121,7 +121,7 @@ jobs:
             );
             let (id, result) = run(&bench, &yaml, "202407").await;
             assert_eq!(result, BatchStatus::Success, "{}", message(&bench, id, "AGREES").await);
-            let mut tx = bench.db.read().await.expect("read");
+            let mut tx = bench.db.begin_read().await.expect("read");
             let snapshot = store::batch::snapshot(&mut tx, id).await.expect("snapshot");
             let names: Vec<&str> = snapshot.sources.iter().map(|s| s.name.as_str()).collect();
             assert_eq!(names, ["here", "there"]);
@@ -198,7 +198,7 @@ jobs:
         let mut ids = Vec::new();
         for no in ["202405", "202406"] {
             let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{no}"}}"#)).expect("order");
-            ids.extend(process.open(&defs(&yaml), &order, "test").await.expect("open"));
+            ids.extend(process.open_batches(&defs(&yaml), &order, "test").await.expect("open"));
         }
         finish(&bench, &mut process).await;
         assert_eq!(process.results()[&ids[0]], BatchStatus::Success);

@@ -44,7 +44,7 @@ async fn a_sub_batch_runs_with_its_parameters_and_takes_no_slot(mut bench: Bench
     bench.apply(&defs).await;
     let mut process = bench.process().await;
     let order = BatchOrder { group: Some(defs.groups[0].code.clone()), ..order() };
-    let ids = process.open(&defs, &order, "test").await.expect("open");
+    let ids = process.open_batches(&defs, &order, "test").await.expect("open");
     finish(&bench, &mut process).await;
     let said: Vec<_> = bench.rows(ids[0]).await.into_iter().map(|r| r.error_message).collect();
     assert_eq!(bench.states(ids[0]).await, "BEFORE=SUCCESS SUB=SUCCESS AFTER=SUCCESS", "{said:?}");
@@ -71,8 +71,8 @@ async fn some_beats(process: &mut QueueDispatcher, beats: u32) -> bool {
         if process.is_idle() {
             return false;
         }
-        if !process.beat().await.expect("beat") {
-            process.wait().await;
+        if !process.run_tick().await.expect("beat") {
+            process.wait_for_report().await;
         }
     }
     !process.is_idle()
@@ -86,7 +86,7 @@ async fn killed_between_any_two_beats(bench: Bench) {
         let no = format!(r#"{{"batchNo":"kill-{beats}","group":"close"}}"#);
         let mut first = bench.process().await;
         let order = BatchOrder::parse(&no).expect("order");
-        let ids = first.open(&defs, &order, "test").await.expect("open");
+        let ids = first.open_batches(&defs, &order, "test").await.expect("open");
         let was_open = some_beats(&mut first, beats).await;
         drop(first);
         if !was_open {
@@ -129,7 +129,7 @@ async fn a_failure_is_named_and_gone_on_with(bench: Bench) {
     bench.apply(&defs).await;
     let mut process = bench.process().await;
     let order = BatchOrder { group: Some(defs.groups[0].code.clone()), ..order() };
-    let ids = process.open(&defs, &order, "test").await.expect("open");
+    let ids = process.open_batches(&defs, &order, "test").await.expect("open");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "BEFORE=SUCCESS SUB=FAILED AFTER=UPSTREAM_FAILED");
     let said = bench.rows(ids[0]).await[1].error_message.clone();
@@ -154,10 +154,10 @@ async fn an_end_that_nobody_heard_of_is_reported(bench: Bench) {
     bench.apply(&defs).await;
     let order = BatchOrder { group: Some(defs.groups[0].code.clone()), ..order() };
     let mut first = bench.process().await;
-    let ids = first.open(&defs, &order, "test").await.expect("open");
+    let ids = first.open_batches(&defs, &order, "test").await.expect("open");
     loop {
-        if !first.beat().await.expect("beat") {
-            first.wait().await;
+        if !first.run_tick().await.expect("beat") {
+            first.wait_for_report().await;
         }
         let child = bench.batch_of("202407", "detail").await;
         if child.is_some_and(|child| child.status == BatchStatus::Failed) {
@@ -184,12 +184,12 @@ async fn a_kill_of_the_parent_kills_the_child(bench: Bench) {
     bench.apply(&defs).await;
     let mut process = bench.process().await;
     let order = BatchOrder { group: Some(defs.groups[0].code.clone()), ..order() };
-    let ids = process.open(&defs, &order, "test").await.expect("open");
+    let ids = process.open_batches(&defs, &order, "test").await.expect("open");
     let running =
         "SELECT COUNT(*) AS n FROM job_queue WHERE job_code = 'D2' AND status = 'RUNNING'";
     while bench.number(running).await == 0 {
-        if !process.beat().await.expect("beat") {
-            process.wait().await;
+        if !process.run_tick().await.expect("beat") {
+            process.wait_for_report().await;
         }
     }
     let mut tx = bench.db.begin().await.expect("begin");
@@ -197,7 +197,7 @@ async fn a_kill_of_the_parent_kills_the_child(bench: Bench) {
         .await
         .expect("ask");
     tx.commit().await.expect("commit");
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "BEFORE=SUCCESS SUB=KILLED AFTER=KILLED");
     let child = bench.batch("detail").await;
@@ -212,10 +212,10 @@ async fn a_batch_of_somebody_else_is_not_taken(bench: Bench) {
     bench.apply(&defs).await;
     let mut process = bench.process().await;
     let own = BatchOrder { group: Some(defs.groups[1].code.clone()), ..order() };
-    process.open(&defs, &own, "somebody").await.expect("open");
+    process.open_batches(&defs, &own, "somebody").await.expect("open");
     finish(&bench, &mut process).await;
     let order = BatchOrder { group: Some(defs.groups[0].code.clone()), ..order() };
-    let ids = process.open(&defs, &order, "test").await.expect("open");
+    let ids = process.open_batches(&defs, &order, "test").await.expect("open");
     finish(&bench, &mut process).await;
     let row = &bench.rows(ids[0]).await[1];
     assert_eq!(row.status, QueueStatus::Failed);
@@ -231,12 +231,12 @@ async fn rings_that_no_file_shows_are_refused(bench: Bench) {
         );
         bench.apply(&defs(&text)).await;
     }
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let stored = store::job::definition(&mut tx).await.expect("stored");
     drop(tx);
     let mut process = bench.process().await;
     let order = BatchOrder { group: Some(stored.groups[0].code.clone()), ..order() };
-    let ids = process.open(&stored, &order, "test").await.expect("open");
+    let ids = process.open_batches(&stored, &order, "test").await.expect("open");
     finish(&bench, &mut process).await;
     assert_eq!(process.results()[&ids[0]], BatchStatus::Failed);
     let inner = bench.batch_of("202406", "b").await.expect("the second");
@@ -245,7 +245,7 @@ async fn rings_that_no_file_shows_are_refused(bench: Bench) {
     assert!(bench.batch_of("202405", "a").await.is_none());
     // A group that is not defined is an answer too, and nothing is left behind.
     let text = "groups: { c: {} }\njobs: { GO_C: { type: BATCH, sub_batch: { group: nowhere } } }";
-    let ids = process.open(&defs(text), &super::order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(text), &super::order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     let said = bench.rows(ids[0]).await[0].error_message.clone().expect("why");
     assert!(said.contains("no group nowhere; groups that exist: a"), "{said}");
@@ -270,7 +270,7 @@ async fn a_sensor_takes_no_slot_while_it_waits(mut bench: Bench) {
     let url = format!("sqlite:{}", folder.path().join("s.db").display());
     crate::util::query(&url, "CREATE TABLE arrived (a INT)").await;
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&waiting(&url)), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(&waiting(&url)), &order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "WAITS=SUCCESS FILLS=SUCCESS AFTER=SUCCESS");
     assert!(bench.clock.now() >= START);
@@ -284,10 +284,10 @@ async fn a_process_that_ends_leaves_a_sensor_to_the_next(bench: Bench) {
     let text = waiting(&url)
         .replace("type: SQL, source: s, sql: 'INSERT INTO arrived VALUES (1)'", "type: NOOP");
     let mut first = bench.process().await;
-    let ids = first.open(&defs(&text), &order(), "test").await.expect("open");
+    let ids = first.open_batches(&defs(&text), &order(), "test").await.expect("open");
     while bench.states(ids[0]).await != "WAITS=RUNNING FILLS=SUCCESS AFTER=PENDING" {
-        if !first.beat().await.expect("beat") {
-            first.wait().await;
+        if !first.run_tick().await.expect("beat") {
+            first.wait_for_report().await;
         }
     }
     let stop = CancellationToken::new();
@@ -311,12 +311,12 @@ async fn a_process_that_ends_leaves_a_sub_batch_to_the_next(bench: Bench) {
     bench.apply(&defs).await;
     let order = BatchOrder { group: Some(defs.groups[0].code.clone()), ..order() };
     let mut first = bench.process().await;
-    let ids = first.open(&defs, &order, "test").await.expect("open");
+    let ids = first.open_batches(&defs, &order, "test").await.expect("open");
     let running =
         "SELECT COUNT(*) AS n FROM job_queue WHERE job_code = 'D1' AND status = 'RUNNING'";
     while bench.number(running).await == 0 {
-        if !first.beat().await.expect("beat") {
-            first.wait().await;
+        if !first.run_tick().await.expect("beat") {
+            first.wait_for_report().await;
         }
     }
     let stop = CancellationToken::new();

@@ -5,7 +5,7 @@ use crate::flow::lease::until;
 use crate::flow::serving::numbered;
 use crate::flow::{Bench, defs};
 use crate::util::{query, with_scratch};
-use procession::db::{Db, Settings};
+use procession::db::{ConnectSettings, Db};
 use procession::domain::batch::BatchStatus;
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
@@ -33,7 +33,7 @@ where
             query(&scratch.url, sql).await;
         }
         let url = format!("{}?options=-csearch_path%3Dbent,pg_catalog", scratch.url);
-        let settings = Settings {
+        let settings = ConnectSettings {
             url: url.into(),
             password: None,
             rotated_password: None,
@@ -41,7 +41,7 @@ where
             connect_timeout: Duration::from_secs(10),
             statement_timeout: Duration::from_secs(30),
             may_create: false,
-            keeping: procession::db::Keeping::Usual,
+            keeping: procession::db::SessionTimeouts::Usual,
         };
         let db = Db::connect(&settings).await.expect("connect");
         db.migrate().await.expect("migrate");
@@ -66,7 +66,7 @@ async fn machine(bench: &Bench) -> (QueueDispatcher, Clock) {
 
 /// Whether a clock shows what the database's does; a second either way.
 fn shows(clock: &Clock, shift_ms: i64) -> bool {
-    let real = Clock::system().now().plus(shift_ms);
+    let real = Clock::system().now().plus_ms(shift_ms);
     clock.now().since(real).abs() < 1_000
 }
 
@@ -113,9 +113,9 @@ async fn a_jump_takes_no_batch_from_a_process_that_lives() {
         let ((mut owner, _), (mut other, clock)) = (machine(&bench).await, machine(&bench).await);
         let (owner, other, joined) = (&mut owner, &mut other, clock.uptime());
         let yaml = "jobs: { A: { type: NOOP } }";
-        let ids = owner.open(&defs(yaml), &numbered("1"), "test").await.expect("open");
+        let ids = owner.open_batches(&defs(yaml), &numbered("1"), "test").await.expect("open");
         let mine = async || {
-            let mut tx = bench.db.read().await.expect("read");
+            let mut tx = bench.db.begin_read().await.expect("read");
             let batch = procession::store::batch::get(&mut tx, ids[0]).await.expect("batch");
             (batch.status, batch.owner)
         };

@@ -4,7 +4,7 @@
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, on, on_each_database, order};
 use procession::domain::batch::BatchStatus;
-use procession::domain::cluster::node_placement::Role;
+use procession::domain::cluster::node_placement::NodeRole;
 use procession::domain::id::{BatchId, NodeId};
 use procession::domain::source::DialectName;
 use procession::engine::NodeOptions;
@@ -16,13 +16,13 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-pub(super) const BOTH: &[Role] = &[Role::Scheduler, Role::Worker];
+pub(super) const BOTH: &[NodeRole] = &[NodeRole::Scheduler, NodeRole::Worker];
 
 /// A new process with a name, roles and labels; `room` jobs at once.
 pub(super) async fn node(
     bench: &Bench,
     name: &str,
-    roles: &[Role],
+    roles: &[NodeRole],
     labels: &[&str],
     room: u32,
 ) -> QueueDispatcher {
@@ -42,7 +42,7 @@ pub(super) async fn node(
 async fn turn(nodes: &mut [&mut QueueDispatcher]) {
     for node in nodes {
         node.look_around().await.expect("look around");
-        while node.beat().await.expect("beat") {}
+        while node.run_tick().await.expect("beat") {}
     }
 }
 
@@ -85,7 +85,7 @@ async fn owner(bench: &Bench, id: BatchId, code: &str) -> String {
     let rows = bench.rows(id).await;
     let row = rows.iter().find(|r| r.job_code.as_str() == code).expect("job");
     let Some(NodeId(owner)) = &row.owner else { return String::new() };
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let members = store::node::members(&mut tx, procession::domain::time::Millis(0)).await;
     let members = members.expect("members");
     let found = members.iter().find(|m| m.node.node_id.0 == *owner).expect("a node");
@@ -93,7 +93,7 @@ async fn owner(bench: &Bench, id: BatchId, code: &str) -> String {
 }
 
 async fn get(bench: &Bench, id: BatchId) -> procession::domain::batch::Batch {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     store::batch::get(&mut tx, id).await.expect("batch")
 }
 
@@ -138,8 +138,8 @@ jobs:
   END: { type: NOOP, depends_on: [B, C] }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
-    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
+    let id = o.open_batches(&defs(yaml), &order(), "test").await.expect("open")[0];
     let wanted = "A=SUCCESS B=SUCCESS C=SUCCESS END=SUCCESS";
     until_states(&bench, &mut [&mut o, &mut w], id, wanted).await;
     for (code, name) in [("A", "w"), ("B", "o"), ("C", "w"), ("END", "o")] {
@@ -164,7 +164,7 @@ jobs: { A: { script: 'HOLD' }, B: { script: 'HOLD' }, C: { script: 'HOLD' }, D: 
     let defs = defs(&with_folder(yaml, folder.path()));
     let mut o = node(&bench, "o", BOTH, &[], 1).await;
     let mut w = node(&bench, "w", BOTH, &[], 2).await;
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "three begin", async || {
         ["A", "B", "C", "D"].iter().filter(|c| begun(folder.path(), c) > 0).count() == 3
     })
@@ -174,9 +174,9 @@ jobs: { A: { script: 'HOLD' }, B: { script: 'HOLD' }, C: { script: 'HOLD' }, D: 
     // A new process sees at once that the other is full, by what that says of itself.
     w.heartbeat().await.expect("heartbeat");
     o.heartbeat().await.expect("heartbeat");
-    let mut other = node(&bench, "p", &[Role::Scheduler], &[], 1).await;
+    let mut other = node(&bench, "p", &[NodeRole::Scheduler], &[], 1).await;
     let second = procession::domain::batch::BatchOrder::parse(r#"{"batchNo":"202408"}"#);
-    let second = other.open(&defs, &second.expect("order"), "test").await.expect("open")[0];
+    let second = other.open_batches(&defs, &second.expect("order"), "test").await.expect("open")[0];
     turn(&mut [&mut other]).await;
     assert_eq!(bench.states(second).await, "A=QUEUED B=QUEUED C=QUEUED D=QUEUED");
     go(folder.path());
@@ -192,17 +192,17 @@ async fn a_node_that_was_given_too_much_lets_it_wait(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, script: 'HOLD', worker: etl } }";
     let defs = defs(&with_folder(yaml, folder.path()));
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 1).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 1).await;
     let mut o = [node(&bench, "o", BOTH, &[], 1).await, node(&bench, "p", BOTH, &[], 1).await];
     let mut ids = Vec::new();
     for (no, o) in ["1", "2"].iter().zip(&mut o) {
         let order =
             procession::domain::batch::BatchOrder::parse(&format!(r#"{{"batchNo":"{no}"}}"#));
-        ids.push(o.open(&defs, &order.expect("order"), "test").await.expect("open")[0]);
+        ids.push(o.open_batches(&defs, &order.expect("order"), "test").await.expect("open")[0]);
         o.look_around().await.expect("look around");
     }
     for o in &mut o {
-        while o.beat().await.expect("beat") {}
+        while o.run_tick().await.expect("beat") {}
     }
     for id in &ids {
         assert_eq!(bench.states(*id).await, "A=RUNNING", "both gave it");
@@ -228,9 +228,9 @@ jobs:
   D: { type: NOOP, depends_on: [B] }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     let wanted = "A=SUCCESS B=FAILED C=TIMEOUT D=UPSTREAM_FAILED";
     until_states(&bench, &mut [&mut o, &mut w], id, wanted).await;
     let history = bench.history(id, "A").await;
@@ -249,9 +249,9 @@ defaults: { type: SCRIPT, interpreter: sh, worker: etl }
 jobs: { A: { script: 'HOLD' }, B: { script: 'HOLD' } }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 1).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 1).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "A begins", async || begun(folder.path(), "A") == 1).await;
     // Given by hand, as by another node that does not know how full it is.
     bench
@@ -262,14 +262,14 @@ jobs: { A: { script: 'HOLD' }, B: { script: 'HOLD' } }
         )
         .await;
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
-    o.look().await.expect("look");
+    o.poll_changes().await.expect("look");
     turn(&mut [&mut o, &mut w]).await;
     assert_eq!(bench.states(id).await, "A=RUNNING B=RUNNING");
     let mut tx = bench.db.begin().await.expect("begin");
     let now = bench.clock.now();
     assert!(store::batch::request_kill(&mut tx, id, "wrong", now).await.expect("kill"));
     tx.commit().await.expect("commit");
-    o.look().await.expect("look");
+    o.poll_changes().await.expect("look");
     assert_eq!(bench.states(id).await, "A=KILLING B=KILLING");
     until_states(&bench, &mut [&mut o, &mut w], id, "A=KILLED B=KILLED").await;
     assert_eq!(get(&bench, id).await.status, BatchStatus::Killed);
@@ -287,9 +287,9 @@ jobs:
   NEVER: { script: 'HOLD' }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 2).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 2).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "two begin", async || {
         begun(folder.path(), "AGAIN") == 1 && begun(folder.path(), "ONCE") == 1
     })
@@ -298,7 +298,7 @@ jobs:
                  (SELECT node_id FROM cluster_node WHERE node_name = 'w') WHERE job_code = 'NEVER'";
     bench.by_hand(never).await;
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
-    o.look().await.expect("look");
+    o.poll_changes().await.expect("look");
     drop(w);
     pass(&bench, 12_000, &mut [&mut o]).await;
     turn(&mut [&mut o]).await;
@@ -314,11 +314,11 @@ jobs:
     assert_eq!((rows[0].crash_count, rows[2].crash_count), (1, 0));
     assert!(rows[2].error_message.as_deref().is_some_and(|m| m.contains("before it took")));
     go(folder.path());
-    let mut heir = node(&bench, "w", &[Role::Worker], &["etl"], 2).await;
+    let mut heir = node(&bench, "w", &[NodeRole::Worker], &["etl"], 2).await;
     let wanted = "AGAIN=SUCCESS ONCE=UNKNOWN NEVER=SUCCESS";
     until_states(&bench, &mut [&mut o, &mut heir], id, wanted).await;
     assert_eq!(begun(folder.path(), "ONCE"), 1);
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let all =
         store::node::members(&mut tx, procession::domain::time::Millis(0)).await.expect("all");
     let lives: Vec<_> =
@@ -338,11 +338,11 @@ jobs:
   END: { type: NOOP, worker: o, depends_on: [A, B] }
 ";
     let mut o = node(&bench, "o", BOTH, &["o"], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     o.look_around().await.expect("look around");
-    while o.beat().await.expect("beat") {}
+    while o.run_tick().await.expect("beat") {}
     assert_eq!(bench.states(id).await, "A=RUNNING B=RUNNING END=PENDING");
     drop(o);
     turns(&mut [&mut w], "B is reported", async || reports(&bench).await == 1).await;
@@ -371,11 +371,11 @@ jobs:
   C: { script: 'HOLD', idempotent: true }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     o.look_around().await.expect("look around");
-    while o.beat().await.expect("beat") {}
+    while o.run_tick().await.expect("beat") {}
     drop(o);
     turns(&mut [&mut w], "B is reported", async || reports(&bench).await == 1).await;
     until("they begin", async || begun(folder.path(), "A") == 1 && begun(folder.path(), "C") == 1)
@@ -403,7 +403,7 @@ jobs:
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
     let mut w = node(&bench, "w", BOTH, &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turn(&mut [&mut o]).await;
     drop(o);
     turns(&mut [&mut w], "B is reported", async || reports(&bench).await == 1).await;
@@ -426,12 +426,12 @@ async fn a_worker_becomes_the_owner_before_it_could_report(bench: Bench) {
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
     let mut w = node(&bench, "w", BOTH, &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turn(&mut [&mut o]).await;
     drop(o);
     w.look_around().await.expect("it takes the job");
     while w.running() > 0 {
-        w.wait().await;
+        w.wait_for_report().await;
     }
     pass(&bench, 18_000, &mut [&mut w]).await;
     assert_eq!(w.take_batches().await.expect("take"), 1);
@@ -450,10 +450,10 @@ jobs:
   B: { worker: o, idempotent: true, script: 'HOLD' }
 ";
     let mut o = node(&bench, "o", BOTH, &["o"], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let mut heir = node(&bench, "heir", BOTH, &["o"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "both begin", async || {
         begun(folder.path(), "A") == 1 && begun(folder.path(), "B") == 1
     })
@@ -476,7 +476,7 @@ jobs:
     tx.commit().await.expect("commit");
     assert_eq!(heir.take_batches().await.expect("take"), 1);
     assert_eq!(bench.states(id).await, "A=RUNNING B=RUNNING", "both nodes live");
-    o.beat().await.expect_err("another has it");
+    o.run_tick().await.expect_err("another has it");
     // Its body was stopped, which starts again where that is safe.
     turns(&mut [&mut o, &mut heir, &mut w], "B is heard of", async || {
         bench.rows(id).await[1].attempt == 2
@@ -498,8 +498,8 @@ defaults: { type: SCRIPT, interpreter: sh, worker: etl }
 jobs: { A: { script: 'true' }, B: { script: 'true', idempotent: true } }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
-    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
+    let id = o.open_batches(&defs(yaml), &order(), "test").await.expect("open")[0];
     turn(&mut [&mut o]).await;
     turns(&mut [&mut w], "both are reported", async || reports(&bench).await == 2).await;
     let rename = async |from: &str, to: &str| {
@@ -515,7 +515,7 @@ jobs: { A: { script: 'true' }, B: { script: 'true', idempotent: true } }
     pass(&bench, 18_000, &mut [&mut o]).await;
     turn(&mut [&mut o]).await;
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
-    o.look().await.expect("look");
+    o.poll_changes().await.expect("look");
     assert_eq!(bench.states(id).await, "A=SUCCESS B=RUNNING");
     rename("came_to", "reach").await;
     until_states(&bench, &mut [&mut o], id, "A=SUCCESS B=SUCCESS").await;
@@ -526,8 +526,8 @@ jobs: { A: { script: 'true' }, B: { script: 'true', idempotent: true } }
 async fn a_job_that_its_node_cannot_read_fails(bench: Bench) {
     let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'true' } }";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
-    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
+    let id = o.open_batches(&defs(yaml), &order(), "test").await.expect("open")[0];
     turn(&mut [&mut o]).await;
     bench
         .by_hand("UPDATE job_batch SET snapshot = REPLACE(snapshot, '\"jobs\"', '\"works\"')")
@@ -548,9 +548,9 @@ jobs:
   ONCE: { script: 'HOLD' }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "both begin", async || {
         begun(folder.path(), "AGAIN") == 1 && begun(folder.path(), "ONCE") == 1
     })
@@ -559,7 +559,7 @@ jobs:
     bench.clock.advance(11_250);
     w.heartbeat().await.expect_err("a table is away");
     while w.running() > 0 {
-        w.wait().await;
+        w.wait_for_report().await;
     }
     bench.by_hand("ALTER TABLE away RENAME TO cluster_node").await;
     o.heartbeat().await.expect("heartbeat");
@@ -575,16 +575,16 @@ async fn a_result_that_comes_too_late_changes_nothing(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'HOLD' } }";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "it begins", async || begun(folder.path(), "A") == 1).await;
     pass(&bench, 18_000, &mut [&mut o]).await;
     turn(&mut [&mut o]).await;
     assert_eq!(bench.states(id).await, "A=UNKNOWN");
     go(folder.path());
     while w.running() > 0 {
-        w.wait().await;
+        w.wait_for_report().await;
     }
     w.heartbeat().await.expect("heartbeat");
     turn(&mut [&mut w, &mut o]).await;
@@ -608,12 +608,12 @@ jobs:
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
     let mut w = node(&bench, "w", BOTH, &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "both begin", async || {
         begun(folder.path(), "AGAIN") == 1 && begun(folder.path(), "ONCE") == 1
     })
     .await;
-    let mut x = node(&bench, "x", &[Role::Worker], &["etl"], 4).await;
+    let mut x = node(&bench, "x", &[NodeRole::Worker], &["etl"], 4).await;
     let stop = CancellationToken::new();
     stop.cancel();
     let rest = async {
@@ -653,9 +653,9 @@ jobs:
   END: { depends_on: [A], script: 'true' }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "it begins", async || begun(folder.path(), "A") == 1).await;
     let stop = CancellationToken::new();
     stop.cancel();
@@ -677,13 +677,13 @@ defaults: { type: NOOP }
 jobs: { A: { worker: gpu }, B: {}, S: { type: SCRIPT, interpreter: sh, script: 'true', worker: gpu } }
 ";
     let mut o = node(&bench, "o", BOTH, &["etl"], 1).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["gpus"], 1).await;
-    let id = o.open(&defs(yaml), &order(), "test").await.expect("open")[0];
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["gpus"], 1).await;
+    let id = o.open_batches(&defs(yaml), &order(), "test").await.expect("open")[0];
     until_states(&bench, &mut [&mut o, &mut w], id, "A=QUEUED B=SUCCESS S=QUEUED").await;
-    let mut g = node(&bench, "g", &[Role::Worker], &["gpu"], 1).await;
+    let mut g = node(&bench, "g", &[NodeRole::Worker], &["gpu"], 1).await;
     // One that is to take nothing new counts as absent.
     let all = async || {
-        let mut tx = bench.db.read().await.expect("read");
+        let mut tx = bench.db.begin_read().await.expect("read");
         store::node::members(&mut tx, bench.clock.now()).await.expect("members")
     };
     let gpu = all().await.into_iter().find(|m| m.offer.name == "g").expect("g").node.node_id;
@@ -725,9 +725,9 @@ jobs:
     order.group = Some(procession::domain::id::GroupCode::parse("close").expect("group"));
     let ids = open_for_anyone(&bench.db, &parsed, &order, "test", bench.clock.now()).await;
     let id = ids.expect("open")[0];
-    let mut w = node(&bench, "w", &[Role::Worker], &[], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &[], 4).await;
     assert_eq!(w.take_batches().await.expect("take"), 0);
-    let mut o = node(&bench, "o", &[Role::Scheduler], &[], 4).await;
+    let mut o = node(&bench, "o", &[NodeRole::Scheduler], &[], 4).await;
     assert_eq!(o.take_batches().await.expect("take"), 1);
     until_states(&bench, &mut [&mut o, &mut w], id, "SUB=SUCCESS ASKS=SUCCESS WORK=SUCCESS").await;
     let detail = bench.batch("detail").await.batch_id;
@@ -753,14 +753,14 @@ jobs:
         bench.url
     );
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
-    let id = o.open(&defs(&yaml), &order(), "test").await.expect("open")[0];
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
+    let id = o.open_batches(&defs(&yaml), &order(), "test").await.expect("open")[0];
     until_states(&bench, &mut [&mut o, &mut w], id, "A=SUCCESS B=SUCCESS END=SUCCESS").await;
     assert_eq!(bench.history(id, "B").await, ["RUNNING#1", "SUCCESS#1"]);
     assert_eq!(reports(&bench).await, 0);
     let again =
         procession::domain::batch::BatchOrder::parse(r#"{"batchNo":"202408"}"#).expect("order");
-    let id = o.open(&defs(&yaml), &again, "test").await.expect("open")[0];
+    let id = o.open_batches(&defs(&yaml), &again, "test").await.expect("open")[0];
     turn(&mut [&mut o]).await;
     w.look_around().await.expect("it takes the job");
     until("its body ends its row", async || {
@@ -769,7 +769,7 @@ jobs:
     .await;
     drop(w);
     pass(&bench, 18_000, &mut [&mut o]).await;
-    let mut heir = node(&bench, "heir", &[Role::Worker], &["etl"], 4).await;
+    let mut heir = node(&bench, "heir", &[NodeRole::Worker], &["etl"], 4).await;
     until_states(&bench, &mut [&mut o, &mut heir], id, "A=SUCCESS B=SUCCESS END=SUCCESS").await;
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM fx").await, 4);
 }
@@ -835,7 +835,7 @@ async fn one_life(bench: &Bench, no: &str, seed: u64) {
         let at = usize::try_from(roll(3)).expect("small");
         // What goes wrong is that somebody else was faster: it is tried again.
         match roll(if step < 120 { 24 } else { 22 }) {
-            0..=6 => drop(nodes[at].beat().await),
+            0..=6 => drop(nodes[at].run_tick().await),
             7..=13 => drop(nodes[at].look_around().await),
             14..=15 => drop(nodes[at].take_batches().await),
             16..=17 => drop(nodes[at].heartbeat().await),
@@ -874,7 +874,7 @@ async fn calm(bench: &Bench, id: BatchId, nodes: &mut [QueueDispatcher]) -> Vec<
                 node.heartbeat().await.map(|()| String::new()),
                 node.look_around().await.map(|any| any.to_string()),
                 node.take_batches().await.map(|count| count.to_string()),
-                node.beat().await.map(|any| any.to_string()),
+                node.run_tick().await.map(|any| any.to_string()),
             ];
             said.push(format!("idle {} {steps:?}", node.is_idle()));
         }
@@ -894,12 +894,12 @@ jobs:
   B: { script: 'HOLD' }
 ";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 1).await;
-    let mut second = node(&bench, "x", &[Role::Scheduler], &[], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 1).await;
+    let mut second = node(&bench, "x", &[NodeRole::Scheduler], &[], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
     let again = |o: &QueueDispatcher, w: &QueueDispatcher| (o.around_again(), w.around_again());
     assert_eq!(again(&o, &w), (1_000, 1_000));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turn(&mut [&mut o]).await;
     assert_eq!(again(&o, &w), (5, 1_000), "what was given away may be answered soon");
     w.look_around().await.expect("it takes a job");
@@ -913,8 +913,8 @@ jobs:
     }
     go(folder.path());
     while w.running() > 0 {
-        w.wait().await;
-        w.beat().await.expect("its end is reported");
+        w.wait_for_report().await;
+        w.run_tick().await.expect("its end is reported");
     }
     assert_eq!(again(&o, &w), (200, 5), "the end of a body");
     o.look_around().await.expect("it is heard of");
@@ -929,16 +929,16 @@ async fn an_end_that_cannot_be_written_is_kept(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, worker: etl, script: 'HOLD' } }";
     let mut o = node(&bench, "o", BOTH, &[], 4).await;
-    let mut w = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut w = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let defs = defs(&with_folder(yaml, folder.path()));
-    let id = o.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = o.open_batches(&defs, &order(), "test").await.expect("open")[0];
     turns(&mut [&mut o, &mut w], "it begins", async || begun(folder.path(), "A") == 1).await;
     bench.by_hand("ALTER TABLE job_report RENAME TO job_report_away").await;
     go(folder.path());
     while w.running() > 0 {
-        w.wait().await;
+        w.wait_for_report().await;
     }
-    w.beat().await.expect("its end cannot be reported");
+    w.run_tick().await.expect("its end cannot be reported");
     bench.by_hand("ALTER TABLE job_report_away RENAME TO job_report").await;
     turn(&mut [&mut w, &mut o]).await;
     turn(&mut [&mut w, &mut o]).await;

@@ -35,8 +35,8 @@ async fn some_beats(
         if process.is_idle() {
             return false;
         }
-        if !process.beat().await.expect("beat") {
-            process.wait().await;
+        if !process.run_tick().await.expect("beat") {
+            process.wait_for_report().await;
         }
     }
     !process.is_idle()
@@ -49,7 +49,7 @@ async fn killed_between_any_two_beats(bench: Bench) {
         let order = procession::domain::batch::BatchOrder::parse(&no).expect("order");
         let mut first = bench.process().await;
         let defs = defs(&yaml(&folder.path().display().to_string()));
-        let ids = first.open(&defs, &order, "test").await.expect("open");
+        let ids = first.open_batches(&defs, &order, "test").await.expect("open");
         let was_open = some_beats(&mut first, beats).await;
         let before = bench.rows(ids[0]).await;
         drop(first);
@@ -57,7 +57,7 @@ async fn killed_between_any_two_beats(bench: Bench) {
             return;
         }
         bench.clock.advance(16_000);
-        let mut tx = bench.db.read().await.expect("read");
+        let mut tx = bench.db.begin_read().await.expect("read");
         let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
         drop(tx);
         let mut second = bench.process().await;
@@ -96,11 +96,11 @@ jobs:
   BELOW: { type: NOOP, depends_on: [PAY] }
 ";
     let mut first = bench.process().await;
-    let ids = first.open(&defs(yaml), &order(), "test").await.expect("open");
-    first.beat().await.expect("beat");
+    let ids = first.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    first.run_tick().await.expect("beat");
     drop(first);
     bench.clock.advance(16_000);
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
     drop(tx);
     let mut second = bench.process().await;
@@ -124,21 +124,21 @@ jobs:
   LATER: { type: NOOP, schedule_time: '00:00:20' }
 ";
     let mut stalled = bench.process().await;
-    let ids = stalled.open(&defs(yaml), &order(), "test").await.expect("open");
-    stalled.beat().await.expect("beat");
+    let ids = stalled.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    stalled.run_tick().await.expect("beat");
     bench.clock.advance(16_000);
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
     drop(tx);
     let mut heir = bench.process().await;
     heir.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    heir.beat().await.expect("beat");
+    heir.run_tick().await.expect("beat");
     // It wakes with a job whose time has come and a body that ended.
     bench.clock.advance(5_000);
     let before = bench.states(ids[0]).await;
-    stalled.wait().await;
-    assert!(stalled.beat().await.is_err(), "the batch is another's");
-    let error = stalled.beat().await.expect_err("and stays so");
+    stalled.wait_for_report().await;
+    assert!(stalled.run_tick().await.is_err(), "the batch is another's");
+    let error = stalled.run_tick().await.expect_err("and stays so");
     assert!(
         error.to_string().contains("another") || format!("{error:#}").contains("taken over"),
         "{error:#}"
@@ -157,12 +157,12 @@ async fn a_database_that_fails_for_a_while(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let defs = defs(&yaml(&folder.path().display().to_string()));
     let mut process = bench.process().await;
-    let ids = process.open(&defs, &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
-    process.wait().await;
+    let ids = process.open_batches(&defs, &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
     bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
     for _ in 0..3 {
-        process.beat().await.expect_err("a table is away");
+        process.run_tick().await.expect_err("a table is away");
     }
     bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
     finish(&bench, &mut process).await;
@@ -175,27 +175,27 @@ async fn a_lapsed_lease_is_noticed_by_the_heartbeat(bench: Bench) {
     let yaml =
         "jobs: { A: { type: SCRIPT, interpreter: sh, idempotent: true, script: 'sleep 60' } }";
     let mut stalled = bench.process().await;
-    let ids = stalled.open(&defs(yaml), &order(), "test").await.expect("open");
-    stalled.beat().await.expect("beat");
+    let ids = stalled.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    stalled.run_tick().await.expect("beat");
     bench.clock.advance(16_000);
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
     drop(tx);
     let mut heir = bench.process().await;
     heir.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
     stalled.heartbeat().await.expect("heartbeat");
-    let error = stalled.beat().await.expect_err("taken over");
+    let error = stalled.run_tick().await.expect_err("taken over");
     assert!(format!("{error:#}").contains("taken over"), "{error:#}");
     assert!(stalled.is_idle());
     // A lease that ran out with nobody taking over is only renewed.
     bench.clock.advance(16_000);
     heir.heartbeat().await.expect("heartbeat");
-    heir.beat().await.expect("still ours");
+    heir.run_tick().await.expect("still ours");
     assert!(!heir.is_idle());
     let mut tx = bench.db.begin().await.expect("begin");
     store::batch::request_kill(&mut tx, ids[0], "done", bench.clock.now()).await.expect("ask");
     tx.commit().await.expect("commit");
-    heir.look().await.expect("look");
+    heir.poll_changes().await.expect("look");
     finish(&bench, &mut heir).await;
 }
 
@@ -204,16 +204,16 @@ async fn a_lapsed_lease_is_noticed_by_the_heartbeat(bench: Bench) {
 async fn a_stalled_process_claims_nothing(bench: Bench) {
     let yaml = "jobs: { LATER: { type: NOOP, schedule_time: '00:00:20' } }";
     let mut stalled = bench.process().await;
-    let ids = stalled.open(&defs(yaml), &order(), "test").await.expect("open");
-    stalled.beat().await.expect("beat");
+    let ids = stalled.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    stalled.run_tick().await.expect("beat");
     bench.clock.advance(16_000);
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let there = store::batch::get(&mut tx, ids[0]).await.expect("batch");
     drop(tx);
     let mut heir = bench.process().await;
     heir.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
     bench.clock.advance(5_000);
-    assert!(stalled.beat().await.is_err(), "the batch is another's");
+    assert!(stalled.run_tick().await.is_err(), "the batch is another's");
     assert_eq!(bench.states(ids[0]).await, "LATER=PENDING");
     finish(&bench, &mut heir).await;
     assert_eq!(bench.history(ids[0], "LATER").await, ["RUNNING#1", "SUCCESS#1"]);
@@ -227,13 +227,13 @@ jobs:
   WAITS: { type: NOOP, depends_on: [RUNS] }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     let mut tx = bench.db.begin().await.expect("begin");
     store::batch::request_kill(&mut tx, ids[0], "stop", bench.clock.now()).await.expect("ask");
     tx.commit().await.expect("commit");
     bench.by_hand("ALTER TABLE job_execution_logs RENAME TO away").await;
-    process.look().await.expect_err("a table is away");
+    process.poll_changes().await.expect_err("a table is away");
     bench.by_hand("ALTER TABLE away RENAME TO job_execution_logs").await;
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "RUNS=KILLED WAITS=KILLED");

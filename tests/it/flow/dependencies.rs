@@ -14,7 +14,7 @@ fn order(batch_no: &str, group: &str) -> BatchOrder {
 }
 
 async fn open(process: &mut QueueDispatcher, yaml: &str, no: &str, group: &str) -> BatchId {
-    process.open(&defs(yaml), &order(no, group), "test").await.expect("open")[0]
+    process.open_batches(&defs(yaml), &order(no, group), "test").await.expect("open")[0]
 }
 
 async fn run(bench: &Bench, yaml: &str, no: &str, group: &str) -> (BatchId, BatchStatus) {
@@ -28,13 +28,13 @@ async fn run(bench: &Bench, yaml: &str, no: &str, group: &str) -> (BatchId, Batc
 pub(super) async fn settle(process: &mut QueueDispatcher) {
     loop {
         process.look_outside().await.expect("look");
-        if process.beat().await.expect("beat") {
+        if process.run_tick().await.expect("beat") {
             continue;
         }
         if process.running() == 0 {
             return;
         }
-        process.wait().await;
+        process.wait_for_report().await;
     }
 }
 
@@ -117,15 +117,15 @@ async fn branches_are_the_same_after_a_crash(bench: Bench) {
     let id = open(&mut first, BRANCHES, "202407", "g").await;
     // COUNT has run and nothing else: the process dies between the two.
     while first.running() == 0 {
-        first.beat().await.expect("beat");
+        first.run_tick().await.expect("beat");
     }
-    first.wait().await;
+    first.wait_for_report().await;
     drop(first);
     bench.clock.advance(60_000);
     bench.by_hand("UPDATE job_queue SET status = 'SUCCESS', outputs = '{\"values\":{\"rows\":\"0\"}}' WHERE job_code = 'COUNT'").await;
     let mut second = bench.process().await;
     let there = {
-        let mut tx = bench.db.read().await.expect("read");
+        let mut tx = bench.db.begin_read().await.expect("read");
         store::batch::get(&mut tx, id).await.expect("batch")
     };
     second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
@@ -209,7 +209,7 @@ jobs:
     let mut process = bench.process().await;
     let id = open(&mut process, yaml, "202407", "month").await;
     settle(&mut process).await;
-    assert_eq!(process.next_wake(), Some(START.plus(60_000)));
+    assert_eq!(process.next_wake(), Some(START.plus_ms(60_000)));
     bench.clock.advance(59_999);
     settle(&mut process).await;
     assert_eq!(bench.states(id).await, "OPENING=PENDING CLOSE=PENDING");
@@ -256,7 +256,7 @@ jobs:
     settle(&mut process).await;
     assert_eq!(bench.states(quarter).await, "SUM=PENDING", "a failed batch may be run again");
     let there = {
-        let mut tx = bench.db.read().await.expect("read");
+        let mut tx = bench.db.begin_read().await.expect("read");
         store::batch::get(&mut tx, month).await.expect("batch")
     };
     let latest = defs(&failing("true"));

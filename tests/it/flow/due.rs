@@ -1,10 +1,10 @@
 //! What is late is told while it is late, once, whoever dispatches the batch meanwhile.
 
 use crate::flow::{Bench, START, defs, finish, on, on_each_database, order};
-use procession::domain::action::Action;
-use procession::domain::action::rerun::{Scope, UnknownJobs};
+use procession::domain::action::OperatorAction;
+use procession::domain::action::rerun::{RerunScope, UnknownJobs};
 use procession::domain::batch::{Batch, BatchOrder};
-use procession::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin};
+use procession::domain::calendar::{Calendar, CalendarDayRule, Calendars, DayKind, DayOrigin};
 use procession::domain::id::{BatchId, CalendarCode, JobCode};
 use procession::domain::source::DialectName;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
@@ -27,7 +27,7 @@ fn open_gate(folder: &Path) {
 }
 
 async fn batch(bench: &Bench, id: BatchId) -> Batch {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     store::batch::get(&mut tx, id).await.expect("batch")
 }
 
@@ -53,7 +53,7 @@ async fn said(bench: &Bench, kind: &str, text: &str) -> i64 {
 
 async fn opened(process: &mut QueueDispatcher, yaml: &str, number: &str) -> BatchId {
     let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{number}"}}"#)).expect("order");
-    process.open(&defs(yaml), &order, "test").await.expect("open").remove(0)
+    process.open_batches(&defs(yaml), &order, "test").await.expect("open").remove(0)
 }
 
 /// Another process takes a batch over, after the lease of the one before is over.
@@ -67,7 +67,7 @@ async fn taken_over(bench: &Bench, id: BatchId) -> QueueDispatcher {
 
 async fn quiet(process: &mut QueueDispatcher) {
     for _ in 0..100 {
-        if !process.beat().await.expect("beat") {
+        if !process.run_tick().await.expect("beat") {
             return;
         }
     }
@@ -88,31 +88,31 @@ jobs:
 "
     );
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
-    process.wait().await;
+    let ids = process.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
     quiet(&mut process).await;
     assert_eq!(bench.states(ids[0]).await, "SLOW=RUNNING NEXT=PENDING QUICK=SUCCESS");
     let wake = process.next_wake();
-    assert_eq!(wake, Some(START.plus(MINUTE)), "timers, not questions");
+    assert_eq!(wake, Some(START.plus_ms(MINUTE)), "timers, not questions");
     bench.clock.advance(5 * MINUTE);
     // The commit that tells fails: the next tells it.
     bench.by_hand("ALTER TABLE email_notifications RENAME TO away").await;
-    process.beat().await.expect_err("a table is away");
+    process.run_tick().await.expect_err("a table is away");
     bench.by_hand("ALTER TABLE away RENAME TO email_notifications").await;
     quiet(&mut process).await;
     let all = "SELECT COUNT(*) AS n FROM email_notifications";
     assert_eq!((told(&bench, "late_start").await, bench.number(all).await), (2, 2));
     assert_eq!(said(&bench, "late_start", "waits for SLOW").await, 2);
     assert_eq!(said(&bench, "late_start", "等待 SLOW").await, 2);
-    assert_eq!(process.next_wake(), Some(START.plus(10 * MINUTE)));
+    assert_eq!(process.next_wake(), Some(START.plus_ms(10 * MINUTE)));
     bench.clock.advance(5 * MINUTE);
     quiet(&mut process).await;
     assert_eq!((told(&bench, "late_finish").await, bench.number(all).await), (2, 4));
     assert_eq!(said(&bench, "late_finish", "runs (start 1").await, 2, "before it ended");
     // Memory that is read anew, because an operator changed something, tells nothing again.
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     quiet(&mut process).await;
     assert_eq!(bench.number(all).await, 4, "once");
     // Nobody has the batch when it is due; whoever takes it tells.
@@ -125,7 +125,7 @@ jobs:
     let before = bench.number(all).await;
     quiet(&mut second).await;
     assert_eq!(bench.number(all).await, before);
-    assert_eq!(second.next_wake(), Some(START.plus(32 * 60 * MINUTE)), "that of NEXT is left");
+    assert_eq!(second.next_wake(), Some(START.plus_ms(32 * 60 * MINUTE)), "that of NEXT is left");
     open_gate(folder.path());
     finish(&bench, &mut second).await;
     assert_eq!(bench.states(ids[0]).await, "SLOW=SUCCESS NEXT=SUCCESS QUICK=SUCCESS");
@@ -142,9 +142,9 @@ jobs: { A: {}, B: { schedule_time: '02:00' }, C: { depends_on: [B] } }
     let id = opened(&mut process, yaml, "1").await;
     let now = bench.clock.now();
     pause::set_going(&bench.db, id, Going::Paused, (&li(), "rates"), now).await.expect("pause");
-    process.look().await.expect("look");
-    act(&bench, id, Action::Skip, "C").await;
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
+    act(&bench, id, OperatorAction::Skip, "C").await;
+    process.poll_changes().await.expect("look");
     bench.clock.advance(10 * MINUTE);
     quiet(&mut process).await;
     assert_eq!(bench.states(id).await, "A=PENDING B=PENDING C=SKIPPED");
@@ -169,7 +169,7 @@ jobs:
     let id = opened(&mut process, &yaml, "1").await;
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "A=FAILED B=SUCCESS");
-    let rerun = Action::Rerun(Scope::These, UnknownJobs::Leave);
+    let rerun = OperatorAction::Rerun(RerunScope::These, UnknownJobs::Leave);
     // Before it is due, and the process dies: whoever takes it over tells.
     bench.clock.advance(20 * MINUTE);
     act(&bench, id, rerun, "A").await;
@@ -189,7 +189,7 @@ jobs:
     pause::set_going(&bench.db, id, Going::On, (&li(), "x"), bench.clock.now())
         .await
         .expect("go on");
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "A=FAILED B=SUCCESS");
     let all = "SELECT COUNT(*) AS n FROM email_notifications WHERE type = 'late_finish'";
@@ -225,20 +225,20 @@ jobs:
         "it had ended, badly, and its owners know that"
     );
     std::fs::write(&go, "").expect("the cure");
-    act(&bench, id, Action::Rerun(Scope::Downstream, UnknownJobs::Leave), "A").await;
+    act(&bench, id, OperatorAction::Rerun(RerunScope::Downstream, UnknownJobs::Leave), "A").await;
     let mut process = taken_over(&bench, id).await;
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "A=SUCCESS B=SUCCESS");
     assert_eq!(told(&bench, "late_finish").await, 1);
 }
 
-async fn act(bench: &Bench, batch: BatchId, action: Action, job: &str) {
+async fn act(bench: &Bench, batch: BatchId, action: OperatorAction, job: &str) {
     let (jobs, by) = ([JobCode::parse(job).expect("code")], li());
     let command =
         Command { batch, action, jobs: &jobs, latest: None, by: &by, reason: "month is open" };
     let now = bench.clock.now();
     let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look ahead");
-    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    operator_actions::carry_out(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 async fn a_hold_is_told_once_after_its_time(bench: Bench) {
@@ -249,16 +249,16 @@ jobs: { A: { type: NOOP, schedule_time: '20:00' } }
     let mut process = bench.process().await;
     let id = opened(&mut process, yaml, "1").await;
     quiet(&mut process).await;
-    act(&bench, id, Action::Hold, "A").await;
-    process.look().await.expect("look");
-    assert_eq!(process.next_wake(), Some(START.plus(60 * MINUTE)));
+    act(&bench, id, OperatorAction::Hold, "A").await;
+    process.poll_changes().await.expect("look");
+    assert_eq!(process.next_wake(), Some(START.plus_ms(60 * MINUTE)));
     // Another process counts on from the hold.
     drop(process);
     bench.clock.advance(30 * MINUTE);
     let mut process = taken_over(&bench, id).await;
     quiet(&mut process).await;
     assert_eq!(told(&bench, "held_long").await, 0);
-    assert_eq!(process.next_wake(), Some(START.plus(60 * MINUTE)));
+    assert_eq!(process.next_wake(), Some(START.plus_ms(60 * MINUTE)));
     bench.clock.advance(30 * MINUTE);
     quiet(&mut process).await;
     assert_eq!(said(&bench, "held_long", "month is open").await, 1);
@@ -267,10 +267,10 @@ jobs: { A: { type: NOOP, schedule_time: '20:00' } }
     let all = "SELECT COUNT(*) AS n FROM email_notifications";
     assert_eq!(bench.number(all).await, 1, "once");
     // The next hold is another.
-    act(&bench, id, Action::Release, "A").await;
-    process.look().await.expect("look");
-    act(&bench, id, Action::Hold, "A").await;
-    process.look().await.expect("look");
+    act(&bench, id, OperatorAction::Release, "A").await;
+    process.poll_changes().await.expect("look");
+    act(&bench, id, OperatorAction::Hold, "A").await;
+    process.poll_changes().await.expect("look");
     bench.clock.advance(59 * MINUTE);
     quiet(&mut process).await;
     assert_eq!(bench.number(all).await, 1);
@@ -289,11 +289,11 @@ async fn ran(
     opened(process, yaml, no).await;
     for minutes in minutes {
         while process.running() == 0 {
-            assert!(process.beat().await.expect("beat"), "nothing starts");
+            assert!(process.run_tick().await.expect("beat"), "nothing starts");
         }
-        process.wait().await;
+        process.wait_for_report().await;
         bench.clock.advance(minutes * MINUTE);
-        process.beat().await.expect("beat");
+        process.run_tick().await.expect("beat");
     }
     quiet(process).await;
     assert!(process.is_idle());
@@ -316,8 +316,8 @@ jobs: {{ A: {{ type: SCRIPT, interpreter: sh, script: '{runs}', timeout_sec: 360
     }
     std::fs::remove_file(folder.path().join("go")).expect("gate");
     let id = opened(&mut process, &yaml, "6").await;
-    process.beat().await.expect("beat");
-    assert_eq!(process.next_wake(), Some(bench.clock.now().plus(20 * MINUTE)));
+    process.run_tick().await.expect("beat");
+    assert_eq!(process.next_wake(), Some(bench.clock.now().plus_ms(20 * MINUTE)));
     bench.clock.advance(20 * MINUTE);
     quiet(&mut process).await;
     assert_eq!(said(&bench, "running_long", "p95 10 min 00 s, 5 tries").await, 1);
@@ -343,14 +343,14 @@ jobs: { A: { template: t }, B: { template: t, depends_on: [A] }, C: { template: 
     ran(&bench, &mut process, (yaml, "1"), &[10, 10, 10]).await;
     assert_eq!(told(&bench, "will_be_late").await, 0);
     let id = opened(&mut process, yaml, "2").await;
-    process.beat().await.expect("beat");
-    process.wait().await;
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
     // A takes 20 minutes instead of ten, so the end is at 40.
     bench.clock.advance(9 * MINUTE);
-    let due = bench.clock.now().plus(26 * MINUTE);
+    let due = bench.clock.now().plus_ms(26 * MINUTE);
     assert_eq!(told(&bench, "will_be_late").await, 0, "in time so far");
     bench.clock.advance(11 * MINUTE);
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     assert_eq!(told(&bench, "will_be_late").await, 1, "when something ended");
     assert_eq!(said(&bench, "will_be_late", "late by 5 min 00 s").await, 1);
     assert_eq!(said(&bench, "will_be_late", "B -> C").await, 1);
@@ -361,7 +361,7 @@ jobs: { A: { template: t }, B: { template: t, depends_on: [A] }, C: { template: 
     assert_eq!(said(&bench, "will_be_late", &due.to_string()).await, 1);
     // Memory that is read anew tells nothing again.
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     bench.clock.advance(2 * MINUTE);
     quiet(&mut process).await;
     let all = "SELECT COUNT(*) AS n FROM email_notifications";
@@ -381,8 +381,8 @@ groups: { g: { time_zone: Asia/Shanghai, calendar: cn, due: workday(+1) 08:00, n
 jobs: { A: { type: NOOP, schedule_time: '23:00', start_by: workday(1) 12:00 } }
 ";
     let code = CalendarCode::parse("cn").expect("code");
-    let mut cn = Calendar::bare(code);
-    let off = Day { kind: DayKind::Off, label: None, origin: Origin::List(2024) };
+    let mut cn = Calendar::with_defaults(code);
+    let off = CalendarDayRule { kind: DayKind::Off, label: None, origin: DayOrigin::List(2024) };
     // Friday, the day after that of the batch.
     cn.days.insert("2024-08-02".parse().expect("day"), off);
     let defs = {
@@ -391,12 +391,12 @@ jobs: { A: { type: NOOP, schedule_time: '23:00', start_by: workday(1) 12:00 } }
         defs
     };
     let mut process = bench.process().await;
-    let id = process.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = process.open_batches(&defs, &order(), "test").await.expect("open")[0];
     quiet(&mut process).await;
     // 12:00 in Shanghai is 04:00; 08:00 on Monday, 5 August is midnight.
-    assert_eq!(process.next_wake(), Some(START.plus(4 * 60 * MINUTE)));
-    act(&bench, id, Action::Hold, "A").await;
-    process.look().await.expect("look");
+    assert_eq!(process.next_wake(), Some(START.plus_ms(4 * 60 * MINUTE)));
+    act(&bench, id, OperatorAction::Hold, "A").await;
+    process.poll_changes().await.expect("look");
     bench.clock.advance(4 * 60 * MINUTE);
     quiet(&mut process).await;
     assert_eq!(told(&bench, "late_start").await, 1);
@@ -439,7 +439,7 @@ fn the_page_shows_a_definition() {
     let forms: Vec<String> = forms.collect();
     assert_eq!(forms.len(), 8, "{forms:?}");
     for form in &forms {
-        assert!(form.parse::<procession::domain::schedule::due::Due>().is_ok(), "{form}");
+        assert!(form.parse::<procession::domain::schedule::due::DueRule>().is_ok(), "{form}");
     }
 }
 

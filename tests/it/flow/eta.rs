@@ -34,19 +34,19 @@ fn order(number: &str) -> BatchOrder {
 /// One start: takes `ms` by the clock, and everything that follows from its end is done.
 async fn hop(bench: &Bench, process: &mut QueueDispatcher, ms: i64) {
     while process.running() == 0 {
-        assert!(process.beat().await.expect("beat"), "nothing starts");
+        assert!(process.run_tick().await.expect("beat"), "nothing starts");
     }
-    process.wait().await;
+    process.wait_for_report().await;
     bench.clock.advance(ms);
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
 }
 
 async fn opened(process: &mut QueueDispatcher, number: &str) -> BatchId {
-    process.open(&defs(YAML), &order(number), "test").await.expect("open").remove(0)
+    process.open_batches(&defs(YAML), &order(number), "test").await.expect("open").remove(0)
 }
 
 async fn history(bench: &Bench) -> History {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let group = GroupCode::parse("g").expect("group");
     store::history::of_group(&mut tx, &group).await.expect("history")
 }
@@ -54,11 +54,11 @@ async fn history(bench: &Bench) -> History {
 /// What is expected of a batch now, by its rows and the history there is.
 async fn expected(bench: &Bench, id: BatchId) -> Option<Forecast> {
     let history = history(bench).await;
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let snapshot = store::batch::snapshot(&mut tx, id).await.expect("snapshot");
     let rows = store::queue::of_batch(&mut tx, id).await.expect("rows");
     let standing: Vec<JobProgress> = rows.iter().map(JobProgress::from).collect();
-    let dag = snapshot.dag().expect("dag");
+    let dag = snapshot.build_dag().expect("dag");
     forecast(&snapshot, &dag, &standing, &history, 8, bench.clock.now())
 }
 

@@ -2,10 +2,10 @@
 
 use crate::flow::cluster::{BOTH, node, until_states};
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
-use procession::domain::action::Action;
-use procession::domain::action::rerun::{Scope, UnknownJobs};
+use procession::domain::action::OperatorAction;
+use procession::domain::action::rerun::{RerunScope, UnknownJobs};
 use procession::domain::batch::{BatchOrder, BatchStatus};
-use procession::domain::cluster::node_placement::Role;
+use procession::domain::cluster::node_placement::NodeRole;
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::Definition;
 use procession::domain::job::outcome::OutputValue;
@@ -70,12 +70,12 @@ fn definition(bench: &Bench, tx: TxClass, text: &str, count: usize) -> Definitio
 async fn rerun(bench: &Bench, id: BatchId, job: &str) {
     let by = Operator::new("li".to_owned(), "desk".to_owned());
     let jobs = [JobCode::parse(job).expect("code")];
-    let action = Action::Rerun(Scope::These, UnknownJobs::Leave);
+    let action = OperatorAction::Rerun(RerunScope::These, UnknownJobs::Leave);
     let command =
         Command { batch: id, action, jobs: &jobs, latest: None, by: &by, reason: "again" };
     let now = bench.clock.now();
     let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look");
-    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    operator_actions::carry_out(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 async fn stored_rows(bench: &Bench) -> i64 {
@@ -89,8 +89,8 @@ async fn stored_text(bench: &Bench, id: BatchId, name: &str) -> String {
         panic!("{name} is not stored aside: {:?}", outputs.output(name));
     };
     assert_eq!(reference.value_type, Some(ValueType::Text));
-    let mut tx = bench.db.read().await.expect("read");
-    let text = store::output_value::load(&mut tx, &reference).await.expect("load");
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let text = store::output_value::load_value(&mut tx, &reference).await.expect("load");
     text.expect("as it was stored")
 }
 
@@ -106,7 +106,7 @@ async fn a_large_value_is_stored_aside_and_reaches_its_consumers(bench: Bench) {
         let mut process = bench.process().await;
         let no = BatchOrder::parse(&format!(r#"{{"batchNo":"{number}"}}"#)).expect("order");
         let defs = definition(&bench, tx, USES, count);
-        let id = process.open(&defs, &no, "test").await.expect("open")[0];
+        let id = process.open_batches(&defs, &no, "test").await.expect("open")[0];
         finish(&bench, &mut process).await;
         assert_eq!(bench.states(id).await, ALL_WELL, "{tx:?}");
         let document = "月\u{1}".repeat(count);
@@ -137,7 +137,7 @@ jobs:
     };
     let mut process = bench.process().await;
     let defs = definition(&bench, TxClass::None, &text, 1);
-    let id = process.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = process.open_batches(&defs, &order(), "test").await.expect("open")[0];
     finish(&bench, &mut process).await;
     let states = "BIG=SUCCESS EACH=SUCCESS EACH.SH=SUCCESS EACH.BJ=SUCCESS";
     assert_eq!(bench.states(id).await, states);
@@ -160,15 +160,15 @@ async fn a_process_that_dies_leaves_a_value_with_its_reference_or_neither(bench:
             let defs = definition(&bench, tx, &text, 50_000);
             let mut first = bench.process().await;
             let order = BatchOrder::parse(&no).expect("order");
-            let id = first.open(&defs, &order, "test").await.expect("open")[0];
+            let id = first.open_batches(&defs, &order, "test").await.expect("open")[0];
             was_open = true;
             for _ in 0..beats {
                 if first.is_idle() {
                     was_open = false;
                     break;
                 }
-                if !first.beat().await.expect("beat") {
-                    first.wait().await;
+                if !first.run_tick().await.expect("beat") {
+                    first.wait_for_report().await;
                 }
             }
             was_open = was_open && !first.is_idle();
@@ -177,7 +177,7 @@ async fn a_process_that_dies_leaves_a_value_with_its_reference_or_neither(bench:
                 break;
             }
             bench.clock.advance(16_000);
-            let mut read = bench.db.read().await.expect("read");
+            let mut read = bench.db.begin_read().await.expect("read");
             let there = store::batch::get(&mut read, id).await.expect("batch");
             drop(read);
             let mut second = bench.process().await;
@@ -204,11 +204,11 @@ async fn a_value_of_another_node_is_stored_with_its_report(bench: Bench) {
     let text = USES
         .replace("  BIG:\n", "  BIG:\n    worker: etl\n")
         .replace("  PARAM:\n", "  PARAM:\n    worker: web\n");
-    let mut dispatcher = node(&bench, "o", &[Role::Scheduler], &[], 4).await;
-    let mut etl = node(&bench, "w", &[Role::Worker], &["etl"], 4).await;
+    let mut dispatcher = node(&bench, "o", &[NodeRole::Scheduler], &[], 4).await;
+    let mut etl = node(&bench, "w", &[NodeRole::Worker], &["etl"], 4).await;
     let mut web = node(&bench, "x", BOTH, &["web"], 4).await;
     let defs = definition(&bench, TxClass::None, &text, 262_144);
-    let id = dispatcher.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = dispatcher.open_batches(&defs, &order(), "test").await.expect("open")[0];
     until_states(&bench, &mut [&mut dispatcher, &mut etl, &mut web], id, ALL_WELL).await;
     assert!(stored_text(&bench, id, "doc").await == "月\u{1}".repeat(262_144));
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_report").await, 0);
@@ -217,13 +217,13 @@ async fn a_value_of_another_node_is_stored_with_its_report(bench: Bench) {
 async fn a_rerun_removes_the_values_of_the_run_before(bench: Bench) {
     let mut process = bench.process().await;
     let defs = definition(&bench, TxClass::None, USES, 262_144);
-    let id = process.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = process.open_batches(&defs, &order(), "test").await.expect("open")[0];
     finish(&bench, &mut process).await;
     let stored = stored_rows(&bench).await;
     drop(process);
     rerun(&bench, id, "BIG").await;
     assert_eq!(stored_rows(&bench).await, 0, "nothing refers to them any more");
-    let mut read = bench.db.read().await.expect("read");
+    let mut read = bench.db.begin_read().await.expect("read");
     let there = store::batch::get(&mut read, id).await.expect("batch");
     drop(read);
     let mut second = bench.process().await;
@@ -237,12 +237,12 @@ async fn a_rerun_removes_the_values_of_the_run_before(bench: Bench) {
 async fn a_value_that_was_changed_is_refused(bench: Bench) {
     let mut process = bench.process().await;
     let defs = definition(&bench, TxClass::None, USES, 262_144);
-    let id = process.open(&defs, &order(), "test").await.expect("open")[0];
+    let id = process.open_batches(&defs, &order(), "test").await.expect("open")[0];
     finish(&bench, &mut process).await;
     drop(process);
     bench.by_hand("DELETE FROM job_output_value WHERE chunk_no = 1").await;
     rerun(&bench, id, "PARAM").await;
-    let mut read = bench.db.read().await.expect("read");
+    let mut read = bench.db.begin_read().await.expect("read");
     let there = store::batch::get(&mut read, id).await.expect("batch");
     drop(read);
     let mut second = bench.process().await;

@@ -43,8 +43,8 @@ async fn beats_until(process: &mut QueueDispatcher, bench: &Bench, id: BatchId, 
         if bench.states(id).await == wanted {
             return;
         }
-        if !process.beat().await.expect("beat") {
-            process.wait().await;
+        if !process.run_tick().await.expect("beat") {
+            process.wait_for_report().await;
         }
     }
     panic!("{wanted} never came, it is {}", bench.states(id).await);
@@ -57,7 +57,7 @@ async fn who_waits_for_another_lease_keeps_its_own(bench: Bench) {
     let process = bench.process().await;
     let until = query(&bench.url, "SELECT lease_until FROM cluster_node").await;
     // As long as the lease that it waits for, and a little.
-    process.stay(Duration::from_millis(1_300)).await;
+    process.pass_time(Duration::from_millis(1_300)).await;
     let now = query(&bench.url, "SELECT lease_until FROM cluster_node").await;
     assert_ne!(now, until, "nobody renewed it meanwhile");
 }
@@ -65,20 +65,21 @@ async fn who_waits_for_another_lease_keeps_its_own(bench: Bench) {
 async fn a_process_that_cannot_renew_stops_its_bodies_in_time(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&yaml(folder.path())), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids =
+        process.open_batches(&defs(&yaml(folder.path())), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     let has = |name: &str| folder.path().join(name).exists();
     until("both bodies begin", async || has("again") && has("once")).await;
     bench.by_hand("ALTER TABLE cluster_node RENAME TO away").await;
     bench.clock.advance(11_249);
     process.heartbeat().await.expect_err("a table is away");
-    assert!(!process.beat().await.expect("beat"), "a quarter of the lease is left");
+    assert!(!process.run_tick().await.expect("beat"), "a quarter of the lease is left");
     assert_eq!(bench.states(ids[0]).await, "AGAIN=RUNNING ONCE=RUNNING LATER=PENDING");
     bench.clock.advance(1);
     process.heartbeat().await.expect_err("a table is away");
     // Stopped, settled, and not started again while the lease is not renewed.
     beats_until(&mut process, &bench, ids[0], "AGAIN=RETRY_WAIT ONCE=UNKNOWN LATER=PENDING").await;
-    assert!(!process.beat().await.expect("beat"), "nothing is started");
+    assert!(!process.run_tick().await.expect("beat"), "nothing is started");
     bench.by_hand("ALTER TABLE away RENAME TO cluster_node").await;
     std::fs::write(folder.path().join("go"), "").expect("file");
     process.heartbeat().await.expect("renewed");
@@ -94,8 +95,9 @@ async fn a_process_that_cannot_renew_stops_its_bodies_in_time(bench: Bench) {
 async fn a_fenced_process_finds_that_another_goes_on(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let mut fenced = bench.process().await;
-    let ids = fenced.open(&defs(&yaml(folder.path())), &order(), "test").await.expect("open");
-    fenced.beat().await.expect("beat");
+    let ids =
+        fenced.open_batches(&defs(&yaml(folder.path())), &order(), "test").await.expect("open");
+    fenced.run_tick().await.expect("beat");
     let has = |name: &str| folder.path().join(name).exists();
     until("both bodies begin", async || has("again") && has("once")).await;
     bench.clock.advance(16_000);
@@ -104,7 +106,7 @@ async fn a_fenced_process_finds_that_another_goes_on(bench: Bench) {
     heir.heartbeat().await.expect("heartbeat");
     assert_eq!(heir.take_batches().await.expect("take"), 1);
     fenced.heartbeat().await.expect("renewed, too late");
-    let error = fenced.beat().await.expect_err("another has it");
+    let error = fenced.run_tick().await.expect_err("another has it");
     assert!(format!("{error:#}").contains("taken over"), "{error:#}");
     assert!(fenced.is_idle());
     std::fs::write(folder.path().join("go"), "").expect("file");
@@ -134,13 +136,13 @@ async fn a_beat_that_hangs_does_not_cost_the_lease(bench: Bench) {
     let bench = Bench { clock: Clock::system(), options, ..bench };
     let mut process = bench.process().await;
     let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, script: 'exit 0' } }";
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     let renewed = async || {
         let at = &query(&bench.url, "SELECT lease_until FROM cluster_node").await[0][0];
         at.clone().expect("a time")
     };
     let mut tx = bench.db.begin().await.expect("begin");
-    store::batch::lock(&mut tx, ids[0]).await.expect("lock");
+    store::batch::lock_batch(&mut tx, ids[0]).await.expect("lock");
     let first = renewed().await;
     let stop = CancellationToken::new();
     let work = process.run_until_done(&stop);

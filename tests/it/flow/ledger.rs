@@ -3,8 +3,8 @@
 
 use crate::flow::{Bench, defs, finish, on, on_each_database};
 use crate::util::{query, session};
-use procession::domain::action::Action;
-use procession::domain::action::rerun::{Scope, UnknownJobs};
+use procession::domain::action::OperatorAction;
+use procession::domain::action::rerun::{RerunScope, UnknownJobs};
 use procession::domain::batch::{Batch, BatchOrder, BatchStatus};
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::Definition;
@@ -50,12 +50,12 @@ fn order(no: &str) -> BatchOrder {
 
 async fn opened(bench: &Bench, defs: &Definition, no: &str) -> (QueueDispatcher, BatchId) {
     let mut process = bench.process().await;
-    let ids = process.open(defs, &order(no), "test").await.expect("open");
+    let ids = process.open_batches(defs, &order(no), "test").await.expect("open");
     (process, ids[0])
 }
 
 async fn batch(bench: &Bench, id: BatchId) -> Batch {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     store::batch::get(&mut tx, id).await.expect("batch")
 }
 
@@ -70,12 +70,12 @@ async fn carried(bench: &Bench, id: BatchId, unknown: UnknownJobs) -> BatchStatu
 async fn rerun(bench: &Bench, id: BatchId, job: &str, unknown: UnknownJobs) {
     let by = Operator::new("li".to_owned(), "desk".to_owned());
     let jobs = [JobCode::parse(job).expect("code")];
-    let action = Action::Rerun(Scope::These, unknown);
+    let action = OperatorAction::Rerun(RerunScope::These, unknown);
     let command =
         Command { batch: id, action, jobs: &jobs, latest: None, by: &by, reason: "again" };
     let now = bench.clock.now();
     let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look");
-    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    operator_actions::carry_out(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 /// `A1 B1`: how often each job took effect.
@@ -99,8 +99,8 @@ async fn died_at_any_beat(bench: &Bench, tx: TxClass) {
         let no = format!("kill-{beats}");
         let (mut first, id) = opened(bench, &jobs(bench, tx, DIAMOND, &no), &no).await;
         for _ in 0..beats {
-            if !first.is_idle() && !first.beat().await.expect("beat") {
-                first.wait().await;
+            if !first.is_idle() && !first.run_tick().await.expect("beat") {
+                first.wait_for_report().await;
             }
         }
         let was_open = !first.is_idle();
@@ -178,7 +178,7 @@ jobs:
 async fn a_same_job_that_ended_unseen_is_not_run_again(bench: Bench) {
     bench.by_hand(FX).await;
     let (mut first, id) = opened(&bench, &jobs(&bench, TxClass::Same, ONE, "1"), "1").await;
-    first.beat().await.expect("beat");
+    first.run_tick().await.expect("beat");
     for _ in 0..400 {
         if bench.rows(id).await[0].status == QueueStatus::Success {
             break;
@@ -199,7 +199,7 @@ async fn a_same_job_that_ended_unseen_is_awaited_after_memory_is_read_anew(bench
     let yaml =
         "jobs:\n  A: { type: SQL, source: here, sql: \"INSERT INTO fx VALUES ('{no}', 'A')\" }\n";
     let (mut process, id) = opened(&bench, &jobs(&bench, TxClass::Same, yaml, "1"), "1").await;
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     for _ in 0..400 {
         if bench.rows(id).await[0].status == QueueStatus::Success {
             break;
@@ -207,7 +207,7 @@ async fn a_same_job_that_ended_unseen_is_awaited_after_memory_is_read_anew(bench
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(process.results()[&id], BatchStatus::Success);
     assert_eq!(process.running(), 0);
@@ -240,11 +240,12 @@ async fn a_claim_that_is_refused_starts_nothing(bench: Bench) {
     for (no, tx) in ["1", "2", "3"].into_iter().zip(TxClass::ALL) {
         let (mut process, id) = opened(&bench, &jobs(&bench, tx, ONE, no), no).await;
         bench.by_hand("UPDATE job_batch SET revision = revision + 1").await;
-        let refused = process.beat().await.expect_err("an operator was there before");
+        let refused = process.run_tick().await.expect_err("an operator was there before");
         assert_eq!(bench.states(id).await, "A=PENDING END=PENDING", "{refused:#}");
         assert_eq!(process.running(), 0, "{tx:?}");
         // Nothing is ever heard of it.
-        let heard = tokio::time::timeout(Duration::from_millis(100), process.wait()).await;
+        let heard =
+            tokio::time::timeout(Duration::from_millis(100), process.wait_for_report()).await;
         assert!(heard.is_err(), "{tx:?}");
         finish(&bench, &mut process).await;
         assert_eq!(process.results()[&id], BatchStatus::Success, "{tx:?}");
@@ -276,9 +277,9 @@ jobs:
 ";
     let mut keeper = session(&bench.url).await;
     keeper.begin().await.expect("begin");
-    keeper.run("UPDATE gate SET n = 9", &[]).await.expect("lock the gate");
+    keeper.run_statement("UPDATE gate SET n = 9", &[]).await.expect("lock the gate");
     let (mut stale, id) = opened(&bench, &jobs(&bench, TxClass::Same, yaml, "1"), "1").await;
-    stale.beat().await.expect("beat");
+    stale.run_tick().await.expect("beat");
     let waits = if bench.url.starts_with("mysql") {
         "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE \
          'UPDATE gate%'"
@@ -293,8 +294,8 @@ jobs:
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     bench.by_hand("UPDATE job_queue SET attempt = 2, owner = 'another'").await;
-    keeper.run("COMMIT", &[]).await.expect("open the gate");
-    stale.wait().await;
+    keeper.run_statement("COMMIT", &[]).await.expect("open the gate");
+    stale.wait_for_report().await;
     let row = bench.rows(id).await.remove(0);
     assert_eq!((row.status, row.attempt), (QueueStatus::Running, 2), "not the late one's to end");
     assert_eq!(effects(&bench, "1").await, "");
@@ -356,7 +357,7 @@ jobs:
 ";
     let defs = jobs(&bench, TxClass::Ledger, yaml, "1");
     let (mut process, first) = opened(&bench, &defs, "1").await;
-    let second = process.open(&defs, &order("2"), "test").await.expect("open")[0];
+    let second = process.open_batches(&defs, &order("2"), "test").await.expect("open")[0];
     finish(&bench, &mut process).await;
     let marked = bench.rows(first).await.remove(0);
     assert!(matches!(marked.status, QueueStatus::Warning | QueueStatus::Failed), "{marked:?}");
@@ -380,12 +381,12 @@ async fn a_lost_connection_costs_no_try(bench: Bench) {
         if bench.rows(id).await[0].attempt == 3 {
             break;
         }
-        if !process.beat().await.expect("beat") {
+        if !process.run_tick().await.expect("beat") {
             match process.next_wake() {
                 Some(at) if process.running() == 0 => {
                     bench.clock.advance(at.since(bench.clock.now()))
                 }
-                _ => process.wait().await,
+                _ => process.wait_for_report().await,
             }
         }
     }

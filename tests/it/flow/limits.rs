@@ -20,14 +20,14 @@ fn open_gate(folder: &Path, name: &str) {
 }
 
 async fn batch(bench: &Bench, id: BatchId) -> Batch {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     store::batch::get(&mut tx, id).await.expect("batch")
 }
 
 /// Waits for a report and takes it in.
 async fn next(process: &mut QueueDispatcher) {
-    process.wait().await;
-    process.beat().await.expect("beat");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
 }
 
 async fn weights_and_locks_hold(mut bench: Bench) {
@@ -48,8 +48,8 @@ jobs:
   FREE: {}
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     // P2 does not fit beside P3, and what it lacks is kept from P1, which comes after it; the same for
     // ALONE and SHARED_3. Nobody else is held up.
     assert_eq!(
@@ -83,10 +83,10 @@ jobs:
     );
     let order = BatchOrder::parse(r#"{"batchNo":"1","type":"demo"}"#).expect("order");
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&yaml), &order, "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(&yaml), &order, "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     bench.clock.advance(60_000);
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     // A slot is free for ONE_B, but TWO_A of the other batch waits longer and needs both.
     assert_eq!(bench.states(ids[0]).await, "ONE_A=RUNNING ONE_B=QUEUED");
     assert_eq!(bench.states(ids[1]).await, "TWO_A=QUEUED");
@@ -113,8 +113,8 @@ jobs:
 ";
     let order = BatchOrder::parse(r#"{"batchNo":"1","type":"demo"}"#).expect("order");
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order, "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(yaml), &order, "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     while !process.is_idle() {
         bench.clock.advance(1_000);
         next(&mut process).await;
@@ -143,10 +143,10 @@ jobs:
 "
     );
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     bench.clock.advance(16 * 60_000);
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     open_gate(folder.path(), "go");
     let mut order = Vec::new();
     for _ in 0..3 {
@@ -186,8 +186,8 @@ async fn nothing_starts_after_a_failure_that_stops(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let mut process = bench.process().await;
     let defs = defs(&fail_fast(folder.path()));
-    let ids = process.open(&defs, &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs, &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     next(&mut process).await;
     assert!(bench.states(ids[0]).await.starts_with("AGAIN=RETRY_WAIT"));
     open_gate(folder.path(), "bad");
@@ -235,19 +235,19 @@ async fn a_stop_outlives_a_crash_after_any_commit(bench: Bench) {
         let order = BatchOrder::parse(&no).expect("order");
         let mut first = bench.process().await;
         let defs = defs(&fail_fast(folder.path()));
-        let ids = first.open(&defs, &order, "test").await.expect("open");
+        let ids = first.open_batches(&defs, &order, "test").await.expect("open");
         for beat in 0..beats {
             if beat == 2 {
                 open_gate(folder.path(), "bad");
             }
-            if first.beat().await.expect("beat") || first.running() == 0 {
+            if first.run_tick().await.expect("beat") || first.running() == 0 {
                 continue;
             }
             if bench.states(ids[0]).await.contains("BAD=FAILED") {
                 open_gate(folder.path(), "flaky");
                 open_gate(folder.path(), "run");
             }
-            first.wait().await;
+            first.wait_for_report().await;
         }
         let before = bench.rows(ids[0]).await;
         let result = first.results().get(&ids[0]).copied();
@@ -287,13 +287,13 @@ jobs:
 ";
     let defs = defs(yaml);
     let mut process = bench.process().await;
-    let ids = process.open(&defs, &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
-    assert_eq!(process.next_wake(), Some(START.plus(600_000)));
+    let ids = process.open_batches(&defs, &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
+    assert_eq!(process.next_wake(), Some(START.plus_ms(600_000)));
     bench.clock.advance(599_999);
-    assert!(!process.beat().await.expect("beat"), "not yet");
+    assert!(!process.run_tick().await.expect("beat"), "not yet");
     bench.clock.advance(1);
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(ids[0]).await, "RUNS=KILLING BELOW=KILLED LATER=KILLED");
     let there = batch(&bench, ids[0]).await;
     assert_eq!(there.status, BatchStatus::Killing);
@@ -309,9 +309,9 @@ jobs:
     let there = batch(&bench, ids[0]).await;
     let mut second = bench.process().await;
     second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    let again = bench.clock.now().plus(600_000);
+    let again = bench.clock.now().plus_ms(600_000);
     assert_eq!(batch(&bench, ids[0]).await.deadline, Some(again));
-    second.beat().await.expect("beat");
+    second.run_tick().await.expect("beat");
     assert!(bench.states(ids[0]).await.starts_with("RUNS=RUNNING"));
     bench.clock.advance(600_000);
     finish(&bench, &mut second).await;
@@ -324,23 +324,23 @@ groups: { g: { batch_timeout_sec: 600 } }
 jobs: { LATER: { type: NOOP, schedule_time: '20:00' } }
 ";
     let mut first = bench.process().await;
-    let ids = first.open(&defs(yaml), &order(), "test").await.expect("open");
-    first.beat().await.expect("beat");
+    let ids = first.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    first.run_tick().await.expect("beat");
     drop(first);
     bench.clock.advance(300_000);
     let there = batch(&bench, ids[0]).await;
     let mut second = bench.process().await;
     second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    let kept = START.plus(600_000);
+    let kept = START.plus_ms(600_000);
     assert_eq!(batch(&bench, ids[0]).await.deadline, Some(kept), "it is the same run");
     drop(second);
     bench.clock.advance(600_000);
     let there = batch(&bench, ids[0]).await;
     let mut third = bench.process().await;
     third.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    let fresh = START.plus(1_500_000);
+    let fresh = START.plus_ms(1_500_000);
     assert_eq!(batch(&bench, ids[0]).await.deadline, Some(fresh), "or it would be stopped at once");
-    third.beat().await.expect("beat");
+    third.run_tick().await.expect("beat");
     assert_eq!(bench.states(ids[0]).await, "LATER=PENDING");
     finish(&bench, &mut third).await;
     assert_eq!(bench.states(ids[0]).await, "LATER=KILLED");
@@ -363,25 +363,25 @@ jobs:
         bench.number(&sql).await
     };
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     next(&mut process).await;
-    assert_eq!(process.next_wake(), Some(START.plus(60_000)), "nothing is asked before");
+    assert_eq!(process.next_wake(), Some(START.plus_ms(60_000)), "nothing is asked before");
     bench.clock.advance(60_000);
     // The commit that tells fails: it is told by the next.
     bench.by_hand("ALTER TABLE email_notifications RENAME TO away").await;
-    process.beat().await.expect_err("a table is away");
+    process.run_tick().await.expect_err("a table is away");
     bench.by_hand("ALTER TABLE away RENAME TO email_notifications").await;
-    assert!(process.beat().await.expect("beat"));
+    assert!(process.run_tick().await.expect("beat"));
     assert_eq!(told("running_long").await, 2);
-    assert!(!process.beat().await.expect("beat"), "once");
+    assert!(!process.run_tick().await.expect("beat"), "once");
     // Memory that is read anew does not tell it again.
     bench.by_hand("ALTER TABLE email_notifications RENAME TO away").await;
     bench.clock.advance(60_000);
-    process.beat().await.expect_err("a table is away");
+    process.run_tick().await.expect_err("a table is away");
     bench.by_hand("ALTER TABLE away RENAME TO email_notifications").await;
-    process.beat().await.expect("beat");
-    assert!(!process.beat().await.expect("beat"), "once");
+    process.run_tick().await.expect("beat");
+    assert!(!process.run_tick().await.expect("beat"), "once");
     assert_eq!((told("running_long").await, told("batch_long").await), (2, 1));
     assert_eq!(process.next_wake(), None);
     // A process that takes over may tell it once more.
@@ -390,9 +390,9 @@ jobs:
     let there = batch(&bench, ids[0]).await;
     let mut second = bench.process().await;
     second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    second.beat().await.expect("beat");
+    second.run_tick().await.expect("beat");
     bench.clock.advance(60_000);
-    second.beat().await.expect("beat");
+    second.run_tick().await.expect("beat");
     open_gate(folder.path(), "go");
     finish(&bench, &mut second).await;
     assert_eq!((told("running_long").await, told("batch_long").await), (4, 1));

@@ -27,7 +27,7 @@ jobs:
 
 async fn a_list_makes_jobs_when_the_batch_is_opened(bench: Bench) {
     let mut process = bench.process().await;
-    let ids = process.open(&defs(LISTED), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(LISTED), &order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     let states = "FIRST=SUCCESS LOAD=FAILED BELOW=UPSTREAM_FAILED CLEAN=SUCCESS NOTHING=SUCCESS \
                   LOAD.SH=FAILED LOAD.BJ_east=SUCCESS LOAD.GZ=SUCCESS";
@@ -55,17 +55,18 @@ async fn a_list_makes_jobs_when_the_batch_is_opened(bench: Bench) {
 async fn lists_that_cannot_be_are_refused_before_anything_is_written(bench: Bench) {
     let mut process = bench.process().await;
     let text = "jobs: { LOAD: { type: NOOP, for_each: { param: branches } } }";
-    let refused = process.open(&defs(text), &order(), "test").await.expect_err("no value");
+    let refused = process.open_batches(&defs(text), &order(), "test").await.expect_err("no value");
     assert!(refused.to_string().contains("--param branches=A,B"), "{refused}");
     let given = |list: &str| {
         let mut order = order();
         order.params.insert("branches".to_owned(), list.to_owned());
         order
     };
-    let refused = process.open(&defs(text), &given("A,B,A"), "test").await.expect_err("twice");
+    let refused =
+        process.open_batches(&defs(text), &given("A,B,A"), "test").await.expect_err("twice");
     assert!(refused.to_string().contains("list each item once"), "{refused}");
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 0);
-    let ids = process.open(&defs(text), &given("A, B"), "test").await.expect("open");
+    let ids = process.open_batches(&defs(text), &given("A, B"), "test").await.expect("open");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "LOAD=SUCCESS LOAD.A=SUCCESS LOAD.B=SUCCESS");
 }
@@ -95,12 +96,12 @@ async fn a_list_that_a_job_finds_survives_a_kill_between_any_two_beats(bench: Be
         let defs = defs(&found(&folder.path().display().to_string()));
         let order = BatchOrder::parse(&no).expect("order");
         let mut first = bench.process().await;
-        let ids = first.open(&defs, &order, "test").await.expect("open");
+        let ids = first.open_batches(&defs, &order, "test").await.expect("open");
         let mut was_open = true;
         for _ in 0..beats {
             was_open = !first.is_idle();
-            if was_open && !first.beat().await.expect("beat") {
-                first.wait().await;
+            if was_open && !first.run_tick().await.expect("beat") {
+                first.wait_for_report().await;
             }
         }
         drop(first);
@@ -133,15 +134,15 @@ async fn a_list_is_made_whole_or_not_at_all(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let defs = defs(&found(&folder.path().display().to_string()));
     let mut process = bench.process().await;
-    let ids = process.open(&defs, &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs, &order(), "test").await.expect("open");
     bench.by_hand("ALTER TABLE job_batch RENAME COLUMN snapshot TO away").await;
     while bench.rows(ids[0]).await[0].status != QueueStatus::Success {
         // The beat that settles FIND fails only where it goes on to make the list.
-        if !process.beat().await.unwrap_or(true) {
-            process.wait().await;
+        if !process.run_tick().await.unwrap_or(true) {
+            process.wait_for_report().await;
         }
     }
-    process.beat().await.expect_err("a column is away");
+    process.run_tick().await.expect_err("a column is away");
     assert_eq!(bench.rows(ids[0]).await.len(), 4);
     bench.by_hand("ALTER TABLE job_batch RENAME COLUMN away TO snapshot").await;
     finish(&bench, &mut process).await;
@@ -160,7 +161,7 @@ async fn a_list_that_cannot_be_made_fails_its_job(bench: Bench) {
         let no = format!(r#"{{"batchNo":"{}"}}"#, line.replace([',', '='], "-"));
         let mut process = bench.process().await;
         let order = BatchOrder::parse(&no).expect("order");
-        let ids = process.open(&defs(&text), &order, "test").await.expect("open");
+        let ids = process.open_batches(&defs(&text), &order, "test").await.expect("open");
         finish(&bench, &mut process).await;
         let states = "FIND=SUCCESS OTHER=SUCCESS LOAD=FAILED END=UPSTREAM_FAILED";
         assert_eq!(bench.states(ids[0]).await, states);
@@ -185,7 +186,7 @@ jobs:
 "
     );
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&text), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(&text), &order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     let states =
         "OPEN=SUCCESS NONE=SUCCESS EACH=SUCCESS ZERO=SUCCESS EACH.SH=SUCCESS EACH.BJ_2=SUCCESS";
@@ -198,11 +199,11 @@ jobs:
 async fn an_item_may_have_the_code_of_a_job_of_another_group(bench: Bench) {
     let mut process = bench.process().await;
     let other = "groups: { other: {} }\njobs: { LOAD.SH: { type: NOOP } }";
-    process.open(&defs(other), &order(), "test").await.expect("open");
+    process.open_batches(&defs(other), &order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     let folder = tempfile::tempdir().expect("folder");
     let text = found(&folder.path().display().to_string());
-    let ids = process.open(&defs(&text), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(&text), &order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     let row = &bench.rows(ids[0]).await[2];
     assert_eq!(row.status, QueueStatus::Success);

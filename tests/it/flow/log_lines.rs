@@ -3,7 +3,7 @@
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, on, order};
 use crate::util::Scratch;
-use procession::db::{Db, Keeping, Settings};
+use procession::db::{ConnectSettings, Db, SessionTimeouts};
 use procession::domain::batch::BatchStatus;
 use procession::domain::source::DialectName;
 use procession::engine::clock::Clock;
@@ -22,7 +22,7 @@ const PRINTED: &str = "SELECT COUNT(*) AS n FROM job_log_line WHERE stream = 'st
 
 /// Whoever cannot write within two seconds gives up, as a busy process does after its own time.
 async fn impatient(url: &str) -> Db {
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: url.to_owned().into(),
         password: None,
         rotated_password: None,
@@ -30,7 +30,7 @@ async fn impatient(url: &str) -> Db {
         connect_timeout: Duration::from_secs(2),
         statement_timeout: Duration::from_secs(30),
         may_create: false,
-        keeping: Keeping::Usual,
+        keeping: SessionTimeouts::Usual,
     };
     Db::connect(&settings).await.expect("connect")
 }
@@ -59,7 +59,7 @@ jobs:
   C: {{ script: 'seq 1 {MANY}; sleep 6' }}
 "
     );
-    let ids = process.open(&defs(&yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
     process.run_until_done(&CancellationToken::new()).await.expect("run");
     assert_eq!(bench.states(ids[0]).await, "A=SUCCESS B=SUCCESS C=SUCCESS");
     assert!(bench.rows(ids[0]).await.iter().all(|row| row.attempt == 1));
@@ -79,7 +79,7 @@ async fn lines_that_are_refused_are_sent_again(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let mut process = bench.process().await;
     let defs = defs(&waiting_script(folder.path(), 100));
-    let ids = process.open(&defs, &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs, &order(), "test").await.expect("open");
     let stop = CancellationToken::new();
     let watch = async {
         until("it prints", async || folder.path().join("printed").exists()).await;
@@ -118,7 +118,7 @@ async fn lines_whose_commit_has_no_answer_are_stored_once(bench: Bench) {
     let script = "seq 1 10; sleep 1; seq 11 1500";
     let yaml = format!("jobs: {{ A: {{ type: SCRIPT, interpreter: sh, script: '{script}' }} }}");
     fail::cfg("log.after_commit", "1*return(error)->1*off->2*return(error)").expect("a failpoint");
-    let ids = process.open(&defs(&yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
     process.run_until_done(&CancellationToken::new()).await.expect("run");
     fail::remove("log.after_commit");
     assert_eq!(process.results()[&ids[0]], BatchStatus::Success);
@@ -127,13 +127,14 @@ async fn lines_whose_commit_has_no_answer_are_stored_once(bench: Bench) {
 
 /// The lines of a try that has ended go with its end, but not all in one transaction.
 async fn the_end_of_a_talkative_try_is_written_in_groups(bench: Bench) {
-    let options = procession::engine::Options { log_flush_ms: 600_000, ..bench.options.clone() };
+    let options =
+        procession::engine::EngineOptions { log_flush_ms: 600_000, ..bench.options.clone() };
     let bench = Bench { options, ..bench };
     let mut process = bench.process().await;
     let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, script: 'seq 1 3000' } }";
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
-    process.wait().await;
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
     let stored = bench.number(PRINTED).await;
     assert!((2_500..3_000).contains(&stored), "{stored}");
     process.run_until_done(&CancellationToken::new()).await.expect("run");
@@ -215,7 +216,7 @@ async fn logged_while_its_row_is_locked(bench: Bench, wanted: &str) {
         tokio::time::sleep(Duration::from_millis(1_300)).await;
         tx.rollback().await.expect("rollback");
     };
-    tokio::join!(process.stay(Duration::from_millis(1_800)), hold);
+    tokio::join!(process.pass_time(Duration::from_millis(1_800)), hold);
     let text = log.0.lock().expect("lock").clone();
     assert!(text.contains(&format!("is late: it waits for {wanted}")), "{text}");
     assert!(text.contains("the late renewal of the lease is written"), "{text}");

@@ -35,12 +35,12 @@ use procession::definition;
 use procession::domain::batch::{Batch, BatchOrder};
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
-use procession::domain::job::outcome::Outputs;
+use procession::domain::job::outcome::JobOutputs;
 use procession::domain::job::queue::QueueEntry;
 use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
-use procession::engine::Options;
+use procession::engine::EngineOptions;
 use procession::engine::clock::Clock;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::store;
@@ -73,7 +73,7 @@ pub(super) use on_each_database;
 pub(super) struct Bench {
     pub(super) db: Db,
     pub(super) clock: Clock,
-    pub(super) options: Options,
+    pub(super) options: EngineOptions,
     /// Its database, for bodies that run on the same server.
     pub(super) url: String,
 }
@@ -91,12 +91,12 @@ where
 impl Bench {
     async fn open(scratch: &Scratch) -> Self {
         let db = crate::util::connect(&scratch.url).await;
-        Self::of(db, Clock::hand(START), &scratch.url)
+        Self::of(db, Clock::set_by_hand(START), &scratch.url)
     }
 
     /// On a database that is migrated.
     pub(super) fn of(db: Db, clock: Clock, url: &str) -> Self {
-        let options = Options {
+        let options = EngineOptions {
             max_parallel: 4,
             ageing_ms: 600_000,
             lease_ms: 15_000,
@@ -113,7 +113,7 @@ impl Bench {
 
     /// A new process: a dispatcher with a node of its own.
     pub(super) async fn process(&self) -> QueueDispatcher {
-        let handlers = procession::handler::Options {
+        let handlers = procession::handler::HandlerOptions {
             interpreters: BTreeMap::from([("sh".to_owned(), PathBuf::from("/bin/sh"))]),
             script_env: vec!["PATH".to_owned()],
             kill_grace: Duration::from_millis(500),
@@ -141,7 +141,7 @@ impl Bench {
 
     /// All rows of a batch.
     pub(super) async fn rows(&self, id: BatchId) -> Vec<QueueEntry> {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         store::queue::of_batch(&mut tx, id).await.expect("rows")
     }
 
@@ -157,7 +157,7 @@ impl Bench {
     pub(super) async fn history(&self, id: BatchId, code: &str) -> Vec<String> {
         let rows = self.rows(id).await;
         let row = rows.iter().find(|r| r.job_code.as_str() == code).expect("job");
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let changes = store::log::of_entry(&mut tx, row.queue_id).await.expect("logs");
         changes.iter().map(|c| format!("{}#{}", c.log.status, c.log.attempt)).collect()
     }
@@ -179,19 +179,19 @@ impl Bench {
     pub(super) async fn batch_of(&self, no: &str, group: &str) -> Option<Batch> {
         let no = BatchNo::parse(no).expect("number");
         let group = GroupCode::parse(group).expect("group");
-        let mut tx = self.db.read().await.expect("read");
-        store::batch::find(&mut tx, &no, &group).await.expect("find")
+        let mut tx = self.db.begin_read().await.expect("read");
+        store::batch::find_batch(&mut tx, &no, &group).await.expect("find")
     }
 
     /// What the job of a row handed on.
-    pub(super) async fn outputs(&self, id: BatchId, code: &str) -> Outputs {
+    pub(super) async fn outputs(&self, id: BatchId, code: &str) -> JobOutputs {
         let rows = self.rows(id).await;
         let row = rows.iter().find(|r| r.job_code.as_str() == code).expect("job");
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let found = store::queue::outputs(&mut tx, &[row.queue_id]).await.expect("outputs");
         found
             .first()
-            .map_or_else(Outputs::default, |(_, json)| serde_json::from_str(json).expect("JSON"))
+            .map_or_else(JobOutputs::default, |(_, json)| serde_json::from_str(json).expect("JSON"))
     }
 
     /// Runs a statement by hand, as an operator might.
@@ -203,9 +203,9 @@ impl Bench {
 
     /// One number of a query `SELECT … AS n`.
     pub(super) async fn number(&self, sql: &str) -> i64 {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let row = tx.fetch_optional(sql, &[]).await.expect(sql).expect("a row");
-        row.int("n").expect("a number")
+        row.get_int("n").expect("a number")
     }
 }
 
@@ -213,7 +213,8 @@ impl Bench {
 pub(super) fn defs(yaml: &str) -> Definition {
     let text = yaml.to_owned();
     let read = move |_: &Path| Ok(text.clone());
-    let loaded = definition::load(Path::new("flow.yaml"), &read, &procession::app::job_kinds());
+    let loaded =
+        definition::load_definition(Path::new("flow.yaml"), &read, &procession::app::job_kinds());
     loaded.unwrap_or_else(|faults| panic!("{faults}")).definition
 }
 
@@ -228,12 +229,12 @@ pub(super) async fn finish(bench: &Bench, process: &mut QueueDispatcher) {
         if process.is_idle() {
             return;
         }
-        if process.beat().await.expect("beat") {
+        if process.run_tick().await.expect("beat") {
             continue;
         }
         match process.next_wake() {
             Some(at) if process.running() == 0 => bench.clock.advance(at.since(bench.clock.now())),
-            _ => process.wait().await,
+            _ => process.wait_for_report().await,
         }
     }
     panic!("the batch does not end");

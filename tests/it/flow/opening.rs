@@ -28,7 +28,7 @@ fn many_jobs(count: usize) -> Definition {
 }
 
 async fn get(bench: &Bench, id: BatchId) -> Batch {
-    store::batch::get(&mut bench.db.read().await.expect("read"), id).await.expect("batch")
+    store::batch::get(&mut bench.db.begin_read().await.expect("read"), id).await.expect("batch")
 }
 
 /// What the database holds of the batch: rows, different jobs among them, and rows without a start time.
@@ -50,7 +50,7 @@ async fn what_is_not_open_yet_is_refused(bench: Bench) {
     assert_eq!(counts(&bench).await, [ROWS_PER_STEP as i64, ROWS_PER_STEP as i64, 0]);
     let batch = get(&bench, id).await;
     assert_eq!(batch.unwritten_jobs as usize, JOBS - ROWS_PER_STEP);
-    let refused = store::batch::snapshot(&mut bench.db.read().await.expect("read"), id).await;
+    let refused = store::batch::snapshot(&mut bench.db.begin_read().await.expect("read"), id).await;
     let refused = refused.expect_err("rows are missing");
     let opening: &StillOpening = refused.downcast_ref().expect("the reason");
     assert_eq!((opening.written, opening.total), (ROWS_PER_STEP as u64, JOBS as u64));
@@ -61,7 +61,9 @@ async fn what_is_not_open_yet_is_refused(bench: Bench) {
     process.resume(&batch, UnknownJobs::Leave, None).await.expect("resume");
     assert_eq!(counts(&bench).await, all_rows());
     assert_eq!(get(&bench, id).await.unwritten_jobs, 0);
-    store::batch::snapshot(&mut bench.db.read().await.expect("read"), id).await.expect("all there");
+    store::batch::snapshot(&mut bench.db.begin_read().await.expect("read"), id)
+        .await
+        .expect("all there");
     finish(&bench, &mut process).await;
     assert_eq!(get(&bench, id).await.status, BatchStatus::Success);
 }

@@ -3,8 +3,8 @@
 
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use procession::domain::action::refusal::Refusals;
-use procession::domain::action::rerun::{Scope, UnknownJobs};
-use procession::domain::action::{Action, Parents};
+use procession::domain::action::rerun::{RerunScope, UnknownJobs};
+use procession::domain::action::{OperatorAction, Parents};
 use procession::domain::batch::{Batch, BatchStatus};
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::job::Definition;
@@ -29,7 +29,7 @@ fn codes(words: &[&str]) -> Vec<JobCode> {
 async fn try_act(
     bench: &Bench,
     batch: BatchId,
-    action: Action,
+    action: OperatorAction,
     jobs: &[&str],
     latest: Option<&Definition>,
 ) -> anyhow::Result<Acted> {
@@ -37,11 +37,11 @@ async fn try_act(
     let command = Command { batch, action, jobs: &jobs, latest, by: &by, reason: "月末 rates" };
     let now = bench.clock.now();
     let ahead = operator_actions::look_ahead(&bench.db, &command, now).await?;
-    operator_actions::act(&bench.db, &command, &ahead.lines, now).await
+    operator_actions::carry_out(&bench.db, &command, &ahead.lines, now).await
 }
 
 /// Does it and gives the list: `A FAILED>FORCED B UPSTREAM_FAILED>PENDING`.
-async fn act(bench: &Bench, batch: BatchId, action: Action, jobs: &[&str]) -> String {
+async fn act(bench: &Bench, batch: BatchId, action: OperatorAction, jobs: &[&str]) -> String {
     let acted = try_act(bench, batch, action, jobs, None).await.expect("act");
     let words = acted.lines.iter().map(|l| format!("{} {}>{}", l.job_code, l.from, l.to));
     words.collect::<Vec<_>>().join(" ")
@@ -49,7 +49,7 @@ async fn act(bench: &Bench, batch: BatchId, action: Action, jobs: &[&str]) -> St
 
 async fn open(bench: &Bench, yaml: &str) -> (QueueDispatcher, BatchId) {
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     (process, ids[0])
 }
 
@@ -61,7 +61,7 @@ async fn ran(bench: &Bench, yaml: &str) -> (BatchId, BatchStatus) {
 }
 
 async fn batch(bench: &Bench, id: BatchId) -> Batch {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     store::batch::get(&mut tx, id).await.expect("batch")
 }
 
@@ -74,7 +74,7 @@ async fn carried(bench: &Bench, id: BatchId) -> BatchStatus {
     process.results()[&id]
 }
 
-const RERUN: Action = Action::Rerun(Scope::These, UnknownJobs::Leave);
+const RERUN: OperatorAction = OperatorAction::Rerun(RerunScope::These, UnknownJobs::Leave);
 
 /// BAD fails on its first start only.
 fn once(folder: &tempfile::TempDir) -> String {
@@ -102,7 +102,7 @@ async fn operator_skip_goes_on_without_it_and_children_run(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let (id, result) = ran(&bench, &once(&folder)).await;
     assert_eq!(result, BatchStatus::Failed);
-    let list = act(&bench, id, Action::Skip, &["BAD"]).await;
+    let list = act(&bench, id, OperatorAction::Skip, &["BAD"]).await;
     let freed = "BELOW UPSTREAM_FAILED>PENDING DEEPER UPSTREAM_FAILED>PENDING";
     assert_eq!(list, format!("BAD FAILED>SKIPPED {freed}"));
     let open = batch(&bench, id).await;
@@ -150,15 +150,15 @@ jobs:
     );
     let (mut process, id) = open(&bench, &yaml).await;
     for (action, job) in [
-        (Action::Hold, "HELD"),
-        (Action::Ice, "ICED"),
-        (Action::NoExec, "PRETENDS"),
-        (Action::Skip, "SKIPPED"),
+        (OperatorAction::Hold, "HELD"),
+        (OperatorAction::Ice, "ICED"),
+        (OperatorAction::NoExec, "PRETENDS"),
+        (OperatorAction::Skip, "SKIPPED"),
     ] {
         act(&bench, id, action, &[job]).await;
     }
-    process.look().await.expect("look");
-    process.beat().await.expect("beat");
+    process.poll_changes().await.expect("look");
+    process.run_tick().await.expect("beat");
     // Ice is absence: its child waits for nobody. No-exec waits for its parents like any other.
     let rows = bench.states(id).await;
     assert!(rows.starts_with("FIRST=RUNNING HELD=HELD ICED=SKIPPED PRETENDS=PENDING"), "{rows}");
@@ -167,15 +167,15 @@ jobs:
         "{rows}"
     );
     while process.running() > 0 {
-        process.wait().await;
-        process.beat().await.expect("beat");
+        process.wait_for_report().await;
+        process.run_tick().await.expect("beat");
     }
     let rows = bench.states(id).await;
     assert!(rows.contains("HELD=HELD") && rows.contains("AFTER_HELD=PENDING"), "{rows}");
     assert!(rows.contains("ONE_OF=PENDING"), "one on ice is not one that did well: {rows}");
     assert!(!process.is_idle(), "what is held keeps the batch open");
-    act(&bench, id, Action::Release, &["HELD"]).await;
-    process.look().await.expect("look");
+    act(&bench, id, OperatorAction::Release, &["HELD"]).await;
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(process.results()[&id], BatchStatus::Warning, "something was skipped");
     let ran = std::fs::read_to_string(folder.path().join("ran")).expect("ran");
@@ -197,16 +197,17 @@ jobs:
   LATE: { type: NOOP, schedule_time: '01:00', depends_on: [ICED] }
 ";
     let (mut process, id) = open(&bench, yaml).await;
-    act(&bench, id, Action::Ice, &["ICED"]).await;
-    process.look().await.expect("look");
-    process.beat().await.expect("beat");
+    act(&bench, id, OperatorAction::Ice, &["ICED"]).await;
+    process.poll_changes().await.expect("look");
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "ICED=SKIPPED LATE=PENDING");
-    assert_eq!(act(&bench, id, Action::Thaw, &["ICED"]).await, "ICED SKIPPED>PENDING");
-    process.look().await.expect("look");
+    assert_eq!(act(&bench, id, OperatorAction::Thaw, &["ICED"]).await, "ICED SKIPPED>PENDING");
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "ICED=SUCCESS LATE=SUCCESS");
     assert_eq!(process.results()[&id], BatchStatus::Success);
-    let refused = try_act(&bench, id, Action::Thaw, &["ICED"], None).await.expect_err("over");
+    let refused =
+        try_act(&bench, id, OperatorAction::Thaw, &["ICED"], None).await.expect_err("over");
     assert!(refused.downcast_ref::<Refusals>().is_some(), "{refused:#}");
 }
 
@@ -253,22 +254,22 @@ jobs:
   SLOW: { script: 'sleep 60' }
 ";
     let (mut process, id) = open(&bench, yaml).await;
-    process.beat().await.expect("beat");
-    process.wait().await;
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "BAD=FAILED BELOW=UPSTREAM_FAILED SLOW=RUNNING");
-    let list = act(&bench, id, Action::ForceSuccess, &["BAD"]).await;
+    let list = act(&bench, id, OperatorAction::ForceSuccess, &["BAD"]).await;
     assert_eq!(list, "BAD FAILED>FORCED BELOW UPSTREAM_FAILED>PENDING");
-    process.look().await.expect("look");
-    process.beat().await.expect("beat");
+    process.poll_changes().await.expect("look");
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "BAD=FORCED BELOW=RUNNING SLOW=RUNNING");
     assert_eq!(bench.history(id, "SLOW").await, ["RUNNING#1"], "what ran was left alone");
-    act(&bench, id, Action::Kill, &["SLOW"]).await;
-    process.look().await.expect("look");
+    act(&bench, id, OperatorAction::Kill, &["SLOW"]).await;
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "BAD=FORCED BELOW=SUCCESS SLOW=KILLED");
     assert_eq!(process.results()[&id], BatchStatus::Killed);
-    act(&bench, id, Action::ForceSuccess, &["SLOW"]).await;
+    act(&bench, id, OperatorAction::ForceSuccess, &["SLOW"]).await;
     assert_eq!(carried(&bench, id).await, BatchStatus::Warning, "FORCED is shown differently");
     let row = bench.rows(id).await.remove(0);
     let why = row.error_message.expect("who and why");
@@ -279,9 +280,9 @@ async fn force_failure_stops_what_waits_for_it(bench: Bench) {
     let yaml =
         "jobs: { A: { type: NOOP, schedule_time: '09:00' }, B: { type: NOOP, depends_on: [A] } }";
     let (mut process, id) = open(&bench, yaml).await;
-    process.beat().await.expect("beat");
-    act(&bench, id, Action::ForceFailure, &["A"]).await;
-    process.look().await.expect("look");
+    process.run_tick().await.expect("beat");
+    act(&bench, id, OperatorAction::ForceFailure, &["A"]).await;
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "A=FAILED B=UPSTREAM_FAILED");
     assert_eq!(process.results()[&id], BatchStatus::Failed);
@@ -291,7 +292,7 @@ async fn rerun_from_failure_is_the_failed_ones_and_their_not_succeeded_descendan
     let folder = tempfile::tempdir().expect("folder");
     let (id, _) = ran(&bench, &once(&folder)).await;
     cure(&folder);
-    let from_failure = Action::Rerun(Scope::FromFailure, UnknownJobs::Leave);
+    let from_failure = OperatorAction::Rerun(RerunScope::FromFailure, UnknownJobs::Leave);
     let list = act(&bench, id, from_failure, &[]).await;
     let wanted = "BAD FAILED>PENDING BELOW UPSTREAM_FAILED>PENDING DEEPER UPSTREAM_FAILED>PENDING";
     assert_eq!(list, wanted);
@@ -304,7 +305,7 @@ async fn rerun_with_downstream_is_the_job_and_all_descendants(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     cure(&folder);
     let (id, _) = ran(&bench, &once(&folder)).await;
-    let down = Action::Rerun(Scope::Downstream, UnknownJobs::Leave);
+    let down = OperatorAction::Rerun(RerunScope::Downstream, UnknownJobs::Leave);
     let list = act(&bench, id, down, &["BAD"]).await;
     assert_eq!(list, "BAD SUCCESS>PENDING BELOW SUCCESS>PENDING DEEPER SUCCESS>PENDING");
     assert_eq!(carried(&bench, id).await, BatchStatus::Success);
@@ -374,13 +375,17 @@ jobs:
         bench.url
     );
     let (mut process, id) = open(&bench, &yaml).await;
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     body_runs(&bench, &pid).await;
-    assert_eq!(act(&bench, id, Action::Kill, &["LONG"]).await, "LONG RUNNING>KILLING");
-    assert_eq!(act(&bench, id, Action::Kill, &["LONG"]).await, "LONG KILLING>KILLING", "harmless");
-    process.look().await.expect("look");
-    process.wait().await;
-    process.beat().await.expect("beat");
+    assert_eq!(act(&bench, id, OperatorAction::Kill, &["LONG"]).await, "LONG RUNNING>KILLING");
+    assert_eq!(
+        act(&bench, id, OperatorAction::Kill, &["LONG"]).await,
+        "LONG KILLING>KILLING",
+        "harmless"
+    );
+    process.poll_changes().await.expect("look");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "LONG=KILLED BELOW=UPSTREAM_FAILED OTHER=PENDING");
     assert_eq!(bench.history(id, "LONG").await, ["RUNNING#1", "KILLING#1", "KILLED#1"]);
     assert!(!alive(&bench, &pid).await, "the body is gone");
@@ -426,9 +431,9 @@ jobs:
   BELOW: { type: NOOP, depends_on: [LATER] }
 ";
     let (mut process, id) = open(&bench, yaml).await;
-    process.beat().await.expect("beat");
-    act(&bench, id, Action::Kill, &["LATER"]).await;
-    process.look().await.expect("look");
+    process.run_tick().await.expect("beat");
+    act(&bench, id, OperatorAction::Kill, &["LATER"]).await;
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(id).await, "LATER=KILLED BELOW=UPSTREAM_FAILED");
     assert_eq!(bench.history(id, "LATER").await, ["KILLED#0"]);
@@ -441,10 +446,10 @@ jobs:
   A: { type: SCRIPT, interpreter: sh, script: 'exit 3', retry_count: 5, retry_delay_sec: 60 }
 ";
     let (mut process, id) = open(&bench, yaml).await;
-    process.beat().await.expect("beat");
-    process.wait().await;
-    act(&bench, id, Action::Kill, &["A"]).await;
-    let error = process.beat().await.expect_err("worked out from older rows");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
+    act(&bench, id, OperatorAction::Kill, &["A"]).await;
+    let error = process.run_tick().await.expect_err("worked out from older rows");
     assert!(matches!(error.downcast_ref(), Some(store::Stale::Revised)), "{error:#}");
     finish(&bench, &mut process).await;
     assert_eq!(bench.history(id, "A").await, ["RUNNING#1", "KILLING#1", "KILLED#1"]);
@@ -458,18 +463,18 @@ jobs:
   B: { script: 'exit 0', depends_on: [A] }
 ";
     let (mut process, id) = open(&bench, yaml).await;
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
     let (by, now) = (li(), bench.clock.now());
     let pause = pause::set_going(&bench.db, id, Going::Paused, (&by, "rates are late"), now).await;
     assert!(pause.expect("pause"));
     let twice = pause::set_going(&bench.db, id, Going::Paused, (&by, "x"), now).await;
     assert!(!twice.expect("is paused"));
-    process.look().await.expect("look");
-    process.wait().await;
-    process.beat().await.expect("beat");
+    process.poll_changes().await.expect("look");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "A=SUCCESS B=PENDING");
     for _ in 0..3 {
-        assert!(!process.beat().await.expect("beat"), "nothing to do");
+        assert!(!process.run_tick().await.expect("beat"), "nothing to do");
     }
     // A process that takes the batch over finds it paused as well.
     drop(process);
@@ -477,11 +482,11 @@ jobs:
     let mut process = bench.process().await;
     let there = batch(&bench, id).await;
     process.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    assert!(!process.beat().await.expect("beat"));
+    assert!(!process.run_tick().await.expect("beat"));
     let now = bench.clock.now();
     let on = pause::set_going(&bench.db, id, Going::On, (&by, "they are in"), now).await;
     assert!(on.expect("resume"));
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(process.results()[&id], BatchStatus::Success);
     let acts = "SELECT COUNT(*) AS n FROM audit_log WHERE action IN ('pause', 'resume') AND job_code IS NULL";
@@ -497,14 +502,14 @@ jobs:
   C: { type: NOOP, priority: 1 }
 ";
     let (mut process, id) = open(&bench, yaml).await;
-    act(&bench, id, Action::Priority(9), &["B"]).await;
-    process.look().await.expect("look");
-    process.beat().await.expect("beat");
+    act(&bench, id, OperatorAction::Priority(9), &["B"]).await;
+    process.poll_changes().await.expect("look");
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "A=QUEUED B=RUNNING C=QUEUED");
-    act(&bench, id, Action::Priority(2), &["A"]).await;
-    process.look().await.expect("look");
-    process.wait().await;
-    process.beat().await.expect("beat");
+    act(&bench, id, OperatorAction::Priority(2), &["A"]).await;
+    process.poll_changes().await.expect("look");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "A=RUNNING B=SUCCESS C=QUEUED");
     finish(&bench, &mut process).await;
 }
@@ -518,14 +523,14 @@ jobs:
   FREE: { type: NOOP, schedule_time: '09:00', depends_on: [SLOW] }
 ";
     let (mut process, id) = open(&bench, yaml).await;
-    process.beat().await.expect("beat");
-    act(&bench, id, Action::StartNow(Parents::Wait), &["LATE", "LATE_TOO"]).await;
-    act(&bench, id, Action::StartNow(Parents::Ignore), &["FREE"]).await;
-    process.look().await.expect("look");
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
+    act(&bench, id, OperatorAction::StartNow(Parents::Wait), &["LATE", "LATE_TOO"]).await;
+    act(&bench, id, OperatorAction::StartNow(Parents::Ignore), &["FREE"]).await;
+    process.poll_changes().await.expect("look");
+    process.run_tick().await.expect("beat");
     assert_eq!(bench.states(id).await, "SLOW=RUNNING LATE=RUNNING LATE_TOO=PENDING FREE=RUNNING");
-    act(&bench, id, Action::Kill, &["SLOW"]).await;
-    process.look().await.expect("look");
+    act(&bench, id, OperatorAction::Kill, &["SLOW"]).await;
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(
         bench.states(id).await,
@@ -565,33 +570,33 @@ jobs:
     let order = format!(r#"{{"batchNo":"act-{beats}"}}"#);
     let order = procession::domain::batch::BatchOrder::parse(&order).expect("order");
     let mut first = bench.process().await;
-    let id = first.open(&defs(&yaml), &order, "test").await.expect("open")[0];
+    let id = first.open_batches(&defs(&yaml), &order, "test").await.expect("open")[0];
     for _ in 0..beats {
-        if !first.is_idle() && !first.beat().await.expect("beat") {
-            first.wait().await;
+        if !first.is_idle() && !first.run_tick().await.expect("beat") {
+            first.wait_for_report().await;
         }
     }
     if !bench.states(id).await.ends_with("END=PENDING") {
         return false;
     }
-    act(bench, id, Action::Hold, &["END"]).await;
+    act(bench, id, OperatorAction::Hold, &["END"]).await;
     if beats.is_multiple_of(2) {
-        first.look().await.expect("look");
+        first.poll_changes().await.expect("look");
     }
     drop(first);
     bench.clock.advance(16_000);
     let mut second = bench.process().await;
     let there = batch(bench, id).await;
     second.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
-    while second.beat().await.expect("beat") || second.running() > 0 {
+    while second.run_tick().await.expect("beat") || second.running() > 0 {
         if second.running() > 0 {
-            second.wait().await;
+            second.wait_for_report().await;
         }
     }
     let states = bench.states(id).await;
     assert_eq!(states, "A=SUCCESS B=SUCCESS C=SUCCESS END=HELD", "after {beats} beats");
-    act(bench, id, Action::Release, &["END"]).await;
-    second.look().await.expect("look");
+    act(bench, id, OperatorAction::Release, &["END"]).await;
+    second.poll_changes().await.expect("look");
     finish(bench, &mut second).await;
     assert_eq!(second.results()[&id], BatchStatus::Success);
     let ran = std::fs::read_to_string(ran).expect("ran");
@@ -618,10 +623,10 @@ jobs:
         folder.path().display()
     );
     let (mut process, id) = open(&bench, &yaml).await;
-    process.beat().await.expect("beat");
-    process.wait().await;
-    act(&bench, id, Action::Skip, &["B"]).await;
-    let error = process.beat().await.expect_err("the rows have moved");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
+    act(&bench, id, OperatorAction::Skip, &["B"]).await;
+    let error = process.run_tick().await.expect_err("the rows have moved");
     assert!(matches!(error.downcast_ref(), Some(store::Stale::Revised)), "{error:#}");
     assert_eq!(bench.states(id).await, "A=RUNNING B=SKIPPED C=PENDING");
     finish(&bench, &mut process).await;
@@ -642,7 +647,7 @@ jobs:
     let (jobs, by) = (codes(&["A"]), li());
     let command = Command {
         batch: id,
-        action: Action::Kill,
+        action: OperatorAction::Kill,
         jobs: &jobs,
         latest: None,
         by: &by,
@@ -655,12 +660,13 @@ jobs:
         0,
         "a look writes nothing"
     );
-    process.beat().await.expect("beat");
-    let late = operator_actions::act(&bench.db, &command, &shown, now).await.expect_err("moved");
+    process.run_tick().await.expect("beat");
+    let late =
+        operator_actions::carry_out(&bench.db, &command, &shown, now).await.expect_err("moved");
     assert!(late.downcast_ref::<Moved>().is_some(), "{late:#}");
     assert!(bench.states(id).await.starts_with("A=RUNNING"));
     finish(&bench, &mut process).await;
-    let late = try_act(&bench, id, Action::Kill, &["A", "NOBODY", "b"], None).await;
+    let late = try_act(&bench, id, OperatorAction::Kill, &["A", "NOBODY", "b"], None).await;
     let said = late.expect_err("three reasons").to_string();
     assert!(said.contains("has no job NOBODY") && said.contains("did you mean B?"), "{said}");
 }
@@ -668,10 +674,11 @@ jobs:
 async fn every_act_is_stored_with_its_reason(bench: Bench) {
     let folder = tempfile::tempdir().expect("folder");
     let (id, _) = ran(&bench, &once(&folder)).await;
-    act(&bench, id, Action::ForceSuccess, &["BAD"]).await;
-    let mut tx = bench.db.read().await.expect("read");
-    let records =
-        store::audit::list(&mut tx, &store::audit::Filter::default(), 9).await.expect("list");
+    act(&bench, id, OperatorAction::ForceSuccess, &["BAD"]).await;
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let records = store::audit::list_records(&mut tx, &store::audit::AuditFilter::default(), 9)
+        .await
+        .expect("list");
     drop(tx);
     let told: Vec<String> = records
         .iter()
@@ -694,7 +701,7 @@ async fn every_act_is_stored_with_its_reason(bench: Bench) {
     let logged = "SELECT COUNT(*) AS n FROM job_execution_logs WHERE status = 'PENDING' \
                   AND error_message LIKE 'waits again, because another job was forced to success by li%'";
     assert_eq!(bench.number(logged).await, 2);
-    let refused = try_act(&bench, id, Action::Hold, &["A"], None).await.expect_err("done");
+    let refused = try_act(&bench, id, OperatorAction::Hold, &["A"], None).await.expect_err("done");
     assert!(refused.downcast_ref::<Refusals>().is_some());
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM audit_log").await, 3, "refused: not done");
     assert_eq!(batch(&bench, id).await.revision, 1);

@@ -4,8 +4,8 @@
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use crate::util::query;
 use procession::db::Dialect;
-use procession::domain::action::Action;
-use procession::domain::action::rerun::{Scope, UnknownJobs};
+use procession::domain::action::OperatorAction;
+use procession::domain::action::rerun::{RerunScope, UnknownJobs};
 use procession::domain::batch::{Batch, BatchStatus};
 use procession::domain::id::{BatchId, JobCode};
 use procession::domain::job::queue::{QueueEntry, QueueStatus};
@@ -79,7 +79,7 @@ async fn until_alive(bench: &Bench, pid: &Path) {
 }
 
 async fn batch(bench: &Bench, id: BatchId) -> Batch {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     store::batch::get(&mut tx, id).await.expect("batch")
 }
 
@@ -91,13 +91,14 @@ async fn heir(bench: &Bench, id: BatchId) -> QueueDispatcher {
     heir
 }
 
-async fn act(bench: &Bench, batch: BatchId, action: Action, job: &str) -> String {
+async fn act(bench: &Bench, batch: BatchId, action: OperatorAction, job: &str) -> String {
     let by = Operator::new("li".to_owned(), "desk".to_owned());
     let jobs = [JobCode::parse(job).expect("code")];
     let command = Command { batch, action, jobs: &jobs, latest: None, by: &by, reason: "wrong" };
     let now = bench.clock.now();
     let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look ahead");
-    let acted = operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    let acted =
+        operator_actions::carry_out(&bench.db, &command, &ahead.lines, now).await.expect("act");
     let words = acted.lines.iter().map(|l| format!("{} {}>{}", l.job_code, l.from, l.to));
     words.collect::<Vec<_>>().join(" ")
 }
@@ -113,7 +114,7 @@ async fn said(bench: &Bench, id: BatchId, at: usize) -> String {
 /// What a job printed, over all tries.
 async fn lines(bench: &Bench, id: BatchId, at: usize) -> Vec<String> {
     let row = row(bench, id, at).await;
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let lines = store::log::lines_after(&mut tx, row.queue_id, (0, 0), 1_000).await.expect("log");
     lines.into_iter().map(|l| format!("{}: {}", l.attempt, l.text)).collect()
 }
@@ -129,8 +130,8 @@ async fn ask_for_a_kill(bench: &Bench, id: BatchId) {
 async fn orphaned(bench: &Bench, pid: &Path) -> BatchId {
     let defs = defs(&endless(bench, pid).await);
     let mut first = bench.process().await;
-    let ids = first.open(&defs, &order(), "test").await.expect("open");
-    first.beat().await.expect("beat");
+    let ids = first.open_batches(&defs, &order(), "test").await.expect("open");
+    first.run_tick().await.expect("beat");
     until_alive(bench, pid).await;
     drop(first);
     ids[0]
@@ -160,8 +161,12 @@ async fn a_job_that_was_killed_before_the_crash_is_ended_by_the_heir(bench: Benc
     let folder = tempfile::tempdir().expect("folder");
     let pid = folder.path().join("pid");
     let id = orphaned(&bench, &pid).await;
-    assert_eq!(act(&bench, id, Action::Kill, "LONG").await, "LONG RUNNING>KILLING");
-    assert_eq!(act(&bench, id, Action::Kill, "LONG").await, "LONG KILLING>KILLING", "harmless");
+    assert_eq!(act(&bench, id, OperatorAction::Kill, "LONG").await, "LONG RUNNING>KILLING");
+    assert_eq!(
+        act(&bench, id, OperatorAction::Kill, "LONG").await,
+        "LONG KILLING>KILLING",
+        "harmless"
+    );
     let mut heir = heir(&bench, id).await;
     finish(&bench, &mut heir).await;
     assert!(!alive(&bench, &pid).await, "the orphan is left");
@@ -220,7 +225,7 @@ async fn what_may_still_run_is_killed_again(bench: Bench) {
     finish(&bench, &mut second).await;
     assert!(alive(&bench, &pid).await);
     assert_eq!(second.results()[&id], BatchStatus::Failed);
-    let list = act(&bench, id, Action::Kill, "LONG").await;
+    let list = act(&bench, id, OperatorAction::Kill, "LONG").await;
     assert_eq!(list, "LONG UNKNOWN>KILLING BELOW UPSTREAM_FAILED>PENDING");
     let mut third = heir(&bench, id).await;
     finish(&bench, &mut third).await;
@@ -237,9 +242,9 @@ jobs:
   OTHER: { type: NOOP, schedule_time: '00:30' }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     for crashes in 1..=3 {
-        process.beat().await.expect("beat");
+        process.run_tick().await.expect("beat");
         assert_eq!(row(&bench, ids[0], 0).await.status, QueueStatus::Running);
         drop(process);
         process = heir(&bench, ids[0]).await;
@@ -261,14 +266,14 @@ jobs:
         if bench.states(ids[0]).await == "POISON=HELD OTHER=SUCCESS" {
             break;
         }
-        if !process.beat().await.expect("beat") {
-            process.wait().await;
+        if !process.run_tick().await.expect("beat") {
+            process.wait_for_report().await;
         }
     }
     assert_eq!(bench.states(ids[0]).await, "POISON=HELD OTHER=SUCCESS");
-    act(&bench, ids[0], Action::Release, "POISON").await;
+    act(&bench, ids[0], OperatorAction::Release, "POISON").await;
     assert_eq!(row(&bench, ids[0], 0).await.crash_count, 0);
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "POISON=SUCCESS OTHER=SUCCESS");
     assert_eq!(row(&bench, ids[0], 0).await.attempt, 4);
@@ -282,17 +287,17 @@ jobs:
   A: { idempotent: true, retry_count: 1, script: 'test \"$PROCESSION_ATTEMPT\" -ge 4' }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     for crashes in 1..=2 {
-        process.beat().await.expect("beat");
+        process.run_tick().await.expect("beat");
         drop(process);
         process = heir(&bench, ids[0]).await;
         assert_eq!(row(&bench, ids[0], 0).await.crash_count, crashes);
     }
     // The third start fails by itself, and is tried again.
-    process.beat().await.expect("beat");
-    process.wait().await;
-    process.beat().await.expect("beat");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
     assert_eq!(row(&bench, ids[0], 0).await.crash_count, 0);
     finish(&bench, &mut process).await;
     assert_eq!(bench.states(ids[0]).await, "A=SUCCESS");
@@ -318,11 +323,11 @@ jobs:
         let no = format!(r#"{{"batchNo":"again-{beats}"}}"#);
         let order = procession::domain::batch::BatchOrder::parse(&no).expect("order");
         let mut process = bench.process().await;
-        let id = process.open(&defs(&yaml), &order, "test").await.expect("open")[0];
+        let id = process.open_batches(&defs(&yaml), &order, "test").await.expect("open")[0];
         for n in 0..5 {
             for _ in 0..(beats + n) % 4 {
-                if !process.is_idle() && !process.beat().await.expect("beat") {
-                    process.wait().await;
+                if !process.is_idle() && !process.run_tick().await.expect("beat") {
+                    process.wait_for_report().await;
                 }
             }
             if process.is_idle() {
@@ -345,7 +350,7 @@ jobs:
 /// The count in each row is how often in a row its start was followed by a death.
 async fn counts_its_dead(bench: &Bench, id: BatchId) {
     for row in bench.rows(id).await {
-        let mut tx = bench.db.read().await.expect("read");
+        let mut tx = bench.db.begin_read().await.expect("read");
         let changes = store::log::of_entry(&mut tx, row.queue_id).await.expect("log");
         let died = |said: &Option<String>| said.as_ref().is_some_and(|m| m.contains("died"));
         let of_deaths = changes.iter().rev().filter(|c| c.log.status != QueueStatus::Running);
@@ -369,19 +374,19 @@ jobs:
         folder.path().join("runs").display()
     );
     let mut silent = bench.process().await;
-    let ids = silent.open(&defs(&yaml), &order(), "test").await.expect("open");
-    silent.beat().await.expect("beat");
+    let ids = silent.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
+    silent.run_tick().await.expect("beat");
     while !folder.path().join("runs").exists() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     let mut heir = heir(&bench, ids[0]).await;
     // Its body has ended before the heir starts another, which would kill it.
     std::fs::write(&go, "").expect("go");
-    silent.wait().await;
-    heir.beat().await.expect("beat");
-    assert!(silent.beat().await.is_err(), "the batch is another's");
-    assert!(silent.beat().await.is_err(), "and stays so");
-    silent.beat().await.expect("nothing is left but evidence");
+    silent.wait_for_report().await;
+    heir.run_tick().await.expect("beat");
+    assert!(silent.run_tick().await.is_err(), "the batch is another's");
+    assert!(silent.run_tick().await.is_err(), "and stays so");
+    silent.run_tick().await.expect("nothing is left but evidence");
     assert_eq!(silent.running(), 0, "it takes no room any more");
     finish(&bench, &mut heir).await;
     assert_eq!(
@@ -393,7 +398,7 @@ jobs:
     assert_eq!(lines.iter().filter(|l| l.starts_with(late)).count(), 1, "{lines:?}");
     assert_eq!(lines.iter().filter(|l| *l == "1: here I am").count(), 1, "{lines:?}");
     // Once more changes nothing.
-    silent.beat().await.expect("beat");
+    silent.run_tick().await.expect("beat");
     assert_eq!(lines, self::lines(&bench, ids[0], 0).await);
 }
 
@@ -407,11 +412,11 @@ jobs:
   LATER: { type: NOOP, schedule_time: '00:00:20' }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
-    process.wait().await;
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
     bench.by_hand("ALTER TABLE job_log_line RENAME TO away").await;
-    process.beat().await.expect_err("a table is away");
+    process.run_tick().await.expect_err("a table is away");
     bench.by_hand("ALTER TABLE away RENAME TO job_log_line").await;
     finish(&bench, &mut process).await;
     let lines = lines(&bench, ids[0], 0).await;
@@ -437,17 +442,19 @@ jobs:
             all.push_str("  BAD: { script: 'exit 2', schedule_time: '02:00' }\n");
         }
         let mut process = bench.process().await;
-        let id = process.open(&defs(&all), &order, "test").await.expect("open")[0];
-        process.beat().await.expect("beat");
-        process.wait().await;
-        process.beat().await.expect("beat");
+        let id = process.open_batches(&defs(&all), &order, "test").await.expect("open")[0];
+        process.run_tick().await.expect("beat");
+        process.wait_for_report().await;
+        process.run_tick().await.expect("beat");
         assert_eq!(row(&bench, id, 0).await.status, QueueStatus::RetryWait);
         drop(process);
         bench
             .by_hand(&format!("UPDATE job_queue SET unresolved = 1 WHERE batch_id = {}", id.0))
             .await;
         match stop {
-            "job" => assert_eq!(act(&bench, id, Action::Kill, "A").await, "A RETRY_WAIT>UNKNOWN"),
+            "job" => {
+                assert_eq!(act(&bench, id, OperatorAction::Kill, "A").await, "A RETRY_WAIT>UNKNOWN")
+            }
             "batch" => ask_for_a_kill(&bench, id).await,
             _ => {
                 let sql = "UPDATE job_queue SET unresolved = 0 WHERE job_code = 'BAD'";
@@ -460,15 +467,15 @@ jobs:
         assert_eq!((row.status, row.unresolved), (QueueStatus::Unknown, 1), "{stop}: {row:?}");
         let said = row.error_message.expect("why");
         assert!(said.contains("before it could be looked up"), "{said}");
-        let again = Action::Rerun(Scope::These, UnknownJobs::Rerun);
+        let again = OperatorAction::Rerun(RerunScope::These, UnknownJobs::Rerun);
         act(&bench, id, again, "A").await;
         let again = self::row(&bench, id, 0).await;
         assert_eq!((again.run_no, again.unresolved), (1, 1), "the same key: {again:?}");
     }
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let sql = "SELECT subject FROM email_notifications WHERE type = 'unknown'";
     let told = tx.fetch_all(sql, &[]).await.expect(sql);
-    let told: Vec<_> = told.iter().map(|r| r.text("subject").expect("subject")).collect();
+    let told: Vec<_> = told.iter().map(|r| r.get_text("subject").expect("subject")).collect();
     assert_eq!(told.len(), 2, "not what the operator did himself: {told:?}");
 }
 
@@ -487,8 +494,8 @@ jobs:
     };
     let (here, elsewhere) = (bench.url.clone(), format!("{}_other", bench.url));
     let mut first = bench.process().await;
-    let ids = first.open(&of(&here, "ledger"), &order(), "test").await.expect("open");
-    first.beat().await.expect("beat");
+    let ids = first.open_batches(&of(&here, "ledger"), &order(), "test").await.expect("open");
+    first.run_tick().await.expect("beat");
     drop(first);
     bench.clock.advance(16_000);
     let there = batch(&bench, ids[0]).await;

@@ -10,7 +10,8 @@ use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::opening::create_batch::open_for_anyone;
 use procession::engine::trigger::schedule_actions::{
-    Deed, NotDone, OpenBatches, PastTimes, accept_gap, declare_gap, refuse_while_suspended,
+    NotDone, OpenBatchesPolicy, PastTimes, ScheduleActionOrigin, accept_gap, declare_gap,
+    refuse_while_suspended,
 };
 use procession::store::audit::Operator;
 use procession::store::metadata_gap;
@@ -80,8 +81,8 @@ fn operator() -> Operator {
     Operator::new("dba".to_owned(), "desk".to_owned())
 }
 
-fn deed(by: &Operator, now: Millis) -> Deed<'_> {
-    Deed { by, reason: Some("restored the backup of noon"), now }
+fn deed(by: &Operator, now: Millis) -> ScheduleActionOrigin<'_> {
+    ScheduleActionOrigin { by, reason: Some("restored the backup of noon"), now }
 }
 
 /// The batch numbers of the group that a schedule opens, in order.
@@ -145,11 +146,13 @@ async fn nothing_that_happened_happens_again(bench: Bench) {
     assert_eq!(bench.states(bench.batch("default").await.batch_id).await, "CLOSE=PENDING");
     let (ok, detail) = history(&here).await;
     assert!(!ok && detail.contains("procession metadata show"), "{detail}");
-    let gap = metadata_gap::read(&mut bench.db.read().await.expect("read")).await.expect("mark");
+    let gap = metadata_gap::read_mark(&mut bench.db.begin_read().await.expect("read"))
+        .await
+        .expect("mark");
     let gap = gap.gap.expect("a gap on record");
     assert_eq!(gap.known_until, known_until);
-    assert!(gap.restored_to < known_until.plus(-55_000), "{gap:?}");
-    let refused = refuse_while_suspended(&mut bench.db.read().await.expect("read")).await;
+    assert!(gap.restored_to < known_until.plus_ms(-55_000), "{gap:?}");
+    let refused = refuse_while_suspended(&mut bench.db.begin_read().await.expect("read")).await;
     assert!(refused.expect_err("run starts nothing").is::<NotDone>());
 
     // A process that remembers nothing reads it.
@@ -160,7 +163,8 @@ async fn nothing_that_happened_happens_again(bench: Bench) {
     assert_eq!(numbers(&bench).await.len(), 3);
 
     let (by, now) = (operator(), bench.clock.now());
-    let done = accept_gap(&bench.db, PastTimes::MarkFired, OpenBatches::Pause, deed(&by, now));
+    let done =
+        accept_gap(&bench.db, PastTimes::MarkFired, OpenBatchesPolicy::Pause, deed(&by, now));
     let done = done.await.expect("accept");
     // The three of the schedule and the one that nobody had taken.
     assert_eq!((done.schedules, done.batches), (1, 4));
@@ -181,13 +185,14 @@ async fn nothing_that_happened_happens_again(bench: Bench) {
         bench.number("SELECT COUNT(*) AS n FROM audit_log WHERE action = 'metadata accept'");
     assert_eq!(audit.await, 1);
     // There is nothing more to accept.
-    let again = accept_gap(&bench.db, PastTimes::Fire, OpenBatches::GoOn, deed(&by, now)).await;
+    let again =
+        accept_gap(&bench.db, PastTimes::Fire, OpenBatchesPolicy::GoOn, deed(&by, now)).await;
     assert!(matches!(again.expect_err("no gap").downcast_ref(), Some(NotDone::NoGap)));
 }
 
 async fn finish_a_little(here: &mut Here) {
     for _ in 0..20 {
-        here.process.beat().await.expect("beat");
+        here.process.run_tick().await.expect("beat");
     }
 }
 
@@ -200,14 +205,15 @@ async fn a_declared_gap_may_be_fired_by_policy(bench: Bench) {
     bench.clock.advance(60_000);
     let by = operator();
     let gap = declare_gap(&bench.db, deed(&by, bench.clock.now())).await.expect("declare");
-    assert!(gap.restored_to < bench.clock.now().plus(-55_000), "{gap:?}");
+    assert!(gap.restored_to < bench.clock.now().plus_ms(-55_000), "{gap:?}");
     let twice = declare_gap(&bench.db, deed(&by, bench.clock.now())).await;
     assert!(matches!(twice.expect_err("once").downcast_ref(), Some(NotDone::Suspended(_))));
     let mut here = node(&bench).await;
     pass(&bench, &mut here, 20_000).await;
     assert_eq!(numbers(&bench).await.len(), 3);
     let now = bench.clock.now();
-    let done = accept_gap(&bench.db, PastTimes::Fire, OpenBatches::GoOn, deed(&by, now)).await;
+    let done =
+        accept_gap(&bench.db, PastTimes::Fire, OpenBatchesPolicy::GoOn, deed(&by, now)).await;
     let done = done.expect("accept");
     assert_eq!((done.schedules, done.firings, done.batches), (0, 0, 0));
     pass(&bench, &mut here, 20_000).await;
@@ -232,7 +238,9 @@ async fn what_is_no_restore_suspends_nothing(bench: Bench) {
         first.heartbeat().await.expect("heartbeat");
         second.heartbeat().await.expect("heartbeat");
     }
-    let mark = metadata_gap::read(&mut bench.db.read().await.expect("read")).await.expect("mark");
+    let mark = metadata_gap::read_mark(&mut bench.db.begin_read().await.expect("read"))
+        .await
+        .expect("mark");
     assert_eq!(mark.gap, None);
     assert!(mark.newest.is_some());
 }
@@ -248,7 +256,9 @@ async fn the_later_of_two_first_heartbeats_stays(bench: Bench) {
         metadata_gap::raise_start(&mut tx, &none, Millis(at)).await.expect("raise");
         tx.commit().await.expect("commit");
     }
-    let mark = metadata_gap::read(&mut bench.db.read().await.expect("read")).await.expect("mark");
+    let mark = metadata_gap::read_mark(&mut bench.db.begin_read().await.expect("read"))
+        .await
+        .expect("mark");
     let later = Some(Millis(base + 200));
     assert_eq!((mark.newest, mark.newest_start), (later, later));
 }

@@ -68,13 +68,13 @@ async fn a_deadlock_is_tried_again(scratch: Arc<Scratch>) {
         .await;
     let (take, waiting, give) = gate(&scratch);
     let mut keeper = session(&scratch.url).await;
-    keeper.run(&take, &[]).await.expect("take the gate");
+    keeper.run_statement(&take, &[]).await.expect("take the gate");
     let mut process = bench.process().await;
     let defs = defs(&crosswise(&scratch));
-    let ids = process.open(&defs, &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs, &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     scratch.wait_for(&waiting, "2").await;
-    keeper.run(&give, &[]).await.expect("open the gate");
+    keeper.run_statement(&give, &[]).await.expect("open the gate");
     keeper.close().await;
     let before = bench.clock.now();
     finish(&bench, &mut process).await;
@@ -138,7 +138,7 @@ jobs:
 "
     );
     let mut process = bench.process().await;
-    let ids = process.open(&defs(&yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     let rows = bench.rows(ids[0]).await;
     let tries: Vec<String> = rows.iter().map(|r| format!("{}:{}", r.job_code, r.attempt)).collect();
@@ -167,7 +167,7 @@ jobs:
   LEFT: { sql: SELECT 1, retry: { on: deadlock } }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     finish(&bench, &mut process).await;
     let rows = bench.rows(ids[0]).await;
     assert_eq!(bench.states(ids[0]).await, "AWAY=FAILED LEFT=FAILED");
@@ -200,10 +200,10 @@ jobs:
     script: 'exit 1'
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     let (mut waits, mut jitter) = (Vec::new(), None);
     loop {
-        if process.beat().await.expect("beat") {
+        if process.run_tick().await.expect("beat") {
             let rows = bench.rows(ids[0]).await;
             let wait = |i: usize| {
                 let row = rows.get(i).filter(|r| r.status == QueueStatus::RetryWait)?;
@@ -219,7 +219,7 @@ jobs:
         }
         match process.next_wake() {
             Some(at) if process.running() == 0 => bench.clock.advance(at.since(bench.clock.now())),
-            _ if process.running() > 0 => process.wait().await,
+            _ if process.running() > 0 => process.wait_for_report().await,
             _ => {}
         }
     }

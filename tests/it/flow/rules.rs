@@ -6,19 +6,19 @@ use procession::domain::batch::BatchStatus;
 use procession::domain::id::BatchId;
 use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
-use procession::engine::opening::refused::Refused;
+use procession::engine::opening::refused::OpeningRefusal;
 use procession::store;
 
 async fn run(bench: &Bench, yaml: &str) -> (BatchId, BatchStatus) {
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     finish(bench, &mut process).await;
     (ids[0], process.results()[&ids[0]])
 }
 
 async fn find(bench: &Bench) -> procession::domain::batch::Batch {
-    let mut tx = bench.db.read().await.expect("read");
-    let found = store::batch::list(&mut tx, None, 1).await.expect("list");
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let found = store::batch::list_batches(&mut tx, None, 1).await.expect("list");
     found.into_iter().next().expect("a batch")
 }
 
@@ -123,8 +123,8 @@ jobs:
   N3: { type: NOOP }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     // One of the source's three, the most urgent; two others fill the group; the rest wait as rows.
     assert_eq!(
         bench.states(ids[0]).await,
@@ -168,8 +168,9 @@ async fn the_same_batch_never_runs_twice(bench: Bench) {
     let (id, _) = run(&bench, BRANCHES).await;
     let logs = bench.number("SELECT COUNT(*) AS n FROM job_execution_logs").await;
     let mut process = bench.process().await;
-    let refused = process.open(&defs(BRANCHES), &order(), "test").await.expect_err("exists");
-    assert!(matches!(refused.downcast_ref(), Some(Refused::Exists(..))), "{refused:#}");
+    let refused =
+        process.open_batches(&defs(BRANCHES), &order(), "test").await.expect_err("exists");
+    assert!(matches!(refused.downcast_ref(), Some(OpeningRefusal::Exists(..))), "{refused:#}");
     assert!(process.is_idle());
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_execution_logs").await, logs);
     // By intent it goes on from its failure: the failed one and what hangs below, nothing else.
@@ -187,12 +188,12 @@ async fn the_same_batch_never_runs_twice(bench: Bench) {
 async fn a_living_process_keeps_its_batch(bench: Bench) {
     let yaml = "jobs: { A: { type: SCRIPT, interpreter: sh, script: 'sleep 60' } }";
     let mut first = bench.process().await;
-    let ids = first.open(&defs(yaml), &order(), "test").await.expect("open");
-    first.beat().await.expect("beat");
+    let ids = first.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    first.run_tick().await.expect("beat");
     let mut second = bench.process().await;
     let refused =
         second.resume(&find(&bench).await, UnknownJobs::Leave, None).await.expect_err("owned");
-    assert!(matches!(refused.downcast_ref(), Some(Refused::Owned { .. })), "{refused:#}");
+    assert!(matches!(refused.downcast_ref(), Some(OpeningRefusal::Owned { .. })), "{refused:#}");
     // Its heartbeat keeps the lease; only when it stops can another take over.
     bench.clock.advance(10_000);
     first.heartbeat().await.expect("heartbeat");
@@ -210,7 +211,7 @@ async fn stop(
     let asked = store::batch::request_kill(&mut tx, id, "a test", bench.clock.now()).await;
     assert!(asked.expect("ask"));
     tx.commit().await.expect("commit");
-    process.look().await.expect("look");
+    process.poll_changes().await.expect("look");
     finish(bench, process).await;
 }
 
@@ -223,10 +224,10 @@ jobs:
   DONE: { type: NOOP }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
-    process.wait().await;
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
     stop(&bench, &mut process, ids[0]).await;
     assert_eq!(process.results()[&ids[0]], BatchStatus::Killed);
     assert_eq!(bench.states(ids[0]).await, "RUNS=KILLED WAITS=KILLED LATER=KILLED DONE=SUCCESS");
@@ -279,13 +280,13 @@ jobs:
   D: { type: NOOP, depends_on: [C] }
 ";
     let mut process = bench.process().await;
-    let ids = process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
+    let ids = process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
     bench.by_hand("UPDATE job_queue SET status = 'SKIPPED' WHERE job_code = 'D'").await;
-    process.wait().await;
-    let error = process.beat().await.expect_err("stale");
+    process.wait_for_report().await;
+    let error = process.run_tick().await.expect_err("stale");
     assert!(error.downcast_ref::<store::Stale>().is_some(), "{error:#}");
-    process.beat().await.expect("goes on");
+    process.run_tick().await.expect("goes on");
     assert_eq!(bench.states(ids[0]).await, "A=RUNNING B=PENDING C=SUCCESS D=SKIPPED");
     stop(&bench, &mut process, ids[0]).await;
     assert_eq!(bench.states(ids[0]).await, "A=KILLED B=KILLED C=SUCCESS D=SKIPPED");
@@ -302,7 +303,7 @@ jobs:
     let mut process = bench.process().await;
     let only =
         procession::domain::batch::BatchOrder::parse(r#"{"batchNo":"202407","group":"two"}"#);
-    process.open(&defs, &only.expect("order"), "test").await.expect("open two");
+    process.open_batches(&defs, &only.expect("order"), "test").await.expect("open two");
     let all =
         procession::domain::batch::BatchOrder::parse(r#"{"batchNo":"202407","type":"monthly"}"#);
     let all = all.expect("order");
@@ -311,8 +312,8 @@ jobs:
     assert_eq!((made.opened.len(), existing), (1, vec!["two"]));
     assert_eq!(bench.number("SELECT COUNT(*) AS n FROM job_batch").await, 2);
     // When all exist, that is the refusal.
-    let refused = process.open(&defs, &all, "test").await.expect_err("both exist");
-    assert!(matches!(refused.downcast_ref(), Some(Refused::Exists(..))), "{refused:#}");
+    let refused = process.open_batches(&defs, &all, "test").await.expect_err("both exist");
+    assert!(matches!(refused.downcast_ref(), Some(OpeningRefusal::Exists(..))), "{refused:#}");
     finish(&bench, &mut process).await;
 }
 
@@ -337,7 +338,10 @@ async fn of_two_that_resume_one_wins(bench: Bench) {
     let (mut one, mut two) = (bench.process().await, bench.process().await);
     one.resume(&there, UnknownJobs::Leave, None).await.expect("the first");
     let refused = two.resume(&there, UnknownJobs::Leave, None).await.expect_err("the second");
-    assert!(refused.downcast_ref::<Refused>().is_some() || store_is_stale(&refused), "{refused:#}");
+    assert!(
+        refused.downcast_ref::<OpeningRefusal>().is_some() || store_is_stale(&refused),
+        "{refused:#}"
+    );
     finish(&bench, &mut one).await;
 }
 

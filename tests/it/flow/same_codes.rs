@@ -3,8 +3,8 @@
 use crate::flow::dependencies::settle;
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
 use crate::util::query;
-use procession::domain::action::Action;
-use procession::domain::action::rerun::{Scope, UnknownJobs};
+use procession::domain::action::OperatorAction;
+use procession::domain::action::rerun::{RerunScope, UnknownJobs};
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::{BatchId, GroupCode, JobCode};
 use procession::domain::job::Definition;
@@ -33,7 +33,7 @@ async fn open(
     for group in ["a", "b"] {
         let text = format!(r#"{{"batchNo":"202407","group":"{group}"}}"#);
         let order = BatchOrder::parse(&text).expect("order");
-        ids.extend(process.open(defs, &order, "test").await.expect("open"));
+        ids.extend(process.open_batches(defs, &order, "test").await.expect("open"));
     }
     (process, [ids[0], ids[1]])
 }
@@ -47,12 +47,12 @@ fn by() -> Operator {
     Operator::new("li".to_owned(), "desk".to_owned())
 }
 
-async fn act(bench: &Bench, id: BatchId, action: Action, job: &str) {
+async fn act(bench: &Bench, id: BatchId, action: OperatorAction, job: &str) {
     let (jobs, by) = ([JobCode::parse(job).expect("code")], by());
     let command = Command { batch: id, action, jobs: &jobs, latest: None, by: &by, reason: "test" };
     let now = bench.clock.now();
     let ahead = operator_actions::look_ahead(&bench.db, &command, now).await.expect("look");
-    operator_actions::act(&bench.db, &command, &ahead.lines, now).await.expect("act");
+    operator_actions::carry_out(&bench.db, &command, &ahead.lines, now).await.expect("act");
 }
 
 /// Each body takes effect in its own group, also again after a rerun of one of them.
@@ -74,7 +74,7 @@ async fn each_group_has_its_own_effect(bench: Bench, tx: &str) {
     assert_eq!(effects(&bench).await, ["a", "b"]);
     let keys = "SELECT COUNT(*) AS n FROM procession_ledger WHERE state = 'done'";
     assert_eq!(bench.number(keys).await, 2);
-    act(&bench, b, Action::Rerun(Scope::These, UnknownJobs::Leave), "b.LOAD").await;
+    act(&bench, b, OperatorAction::Rerun(RerunScope::These, UnknownJobs::Leave), "b.LOAD").await;
     let mut process = bench.process().await;
     let there = bench.batch("b").await;
     process.resume(&there, UnknownJobs::Leave, None).await.expect("resume");
@@ -99,10 +99,10 @@ async fn a_row_of_an_earlier_version_keeps_its_key(bench: Bench) {
          sql: \"INSERT INTO fx VALUES ('again')\" }}\n"
     );
     let mut process = bench.process().await;
-    let id = process.open(&defs(&text), &order(), "test").await.expect("open")[0];
+    let id = process.open_batches(&defs(&text), &order(), "test").await.expect("open")[0];
     drop(process);
     bench.by_hand("UPDATE job_queue SET key_has_group = 0").await;
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let installation = store::installation(&mut tx).await.expect("read").expect("a name");
     drop(tx);
     // What the earlier version did, and did not live to see.
@@ -138,7 +138,7 @@ jobs:
     assert_eq!(bench.states(b).await, "LOAD=SUCCESS POST=SUCCESS");
     assert_eq!(bench.history(a, "LOAD").await.len(), 4);
     assert_eq!(bench.history(b, "LOAD").await, ["RUNNING#1", "SUCCESS#1"]);
-    act(&bench, a, Action::ForceSuccess, "LOAD").await;
+    act(&bench, a, OperatorAction::ForceSuccess, "LOAD").await;
     assert_eq!(bench.states(b).await, "LOAD=SUCCESS POST=SUCCESS");
 }
 

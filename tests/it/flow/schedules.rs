@@ -2,16 +2,20 @@
 //! event, and what is on record of it.
 
 use crate::flow::{Bench, START, defs, on, on_each_database};
-use procession::domain::calendar::{Calendar, Day, DayKind, Origin};
+use procession::domain::calendar::{Calendar, CalendarDayRule, DayKind, DayOrigin};
 use procession::domain::id::{CalendarCode, TriggerCode};
 use procession::domain::schedule::firing::{Firing, FiringStatus, Source};
-use procession::domain::schedule::trigger::{Given, TriggerDef, TriggerStatus, TriggerWords};
+use procession::domain::schedule::trigger::{
+    FiringOverrides, TriggerDef, TriggerStatus, TriggerWords,
+};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::trigger::TriggerDatabases;
 use procession::engine::trigger::pools::Widths;
-use procession::engine::trigger::schedule_actions::{self, Deed, Event, NotDone, Stands};
-use procession::store::audit::{Filter, Operator};
+use procession::engine::trigger::schedule_actions::{
+    self, EventFiringResult, NotDone, ScheduleActionOrigin, ScheduleStanding,
+};
+use procession::store::audit::{AuditFilter, Operator};
 use procession::store::{self, firing};
 use std::collections::BTreeMap;
 
@@ -24,7 +28,7 @@ fn code(text: &str) -> TriggerCode {
 
 fn def(json: &str) -> TriggerDef {
     let words: TriggerWords = serde_json::from_str(json).expect(json);
-    words.read(Some(chrono_tz::Asia::Shanghai)).unwrap_or_else(|faults| panic!("{faults}"))
+    words.parse_trigger(Some(chrono_tz::Asia::Shanghai)).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// 02:00 of every day in Shanghai, 18:00 UTC.
@@ -33,21 +37,21 @@ fn nightly() -> TriggerDef {
 }
 
 fn hours(n: i64) -> Millis {
-    START.plus(n * 3_600_000)
+    START.plus_ms(n * 3_600_000)
 }
 
 fn operator() -> Operator {
     Operator::new("zhao".to_owned(), "h".to_owned())
 }
 
-async fn add(bench: &Bench, def: &TriggerDef, now: Millis) -> anyhow::Result<Stands> {
+async fn add(bench: &Bench, def: &TriggerDef, now: Millis) -> anyhow::Result<ScheduleStanding> {
     let by = operator();
-    let deed = Deed { by: &by, reason: Some("why"), now };
-    schedule_actions::add(&bench.db, def, &BTreeMap::new(), deed).await
+    let deed = ScheduleActionOrigin { by: &by, reason: Some("why"), now };
+    schedule_actions::add_schedule(&bench.db, def, &BTreeMap::new(), deed).await
 }
 
-async fn firings(bench: &Bench, stands: &Stands) -> Vec<Firing> {
-    let mut tx = bench.db.read().await.expect("read");
+async fn firings(bench: &Bench, stands: &ScheduleStanding) -> Vec<Firing> {
+    let mut tx = bench.db.begin_read().await.expect("read");
     let mut all =
         firing::of_trigger(&mut tx, stands.trigger.trigger_id, 100).await.expect("firings");
     all.reverse();
@@ -55,8 +59,9 @@ async fn firings(bench: &Bench, stands: &Stands) -> Vec<Firing> {
 }
 
 async fn actions(bench: &Bench) -> String {
-    let mut tx = bench.db.read().await.expect("read");
-    let all = store::audit::list(&mut tx, &Filter::default(), 100).await.expect("audit");
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let all =
+        store::audit::list_records(&mut tx, &AuditFilter::default(), 100).await.expect("audit");
     assert!(all.iter().all(|r| r.by == operator() && r.entry.reason.is_some()), "{all:?}");
     all.iter().rev().map(|r| r.entry.action.clone()).collect::<Vec<_>>().join(", ")
 }
@@ -68,7 +73,7 @@ fn refusal(error: anyhow::Error) -> String {
 
 /// `job_def.next_run_time` of a job.
 async fn next_run(bench: &Bench, job: &str) -> Option<Millis> {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let sql = "SELECT next_run_time FROM job_def WHERE job_code = ?";
     let row = tx.fetch_optional(sql, &[job.into()]).await.expect("read").expect("a job");
     row.opt_time("next_run_time").expect("a time").map(Millis::from)
@@ -80,7 +85,7 @@ async fn jobs_say_when_they_run_next(bench: Bench) {
                 B: {type: NOOP, group: h}, C: {type: NOOP, group: i}}\n";
     bench.apply(&defs(yaml)).await;
     let (by, n) = (operator(), code("N"));
-    let deed = |now| Deed { by: &by, reason: Some("why"), now };
+    let deed = |now| ScheduleActionOrigin { by: &by, reason: Some("why"), now };
     add(&bench, &nightly(), START).await.expect("add");
     let of = async |jobs: [&str; 4]| {
         let mut found = Vec::new();
@@ -109,7 +114,9 @@ async fn jobs_say_when_they_run_next(bench: Bench) {
         Ok(TriggerDef { order: Some(order), ..def })
     };
     let none = BTreeMap::new();
-    schedule_actions::edit(&bench.db, &n, &elsewhere, &none, deed(START)).await.expect("edit");
+    schedule_actions::edit_schedule(&bench.db, &n, &elsewhere, &none, deed(START))
+        .await
+        .expect("edit");
     assert_eq!(of(jobs).await, [None, None, None, Some(hours(18))]);
     // The pass that plans 02:00 writes the next night.
     let mut process = bench.process().await;
@@ -120,14 +127,14 @@ async fn jobs_say_when_they_run_next(bench: Bench) {
     );
     bench.clock.advance(18 * 3_600_000 - 2_000);
     process.heartbeat().await.expect("heartbeat");
-    core.planning.beat().await.expect("plan");
+    core.planning.run_tick().await.expect("plan");
     assert_eq!(of(jobs).await, [None, None, None, Some(hours(42))]);
 }
 
 async fn a_schedule_is_made_changed_paused_resumed_and_removed(bench: Bench) {
     bench.apply(&defs(GROUPS)).await;
     let (by, n) = (operator(), code("N"));
-    let deed = |now| Deed { by: &by, reason: Some("why"), now };
+    let deed = |now| ScheduleActionOrigin { by: &by, reason: Some("why"), now };
     let made = add(&bench, &nightly(), START).await.expect("add");
     assert_eq!(made.trigger.next_time, Some(hours(18)));
     let twice = refusal(add(&bench, &nightly(), START).await.expect_err("twice"));
@@ -136,11 +143,12 @@ async fn a_schedule_is_made_changed_paused_resumed_and_removed(bench: Bench) {
     let later = |def: TriggerDef| -> anyhow::Result<TriggerDef> {
         let mut words = TriggerWords::from(def);
         words.timing.cron = Some("0 0 3 * * ?".to_owned());
-        Ok(words.read(None)?)
+        Ok(words.parse_trigger(None)?)
     };
     let none = BTreeMap::new();
-    let edited =
-        schedule_actions::edit(&bench.db, &n, &later, &none, deed(START)).await.expect("edit");
+    let edited = schedule_actions::edit_schedule(&bench.db, &n, &later, &none, deed(START))
+        .await
+        .expect("edit");
     assert_eq!((edited.trigger.next_time, edited.trigger.revision), (Some(hours(19)), 2));
     let paused = schedule_actions::pause(&bench.db, &n, deed(hours(1))).await.expect("pause");
     assert_eq!((paused.trigger.status, paused.trigger.next_time), (TriggerStatus::Paused, None));
@@ -149,8 +157,9 @@ async fn a_schedule_is_made_changed_paused_resumed_and_removed(bench: Bench) {
         refusal(schedule_actions::pause(&bench.db, &n, deed(hours(1))).await.expect_err("twice"));
     assert!(error.contains("paused already"), "{error}");
     // A change does not wake it.
-    let edited =
-        schedule_actions::edit(&bench.db, &n, &later, &none, deed(hours(2))).await.expect("edit");
+    let edited = schedule_actions::edit_schedule(&bench.db, &n, &later, &none, deed(hours(2)))
+        .await
+        .expect("edit");
     assert_eq!((edited.trigger.status, edited.trigger.next_time), (TriggerStatus::Paused, None));
     // Three nights later: none of them is made up for.
     let on = schedule_actions::resume(&bench.db, &n, deed(hours(80))).await.expect("resume");
@@ -166,8 +175,9 @@ async fn a_schedule_is_made_changed_paused_resumed_and_removed(bench: Bench) {
     assert_eq!((left[0].status, left[0].planned_at), (FiringStatus::Skipped, hours(91)));
     assert_eq!(left[0].reason.as_deref(), Some("left out by zhao: why"));
     // What was left out is not planned again by a change.
-    let edited =
-        schedule_actions::edit(&bench.db, &n, &later, &none, deed(hours(81))).await.expect("edit");
+    let edited = schedule_actions::edit_schedule(&bench.db, &n, &later, &none, deed(hours(81)))
+        .await
+        .expect("edit");
     assert_eq!(edited.trigger.next_time, Some(hours(115)));
     schedule_actions::remove(&bench.db, &n, deed(hours(81))).await.expect("remove");
     let gone =
@@ -206,14 +216,14 @@ async fn what_would_not_do_what_is_meant_is_not_saved(bench: Bench) {
 async fn a_firing_by_hand_has_a_moment_of_its_own(bench: Bench) {
     bench.apply(&defs(GROUPS)).await;
     let by = operator();
-    let deed = |now| Deed { by: &by, reason: Some("why"), now };
+    let deed = |now| ScheduleActionOrigin { by: &by, reason: Some("why"), now };
     let made = add(&bench, &nightly(), START).await.expect("add");
     schedule_actions::pause(&bench.db, &code("N"), deed(START)).await.expect("pause");
     let json = r#"{"batchNo":"20240101","params":{"p":"secret"}}"#;
-    let given = Given::read(Some(json)).expect("given");
-    let plain = Given::default();
+    let given = FiringOverrides::parse(Some(json)).expect("given");
+    let plain = FiringOverrides::default();
     // A whole second is the clock's; and no two are of one moment.
-    for (given, planned) in [(&given, START.plus(1)), (&plain, START.plus(2))] {
+    for (given, planned) in [(&given, START.plus_ms(1)), (&plain, START.plus_ms(2))] {
         let fired = schedule_actions::fire_now(&bench.db, &code("N"), given, deed(START))
             .await
             .expect("fire");
@@ -224,8 +234,9 @@ async fn a_firing_by_hand_has_a_moment_of_its_own(bench: Bench) {
     assert!(all.iter().all(|f| f.source == Source::Manual && f.status == FiringStatus::Pending));
     assert_eq!((all[0].params.as_deref(), all[1].params.as_deref()), (Some(json), None));
     assert_eq!(all[0].nominal_date.map(|d| d.to_string()).as_deref(), Some("2024-08-01"));
-    let mut tx = bench.db.read().await.expect("read");
-    let record = store::audit::list(&mut tx, &Filter::default(), 2).await.expect("audit").pop();
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let record =
+        store::audit::list_records(&mut tx, &AuditFilter::default(), 2).await.expect("audit").pop();
     let detail = record.and_then(|r| r.entry.detail).expect("detail").to_string();
     assert!(detail.contains("\"p\"") && !detail.contains("secret"), "names, no values: {detail}");
 }
@@ -233,7 +244,7 @@ async fn a_firing_by_hand_has_a_moment_of_its_own(bench: Bench) {
 async fn an_event_fires_all_that_wait_for_it_and_once_under_a_key(bench: Bench) {
     bench.apply(&defs(GROUPS)).await;
     let by = operator();
-    let deed = |now| Deed { by: &by, reason: Some("why"), now };
+    let deed = |now| ScheduleActionOrigin { by: &by, reason: Some("why"), now };
     let waits =
         |json: &str| def(&format!(r#"{{"batch_no":"time(%H%M%S)","event":"closed",{json}}}"#));
     let first = add(&bench, &waits(r#""code":"E1","group":"g""#), START).await.expect("add");
@@ -241,20 +252,21 @@ async fn an_event_fires_all_that_wait_for_it_and_once_under_a_key(bench: Bench) 
     let closed = waits(r#""code":"E2","group":"h","blackouts":[{"daily":"07:00-09:00"}]"#);
     let second = add(&bench, &closed, START).await.expect("add");
     let send = async |name: &str, key, now| {
-        schedule_actions::event(&bench.db, name, &Given::default(), key, deed(now)).await
+        schedule_actions::event(&bench.db, name, &FiringOverrides::default(), key, deed(now)).await
     };
     let error = refusal(send("close", None, START).await.expect_err("a slip"));
     assert!(error.contains("did you mean closed?"), "{error}");
-    let Event::Fired(fired) = send("closed", Some("k"), START).await.expect("send") else {
+    let EventFiringResult::Fired(fired) = send("closed", Some("k"), START).await.expect("send")
+    else {
         panic!("the first time")
     };
     let left: Vec<(&str, bool)> =
         fired.iter().map(|f| (f.code.as_str(), f.left_out.is_some())).collect();
     assert_eq!(left, [("E1", false), ("E2", true)]);
     let again = send("closed", Some("k"), hours(5)).await.expect("send");
-    assert_eq!(again, Event::Before(START));
+    assert_eq!(again, EventFiringResult::Before(START));
     send("closed", None, hours(5)).await.expect("send");
-    let fates = async |stands: &Stands| {
+    let fates = async |stands: &ScheduleStanding| {
         let all = firings(&bench, stands).await;
         all.iter().map(|f| f.status.as_str()).collect::<Vec<_>>().join(" ")
     };
@@ -265,10 +277,10 @@ async fn an_event_fires_all_that_wait_for_it_and_once_under_a_key(bench: Bench) 
 async fn a_calendar_that_changes_moves_next_times(bench: Bench) {
     bench.apply(&defs(GROUPS)).await;
     let cn = CalendarCode::parse("cn").expect("code");
-    let mut calendar = Calendar::bare(cn.clone());
+    let mut calendar = Calendar::with_defaults(cn.clone());
     let put = async |calendar: &Calendar| {
         let mut tx = bench.db.begin().await.expect("begin");
-        store::calendar::put(&mut tx, calendar, START).await.expect("put");
+        store::calendar::put_calendar(&mut tx, calendar, START).await.expect("put");
         tx.commit().await.expect("commit");
     };
     put(&calendar).await;
@@ -279,18 +291,18 @@ async fn a_calendar_that_changes_moves_next_times(bench: Bench) {
     let made = add(&bench, &def(json), START).await.expect("add");
     assert_eq!(made.trigger.next_time, Some(friday));
     assert!(schedule_actions::replan(&bench.db, &cn, START).await.expect("replan").is_empty());
-    let off = Day { kind: DayKind::Off, label: None, origin: Origin::Hand };
+    let off = CalendarDayRule { kind: DayKind::Off, label: None, origin: DayOrigin::Hand };
     calendar.days.insert("2024-08-30".parse().expect("day"), off);
     put(&calendar).await;
     let moved = schedule_actions::replan(&bench.db, &cn, START).await.expect("replan");
     let moved: Vec<_> = moved.iter().map(|t| (t.def.code.as_str(), t.next_time)).collect();
-    assert_eq!(moved, [("M", Some(friday.plus(-24 * 3_600_000)))]);
+    assert_eq!(moved, [("M", Some(friday.plus_ms(-24 * 3_600_000)))]);
 }
 
 async fn what_is_over_ends_and_a_later_time_revives_it(bench: Bench) {
     bench.apply(&defs(GROUPS)).await;
     let by = operator();
-    let deed = |now| Deed { by: &by, reason: Some("why"), now };
+    let deed = |now| ScheduleActionOrigin { by: &by, reason: Some("why"), now };
     let once = r#"{"code":"O","group":"g","batch_no":"adhoc","once_at":"2024-08-01T09:00"}"#;
     add(&bench, &def(once), START).await.expect("add");
     schedule_actions::pause(&bench.db, &code("O"), deed(START)).await.expect("pause");
@@ -302,10 +314,10 @@ async fn what_is_over_ends_and_a_later_time_revives_it(bench: Bench) {
         let change = |def: TriggerDef| -> anyhow::Result<TriggerDef> {
             let mut words = TriggerWords::from(def);
             words.timing.once_at = Some("2024-08-02T09:00".to_owned());
-            Ok(words.read(None)?)
+            Ok(words.parse_trigger(None)?)
         };
         let none = BTreeMap::new();
-        schedule_actions::edit(&bench.db, &code("O"), &change, &none, deed(hours(2)))
+        schedule_actions::edit_schedule(&bench.db, &code("O"), &change, &none, deed(hours(2)))
             .await
             .expect("edit");
         schedule_actions::resume(&bench.db, &code("O"), deed(hours(2))).await.expect("resume");

@@ -3,13 +3,13 @@
 
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, finish, on, on_each_database, order};
-use procession::db::session::{Session, Target, let_all_through};
+use procession::db::session::{Session, SessionTarget, let_all_through};
 use procession::db::session_lock::Lock;
-use procession::db::{Db, Settings};
+use procession::db::{ConnectSettings, Db};
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::source::DialectName;
-use procession::engine::dispatch::acquire::Fate;
+use procession::engine::dispatch::acquire::BatchOutcome;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::opening::create_batch::open_for_anyone;
 use procession::store;
@@ -29,13 +29,13 @@ async fn opened(bench: &Bench, yaml: &str, number: &str) -> BatchId {
 }
 
 async fn get(bench: &Bench, id: BatchId) -> procession::domain::batch::Batch {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     store::batch::get(&mut tx, id).await.expect("batch")
 }
 
 /// The same database through connections of its own, as another machine would have.
 async fn elsewhere(bench: &Bench) -> Bench {
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: bench.url.clone().into(),
         password: None,
         rotated_password: None,
@@ -43,7 +43,7 @@ async fn elsewhere(bench: &Bench) -> Bench {
         connect_timeout: Duration::from_secs(10),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
-        keeping: procession::db::Keeping::Usual,
+        keeping: procession::db::SessionTimeouts::Usual,
     };
     let db = Db::connect(&settings).await.expect("connect");
     let (clock, options) = (bench.clock.clone(), bench.options.clone());
@@ -105,7 +105,7 @@ async fn a_process_takes_what_it_has_room_for(bench: Bench) {
     // One that is paused runs nothing and keeps no other out.
     let last = opened(&bench, yaml, "b66").await;
     bench.by_hand("UPDATE job_batch SET is_paused = 1, revision = 1 WHERE batch_no = 'b0'").await;
-    here.look().await.expect("look");
+    here.poll_changes().await.expect("look");
     assert_eq!(take(&mut here).await, 1);
     assert_eq!(get(&bench, last).await.owner, first);
 }
@@ -124,10 +124,10 @@ jobs:
         go = go.display()
     );
     let mut dead = bench.process().await;
-    let id = dead.open(&defs(&yaml), &order(), "test").await.expect("open")[0];
+    let id = dead.open_batches(&defs(&yaml), &order(), "test").await.expect("open")[0];
     let killed = numbered("killed");
-    let killed = dead.open(&defs(&yaml), &killed, "test").await.expect("open")[0];
-    dead.beat().await.expect("beat");
+    let killed = dead.open_batches(&defs(&yaml), &killed, "test").await.expect("open")[0];
+    dead.run_tick().await.expect("beat");
     drop(dead);
     std::fs::write(go, "").expect("file");
     let mut tx = bench.db.begin().await.expect("begin");
@@ -163,10 +163,10 @@ jobs:
     let close = Some(GroupCode::parse("close").expect("group"));
     let order = BatchOrder { group: close, ..order() };
     let mut dead = bench.process().await;
-    dead.open(&parsed, &order, "test").await.expect("open");
+    dead.open_batches(&parsed, &order, "test").await.expect("open");
     while bench.batch_of("202407", "detail").await.is_none() {
-        if !dead.beat().await.expect("beat") {
-            dead.wait().await;
+        if !dead.run_tick().await.expect("beat") {
+            dead.wait_for_report().await;
         }
     }
     let dead_id = bench.batch("detail").await.owner.expect("an owner");
@@ -187,7 +187,7 @@ jobs:
 async fn served(
     process: &mut QueueDispatcher,
     done: impl Future<Output = ()>,
-) -> Vec<(String, Fate)> {
+) -> Vec<(String, BatchOutcome)> {
     let (sender, mut news) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let halt = async {
@@ -242,12 +242,12 @@ jobs: {{ A: {{ script: 'echo $$ > {folder}/$PROCESSION_BATCH_NO; while ! test -e
         let batch = get(&bench, id).await;
         assert_eq!((batch.status, batch.owner), (BatchStatus::Running, None));
     }
-    let of = |number: &str| -> Vec<&Fate> {
+    let of = |number: &str| -> Vec<&BatchOutcome> {
         told.iter().filter(|(no, _)| no == number).map(|(_, fate)| fate).collect()
     };
-    assert!(matches!(of("broken")[..], [Fate::CastOut(_), ..]), "{told:?}");
-    assert!(matches!(of("later")[..], [Fate::Taken, Fate::CastOut(_)]), "{told:?}");
-    assert_eq!(of("good"), [&Fate::Taken, &Fate::Ended(BatchStatus::Success)]);
+    assert!(matches!(of("broken")[..], [BatchOutcome::CastOut(_), ..]), "{told:?}");
+    assert!(matches!(of("later")[..], [BatchOutcome::Taken, BatchOutcome::CastOut(_)]), "{told:?}");
+    assert_eq!(of("good"), [&BatchOutcome::Taken, &BatchOutcome::Ended(BatchStatus::Success)]);
     // Its body was stopped before it was given back.
     let pid = std::fs::read_to_string(format!("{folder}/later")).expect("marker");
     assert!(!std::path::Path::new(&format!("/proc/{}", pid.trim())).exists());
@@ -348,14 +348,14 @@ jobs: {{ A: {{ type: SQL, source: s, sql: SELECT 1 }} }}
     let installation = crate::util::query(&bench.url, installation).await[0][0].clone();
     let installation: String = installation.expect("a value").chars().take(12).collect();
     let row = bench.rows(id).await[0].queue_id.0;
-    let target = Target {
+    let target = SessionTarget {
         url: bench.url.clone(),
         password: None,
         label: "earlier".to_owned(),
         timeout: Duration::from_secs(10),
         guard: let_all_through,
     };
-    let mut earlier = Session::open(&target).await.expect("connect");
+    let mut earlier = Session::open_session(&target).await.expect("connect");
     assert_eq!(
         earlier.try_lock(&format!("procession:{installation}:{row}")).await,
         Ok(Lock::Gained)
@@ -395,8 +395,8 @@ jobs:
     })
     .await;
     assert_eq!(bench.states(id).await, "A=KILLED B=KILLED");
-    let fates: Vec<Fate> = told.into_iter().map(|(_, fate)| fate).collect();
-    assert_eq!(fates, [Fate::Taken, Fate::Ended(BatchStatus::Killed)]);
+    let fates: Vec<BatchOutcome> = told.into_iter().map(|(_, fate)| fate).collect();
+    assert_eq!(fates, [BatchOutcome::Taken, BatchOutcome::Ended(BatchStatus::Killed)]);
 }
 
 on_each_database! {

@@ -4,7 +4,7 @@ use crate::flow::{Bench, defs, finish, on, on_each_database};
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::BatchId;
 use procession::domain::source::DialectName;
-use procession::engine::Options;
+use procession::engine::EngineOptions;
 
 /// HEAD is last in the file and begins the longest path; FIRST has a point more of priority.
 const JOBS: &str = "
@@ -20,16 +20,16 @@ jobs:
 async fn run(bench: &Bench, no: &str) -> (BatchId, String) {
     let mut process = bench.process().await;
     let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{no}"}}"#)).expect("order");
-    let id = process.open(&defs(JOBS), &order, "test").await.expect("open")[0];
+    let id = process.open_batches(&defs(JOBS), &order, "test").await.expect("open")[0];
     finish(bench, &mut process).await;
     let sql = format!(
         "SELECT q.job_code AS code FROM job_execution_logs l JOIN job_queue q ON q.queue_id = l.queue_id \
          WHERE q.batch_id = {} AND l.status = 'RUNNING' ORDER BY l.log_id",
         id.0
     );
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let rows = tx.fetch_all(&sql, &[]).await.expect("started jobs");
-    let codes: Vec<String> = rows.iter().map(|row| row.text("code").expect("a code")).collect();
+    let codes: Vec<String> = rows.iter().map(|row| row.get_text("code").expect("a code")).collect();
     (id, codes.join(" "))
 }
 
@@ -48,7 +48,7 @@ async fn set_durations(bench: &Bench, id: BatchId) {
 }
 
 async fn the_critical_path_starts_first_once_there_is_a_history(bench: Bench) {
-    let options = Options { max_parallel: 1, ..bench.options.clone() };
+    let options = EngineOptions { max_parallel: 1, ..bench.options.clone() };
     let bench = Bench { options, ..bench };
     let (first, started) = run(&bench, "202405").await;
     assert_eq!(started, "FIRST SHORT MIDDLE HEAD TAIL", "without a history: the order of the file");
@@ -57,7 +57,7 @@ async fn the_critical_path_starts_first_once_there_is_a_history(bench: Bench) {
     assert_eq!(started, "FIRST HEAD TAIL MIDDLE SHORT", "priority first, then the least slack");
     // Where all jobs may run at once nothing waits, and nothing is asked.
     set_durations(&bench, second).await;
-    let options = Options { max_parallel: 5, ..bench.options.clone() };
+    let options = EngineOptions { max_parallel: 5, ..bench.options.clone() };
     let bench = Bench { options, ..bench };
     let (_, started) = run(&bench, "202407").await;
     assert_eq!(started, "FIRST SHORT MIDDLE HEAD TAIL");

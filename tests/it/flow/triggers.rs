@@ -10,7 +10,7 @@ use procession::domain::schedule::firing::{Firing, FiringStatus, Source, Trigger
 use procession::domain::schedule::misfire::{Misfire, MisfirePolicy};
 use procession::domain::schedule::overlap::Overlap;
 use procession::domain::schedule::trigger::{NOOP, QUEUE_DISPATCHER, TriggerDef};
-use procession::domain::schedule::{DayRule, Ending, Schedule, Timing};
+use procession::domain::schedule::{BatchEndFilter, DayRule, FiringRule, Timing};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
 use procession::engine::dispatch::dispatcher::QueueDispatcher;
@@ -19,7 +19,7 @@ use procession::engine::trigger::TriggerDatabases;
 use procession::engine::trigger::core::TriggerCore;
 use procession::engine::trigger::planner::LockGone;
 use procession::engine::trigger::pools::Widths;
-use procession::engine::trigger::schedule_actions::{self, Deed};
+use procession::engine::trigger::schedule_actions::{self, ScheduleActionOrigin};
 use procession::store::audit::Operator;
 use procession::store::trigger::ScheduleProgress;
 use procession::store::{self, firing, trigger};
@@ -30,7 +30,7 @@ fn every(code: &str, every_sec: i64) -> TriggerDef {
     TriggerDef {
         code: TriggerCode::parse(code).expect("code"),
         name: code.to_owned(),
-        timing: Timing::plain(Schedule::FixedRate { every_sec }, chrono_tz::UTC),
+        timing: Timing::plain(FiringRule::FixedRate { every_sec }, chrono_tz::UTC),
         handler: NOOP.to_owned(),
         order: None,
         misfire: Misfire::default(),
@@ -69,8 +69,8 @@ pub(super) async fn add(bench: &Bench, def: &TriggerDef) -> TriggerId {
     let now = bench.clock.now();
     let mut tx = bench.db.begin().await.expect("begin");
     let id = trigger::insert(&mut tx, def, "test", now).await.expect("insert");
-    let there = trigger::find(&mut tx, &def.code).await.expect("find").expect("there");
-    let calendars = store::calendar::all(&mut tx).await.expect("calendars");
+    let there = trigger::find_trigger(&mut tx, &def.code).await.expect("find").expect("there");
+    let calendars = store::calendar::list_calendars(&mut tx).await.expect("calendars");
     let next = there.next_after(&calendars, now).expect("next").map(|planned| planned.at);
     let standing =
         ScheduleProgress { trigger_id: id, revision: 1, next_time: next, last_time: None };
@@ -80,7 +80,7 @@ pub(super) async fn add(bench: &Bench, def: &TriggerDef) -> TriggerId {
 }
 
 async fn firings(bench: &Bench, id: TriggerId) -> Vec<Firing> {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let mut all = firing::of_trigger(&mut tx, id, 10_000).await.expect("firings");
     all.reverse();
     all
@@ -93,7 +93,7 @@ async fn fates(bench: &Bench, id: TriggerId) -> String {
 }
 
 async fn beat(here: &mut Here) {
-    here.core.beat().await.expect("beat");
+    here.core.run_tick().await.expect("beat");
 }
 
 /// Lets time pass in steps of a fifth of a second.
@@ -121,29 +121,29 @@ async fn missed_firings_leave_the_queue_and_the_next_ones_fire(bench: Bench) {
         ids.push(add(&bench, &def).await);
     }
     bench.clock.advance(8_000);
-    let found = here.core.planning.beat().await.expect("plan");
+    let found = here.core.planning.run_tick().await.expect("plan");
     assert_eq!(found.firings.len(), 40);
-    here.core.ticking.take(found.firings);
+    here.core.ticking.add_firings(found.firings);
     bench.clock.advance(2_000);
-    here.core.ticking.turn();
+    here.core.ticking.fire_due();
     // The process was busy for so long.
     bench.clock.advance(5_001);
     here.process.heartbeat().await.expect("heartbeat");
     let before = bench.db.counts().statements;
-    here.core.ticking.beat().await;
+    here.core.ticking.run_tick().await;
     assert_eq!(bench.db.counts().statements, before, "a missed firing costs nothing");
-    assert_eq!(here.core.held(), 0);
+    assert_eq!(here.core.firings_held(), 0);
     for id in &ids {
         assert_eq!(fates(&bench, *id).await, "PENDING");
     }
-    let found = here.core.planning.beat().await.expect("decide");
+    let found = here.core.planning.run_tick().await.expect("decide");
     assert!(found.failed.is_none(), "{:?}", found.failed);
     assert_eq!(found.firings.iter().filter(|f| f.source == Source::Misfire).count(), 20);
     for (place, id) in ids.iter().enumerate() {
         let wanted = if place % 2 == 0 { "MISFIRED" } else { "PENDING" };
         assert!(fates(&bench, *id).await.starts_with(wanted), "{place}");
     }
-    here.core.ticking.take(found.firings);
+    here.core.ticking.add_firings(found.firings);
     pass(&bench, &mut here, 6_000).await;
     for id in &ids {
         let all = firings(&bench, *id).await;
@@ -202,12 +202,12 @@ async fn firings_of_one_moment_share_a_transaction(bench: Bench) {
     let right = add_one("BESIDE_B", order("beside", "b"), Overlap::Parallel).await;
     bench.clock.advance(9_000);
     here.process.heartbeat().await.expect("heartbeat");
-    let found = here.core.planning.beat().await.expect("plan");
+    let found = here.core.planning.run_tick().await.expect("plan");
     assert_eq!(found.firings.len(), 47);
-    here.core.ticking.take(found.firings);
+    here.core.ticking.add_firings(found.firings);
     bench.clock.advance(1_000);
     let before = bench.db.counts().statements;
-    here.core.ticking.beat().await;
+    here.core.ticking.run_tick().await;
     let statements = bench.db.counts().statements - before;
     for id in plain.iter().chain([&first, &left, &right]) {
         let fired = firings(&bench, *id).await.remove(0);
@@ -234,7 +234,7 @@ async fn every_planned_time_fires_once_and_not_early(bench: Bench) {
     let done: Vec<&Firing> = all.iter().filter(|f| f.status == FiringStatus::Fired).collect();
     assert!(done.len() >= 10, "{}", done.len());
     for (place, firing) in (1i64..).zip(&done) {
-        assert_eq!(firing.planned_at, start.plus(place * 2_000));
+        assert_eq!(firing.planned_at, start.plus_ms(place * 2_000));
         let fired = firing.fired_at.expect("fired");
         let late = fired.since(firing.planned_at);
         assert!((0..400).contains(&late), "{late} ms late");
@@ -251,7 +251,7 @@ async fn every_planned_time_fires_once_and_not_early(bench: Bench) {
 async fn what_a_dead_node_decided_another_fires_once(bench: Bench) {
     let mut dead = node(&bench).await;
     let id = add(&bench, &every("TICK", 1)).await;
-    let found = dead.core.planning.beat().await.expect("plan");
+    let found = dead.core.planning.run_tick().await.expect("plan");
     assert_eq!(found.firings.len(), 5, "five seconds ahead");
     drop(dead);
     let mut heir = node(&bench).await;
@@ -266,7 +266,7 @@ async fn what_a_dead_node_decided_another_fires_once(bench: Bench) {
         last = done;
     }
     let all = firings(&bench, id).await;
-    for firing in all.iter().filter(|f| f.fire_at.plus(2_400) < bench.clock.now()) {
+    for firing in all.iter().filter(|f| f.fire_at.plus_ms(2_400) < bench.clock.now()) {
         assert_eq!(firing.status, FiringStatus::Fired, "{firing:?}");
         assert_eq!(firing.attempt, 1, "once");
         assert!(firing.fired_at.expect("fired").since(firing.planned_at) < 3_000);
@@ -282,11 +282,11 @@ async fn two_nodes_with_the_same_firings_fire_each_once(bench: Bench) {
     let tick = add(&bench, &every("TICK", 1)).await;
     let def = TriggerDef { overlap: Overlap::Parallel, ..opening("OPEN", 1, order) };
     let open = add(&bench, &def).await;
-    let found = here.core.planning.beat().await.expect("plan").firings;
-    here.core.ticking.take(found.clone());
-    there.core.ticking.take(found);
+    let found = here.core.planning.run_tick().await.expect("plan").firings;
+    here.core.ticking.add_firings(found.clone());
+    there.core.ticking.add_firings(found);
     bench.clock.advance(5_000);
-    tokio::join!(here.core.ticking.beat(), there.core.ticking.beat());
+    tokio::join!(here.core.ticking.run_tick(), there.core.ticking.run_tick());
     for id in [tick, open] {
         assert_eq!(fates(&bench, id).await, ["FIRED"; 5].join(" "));
     }
@@ -301,7 +301,7 @@ async fn a_lock_row_that_is_gone_is_put_back(bench: Bench) {
     let mut here = node(&bench).await;
     let id = add(&bench, &every("TICK", 1)).await;
     bench.by_hand("DELETE FROM job_lock").await;
-    let found = here.core.planning.beat().await.expect("look");
+    let found = here.core.planning.run_tick().await.expect("look");
     let error = found.failed.expect("nothing is locked");
     assert!(error.is::<LockGone>(), "{error:#}");
     assert_eq!(fates(&bench, id).await, "", "and nothing was planned");
@@ -409,8 +409,8 @@ groups: { q: {}, s: {}, p: {}, r: {} }
     let skipped = firings(&bench, ids[1]).await.remove(1).reason.expect("why");
     assert!(skipped.contains("is RUNNING; overlap policy: skip"), "{skipped}");
     // The batch that is replaced is killed, and the next opened once it has ended.
-    here.process.look().await.expect("look");
-    while here.process.beat().await.expect("beat") {}
+    here.process.poll_changes().await.expect("look");
+    while here.process.run_tick().await.expect("beat") {}
     pass(&bench, &mut here, 4_000).await;
     starts("FIRED FIRED", fates(&bench, ids[3]).await);
     let killed = "SELECT COUNT(*) AS n FROM job_batch WHERE group_code = 'r' AND status = 'KILLED'";
@@ -448,13 +448,13 @@ async fn a_time_that_has_a_row_is_not_planned_twice(bench: Bench) {
     let back = ScheduleProgress {
         trigger_id: id,
         revision: 1,
-        next_time: Some(start.plus(5_000)),
+        next_time: Some(start.plus_ms(5_000)),
         last_time: None,
     };
     trigger::advance(&mut tx, &[back], bench.clock.now()).await.expect("advance");
     tx.commit().await.expect("commit");
     bench.clock.advance(200);
-    here.core.beat().await.expect_err("a key is taken");
+    here.core.run_tick().await.expect_err("a key is taken");
     bench.clock.advance(5_000);
     beat(&mut here).await;
     let all = firings(&bench, id).await;
@@ -465,8 +465,8 @@ async fn a_time_that_has_a_row_is_not_planned_twice(bench: Bench) {
 /// A schedule of one time has ended when that has come.
 async fn the_last_time_ends_a_schedule(bench: Bench) {
     let mut here = node(&bench).await;
-    let at = bench.clock.now().plus(3_000).to_utc().naive_utc();
-    let timing = Timing::plain(Schedule::Once { at }, chrono_tz::UTC);
+    let at = bench.clock.now().plus_ms(3_000).to_utc().naive_utc();
+    let timing = Timing::plain(FiringRule::Once { at }, chrono_tz::UTC);
     let id = add(&bench, &TriggerDef { timing, ..every("LAST", 1) }).await;
     pass(&bench, &mut here, 5_000).await;
     assert_eq!(fates(&bench, id).await, "FIRED");
@@ -509,11 +509,11 @@ groups: { first: {}, second: {} }
     bench.apply(&defs(yaml)).await;
     let order = r#"{"batchNo":"time(%H%M%S)","group":"first"}"#;
     add(&bench, &opening("FIRST", 10, order)).await;
-    let after = |on| Schedule::After { group: GroupCode::parse("first").expect("group"), on };
+    let after = |on| FiringRule::After { group: GroupCode::parse("first").expect("group"), on };
     let order = r#"{"batchNo":"same","group":"second","params":{}}"#;
-    let timing = Timing::plain(after(Ending::Success), chrono_tz::UTC);
+    let timing = Timing::plain(after(BatchEndFilter::Success), chrono_tz::UTC);
     let second = add(&bench, &TriggerDef { timing, ..opening("SECOND", 1, order) }).await;
-    let timing = Timing::plain(after(Ending::End), chrono_tz::UTC);
+    let timing = Timing::plain(after(BatchEndFilter::End), chrono_tz::UTC);
     let any = add(&bench, &TriggerDef { timing, ..every("ANY", 1) }).await;
     pass(&bench, &mut here, 10_000).await;
     run_batches(&bench, &mut here).await;
@@ -548,7 +548,7 @@ fn sql_time(bench: &Bench) -> String {
 async fn a_fixed_delay_counts_from_the_end(bench: Bench) {
     let mut here = node(&bench).await;
     bench.apply(&defs("jobs: { A: { type: NOOP } }")).await;
-    let timing = Timing::plain(Schedule::FixedDelay { every_sec: 10 }, chrono_tz::UTC);
+    let timing = Timing::plain(FiringRule::FixedDelay { every_sec: 10 }, chrono_tz::UTC);
     let order = r#"{"batchNo":"time(%H%M%S)","group":"default"}"#;
     let id = add(&bench, &TriggerDef { timing, ..opening("DELAY", 1, order) }).await;
     pass(&bench, &mut here, 12_000).await;
@@ -567,7 +567,7 @@ async fn a_fixed_delay_counts_from_the_end(bench: Bench) {
 async fn what_a_node_leaves_is_fired_on_time(bench: Bench) {
     let mut leaving = node(&bench).await;
     let id = add(&bench, &every("TICK", 1)).await;
-    let found = leaving.core.planning.beat().await.expect("plan");
+    let found = leaving.core.planning.run_tick().await.expect("plan");
     assert_eq!(found.firings.len(), 5);
     leaving.core.planning.leave().await.expect("leave");
     let mut heir = node(&bench).await;
@@ -581,16 +581,16 @@ async fn what_a_node_leaves_is_fired_on_time(bench: Bench) {
 /// The flow begins in August 2024: in October the list of 2025 is asked for, once a month.
 async fn a_calendar_that_ends_is_told_of_once_a_month(bench: Bench) {
     let mut here = node(&bench).await;
-    let mut calendar = Calendar::bare(CalendarCode::parse("cn").expect("code"));
+    let mut calendar = Calendar::with_defaults(CalendarCode::parse("cn").expect("code"));
     calendar.years = [2024].into();
     let mut tx = bench.db.begin().await.expect("begin");
-    store::calendar::put(&mut tx, &calendar, bench.clock.now()).await.expect("calendar");
+    store::calendar::put_calendar(&mut tx, &calendar, bench.clock.now()).await.expect("calendar");
     tx.commit().await.expect("commit");
     let rule = DayRule::parse("last working day of month").expect("rule");
     let at = "18:00:00".parse().expect("time");
     let timing = Timing {
         calendar: Some(calendar.code.clone()),
-        ..Timing::plain(Schedule::Rule { rule, at }, chrono_tz::UTC)
+        ..Timing::plain(FiringRule::Rule { rule, at }, chrono_tz::UTC)
     };
     add(&bench, &TriggerDef { timing, ..every("MONTH", 1) }).await;
     let mut told = Vec::new();
@@ -616,22 +616,22 @@ async fn what_was_decided_ahead_heeds_people(bench: Bench) {
     beat(&mut here).await;
     assert_eq!(fates(&bench, ids[0]).await, "PENDING PENDING");
     let by = Operator::new("ann".to_owned(), "desk".to_owned());
-    let deed = Deed { by: &by, reason: Some("year end"), now: bench.clock.now() };
+    let deed = ScheduleActionOrigin { by: &by, reason: Some("year end"), now: bench.clock.now() };
     schedule_actions::pause(&bench.db, &codes[0].code, deed).await.expect("pause");
     let moved = |def: TriggerDef| {
-        let timing = Timing::plain(Schedule::FixedRate { every_sec: 3 }, chrono_tz::UTC);
+        let timing = Timing::plain(FiringRule::FixedRate { every_sec: 3 }, chrono_tz::UTC);
         Ok(TriggerDef { timing, ..def })
     };
-    schedule_actions::edit(&bench.db, &codes[1].code, &moved, &BTreeMap::new(), deed)
+    schedule_actions::edit_schedule(&bench.db, &codes[1].code, &moved, &BTreeMap::new(), deed)
         .await
         .expect("edit");
     let renamed = |def: TriggerDef| Ok(TriggerDef { name: "other".to_owned(), ..def });
-    schedule_actions::edit(&bench.db, &codes[2].code, &renamed, &BTreeMap::new(), deed)
+    schedule_actions::edit_schedule(&bench.db, &codes[2].code, &renamed, &BTreeMap::new(), deed)
         .await
         .expect("edit");
     let (skipped, _) =
         schedule_actions::skip_next(&bench.db, &codes[3].code, deed).await.expect("skip");
-    assert_eq!(skipped.planned, bench.clock.now().plus(2_000));
+    assert_eq!(skipped.planned, bench.clock.now().plus_ms(2_000));
     pass(&bench, &mut here, 5_000).await;
     assert_eq!(fates(&bench, ids[0]).await, "SKIPPED SKIPPED");
     let reason = firings(&bench, ids[0]).await.remove(0).reason.expect("why");
@@ -652,7 +652,7 @@ async fn what_nobody_did_goes_by_the_misfire_policy(bench: Bench) {
         let misfire = Misfire { policy, ..Misfire::default() };
         ids.push(add(&bench, &TriggerDef { misfire, ..every(code, 4) }).await);
     }
-    let found = gone.core.planning.beat().await.expect("plan");
+    let found = gone.core.planning.run_tick().await.expect("plan");
     assert_eq!(found.firings.len(), 3);
     gone.core.planning.leave().await.expect("leave");
     bench.clock.advance(60_000);
@@ -680,7 +680,7 @@ async fn a_locked_firing_keeps_those_of_no_other_schedule(bench: Bench) {
     let (held, free) = (add(&bench, &def("HELD")).await, add(&bench, &def("FREE")).await);
     bench.clock.advance(3_600_000 - 1_000);
     gone.process.heartbeat().await.expect("heartbeat");
-    assert_eq!(gone.core.planning.beat().await.expect("plan").firings.len(), 2);
+    assert_eq!(gone.core.planning.run_tick().await.expect("plan").firings.len(), 2);
     gone.core.planning.leave().await.expect("leave");
     bench.clock.advance(61_000);
     let mut heir = node(&bench).await;

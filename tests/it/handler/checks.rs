@@ -3,10 +3,10 @@
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
 use procession::domain::id::SourceName;
-use procession::domain::job::check::{Check, Expect, Grade, SuccessRule};
-use procession::domain::job::outcome::{End, Retry, Stream};
+use procession::domain::job::check::{CheckGrade, DataCheck, Expect, SuccessRule};
+use procession::domain::job::outcome::{AttemptEnd, Retry, Stream};
 use procession::domain::job::{ParamMode, ParamType, SqlText};
-use procession::domain::source::{DialectName, Source};
+use procession::domain::source::{DataSource, DialectName};
 use procession::domain::value::expr::Expr;
 use procession::handler::StopReason;
 use std::collections::BTreeMap;
@@ -15,16 +15,16 @@ use std::sync::Arc;
 
 const TOTAL: ParamType = ParamType::Decimal;
 
-fn check(name: &str, sql: &str, expect: Expect) -> Check {
+fn check(name: &str, sql: &str, expect: Expect) -> DataCheck {
     let sql = SqlText::Same(sql.to_owned());
-    Check { name: name.to_owned(), source: None, sql, expect, grade: Grade::Error }
+    DataCheck { name: name.to_owned(), source: None, sql, expect, grade: CheckGrade::Error }
 }
 
 fn between(min: &str, max: &str) -> Expect {
     Expect::Between { min: Some(min.to_owned()), max: Some(max.to_owned()) }
 }
 
-fn rule(text: &str, grade: Grade) -> SuccessRule {
+fn rule(text: &str, grade: CheckGrade) -> SuccessRule {
     SuccessRule { rule: Expr::parse(text).expect(text), grade, message: None }
 }
 
@@ -54,7 +54,7 @@ async fn ledger(db: &Scratch) {
     .await;
 }
 
-fn expectations() -> Vec<Check> {
+fn expectations() -> Vec<DataCheck> {
     let one = |account: &str| format!("SELECT amount FROM ledger WHERE account = '{account}'");
     let same = |sql: &str, tolerance: Option<&str>| Expect::Equals {
         source: None,
@@ -120,7 +120,7 @@ async fn every_expectation_on_every_database() {
             "{}",
             ran.text()
         );
-        assert_eq!((&ran.outcome.end, ran.outcome.retry), (&End::Failed, Retry::Allowed));
+        assert_eq!((&ran.outcome.end, ran.outcome.retry), (&AttemptEnd::Failed, Retry::Allowed));
         for said in [
             "check 'b' found 1 row (1002); expected no row",
             "check 'f' found no row",
@@ -137,8 +137,8 @@ async fn every_expectation_on_every_database() {
     .await;
 }
 
-fn other(name: &str, url: &str) -> Source {
-    Source {
+fn other(name: &str, url: &str) -> DataSource {
+    DataSource {
         name: SourceName::parse(name).expect("name"),
         url: url.to_owned(),
         password_env: None,
@@ -177,7 +177,7 @@ async fn two_databases_are_compared() {
                     bench.run().await
                 };
                 let ran = run(None, "SELECT SUM(amount) FROM ledger").await;
-                assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
                 assert_eq!(found(&ran), ["sums=12.25 ok"]);
                 let ran = run(None, "SELECT SUM(amount) + 0.01 FROM ledger").await;
                 assert_eq!(
@@ -185,7 +185,7 @@ async fn two_databases_are_compared() {
                     "check 'sums' found 12.25; expected 12.26, which the other query gave"
                 );
                 let ran = run(Some("0.01"), "SELECT SUM(amount) + 0.01 FROM ledger").await;
-                assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
             })
             .await;
         })
@@ -221,10 +221,12 @@ async fn a_check_changes_nothing() {
         }
         for text in texts {
             let mut bench = Bench::sql(&db, "SELECT 1");
-            bench.task.job.checks =
-                vec![Check { grade: Grade::Warning, ..check("writes", text, Expect::ZeroRows) }];
+            bench.task.job.checks = vec![DataCheck {
+                grade: CheckGrade::Warning,
+                ..check("writes", text, Expect::ZeroRows)
+            }];
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Failed, "{text}: {}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{text}: {}", ran.text());
             let said = "; a check may only read, what changes data belongs in the body of a job";
             assert!(
                 ran.message().starts_with("check 'writes' could not be run: error ")
@@ -248,20 +250,23 @@ async fn a_check_that_cannot_be_run_is_an_error_with_the_databases_words() {
         ] {
             let mut bench = Bench::sql(&db, "SELECT 1");
             let broken = check("there", sql, Expect::ZeroRows);
-            bench.task.job.checks = vec![Check { grade: Grade::Warning, ..broken }];
+            bench.task.job.checks = vec![DataCheck { grade: CheckGrade::Warning, ..broken }];
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Failed);
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed);
             assert!(ran.message().contains(said), "{}", ran.message());
-            assert_eq!(ran.outcome.outputs.checks["there"].grade, Grade::Error);
+            assert_eq!(ran.outcome.outputs.checks["there"].grade, CheckGrade::Error);
         }
         let mut bench = Bench::sql(&db, "SELECT 1");
         bench.task.check_sources = vec![other("core", "mysql://root@127.0.0.1:1/none")];
         let mut far = check("far", "SELECT 1", Expect::ZeroRows);
         far.source = SourceName::parse("core").ok();
-        far.grade = Grade::Fatal;
+        far.grade = CheckGrade::Fatal;
         bench.task.job.checks = vec![far];
         let ran = bench.run().await;
-        assert_eq!((ran.outcome.end.clone(), ran.outcome.retry), (End::Failed, Retry::Never));
+        assert_eq!(
+            (ran.outcome.end.clone(), ran.outcome.retry),
+            (AttemptEnd::Failed, Retry::Never)
+        );
         assert!(ran.message().contains("cannot connect to source 'core' at"), "{}", ran.message());
     })
     .await;
@@ -290,12 +295,17 @@ async fn a_status_that_raised_nothing_is_a_failure_by_rule() {
                     .await;
             }
         }
-        bench.task.job.success =
-            vec![rule("p_rows >= 3", Grade::Warning), rule("p_status == 0", Grade::Fatal)];
+        bench.task.job.success = vec![
+            rule("p_rows >= 3", CheckGrade::Warning),
+            rule("p_status == 0", CheckGrade::Fatal),
+        ];
         // Not run: what it looks at was not made by a success.
         bench.task.job.checks = vec![check("late", "SELECT 1", Expect::ZeroRows)];
         let ran = bench.run().await;
-        assert_eq!((ran.outcome.end.clone(), ran.outcome.retry), (End::Failed, Retry::Never));
+        assert_eq!(
+            (ran.outcome.end.clone(), ran.outcome.retry),
+            (AttemptEnd::Failed, Retry::Never)
+        );
         assert_eq!(ran.message(), "success rule 'p_status == 0' does not hold (p_status = 1)");
         assert_eq!(ran.value("p_rows"), "3");
         let rules = &ran.outcome.outputs.rules;
@@ -319,7 +329,7 @@ async fn checks_see_what_came_back() {
         let ran = bench.run().await;
         assert_eq!(
             (found(&ran), &ran.outcome.end),
-            (vec!["difference=0.00 ok".into()], &End::Success)
+            (vec!["difference=0.00 ok".into()], &AttemptEnd::Success)
         );
     })
     .await;
@@ -348,7 +358,7 @@ async fn a_stop_reaches_a_check_and_not_the_body_that_was_done() {
                 check("slow", sql, Expect::ZeroRows),
             ];
             let ran = bench.stop_when(StopReason::TimedOut, db.wait_for(began, "1")).await;
-            assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.text());
             let said = "check 'slow': stopped on the server; the body had ended well";
             assert_eq!(ran.message(), said, "{}", ran.text());
             db.wait_for(began, "0").await;
@@ -362,31 +372,39 @@ async fn a_stop_reaches_a_check_and_not_the_body_that_was_done() {
 #[tokio::test]
 async fn an_exit_code_is_judged_by_the_rule_that_names_it() {
     for (script, rules, end, message) in [
-        ("exit 3", vec![], End::Failed, "exit code 3"),
-        ("exit 3", vec![rule("exit_code in (0, 3)", Grade::Error)], End::Success, ""),
+        ("exit 3", vec![], AttemptEnd::Failed, "exit code 3"),
+        ("exit 3", vec![rule("exit_code in (0, 3)", CheckGrade::Error)], AttemptEnd::Success, ""),
         (
             "exit 3",
-            vec![rule("exit_code in (0, 3)", Grade::Error), rule("exit_code == 0", Grade::Warning)],
-            End::Warning,
+            vec![
+                rule("exit_code in (0, 3)", CheckGrade::Error),
+                rule("exit_code == 0", CheckGrade::Warning),
+            ],
+            AttemptEnd::Warning,
             "success rule 'exit_code == 0' does not hold (exit_code = 3); exit code 3",
         ),
         (
             "echo 'disk full' >&2; exit 4",
-            vec![rule("exit_code in (0, 3)", Grade::Fatal)],
-            End::Failed,
+            vec![rule("exit_code in (0, 3)", CheckGrade::Fatal)],
+            AttemptEnd::Failed,
             "success rule 'exit_code in (0, 3)' does not hold (exit_code = 4); exit code 4: disk full",
         ),
         (
             "echo '::output rows=0'",
-            vec![rule("rows > 0", Grade::Error)],
-            End::Failed,
+            vec![rule("rows > 0", CheckGrade::Error)],
+            AttemptEnd::Failed,
             "success rule 'rows > 0' does not hold (rows = 0)",
         ),
-        ("exit 3", vec![rule("rows is null", Grade::Error)], End::Failed, "exit code 3"),
+        (
+            "exit 3",
+            vec![rule("rows is null", CheckGrade::Error)],
+            AttemptEnd::Failed,
+            "exit code 3",
+        ),
         (
             "kill -9 $$",
-            vec![rule("exit_code != 0", Grade::Error)],
-            End::Failed,
+            vec![rule("exit_code != 0", CheckGrade::Error)],
+            AttemptEnd::Failed,
             "ended by signal 9 (SIGKILL)",
         ),
     ] {
@@ -403,10 +421,10 @@ async fn an_exit_code_is_judged_by_the_rule_that_names_it() {
 async fn a_try_that_its_rules_fail_has_given_its_lock_back() {
     with_scratch(DialectName::Mysql, |db| async move {
         let mut bench = Bench::sql(&db, "SELECT 1");
-        bench.task.job.success = vec![rule("p_rows >= 3", Grade::Error)];
+        bench.task.job.success = vec![rule("p_rows >= 3", CheckGrade::Error)];
         let (lock, sessions) = (bench.task.lock_name.clone(), bench.ctx.sessions.clone());
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Failed, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{}", ran.message());
         let asked = format!("SELECT IS_USED_LOCK('{lock}') IS NULL");
         assert_eq!(db.value(&asked).await, "1", "{}", ran.text());
         sessions.clear().await;

@@ -2,7 +2,7 @@
 
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, migrated, with_scratch};
-use procession::domain::job::outcome::{End, Retry};
+use procession::domain::job::outcome::{AttemptEnd, Retry};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::source::DialectName;
 use procession::domain::source::tx_class::TxClass;
@@ -35,7 +35,7 @@ async fn the_rows_of_cursors_are_result_sets_in_their_order() {
         db.setup(&["CREATE TABLE t (a int)", TWO, &ledger]).await;
         for (done, tx) in [TxClass::None, TxClass::Ledger].into_iter().enumerate() {
             let ran = two(&db, tx).await;
-            assert_eq!(ran.outcome.end, End::Success, "{tx:?}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{tx:?}: {}", ran.message());
             let sets = &ran.outcome.outputs.results;
             assert_eq!(sets.len(), 2, "{tx:?}");
             assert_eq!((sets[0].columns.join(","), sets[0].row_count), ("x,y".to_owned(), 3));
@@ -58,7 +58,7 @@ async fn a_cursor_has_the_limits_of_other_result_sets() {
             .await;
         let bench = Bench::proc(&db, "p").param("c", INOUT, TEXT, None);
         let ran = bench.options(|options| options.outputs.max_rows = 4).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         let set = &ran.outcome.outputs.results[0];
         assert_eq!((set.rows.len(), set.row_count), (4, 5));
         let said = ran.outcome.outputs.items("item").expect_err("one is missing");
@@ -68,7 +68,7 @@ async fn a_cursor_has_the_limits_of_other_result_sets() {
 }
 
 /// How a body ended, and how many rows it left.
-fn assert_ended(ran: &Ran, end: End, rows_left: &str, expected: &str) {
+fn assert_ended(ran: &Ran, end: AttemptEnd, rows_left: &str, expected: &str) {
     assert_eq!((ran.outcome.end.clone(), rows_left), (end, expected), "{}", ran.message());
 }
 
@@ -95,21 +95,21 @@ async fn cursors_that_are_null_held_closed_or_cut_off_by_a_commit() {
             (ran, db.value("WITH d AS (DELETE FROM t RETURNING a) SELECT count(*) FROM d").await)
         };
         let (ran, took) = run("nothing").await;
-        assert_ended(&ran, End::Success, &took, "1");
+        assert_ended(&ran, AttemptEnd::Success, &took, "1");
         assert!(ran.outcome.outputs.results.is_empty(), "no cursor is no result set");
         assert_eq!(ran.outcome.outputs.look_up("c"), Some(None));
         let (ran, took) = run("held").await;
-        assert_ended(&ran, End::Success, &took, "1");
+        assert_ended(&ran, AttemptEnd::Success, &took, "1");
         assert_eq!((rows(&ran, 0), ran.value("c")), (vec![vec![Some("5")]], "h".to_owned()));
         let (ran, took) = run("empty").await;
-        assert_ended(&ran, End::Success, &took, "1");
+        assert_ended(&ran, AttemptEnd::Success, &took, "1");
         assert_eq!(ran.value("result_rows"), "0");
         assert_eq!(ran.outcome.outputs.results.len(), 1);
         let (ran, took) = run("closed").await;
-        assert_ended(&ran, End::Failed, &took, "0");
+        assert_ended(&ran, AttemptEnd::Failed, &took, "0");
         assert!(ran.message().contains("reading the rows of cursor"), "{}", ran.message());
         let (ran, took) = run("commits").await;
-        assert_ended(&ran, End::Failed, &took, "0");
+        assert_ended(&ran, AttemptEnd::Failed, &took, "0");
         assert_eq!(ran.outcome.retry, Retry::Never);
         assert!(ran.message().contains("take COMMIT and ROLLBACK out of it"), "{}", ran.message());
     })
@@ -130,7 +130,7 @@ async fn a_function_may_return_a_cursor_too() {
         for (columns, expected) in [("1", vec![Some("1")]), ("2", vec![Some("x"), Some("2")])] {
             let bench = Bench::proc(&db, "f").param("columns", IN, ParamType::Int, Some(columns));
             let ran = bench.param("c", ParamMode::Out, TEXT, None).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
             assert_eq!(ran.value("c"), "same");
             assert_eq!(rows(&ran, 1), [expected]);
         }
@@ -155,7 +155,7 @@ async fn a_variadic_routine_takes_a_list() {
         {
             let bench = Bench::proc(&db, "post").param("items", IN, TEXT, Some(list));
             let ran = bench.param("head", IN, TEXT, Some("h")).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{list}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{list}: {}", ran.message());
             assert_eq!(db.value("DELETE FROM t RETURNING a").await, stored, "{list}");
         }
         let list = r#"["a b", "NULL", null, "q\"\\,}", 12.50]"#;
@@ -165,7 +165,7 @@ async fn a_variadic_routine_takes_a_list() {
         let ran = Bench::proc(&db, "post").param("head", IN, TEXT, Some("h")).run().await;
         assert!(ran.message().contains("VARIADIC items integer[]"), "{}", ran.message());
         let ran = Bench::proc(&db, "count_all").param("words", IN, TEXT, Some("[1]")).run().await;
-        assert_eq!((ran.outcome.end.clone(), ran.outcome.retry), (End::Failed, Retry::Never));
+        assert_eq!((ran.outcome.end.clone(), ran.outcome.retry), (AttemptEnd::Failed, Retry::Never));
         assert!(ran.message().contains("call it by a SQL job"), "{}", ran.message());
     })
     .await;
@@ -198,7 +198,7 @@ async fn quoted_names_are_found_as_they_are_written() {
             db.setup(&setup.iter().map(String::as_str).collect::<Vec<_>>()).await;
             for name in names {
                 let ran = Bench::proc(&db, name).run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{dialect} {name}: {}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{dialect} {name}: {}", ran.message());
                 assert_eq!(db.value("SELECT count(*) FROM t").await, "1", "{dialect} {name}");
                 db.setup(&["DELETE FROM t"]).await;
             }

@@ -3,7 +3,7 @@
 use crate::util::bench::{Bench, Ran};
 use procession::domain::job::application::{ApplicationCall, flink::job_id};
 use procession::domain::job::body::HttpHost;
-use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::outcome::{AttemptEnd, Stream};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::handler::StopReason;
 use std::collections::BTreeMap;
@@ -32,9 +32,12 @@ impl Cluster {
     /// A task that runs the probe: ten rows, so many milliseconds each.
     fn probe(&self, how: &str, millis: u32) -> Bench {
         let file = format!("{}/probe.jar", self.folder);
-        task(&self.url, &file)
-            .param("how", ParamMode::In, ParamType::Text, Some(how))
-            .param("millis", ParamMode::In, ParamType::Int, Some(&millis.to_string()))
+        task(&self.url, &file).param("how", ParamMode::In, ParamType::Text, Some(how)).param(
+            "millis",
+            ParamMode::In,
+            ParamType::Int,
+            Some(&millis.to_string()),
+        )
     }
 
     /// `GET path`, or nothing when it is not found.
@@ -116,7 +119,7 @@ fn next_attempt(cluster: &Cluster, key: &str, millis: u32) -> Bench {
 }
 
 fn assert_failed(ran: &Ran, cause: &str) {
-    assert_eq!(ran.outcome.end, End::Failed, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{}", ran.message());
     assert!(ran.message().contains(cause), "{cause} in {}", ran.message());
 }
 
@@ -142,7 +145,7 @@ async fn a_job_runs_and_hands_on_what_it_counted() {
     let bench = cluster.probe("ok", 10);
     let (id, key) = (job_id(&bench.task.idem_key, 1), bench.task.idem_key.clone());
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert_eq!((ran.value("rows"), ran.value("application_id")), ("10".into(), id.clone()));
     assert_eq!(ran.value("application_state"), "FINISHED");
     assert!(ran.text().contains(&format!("/#/job/completed/{id}/overview")), "{}", ran.text());
@@ -164,7 +167,7 @@ async fn a_failure_says_its_cause_and_a_retry_is_another_job() {
     let mut retry = next_attempt(&cluster, &key, 10);
     retry.task.is_unresolved = false;
     let ran = retry.run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert_eq!(ran.value("application_id"), job_id(&key, 2));
 }
 
@@ -192,7 +195,7 @@ async fn what_cannot_run_is_refused_with_the_words_of_the_cluster() {
 async fn a_job_that_is_stopped_is_proven_gone() {
     let cluster = Cluster::find();
     for (reason, end) in
-        [(StopReason::Killed, End::Killed), (StopReason::TimedOut, End::TimedOut)]
+        [(StopReason::Killed, AttemptEnd::Killed), (StopReason::TimedOut, AttemptEnd::TimedOut)]
     {
         let bench = cluster.probe("ok", 60_000);
         let id = job_id(&bench.task.idem_key, 1);
@@ -213,7 +216,7 @@ async fn after_a_crash_the_next_attempt_goes_on_with_the_same_job() {
         () = cluster.is_in_state(&id, "RUNNING") => {}
     }
     let ran = next_attempt(&cluster, &key, 300).run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert_eq!((ran.value("application_id"), ran.value("rows")), (id.clone(), "10".into()));
     // It has ended by now: the one after that reads how.
     let ran = next_attempt(&cluster, &key, 300).run().await;
@@ -228,10 +231,10 @@ async fn a_process_that_leaves_lets_the_job_run_on() {
     let bench = cluster.probe("ok", 300);
     let (id, key) = (job_id(&bench.task.idem_key, 1), bench.task.idem_key.clone());
     let left = bench.stop_when(StopReason::HandedBack, cluster.is_in_state(&id, "RUNNING")).await;
-    assert_eq!(left.outcome.end, End::Unknown);
+    assert_eq!(left.outcome.end, AttemptEnd::Unknown);
     assert!(left.message().ends_with("runs on"), "{}", left.message());
     let ran = next_attempt(&cluster, &key, 300).run().await;
-    assert_eq!((ran.outcome.end.clone(), ran.value("rows")), (End::Success, "10".into()));
+    assert_eq!((ran.outcome.end.clone(), ran.value("rows")), (AttemptEnd::Success, "10".into()));
     assert_eq!(cluster.count_jobs(&key).await, 1);
 }
 
@@ -248,7 +251,7 @@ async fn what_a_dead_worker_left_is_ended() {
     let mut orphan = cluster.probe("ok", 1);
     orphan.task.idem_key = key;
     let ran = orphan.end_orphan().await;
-    assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
     assert_eq!(cluster.state(&id).await.as_deref(), Some("CANCELED"));
 }
 
@@ -259,13 +262,13 @@ async fn what_is_not_found_after_a_crash_is_unknown_unless_it_may_run_again() {
     let bench = next_attempt(&cluster, &format!("never/{}", std::process::id()), 10);
     let key = bench.task.idem_key.clone();
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
     assert!(ran.message().contains("knows no application of an earlier attempt"));
     assert_eq!(cluster.count_jobs(&key).await, 0);
     let mut bench = next_attempt(&cluster, &key, 10);
     bench.task.job.idempotent = true;
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     // The id of the attempt whose submission may still be on its way: Flink refuses the second.
     assert_eq!(ran.value("application_id"), job_id(&key, 1));
 }
@@ -280,7 +283,7 @@ async fn a_submission_whose_answer_is_lost_is_found_and_not_made_twice() {
     let key = bench.task.idem_key.clone();
     let ran = bench.run().await;
     assert!(was_cut.load(Ordering::SeqCst), "no answer was lost");
-    assert_eq!(ran.outcome.end, End::Success, "{}\n{}", ran.message(), ran.text());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}\n{}", ran.message(), ran.text());
     assert!(ran.text().contains("the submission has arrived"), "{}", ran.text());
     assert_eq!(cluster.count_jobs(&key).await, 1);
 }
@@ -300,7 +303,7 @@ async fn zz_a_job_that_the_cluster_forgot_is_unknown() {
         assert!(status.expect("the script").success());
     };
     let (ran, ()) = tokio::join!(bench.run(), restarted);
-    assert_eq!(ran.outcome.end, End::Unknown, "{}\n{}", ran.message(), ran.text());
+    assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}\n{}", ran.message(), ran.text());
     assert!(ran.message().contains("it was started anew"), "{}", ran.message());
     assert!(ran.text().contains("answers again"), "{}", ran.text());
 }

@@ -3,7 +3,7 @@
 use crate::util::bench::Bench;
 use crate::util::host::{Host, Reply};
 use procession::domain::job::body::{HttpBody, HttpCall};
-use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::outcome::{AttemptEnd, Stream};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::handler::StopReason;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ async fn a_call_carries_parameters_and_hands_fields_on() {
     (call(&mut bench).headers, call(&mut bench).send) = (headers.into(), HttpBody::Json);
     let key = bench.task.idem_key.clone();
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert_eq!(
         (ran.value("job"), ran.value("rows"), ran.value("status")),
         ("L-7".into(), "12".into(), "201".into())
@@ -57,11 +57,11 @@ async fn a_call_carries_parameters_and_hands_fields_on() {
 #[tokio::test]
 async fn statuses_decide() {
     for (status, expected, end) in [
-        (204, vec![], End::Success),
-        (404, vec![], End::Failed),
-        (404, vec![200, 404], End::Success),
-        (201, vec![200], End::Failed),
-        (503, vec![], End::Failed),
+        (204, vec![], AttemptEnd::Success),
+        (404, vec![], AttemptEnd::Failed),
+        (404, vec![200, 404], AttemptEnd::Success),
+        (201, vec![200], AttemptEnd::Failed),
+        (503, vec![], AttemptEnd::Failed),
     ] {
         let host = Host::start(move |_| Reply::text(status, "no such\nload")).await;
         let mut bench = Bench::http(&host.url, "GET", "/x");
@@ -69,7 +69,7 @@ async fn statuses_decide() {
         let ran = bench.run().await;
         assert_eq!(ran.outcome.end, end, "{status}: {}", ran.message());
         assert_eq!(ran.value("status"), status.to_string());
-        if end == End::Failed {
+        if end == AttemptEnd::Failed {
             let said = format!("GET core /x answered {status}");
             assert!(ran.message().starts_with(&said), "{}", ran.message());
             assert!(ran.message().ends_with(": no such"), "{}", ran.message());
@@ -86,7 +86,7 @@ async fn no_redirect_is_followed() {
     let registered = bench.task.host.as_mut().expect("a host");
     registered.headers.insert("Authorization".to_owned(), "Bearer geheim".to_owned());
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Failed);
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed);
     assert!(ran.message().contains("302") && ran.message().contains("redirects are not followed"));
     assert_eq!((host.asked().len(), other.asked().len()), (1, 0));
 }
@@ -111,12 +111,12 @@ async fn parameters_cannot_break_out() {
     );
     for (path, value) in [("/{a}/admin", ".."), ("/.{a}/admin", ".")] {
         let ran = bench(path, value).run().await;
-        assert_eq!(ran.outcome.end, End::Failed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
         assert!(ran.message().contains("leads above the host's own URL"), "{}", ran.message());
     }
     assert!(host.asked().is_empty());
     let ran = bench("/{a}", "\r\nX-Admin: 1").run().await;
-    assert_eq!(ran.outcome.end, End::Success);
+    assert_eq!(ran.outcome.end, AttemptEnd::Success);
     assert!(host.asked()[0].starts_with("GET /api/%0D%0AX-Admin%3A%201 HTTP/1.1\r\n"));
 }
 
@@ -124,7 +124,7 @@ async fn parameters_cannot_break_out() {
 async fn an_answer_without_end_is_cut() {
     let host = Host::start(|_| Reply::Endless).await;
     let ran = Bench::http(&host.url, "GET", "/x").run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert!(ran.outcome.outputs.unusable["body"].contains("more than 1048576 bytes"));
     assert!(ran.text().contains("the answer is longer; 1048576 bytes of it were read"));
 }
@@ -133,10 +133,10 @@ async fn an_answer_without_end_is_cut() {
 async fn what_was_sent_and_not_answered_is_unknown_unless_it_only_asks() {
     let cut = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf".to_vec();
     for (method, end) in [
-        ("POST", End::Unknown),
-        ("DELETE", End::Unknown),
-        ("GET", End::Failed),
-        ("HEAD", End::Failed),
+        ("POST", AttemptEnd::Unknown),
+        ("DELETE", AttemptEnd::Unknown),
+        ("GET", AttemptEnd::Failed),
+        ("HEAD", AttemptEnd::Failed),
     ] {
         for bytes in [Vec::new(), cut.clone()] {
             // To HEAD a length without a body is a whole answer.
@@ -154,10 +154,10 @@ async fn what_was_sent_and_not_answered_is_unknown_unless_it_only_asks() {
 #[tokio::test]
 async fn a_call_that_is_stopped_says_what_is_known() {
     for (method, reason, end) in [
-        ("POST", StopReason::TimedOut, End::Unknown),
-        ("POST", StopReason::Killed, End::Unknown),
-        ("GET", StopReason::TimedOut, End::TimedOut),
-        ("GET", StopReason::Killed, End::Killed),
+        ("POST", StopReason::TimedOut, AttemptEnd::Unknown),
+        ("POST", StopReason::Killed, AttemptEnd::Unknown),
+        ("GET", StopReason::TimedOut, AttemptEnd::TimedOut),
+        ("GET", StopReason::Killed, AttemptEnd::Killed),
     ] {
         let host = Host::start(|_| Reply::Hang).await;
         let ran = Bench::http(&host.url, method, "/x").stop_when(reason, host.heard(1)).await;
@@ -167,7 +167,7 @@ async fn a_call_that_is_stopped_says_what_is_known() {
     let host = Host::start(|_| Reply::Hang).await;
     let bench = Bench::http(&host.url, "POST", "/x");
     bench.stop.send_replace(Some(StopReason::Killed));
-    assert_eq!(bench.run().await.outcome.end, End::Killed);
+    assert_eq!(bench.run().await.outcome.end, AttemptEnd::Killed);
     assert!(host.asked().is_empty());
 }
 
@@ -179,12 +179,12 @@ async fn a_host_that_cannot_be_reached_was_sent_nothing() {
     let hangs_up = async { drop(listener.accept().await) };
     let https = format!("https://{address}");
     let (ran, ()) = tokio::join!(Bench::http(&https, "POST", "/x").run(), hangs_up);
-    assert_eq!(ran.outcome.end, End::Failed, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{}", ran.message());
     assert!(ran.message().contains("cannot connect"), "{}", ran.message());
     drop(listener);
     let bench = Bench::http(&format!("http://{address}"), "POST", "/x/{token}");
     let ran = bench.param("token", IN, ParamType::Text, Some("geheim")).run().await;
-    assert_eq!(ran.outcome.end, End::Failed, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{}", ran.message());
     assert!(ran.message().starts_with("POST core /x/{token}: cannot connect"), "{}", ran.message());
     assert!(!ran.message().contains("geheim"), "{}", ran.message());
 }
@@ -236,8 +236,8 @@ async fn a_key_of_its_own_is_sent_and_no_other() {
     let header = ("IDEMPOTENCY-Key".to_owned(), "{k}".to_owned());
     call(&mut own).headers = BTreeMap::from([header]);
     let own = own.param("k", ParamMode::In, ParamType::Text, Some("mine-7"));
-    assert_eq!(bench.run().await.outcome.end, End::Success);
-    assert_eq!(own.run().await.outcome.end, End::Success);
+    assert_eq!(bench.run().await.outcome.end, AttemptEnd::Success);
+    assert_eq!(own.run().await.outcome.end, AttemptEnd::Success);
     let keys: Vec<String> = host
         .asked()
         .iter()

@@ -4,11 +4,11 @@ use crate::preflight::is_mariadb;
 use crate::util::bench::{Bench, Ran, Recorded};
 use crate::util::{Scratch, migrated, query, session, with_scratch};
 use procession::db::session::Session;
-use procession::domain::job::check::Grade;
+use procession::domain::job::check::CheckGrade;
 use procession::domain::job::check::SuccessRule;
-use procession::domain::job::outcome::{End, Reach, Retry};
+use procession::domain::job::outcome::{AttemptEnd, AttemptReach, Retry};
 use procession::domain::job::retry::ErrorClass;
-use procession::domain::job::secret::Value;
+use procession::domain::job::secret::MaskedValue;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
 use procession::domain::source::DialectName;
 use procession::domain::source::tx_class::TxClass;
@@ -57,11 +57,11 @@ async fn ledger(db: &Scratch) -> String {
     words.join(" ")
 }
 
-fn assert_end(ran: &Ran, end: End) {
+fn assert_end(ran: &Ran, end: AttemptEnd) {
     assert_eq!(ran.outcome.end, end, "{:?}\n{}", ran.outcome, ran.text());
 }
 
-fn assert_caught(ran: &Ran, end: End) {
+fn assert_caught(ran: &Ran, end: AttemptEnd) {
     assert_end(ran, end);
     assert!(ran.outcome.breach.is_some(), "{:?}", ran.outcome);
     assert_eq!(ran.outcome.retry, Retry::Never);
@@ -79,32 +79,35 @@ async fn the_key_decides_whether_a_body_runs() {
             let body = "INSERT INTO fx VALUES ('one'); SELECT COUNT(*) AS n FROM fx";
             db.setup(&["CREATE TABLE fx (who VARCHAR(200))"]).await;
             let ran = sql(&db, body, "k1", 1).run().await;
-            assert_end(&ran, End::Failed);
-            assert_eq!((ran.outcome.reach, ran.outcome.retry), (Reach::Before, Retry::Never));
+            assert_end(&ran, AttemptEnd::Failed);
+            assert_eq!(
+                (ran.outcome.reach, ran.outcome.retry),
+                (AttemptReach::Before, Retry::Never)
+            );
             assert_says(&ran, "has no procession_ledger; run: procession source prepare ledger");
             db.setup(&[&migrated(dialect, "procession_ledger")]).await;
 
             let first = sql(&db, body, "k1", 1).run().await;
-            assert_end(&first, End::Success);
+            assert_end(&first, AttemptEnd::Success);
             assert_eq!(
                 (effects(&db).await.as_str(), ledger(&db).await.as_str()),
                 ("1", "k1=done#1")
             );
 
             let again = sql(&db, body, "k1", 2).run().await;
-            assert_end(&again, End::Success);
+            assert_end(&again, AttemptEnd::Success);
             assert_says(&again, "took effect in try 1 (ledger); not run again");
             assert_eq!(again.outcome.outputs, first.outcome.outputs);
             assert_eq!(again.value("n"), "1");
             assert_eq!(effects(&db).await, "1");
 
             let next = sql(&db, body, "k2", 3).run().await;
-            assert_end(&next, End::Success);
+            assert_end(&next, AttemptEnd::Success);
             assert_eq!((effects(&db).await.as_str(), next.value("n").as_str()), ("2", "2"));
 
             let failing = "INSERT INTO fx VALUES ('three'); INSERT INTO nowhere VALUES (1)";
             let ran = sql(&db, failing, "k3", 1).run().await;
-            assert_end(&ran, End::Failed);
+            assert_end(&ran, AttemptEnd::Failed);
             assert_says(&ran, "rolled back");
             assert_eq!(effects(&db).await, "2");
             assert_eq!(ledger(&db).await, "k1=done#1 k2=done#3");
@@ -124,7 +127,7 @@ async fn an_open_key_is_never_run_over() {
             ])
             .await;
             let ran = sql(&db, "INSERT INTO fx VALUES ('x')", "k", 2).run().await;
-            assert_caught(&ran, End::Unknown);
+            assert_caught(&ran, AttemptEnd::Unknown);
             assert_says(&ran, "try 1 committed before it was done");
             assert_eq!(
                 (effects(&db).await.as_str(), ledger(&db).await.as_str()),
@@ -146,16 +149,16 @@ async fn a_body_whose_rules_do_not_hold_is_undone() {
                 bench.task.job.success = vec![SuccessRule { rule, grade, message: None }];
                 bench
             };
-            let ran = with_rule("k1", Grade::Error).run().await;
-            assert_end(&ran, End::Failed);
+            let ran = with_rule("k1", CheckGrade::Error).run().await;
+            assert_end(&ran, AttemptEnd::Failed);
             assert_says(&ran, "success rule 'rows_affected > 1' does not hold (rows_affected = 1)");
             assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
             // A warning is kept with its effect, also when it is found again.
             for attempt in 1..=2 {
-                let mut bench = with_rule("k2", Grade::Warning);
+                let mut bench = with_rule("k2", CheckGrade::Warning);
                 bench.task.attempt = attempt;
                 let ran = bench.run().await;
-                assert_end(&ran, End::Warning);
+                assert_end(&ran, AttemptEnd::Warning);
                 assert_says(&ran, "does not hold");
                 assert_eq!(effects(&db).await, "1");
             }
@@ -170,11 +173,11 @@ async fn words_that_end_a_transaction_are_refused() {
         with_scratch(dialect, |db| async move {
             prepared(&db).await;
             let ran = sql(&db, "INSERT INTO fx VALUES ('x'); COMMIT", "k", 1).run().await;
-            assert_end(&ran, End::Failed);
+            assert_end(&ran, AttemptEnd::Failed);
             let mut each = sql(&db, "INSERT INTO fx VALUES ('x')", "k", 1);
             each.task.job.transaction = TransactionMode::Each;
             let ran = each.run().await;
-            assert_end(&ran, End::Failed);
+            assert_end(&ran, AttemptEnd::Failed);
             assert_says(&ran, "tx: ledger needs transaction: one");
             assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
         })
@@ -215,11 +218,11 @@ async fn a_connection_that_breaks_in_the_middle_leaves_nothing() {
                 query(&db.url, &format!("{kill}({id})").replace("CONNECTION(", "CONNECTION (")).await;
             };
             let (ran, ()) = tokio::join!(sql(&db, &body, "k", 1).run(), cut);
-            assert_end(&ran, End::Unknown);
+            assert_end(&ran, AttemptEnd::Unknown);
             assert_eq!(ran.outcome.retry, Retry::Allowed);
             assert_eq!(ran.outcome.error.as_ref().map(|e| e.class), Some(ErrorClass::ConnectionLost));
             let ran = sql(&db, "INSERT INTO fx VALUES ('x')", "k", 2).run().await;
-            assert_end(&ran, End::Success);
+            assert_end(&ran, AttemptEnd::Success);
             assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("1", "k=done#2"));
         })
         .await;
@@ -241,11 +244,11 @@ async fn a_commit_whose_answer_is_lost_is_found() {
                 "UPDATE procession_ledger SET state = 'done' WHERE idem_key = 'k'",
                 "COMMIT",
             ] {
-                first.run(text, &[]).await.expect(text);
+                first.run_statement(text, &[]).await.expect(text);
             }
             drop(first);
             let ran = sql(&db, "INSERT INTO fx VALUES ('x')", "k", 2).run().await;
-            assert_end(&ran, End::Success);
+            assert_end(&ran, AttemptEnd::Success);
             assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("1", "k=done#1"));
         })
         .await;
@@ -268,18 +271,18 @@ async fn mariadb_a_procedure_that_commits_is_caught() {
             let badly = format!("CREATE PROCEDURE {name}_badly () BEGIN {text}; {fail}; END");
             db.setup(&["DELETE FROM fx", "DELETE FROM procession_ledger", &well, &badly]).await;
             let ran = proc(&db, name, "well", 1).run().await;
-            assert_caught(&ran, End::Warning);
+            assert_caught(&ran, AttemptEnd::Warning);
             let count = effects(&db).await;
             assert_eq!(count, if name == "ends" { "2" } else { "1" }, "{name}");
             assert_eq!(ledger(&db).await, "well=open#1", "{name}: the key stays as evidence");
             let ran = proc(&db, name, "well", 2).run().await;
-            assert_caught(&ran, End::Unknown);
+            assert_caught(&ran, AttemptEnd::Unknown);
 
             let ran = proc(&db, &format!("{name}_badly"), "badly", 1).run().await;
-            assert_caught(&ran, End::Unknown);
+            assert_caught(&ran, AttemptEnd::Unknown);
             assert_says(&ran, "had committed a part of its work by itself");
             let ran = proc(&db, &format!("{name}_badly"), "badly", 2).run().await;
-            assert_caught(&ran, End::Unknown);
+            assert_caught(&ran, AttemptEnd::Unknown);
             let after = effects(&db).await.parse::<u32>().expect("a number");
             assert_eq!(after, count.parse::<u32>().expect("a number") + 1, "{name}: once each");
         }
@@ -301,11 +304,11 @@ async fn mariadb_a_rollback_inside_keeps_nothing_and_is_no_breach() {
         ])
         .await;
         let ran = proc(&db, "usual", "k", 1).run().await;
-        assert_end(&ran, End::Failed);
+        assert_end(&ran, AttemptEnd::Failed);
         assert_eq!((ran.outcome.retry, ran.outcome.breach.is_some()), (Retry::Allowed, false));
         assert_says(&ran, "差额不为零");
         let ran = proc(&db, "swallowed", "k", 2).run().await;
-        assert_end(&ran, End::Failed);
+        assert_end(&ran, AttemptEnd::Failed);
         assert_eq!((ran.outcome.retry, ran.outcome.breach.is_some()), (Retry::Allowed, false));
         assert_says(&ran, "was rolled back inside the body");
         assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
@@ -338,14 +341,14 @@ async fn mysql_a_commit_by_ddl_behind_a_rollback_is_caught() {
             .await;
             let is_told_apart = name != "makes" || is_mariadb(&db).await;
             for (key, procedure, end) in [
-                ("well", name.to_owned(), End::Warning),
-                ("badly", format!("{name}_badly"), End::Unknown),
+                ("well", name.to_owned(), AttemptEnd::Warning),
+                ("badly", format!("{name}_badly"), AttemptEnd::Unknown),
             ] {
                 let ran = proc(&db, &procedure, key, 1).run().await;
                 match is_told_apart {
                     true => assert_caught(&ran, end),
                     false => {
-                        assert_end(&ran, End::Unknown);
+                        assert_end(&ran, AttemptEnd::Unknown);
                         assert_eq!(ran.outcome.breach, None, "it may have been a temporary table");
                         assert_says(
                             &ran,
@@ -356,7 +359,7 @@ async fn mysql_a_commit_by_ddl_behind_a_rollback_is_caught() {
                 assert_eq!(ran.outcome.retry, Retry::Never, "{procedure}");
                 // The key is there, so no later attempt has a second effect.
                 let ran = proc(&db, &procedure, key, 2).run().await;
-                assert_end(&ran, End::Unknown);
+                assert_end(&ran, AttemptEnd::Unknown);
             }
             assert_eq!(effects(&db).await, "2", "{name}: once each");
             assert_eq!(ledger(&db).await, "badly=open#1 well=open#1", "{name}");
@@ -386,7 +389,7 @@ async fn mysql_temporary_tables_are_no_commit() {
         .await;
         for name in ["fails", "victim"] {
             let ran = proc(&db, name, name, 1).run().await;
-            assert_end(&ran, End::Failed);
+            assert_end(&ran, AttemptEnd::Failed);
             assert_eq!((ran.outcome.retry, ran.outcome.breach), (Retry::Allowed, None), "{name}");
         }
         // Its rule is judged after it was found that the transaction is still ours.
@@ -394,13 +397,13 @@ async fn mysql_temporary_tables_are_no_commit() {
             .await;
         let mut bench = proc(&db, "breaks", "breaks", 1);
         let rule = Expr::parse("rows_affected > 1000").expect("rule");
-        bench.task.job.success = vec![SuccessRule { rule, grade: Grade::Error, message: None }];
+        bench.task.job.success = vec![SuccessRule { rule, grade: CheckGrade::Error, message: None }];
         let ran = bench.run().await;
-        assert_end(&ran, End::Failed);
+        assert_end(&ran, AttemptEnd::Failed);
         assert_eq!(ran.outcome.breach, None);
         assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
         let ran = proc(&db, "undoes", "k", 1).run().await;
-        let expected = if is_mariadb(&db).await { End::Failed } else { End::Unknown };
+        let expected = if is_mariadb(&db).await { AttemptEnd::Failed } else { AttemptEnd::Unknown };
         assert_end(&ran, expected);
         assert_eq!(effects(&db).await, "0");
     })
@@ -420,13 +423,13 @@ async fn mariadb_out_values_come_before_the_commit_and_ddl_in_sql_is_caught() {
                 .param("n", ParamMode::Out, ParamType::Int, None)
                 .run()
                 .await;
-            assert_end(&ran, End::Success);
+            assert_end(&ran, AttemptEnd::Success);
             assert_eq!(ran.value("n"), "1");
         }
         let ddl =
             "INSERT INTO fx VALUES ('x'); CREATE TABLE IF NOT EXISTS made (a INT); INSERT INTO fx VALUES ('y')";
         let ran = sql(&db, ddl, "ddl", 1).run().await;
-        assert_caught(&ran, End::Warning);
+        assert_caught(&ran, AttemptEnd::Warning);
         assert_eq!(effects(&db).await, "3");
     })
     .await;
@@ -444,12 +447,12 @@ async fn postgres_a_procedure_that_commits_is_refused_by_the_server() {
         ])
         .await;
         let ran = proc(&db, "ends", "k1", 1).run().await;
-        assert_caught(&ran, End::Failed);
+        assert_caught(&ran, AttemptEnd::Failed);
         assert_says(&ran, "which the server refused; nothing took effect");
         assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
         let bench = proc(&db, "fine", "k2", 1);
         let ran = bench.param("n", ParamMode::Out, ParamType::Int, None).run().await;
-        assert_end(&ran, End::Success);
+        assert_end(&ran, AttemptEnd::Success);
         assert_eq!((ran.value("n").as_str(), effects(&db).await.as_str()), ("1", "1"));
     })
     .await;
@@ -479,7 +482,7 @@ async fn a_victim_runs_again_within_its_try() {
             }
             db.setup(&["DROP PROCEDURE IF EXISTS sp", &body(2)]).await;
             let ran = proc(&db, "sp", "k1", 1).run().await;
-            assert_end(&ran, End::Success);
+            assert_end(&ran, AttemptEnd::Success);
             assert_says(&ran, "runs once more in");
             assert_eq!(ran.text().matches("runs once more").count(), 2, "{}", ran.text());
             assert_eq!(
@@ -488,7 +491,7 @@ async fn a_victim_runs_again_within_its_try() {
             );
             db.setup(&["DROP PROCEDURE IF EXISTS sp", &body(1_000)]).await;
             let ran = proc(&db, "sp", "k2", 1).run().await;
-            assert_end(&ran, End::Failed);
+            assert_end(&ran, AttemptEnd::Failed);
             assert_eq!(ran.outcome.retry, Retry::Allowed);
             assert_eq!(ran.text().matches("runs once more").count(), 5, "{}", ran.text());
             assert_eq!(effects(&db).await, "1");
@@ -512,16 +515,16 @@ async fn mariadb_a_victim_is_called_with_the_same_values_again() {
         ])
         .await;
         for (key, value) in [
-            ("open", Value::from("5")),
+            ("open", MaskedValue::from("5")),
             // Not told with the lock.
-            ("secret", Value::from("5").hidden()),
+            ("secret", MaskedValue::from("5").hidden()),
         ] {
             let mut bench = proc(&db, "sp", key, 1)
                 .param("a", ParamMode::In, ParamType::Int, Some("1"))
                 .param("n", ParamMode::InOut, ParamType::Int, None);
             bench.task.params[1].value = Some(value);
             let ran = bench.run().await;
-            assert_end(&ran, End::Success);
+            assert_end(&ran, AttemptEnd::Success);
             assert_eq!(ran.text().matches("runs once more").count(), 1, "{}", ran.text());
             assert_eq!(ran.value("n"), "6", "{key}");
             let effects = db.value("SELECT GROUP_CONCAT(who) FROM fx").await;
@@ -551,18 +554,18 @@ async fn mariadb_a_deadlock_that_is_swallowed_keeps_nothing() {
         other.begin().await.expect("begin");
         // The lighter transaction is the victim.
         let fill = "INSERT INTO heavy WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n";
-        other.run(fill, &[]).await.expect(fill);
-        other.run("UPDATE gate SET n = 9 WHERE a = 2", &[]).await.expect("lock 2");
+        other.run_statement(fill, &[]).await.expect(fill);
+        other.run_statement("UPDATE gate SET n = 9 WHERE a = 2", &[]).await.expect("lock 2");
         let cross = async {
             // Not innodb_trx: it shows what it showed last when it is asked again within 100 ms.
             let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() \
                          AND info LIKE 'UPDATE gate%a = 2' AND time > 0";
             db.wait_for(waits, "1").await;
-            other.run("UPDATE gate SET n = 9 WHERE a = 1", &[]).await.expect("lock 1");
-            other.run("COMMIT", &[]).await.expect("commit");
+            other.run_statement("UPDATE gate SET n = 9 WHERE a = 1", &[]).await.expect("lock 1");
+            other.run_statement("COMMIT", &[]).await.expect("commit");
         };
         let (ran, ()) = tokio::join!(proc(&db, "sp", "k", 1).run(), cross);
-        assert_end(&ran, End::Failed);
+        assert_end(&ran, AttemptEnd::Failed);
         assert_says(&ran, "was rolled back inside the body");
         assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
     })
@@ -589,7 +592,7 @@ async fn a_body_that_is_stopped_leaves_nothing() {
             let body = format!("INSERT INTO fx VALUES ('x'); {sleep}; INSERT INTO fx VALUES ('y')");
             let bench = sql(&db, &body, "k", 1);
             let ran = bench.stop_when(StopReason::TimedOut, db.wait_for(busy, "1")).await;
-            assert_end(&ran, End::TimedOut);
+            assert_end(&ran, AttemptEnd::TimedOut);
             assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
         })
         .await;
@@ -613,7 +616,7 @@ async fn postgres_a_commit_that_wins_against_a_stop_is_a_success() {
                     state = 'active' AND query = 'COMMIT'";
         let bench = sql(&db, "INSERT INTO fx VALUES ('x')", "k", 1);
         let ran = bench.stop_when(StopReason::Killed, db.wait_for(busy, "1")).await;
-        assert_end(&ran, End::Success);
+        assert_end(&ran, AttemptEnd::Success);
         assert_says(&ran, "it had ended by itself before the stop reached it");
         assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("1", "k=done#1"));
     })
@@ -628,7 +631,7 @@ async fn a_row_that_is_not_ours_is_not_looked_up() {
             let bench = sql(&db, "INSERT INTO fx VALUES ('x')", "k", 1);
             bench.claim.0.store(false, Ordering::SeqCst);
             let ran = bench.run().await;
-            assert_end(&ran, End::Failed);
+            assert_end(&ran, AttemptEnd::Failed);
             assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("0", ""));
         })
         .await;
@@ -649,13 +652,16 @@ async fn class_same_needs_processions_own_database() {
             };
             for question in ["SELECT 'abcdef'", "SELECT value FROM procession_meta"] {
                 let ran = same(question).run().await;
-                assert_end(&ran, End::Failed);
-                assert_eq!((ran.outcome.reach, ran.outcome.retry), (Reach::Before, Retry::Never));
+                assert_end(&ran, AttemptEnd::Failed);
+                assert_eq!(
+                    (ran.outcome.reach, ran.outcome.retry),
+                    (AttemptReach::Before, Retry::Never)
+                );
                 assert_says(&ran, "tx: same needs a source on Procession's own database");
                 assert_eq!(effects(&db).await, "0");
             }
             let ran = same("SELECT '0123456789'").run().await;
-            assert_end(&ran, End::Success);
+            assert_end(&ran, AttemptEnd::Success);
             assert!(ran.outcome.is_recorded);
         })
         .await;
@@ -673,7 +679,7 @@ async fn large_outputs_come_back_whole() {
             };
             let body = format!("{one}; {one}; {one}");
             let first = sql(&db, &body, "k", 1).run().await;
-            assert_end(&first, End::Success);
+            assert_end(&first, AttemptEnd::Success);
             let again = sql(&db, &body, "k", 2).run().await;
             assert_eq!(again.outcome.outputs, first.outcome.outputs);
             assert_eq!(again.outcome.outputs.results.len(), 3);
@@ -706,7 +712,7 @@ async fn a_body_can_ask_its_session_for_its_key() {
             plain.task.attempt = 3;
             for bench in [plain, sql(&db, question, "in/202407/GL/1", 3)] {
                 let ran = bench.run().await;
-                assert_end(&ran, End::Success);
+                assert_end(&ran, AttemptEnd::Success);
                 let row = ["k", "b", "j", "a"].map(|name| ran.value(name));
                 assert_eq!(row, ["in/202407/GL/1", "202407", "GL", "3"]);
             }
@@ -736,7 +742,7 @@ async fn seize(db: &Scratch) -> Session {
     if db.dialect == DialectName::Postgres {
         other.begin().await.expect("begin");
     }
-    other.run(seizure(db.dialect).0, &[]).await.expect("the lock");
+    other.run_statement(seizure(db.dialect).0, &[]).await.expect("the lock");
     other
 }
 
@@ -753,7 +759,7 @@ async fn a_ledger_that_somebody_holds_keeps_no_row_waiting() {
             let other = seize(&db).await;
             let looks = bench("SELECT 1").end_orphan();
             let ran = tokio::time::timeout(Duration::from_secs(20), looks).await.expect("an end");
-            assert_end(&ran, End::Unknown);
+            assert_end(&ran, AttemptEnd::Unknown);
             assert_says(
                 &ran,
                 "could not be looked up what became of it (source 'ledger'): no answer",
@@ -784,7 +790,7 @@ async fn a_ledger_that_somebody_holds_keeps_no_row_waiting() {
             let stopped = bench(&format!("INSERT INTO fx VALUES ('x'); {sleep}"))
                 .stop_when(StopReason::TimedOut, waits);
             let (ran, other) = tokio::join!(stopped, lock);
-            assert_end(&ran, End::Unknown);
+            assert_end(&ran, AttemptEnd::Unknown);
             assert_says(&ran, "stopped on the server; it could not be looked up");
             other.close().await;
             assert_eq!(effects(&db).await, "0");
@@ -816,9 +822,12 @@ async fn a_connection_that_breaks_while_the_key_is_read_is_not_charged() {
             };
             let (ran, ()) = tokio::join!(sql(&db, "SELECT 1", "k", 1).run(), cut);
             other.close().await;
-            assert_end(&ran, End::Unknown);
+            assert_end(&ran, AttemptEnd::Unknown);
             assert_says(&ran, "reading procession_ledger: connection lost");
-            assert_eq!((ran.outcome.reach, ran.outcome.retry), (Reach::Body, Retry::Allowed));
+            assert_eq!(
+                (ran.outcome.reach, ran.outcome.retry),
+                (AttemptReach::Body, Retry::Allowed)
+            );
         })
         .await;
     }
@@ -836,13 +845,16 @@ async fn an_open_try_is_looked_up_or_nothing_is_advised_that_would_lose_it() {
             };
             db.setup(&["ALTER TABLE procession_ledger RENAME TO away"]).await;
             let ran = open().run().await;
-            assert_end(&ran, End::Failed);
-            assert_eq!((ran.outcome.reach, ran.outcome.retry), (Reach::Before, Retry::Never));
+            assert_end(&ran, AttemptEnd::Failed);
+            assert_eq!(
+                (ran.outcome.reach, ran.outcome.retry),
+                (AttemptReach::Before, Retry::Never)
+            );
             assert_says(&ran, "procession_ledger is gone from source 'ledger', and what became of");
             assert!(!ran.message().contains("prepare"), "{}", ran.message());
             db.setup(&["ALTER TABLE away RENAME TO procession_ledger"]).await;
             let ran = open().run().await;
-            assert_end(&ran, End::Success);
+            assert_end(&ran, AttemptEnd::Success);
             assert_says(&ran, "no earlier try took effect (ledger); runs it");
             assert_eq!(effects(&db).await, "1");
         })
@@ -884,7 +896,7 @@ async fn a_user_who_may_not_write_the_ledger_is_told_the_cure() {
             }
             let well = found.pop().expect("the last");
             for (ran, verb) in found.iter().zip(["read", "write", "write"]) {
-                assert_end(ran, End::Failed);
+                assert_end(ran, AttemptEnd::Failed);
                 assert_eq!(ran.outcome.retry, Retry::Never);
                 assert_says(
                     ran,
@@ -892,7 +904,7 @@ async fn a_user_who_may_not_write_the_ledger_is_told_the_cure() {
                 );
                 assert_says(ran, "procession source check ledger tells what to grant");
             }
-            assert_end(&well, End::Success);
+            assert_end(&well, AttemptEnd::Success);
             assert_eq!(effects(&db).await, "1");
         })
         .await;
@@ -907,7 +919,7 @@ async fn postgres_the_ledger_is_that_of_before_the_body() {
         let body = "CREATE SCHEMA other; SET search_path TO other; \
                     CREATE TABLE procession_ledger (a int); INSERT INTO public.fx VALUES ('x')";
         let ran = sql(&db, body, "k", 1).run().await;
-        assert_end(&ran, End::Success);
+        assert_end(&ran, AttemptEnd::Success);
         assert_eq!((effects(&db).await.as_str(), ledger(&db).await.as_str()), ("1", "k=done#1"));
     })
     .await;

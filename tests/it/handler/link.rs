@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use procession::db::session_lock::Lock;
 use procession::domain::job::SqlText;
-use procession::domain::job::outcome::{End, Reach, Stream};
+use procession::domain::job::outcome::{AttemptEnd, AttemptReach, Stream};
 use procession::domain::job::retry::ErrorClass;
 use procession::domain::source::DialectName;
 use procession::handler::{Claim, NOTHING_RUNS, StopReason, UNCONFIRMED};
@@ -30,7 +30,7 @@ where
     }
 }
 
-fn class(outcome: &procession::domain::job::outcome::Outcome) -> Option<ErrorClass> {
+fn class(outcome: &procession::domain::job::outcome::AttemptOutcome) -> Option<ErrorClass> {
     outcome.error.as_ref().map(|e| e.class)
 }
 
@@ -88,7 +88,7 @@ async fn a_source_that_is_away_is_waited_for_and_the_row_says_so() {
             relay.now(Flow::Pass);
             said
         });
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
         assert!(said.contains("Z: "), "{said}");
         assert_eq!(claim.1.borrow().len(), 2, "said once");
         assert_eq!(claim.1.borrow().last(), Some(&None), "and taken back");
@@ -111,7 +111,10 @@ async fn a_source_that_stays_away_fails_the_try_before_it_began() {
             });
             let start = Instant::now();
             let ran = bench.run().await;
-            assert_eq!((ran.outcome.end.clone(), ran.outcome.reach), (End::Failed, Reach::Before));
+            assert_eq!(
+                (ran.outcome.end.clone(), ran.outcome.reach),
+                (AttemptEnd::Failed, AttemptReach::Before)
+            );
             assert_eq!(class(&ran.outcome), Some(ErrorClass::ConnectionLost), "{}", ran.message());
             assert!(ran.message().contains(" attempts); nothing was run"), "{}", ran.message());
             assert!(start.elapsed() >= Duration::from_millis(700), "{:?}", start.elapsed());
@@ -129,7 +132,10 @@ async fn what_waiting_cannot_mend_fails_at_once() {
             let bench = Bench::sql(&db, "SELECT 1").at(&url);
             let claim = bench.claim.clone();
             let ran = bench.set(|o| o.away = Duration::from_secs(300)).run().await;
-            assert_eq!((ran.outcome.end.clone(), ran.outcome.reach), (End::Failed, Reach::Before));
+            assert_eq!(
+                (ran.outcome.end.clone(), ran.outcome.reach),
+                (AttemptEnd::Failed, AttemptReach::Before)
+            );
             assert_eq!(class(&ran.outcome), Some(ErrorClass::Other), "{}", ran.message());
             assert!(ran.outcome.error.as_ref().is_some_and(|e| e.sqlstate.is_some()));
             assert!(!ran.message().contains("connection lost"), "{}", ran.message());
@@ -169,7 +175,10 @@ async fn a_wait_ends_when_the_row_is_not_ours_any_more() {
                 "{}",
                 ran.text()
             );
-            assert_eq!((ran.outcome.end.clone(), ran.outcome.reach), (End::Failed, Reach::Before));
+            assert_eq!(
+                (ran.outcome.end.clone(), ran.outcome.reach),
+                (AttemptEnd::Failed, AttemptReach::Before)
+            );
             assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
             // Who is taken for begun is not handed back by a process that leaves.
             assert_eq!(begun(), 0, "who waits has not begun");
@@ -194,7 +203,7 @@ async fn the_row_says_which_session_of_an_earlier_start_it_waits_for() {
             other.close().await;
             said
         });
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
         let wanted =
             format!("an earlier start of it still runs on source 'ledger' (session {number})");
         assert_eq!(said, wanted);
@@ -221,11 +230,11 @@ async fn a_session_that_sits_idle_loses_its_lock() {
             }
             let start = Instant::now();
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
             let (at_least, at_most) = (Duration::from_millis(500), Duration::from_secs(8));
             let took = start.elapsed();
             assert!(took > at_least && took < at_most, "{took:?}\n{}", ran.text());
-            stalled.run("SELECT 1", &[]).await.expect_err("its session is gone");
+            stalled.run_statement("SELECT 1", &[]).await.expect_err("its session is gone");
         }
     })
     .await;
@@ -244,7 +253,7 @@ async fn who_waits_and_who_asks_are_not_idle() {
             tokio::time::sleep(Duration::from_millis(2_500)).await;
             other.close().await;
         });
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
         let connected =
             ran.of(Stream::System).iter().filter(|l| l.starts_with("connected")).count();
         assert_eq!(connected, 1, "{}", ran.text());
@@ -307,7 +316,7 @@ async fn a_claim_that_is_slow_to_be_answered_does_not_cost_the_lock() {
         });
         bench.ctx.claim = Arc::new(SlowClaim::default());
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
         let connected =
             ran.of(Stream::System).iter().filter(|l| l.starts_with("connected")).count();
         assert_eq!(connected, 1, "{}", ran.text());
@@ -315,7 +324,10 @@ async fn a_claim_that_is_slow_to_be_answered_does_not_cost_the_lock() {
         bench.ctx.claim = Arc::new(SlowClaim::default());
         let ran = bench.run().await;
         assert!(ran.message().starts_with("cannot ask whether the row is"), "{}", ran.message());
-        assert_eq!((ran.outcome.end.clone(), ran.outcome.reach), (End::Failed, Reach::Before));
+        assert_eq!(
+            (ran.outcome.end.clone(), ran.outcome.reach),
+            (AttemptEnd::Failed, AttemptReach::Before)
+        );
     })
     .await;
 }
@@ -335,13 +347,13 @@ async fn a_long_body_is_left_alone_and_its_watcher_is_shared() {
         let mut two = Bench::sql(&db, sleep).at(&relay.url(&db.url));
         (two.ctx.options, two.ctx.watchers) = (one.ctx.options.clone(), one.ctx.watchers.clone());
         let (one, two) = tokio::join!(one.run(), two.run());
-        assert_eq!(one.outcome.end, End::Success, "{}", one.text());
-        assert_eq!(two.outcome.end, End::Success, "{}", two.text());
+        assert_eq!(one.outcome.end, AttemptEnd::Success, "{}", one.text());
+        assert_eq!(two.outcome.end, AttemptEnd::Success, "{}", two.text());
         // Three looks each; who ends in the middle of one takes the connection along.
         let so_far = relay.accepted();
         assert!((3..=4).contains(&so_far), "two bodies and one who looks after both: {so_far}");
         let quick = Bench::sql(&db, "SELECT 1").at(&relay.url(&db.url)).run().await;
-        assert_eq!(quick.outcome.end, End::Success);
+        assert_eq!(quick.outcome.end, AttemptEnd::Success);
         assert_eq!(relay.accepted(), so_far + 1, "a body that ends soon costs nothing");
     })
     .await;
@@ -372,9 +384,9 @@ async fn a_connection_that_is_cut_before_the_call_was_sent() {
         for flow in [Flow::Rst, Flow::Fin] {
             let (ran, took) = broken(&db, ("CALL ", When::Before, Whom::One, flow)).await;
             // The client cannot know that it did not arrive.
-            assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
             assert_eq!(class(&ran.outcome), Some(ErrorClass::ConnectionLost));
-            assert_eq!(ran.outcome.reach, Reach::Body);
+            assert_eq!(ran.outcome.reach, AttemptReach::Body);
             assert!(ran.text().contains("is gone from the server"), "{}", ran.text());
             assert!(took < Duration::from_secs(5), "{took:?}");
         }
@@ -395,13 +407,13 @@ async fn a_second_try_waits_for_the_orphan_of_a_connection_that_was_cut_in_the_m
         (second.task, second.task.attempt) = (first.task.clone(), 2);
         second = second.at(&db.url);
         let ran = first.run().await;
-        assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
         assert!(ran.text().contains(" still runs; a second start waits for it"), "{}", ran.text());
         let orphan = ran.session();
         let claim = second.claim.clone();
         let (again, said) = tokio::join!(second.run(), claim.waits_on("an earlier start"));
         assert!(said.ends_with(&format!("(session {orphan})")), "{said}, not {orphan}");
-        assert_eq!(again.outcome.end, End::Success, "{}", again.text());
+        assert_eq!(again.outcome.end, AttemptEnd::Success, "{}", again.text());
         assert_eq!(effects(&db).await, "B1 E1 B2 E2", "one after the other");
         assert!(again.text().contains("the earlier start is gone after "), "{}", again.text());
     })
@@ -424,7 +436,7 @@ async fn a_commit_whose_answer_is_lost_is_unknown_and_took_effect() {
             });
             bench.task.job.sql = Some(SqlText::Same("INSERT INTO t VALUES (1)".to_owned()));
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Unknown, "{when:?} {flow:?}: {}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{when:?} {flow:?}: {}", ran.text());
             assert_eq!(class(&ran.outcome), Some(ErrorClass::ConnectionLost));
             db.wait_for("SELECT COUNT(*) FROM t", rows).await;
             db.setup(&["DELETE FROM t"]).await;
@@ -439,7 +451,7 @@ async fn a_black_hole_in_the_middle_of_a_call_is_noticed_within_the_bound() {
         two_effects(&db, 30.0).await;
         for flow in [Flow::Silent, Flow::Deaf, Flow::Mute] {
             let (ran, took) = broken(&db, ("CALL ", When::Sent, Whom::All, flow)).await;
-            assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.text());
             assert_eq!(class(&ran.outcome), Some(ErrorClass::ConnectionLost));
             assert!(ran.message().contains("the server cannot be reached"), "{}", ran.message());
             // 3E + L, one look at what became of it, and a slow machine.
@@ -477,7 +489,7 @@ async fn a_session_that_is_gone_behind_a_silent_connection_is_noticed() {
             query(&db.url, &kill(&db, &orphan)).await;
             Instant::now()
         });
-        assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.text());
         assert!(ran.message().contains("its session is gone from the server"), "{}", ran.message());
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     })
@@ -492,7 +504,7 @@ async fn a_slow_network_is_no_dead_one() {
         relay.delay(Duration::from_millis(20));
         let bench = Bench::proc(&db, "body").at(&relay.url(&db.url));
         let ran = bench.set(|o| o.look_every = Duration::from_millis(500)).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
         assert_eq!(effects(&db).await, "B1 E1");
     })
     .await;
@@ -508,10 +520,10 @@ async fn an_orphan_is_ended_by_who_finds_its_row_to_be_stopped() {
         let mut cleaner = Bench::proc(&db, "body");
         cleaner.task = first.task.clone();
         let ran = first.run().await;
-        assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
         db.wait_for("SELECT CASE WHEN COUNT(*) > 0 THEN 'y' ELSE 'n' END FROM fx", "y").await;
         let ended = cleaner.at(&db.url).end_orphan().await;
-        assert_eq!(ended.outcome.end, End::Killed, "{}\n{}", ended.message(), ended.text());
+        assert_eq!(ended.outcome.end, AttemptEnd::Killed, "{}\n{}", ended.message(), ended.text());
         assert!(ended.message().contains(&format!("session {}", ran.session())));
         assert!(ended.message().contains("what it had committed stays"), "{}", ended.message());
         assert!(!db.is_listed(&ran.session()).await, "{}", ended.text());
@@ -524,13 +536,13 @@ async fn an_orphan_is_ended_by_who_finds_its_row_to_be_stopped() {
 async fn an_orphan_that_is_not_there_and_one_that_cannot_be_asked_for() {
     on_servers(|db| async move {
         let ended = Bench::sql(&db, "SELECT 1").end_orphan().await;
-        assert_eq!(ended.outcome.end, End::Unknown);
+        assert_eq!(ended.outcome.end, AttemptEnd::Unknown);
         assert!(ended.message().starts_with(NOTHING_RUNS), "{}", ended.message());
         let relay = Relay::before(&db.url).await;
         relay.now(Flow::Rst);
         let bench = Bench::sql(&db, "SELECT 1").at(&relay.url(&db.url));
         let ended = bench.end_orphan().await;
-        assert_eq!(ended.outcome.end, End::Unknown);
+        assert_eq!(ended.outcome.end, AttemptEnd::Unknown);
         assert!(ended.message().starts_with(UNCONFIRMED), "{}", ended.message());
         // Away for a while, and this process has to go.
         let bench = Bench::sql(&db, "SELECT 1").at(&relay.url(&db.url));
@@ -559,13 +571,13 @@ async fn a_script_that_a_dead_worker_left_is_killed() {
     let mut nothing = Bench::script("true");
     nothing.task = bench.task.clone();
     let ended = bench.end_orphan().await;
-    assert_eq!(ended.outcome.end, End::Killed, "{}", ended.message());
+    assert_eq!(ended.outcome.end, AttemptEnd::Killed, "{}", ended.message());
     assert!(!reaper.join().expect("reaper").expect("its end").success());
     let ended = nothing.end_orphan().await;
-    assert_eq!(ended.outcome.end, End::Unknown);
+    assert_eq!(ended.outcome.end, AttemptEnd::Unknown);
     assert!(ended.message().starts_with(NOTHING_RUNS), "{}", ended.message());
     let other = Bench::new("NOOP").end_orphan().await;
-    assert_eq!(other.outcome.end, End::Unknown);
+    assert_eq!(other.outcome.end, AttemptEnd::Unknown);
 }
 
 #[tokio::test]
@@ -584,7 +596,7 @@ async fn a_kill_while_the_target_is_away_is_unconfirmed_and_says_why() {
             relay.struck().await;
             stop.send_replace(Some(StopReason::Killed));
         });
-        assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.text());
         assert!(ran.message().starts_with(UNCONFIRMED), "{}", ran.message());
         assert!(ran.message().contains("no connection within 200ms"), "{}", ran.message());
         let said =

@@ -4,7 +4,7 @@ use crate::cli::{procession, said};
 use crate::util::bench::Bench;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use procession::domain::job::outcome::End;
+use procession::domain::job::outcome::AttemptEnd;
 use procession::handler::StopReason;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -66,7 +66,7 @@ async fn a_second_start_ends_what_the_first_left_running() {
     let (bench, dir) = second_start();
     let mut orphan = Orphan::start(&bench.task.lock_name, 1);
     let second = bench.run().await;
-    assert_eq!(second.outcome.end, End::Success, "{}", second.message());
+    assert_eq!(second.outcome.end, AttemptEnd::Success, "{}", second.message());
     assert!(dir.path().join("ran").exists() && orphan.was_killed());
     let text = second.text();
     assert!(text.contains(ENDED) && text.contains("the earlier start is gone after "), "{text}");
@@ -88,7 +88,7 @@ async fn it_ends_what_descends_from_it_too_whatever_that_did_to_hide() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let second = bench.run().await;
-    assert_eq!(second.outcome.end, End::Success, "{}", second.message());
+    assert_eq!(second.outcome.end, AttemptEnd::Success, "{}", second.message());
     let pid = std::fs::read_to_string(&file).expect("its number");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}: {}", second.text());
@@ -209,7 +209,7 @@ async fn who_has_lost_the_claim_ends_nothing() {
     let mut orphan = Orphan::start(&bench.task.lock_name, 1);
     bench.claim.0.store(false, Ordering::SeqCst);
     let second = bench.run().await;
-    assert_eq!(second.outcome.end, End::Failed);
+    assert_eq!(second.outcome.end, AttemptEnd::Failed);
     assert!(second.message().contains("belongs to another start"), "{}", second.message());
     assert!(!dir.path().join("ran").exists());
     assert!(orphan.is_alive(), "that start may be the one that counts");
@@ -217,7 +217,8 @@ async fn who_has_lost_the_claim_ends_nothing() {
 
 #[tokio::test]
 async fn a_stop_before_it_begins_starts_and_ends_nothing() {
-    for (reason, end) in [(StopReason::Killed, End::Killed), (StopReason::TimedOut, End::TimedOut)]
+    for (reason, end) in
+        [(StopReason::Killed, AttemptEnd::Killed), (StopReason::TimedOut, AttemptEnd::TimedOut)]
     {
         let (bench, dir) = second_start();
         let mut orphan = Orphan::start(&bench.task.lock_name, 1);
@@ -236,7 +237,7 @@ async fn other_rows_and_the_own_try_are_left_alone() {
     let mut others =
         [Orphan::start(&name, 2), Orphan::start(&format!("{name}1"), 1), Orphan::start("x", 1)];
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert!(dir.path().join("ran").exists());
     assert!(!ran.text().contains(ENDED), "{}", ran.text());
     assert!(others.iter_mut().all(Orphan::is_alive));

@@ -2,13 +2,13 @@
 
 use crate::util::bench::Bench;
 use crate::util::{session, with_scratch};
-use procession::db::routine::{Mode, Routine};
+use procession::db::routine::{Routine, RoutineParamMode};
 use procession::db::session_lock::Lock;
-use procession::domain::job::outcome::{End, Stream};
-use procession::domain::job::secret::Value;
+use procession::domain::job::outcome::{AttemptEnd, Stream};
+use procession::domain::job::secret::MaskedValue;
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::source::DialectName;
-use procession::handler::sessions::Sessions;
+use procession::handler::sessions::SessionShelf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ async fn mariadb_in_out_inout_and_exact_values() {
             .param("p_none", OUT, ParamType::Int, None)
             .run()
             .await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.value("p_text"), "二〇二四'\\;--·月末🧾");
         assert_eq!(ran.value("p_sum"), "12345678901234567.1234567900");
         assert_eq!(ran.value("p_next"), "2024-02-29");
@@ -68,7 +68,7 @@ async fn postgres_in_out_inout_and_exact_values() {
                 .param("p_next", OUT, ParamType::Date, None)
         };
         let ran = bench().run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.value("p_text"), "二〇二四'\\;--·月末🧾7true");
         assert_eq!(ran.value("p_sum"), "12345678901234567.1234567900");
         assert_eq!(ran.value("p_next"), "2024-02-29");
@@ -98,13 +98,13 @@ async fn mariadb_result_sets_are_read_to_the_end_and_late_errors_seen() {
         let said = ran.of(Stream::Database);
         assert!(said.len() == 1 && said[0].starts_with("Warning 1292"), "{}", ran.text());
         let ran = Bench::proc(&db, "many").run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         let sets = &ran.outcome.outputs.results;
         assert_eq!((sets.len(), sets[0].row_count, sets[1].columns[0].as_str()), (2, 2, "y"));
         assert_eq!(sets[0].rows, [[Some("1".to_owned())], [Some("2".to_owned())]]);
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2");
         let ran = Bench::proc(&db, "late").run().await;
-        assert_eq!(ran.outcome.end, End::Failed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
         assert!(ran.message().contains(".late: error 31001 (45000): 差额不为零"), "{}", ran.message());
     })
     .await;
@@ -115,7 +115,7 @@ async fn mariadb_warnings_and_postgres_notices_reach_the_log() {
     with_scratch(DialectName::Mysql, |db| async move {
         db.setup(&["CREATE PROCEDURE w () BEGIN SELECT CAST('12x' AS SIGNED) AS n; END"]).await;
         let ran = Bench::proc(&db, "w").run().await;
-        assert_eq!(ran.outcome.end, End::Success);
+        assert_eq!(ran.outcome.end, AttemptEnd::Success);
         let said = ran.of(Stream::Database);
         assert!(said.len() == 1 && said[0].starts_with("Warning 1292"), "{}", ran.text());
     })
@@ -160,7 +160,7 @@ async fn what_does_not_fit_is_told_with_the_real_signature() {
                 bench = bench.param(param, IN, TEXT, None);
             }
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Failed);
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed);
             assert!(ran.message().contains(&said), "{}", ran.message());
         }
     })
@@ -184,16 +184,16 @@ async fn mysql_functions_may_be_called() {
             bench.param("a", IN, ParamType::Int, Some("2"))
         };
         let ran = call().param("total", OUT, ParamType::Int, None).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.value("total"), "42");
         let ran = call().run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         let set = &ran.outcome.outputs.results[0];
         assert_eq!((set.columns[0].as_str(), set.row_count), ("add_up", 1));
         assert_eq!(db.value("SELECT CONCAT(COUNT(*), ' ', SUM(a)) FROM t").await, "2 4");
         // The procedure comes first.
         let ran = Bench::proc(&db, "both_kinds").run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(db.value("SELECT MAX(a) FROM t").await, "99");
     })
     .await;
@@ -214,11 +214,11 @@ async fn mariadb_packages_and_defaults() {
         let call = |name: &str| Bench::proc(&db, name).param("a", IN, ParamType::Int, Some("3"));
         if is_mariadb {
             for sql in ["SET sql_mode = ORACLE", package, body] {
-                session.run(sql, &[]).await.expect(sql);
+                session.run_statement(sql, &[]).await.expect(sql);
             }
             for name in ["pk.p1", "PK.P1", &format!("{}.pk.p1", db.name)] {
                 let ran = call(name).param("b", OUT, TEXT, None).run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{name}: {}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{name}: {}", ran.message());
                 assert_eq!(ran.value("b"), "v3", "{name}");
             }
             let ran = call("pk.twice").param("n", OUT, ParamType::Int, None).run().await;
@@ -232,19 +232,19 @@ async fn mariadb_packages_and_defaults() {
             let ran = call("pk.p1").run().await;
             assert!(ran.message().contains("no procedure 'p1' in schema 'pk'"), "{}", ran.message());
         }
-        session.run("SET sql_mode = DEFAULT", &[]).await.expect("a mode");
+        session.run_statement("SET sql_mode = DEFAULT", &[]).await.expect("a mode");
         let defaults = "CREATE PROCEDURE d (a INT, b INT DEFAULT 5, c VARCHAR(9) DEFAULT 'x,y') \
                         INSERT INTO t VALUES (CONCAT(a, '-', b, '-', c))";
-        if session.run(defaults, &[]).await.is_ok() {
+        if session.run_statement(defaults, &[]).await.is_ok() {
             db.setup(&["DELETE FROM t"]).await;
             let one = call("d").run().await;
-            assert_eq!(one.outcome.end, End::Success, "{}", one.message());
+            assert_eq!(one.outcome.end, AttemptEnd::Success, "{}", one.message());
             let two = call("d").param("b", IN, ParamType::Int, Some("6")).run().await;
-            assert_eq!(two.outcome.end, End::Success, "{}", two.message());
+            assert_eq!(two.outcome.end, AttemptEnd::Success, "{}", two.message());
             let rows = db.value("SELECT GROUP_CONCAT(a ORDER BY a SEPARATOR ' ') FROM t").await;
             assert_eq!(rows, "3-5-x,y 3-6-x,y");
             let gap = call("d").param("c", IN, TEXT, Some("z")).run().await;
-            assert_eq!(gap.outcome.end, End::Failed);
+            assert_eq!(gap.outcome.end, AttemptEnd::Failed);
             assert!(gap.message().contains("give b a value, because c behind it has one"), "{}", gap.message());
         } else {
             let version = db.value("SELECT VERSION()").await;
@@ -269,7 +269,7 @@ async fn postgres_overloads_are_chosen_by_type() {
         let run = async |name: &str, ty, value| {
             let ran = Bench::proc(&db, name).param("a", IN, ty, Some(value)).run().await;
             match ran.outcome.end {
-                End::Success => db.value("DELETE FROM t RETURNING a").await,
+                AttemptEnd::Success => db.value("DELETE FROM t RETURNING a").await,
                 _ => ran.message().to_owned(),
             }
         };
@@ -303,7 +303,7 @@ async fn postgres_procedures_may_commit_and_functions_may_be_called() {
         ])
         .await;
         let ran = Bench::proc(&db, "step").param("n", IN, ParamType::Int, Some("3")).run().await;
-        assert_eq!(ran.outcome.end, End::Failed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
         let said = ran.message();
         for part in ["error P0001: at the end; DETAIL: 细节; HINT: look; WHERE: PL/pgSQL", "line 1"]
         {
@@ -353,7 +353,7 @@ async fn a_transaction_left_open_is_a_failure_not_a_silent_loss() {
         ])
         .await;
         let ran = Bench::proc(&db, "forgot").run().await;
-        assert_eq!(ran.outcome.end, End::Failed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
         assert!(ran.message().contains("left a transaction open"), "{}", ran.message());
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
         // Without a BEGIN, and together with values, sets and warnings that come back in the same answer.
@@ -368,7 +368,7 @@ async fn a_transaction_left_open_is_a_failure_not_a_silent_loss() {
         assert!(ran.message().contains("left a transaction open"), "{}", ran.message());
         let ended = Bench::proc(&db, "ended").param("n", OUT, ParamType::Int, None);
         let ran = ended.param("m", OUT, ParamType::Int, None).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!((ran.value("n").as_str(), ran.value("m").as_str()), ("5", "7"));
         assert_eq!(ran.outcome.outputs.results.len(), 2);
         let said = ran.of(Stream::Database);
@@ -394,7 +394,7 @@ async fn sqlite_bodies_stand_in_for_procedures() {
             bench
         };
         let ran = bench(body).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!((ran.value("p_rows").as_str(), ran.value("over").as_str()), ("2", "1"));
         assert_eq!(ran.outcome.outputs.rows_affected, 2);
         // A missing OUT column and an error undo everything.
@@ -443,9 +443,9 @@ async fn a_second_start_waits_for_the_lock_and_then_asks_for_its_claim() {
                 second.run().await
             };
             let (first, second) = tokio::join!(first.run(), second);
-            assert_eq!(first.outcome.end, End::Success, "{}", first.message());
+            assert_eq!(first.outcome.end, AttemptEnd::Success, "{}", first.message());
             assert!(second.text().contains("waits for an earlier start"), "{}", second.text());
-            assert_eq!(second.outcome.end, End::Failed);
+            assert_eq!(second.outcome.end, AttemptEnd::Failed);
             assert!(second.message().contains("belongs to another start"), "{}", second.message());
         })
         .await;
@@ -474,7 +474,7 @@ async fn mariadb_texts_of_procedures_say_what_the_catalogue_says() {
             let [found] = &found[..] else { panic!("{name}: {found:?}") };
             assert_eq!(shown.is_some(), is_understood, "{name}");
             let Some(shown) = shown else { continue };
-            let params = |routine: &Routine| -> Vec<(String, Mode)> {
+            let params = |routine: &Routine| -> Vec<(String, RoutineParamMode)> {
                 routine.params.iter().map(|p| (p.name.clone(), p.mode)).collect()
             };
             assert_eq!(params(&shown), params(found), "{name}");
@@ -529,11 +529,11 @@ async fn values_of_each_type_arrive_alike_by_both_ways() {
                 );
                 db.setup(&["DELETE FROM seen", "DROP PROCEDURE IF EXISTS put", &put]).await;
                 let mut counted = Vec::new();
-                for value in [Value::from(value), Value::from(value).hidden()] {
+                for value in [MaskedValue::from(value), MaskedValue::from(value).hidden()] {
                     let mut bench = Bench::proc(&db, "put").param("v", IN, ty, None);
                     bench.task.params[0].value = Some(value);
                     let ran = bench.run().await;
-                    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+                    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
                     let found = db.value("SELECT v FROM seen").await;
                     let seen = seen[usize::from(dialect == DialectName::Mysql)];
                     assert_eq!(found, seen, "{dialect} {ty:?}");
@@ -568,17 +568,17 @@ async fn values_reach_a_call_whatever_they_are() {
                 ),
             };
             db.setup(&[table, put]).await;
-            let sessions = Arc::new(Sessions::new(4));
+            let sessions = Arc::new(SessionShelf::new(4));
             let long = "x".repeat(257);
-            let secret = || Some(Value::from("s3cret").hidden());
+            let secret = || Some(MaskedValue::from("s3cret").hidden());
             for (value, is_told) in [
-                (Some(Value::from("plain '\\; -- $1 :a ${b}")), true),
+                (Some(MaskedValue::from("plain '\\; -- $1 :a ${b}")), true),
                 (secret(), false),
-                (Some(Value::from("")), true),
+                (Some(MaskedValue::from("")), true),
                 (None, false),
-                (Some(Value::from("月末🧾")), false),
-                (Some(Value::from(long.as_str())), false),
-                (Some(Value::from(&long[1..])), true),
+                (Some(MaskedValue::from("月末🧾")), false),
+                (Some(MaskedValue::from(long.as_str())), false),
+                (Some(MaskedValue::from(&long[1..])), true),
             ] {
                 db.setup(&["DELETE FROM seen"]).await;
                 let mut bench = Bench::proc(&db, "put").param("a", IN, TEXT, None).param(
@@ -590,9 +590,9 @@ async fn values_reach_a_call_whatever_they_are() {
                 bench.task.params[0].value = value.clone();
                 bench.ctx.sessions = sessions.clone();
                 let ran = bench.run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
                 sessions.settled().await;
-                let text = value.as_ref().map_or("NULL", Value::expose);
+                let text = value.as_ref().map_or("NULL", MaskedValue::expose);
                 assert_eq!(db.value("SELECT COALESCE(a, 'NULL') FROM seen").await, text);
                 let number = db.value("SELECT n FROM seen").await;
                 assert_eq!(number, "12345678901234567.1234567891");
@@ -659,7 +659,7 @@ async fn postgres_routines_are_found_with_the_lock() {
         }
         let told =
             "SELECT current_setting('procession.job_code'), current_setting('application_name')";
-        let told = session.run(told, &[]).await.expect("asked");
+        let told = session.run_statement(told, &[]).await.expect("asked");
         assert_eq!(
             (told.sets[0].first(0), told.sets[0].first(1)),
             (Some("月末'"), Some("procession:202407:A"))
@@ -691,7 +691,7 @@ async fn mariadb_who_may_only_call_may_call() {
             .run()
             .await;
         db.setup(&[&format!("DROP USER '{user}'@'%'")]).await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.value("p_b"), "42");
         assert_eq!(db.value("SELECT a FROM t").await, "41");
     })

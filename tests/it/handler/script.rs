@@ -2,7 +2,7 @@
 //! without one as well where that makes no difference.
 
 use crate::util::bench::{Bench, Ran};
-use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::outcome::{AttemptEnd, Stream};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::handler::StopReason;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ async fn a_script_sees_its_task_and_nothing_else() {
     // cargo sets this for every test: it stands for a secret of the parent.
     assert!(std::env::var("CARGO_MANIFEST_DIR").is_ok() && std::env::var("HOME").is_ok());
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     let lines = ran.of(Stream::Stdout);
     for wanted in [
         "PROCESSION_BATCH_NO=202407",
@@ -69,7 +69,11 @@ async fn exits_signals_and_outputs() {
     ] {
         for bench in all_ways(text) {
             let ran = bench.run().await;
-            assert_eq!((ran.outcome.end.clone(), ran.message()), (End::Failed, said), "{text}");
+            assert_eq!(
+                (ran.outcome.end.clone(), ran.message()),
+                (AttemptEnd::Failed, said),
+                "{text}"
+            );
         }
     }
     for mut bench in all_ways("exit 0") {
@@ -108,7 +112,7 @@ async fn without_a_keeper_it_runs_all_the_same_and_says_so() {
     for program in ["/no/such/program", "/bin/true"] {
         let bench = Bench::script("echo here").options(|o| o.keeper = Some(program.into()));
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.of(Stream::Stdout), ["here"]);
         assert!(ran.text().contains("runs without a keeper"), "{}", ran.text());
         assert!(ran.text().contains("not isolated from other processes: "), "{}", ran.text());
@@ -121,7 +125,7 @@ async fn an_isolated_script_cannot_end_what_watches_over_it() {
     let text = "cat /proc/$PPID/comm; kill -9 $PPID; kill -STOP $PPID; echo lives";
     let ran = Bench::script(text).run().await;
     assert_eq!(ran.of(Stream::Stdout), ["script-init", "lives"], "{}", ran.text());
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     assert!(ran.text().contains(", isolated: processes"), "{}", ran.text());
 }
 
@@ -141,7 +145,7 @@ async fn a_script_whose_keeper_is_killed_is_of_unknown_outcome_and_leaves_nothin
     let bench = Bench::script(text).not_isolated();
     let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
     assert!(ran.message().contains("its keeper ended early (signal: 9"), "{}", ran.message());
     assert_eq!(living(&cookie), 0, "{}", ran.text());
 }
@@ -157,7 +161,7 @@ async fn what_hides_from_a_killed_keeper_is_found_by_its_open_file() {
         file.display()
     ));
     let ran = bench.not_isolated().run().await;
-    assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
     let pid = std::fs::read_to_string(&file).expect("its number");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}: {}", ran.text());
@@ -173,7 +177,7 @@ async fn a_keeper_that_a_script_has_stopped_is_woken_when_it_must_act() {
     let seen = cookie.clone();
     let ready = async move { until(|| living(&seen) >= 3).await };
     let ran = bench.stop_when(StopReason::Killed, ready).await;
-    assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
     assert_eq!(living(&cookie), 0, "{}", ran.text());
 }
 
@@ -199,7 +203,7 @@ async fn a_lease_that_is_not_renewed_ends_a_script() {
     for bench in [Bench::script(text), Bench::script(text).not_isolated()] {
         let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
         let ran = under_a_short_lease(bench, false).await;
-        assert_eq!(ran.outcome.end, End::Returned, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Returned, "{}", ran.message());
         assert!(ran.message().contains("did not renew its lease"), "{}", ran.message());
         assert!(ran.text().contains("(sleep), killed"), "{}", ran.text());
         assert_eq!(living(&cookie), 0, "{}", ran.text());
@@ -211,7 +215,7 @@ async fn a_lease_that_is_renewed_does_not() {
     // Longer than two leases, and it ends by itself.
     let bench = Bench::script("sleep 4");
     let ran = under_a_short_lease(bench, true).await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
 }
 
 #[tokio::test]
@@ -224,7 +228,7 @@ async fn output_of_any_kind_is_bounded_and_kept_at_both_ends() {
     // Nothing renews the lease here, and a busy machine takes longer than a minute for so much text.
     let lease = Duration::from_secs(600);
     let ran = Bench::script(script).options(|options| options.script_lease = lease).run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     let kept: usize = ran.lines.iter().map(|l| l.text.len()).sum();
     assert!(kept < 1_100_000, "{kept}");
     assert!(ran.text().contains("lines left out"));
@@ -277,7 +281,7 @@ async fn the_whole_tree_goes_with_setsid_and_ignored_signals() {
                   (setsid sleep 302 &)\ntouch $READY\nwhile :; do sleep 1; done";
     for runs in [Runs::Kept, Runs::Alone] {
         let ran = tree(script, StopReason::TimedOut, runs).await;
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
         assert!(ran.text().contains("KILL sent to its process group"), "{}", ran.text());
         assert!(ran.text().contains("are gone after "), "{}", ran.text());
     }
@@ -288,7 +292,7 @@ async fn a_polite_script_gets_its_grace() {
     let script = "trap 'echo tidied; exit 7' TERM\nsleep 300 & sleep 301 &\ntouch $READY\nwait";
     for runs in [Runs::Kept, Runs::Alone] {
         let ran = tree(script, StopReason::Killed, runs).await;
-        assert_eq!(ran.outcome.end, End::Killed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Killed);
         assert!(ran.of(Stream::Stdout).contains(&"tidied") && !ran.text().contains("KILL sent"));
     }
 }
@@ -298,7 +302,7 @@ async fn a_process_without_a_lease_gives_no_grace() {
     let script = "trap 'echo tidied; exit 7' TERM\nsleep 300 & sleep 301 &\ntouch $READY\nwait";
     for runs in [Runs::Kept, Runs::Alone] {
         let ran = tree(script, StopReason::Fenced, runs).await;
-        assert_eq!(ran.outcome.end, End::Returned);
+        assert_eq!(ran.outcome.end, AttemptEnd::Returned);
         assert!(
             !ran.text().contains("tidied") && !ran.text().contains("TERM sent"),
             "{}",
@@ -320,7 +324,7 @@ async fn only_a_keeper_finds_what_cleared_its_environment() {
     let bench = bench.options(|o| o.kill_grace = Duration::from_millis(300));
     let ready = async { until(|| file.exists()).await };
     let ran = bench.stop_when(StopReason::TimedOut, ready).await;
-    assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
     let pid = std::fs::read_to_string(&file).expect("its number");
     let stat = format!("/proc/{}/stat", pid.trim());
     assert!(!std::path::Path::new(&stat).exists(), "process {pid} lives: {}", ran.text());
@@ -334,7 +338,7 @@ async fn what_is_left_behind_is_ended_by_the_rule() {
         let cookie = format!("PROCESSION_RUN={}:1", bench.task.lock_name);
         let start = tokio::time::Instant::now();
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert!(start.elapsed() < Duration::from_secs(2), "did not wait for the daemon's pipe");
         assert!(
             ran.text().contains("(sleep), killed") && ran.text().contains("left alone"),
@@ -375,7 +379,7 @@ async fn a_keeper_costs_a_few_milliseconds_and_megabytes() {
     for _ in 0..RUNS {
         for (bench, spent) in all_ways("true").into_iter().zip(&mut spent) {
             let start = tokio::time::Instant::now();
-            assert_eq!(bench.run().await.outcome.end, End::Success);
+            assert_eq!(bench.run().await.outcome.end, AttemptEnd::Success);
             *spent += start.elapsed();
         }
     }

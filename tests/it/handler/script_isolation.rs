@@ -3,9 +3,9 @@
 
 use crate::util::bench::{Bench, Ran};
 use procession::domain::id::GroupCode;
-use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::outcome::{AttemptEnd, Stream};
 use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
-use procession::domain::job::secret::Value;
+use procession::domain::job::secret::MaskedValue;
 use procession::domain::job::{ParamMode, ParamType};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
@@ -34,7 +34,7 @@ fn is_refused_without_root(ran: &Ran) -> bool {
     if is_root() {
         return false;
     }
-    assert_eq!(ran.outcome.end, End::Failed);
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed);
     assert!(ran.message().contains("which only root can start"), "{}", ran.message());
     true
 }
@@ -109,8 +109,8 @@ async fn a_hostile_script_reaches_nothing_of_service_or_other_group() {
     if is_refused_without_root(&ran) && is_refused_without_root(&victim) {
         return;
     }
-    assert_eq!(victim.outcome.end, End::Success, "{}", victim.text());
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+    assert_eq!(victim.outcome.end, AttemptEnd::Success, "{}", victim.text());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
     assert!(!ran.text().contains("REACHED"), "{}", ran.text());
     let lines = ran.of(Stream::Stdout);
     let who = lines.iter().find(|line| line.starts_with("user ")).expect("who it is");
@@ -140,7 +140,7 @@ async fn a_script_of_another_user_is_stopped_whole() {
     if !is_root() {
         return;
     }
-    assert_eq!(ran.outcome.end, End::Killed, "{}", ran.text());
+    assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.text());
     let pid = std::fs::read_to_string(pid).expect("a number");
     assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "{}", ran.text());
     let folder = std::fs::read_to_string(shared.path().join("folder")).expect("a path");
@@ -154,7 +154,7 @@ async fn a_script_that_cannot_be_isolated_is_refused_when_it_must_be() {
     };
     if is_root() {
         let ran = required(script("echo ran", "gl")).run().await;
-        assert_eq!(ran.outcome.end, End::Failed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
         assert!(
             ran.message().contains("add gl = \"USER\" to [script.run_as]"),
             "{}",
@@ -183,7 +183,7 @@ async fn a_script_that_cannot_be_isolated_is_refused_when_it_must_be() {
         required(Bench::script("echo ran")).options(|o| o.keeper = Some("/bin/true".into())),
     ] {
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Failed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
         let said =
             "script.isolation is \"required\", and a script cannot be isolated on this machine";
         assert!(ran.message().starts_with(said), "{}", ran.message());
@@ -205,9 +205,9 @@ async fn a_secret_reaches_a_script_in_a_file_when_that_is_asked() {
                 options.script_users.by_group =
                     user.map(|user| ("*".to_owned(), user.to_owned())).into_iter().collect();
             });
-        bench.task.params[0].value = Some(Value::Secret("hunter\n2".into()));
+        bench.task.params[0].value = Some(MaskedValue::Secret("hunter\n2".into()));
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
         let lines = ran.of(Stream::Stdout);
         assert_eq!(lines, ["hunter", "2", "400", "0", "plain"], "{}", ran.text());
     }

@@ -2,7 +2,7 @@
 //! limit memory, the tests of limits say so and end; `make test-cgroups` boots a kernel that does, and requires them.
 
 use crate::util::bench::{Bench, Ran};
-use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::outcome::{AttemptEnd, Stream};
 use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::job::script_limits::{
     CgroupController, CgroupPolicy, ScriptLimitSettings, ScriptLimits,
@@ -82,7 +82,7 @@ async fn a_script_has_a_group_of_its_own_that_goes_with_it() {
             })
         };
         let (first, second) = tokio::join!(one().run(), one().run());
-        assert_eq!(first.outcome.end, End::Success, "{:?}", first.text());
+        assert_eq!(first.outcome.end, AttemptEnd::Success, "{:?}", first.text());
         let (first, second) = (group_of(&first), group_of(&second));
         assert_ne!(first, second);
         for group in [first, second] {
@@ -103,7 +103,7 @@ async fn a_stop_ends_the_whole_group_and_a_success_spares_what_left() {
     let bench = bench(&hidden, ScriptLimits::default(), CgroupPolicy::Required);
     let ran =
         bench.stop_when(StopReason::Killed, tokio::time::sleep(Duration::from_millis(700))).await;
-    assert_eq!(ran.outcome.end, End::Killed, "{:?}", ran.text());
+    assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{:?}", ran.text());
     let group = group_of(&ran);
     assert!(!group.exists(), "{group:?} is still there");
 }
@@ -121,14 +121,14 @@ async fn a_script_that_uses_more_memory_is_killed_and_the_reason_is_said() {
             options.script_users = ScriptUsers { by_group: Default::default(), policy };
         });
         let ran = greedy.run().await;
-        assert_eq!(ran.outcome.end, End::Failed, "{:?}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{:?}", ran.text());
         let why = "killed: it used more than 64 MiB (script.max_memory_mib)";
         assert_eq!(ran.message(), why, "{:?}", ran.text());
         assert!(!ran.of(Stream::Stdout).contains(&"survived"));
         assert!(ran.text().contains("limits: memory 64 MiB (control group)"), "{}", ran.text());
     }
     let modest = bench("echo fine", limits(64, 0, 0), CgroupPolicy::Required).run().await;
-    assert_eq!(modest.outcome.end, End::Success, "{:?}", modest.text());
+    assert_eq!(modest.outcome.end, AttemptEnd::Success, "{:?}", modest.text());
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn an_isolated_script_does_not_leave_its_group() {
 async fn what_is_not_held_is_said_and_refused_where_it_is_required() {
     let all = limits(64, 5, 150);
     let ran = bench("true", all, CgroupPolicy::Off).run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{:?}", ran.text());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{:?}", ran.text());
     let said = "limits not held for the script as a whole: memory 64 MiB, 1.5 processors: script.cgroups is \"off\"";
     assert!(ran.text().contains(said), "{}", ran.text());
     let said = "limits: 64 MiB of memory for each process, 5 processes more than its user has, ";
@@ -187,7 +187,7 @@ async fn what_is_not_held_is_said_and_refused_where_it_is_required() {
     let refused = bench("true", all, CgroupPolicy::Required)
         .options(|options| options.script_cgroups = nowhere.clone());
     let ran = refused.run().await;
-    assert_eq!(ran.outcome.end, End::Failed);
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed);
     let why = ran.message();
     assert!(why.contains("script.cgroups is \"required\""), "{why}");
     assert!(why.contains("for memory 64 MiB, 5 processes, 1.5 processors"), "{why}");

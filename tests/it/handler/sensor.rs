@@ -2,7 +2,7 @@
 
 use crate::util::bench::Bench;
 use crate::util::with_scratch;
-use procession::domain::job::outcome::{End, Stream};
+use procession::domain::job::outcome::{AttemptEnd, Stream};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::source::DialectName;
 use procession::handler::StopReason;
@@ -22,7 +22,7 @@ async fn it_asks_until_the_answer_is_yes() {
                 db.setup(&["INSERT INTO arrived VALUES ('202407')"]).await;
             };
             let (ran, ()) = tokio::join!(bench.run(), arrives);
-            assert_eq!(ran.outcome.end, End::Success, "{dialect}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{dialect}: {}", ran.message());
             assert_eq!(ran.value("n"), "1");
             assert!(ran.text().contains("yes, after "), "{}", ran.text());
         })
@@ -39,7 +39,12 @@ async fn what_is_yes_and_what_is_not() {
                 ["SELECT 1 = 1", "SELECT 2.50", "SELECT 'READY'", "SELECT EXISTS (SELECT 1 FROM t)"]
             {
                 let ran = Bench::sensor(&db, yes).run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{dialect} {yes}: {}", ran.message());
+                assert_eq!(
+                    ran.outcome.end,
+                    AttemptEnd::Success,
+                    "{dialect} {yes}: {}",
+                    ran.message()
+                );
                 assert_eq!(ran.value("polls"), "1");
             }
             for no in [
@@ -51,7 +56,12 @@ async fn what_is_yes_and_what_is_not() {
             ] {
                 let asked = tokio::time::sleep(Duration::ZERO);
                 let ran = Bench::sensor(&db, no).stop_when(StopReason::TimedOut, asked).await;
-                assert_eq!(ran.outcome.end, End::TimedOut, "{dialect} {no}: {}", ran.message());
+                assert_eq!(
+                    ran.outcome.end,
+                    AttemptEnd::TimedOut,
+                    "{dialect} {no}: {}",
+                    ran.message()
+                );
             }
             for (bad, said) in [
                 ("SELECT a FROM t", "the query gave 2 rows"),
@@ -60,7 +70,7 @@ async fn what_is_yes_and_what_is_not() {
                 ("SELECT :x", ":x is not among the job's parameters"),
             ] {
                 let ran = Bench::sensor(&db, bad).run().await;
-                assert_eq!(ran.outcome.end, End::Failed, "{dialect} {bad}");
+                assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{dialect} {bad}");
                 assert!(ran.message().contains(said), "{dialect} {bad}: {}", ran.message());
             }
         })
@@ -74,7 +84,7 @@ async fn it_only_reads() {
         with_scratch(dialect, |db| async move {
             db.setup(&["CREATE TABLE t (a INT)"]).await;
             let ran = Bench::sensor(&db, "INSERT INTO t VALUES (1)").run().await;
-            assert_eq!(ran.outcome.end, End::Failed, "{dialect}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{dialect}: {}", ran.message());
             assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
         })
         .await;
@@ -94,7 +104,7 @@ async fn a_database_that_is_away_is_asked_again() {
             }
         };
         let ran = bench.stop_when(StopReason::TimedOut, away).await;
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
         assert!(ran.message().contains("the database at 127.0.0.1:1 is away"), "{}", ran.message());
         assert!(!ran.message().contains("secret") && !ran.text().contains("secret"));
     })
@@ -119,7 +129,7 @@ async fn a_kill_is_heard_between_questions_and_in_one() {
                 }
             };
             let ran = bench.stop_when(StopReason::Killed, waits).await;
-            assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
             assert!(ran.message().contains("after 1 questions"), "{}", ran.message());
             let (slow, seen) = match dialect {
                 DialectName::Postgres => (
@@ -132,7 +142,7 @@ async fn a_kill_is_heard_between_questions_and_in_one() {
                 ),
             };
             let ran = Bench::sensor(&db, slow).stop_when(StopReason::Killed, db.wait_for(seen, "1")).await;
-            assert_eq!(ran.outcome.end, End::Killed, "{dialect}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{dialect}: {}", ran.message());
             assert!(ran.of(Stream::System).iter().any(|line| line.contains("stopping it on the server")));
             db.wait_for(seen, "0").await;
         })

@@ -7,16 +7,16 @@ use procession::db::results::Results;
 use procession::db::session::{Arg, Session};
 use procession::db::session_lock::Lock;
 use procession::db::session_reset::Renewal;
-use procession::domain::job::outcome::End;
+use procession::domain::job::outcome::AttemptEnd;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
 use procession::domain::source::DialectName;
-use procession::handler::sessions::Sessions;
+use procession::handler::sessions::SessionShelf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs bodies one after the other with the same sessions; what is being made as new is so before the next.
 async fn after_another(db: &Scratch, texts: &[&str]) -> Vec<Ran> {
-    let sessions = Arc::new(Sessions::new(4));
+    let sessions = Arc::new(SessionShelf::new(4));
     let mut all = Vec::new();
     for text in texts {
         let mut bench = Bench::sql(db, text);
@@ -40,7 +40,7 @@ async fn a_body_goes_on_in_the_session_of_the_one_before() {
             db.setup(&["CREATE TABLE t (a INT)"]).await;
             let texts = ["SELECT 1", "INSERT INTO t VALUES (1)", "SELECT 2", "SELECT 3"];
             let all = after_another(&db, &texts).await;
-            assert!(all.iter().all(|ran| ran.outcome.end == End::Success));
+            assert!(all.iter().all(|ran| ran.outcome.end == AttemptEnd::Success));
             assert!(!is_kept(&all[0]), "{dialect} {}", all[0].text());
             for ran in &all[1..] {
                 assert!(is_kept(ran), "{dialect} {}", ran.text());
@@ -59,7 +59,7 @@ async fn a_body_goes_on_in_the_session_of_the_one_before() {
 async fn sqlite_waits_as_long_as_on_a_new_session() {
     with_scratch(DialectName::Sqlite, |db| async move {
         db.setup(&["CREATE TABLE t (a INT)"]).await;
-        let sessions = Arc::new(Sessions::new(4));
+        let sessions = Arc::new(SessionShelf::new(4));
         let mut waits = Vec::new();
         for text in
             ["SELECT timeout FROM pragma_busy_timeout", "INSERT INTO t VALUES (1)"].repeat(2)
@@ -67,7 +67,7 @@ async fn sqlite_waits_as_long_as_on_a_new_session() {
             let mut bench = Bench::sql(&db, text);
             bench.ctx.sessions = sessions.clone();
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{text}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{text}: {}", ran.message());
             sessions.settled().await;
             let rows = ran.outcome.outputs.results.first().map(|set| set.rows[0][0].clone());
             waits.extend(rows.map(|wait| (is_kept(&ran), wait)));
@@ -92,7 +92,7 @@ async fn a_plain_user_keeps_sessions_on_mysql_with_one_grant() {
         .await;
         let is_mariadb = db.value("SELECT VERSION()").await.contains("MariaDB");
         let run_two = async || {
-            let sessions = Arc::new(Sessions::new(4));
+            let sessions = Arc::new(SessionShelf::new(4));
             let mut kept = Vec::new();
             for text in ["SELECT 1", "SELECT 2"] {
                 let mut bench = Bench::sql(&db, text);
@@ -100,7 +100,7 @@ async fn a_plain_user_keeps_sessions_on_mysql_with_one_grant() {
                 let url = db.url.replace("root@", &format!("{user}:p@"));
                 bench.task.source.as_mut().expect("a source").url = url;
                 let ran = bench.run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
                 kept.push(is_kept(&ran));
                 sessions.settled().await;
             }
@@ -123,7 +123,7 @@ async fn a_body_that_fails_ends_its_session() {
     for dialect in DialectName::ALL {
         with_scratch(dialect, |db| async move {
             let all = after_another(&db, &["SELECT 1", "SELECT * FROM nowhere", "SELECT 1"]).await;
-            assert_eq!(all[1].outcome.end, End::Failed);
+            assert_eq!(all[1].outcome.end, AttemptEnd::Failed);
             assert!(!is_kept(&all[2]), "{dialect} {}", all[2].text());
         })
         .await;
@@ -137,8 +137,8 @@ async fn nothing_stays(dialect: DialectName, setup: &[&str], cases: &[(&str, &st
         for (leaves, asks, as_new) in cases {
             let all = after_another(&db, &["SELECT 1", leaves, asks]).await;
             let [_, left, asked] = &all[..] else { panic!("three bodies") };
-            assert_eq!(left.outcome.end, End::Success, "{leaves}: {}", left.message());
-            assert_eq!(asked.outcome.end, End::Success, "{asks}: {}", asked.message());
+            assert_eq!(left.outcome.end, AttemptEnd::Success, "{leaves}: {}", left.message());
+            assert_eq!(asked.outcome.end, AttemptEnd::Success, "{asks}: {}", asked.message());
             let found = &asked.outcome.outputs.results[0].rows[0][0];
             assert_eq!(found.as_deref(), Some(*as_new), "{dialect}: {leaves}, then {asks}");
             // A kept one that turns out to be of no use is given up for a second.
@@ -242,12 +242,12 @@ async fn arguments_of_a_call_are_taken_back() {
                 }
             };
             db.setup(&[setup]).await;
-            let sessions = Arc::new(Sessions::new(4));
+            let sessions = Arc::new(SessionShelf::new(4));
             let secret = Some("s3cret");
             let mut call = Bench::proc(&db, "p").param("a", ParamMode::In, ParamType::Text, secret);
             call.ctx.sessions = sessions.clone();
             let called = call.run().await;
-            assert_eq!(called.outcome.end, End::Success, "{}", called.message());
+            assert_eq!(called.outcome.end, AttemptEnd::Success, "{}", called.message());
             sessions.settled().await;
             let mut next = Bench::sql(&db, asks);
             next.ctx.sessions = sessions.clone();
@@ -286,7 +286,7 @@ async fn the_lock_that_makes_a_session_as_new_is_held() {
         assert_eq!(other.try_lock("b").await, Ok(Lock::Taken));
         assert_eq!(other.try_lock("a").await, Ok(Lock::Gained));
         let told = "SELECT @procession_p0, COALESCE(@procession_p1, 'none')";
-        let told = kept.run(told, &[]).await.expect("asked");
+        let told = kept.run_statement(told, &[]).await.expect("asked");
         assert_eq!((told.sets[0].first(0), told.sets[0].first(1)), (Some("3"), Some("none")));
         give_back(&mut kept).await;
         kept.introduce(Vec::new(), "202407:C", Vec::new());
@@ -312,14 +312,14 @@ async fn what_no_body_takes_is_made_as_new_too() {
             ("SELECT GET_LOCK('mine', 0)", true),
             ("SELECT GET_LOCK('mine', 0), @mine := 1", false),
         ] {
-            let sessions = Arc::new(Sessions::new(4));
+            let sessions = Arc::new(SessionShelf::new(4));
             let run = async |text: &str| {
                 let mut bench = Bench::sql(&db, text);
                 bench.ctx.sessions = sessions.clone();
                 bench.run().await
             };
             let left = run(leaves).await;
-            assert_eq!(left.outcome.end, End::Success, "{}", left.message());
+            assert_eq!(left.outcome.end, AttemptEnd::Success, "{}", left.message());
             sessions.renew_put_off(Duration::ZERO);
             sessions.settled().await;
             // The server frees it some time after the session was closed.
@@ -337,13 +337,13 @@ async fn what_no_body_takes_is_made_as_new_too() {
 async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
     with_scratch(DialectName::Postgres, |db| async move {
         db.setup(&["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)"]).await;
-        let sessions = Arc::new(Sessions::new(4));
+        let sessions = Arc::new(SessionShelf::new(4));
         let run = async |text: &str| {
             let mut bench =
                 Bench::sql(&db, text).param("a", ParamMode::In, ParamType::Text, Some("7"));
             bench.ctx.sessions = sessions.clone();
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{text}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{text}: {}", ran.message());
             sessions.settled().await;
             let cell = ran.outcome.outputs.results.first().and_then(|set| set.rows[0][0].clone());
             (is_kept(&ran), cell.unwrap_or_default())
@@ -376,7 +376,7 @@ async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
 async fn a_session_that_is_being_made_as_new_is_waited_for() {
     for dialect in [DialectName::Mysql, DialectName::Postgres] {
         with_scratch(dialect, |db| async move {
-            let sessions = Arc::new(Sessions::new(4));
+            let sessions = Arc::new(SessionShelf::new(4));
             let texts = ["SELECT 1", "SELECT 2", "PREPARE mine FROM 'SELECT 1'", "SELECT 3"];
             let mut kept = Vec::new();
             for text in texts {
@@ -388,7 +388,7 @@ async fn a_session_that_is_being_made_as_new_is_waited_for() {
                 bench.ctx.sessions = sessions.clone();
                 bench.task.job.transaction = TransactionMode::Each;
                 let ran = bench.run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{text}: {}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{text}: {}", ran.message());
                 kept.push(is_kept(&ran));
             }
             sessions.clear().await;

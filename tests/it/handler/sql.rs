@@ -2,7 +2,7 @@
 
 use crate::util::bench::Bench;
 use crate::util::with_scratch;
-use procession::domain::job::outcome::End;
+use procession::domain::job::outcome::AttemptEnd;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
 use procession::domain::source::DialectName;
 
@@ -24,7 +24,7 @@ async fn transaction_modes_undo_what_they_promise() {
                 let mut bench = Bench::sql(&db, text);
                 bench.task.job.transaction = mode;
                 let ran = bench.run().await;
-                assert_eq!(ran.outcome.end, End::Failed);
+                assert_eq!(ran.outcome.end, AttemptEnd::Failed);
                 assert!(
                     ran.message().starts_with("statement 3 (line 4): error "),
                     "{}",
@@ -59,12 +59,12 @@ async fn transactions_that_the_text_handles_itself() {
             };
             let good = "BEGIN; INSERT INTO t VALUES (1); ROLLBACK; BEGIN; INSERT INTO t VALUES (2); COMMIT";
             let ran = bench(good, TransactionMode::None).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
             let ran = bench(good, TransactionMode::One).run().await;
             assert!(ran.message().contains("needs transaction: none"), "{}", ran.message());
             let open = "BEGIN; INSERT INTO t VALUES (3)";
             let ran = bench(open, TransactionMode::None).run().await;
-            assert_eq!(ran.outcome.end, End::Failed, "{dialect}");
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{dialect}");
             assert!(ran.message().contains("left a transaction open"), "{}", ran.message());
             assert_eq!(db.value("SELECT MIN(a) * 10 + COUNT(*) FROM t").await, "21");
         })
@@ -89,7 +89,7 @@ async fn parameters_are_bound_by_type() {
                 .param("none", IN, ParamType::Int, None)
                 .run()
                 .await;
-            assert_eq!(ran.outcome.end, End::Success, "{dialect}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{dialect}: {}", ran.message());
             assert_eq!(ran.value("got"), "O'Brien 月\\ 🧾");
             assert_eq!(ran.value("n"), "9007199254740993");
             assert_eq!(ran.value("d"), "2024-07-31");
@@ -137,7 +137,7 @@ async fn same_both_ways(db: &crate::util::Scratch, columns: &str) {
         .param("p", IN, ParamType::Text, Some("x"))
         .run()
         .await;
-    assert_eq!(binary.outcome.end, End::Success, "{}", binary.message());
+    assert_eq!(binary.outcome.end, AttemptEnd::Success, "{}", binary.message());
     let (text, binary) = (&text.outcome.outputs.results[0], &binary.outcome.outputs.results[0]);
     for (at, column) in text.columns.iter().enumerate() {
         assert_eq!(text.rows[0][at], binary.rows[0][at], "{column}");
@@ -150,7 +150,7 @@ async fn routines_of_each_dialect_can_be_created() {
         let text = "CREATE PROCEDURE a () BEGIN DECLARE lbl INT; l1:LOOP LEAVE l1; END LOOP; SELECT 1; END;\n\
                     DELIMITER //\nCREATE PROCEDURE b ()\nIF 1 THEN SELECT 2; END IF//\nDELIMITER ;\nCALL b();";
         let ran = Bench::sql(&db, text).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.value("2"), "2");
     })
     .await;
@@ -158,7 +158,7 @@ async fn routines_of_each_dialect_can_be_created() {
         let text = "CREATE TABLE t (a); CREATE TABLE l (a);\nCREATE TRIGGER tr AFTER INSERT ON t BEGIN \
                     INSERT INTO l VALUES (CASE WHEN NEW.a THEN 1 END); END;\nINSERT INTO t VALUES (5);";
         let ran = Bench::sql(&db, text).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(db.value("SELECT a FROM l").await, "1");
         assert_eq!(ran.outcome.outputs.rows_affected, 1, "CREATE repeats no count");
     })
@@ -185,7 +185,7 @@ async fn a_source_that_does_not_answer_is_a_failure_that_may_be_retried() {
         let source = bench.task.source.as_mut().expect("a source");
         source.url = "mysql://u:secret@127.0.0.1:1/x".to_owned();
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Failed);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed);
         assert!(
             ran.message().contains("cannot connect to source 'ledger' at 127.0.0.1:1: "),
             "{}",

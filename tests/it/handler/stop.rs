@@ -3,11 +3,11 @@
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, query, session, with_scratch};
 use procession::domain::job::TransactionMode;
-use procession::domain::job::outcome::End;
+use procession::domain::job::outcome::AttemptEnd;
 use procession::domain::source::DialectName;
 use procession::handler::StopReason;
-use procession::handler::log::Line;
-use procession::handler::sessions::Sessions;
+use procession::handler::log::JobLogLine;
+use procession::handler::sessions::SessionShelf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ async fn mariadb_loops_are_stopped_whatever_they_swallow() {
         with_scratch(DialectName::Mysql, |db| async move {
             db.setup(&["CREATE TABLE t (a INT)", &loop_of(sleep)]).await;
             let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;
-            assert_eq!(ran.outcome.end, End::TimedOut, "{sleep}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{sleep}: {}", ran.message());
             assert!(ran.text().contains("KILL CONNECTION"), "{}", ran.text());
         })
         .await;
@@ -65,7 +65,7 @@ async fn mariadb_long_query_and_open_transaction() {
         );
         bench.task.job.transaction = TransactionMode::None;
         let ran = stopped(&db, bench, StopReason::Killed).await;
-        assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
         assert_eq!(db.value("SELECT COUNT(*) FROM u").await, "0");
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2", "no statement after the stop");
     })
@@ -82,7 +82,7 @@ async fn mariadb_a_swallowed_kill_does_not_let_the_next_statement_run() {
         );
         bench.task.job.transaction = TransactionMode::Each;
         let ran = stopped(&db, bench, StopReason::TimedOut).await;
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2");
         // Nor is a CALL whose last statement swallowed it a success, though what is asked behind it in the
         // same text is answered.
@@ -92,7 +92,7 @@ async fn mariadb_a_swallowed_kill_does_not_let_the_next_statement_run() {
         ])
         .await;
         let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::Killed).await;
-        assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
         // Nor does a procedure go on to what stands behind the statement that it was stopped in.
         for sleep in [
             "DO SLEEP(30)",
@@ -109,7 +109,7 @@ async fn mariadb_a_swallowed_kill_does_not_let_the_next_statement_run() {
             ])
             .await;
             let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;
-            assert_eq!(ran.outcome.end, End::TimedOut, "{sleep}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{sleep}: {}", ran.message());
             assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2", "{sleep}");
         }
     })
@@ -139,7 +139,7 @@ async fn mariadb_a_definers_procedure_without_the_right_to_kill_is_unconfirmed()
         };
         let ready = || db.wait_for("SELECT CASE WHEN COUNT(*) >= 2 THEN 'go' ELSE 'no' END FROM t", "go");
         let ran = run(700).stop_when(StopReason::TimedOut, ready()).await;
-        assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.text());
         assert!(ran.message().contains("kill unconfirmed: session"), "{}", ran.message());
         assert!(ran.text().contains("1095") && ran.text().contains("CONNECTION ADMIN"), "{}", ran.text());
         // With the right it is stopped. The first one first has to end by itself.
@@ -150,7 +150,7 @@ async fn mariadb_a_definers_procedure_without_the_right_to_kill_is_unconfirmed()
         };
         db.setup(&["DELETE FROM t", &format!("GRANT {right} ON *.* TO '{user}'@'%'")]).await;
         let ran = run(5_000).stop_when(StopReason::TimedOut, ready()).await;
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.text());
         db.setup(&[&format!("DROP USER '{user}'@'%'")]).await;
     })
     .await;
@@ -163,7 +163,7 @@ async fn postgres_bodies_are_stopped_whatever_they_catch() {
     with_scratch(DialectName::Postgres, |db| async move {
         db.setup(&["CREATE TABLE t (a int)", committing]).await;
         let ran = stopped(&db, Bench::proc(&db, "body"), StopReason::TimedOut).await;
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
         assert!(ran.text().contains("pg_cancel_backend"), "{}", ran.text());
     })
     .await;
@@ -179,7 +179,7 @@ async fn postgres_bodies_are_stopped_whatever_they_catch() {
             "1",
         );
         let ran = Bench::proc(&db, "body").stop_when(StopReason::TimedOut, ready).await;
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
         assert!(ran.text().contains("NOTICE: swallowed"), "{}", ran.text());
         assert!(ran.text().contains("pg_terminate_backend"), "{}", ran.text());
         assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
@@ -194,7 +194,7 @@ async fn postgres_bodies_are_stopped_whatever_they_catch() {
             "1",
         );
         let ran = bench.stop_when(StopReason::Killed, ready).await;
-        assert_eq!(ran.outcome.end, End::Killed, "{}", ran.text());
+        assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.text());
         assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
         assert_eq!(db.value("SELECT count(*) FROM t").await, "0", "one transaction");
     })
@@ -220,7 +220,7 @@ async fn what_another_process_has_by_now_is_stopped_without_a_grace() {
                 stop.send_replace(Some(StopReason::Disowned));
                 Instant::now()
             });
-            assert_eq!(ran.outcome.end, End::Returned, "{}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Returned, "{}", ran.text());
             assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
             assert!(ran.text().contains("is another process's by now"), "{}", ran.text());
             let is_ended =
@@ -265,7 +265,7 @@ async fn what_holds_its_lock_outlives_the_lease() {
         with_scratch(dialect, |db| async move {
             db.setup(&["CREATE TABLE t (a INT)", body]).await;
             let ran = without_a_lease(&db, Bench::proc(&db, "body"), async {}).await;
-            assert_eq!(ran.outcome.end, End::Success, "{}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.text());
             assert!(ran.text().contains("holds the lock of this job"), "{}", ran.text());
             assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "2");
         })
@@ -287,7 +287,7 @@ async fn without_a_lease_it_can_be_stopped_for_another_reason() {
                 stop.send_replace(Some(StopReason::Killed));
             };
             let ran = without_a_lease(&db, bench, killed).await;
-            assert_eq!(ran.outcome.end, End::Killed, "{}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.text());
             assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
         })
         .await;
@@ -305,7 +305,7 @@ async fn what_has_freed_its_lock_does_not_outlive_the_lease() {
         with_scratch(dialect, |db| async move {
             db.setup(&["CREATE TABLE t (a INT)", body]).await;
             let ran = without_a_lease(&db, Bench::proc(&db, "body"), async {}).await;
-            assert_eq!(ran.outcome.end, End::Returned, "{}", ran.text());
+            assert_eq!(ran.outcome.end, AttemptEnd::Returned, "{}", ran.text());
             assert!(ran.text().contains("this process lost its lease"), "{}", ran.text());
             assert!(!db.is_listed(&ran.session()).await, "{}", ran.text());
         })
@@ -323,14 +323,14 @@ async fn sqlite_is_stopped_by_the_brake() {
         let log = bench.ctx.log.clone();
         let ready = async move {
             let mut seen = Vec::new();
-            while !seen.iter().any(|l: &procession::handler::log::Line| l.text.starts_with("statement 1")) {
+            while !seen.iter().any(|l: &procession::handler::log::JobLogLine| l.text.starts_with("statement 1")) {
                 seen.extend(log.drain());
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let start = Instant::now();
         let ran = bench.stop_when(StopReason::TimedOut, ready).await;
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
         assert!(start.elapsed() < Duration::from_secs(3));
         assert_eq!(db.value("SELECT count(*) FROM t").await, "0");
     })
@@ -352,11 +352,11 @@ async fn sqlite_stops_while_it_waits_for_another_writer() {
         };
         let start = Instant::now();
         let ran = bench.stop_when(StopReason::Killed, ready).await;
-        assert_eq!(ran.outcome.end, End::Killed, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{}", ran.message());
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
         other.commit().await.expect("the writer ends");
         let ran = Bench::sql(&db, "INSERT INTO t VALUES (2)").run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(db.value("SELECT sum(a) FROM t").await, "2");
     })
     .await;
@@ -367,7 +367,7 @@ async fn sqlite_stops_while_it_waits_for_another_writer() {
 async fn sqlite_stops_while_it_waits_for_its_turn() {
     with_scratch(DialectName::Sqlite, |db| async move {
         db.setup(&["PRAGMA journal_mode = WAL", "CREATE TABLE t (a INT)"]).await;
-        let sessions = Arc::new(Sessions::new(4));
+        let sessions = Arc::new(SessionShelf::new(4));
         let bench = |text: &str| {
             let mut bench = Bench::sql(&db, text);
             bench.ctx.sessions = sessions.clone();
@@ -380,7 +380,7 @@ async fn sqlite_stops_while_it_waits_for_its_turn() {
         let (log, stop) = (holder.ctx.log.clone(), holder.stop.clone());
         let others = async {
             let mut seen = Vec::new();
-            while !seen.iter().any(|l: &Line| l.text.starts_with("statement 1")) {
+            while !seen.iter().any(|l: &JobLogLine| l.text.starts_with("statement 1")) {
                 seen.extend(log.drain());
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -394,17 +394,17 @@ async fn sqlite_stops_while_it_waits_for_its_turn() {
                 };
                 let start = Instant::now();
                 let ran = waiting.stop_when(StopReason::Killed, ready).await;
-                assert_eq!(ran.outcome.end, End::Killed, "{text}: {}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Killed, "{text}: {}", ran.message());
                 assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
             }
             stop.send_replace(Some(StopReason::TimedOut));
         };
         let (ran, ()) = tokio::join!(holder.run(), others);
-        assert_eq!(ran.outcome.end, End::TimedOut, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::TimedOut, "{}", ran.message());
         // Whoever held the turn has passed it on, and nothing of any of them is there.
         for text in ["INSERT INTO t VALUES (4)", "INSERT INTO t VALUES (5); INSERT INTO t VALUES (6)"] {
             let ran = bench(text).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         }
         assert_eq!(db.value("SELECT sum(a) FROM t").await, "15");
         sessions.clear().await;
@@ -440,7 +440,7 @@ async fn a_lost_connection_is_unknown_and_says_whether_the_session_lives() {
                 query(&db.url, &kill.replace('?', &id)).await;
             };
             let (ran, ()) = tokio::join!(bench.run(), cut);
-            assert_eq!(ran.outcome.end, End::Unknown, "{}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
             assert!(
                 ran.message().starts_with("statement 1 (line 1): connection lost ("),
                 "{}",
@@ -461,7 +461,7 @@ async fn a_stop_before_the_body_began_sends_nothing() {
         let ran = bench.run().await;
         assert_eq!(
             (ran.outcome.end.clone(), ran.message()),
-            (End::Killed, "stopped before it began")
+            (AttemptEnd::Killed, "stopped before it began")
         );
         assert_eq!(db.value("SELECT COUNT(*) FROM t").await, "0");
     })

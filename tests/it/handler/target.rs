@@ -3,8 +3,8 @@
 use crate::util::bench::Bench;
 use procession::domain::id::SourceName;
 use procession::domain::job::SqlText;
-use procession::domain::job::outcome::End;
-use procession::domain::source::Source;
+use procession::domain::job::outcome::AttemptEnd;
+use procession::domain::source::DataSource;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -61,10 +61,10 @@ impl<S: tracing::Subscriber> Layer<S> for Heard {
 }
 
 /// The end of a SQL job on `url`, its message, and all that was logged.
-async fn on(url: &str) -> (End, String, String) {
+async fn on(url: &str) -> (AttemptEnd, String, String) {
     let mut bench = Bench::new("SQL");
     bench.task.job.sql = Some(SqlText::Same("SELECT 1".to_owned()));
-    bench.task.source = Some(Source {
+    bench.task.source = Some(DataSource {
         name: SourceName::parse("m").expect("name"),
         url: url.to_owned(),
         password_env: None,
@@ -88,7 +88,7 @@ async fn a_malformed_url_never_shows_its_password() {
         for rest in MALFORMED {
             let url = format!("{scheme}:{rest}");
             let (end, message, log) = on(&url).await;
-            assert_eq!(end, End::Failed, "{url}");
+            assert_eq!(end, AttemptEnd::Failed, "{url}");
             assert!(!message.contains(CANARY) && !log.contains(CANARY), "{url}: {message}\n{log}");
             let kind = if scheme.starts_with('m') { "mysql" } else { "postgres" };
             let wanted = format!(
@@ -111,13 +111,13 @@ async fn a_readable_url_with_a_bad_option_is_a_configuration_fault_without_its_v
         "sqlite:/nowhere/x.db?mode=hunter2",
     ] {
         let (end, message, log) = on(url).await;
-        assert_eq!(end, End::Failed, "{url}");
+        assert_eq!(end, AttemptEnd::Failed, "{url}");
         assert!(!message.contains(CANARY) && !log.contains(CANARY), "{url}: {message}\n{log}");
         assert!(message.contains("configuration fault: "), "{url}: {message}");
         assert!(!message.contains("connection lost"), "{url}: {message}");
     }
     let (end, message, log) = on("mysql://root:hunter2@127.0.0.1:1/x").await;
-    assert_eq!(end, End::Failed);
+    assert_eq!(end, AttemptEnd::Failed);
     assert!(message.starts_with("cannot connect to source 'm' at 127.0.0.1:1: "), "{message}");
     assert!(!message.contains(CANARY) && !log.contains(CANARY), "{message}\n{log}");
 }

@@ -2,8 +2,8 @@
 
 use crate::util::bench::Bench;
 use crate::util::with_scratch;
-use procession::domain::job::check::{Grade, SuccessRule};
-use procession::domain::job::outcome::{End, OutputValue, Retry};
+use procession::domain::job::check::{CheckGrade, SuccessRule};
+use procession::domain::job::outcome::{AttemptEnd, OutputValue, Retry};
 use procession::domain::job::output_limits::OutputLimits;
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::source::DialectName;
@@ -22,7 +22,7 @@ fn tight(bench: Bench) -> Bench {
 }
 
 fn rule(text: &str) -> SuccessRule {
-    SuccessRule { rule: Expr::parse(text).expect(text), grade: Grade::Error, message: None }
+    SuccessRule { rule: Expr::parse(text).expect(text), grade: CheckGrade::Error, message: None }
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn postgres_char_and_bit_parameters_keep_their_length() {
                 bench = bench.param(name, IN, TEXT, Some(value));
             }
             let ran = bench.param("seen", INOUT, TEXT, Some("")).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
             assert_eq!(ran.value("seen"), "[CNY] 0101 111000111 {EUR,USD}");
         }
     })
@@ -57,7 +57,11 @@ async fn the_last_result_set_decides_however_many_there_are() {
             let mut bench = Bench::sql(&db, &format!("{many}; SELECT 17 AS bad"));
             bench.task.job.success = vec![rule("result.bad == 0")];
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Failed, "{dialect}: 17 bad rows are no success");
+            assert_eq!(
+                ran.outcome.end,
+                AttemptEnd::Failed,
+                "{dialect}: 17 bad rows are no success"
+            );
             assert!(ran.message().contains("result.bad = 17"), "{}", ran.message());
             assert_eq!(ran.outcome.outputs.sets_left_out, 6);
             // A last set without rows is a set: nothing before it stands in.
@@ -100,7 +104,7 @@ async fn a_value_over_the_limit_is_an_error_and_never_a_part_of_it() {
             let long = "x".repeat(1_001);
             let text = format!("SELECT '{long}' AS doc, 7 AS n");
             let ran = tight(Bench::sql(&db, &text)).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{dialect}: nobody asked for it");
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{dialect}: nobody asked for it");
             let Some(OutputValue::Unusable(why)) = ran.outcome.outputs.output("doc") else {
                 panic!("{dialect}: {:?}", ran.outcome.outputs)
             };
@@ -111,7 +115,7 @@ async fn a_value_over_the_limit_is_an_error_and_never_a_part_of_it() {
             let mut bench = tight(Bench::sql(&db, &text));
             bench.task.job.success = vec![rule("result.doc != 'y'")];
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Failed, "{dialect}");
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{dialect}");
             assert!(
                 ran.message().contains("cannot be answered: column doc ("),
                 "{}",
@@ -134,7 +138,7 @@ async fn a_value_over_the_limit_is_an_error_and_never_a_part_of_it() {
             db.setup(&[create]).await;
             let ran = tight(Bench::proc(&db, "p").param("doc", INOUT, TEXT, Some(""))).run().await;
             // Its work is done, so another try would do it twice.
-            assert_eq!((ran.outcome.end, ran.outcome.retry), (End::Failed, Retry::Never));
+            assert_eq!((ran.outcome.end, ran.outcome.retry), (AttemptEnd::Failed, Retry::Never));
             let said = ran.outcome.message.as_deref().unwrap_or_default();
             assert!(said.contains(" doc (") && said.contains("1001 bytes"), "{said}");
             assert!(ran.outcome.outputs.values.is_empty());
@@ -177,14 +181,14 @@ async fn sqlite_refuses_a_decimal_that_it_would_change() {
         for exact in ["0.1", "-12.50", "9007199254740993", "100000000000000000000", "1234567890.12"]
         {
             let ran = bench(exact).run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{exact}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{exact}: {}", ran.message());
             let same = exact.trim_end_matches('0').len() < exact.len() && exact.contains('.');
             let expected = if same { exact.trim_end_matches('0') } else { exact };
             assert_eq!(ran.value("amount"), expected);
         }
         for inexact in ["12345678901234567.12", "9007199254740993.5", "0.12345678901234567890"] {
             let ran = bench(inexact).run().await;
-            assert_eq!(ran.outcome.end, End::Failed, "{inexact} became {:?}", ran.outcome);
+            assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{inexact} became {:?}", ran.outcome);
             assert!(ran.message().contains("parameter amount: SQLite has no exact decimals"));
         }
     })
@@ -199,13 +203,13 @@ async fn a_script_hands_on_long_lists_whole_or_fails_by_name() {
     let items = ran.outcome.outputs.items("branches").expect("a list");
     assert_eq!((items.len(), items[799].as_str()), (800, "branch-number-800"), "{}", ran.message());
     let ran = tight(Bench::script(list)).run().await;
-    assert_eq!((ran.outcome.end.clone(), ran.outcome.retry), (End::Failed, Retry::Never));
+    assert_eq!((ran.outcome.end.clone(), ran.outcome.retry), (AttemptEnd::Failed, Retry::Never));
     assert!(ran.message().starts_with("output branches has "), "{}", ran.message());
     assert!(ran.outcome.outputs.values.is_empty(), "nothing is handed on");
     let many = "i=0; while [ $i -lt 1001 ]; do i=$((i+1)); echo \"::output n$i=$i\"; done";
     let mut bench = Bench::script(many);
     bench.task.job.success = vec![rule("exit_code == 0")];
     let ran = bench.run().await;
-    assert_eq!(ran.outcome.end, End::Failed, "no rule makes a success of it");
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed, "no rule makes a success of it");
     assert!(ran.message().contains("more than 1000 outputs"), "{}", ran.message());
 }

@@ -202,7 +202,7 @@ async fn schedules_of_the_real_pgagent_on_postgres() {
         let now =
             Millis(now[0][0].as_deref().and_then(|text| text.parse().ok()).expect("a moment"));
         // pgAgent looks from the next minute on.
-        let found = next_times(&defs, name, now.plus(59_999), wanted.len());
+        let found = next_times(&defs, name, now.plus_ms(59_999), wanted.len());
         assert_eq!(found, wanted, "{name}");
     }
     let (code, out, err) = said(

@@ -30,7 +30,7 @@ const EVERY: [(&str, &str, i64, &str); 11] = [
 async fn run(url: &str, statements: &[String]) {
     let mut session = crate::util::session(url).await;
     for sql in statements {
-        session.run(sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        session.run_statement(sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
     session.close().await;
 }
@@ -54,8 +54,9 @@ async fn times_of_server(scratch: &Scratch, starts: &str, step: i64, unit: &str)
         ten = "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL \
                SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
     );
-    let rows = db.ask(&sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let found = rows.iter().map(|row| row.text("a").expect("a time")[..19].to_owned()).collect();
+    let rows = db.query_rows(&sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let found =
+        rows.iter().map(|row| row.get_text("a").expect("a time")[..19].to_owned()).collect();
     db.close().await;
     found
 }
@@ -158,7 +159,7 @@ async fn an_event_of_mysql_fires_at_the_times_of_its_schedule() {
         let anchor = procession::domain::schedule::Anchor::new(at);
         let calendars = procession::domain::calendar::Calendars::default();
         // A busy machine starts it a second or two late; a grid of another phase is further off.
-        let next = trigger.timing.next_after(&calendars, at.plus(-2_001), anchor);
+        let next = trigger.timing.next_after(&calendars, at.plus_ms(-2_001), anchor);
         let next = next.expect("it can be asked").map(|found| found.planned);
         assert!(next.is_some_and(|next| next <= at), "{next:?} {at:?}");
     }

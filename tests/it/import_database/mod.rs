@@ -5,7 +5,7 @@ mod agents;
 mod events;
 
 use crate::xxl_import::said;
-use procession::definition::load;
+use procession::definition::load_definition;
 use procession::domain::calendar::Calendars;
 use procession::domain::job::Definition;
 use procession::domain::schedule::Anchor;
@@ -31,7 +31,7 @@ fn text(folder: &Path, file: &str) -> String {
 fn definition(folder: &Path) -> Definition {
     let path = folder.join("out/definition.yaml");
     let read = |path: &Path| std::fs::read_to_string(path);
-    let loaded = load(&path, &read, &procession::app::job_kinds());
+    let loaded = load_definition(&path, &read, &procession::app::job_kinds());
     loaded.unwrap_or_else(|faults| panic!("{faults}")).definition
 }
 

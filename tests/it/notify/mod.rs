@@ -6,11 +6,11 @@ mod outbox;
 mod robots;
 mod server;
 
-use procession::domain::notification::event::Event;
-use procession::domain::notification::{Both, Letter};
+use procession::domain::notification::event::NotificationEvent;
+use procession::domain::notification::{BilingualText, Notification};
 use procession::domain::text::lang::Lang;
 use procession::domain::time::Millis;
-use procession::notify::{Message, NotSent, Templates};
+use procession::notify::{Message, MessageTemplates, NotSent};
 
 /// When a message was written, and a minute later, when it is sent.
 const AT: Millis = Millis(1_722_448_800_000);
@@ -18,11 +18,11 @@ const NOW: Millis = Millis(1_722_448_860_000);
 
 /// A message in Chinese about a job, with every sign that means something somewhere.
 fn message() -> Message {
-    let subject = Both::new("MONTH_END 202407: LOAD failed", "月末 202407：LOAD 执行失败");
-    let headline = Both::new("Job LOAD failed.", "作业 LOAD 执行失败。");
-    let mut letter = Letter::new(Event::Failed, subject, headline)
-        .fact("Took", "耗时", "4 min 05 s")
-        .step("Log", "日志", "procession logs 202407 LOAD");
+    let subject = BilingualText::new("MONTH_END 202407: LOAD failed", "月末 202407：LOAD 执行失败");
+    let headline = BilingualText::new("Job LOAD failed.", "作业 LOAD 执行失败。");
+    let mut letter = Notification::new(NotificationEvent::Failed, subject, headline)
+        .with_fact("Took", "耗时", "4 min 05 s")
+        .with_step("Log", "日志", "procession logs 202407 LOAD");
     letter.error = Some("<b>ORA-00060</b> & `[x](http://evil.example)`\n.\n..two\n月末".to_owned());
     letter.blocked = vec!["REPORT".to_owned()];
     letter.log = vec!["last line".to_owned()];
@@ -33,9 +33,9 @@ fn message() -> Message {
     of(letter)
 }
 
-fn of(letter: Letter) -> Message {
+fn of(letter: Notification) -> Message {
     let id = "procession-17-ab12@host";
-    let mail = Templates::built_in().render(&letter, Lang::Zh, AT, id);
+    let mail = MessageTemplates::built_in().render(&letter, Lang::Zh, AT, id);
     assert_eq!(mail.warning, None);
     Message {
         message_id: id.to_owned(),

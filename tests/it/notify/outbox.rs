@@ -9,10 +9,10 @@ use procession::domain::id::NodeId;
 use procession::domain::notification::outbox_schedule::Snooze;
 use procession::domain::source::DialectName;
 use procession::domain::text::lang::Lang;
-use procession::engine::outbox::{DeliverySummary, Options, Sender};
-use procession::notify::{Carriers, SmtpOptions, Templates, Tls};
-use procession::store::node::{self, Node, Offer};
-use procession::store::outbox::{self, Filter, NotificationRow};
+use procession::engine::outbox::{DeliverySummary, OutboxOptions, Sender};
+use procession::notify::{Carriers, MessageTemplates, SmtpOptions, Tls};
+use procession::store::node::{self, NodeRow, Offer};
+use procession::store::outbox::{self, NotificationRow, OutboxFilter};
 use std::collections::{BTreeMap, BTreeSet};
 
 async fn on<F, Fut>(dialect: DialectName, test: F)
@@ -38,8 +38,8 @@ on_each_database! {
     owners_of_the_same_code_hear_each_of_their_own
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> OutboxOptions {
+    OutboxOptions {
         connections: 2,
         timeout_ms: 20_000,
         give_up_ms: 3_600_000,
@@ -59,7 +59,7 @@ fn options() -> Options {
 fn sender_to(bench: &Bench, server: SmtpOptions, name: &str) -> Sender {
     let place = (bench.db.clone(), bench.clock.clone());
     let me = NodeId(name.to_owned());
-    Sender::new(place, me, carriers(server), Templates::built_in(), options())
+    Sender::new(place, me, carriers(server), MessageTemplates::built_in(), options())
 }
 
 fn sender(bench: &Bench, servers: &Servers) -> Sender {
@@ -68,13 +68,14 @@ fn sender(bench: &Bench, servers: &Servers) -> Sender {
 
 async fn beat(bench: &Bench, sender: &mut Sender) -> (usize, usize, usize) {
     let DeliverySummary { sent, again, failed, .. } =
-        sender.beat(bench.clock.now()).await.expect("beat");
+        sender.send_due(bench.clock.now()).await.expect("beat");
     (sent, again, failed)
 }
 
 async fn rows(bench: &Bench) -> Vec<NotificationRow> {
-    let mut tx = bench.db.read().await.expect("read");
-    let mut rows = outbox::list(&mut tx, &Filter::default(), 1_000).await.expect("list");
+    let mut tx = bench.db.begin_read().await.expect("read");
+    let mut rows =
+        outbox::list_notifications(&mut tx, &OutboxFilter::default(), 1_000).await.expect("list");
     rows.reverse();
     rows
 }
@@ -120,7 +121,7 @@ jobs:
 
 async fn run(bench: &Bench, yaml: &str) {
     let mut process = bench.process().await;
-    process.open(&defs(yaml), &order(), "test").await.expect("open");
+    process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
     finish(bench, &mut process).await;
 }
 
@@ -128,10 +129,14 @@ async fn run(bench: &Bench, yaml: &str) {
 async fn notified(bench: &Bench) -> Vec<String> {
     let sql = "SELECT status, attempt FROM job_execution_logs WHERE notify_status = 'NOTIFIED' \
                ORDER BY log_id";
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let rows = tx.fetch_all(sql, &[]).await.expect("rows");
     let word = |row: &procession::db::Row| {
-        format!("{}#{}", row.text("status").expect("text"), row.int("attempt").expect("int"))
+        format!(
+            "{}#{}",
+            row.get_text("status").expect("text"),
+            row.get_int("attempt").expect("int")
+        )
     };
     rows.iter().map(word).collect()
 }
@@ -164,7 +169,7 @@ async fn every_answer_of_a_server_has_its_end(bench: Bench) {
         let row = of(to);
         assert_eq!(
             (row.status.as_str(), row.next_at, row.failed),
-            ("pending", Some(now.plus(30_000)), 1)
+            ("pending", Some(now.plus_ms(30_000)), 1)
         );
     }
     // Before its time nothing is tried; then both are, and later still, until they are too old.
@@ -195,7 +200,7 @@ async fn two_processes_send_each_letter_once(bench: Bench) {
     let mut two = sender_to(&bench, servers.options("starttls", Tls::StartTls), "sender-2");
     while states(&bench).await.iter().any(|row| row.ends_with("pending")) {
         let now = bench.clock.now();
-        let (a, b) = tokio::join!(one.beat(now), two.beat(now));
+        let (a, b) = tokio::join!(one.send_due(now), two.send_due(now));
         // On SQLite one may find the file locked; its rows are the other's or the next beat's.
         let sent = [a, b].into_iter().filter_map(Result::ok).map(|sent| sent.sent).sum::<usize>();
         assert!(sent > 0);
@@ -233,10 +238,10 @@ jobs:
   LATER: { script: 'exit 4', depends_on: [BAD], trigger_rule: all_done }
 ";
     let mut process = bench.process().await;
-    process.open(&defs(yaml), &order(), "test").await.expect("open");
-    process.beat().await.expect("beat");
-    process.wait().await;
-    process.beat().await.expect("beat");
+    process.open_batches(&defs(yaml), &order(), "test").await.expect("open");
+    process.run_tick().await.expect("beat");
+    process.wait_for_report().await;
+    process.run_tick().await.expect("beat");
     assert_eq!(states(&bench).await, ["a@bank.example retried pending"]);
     assert_eq!(beat(&bench, &mut sender).await, (0, 0, 0), "its batch runs");
     finish(&bench, &mut process).await;
@@ -273,20 +278,24 @@ async fn repeats_wait_and_go_out_together(bench: Bench) {
     let servers = Servers::start();
     let server = servers.options("starttls", Tls::StartTls);
     let (place, me) = ((bench.db.clone(), bench.clock.clone()), NodeId("s".to_owned()));
-    let options = Options { mute_ms: 3_600_000, ..options() };
-    let mut sender = Sender::new(place, me, carriers(server), Templates::built_in(), options);
+    let options = OutboxOptions { mute_ms: 3_600_000, ..options() };
+    let mut sender =
+        Sender::new(place, me, carriers(server), MessageTemplates::built_in(), options);
     let first = bench.clock.now();
     for number in ["1", "2", "3"] {
         let order = BatchOrder::parse(&format!(r#"{{"batchNo":"{number}"}}"#)).expect("order");
         let mut process = bench.process().await;
-        process.open(&defs(&failing("a@bank.example")), &order, "test").await.expect("open");
+        process
+            .open_batches(&defs(&failing("a@bank.example")), &order, "test")
+            .await
+            .expect("open");
         finish(&bench, &mut process).await;
         beat(&bench, &mut sender).await;
         bench.clock.advance(60_000);
     }
     assert_eq!(subjects(&servers), ["[Procession] BAD failed in batch 1 (g)"]);
-    assert_eq!(rows(&bench).await[2].next_at, Some(first.plus(3_600_000)));
-    bench.clock.advance(first.plus(3_600_000).since(bench.clock.now()));
+    assert_eq!(rows(&bench).await[2].next_at, Some(first.plus_ms(3_600_000)));
+    bench.clock.advance(first.plus_ms(3_600_000).since(bench.clock.now()));
     assert_eq!(beat(&bench, &mut sender).await, (1, 0, 0));
     assert_eq!(subjects(&servers)[0], "[Procession] 2 notices about group g: failed 2");
     assert!(states(&bench).await.iter().all(|row| !row.ends_with("pending")));
@@ -331,7 +340,7 @@ jobs:
 async fn nothing_is_told_while_it_is_snoozed(bench: Bench) {
     let servers = Servers::start();
     let mut sender = sender(&bench, &servers);
-    let until = bench.clock.now().plus(3_600_000);
+    let until = bench.clock.now().plus_ms(3_600_000);
     let wish = Snooze {
         id: 0,
         group: "g".to_owned(),
@@ -354,9 +363,10 @@ async fn nothing_is_told_while_it_is_snoozed(bench: Bench) {
 }
 
 async fn letters_wait_until_a_mail_server_is_set_up(bench: Bench) {
-    let none = Carriers::open(&procession::notify::Options::default()).expect("nothing");
+    let none =
+        Carriers::from_options(&procession::notify::NotifyOptions::default()).expect("nothing");
     let (place, me) = ((bench.db.clone(), bench.clock.clone()), NodeId("s".to_owned()));
-    let mut without = Sender::new(place, me, none, Templates::built_in(), options());
+    let mut without = Sender::new(place, me, none, MessageTemplates::built_in(), options());
     run(&bench, &failing("a@bank.example")).await;
     assert_eq!(beat(&bench, &mut without).await, (0, 1, 0));
     let row = rows(&bench).await.remove(0);
@@ -398,8 +408,8 @@ async fn operators_hear_once_of_a_process_that_died(bench: Bench) {
         [("died", "scheduler", true), ("left", "scheduler", false), ("order", "", true)]
     {
         let id = NodeId(format!("id-{name}"));
-        let row = Node { node_id: id.clone(), host: "h".to_owned(), pid: 7, lease_until: now };
-        let roles = roles.split(',').filter_map(procession::engine::Role::parse).collect();
+        let row = NodeRow { node_id: id.clone(), host: "h".to_owned(), pid: 7, lease_until: now };
+        let roles = roles.split(',').filter_map(procession::engine::NodeRole::parse).collect();
         let offer = Offer { name: name.to_owned(), roles, ..Offer::default() };
         node::register(&mut tx, &row, &offer, "0.1.0", now).await.expect("register");
         if !stays {
@@ -426,7 +436,7 @@ async fn owners_of_the_same_code_hear_each_of_their_own(bench: Bench) {
     for (name, yaml) in [("ann", &ann), ("bob", &bob)] {
         let yaml = format!("defaults: {{ group: {name} }}\n{yaml}");
         let mut process = bench.process().await;
-        process.open(&defs(&yaml), &order(), "test").await.expect("open");
+        process.open_batches(&defs(&yaml), &order(), "test").await.expect("open");
         finish(&bench, &mut process).await;
     }
     let mut sender = sender(&bench, &servers);

@@ -4,7 +4,7 @@ use super::{AT, NOW, later, message, never};
 use crate::util::host::{Host, Reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use procession::notify::{Carriers, ChannelOptions, NotSent, Options};
+use procession::notify::{Carriers, ChannelOptions, NotSent, NotifyOptions};
 use ring::hmac;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ fn carriers(kind: &str, url: &str) -> Carriers {
         ChannelOptions { kind: kind.to_owned(), url: url.into(), secret: Some(SECRET.into()) };
     let channels = BTreeMap::from([("ops".to_owned(), channel)]);
     let timeout = Duration::from_secs(20);
-    Carriers::open(&Options { channels, timeout, ..Options::default() }).expect("good settings")
+    Carriers::from_options(&NotifyOptions { channels, timeout, ..NotifyOptions::default() })
+        .expect("good settings")
 }
 
 /// Where the robot of a kind listens on `host`, with its token as each has it.
@@ -39,7 +40,7 @@ async fn send(kind: &str, status: u16, answer: &str) -> (Result<(), NotSent>, St
     let host = Host::start(move |_| Reply::text(status, &text)).await;
     let carriers = carriers(kind, &url(kind, &host.url));
     assert_eq!(carriers.kind_of("channel:ops"), Some(kind));
-    let sent = carriers.send("channel:ops", &message()).await;
+    let sent = carriers.send_message("channel:ops", &message()).await;
     if let Err(said) = &sent {
         let said = said.to_string();
         assert!(!said.contains(TOKEN) && !said.contains(SECRET), "{said}");
@@ -211,9 +212,10 @@ async fn a_lost_connection_is_tried_again_and_shows_no_token() {
     for kind in ["webhook", "dingtalk", "wecom", "feishu", "slack"] {
         let raw = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".to_vec();
         let host = Host::start(move |_| Reply::Raw(raw.clone())).await;
-        let cut = carriers(kind, &url(kind, &host.url)).send("channel:ops", &message()).await;
+        let cut =
+            carriers(kind, &url(kind, &host.url)).send_message("channel:ops", &message()).await;
         let nobody = url(kind, "http://127.0.0.1:1");
-        let none = carriers(kind, &nobody).send("channel:ops", &message()).await;
+        let none = carriers(kind, &nobody).send_message("channel:ops", &message()).await;
         for (sent, wanted) in [(cut, "the connection was lost"), (none, "cannot connect")] {
             let said = later(sent);
             assert!(said.starts_with(&format!("{kind}: {wanted}")), "{said}");
@@ -229,9 +231,9 @@ async fn silence_is_cut() {
         ChannelOptions { kind: "slack".to_owned(), url: host.url.as_str().into(), secret: None };
     let channels = BTreeMap::from([("ops".to_owned(), channel)]);
     let timeout = Duration::from_millis(300);
-    let options = Options { channels, timeout, ..Options::default() };
-    let carriers = Carriers::open(&options).expect("good settings");
-    let said = later(carriers.send("channel:ops", &message()).await);
+    let options = NotifyOptions { channels, timeout, ..NotifyOptions::default() };
+    let carriers = Carriers::from_options(&options).expect("good settings");
+    let said = later(carriers.send_message("channel:ops", &message()).await);
     assert_eq!(said, "slack: no answer within 0.3 s");
 }
 
@@ -248,7 +250,7 @@ async fn settings_that_cannot_work_are_found_at_once() {
     ] {
         let channel = ChannelOptions { kind: kind.to_owned(), url: url.into(), secret: None };
         let channels = BTreeMap::from([("ops".to_owned(), channel)]);
-        let said = Carriers::open(&Options { channels, ..Options::default() });
+        let said = Carriers::from_options(&NotifyOptions { channels, ..NotifyOptions::default() });
         let said = said.expect_err("a fault").to_string();
         assert!(said.starts_with("notify.channels.ops: ") && said.contains(wanted), "{said}");
         assert!(!said.contains(TOKEN), "{said}");

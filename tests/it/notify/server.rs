@@ -1,7 +1,7 @@
 //! The mail servers of tests/smtp, started for one test.
 
 use procession::notify::{
-    Auth, Carriers, Login, MailOptions, MailTransport, Options, SmtpOptions, Tls,
+    Auth, Carriers, Login, MailOptions, MailTransport, NotifyOptions, SmtpOptions, Tls,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
@@ -94,8 +94,8 @@ pub(super) fn carriers(server: SmtpOptions) -> Carriers {
 }
 
 pub(super) fn open(mail: MailOptions, timeout: Duration) -> Carriers {
-    let options = Options { mail: Some(mail), timeout, ..Options::default() };
-    Carriers::open(&options).expect("good settings")
+    let options = NotifyOptions { mail: Some(mail), timeout, ..NotifyOptions::default() };
+    Carriers::from_options(&options).expect("good settings")
 }
 
 fn certificates(folder: &Path) {

@@ -4,12 +4,12 @@ use crate::cli::said;
 use crate::preflight::make_login;
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
-use procession::domain::job::outcome::{End, Retry};
+use procession::domain::job::outcome::{AttemptEnd, Retry};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::source::DialectName;
 
 fn assert_refused(ran: &Ran, parts: &[&str]) {
-    assert_eq!(ran.outcome.end, End::Failed, "{}", ran.text());
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{}", ran.text());
     assert_eq!(ran.outcome.retry, Retry::Never, "{}", ran.message());
     for part in ["of job GL", "source 'ledger'", "it is not tried again"].iter().chain(parts) {
         assert!(ran.message().contains(part), "{part}\n{}", ran.message());
@@ -56,7 +56,7 @@ async fn what_is_not_there_is_refused_with_what_was_meant(dialect: DialectName) 
         let ran = Bench::proc(&db, "sp close").run().await;
         assert_refused(&ran, &["use name or schema.name"]);
         let ran = no(Bench::proc(&db, "sp_close")).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
     })
     .await;
 }
@@ -94,7 +94,7 @@ async fn without_the_right_to_execute_it_is_refused(dialect: DialectName) {
         };
         assert_refused(&ran, &[&grant]);
         let ran = Bench::proc(&db, with_right).at(&login.url).run().await;
-        assert_eq!((ran.outcome.end, ran.outcome.retry), (End::Failed, Retry::Allowed));
+        assert_eq!((ran.outcome.end, ran.outcome.retry), (AttemptEnd::Failed, Retry::Allowed));
         login.drop(&db).await;
     })
     .await;

@@ -9,7 +9,7 @@ use super::seed::{Old, old, options, put};
 use crate::flow::{Bench, on};
 use procession::domain::id::{BatchId, NodeId};
 use procession::domain::source::DialectName;
-use procession::engine::retention::{Beat, Options, RemovalOrder, Sweeper};
+use procession::engine::retention::{Beat, RemovalOrder, RetentionOptions, Sweeper};
 use procession::store::Db;
 use procession::store::audit::Operator;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ async fn with_commits<T>(
 }
 
 async fn remove(bench: &Bench, pause_ms: i64, batches: u64) -> (u64, u64, Duration) {
-    let options = Options { pause_ms, ..options() };
+    let options = RetentionOptions { pause_ms, ..options() };
     let by = Operator::new("figures".to_owned(), "here".to_owned());
     let wish = RemovalOrder { by, reason: None, limit: Some(batches) };
     let with = (bench.db.clone(), bench.clock.clone());
@@ -76,7 +76,7 @@ async fn remove(bench: &Bench, pause_ms: i64, batches: u64) -> (u64, u64, Durati
     let (began, mut steps) = (Instant::now(), 0);
     loop {
         let asked = Instant::now();
-        match sweeper.beat(bench.clock.now()).await.expect("beat") {
+        match sweeper.run_step(bench.clock.now()).await.expect("beat") {
             Beat::Ended(removed) => return (removed.values().sum(), steps, began.elapsed()),
             Beat::Did(rows) if rows.is_empty() => {}
             Beat::Did(_) => {

@@ -10,10 +10,12 @@ mod steps;
 use crate::flow::{Bench, START, defs, on, on_each_database};
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
-use procession::domain::retention::{DAY_MS, EndedBadly, KeepReason, Need, Rule, Window};
+use procession::domain::retention::{
+    DAY_MS, EndedBadly, KeepReason, KeepRule, RetentionNeed, Window,
+};
 use procession::domain::source::DialectName;
 use procession::engine::operate::audit_chain::{ChainBreak, seal_acts, verify};
-use procession::engine::retention::{Beat, Options, Rest};
+use procession::engine::retention::{Beat, RestReason, RetentionOptions};
 use procession::store::retention::{self, Aged, Cursor};
 use procession::store::{self, Tx};
 use seed::{
@@ -52,9 +54,9 @@ on_each_database! {
 
 async fn each_reason_keeps_its_batch_and_no_other(bench: Bench) {
     // Group `g` keeps its newest; `bad` keeps no failures, so that only needs speak for them.
-    let told = Rule { badly: EndedBadly::Go, ..options().rule };
+    let told = KeepRule { badly: EndedBadly::Go, ..options().rule };
     let bad = GroupCode::parse("bad").expect("group");
-    let options = Options { groups: BTreeMap::from([(bad, told)]), ..options() };
+    let options = RetentionOptions { groups: BTreeMap::from([(bad, told)]), ..options() };
     let expected = one_for_each_reason(&bench).await;
     let survey = look(&bench, &options).await;
     let mut wanted: BTreeMap<(&str, KeepReason), u64> = BTreeMap::new();
@@ -131,16 +133,16 @@ async fn one_for_each_reason(bench: &Bench) -> Vec<(String, (&'static str, KeepR
     put(bench, old("goes-2", 500)).await;
     put(bench, Old { status: "WARNING", ..old("warned", 91) }).await;
     for (no, need) in [
-        ("unknown", Need::Unknown),
-        ("unresolved", Need::OpenOutcome),
-        ("running", Need::OpenOutcome),
-        ("ledger", Need::OpenOutcome),
-        ("mail", Need::UnsentMail),
-        ("backfill", Need::Backfill),
-        ("stopped", Need::Backfill),
-        ("child", Need::Parent),
-        ("followed", Need::Firing),
-        ("breach", Need::Breach),
+        ("unknown", RetentionNeed::Unknown),
+        ("unresolved", RetentionNeed::OpenOutcome),
+        ("running", RetentionNeed::OpenOutcome),
+        ("ledger", RetentionNeed::OpenOutcome),
+        ("mail", RetentionNeed::UnsentMail),
+        ("backfill", RetentionNeed::Backfill),
+        ("stopped", RetentionNeed::Backfill),
+        ("child", RetentionNeed::Parent),
+        ("followed", RetentionNeed::Firing),
+        ("breach", RetentionNeed::Breach),
     ] {
         let id = put(bench, Old { group: "bad", status: "FAILED", ..old(no, 91) }).await;
         need_it(bench, no, id).await;
@@ -250,8 +252,8 @@ async fn firing(bench: &Bench, trigger: i64, status: &str, days: i64, parent: Op
 }
 
 async fn what_the_preview_counts_is_what_goes(bench: Bench) {
-    let options = Options {
-        rule: Rule { lines_ms: Some(30 * DAY_MS), ..options().rule },
+    let options = RetentionOptions {
+        rule: KeepRule { lines_ms: Some(30 * DAY_MS), ..options().rule },
         firings_ms: Some(60 * DAY_MS),
         mails_ms: Some(60 * DAY_MS),
         rows_per_step: 13,
@@ -288,8 +290,8 @@ async fn what_the_preview_counts_is_what_goes(bench: Bench) {
 }
 
 async fn lines_go_earlier_than_rows(bench: Bench) {
-    let rule = Rule { lines_ms: Some(30 * DAY_MS), ..options().rule };
-    let options = Options { rule, rows_per_step: 4, ..options() };
+    let rule = KeepRule { lines_ms: Some(30 * DAY_MS), ..options().rule };
+    let options = RetentionOptions { rule, rows_per_step: 4, ..options() };
     let well = put(&bench, old("well", 31)).await;
     let failed = put(&bench, Old { status: "FAILED", ..old("failed", 31) }).await;
     let young = put(&bench, old("young", 29)).await;
@@ -303,7 +305,7 @@ async fn lines_go_earlier_than_rows(bench: Bench) {
             id.0
         );
         assert_eq!(bench.number(&sql).await, lines);
-        let mut tx = bench.db.read().await.expect("read");
+        let mut tx = bench.db.begin_read().await.expect("read");
         let gone = retention::lines_gone(&mut tx, id).await.expect("gone");
         assert_eq!(gone, (lines == 0).then(|| bench.clock.now()));
     }
@@ -311,7 +313,7 @@ async fn lines_go_earlier_than_rows(bench: Bench) {
     assert_eq!(look(&bench, &options).await.lines(), 0);
     // One that ran again since prints anew, and its lines go anew.
     let sql = "UPDATE job_batch SET end_time = ? WHERE batch_id = ?";
-    let later = bench.clock.now().plus(1_000).to_utc();
+    let later = bench.clock.now().plus_ms(1_000).to_utc();
     run(&bench, sql, &[later.into(), well.0.into()]).await;
     bench.clock.advance(40 * DAY_MS);
     assert_eq!(look(&bench, &options).await.lines(), 2, "well and young");
@@ -321,11 +323,11 @@ async fn a_group_may_have_a_rule_of_its_own(bench: Bench) {
     let of = |word: &str| GroupCode::parse(word).expect("group");
     let base = options().rule;
     let groups = BTreeMap::from([
-        (of("long"), Rule { batches_ms: Some(3_650 * DAY_MS), ..base }),
-        (of("never"), Rule { batches_ms: None, ..base }),
-        (of("two"), Rule { keep: 2, ..base }),
+        (of("long"), KeepRule { batches_ms: Some(3_650 * DAY_MS), ..base }),
+        (of("never"), KeepRule { batches_ms: None, ..base }),
+        (of("two"), KeepRule { keep: 2, ..base }),
     ]);
-    let options = Options { groups, ..options() };
+    let options = RetentionOptions { groups, ..options() };
     for group in ["g", "long", "never", "two"] {
         for no in ["1", "2", "3"] {
             put(&bench, Old { group, ..old(&format!("{group}-{no}"), 200) }).await;
@@ -341,7 +343,7 @@ async fn a_group_may_have_a_rule_of_its_own(bench: Bench) {
 }
 
 async fn firings_stay_with_their_batches_and_the_newest_of_a_schedule_for_ever(bench: Bench) {
-    let options = Options { firings_ms: Some(30 * DAY_MS), rows_per_step: 2, ..options() };
+    let options = RetentionOptions { firings_ms: Some(30 * DAY_MS), rows_per_step: 2, ..options() };
     for days in [400, 300, 200, 31, 29] {
         firing(&bench, 1, "FIRED", days, None).await;
     }
@@ -376,7 +378,7 @@ async fn the_audit_log_is_kept_until_it_is_told_otherwise(bench: Bench) {
     assert_eq!(bench.number(old_acts).await, 3);
     seal_acts(&bench.db, &bench.clock).await.expect("sealed");
     let kept = verify(&bench.db, &[]).await.expect("looked at").head;
-    let told = Options { audit_ms: Some(100 * DAY_MS), ..options() };
+    let told = RetentionOptions { audit_ms: Some(100 * DAY_MS), ..options() };
     assert_eq!(pass(&bench, &told).await, BTreeMap::from([("audit_log", 2)]));
     assert_eq!(bench.number(old_acts).await, 1);
     let ends = "SELECT COUNT(*) AS n FROM audit_log WHERE action = 'retention'";
@@ -396,18 +398,18 @@ async fn forecasts_see_the_same_with_forty_batches_as_with_all(bench: Bench) {
         put(&bench, Old { status, ..old(&format!("n{at}"), 400 - at) }).await;
     }
     let group = GroupCode::parse("g").expect("group");
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let before = store::history::of_group(&mut tx, &group).await.expect("history");
     drop(tx);
-    let options = Options { rule: Rule { keep: 40, ..options().rule }, ..options() };
+    let options = RetentionOptions { rule: KeepRule { keep: 40, ..options().rule }, ..options() };
     let removed = pass(&bench, &options).await;
     assert_eq!(removed.get("job_batch"), Some(&5), "45 ended well");
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let after = store::history::of_group(&mut tx, &group).await.expect("history");
     assert_eq!(format!("{before:?}"), format!("{after:?}"));
     assert_ne!(
         format!("{after:?}"),
-        format!("{:?}", procession::domain::batch::history::History::of([]))
+        format!("{:?}", procession::domain::batch::history::History::from_tries([]))
     );
 }
 
@@ -420,7 +422,7 @@ async fn a_backfill_goes_after_its_batches(bench: Bench) {
     put(&bench, Old { status: "FAILED", ..old("kept", 200) }).await;
     let sql = "UPDATE job_batch SET backfill_id = ? WHERE batch_no = 'kept'";
     run(&bench, sql, &[kept.into()]).await;
-    let options = Options { rows_per_step: 7, ..options() };
+    let options = RetentionOptions { rows_per_step: 7, ..options() };
     let removed = pass(&bench, &options).await;
     assert_eq!(removed, BTreeMap::from([("backfill", 1), ("backfill_batch", 30)]));
     let there =
@@ -438,35 +440,35 @@ async fn nothing_is_done_out_of_the_window_or_when_it_is_off(bench: Bench) {
     put(&bench, old("1", 200)).await;
     put(&bench, old("2", 200)).await;
     // It is midnight UTC.
-    let at = |text: &str| Some(Window::read(text, "UTC").expect("window"));
-    let closed = Options { window: at("02:00-06:00"), ..options() };
+    let at = |text: &str| Some(Window::parse(text, "UTC").expect("window"));
+    let closed = RetentionOptions { window: at("02:00-06:00"), ..options() };
     let mut one = sweeper(&bench, "one", &closed);
-    let beat = one.beat(bench.clock.now()).await.expect("beat");
-    assert_eq!(beat, Beat::Rests(Rest::Window, START.plus(2 * 3_600_000)));
+    let beat = one.run_step(bench.clock.now()).await.expect("beat");
+    assert_eq!(beat, Beat::Rests(RestReason::Window, START.plus_ms(2 * 3_600_000)));
     bench.clock.advance(2 * 3_600_000);
     let removed = finish(&bench, &mut one).await;
     assert_eq!(removed.get("job_batch"), Some(&1));
     // Then it rests, and begins anew after an hour.
-    let beat = one.beat(bench.clock.now()).await.expect("beat");
-    assert!(matches!(beat, Beat::Rests(Rest::Done, _)), "{beat:?}");
+    let beat = one.run_step(bench.clock.now()).await.expect("beat");
+    assert!(matches!(beat, Beat::Rests(RestReason::Done, _)), "{beat:?}");
     bench.clock.advance(3_600_000);
     assert_eq!(finish(&bench, &mut one).await, BTreeMap::new());
-    let rule = Rule { batches_ms: None, ..options().rule };
-    let off = Options { rule, ..options() };
-    let beat = sweeper(&bench, "two", &off).beat(bench.clock.now()).await.expect("beat");
-    assert!(matches!(beat, Beat::Rests(Rest::Off, _)), "{beat:?}");
+    let rule = KeepRule { batches_ms: None, ..options().rule };
+    let off = RetentionOptions { rule, ..options() };
+    let beat = sweeper(&bench, "two", &off).run_step(bench.clock.now()).await.expect("beat");
+    assert!(matches!(beat, Beat::Rests(RestReason::Off, _)), "{beat:?}");
     // What is half removed when the window closes is finished, and nothing is begun any more.
     bench.clock.advance(20 * 3_600_000);
     for at in 0..130 {
         put(&bench, old(&format!("more{at}"), 200)).await;
     }
-    let night = Options { window: at("22:00-06:00"), rows_per_step: 50, ..options() };
+    let night = RetentionOptions { window: at("22:00-06:00"), rows_per_step: 50, ..options() };
     let mut three = sweeper(&bench, "three", &night);
-    while matches!(three.beat(bench.clock.now()).await.expect("beat"), Beat::Did(d) if d.is_empty())
+    while matches!(three.run_step(bench.clock.now()).await.expect("beat"), Beat::Did(d) if d.is_empty())
     {
     }
     bench.clock.advance(8 * 3_600_000);
-    while let Beat::Did(_) = three.beat(bench.clock.now()).await.expect("beat") {}
+    while let Beat::Did(_) = three.run_step(bench.clock.now()).await.expect("beat") {}
     let half = "SELECT COUNT(*) AS n FROM job_batch WHERE remove_time IS NOT NULL";
     assert_eq!(bench.number(half).await, 0);
     assert!(there(&bench, "g").await.len() > 60, "the rest waits for the next night");
@@ -502,10 +504,10 @@ groups:
     }
     let mut process = bench.process().await;
     let order = BatchOrder::parse(r#"{"batchNo":"2023Q2","group":"quarter_end"}"#).expect("order");
-    process.open(&defs, &order, "test").await.expect("open");
+    process.open_batches(&defs, &order, "test").await.expect("open");
     let survey = look(&bench, &options()).await;
     let months = survey.groups.iter().find(|g| g.group.as_str() == "month_end").expect("months");
-    assert_eq!(months.kept.get(&KeepReason::Needed(Need::Named)), Some(&3), "{months:?}");
+    assert_eq!(months.kept.get(&KeepReason::Needed(RetentionNeed::Named)), Some(&3), "{months:?}");
     pass(&bench, &options()).await;
     // 2023Q2 is open and 2023Q3 comes next; 202309 is also the newest.
     assert_eq!(there(&bench, "month_end").await, ["202304", "202305", "202306", "202309"]);
@@ -514,7 +516,7 @@ groups:
 /// One page of what would go of group `g`.
 async fn candidates(tx: &mut Tx, bench: &Bench) -> Vec<retention::Candidate> {
     let group = GroupCode::parse("g").expect("group");
-    let cut = bench.clock.now().plus(-90 * DAY_MS);
+    let cut = bench.clock.now().plus_ms(-90 * DAY_MS);
     retention::candidates(tx, &group, cut, Cursor::START).await.expect("candidates")
 }
 

@@ -4,9 +4,9 @@
 use super::seed::{look, old, options, orphans, pass, put, there};
 use crate::flow::{self, Bench, defs, on};
 use procession::db::Dialect;
-use procession::domain::retention::{KeepReason, Need};
+use procession::domain::retention::{KeepReason, RetentionNeed};
 use procession::domain::source::DialectName;
-use procession::engine::retention::{Left, Options};
+use procession::engine::retention::{LeftTables, RetentionOptions};
 
 /// The statements of the page that stand under this mark.
 fn of_page(mark: &str) -> Vec<String> {
@@ -44,19 +44,23 @@ async fn a_batch_goes_once_its_partition_is_dropped(bench: Bench) {
     );
     bench.apply(&defs).await;
     let mut process = bench.process().await;
-    let id = process.open(&defs, &flow::order(), "test").await.expect("open")[0];
+    let id = process.open_batches(&defs, &flow::order(), "test").await.expect("open")[0];
     flow::finish(&bench, &mut process).await;
     assert_eq!(bench.history(id, "A").await.last().map(String::as_str), Some("SUCCESS#1"));
     let ran = bench.number(lines).await;
     assert!(ran > 12, "{ran}");
 
-    let rule = procession::domain::retention::Rule {
+    let rule = procession::domain::retention::KeepRule {
         batches_ms: Some(10 * procession::domain::retention::DAY_MS),
         ..options().rule
     };
-    let left = Options { rule, left: Left { logs: true, lines: true }, ..options() };
+    let left = RetentionOptions { rule, left: LeftTables { logs: true, lines: true }, ..options() };
     let survey = look(&bench, &left).await;
-    assert_eq!(survey.groups[0].kept.get(&KeepReason::Needed(Need::Left)), Some(&2), "{survey:?}");
+    assert_eq!(
+        survey.groups[0].kept.get(&KeepReason::Needed(RetentionNeed::Left)),
+        Some(&2),
+        "{survey:?}"
+    );
     assert!(pass(&bench, &left).await.is_empty());
     by_page(&bench, "drop").await;
     assert_eq!(bench.number(lines).await, ran - 12, "those of July");
@@ -69,10 +73,10 @@ async fn a_batch_goes_once_its_partition_is_dropped(bench: Bench) {
     assert_eq!(bench.number(&sql).await, 0);
     // Tables in partitions that are not left to them lose their rows as others do.
     put(&bench, old("3", 20)).await;
-    let removed = pass(&bench, &Options { left: Left::default(), ..left }).await;
+    let removed = pass(&bench, &RetentionOptions { left: LeftTables::default(), ..left }).await;
     assert_eq!(removed.get("job_log_line"), None, "the newest that ended well: {removed:?}");
     put(&bench, old("4", 20)).await;
-    let removed = pass(&bench, &Options { rule, ..options() }).await;
+    let removed = pass(&bench, &RetentionOptions { rule, ..options() }).await;
     assert_eq!(removed.get("job_log_line").copied().unwrap_or(0) % 6, 0, "{removed:?}");
     assert!(removed.contains_key("job_execution_logs"), "{removed:?}");
 }

@@ -3,10 +3,10 @@
 
 use super::seed::ago;
 use crate::flow::{Bench, on};
-use procession::db::{Dialect, Value};
+use procession::db::{Dialect, SqlValue};
 use procession::domain::source::DialectName;
 use procession::store::Tx;
-use procession::store::retention::Text;
+use procession::store::retention::FindStatement;
 
 /// 2,000 batches of 20 rows with two changes and two lines each, and 20,000 firings.
 const BATCHES: i64 = 2_000;
@@ -36,8 +36,9 @@ pub(super) async fn fill(bench: &Bench, batches: i64, jobs: i64, lines: i64, las
         "update_time",
     ];
     let rows = (0..batches).map(|n| {
-        let at: Value = ago(last_ended).plus((n - batches) * 60_000).to_utc().into();
-        let mut row: Vec<Value> = vec![format!("old-{n:06}").into(), "g".into(), "SUCCESS".into()];
+        let at: SqlValue = ago(last_ended).plus_ms((n - batches) * 60_000).to_utc().into();
+        let mut row: Vec<SqlValue> =
+            vec![format!("old-{n:06}").into(), "g".into(), "SUCCESS".into()];
         row.extend(["{}".into(), "{}".into(), "seed".into(), at.clone(), at.clone(), at]);
         row
     });
@@ -81,8 +82,8 @@ async fn fill_part(bench: &Bench, from: i64, to: i64, lines: i64) {
             Some(lines),
         ),
     ] {
-        let mut values: Vec<Value> = vec![from.into(), to.into()];
-        values.extend(most.map(Value::from));
+        let mut values: Vec<SqlValue> = vec![from.into(), to.into()];
+        values.extend(most.map(SqlValue::from));
         tx.execute(sql, &values).await.expect(sql);
     }
     tx.commit().await.expect("commit");
@@ -110,8 +111,8 @@ async fn firings(bench: &Bench) {
         "update_time",
     ];
     let rows = (0..FIRINGS).map(|n| {
-        let at: Value = ago(100).plus(n * 60_000).to_utc().into();
-        let mut row: Vec<Value> = vec![(n % 50).into(), at.clone(), "cron".into(), "h".into()];
+        let at: SqlValue = ago(100).plus_ms(n * 60_000).to_utc().into();
+        let mut row: Vec<SqlValue> = vec![(n % 50).into(), at.clone(), "cron".into(), "h".into()];
         row.extend(["FIRED".into(), at.clone(), at.clone(), at]);
         row
     });
@@ -125,48 +126,61 @@ async fn firings(bench: &Bench) {
 const KEYS: i64 = 12;
 
 /// Values such as the statement is asked with.
-fn values(text: Text) -> Vec<Value> {
-    let t = |days: i64| -> Value { ago(days).to_utc().into() };
-    let keys = || -> Vec<Value> { (501..501 + KEYS).map(Value::from).collect() };
-    let with = |last: &[Value]| [keys(), last.to_vec()].concat();
+fn values(text: FindStatement) -> Vec<SqlValue> {
+    let t = |days: i64| -> SqlValue { ago(days).to_utc().into() };
+    let keys = || -> Vec<SqlValue> { (501..501 + KEYS).map(SqlValue::from).collect() };
+    let with = |last: &[SqlValue]| [keys(), last.to_vec()].concat();
     let walk = || vec![t(300), t(100), t(300), 0i64.into(), 64i64.into()];
-    let group = || Value::from("g");
-    let ended_well = || [Value::from("SUCCESS"), Value::from("WARNING")];
+    let group = || SqlValue::from("g");
+    let ended_well = || [SqlValue::from("SUCCESS"), SqlValue::from("WARNING")];
     match text {
-        Text::NextGroup => vec!["".into()],
-        Text::NewestFrom => [vec![group()], ended_well().to_vec(), vec![39i64.into()]].concat(),
-        Text::Candidates | Text::WithLines => [vec![group()], walk()].concat(),
-        Text::RowsUnknown | Text::RowsOpen | Text::Ledger | Text::Mails | Text::Firings => keys(),
-        Text::Breaches => keys(),
-        Text::LeftLogs | Text::LeftLines => vec![777i64.into()],
-        Text::Standing => {
+        FindStatement::NextGroup => vec!["".into()],
+        FindStatement::NewestFrom => {
+            [vec![group()], ended_well().to_vec(), vec![39i64.into()]].concat()
+        }
+        FindStatement::Candidates | FindStatement::WithLines => [vec![group()], walk()].concat(),
+        FindStatement::RowsUnknown
+        | FindStatement::RowsOpen
+        | FindStatement::Ledger
+        | FindStatement::Mails
+        | FindStatement::Firings => keys(),
+        FindStatement::Breaches => keys(),
+        FindStatement::LeftLogs | FindStatement::LeftLines => vec![777i64.into()],
+        FindStatement::Standing => {
             [vec![group(), t(90)], ended_well().to_vec(), vec![1_900i64.into()]].concat()
         }
-        Text::Numbers | Text::CountOpen => vec![group()],
-        Text::CountYoung => vec![group(), t(90)],
-        Text::Open => vec!["RUNNING".into(), "KILLING".into()],
-        Text::Marked => vec![64i64.into()],
-        Text::RowsAfter => vec![777i64.into(), 0i64.into(), 256i64.into()],
-        Text::Rows | Text::Logs | Text::Lines | Text::Reports | Text::Runs | Text::MailsOf => {
-            with(&[1_000i64.into()])
+        FindStatement::Numbers | FindStatement::CountOpen => vec![group()],
+        FindStatement::CountYoung => vec![group(), t(90)],
+        FindStatement::Open => vec!["RUNNING".into(), "KILLING".into()],
+        FindStatement::Marked => vec![64i64.into()],
+        FindStatement::RowsAfter => vec![777i64.into(), 0i64.into(), 256i64.into()],
+        FindStatement::Rows
+        | FindStatement::Logs
+        | FindStatement::Lines
+        | FindStatement::Reports
+        | FindStatement::Runs
+        | FindStatement::MailsOf => with(&[1_000i64.into()]),
+        FindStatement::OutputValues | FindStatement::Approvals => with(&[1_000i64.into()]),
+        FindStatement::LinesOfOne | FindStatement::LinesUpTo => vec![777i64.into(), 100i64.into()],
+        FindStatement::CountRows | FindStatement::CountLogs | FindStatement::CountLines => keys(),
+        FindStatement::CountReports | FindStatement::CountRuns | FindStatement::CountMails => {
+            keys()
         }
-        Text::OutputValues | Text::Approvals => with(&[1_000i64.into()]),
-        Text::LinesOfOne | Text::LinesUpTo => vec![777i64.into(), 100i64.into()],
-        Text::CountRows | Text::CountLogs | Text::CountLines => keys(),
-        Text::CountReports | Text::CountRuns | Text::CountMails => keys(),
-        Text::CountOutputValues | Text::CountApprovals => keys(),
-        Text::Firing | Text::Backfill => [vec![Value::from("FIRED")], walk()].concat(),
-        Text::OfFirings => [keys(), keys()].concat(),
-        Text::OfBackfills => keys(),
-        Text::SentMails | Text::Audit => walk(),
+        FindStatement::CountOutputValues | FindStatement::CountApprovals => keys(),
+        FindStatement::Firing | FindStatement::Backfill => {
+            [vec![SqlValue::from("FIRED")], walk()].concat()
+        }
+        FindStatement::OfFirings => [keys(), keys()].concat(),
+        FindStatement::OfBackfills => keys(),
+        FindStatement::SentMails | FindStatement::Audit => walk(),
     }
 }
 
 /// Statements that remove, with a list.
-fn removals() -> Vec<(String, Vec<Value>)> {
+fn removals() -> Vec<(String, Vec<SqlValue>)> {
     let list = ["?"; 12].join(", ");
-    let keys: Vec<Value> = (501..513i64).map(Value::from).collect();
-    let mut all: Vec<(String, Vec<Value>)> = [
+    let keys: Vec<SqlValue> = (501..513i64).map(SqlValue::from).collect();
+    let mut all: Vec<(String, Vec<SqlValue>)> = [
         ("job_queue", "queue_id"),
         ("job_execution_logs", "log_id"),
         ("job_log_line", "queue_id"),
@@ -177,12 +191,12 @@ fn removals() -> Vec<(String, Vec<Value>)> {
     .collect();
     let sql = "DELETE FROM job_log_line WHERE queue_id = ? \
                AND (attempt < ? OR (attempt = ? AND line_no <= ?))";
-    all.push((sql.to_owned(), [501i64, 1, 1, 2].map(Value::from).to_vec()));
+    all.push((sql.to_owned(), [501i64, 1, 1, 2].map(SqlValue::from).to_vec()));
     all
 }
 
 /// The parts of a plan that read a large table from one end to the other.
-async fn scans(tx: &mut Tx, sql: &str, values: &[Value]) -> Vec<String> {
+async fn scans(tx: &mut Tx, sql: &str, values: &[SqlValue]) -> Vec<String> {
     const LARGE: [&str; 4] = ["job_queue", "job_execution_logs", "job_log_line", "job_firing"];
     // What the statements call them; `l` is also the ledger, which is to be found by an index too.
     const SHORT: [&str; 3] = ["q", "l", "n"];
@@ -197,7 +211,7 @@ async fn scans(tx: &mut Tx, sql: &str, values: &[Value]) -> Vec<String> {
     for row in plan {
         match tx.dialect() {
             Dialect::Sqlite => {
-                let detail = row.text("detail").expect("detail");
+                let detail = row.get_text("detail").expect("detail");
                 let scanned = detail.strip_prefix("SCAN ").and_then(|d| d.split(' ').next());
                 found.extend(scanned.filter(|name| is_large(name)).map(|_| detail.clone()));
             }
@@ -209,7 +223,7 @@ async fn scans(tx: &mut Tx, sql: &str, values: &[Value]) -> Vec<String> {
                 }
             }
             Dialect::Postgres => {
-                let line = row.text("QUERY PLAN").expect("plan");
+                let line = row.get_text("QUERY PLAN").expect("plan");
                 let scanned = line.split("Seq Scan on ").nth(1).and_then(|l| l.split(' ').next());
                 found.extend(scanned.filter(|name| LARGE.contains(name)).map(|_| line.clone()));
             }
@@ -222,9 +236,9 @@ async fn no_statement_reads_a_large_table_to_its_end(bench: Bench) {
     fill(&bench, BATCHES, JOBS, 2, 100).await;
     firings(&bench).await;
     let mut tx = bench.db.begin().await.expect("begin");
-    let texts = Text::ALL.map(|text| {
+    let texts = FindStatement::ALL.map(|text| {
         let places = usize::try_from(KEYS).expect("few");
-        (text.sql(places), values(text))
+        (text.statement(places), values(text))
     });
     for (sql, values) in texts.into_iter().chain(removals()) {
         let scans = scans(&mut tx, &sql, &values).await;

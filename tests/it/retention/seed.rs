@@ -2,10 +2,10 @@
 
 use crate::flow::{Bench, START};
 use procession::domain::id::{BatchId, GroupCode, NodeId};
-use procession::domain::retention::{DAY_MS, EndedBadly, Rule};
+use procession::domain::retention::{DAY_MS, EndedBadly, KeepRule};
 use procession::domain::time::Millis;
 use procession::engine::retention::{
-    Beat, ByTable, Left, Options, RemovalOrder, Survey, Sweeper, survey,
+    Beat, ByTable, LeftTables, RemovalOrder, RetentionOptions, RetentionSurvey, Sweeper, survey,
 };
 use procession::store::audit::Operator;
 use procession::store::{self, Tx};
@@ -26,7 +26,7 @@ pub(super) fn old(no: &str, days: i64) -> Old<'_> {
 }
 
 pub(super) fn ago(days: i64) -> Millis {
-    START.plus(-days * DAY_MS)
+    START.plus_ms(-days * DAY_MS)
 }
 
 /// Writes a batch that ended so many days ago: its rows, two changes and some lines for each, a mail.
@@ -117,7 +117,7 @@ pub(super) async fn put_values(bench: &Bench, chunks: i64) {
 /// The name of the installation, with which keys in the ledger begin.
 pub(super) async fn installation(bench: &Bench) -> String {
     let mut tx = bench.db.begin().await.expect("begin");
-    store::meta(&mut tx, "installation", "0123456789ab").await.expect("a name");
+    store::meta_or_insert(&mut tx, "installation", "0123456789ab").await.expect("a name");
     let name = store::installation(&mut tx).await.expect("read").expect("a name");
     tx.commit().await.expect("commit");
     name
@@ -133,16 +133,16 @@ pub(super) async fn open_in_ledger(bench: &Bench, key: &str, no: &str, job: &str
 }
 
 /// A statement with values, in a transaction of its own.
-pub(super) async fn run(bench: &Bench, sql: &str, values: &[procession::db::Value]) {
+pub(super) async fn run(bench: &Bench, sql: &str, values: &[procession::db::SqlValue]) {
     let mut tx = bench.db.begin().await.expect("begin");
     tx.execute(sql, values).await.expect(sql);
     tx.commit().await.expect("commit");
 }
 
 /// Batches go after 90 days, but for the newest one of a group and those that failed.
-pub(super) fn options() -> Options {
-    Options {
-        rule: Rule {
+pub(super) fn options() -> RetentionOptions {
+    RetentionOptions {
+        rule: KeepRule {
             batches_ms: Some(90 * DAY_MS),
             keep: 1,
             badly: EndedBadly::Stay,
@@ -152,14 +152,14 @@ pub(super) fn options() -> Options {
         firings_ms: None,
         mails_ms: None,
         audit_ms: None,
-        left: Left::default(),
+        left: LeftTables::default(),
         window: None,
         rows_per_step: 1_000,
         pause_ms: 0,
     }
 }
 
-pub(super) fn sweeper(bench: &Bench, name: &str, options: &Options) -> Sweeper {
+pub(super) fn sweeper(bench: &Bench, name: &str, options: &RetentionOptions) -> Sweeper {
     let by = Operator::new("tester".to_owned(), "here".to_owned());
     let wish = RemovalOrder { by, reason: Some("old".to_owned()), limit: None };
     let with = (bench.db.clone(), bench.clock.clone());
@@ -167,13 +167,13 @@ pub(super) fn sweeper(bench: &Bench, name: &str, options: &Options) -> Sweeper {
 }
 
 /// Beats until the pass has ended; gives what it removed.
-pub(super) async fn pass(bench: &Bench, options: &Options) -> ByTable {
+pub(super) async fn pass(bench: &Bench, options: &RetentionOptions) -> ByTable {
     finish(bench, &mut sweeper(bench, "one", options)).await
 }
 
 pub(super) async fn finish(bench: &Bench, sweeper: &mut Sweeper) -> ByTable {
     for _ in 0..100_000 {
-        match sweeper.beat(bench.clock.now()).await.expect("beat") {
+        match sweeper.run_step(bench.clock.now()).await.expect("beat") {
             Beat::Did(_) => {}
             Beat::Ended(removed) => return removed,
             Beat::Rests(rest, until) => panic!("rests until {until}: {rest:?}"),
@@ -182,13 +182,13 @@ pub(super) async fn finish(bench: &Bench, sweeper: &mut Sweeper) -> ByTable {
     panic!("the pass does not end");
 }
 
-pub(super) async fn look(bench: &Bench, options: &Options) -> Survey {
+pub(super) async fn look(bench: &Bench, options: &RetentionOptions) -> RetentionSurvey {
     survey(&bench.db, options, bench.clock.now()).await.expect("survey")
 }
 
 /// The numbers of the batches of a group that are there.
 pub(super) async fn there(bench: &Bench, group: &str) -> Vec<String> {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let group = GroupCode::parse(group).expect("group");
     let mut numbers: Vec<String> = procession::store::retention::numbers(&mut tx, &group)
         .await

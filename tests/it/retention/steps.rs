@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use procession::db::Dialect;
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::GroupCode;
-use procession::engine::retention::{Beat, Left, Options, Rest, Swept};
+use procession::engine::retention::{Beat, LeftTables, RestReason, RetentionOptions, SweepOutcome};
 use procession::store;
 use procession::store::batch::BeingRemoved;
 use procession::store::retention::{self, Dropped};
@@ -27,7 +27,7 @@ async fn seed_batches(bench: &Bench, batches: i64) {
 
 pub(super) async fn a_kill_between_any_two_steps_loses_nothing(bench: Bench) {
     seed(&bench, 12).await;
-    let options = Options { rows_per_step: 7, ..options() };
+    let options = RetentionOptions { rows_per_step: 7, ..options() };
     let wanted = look(&bench, &options).await.totals();
     // The process dies after each of its steps, and the next one waits until its turn is forgotten.
     let (mut removed, mut lives) = (std::collections::BTreeMap::new(), 0);
@@ -36,7 +36,7 @@ pub(super) async fn a_kill_between_any_two_steps_loses_nothing(bench: Bench) {
         let mut one = sweeper(&bench, &format!("life-{lives}"), &options);
         let before = count_all(&bench).await;
         let ended = loop {
-            match one.beat(bench.clock.now()).await.expect("beat") {
+            match one.run_step(bench.clock.now()).await.expect("beat") {
                 Beat::Did(rows) if rows.values().sum::<u64>() == 0 => {}
                 Beat::Did(rows) => {
                     let n: u64 = rows.values().sum();
@@ -68,19 +68,19 @@ pub(super) async fn a_kill_between_any_two_steps_loses_nothing(bench: Bench) {
 
 pub(super) async fn of_two_processes_one_removes(bench: Bench) {
     seed(&bench, 4).await;
-    let options = Options { rows_per_step: 7, ..options() };
+    let options = RetentionOptions { rows_per_step: 7, ..options() };
     let (mut one, mut two) = (sweeper(&bench, "one", &options), sweeper(&bench, "two", &options));
-    let beat = one.beat(bench.clock.now()).await.expect("beat");
+    let beat = one.run_step(bench.clock.now()).await.expect("beat");
     assert!(matches!(beat, Beat::Did(_)), "{beat:?}");
     loop {
-        let other = two.beat(bench.clock.now()).await.expect("beat");
+        let other = two.run_step(bench.clock.now()).await.expect("beat");
         assert!(
-            matches!(&other, Beat::Rests(Rest::Theirs(owner), _) if owner.0 == "one"),
+            matches!(&other, Beat::Rests(RestReason::Theirs(owner), _) if owner.0 == "one"),
             "{other:?}"
         );
         // A turn that goes on is never forgotten, however long it takes.
         bench.clock.advance(20_000);
-        if let Beat::Ended(removed) = one.beat(bench.clock.now()).await.expect("beat") {
+        if let Beat::Ended(removed) = one.run_step(bench.clock.now()).await.expect("beat") {
             assert_eq!(removed.get("job_batch"), Some(&3));
             break;
         }
@@ -92,13 +92,14 @@ pub(super) async fn of_two_processes_one_removes(bench: Bench) {
     put(&bench, Old { lines: 40, ..old("c2", 200) }).await;
     let (mut one, mut two) =
         (sweeper(&bench, "three", &options), sweeper(&bench, "four", &options));
-    while matches!(one.beat(bench.clock.now()).await.expect("beat"), Beat::Did(d) if d.is_empty()) {
+    while matches!(one.run_step(bench.clock.now()).await.expect("beat"), Beat::Did(d) if d.is_empty())
+    {
     }
     bench.clock.advance(60_000);
-    let beat = two.beat(bench.clock.now()).await.expect("beat");
+    let beat = two.run_step(bench.clock.now()).await.expect("beat");
     assert!(matches!(beat, Beat::Did(_)), "{beat:?}");
-    let late = one.beat(bench.clock.now()).await.expect("beat");
-    assert!(matches!(late, Beat::Rests(Rest::Theirs(_), _)), "{late:?}");
+    let late = one.run_step(bench.clock.now()).await.expect("beat");
+    assert!(matches!(late, Beat::Rests(RestReason::Theirs(_), _)), "{late:?}");
     finish(&bench, &mut two).await;
     assert_eq!(orphans(&bench).await, 0);
 }
@@ -107,17 +108,19 @@ pub(super) async fn a_batch_that_is_being_removed_is_told_and_left_alone(bench: 
     let defs = defs("groups: { g: {} }\njobs:\n  A: { type: NOOP }\n");
     bench.apply(&defs).await;
     seed(&bench, 3).await;
-    let options = Options { rows_per_step: 5, ..options() };
+    let options = RetentionOptions { rows_per_step: 5, ..options() };
     let mut one = sweeper(&bench, "one", &options);
-    while matches!(one.beat(bench.clock.now()).await.expect("beat"), Beat::Did(d) if d.is_empty()) {
+    while matches!(one.run_step(bench.clock.now()).await.expect("beat"), Beat::Did(d) if d.is_empty())
+    {
     }
     drop(one);
     let mut tx = bench.db.begin().await.expect("begin");
-    let listed = store::batch::list(&mut tx, None, 10).await.expect("list");
+    let listed = store::batch::list_batches(&mut tx, None, 10).await.expect("list");
     let marked: Vec<_> = listed.iter().filter(|b| b.removing.is_some()).collect();
     assert_eq!(marked.len(), 2, "both are marked, and their rows not yet gone");
     // Whoever wants to do anything with it is told.
-    let error = store::batch::lock(&mut tx, marked[0].batch_id).await.expect_err("being removed");
+    let error =
+        store::batch::lock_batch(&mut tx, marked[0].batch_id).await.expect_err("being removed");
     assert!(error.is::<BeingRemoved>(), "{error:#}");
     assert!(error.to_string().contains("is being removed since"), "{error:#}");
     tx.rollback().await.expect("rollback");
@@ -128,10 +131,10 @@ pub(super) async fn a_batch_that_is_being_removed_is_told_and_left_alone(bench: 
     assert!(error.is::<BeingRemoved>(), "{error:#}");
     // Its number is taken until it is gone, and free then.
     let order = BatchOrder::parse(r#"{"batchNo":"b000","group":"g"}"#).expect("order");
-    process.open(&defs, &order, "test").await.expect_err("its rows are still there");
+    process.open_batches(&defs, &order, "test").await.expect_err("its rows are still there");
     bench.clock.advance(60_000);
     pass(&bench, &options).await;
-    process.open(&defs, &order, "test").await.expect("the number is free");
+    process.open_batches(&defs, &order, "test").await.expect("the number is free");
 }
 
 pub(super) async fn a_live_batch_is_never_waited_for_nor_touched(bench: Bench) {
@@ -147,15 +150,15 @@ jobs:
     bench.apply(&defs).await;
     seed(&bench, 10).await;
     let mut process = bench.process().await;
-    process.open(&defs, &flow::order(), "test").await.expect("open");
+    process.open_batches(&defs, &flow::order(), "test").await.expect("open");
     seed_after(&bench).await;
-    let options = Options { rows_per_step: 3, ..options() };
+    let options = RetentionOptions { rows_per_step: 3, ..options() };
     let mut one = sweeper(&bench, "one", &options);
     // Turn by turn: each finds what it needs unlocked.
     let mut ended = false;
     for _ in 0..4 {
-        ended |= matches!(one.beat(bench.clock.now()).await.expect("step"), Beat::Ended(_));
-        process.beat().await.expect("beat");
+        ended |= matches!(one.run_step(bench.clock.now()).await.expect("step"), Beat::Ended(_));
+        process.run_tick().await.expect("beat");
     }
     assert!(!ended, "the pass is longer than that");
     if bench.db.dialect() != Dialect::Sqlite {
@@ -192,10 +195,12 @@ async fn amidst_a_step(
     let marked = retention::marked(&mut tx, 64).await.expect("marked");
     assert!(!marked.is_empty());
     let mut dropped = Dropped::new(20);
-    retention::finish_some(&mut tx, &marked, Left::default(), &mut dropped).await.expect("a step");
+    retention::finish_some(&mut tx, &marked, LeftTables::default(), &mut dropped)
+        .await
+        .expect("a step");
     assert!(dropped.total() > 0);
     for _ in 0..3 {
-        process.beat().await.expect("beat");
+        process.run_tick().await.expect("beat");
     }
     tx.rollback().await.expect("rollback");
 }
@@ -204,12 +209,12 @@ pub(super) async fn one_log_larger_than_a_step_goes_in_parts(bench: Bench) {
     put(&bench, Old { jobs: 3, lines: 1_000, ..old("big", 200) }).await;
     put(&bench, old("newest", 100)).await;
     put_values(&bench, 100).await;
-    let options = Options { rows_per_step: 70, ..options() };
+    let options = RetentionOptions { rows_per_step: 70, ..options() };
     let wanted = look(&bench, &options).await.totals();
     let mut one = sweeper(&bench, "one", &options);
     let (mut most, mut steps) = (0, 0);
     loop {
-        match one.beat(bench.clock.now()).await.expect("beat") {
+        match one.run_step(bench.clock.now()).await.expect("beat") {
             Beat::Did(rows) => {
                 most = most.max(rows.values().sum::<u64>());
                 steps += 1;
@@ -228,7 +233,7 @@ pub(super) async fn one_log_larger_than_a_step_goes_in_parts(bench: Bench) {
 
 pub(super) async fn what_is_started_over_between_look_and_mark_stays(bench: Bench) {
     seed(&bench, 4).await;
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let found = candidates(&mut tx, &bench).await;
     drop(tx);
     assert_eq!(found.len(), 4);
@@ -241,16 +246,16 @@ pub(super) async fn what_is_started_over_between_look_and_mark_stays(bench: Benc
         bench.by_hand(&format!("UPDATE job_batch SET {set} WHERE batch_no = '{no}'")).await;
     }
     let mut tx = bench.db.begin().await.expect("begin");
-    let marked = retention::mark(&mut tx, &found, bench.clock.now()).await.expect("mark");
+    let marked = retention::mark_batches(&mut tx, &found, bench.clock.now()).await.expect("mark");
     let group = GroupCode::parse("g").expect("group");
-    let last = store::batch::find(&mut tx, &number("b003"), &group).await.expect("find");
+    let last = store::batch::find_batch(&mut tx, &number("b003"), &group).await.expect("find");
     assert_eq!(marked, [last.expect("there").batch_id]);
     tx.rollback().await.expect("rollback");
 }
 
 /// Whose turn it is.
 async fn turn_of(bench: &Bench) -> Option<String> {
-    let mut tx = bench.db.read().await.expect("read");
+    let mut tx = bench.db.begin_read().await.expect("read");
     let sql = "SELECT owner FROM job_lock WHERE lock_name = ?";
     let row = tx.fetch_optional(sql, &[store::lock::RETENTION_LOCK.into()]).await.expect("row");
     row.and_then(|row| row.opt_text("owner").expect("text"))
@@ -259,12 +264,12 @@ async fn turn_of(bench: &Bench) -> Option<String> {
 /// On every way out: the time is up, a step fails, whoever asked goes away, the pass has ended.
 pub(super) async fn whoever_sweeps_for_a_while_gives_its_turn_back(bench: Bench) {
     seed(&bench, 12).await;
-    let options = Options { rows_per_step: 7, ..options() };
+    let options = RetentionOptions { rows_per_step: 7, ..options() };
     let wanted = look(&bench, &options).await.totals();
     let one = |name: &str| sweeper(&bench, name, &options);
     // The clock stands, so no time at all is one step.
     let swept = one("one").sweep_for(Some(0), |_| ()).await.expect("sweep");
-    assert_eq!(swept, Swept::Left(Default::default()));
+    assert_eq!(swept, SweepOutcome::Left(Default::default()));
     assert_eq!(turn_of(&bench).await, None);
 
     bench.by_hand("ALTER TABLE job_queue RENAME TO away").await;
@@ -274,15 +279,18 @@ pub(super) async fn whoever_sweeps_for_a_while_gives_its_turn_back(bench: Bench)
 
     // While it is another's turn nothing is done, and the turn stays the other's.
     let mut three = one("three");
-    let beat = three.beat(bench.clock.now()).await.expect("beat");
+    let beat = three.run_step(bench.clock.now()).await.expect("beat");
     assert!(matches!(beat, Beat::Did(_)), "{beat:?}");
     let swept = one("four").sweep_for(None, |_| ()).await.expect("sweep");
-    assert!(matches!(&swept, Swept::Rests(Rest::Theirs(o), _) if o.0 == "three"), "{swept:?}");
+    assert!(
+        matches!(&swept, SweepOutcome::Rests(RestReason::Theirs(o), _) if o.0 == "three"),
+        "{swept:?}"
+    );
     assert_eq!(turn_of(&bench).await.as_deref(), Some("three"));
     three.end_turn().await.expect("end");
 
     let swept = one("five").sweep_for(None, |_| ()).await.expect("sweep");
-    assert_eq!(swept, Swept::Ended(wanted));
+    assert_eq!(swept, SweepOutcome::Ended(wanted));
     assert_eq!(turn_of(&bench).await, None);
     assert_eq!(there(&bench, "g").await, ["b011"]);
 

@@ -50,7 +50,7 @@ fn stores(options: VaultOptions, key: &str) -> SecretStores {
 
 /// Reads `PW` at a moment, in seconds.
 async fn read(stores: &SecretStores, second: i64) -> Result<ReadSecret, SecretStoreError> {
-    stores.read(stores.find("PW").expect("PW"), Uptime(second * 1_000)).await
+    stores.read_secret(stores.find_secret("PW").expect("PW"), Uptime(second * 1_000)).await
 }
 
 async fn value(stores: &SecretStores, second: i64) -> String {

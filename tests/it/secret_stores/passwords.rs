@@ -153,10 +153,10 @@ async fn a_pool_takes_a_password_that_was_replaced() {
         let account = Account::new(&scratch, "first-password").await;
         let shared = SharedSecret::new(SecretString::from("first-password"));
         let none = tempfile::NamedTempFile::new().expect("empty settings");
-        let mut settings = crate::util::config(none.path()).db();
+        let mut settings = crate::util::config(none.path()).database_settings();
         settings.url = account.url().into();
         settings.password = Some(shared.get());
-        settings.rotated_password = Some(shared.cell());
+        settings.rotated_password = Some(shared.shared_value());
         let db = procession::db::Db::connect(&settings).await.expect("the first password");
         // Held, so that the next transaction needs a new connection.
         let held = db.begin().await.expect("a transaction");

@@ -1,13 +1,13 @@
 //! What operators do, as rows: fenced, on record, and leaving alone what they do not mean.
 
 use super::{Place, T0, all_of, assert_stale, chain, code, later, me, no, opened, running};
-use procession::domain::action::Change;
+use procession::domain::action::RowChange;
 use procession::domain::job::job_key::JobFilter;
 use procession::domain::job::queue::{QueueStatus, RunMode};
 use procession::domain::source::DialectName;
 use procession::store::action::{Move, write};
-use procession::store::audit::{Entry, Filter, Operator};
-use procession::store::queue::Settled;
+use procession::store::audit::{AuditEntry, AuditFilter, Operator};
+use procession::store::queue::SettledRow;
 use procession::store::{self, Tx, queue};
 
 async fn committed(
@@ -20,7 +20,7 @@ async fn committed(
     Ok(())
 }
 
-fn what(from: QueueStatus, to: QueueStatus, change: Change) -> Move<'static> {
+fn what(from: QueueStatus, to: QueueStatus, change: RowChange) -> Move<'static> {
     Move { from, to, change, note: Some("held by li: 月末") }
 }
 
@@ -30,25 +30,25 @@ pub(super) async fn an_action_is_fenced(place: Place) {
     let (pending, held, queued) = (QueueStatus::Pending, QueueStatus::Held, QueueStatus::Queued);
     let before = all_of(&place, "job_queue").await;
     for (from, to, change) in [
-        (queued, held, Change::State),
-        (queued, pending, Change::StartOver),
-        (queued, queued, Change::Mode(Some(RunMode::NoExec))),
-        (queued, queued, Change::Priority(7)),
-        (queued, queued, Change::NoTime),
+        (queued, held, RowChange::State),
+        (queued, pending, RowChange::StartOver),
+        (queued, queued, RowChange::Mode(Some(RunMode::NoExec))),
+        (queued, queued, RowChange::Priority(7)),
+        (queued, queued, RowChange::NoTime),
     ] {
         let late = async |tx: &mut Tx| write(tx, &ids, what(from, to, change), later(5)).await;
         assert_stale(committed(&place, late).await);
     }
     assert_eq!(all_of(&place, "job_queue").await, before);
     for (from, to, change) in [
-        (pending, held, Change::State),
-        (held, held, Change::Mode(Some(RunMode::NoExec))),
-        (held, held, Change::Priority(-7)),
+        (pending, held, RowChange::State),
+        (held, held, RowChange::Mode(Some(RunMode::NoExec))),
+        (held, held, RowChange::Priority(-7)),
     ] {
         let act = async |tx: &mut Tx| write(tx, &ids[1..], what(from, to, change), later(5)).await;
         committed(&place, act).await.expect("act");
     }
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let after = queue::of_batch(&mut tx, id).await.expect("rows");
     assert_eq!(after[0], rows[0], "its neighbour is left alone");
     assert_eq!((after[1].status, after[1].run_mode), (held, Some(RunMode::NoExec)));
@@ -58,7 +58,7 @@ pub(super) async fn an_action_is_fenced(place: Place) {
 
 pub(super) async fn what_a_body_left_behind_stays(place: Place) {
     let (id, row) = running(&place).await;
-    let failed = Settled {
+    let failed = SettledRow {
         queue_id: row.queue_id,
         attempt: 1,
         owner: Some(me()),
@@ -73,10 +73,10 @@ pub(super) async fn what_a_body_left_behind_stays(place: Place) {
         unresolved: 0,
     };
     committed(&place, async |tx| queue::settle(tx, &failed, later(40)).await).await.expect("fail");
-    let forced = what(QueueStatus::Failed, QueueStatus::Forced, Change::State);
+    let forced = what(QueueStatus::Failed, QueueStatus::Forced, RowChange::State);
     let ids = [row.queue_id.0];
     committed(&place, async |tx| write(tx, &ids, forced, later(90)).await).await.expect("force");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let row = queue::of_batch(&mut tx, id).await.expect("rows").remove(0);
     assert_eq!((row.status, row.attempt), (QueueStatus::Forced, 1));
     assert_eq!((row.start_time, row.end_time), (Some(later(10)), Some(later(40))));
@@ -98,7 +98,7 @@ pub(super) async fn a_row_that_never_started_keeps_its_time(place: Place) {
     let over = async |tx: &mut Tx| queue::reset(tx, &ids, QueueStatus::Killed, later(50)).await;
     committed(&place, over).await.expect("reset");
     let read = async || {
-        let mut tx = place.db.read().await.expect("read");
+        let mut tx = place.db.begin_read().await.expect("read");
         queue::of_batch(&mut tx, id).await.expect("rows").remove(0)
     };
     let started = read().await;
@@ -113,7 +113,7 @@ pub(super) async fn a_row_that_never_started_keeps_its_time(place: Place) {
 pub(super) async fn acts_are_on_record_and_found(place: Place) {
     let (id, _) = opened(&place, &["A", "B"]).await;
     let li = Operator::new("li".to_owned(), "主机".to_owned());
-    let entry = |job: &str, action: &str| Entry {
+    let entry = |job: &str, action: &str| AuditEntry {
         action: action.to_owned(),
         group: None,
         batch: Some((id, no("202407"))),
@@ -122,22 +122,22 @@ pub(super) async fn acts_are_on_record_and_found(place: Place) {
         reason: Some("rates are in; 'quoted'".to_owned()),
     };
     let (first, second) = (entry("A", "hold"), entry("B", "force-success"));
-    let standing = Entry { batch: None, detail: None, ..entry("A", "ice") };
+    let standing = AuditEntry { batch: None, detail: None, ..entry("A", "ice") };
     let all = [first.clone(), second.clone(), standing.clone()];
     committed(&place, async |tx| store::audit::record(tx, &li, &all, later(3)).await)
         .await
         .expect("record");
-    let mut tx = place.db.read().await.expect("read");
-    let mut found = async |filter: Filter, limit| {
-        let records = store::audit::list(&mut tx, &filter, limit).await.expect("list");
+    let mut tx = place.db.begin_read().await.expect("read");
+    let mut found = async |filter: AuditFilter, limit| {
+        let records = store::audit::list_records(&mut tx, &filter, limit).await.expect("list");
         assert!(records.iter().all(|r| r.at == later(3) && r.by == li));
         records.into_iter().map(|r| r.entry).collect::<Vec<_>>()
     };
-    assert_eq!(found(Filter::default(), 9).await, [standing.clone(), second, first.clone()]);
-    assert_eq!(found(Filter::default(), 1).await.len(), 1, "the latest");
-    let of_a = Filter { job: JobFilter::parse("A").ok(), ..Filter::default() };
+    assert_eq!(found(AuditFilter::default(), 9).await, [standing.clone(), second, first.clone()]);
+    assert_eq!(found(AuditFilter::default(), 1).await.len(), 1, "the latest");
+    let of_a = AuditFilter { job: JobFilter::parse("A").ok(), ..AuditFilter::default() };
     assert_eq!(found(of_a.clone(), 9).await, [standing, first.clone()]);
-    let in_batch = Filter { batch_no: Some(no("202407")), ..of_a };
+    let in_batch = AuditFilter { batch_no: Some(no("202407")), ..of_a };
     assert_eq!(found(in_batch, 9).await, [first]);
 }
 

@@ -6,7 +6,7 @@ use procession::domain::time::Millis;
 use procession::engine::clock::Clock;
 use procession::engine::operate::audit_chain::{ChainBreak, ChainReport, seal_acts, verify};
 use procession::store::Db;
-use procession::store::audit::{Filter, Operator, list, record_one};
+use procession::store::audit::{AuditFilter, Operator, list_records, record_one};
 use serde_json::json;
 
 /// Two hours after the acts: nothing can still come before them.
@@ -20,7 +20,7 @@ async fn act(db: &Db, at: Millis) {
 }
 
 async fn seal(db: &Db, at: Millis) -> usize {
-    seal_acts(db, &Clock::hand(at)).await.expect("sealed")
+    seal_acts(db, &Clock::set_by_hand(at)).await.expect("sealed")
 }
 
 async fn look(db: &Db, kept: &[AuditHead]) -> ChainReport {
@@ -52,8 +52,8 @@ pub(super) async fn acts_are_chained_a_moment_after_their_commit(place: Place) {
     assert_eq!((first.verified, first.waiting, first.head.seal_no), (3, 0, 3));
     assert_eq!(first.first_break, None);
     act(&place.db, later(20)).await;
-    let mut tx = place.db.read().await.expect("read");
-    let all = list(&mut tx, &Filter::default(), 10).await.expect("acts");
+    let mut tx = place.db.begin_read().await.expect("read");
+    let all = list_records(&mut tx, &AuditFilter::default(), 10).await.expect("acts");
     let seals: Vec<Option<i64>> = all.iter().map(|a| a.seal.map(|seal| seal.seal_no)).collect();
     assert_eq!(seals, [None, Some(3), Some(2), Some(1)], "the newest first");
     drop(tx);
@@ -66,16 +66,16 @@ pub(super) async fn acts_are_chained_a_moment_after_their_commit(place: Place) {
 /// Keys are given before the commit: one that comes later than higher ones is chained behind them.
 pub(super) async fn an_act_that_commits_late_is_chained_late(place: Place) {
     insert(&place, 100, "2024-07-01 00:00:00.000").await;
-    let at = Millis::read("2024-07-01T00:10:00Z").expect("a time");
+    let at = Millis::parse("2024-07-01T00:10:00Z").expect("a time");
     assert_eq!(seal(&place.db, at).await, 1);
     insert(&place, 50, "2024-07-01 00:00:01.000").await;
     assert_eq!(seal(&place.db, at).await, 1);
     let report = look(&place.db, &[]).await;
     assert_eq!((report.verified, report.waiting, report.first_break), (2, 0, None));
     // Two hours later none can come: one that is there all the same was written by hand.
-    seal(&place.db, at.plus(AFTER_ACTS)).await;
+    seal(&place.db, at.plus_ms(AFTER_ACTS)).await;
     insert(&place, 60, "2024-07-01 00:00:02.000").await;
-    assert_eq!(seal(&place.db, at.plus(AFTER_ACTS)).await, 0);
+    assert_eq!(seal(&place.db, at.plus_ms(AFTER_ACTS)).await, 0);
     assert_eq!(broken(&place).await, ChainBreak::ActAdded(60));
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn every_change_by_hand_is_found(place: Place) {
     for audit_id in 1..=5 {
         insert(&place, audit_id, "2024-07-01 00:00:00.000").await;
     }
-    seal(&place.db, Millis::read("2024-07-01T03:00:00Z").expect("a time")).await;
+    seal(&place.db, Millis::parse("2024-07-01T03:00:00Z").expect("a time")).await;
     let kept = look(&place.db, &[]).await.head;
     assert_eq!(kept.seal_no, 5);
     for (change, back) in [
@@ -125,8 +125,8 @@ pub(super) async fn several_processes_make_one_chain(place: Place) {
         let db = place.open().await;
         tasks.push(tokio::spawn(async move {
             for n in 0..20 {
-                act(&db, T0.plus(task * 100 + n)).await;
-                seal(&db, T0.plus(1_000)).await;
+                act(&db, T0.plus_ms(task * 100 + n)).await;
+                seal(&db, T0.plus_ms(1_000)).await;
             }
             db.close().await;
         }));

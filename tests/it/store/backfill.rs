@@ -2,31 +2,32 @@
 
 use super::{Place, chain, group_code, later, me, no, other, write_batch};
 use procession::domain::backfill::{
-    BackfillStatus, Entry, EntryStatus, OnFailure, Only, Options, Order,
+    BackfillEntry, BackfillFailurePolicy, BackfillOptions, BackfillSelection, BackfillStatus,
+    EntryStatus, RangeOrder,
 };
 use procession::domain::batch::BatchStatus;
 use procession::domain::id::{BackfillId, BatchId};
 use procession::domain::job::queue::QueueStatus;
 use procession::store::backfill::{self, NewBackfill};
-use procession::store::node::{self, Node, Offer};
+use procession::store::node::{self, NodeRow, Offer};
 use procession::store::{self, Tx};
 use std::collections::BTreeMap;
 
 use super::T0;
 
-fn options() -> Options {
-    Options {
+fn options() -> BackfillOptions {
+    BackfillOptions {
         parallel: 3,
-        order: Some(Order::Desc),
-        only: Only::Undone,
-        on_failure: OnFailure::GoOn,
+        order: Some(RangeOrder::Desc),
+        only: BackfillSelection::Undone,
+        on_failure: BackfillFailurePolicy::GoOn,
         params: BTreeMap::from([("rate".to_owned(), "七.1 🧾".to_owned())]),
         free_text: true,
     }
 }
 
-fn entry(batch_no: &str, status: EntryStatus, message: Option<&str>) -> Entry {
-    Entry { batch_no: no(batch_no), status, message: message.map(str::to_owned) }
+fn entry(batch_no: &str, status: EntryStatus, message: Option<&str>) -> BackfillEntry {
+    BackfillEntry { batch_no: no(batch_no), status, message: message.map(str::to_owned) }
 }
 
 /// A backfill of 202401 to 202403, owned by `me`.
@@ -53,8 +54,8 @@ pub(super) async fn a_backfill_comes_back_as_it_went_in(place: Place) {
     let second = written(&mut tx).await;
     tx.commit().await.expect("commit");
     assert!(second > id);
-    let mut tx = place.db.read().await.expect("read");
-    let row = backfill::find(&mut tx, id).await.expect("find").expect("there");
+    let mut tx = place.db.begin_read().await.expect("read");
+    let row = backfill::find_backfill(&mut tx, id).await.expect("find").expect("there");
     assert_eq!(row.group, group_code("month_end"));
     assert_eq!((row.status, row.owner.clone()), (BackfillStatus::Running, Some(me())));
     assert_eq!((row.range.as_str(), row.started_by.as_str()), ("202401..202403", "会计"));
@@ -69,19 +70,19 @@ pub(super) async fn a_backfill_comes_back_as_it_went_in(place: Place) {
     assert_eq!(entries, wanted);
     let counts = backfill::counts(&mut tx, id).await.expect("counts");
     assert_eq!(counts, BTreeMap::from([(EntryStatus::Pending, 2), (EntryStatus::Left, 1)]));
-    let listed = backfill::list(&mut tx, 1).await.expect("list");
+    let listed = backfill::list_backfills(&mut tx, 1).await.expect("list");
     assert_eq!(listed.iter().map(|b| b.id).collect::<Vec<_>>(), [second]);
-    assert_eq!(backfill::find(&mut tx, BackfillId(9_999)).await.expect("find"), None);
+    assert_eq!(backfill::find_backfill(&mut tx, BackfillId(9_999)).await.expect("find"), None);
 }
 
 pub(super) async fn a_backfill_changes_hands_by_compare_and_set(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     let id = written(&mut tx).await;
-    let seen = backfill::find(&mut tx, id).await.expect("find").expect("there");
-    assert!(backfill::hold(&mut tx, id, &me()).await.expect("hold"));
-    assert!(!backfill::hold(&mut tx, id, &other()).await.expect("hold"));
+    let seen = backfill::find_backfill(&mut tx, id).await.expect("find").expect("there");
+    assert!(backfill::lock_owned(&mut tx, id, &me()).await.expect("hold"));
+    assert!(!backfill::lock_owned(&mut tx, id, &other()).await.expect("hold"));
     let mark = async |tx: &mut Tx, from, to, message| {
-        backfill::mark(tx, id, 0, from, to, message, later(5)).await.expect("mark")
+        backfill::set_entry_status(tx, id, 0, from, to, message, later(5)).await.expect("mark")
     };
     use EntryStatus::{Failed, Open, Pending};
     assert!(!mark(&mut tx, Open, Failed, None).await, "it is PENDING");
@@ -91,24 +92,24 @@ pub(super) async fn a_backfill_changes_hands_by_compare_and_set(place: Place) {
     assert_eq!(entries[0], entry("202403", Failed, Some("why")));
     assert_eq!(entries[2].status, Pending, "the others are left alone");
     assert!(backfill::request_stop(&mut tx, id, later(6)).await.expect("stop"));
-    let one = Options { parallel: 1, ..options() };
+    let one = BackfillOptions { parallel: 1, ..options() };
     let taken = async |tx: &mut Tx, seen: &backfill::Backfill| {
         backfill::take_over(tx, seen, &one, &other(), later(7)).await.expect("take over")
     };
     assert!(!taken(&mut tx, &seen).await, "it is STOPPING meanwhile");
-    let seen = backfill::find(&mut tx, id).await.expect("find").expect("there");
+    let seen = backfill::find_backfill(&mut tx, id).await.expect("find").expect("there");
     assert_eq!(seen.status, BackfillStatus::Stopping);
     assert!(taken(&mut tx, &seen).await);
     let failed = BackfillStatus::Failed;
     assert!(!backfill::finish(&mut tx, id, &me(), failed, later(8)).await.expect("not mine"));
     assert!(backfill::finish(&mut tx, id, &other(), failed, later(8)).await.expect("finish"));
-    let row = backfill::find(&mut tx, id).await.expect("find").expect("there");
+    let row = backfill::find_backfill(&mut tx, id).await.expect("find").expect("there");
     assert_eq!((row.status, row.owner.clone(), row.end_time), (failed, None, Some(later(8))));
     assert_eq!(row.options, one);
     assert!(!backfill::request_stop(&mut tx, id, later(9)).await.expect("it has ended"));
     // From nobody, and its end is forgotten.
     assert!(taken(&mut tx, &row).await);
-    let row = backfill::find(&mut tx, id).await.expect("find").expect("there");
+    let row = backfill::find_backfill(&mut tx, id).await.expect("find").expect("there");
     assert_eq!((row.status, row.end_time), (BackfillStatus::Running, None));
 }
 
@@ -123,7 +124,7 @@ pub(super) async fn a_backfill_is_shown_with_its_batches(place: Place) {
     let ids = [rows[0].queue_id.0, rows[1].queue_id.0];
     store::queue::claim(&mut tx, &ids, QueueStatus::Pending, &me(), T0).await.expect("claim");
     for (row, to) in rows.iter().zip([QueueStatus::Success, QueueStatus::Timeout]) {
-        let settled = store::queue::Settled {
+        let settled = store::queue::SettledRow {
             queue_id: row.queue_id,
             attempt: 1,
             owner: Some(me()),
@@ -164,7 +165,7 @@ pub(super) async fn the_batches_of_a_group_stand_with_who_has_them(place: Place)
     let standing = backfill::standing(&mut tx, &group).await.expect("standing");
     // Its process is not in cluster_node (any more).
     assert_eq!(standing[&no("202401")].holder, None);
-    let mine = Node { node_id: me(), host: host.clone(), pid: 7, lease_until };
+    let mine = NodeRow { node_id: me(), host: host.clone(), pid: 7, lease_until };
     node::register(&mut tx, &mine, &Offer::default(), "v", T0).await.expect("register");
     let standing = backfill::standing(&mut tx, &group).await.expect("standing");
     let one = &standing[&no("202401")];

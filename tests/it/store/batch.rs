@@ -10,12 +10,12 @@ use procession::domain::batch::{Batch, BatchPlan, BatchStatus, plan};
 use procession::domain::id::{BatchId, NodeId};
 use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
-use procession::store::batch::{Going, Pulse};
+use procession::store::batch::{BatchPulse, Going};
 use procession::store::{self, Tx, batch};
 use std::collections::BTreeMap;
 
 async fn get(place: &Place, id: BatchId) -> Batch {
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     batch::get(&mut tx, id).await.expect("batch")
 }
 
@@ -51,17 +51,19 @@ pub(super) async fn a_batch_comes_back_as_it_was_planned(place: Place) {
         create_time: T0,
         end_time: None,
         reason: None,
-        deadline: Some(T0.plus(90_000)),
+        deadline: Some(T0.plus_ms(90_000)),
         revision: 0,
         is_paused: false,
         removing: None,
         unwritten_jobs: 0,
     };
     assert_eq!(get(&place, id).await, expected);
-    let mut tx = place.db.read().await.expect("read");
-    let found = batch::find(&mut tx, &no("2024Q3"), &group_code("quarter")).await.expect("find");
+    let mut tx = place.db.begin_read().await.expect("read");
+    let found =
+        batch::find_batch(&mut tx, &no("2024Q3"), &group_code("quarter")).await.expect("find");
     assert_eq!(found, Some(expected));
-    let none = batch::find(&mut tx, &no("2024Q3"), &group_code("month_end")).await.expect("find");
+    let none =
+        batch::find_batch(&mut tx, &no("2024Q3"), &group_code("month_end")).await.expect("find");
     assert_eq!(none, None);
     assert_eq!(batch::snapshot(&mut tx, id).await.expect("snapshot"), plan.snapshot);
 }
@@ -107,17 +109,17 @@ pub(super) async fn batches_are_listed_newest_first(place: Place) {
         insert(&mut tx, &plan).await.expect("insert");
     }
     tx.commit().await.expect("commit");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let words = |found: Vec<Batch>| -> Vec<String> {
         found.iter().map(|b| format!("{}/{}", b.values.batch_no, b.values.group)).collect()
     };
-    let newest = batch::list(&mut tx, None, 3).await.expect("list");
+    let newest = batch::list_batches(&mut tx, None, 3).await.expect("list");
     assert_eq!(words(newest), ["202403/g1", "202401/g2", "202402/g1"]);
-    let of_one = batch::list(&mut tx, Some(&no("202401")), u32::MAX).await.expect("list");
+    let of_one = batch::list_batches(&mut tx, Some(&no("202401")), u32::MAX).await.expect("list");
     assert_eq!(words(of_one), ["202401/g1", "202401/g2"]);
-    let all = batch::list(&mut tx, None, u32::MAX).await.expect("list");
+    let all = batch::list_batches(&mut tx, None, u32::MAX).await.expect("list");
     assert_eq!(all.len(), 4);
-    assert!(batch::list(&mut tx, None, 0).await.expect("list").is_empty());
+    assert!(batch::list_batches(&mut tx, None, 0).await.expect("list").is_empty());
 }
 
 async fn take_over(place: &Place, seen: &Batch, owner: &NodeId, to: BatchStatus) -> bool {
@@ -162,17 +164,17 @@ pub(super) async fn only_the_owner_holds_a_batch(place: Place) {
     let seen = get(&place, id).await;
     let before = all_of(&place, "job_batch").await;
     let mut tx = place.db.begin().await.expect("begin");
-    batch::hold(&mut tx, id, &me(), 0).await.expect("ours");
-    assert_stale(batch::hold(&mut tx, id, &other(), 0).await);
-    assert_stale(batch::hold(&mut tx, BatchId(404), &me(), 0).await);
-    assert_stale(batch::hold(&mut tx, id, &me(), 1).await);
+    batch::lock_owned(&mut tx, id, &me(), 0).await.expect("ours");
+    assert_stale(batch::lock_owned(&mut tx, id, &other(), 0).await);
+    assert_stale(batch::lock_owned(&mut tx, BatchId(404), &me(), 0).await);
+    assert_stale(batch::lock_owned(&mut tx, id, &me(), 1).await);
     batch::revise(&mut tx, &seen, later(8)).await.expect("revise");
-    assert_stale(batch::hold(&mut tx, id, &me(), 0).await);
-    batch::hold(&mut tx, id, &me(), 1).await.expect("as it is now");
+    assert_stale(batch::lock_owned(&mut tx, id, &me(), 0).await);
+    batch::lock_owned(&mut tx, id, &me(), 1).await.expect("as it is now");
     batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Success)], &me(), later(9))
         .await
         .expect("finish");
-    assert_stale(batch::hold(&mut tx, id, &me(), 1).await);
+    assert_stale(batch::lock_owned(&mut tx, id, &me(), 1).await);
     tx.rollback().await.expect("rollback");
     assert_eq!(all_of(&place, "job_batch").await, before);
 }
@@ -182,7 +184,7 @@ pub(super) async fn a_kill_is_asked_of_a_batch_that_runs(place: Place) {
     let seen = get(&place, id).await;
     let mut tx = place.db.begin().await.expect("begin");
     let state =
-        |pulses: Vec<Pulse>| pulses.iter().map(|p| (p.batch_id, p.status)).collect::<Vec<_>>();
+        |pulses: Vec<BatchPulse>| pulses.iter().map(|p| (p.batch_id, p.status)).collect::<Vec<_>>();
     let pulses = batch::pulses(&mut tx, &me()).await.expect("pulses");
     assert_eq!(state(pulses), [(id, BatchStatus::Running)]);
     assert!(batch::request_kill(&mut tx, id, "错了 'wrong' file", later(5)).await.expect("kill"));
@@ -209,7 +211,7 @@ pub(super) async fn a_kill_is_asked_of_a_batch_that_runs(place: Place) {
 pub(super) async fn an_ended_batch_that_is_revised_is_open_and_nobodys(place: Place) {
     let (id, _) = opened(&place, &["A"]).await;
     let mut tx = place.db.begin().await.expect("begin");
-    let seen = batch::lock(&mut tx, id).await.expect("lock");
+    let seen = batch::lock_batch(&mut tx, id).await.expect("lock");
     batch::set_going(&mut tx, id, Going::Paused, later(1)).await.expect("pause");
     batch::request_kill(&mut tx, id, "wrong month", later(2)).await.expect("kill");
     batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Killed)], &me(), later(3))
@@ -275,14 +277,18 @@ pub(super) async fn finishing_notes_the_last_run_of_each_job(place: Place) {
         .iter()
         .map(|row| {
             let started = row.opt_time("last_run_time").expect("time").map(Into::into);
-            (row.text("job_code").expect("code"), row.opt_text("status").expect("status"), started)
+            (
+                row.get_text("job_code").expect("code"),
+                row.opt_text("status").expect("status"),
+                started,
+            )
         })
         .collect();
     let never = |code: &str| (code.to_owned(), None, None);
     let ran = ("A".to_owned(), Some("FAILED".to_owned()), Some(later(10)));
     assert_eq!(noted, [ran, never("B"), never("C"), never("X")]);
     // The definition did not change.
-    assert!(rows.iter().all(|r| r.time("update_time").expect("time") == T0.to_utc()));
+    assert!(rows.iter().all(|r| r.get_time("update_time").expect("time") == T0.to_utc()));
     let ended = get(&place, seen.batch_id).await;
     assert_eq!((ended.status, ended.owner), (BatchStatus::Failed, None));
     assert_eq!(ended.end_time, Some(later(30)));
@@ -292,7 +298,7 @@ pub(super) async fn finishing_notes_the_last_run_of_each_job(place: Place) {
 async fn read_so_far(tx: &mut Tx) -> i64 {
     let sql = "SELECT seq_tup_read + COALESCE(idx_tup_fetch, 0) AS n FROM pg_stat_xact_user_tables \
                WHERE relname = 'job_queue'";
-    tx.fetch_all(sql, &[]).await.expect("rows")[0].int("n").expect("n")
+    tx.fetch_all(sql, &[]).await.expect("rows")[0].get_int("n").expect("n")
 }
 
 /// The server has no statistics of what was written a moment ago, and joined by the batch number alone: 2,000
@@ -375,7 +381,7 @@ pub(super) async fn finishing_somebody_elses_batch_changes_nothing(place: Place)
 
 pub(super) async fn jobs_are_counted_by_state(place: Place) {
     let seen = half_run(&place).await;
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let mut counts = batch::counts(&mut tx, seen.batch_id).await.expect("counts");
     counts.sort();
     let one = |status| (status, 1u64);
@@ -388,7 +394,7 @@ pub(super) async fn jobs_are_counted_by_state(place: Place) {
 
 pub(super) async fn a_missing_batch_is_named(place: Place) {
     running(&place).await;
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let error = batch::get(&mut tx, BatchId(404)).await.expect_err("no such batch");
     assert!(error.to_string().contains("404"), "{error:#}");
     let error = batch::snapshot(&mut tx, BatchId(404)).await.expect_err("no such batch");

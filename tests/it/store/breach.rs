@@ -27,18 +27,18 @@ fn definition(jobs: &[(&str, TxClass)]) -> Definition {
     let noop = JobType::parse("SQL").expect("type");
     let job = |(name, tx): &(&str, TxClass)| JobDef {
         tx: *tx,
-        ..JobDef::bare(code(name), group.clone(), noop.clone())
+        ..JobDef::with_defaults(code(name), group.clone(), noop.clone())
     };
     Definition {
-        groups: vec![Group::bare(group.clone())],
+        groups: vec![Group::with_defaults(group.clone())],
         jobs: jobs.iter().map(job).collect(),
         ..Definition::default()
     }
 }
 
 async fn marked(place: &Place) -> Vec<String> {
-    let mut tx = place.db.read().await.expect("read");
-    let all = breach::all(&mut tx).await.expect("marks");
+    let mut tx = place.db.begin_read().await.expect("read");
+    let all = breach::list_marks(&mut tx).await.expect("marks");
     all.into_keys().map(|job| job.to_string()).collect()
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn a_mark_is_kept_replaced_and_taken_away(place: Place) {
         mark("B", 9, 1, "x", 3),
         theirs.clone(),
     ] {
-        breach::mark(&mut tx, &one).await.expect("mark");
+        breach::mark_job(&mut tx, &one).await.expect("mark");
     }
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin().await.expect("begin");
@@ -82,7 +82,7 @@ pub(super) async fn applying_another_class_or_removing_the_job_ends_a_mark(place
     apply(&place, &definition(&[("A", Ledger), ("B", Ledger), ("C", Ledger), ("D", Same)])).await;
     let mut tx = place.db.begin().await.expect("begin");
     for (at, job) in ["A", "B", "C", "D", "ELSEWHERE"].into_iter().enumerate() {
-        breach::mark(&mut tx, &mark(job, at as i64 + 1, 1, "x", 1)).await.expect("mark");
+        breach::mark_job(&mut tx, &mark(job, at as i64 + 1, 1, "x", 1)).await.expect("mark");
     }
     tx.commit().await.expect("commit");
     // A as it was, B given up, C removed, D of another class that is not kept either.

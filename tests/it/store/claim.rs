@@ -1,10 +1,10 @@
 //! Open batches that nobody has: what looking for them costs.
 
 use crate::store::{Place, T0, me};
-use procession::db::Value;
+use procession::db::SqlValue;
 use procession::domain::source::DialectName;
 use procession::store::Tx;
-use procession::store::claim::{Whose, look};
+use procession::store::claim::{ClaimScope, find_claimable};
 
 /// Batches that `me` has, with one job each.
 const BATCHES: i64 = 400;
@@ -13,12 +13,12 @@ const PLANNED_ANEW: usize = 5;
 
 /// Open batches of this process, written as rows: their jobs matter by their number alone.
 async fn write_batches(tx: &mut Tx) {
-    let at: Value = T0.to_utc().into();
+    let at: SqlValue = T0.to_utc().into();
     let columns = ["batch_no", "group_code", "status", "params", "snapshot", "owner", "started_by"];
     let columns: Vec<&str> = columns.into_iter().chain(["create_time", "update_time"]).collect();
     let row = |n: i64| {
-        let words = ["g", "RUNNING", "{}", "{}", me().0.as_str(), "test"].map(Value::from);
-        let mut row: Vec<Value> = vec![format!("no-{n}").into()];
+        let words = ["g", "RUNNING", "{}", "{}", me().0.as_str(), "test"].map(SqlValue::from);
+        let mut row: Vec<SqlValue> = vec![format!("no-{n}").into()];
         row.extend(words.into_iter().chain([at.clone(), at.clone()]));
         row
     };
@@ -33,14 +33,14 @@ async fn write_batches(tx: &mut Tx) {
 pub(super) async fn a_look_that_was_planned_on_empty_tables_reads_no_jobs(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     for _ in 0..=PLANNED_ANEW {
-        let found = look(&mut tx, Whose::Nobodys, 10, T0).await.expect("look");
+        let found = find_claimable(&mut tx, ClaimScope::Nobodys, 10, T0).await.expect("look");
         assert!(found.is_empty(), "{found:?}");
     }
     write_batches(&mut tx).await;
     let free = "UPDATE job_batch SET owner = NULL WHERE batch_no = 'no-7'";
     assert_eq!(tx.execute(free, &[]).await.expect(free), 1);
     let before = jobs_read(&mut tx, place.dialect()).await;
-    let found = look(&mut tx, Whose::Nobodys, 10, T0).await.expect("look");
+    let found = find_claimable(&mut tx, ClaimScope::Nobodys, 10, T0).await.expect("look");
     assert_eq!(found.len(), 1, "the one that nobody has");
     let read = jobs_read(&mut tx, place.dialect()).await - before;
     assert_eq!(read, 0, "rows of job_queue read by a look of {BATCHES} batches without a parent");
@@ -57,5 +57,5 @@ async fn jobs_read(tx: &mut Tx, dialect: DialectName) -> i64 {
         DialectName::Sqlite | DialectName::Mysql => return 0,
     };
     let row = tx.fetch_optional(sql, &[]).await.expect(sql).expect("a row of the table");
-    row.int("n").expect("n")
+    row.get_int("n").expect("n")
 }

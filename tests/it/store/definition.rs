@@ -3,12 +3,12 @@
 use super::{Place, T0, all_of, chain, code, group, job, later};
 use procession::domain::id::{JobType, SourceName};
 use procession::domain::job::part;
-use procession::domain::job::trigger_rule::When;
+use procession::domain::job::trigger_rule::EdgeCondition;
 use procession::domain::job::{
-    Definition, JobDef, JobDependency, OnFailure, Param, ParamDecl, ParamMode, ParamType, SqlText,
-    TransactionMode,
+    Definition, GroupFailurePolicy, JobDef, JobDependency, Param, ParamDecl, ParamMode, ParamType,
+    SqlText, TransactionMode,
 };
-use procession::domain::source::{DialectName, Source};
+use procession::domain::source::{DataSource, DialectName};
 use procession::domain::time::Millis;
 use procession::store;
 use serde_json::json;
@@ -25,7 +25,7 @@ async fn apply(place: &Place, wanted: &Definition, now: Millis) {
 }
 
 async fn stored(place: &Place) -> Definition {
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     store::job::definition(&mut tx).await.expect("definition")
 }
 
@@ -81,8 +81,8 @@ fn full_job() -> JobDef {
     full
 }
 
-fn source(name: &str) -> Source {
-    Source {
+fn source(name: &str) -> DataSource {
+    DataSource {
         name: SourceName::parse(name).expect("source"),
         url: "mysql://u@h:3306/数据".to_owned(),
         password_env: None,
@@ -104,13 +104,13 @@ fn full() -> Definition {
     month_end.owner = Some("GL team".to_owned());
     month_end.notify_email = vec!["gl@bank.example".to_owned(), "ops@bank.example".to_owned()];
     month_end.max_parallel = Some(8);
-    month_end.on_failure = OnFailure::Stop;
+    month_end.on_failure = GroupFailurePolicy::Stop;
     month_end.batch_timeout_sec = Some(7_200);
     month_end.warn_after_sec = Some(3_600);
     month_end.time_zone = Some("Asia/Shanghai".to_owned());
     month_end.calendar = Some(from_json(json!("中国")));
     month_end.params = vec![ParamDecl::plain("note", HARD)];
-    let ledger = Source {
+    let ledger = DataSource {
         password_env: Some("LEDGER_PASSWORD".to_owned()),
         password_file: Some("/run/secrets/it's".to_owned()),
         password_secret: Some("LEDGER_DB".to_owned()),
@@ -125,7 +125,7 @@ fn full() -> Definition {
         job_code: code("LAST"),
         depends_on: code(on),
         dependency_order: order,
-        when: When::Success,
+        when: EdgeCondition::Success,
     };
     Definition {
         sources: vec![ledger, source("bare")],
@@ -210,10 +210,10 @@ pub(super) async fn applying_the_same_again_changes_no_row(place: Place) {
 
 /// Keys of the rows that were written at `now`.
 async fn written_at(place: &Place, table: &str, key: &str, now: Millis) -> Vec<String> {
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let sql = format!("SELECT {key} AS k FROM {table} WHERE update_time = ? ORDER BY {key}");
     let rows = tx.fetch_all(&sql, &[now.to_utc().into()]).await.expect("rows");
-    rows.iter().map(|row| row.text("k").expect("key")).collect()
+    rows.iter().map(|row| row.get_text("k").expect("key")).collect()
 }
 
 pub(super) async fn only_what_differs_is_written(place: Place) {
@@ -227,10 +227,10 @@ pub(super) async fn only_what_differs_is_written(place: Place) {
     assert_eq!(written_at(&place, "data_source", "source_name", later(1_000)).await, ["bare"]);
     assert_eq!(written_at(&place, "job_group", "group_code", later(1_000)).await, ["month_end"]);
     assert_eq!(written_at(&place, "job_def", "job_code", later(1_000)).await, ["BIG", "NEW"]);
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let created = "SELECT create_time FROM job_def WHERE job_code = 'BIG'";
     let row = tx.fetch_optional(created, &[]).await.expect("query").expect("row");
-    assert_eq!(Millis::from(row.time("create_time").expect("time")), T0);
+    assert_eq!(Millis::from(row.get_time("create_time").expect("time")), T0);
     drop(tx);
     let mut found = stored(&place).await;
     // NEW was written last, so it comes last.
@@ -263,7 +263,7 @@ pub(super) async fn a_job_moves_between_groups_and_dependencies_change(place: Pl
         job_code: code("B"),
         depends_on: code("A"),
         dependency_order: 9,
-        when: When::Success,
+        when: EdgeCondition::Success,
     }];
     apply(&place, &wanted, later(5)).await;
     assert_eq!(stored(&place).await, wanted);
@@ -283,7 +283,7 @@ pub(super) async fn groups_have_the_same_codes(place: Place) {
         group: super::group_code("other"),
         depends_on: Some(code("A")),
         batch: procession::domain::batch_no::BatchExpr::parse("same").expect("expression"),
-        when: When::Success,
+        when: EdgeCondition::Success,
         missing: procession::domain::job::external::Missing::Wait,
         wait_sec: None,
     }];
@@ -305,7 +305,7 @@ pub(super) async fn groups_have_the_same_codes(place: Place) {
     assert_eq!(shown(&stored(&place).await), theirs);
     let word = "SELECT COUNT(*) FROM job_external_dependency";
     assert_eq!(value(&place, word).await, "0");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let mut named = async |word: &str, seen: Option<&str>| {
         let seen = seen.map(|group| [super::group_code(group)].into());
         let found = store::job_list::find_named(&mut tx, word, seen.as_ref()).await.expect("read");
@@ -338,7 +338,7 @@ pub(super) async fn what_is_said_to_be_stored_is_stored(place: Place) {
         job_code: code("A"),
         depends_on: code("D"),
         dependency_order: 3,
-        when: When::Success,
+        when: EdgeCondition::Success,
     });
     let said = part::merged(&before, &wanted);
     apply(&place, &wanted, later(5)).await;

@@ -2,7 +2,7 @@
 
 use super::{Place, T0, chain, code, later, opened, write_batch};
 use chrono::{DateTime, Utc};
-use procession::db::{Error, Row, Settings, Value};
+use procession::db::{ConnectSettings, Error, Row, SqlValue};
 use procession::domain::job::queue::QueueStatus;
 use procession::domain::time::Millis;
 use procession::store::queue::{self, NewEntry};
@@ -13,7 +13,7 @@ const NODE: &str = "INSERT INTO cluster_node (node_id, host, pid, version, start
 
 /// A row of a table that takes any text, number and time.
 async fn put(tx: &mut Tx, id: &str, pid: i64, at: DateTime<Utc>) {
-    let values: [Value; 7] =
+    let values: [SqlValue; 7] =
         [id.into(), "h".into(), pid.into(), "v".into(), at.into(), at.into(), at.into()];
     tx.execute(NODE, &values).await.expect("insert");
 }
@@ -45,11 +45,11 @@ pub(super) async fn times_keep_milliseconds_and_come_back_as_utc(place: Place) {
     tx.commit().await.expect("commit");
     // Another process, another connection.
     let db = place.open().await;
-    let mut tx = db.read().await.expect("read");
+    let mut tx = db.begin_read().await.expect("read");
     for text in MOMENTS {
         let row = node_row(&mut tx, text).await;
-        assert_eq!(row.time("lease_until").expect("time"), moment(text));
-        assert_eq!(Millis::from(row.time("started_at").expect("time")).to_utc(), moment(text));
+        assert_eq!(row.get_time("lease_until").expect("time"), moment(text));
+        assert_eq!(Millis::from(row.get_time("started_at").expect("time")).to_utc(), moment(text));
     }
     drop(tx);
     db.close().await;
@@ -62,12 +62,12 @@ pub(super) async fn times_sort_as_times(place: Place) {
     }
     let sql = "SELECT node_id FROM cluster_node ORDER BY lease_until";
     let rows = tx.fetch_all(sql, &[]).await.expect("rows");
-    let sorted: Vec<String> = rows.iter().map(|r| r.text("node_id").expect("text")).collect();
+    let sorted: Vec<String> = rows.iter().map(|r| r.get_text("node_id").expect("text")).collect();
     assert_eq!(sorted, MOMENTS);
     for (at, text) in MOMENTS.iter().enumerate() {
         let sql = "SELECT COUNT(*) AS n FROM cluster_node WHERE lease_until <= ?";
         let row = tx.fetch_optional(sql, &[moment(text).into()]).await.expect("query");
-        let found = row.expect("row").int("n").expect("int");
+        let found = row.expect("row").get_int("n").expect("int");
         assert_eq!(found, i64::try_from(at + 1).expect("fits"), "up to {text}");
     }
 }
@@ -76,15 +76,15 @@ pub(super) async fn finer_times_are_cut_to_milliseconds(place: Place) {
     let fine = moment("2024-07-31T18:00:00.123999999Z");
     let mut tx = place.db.begin().await.expect("begin");
     put(&mut tx, "fine", 1, fine).await;
-    let found = node_row(&mut tx, "fine").await.time("lease_until").expect("time");
+    let found = node_row(&mut tx, "fine").await.get_time("lease_until").expect("time");
     assert_eq!(found, moment("2024-07-31T18:00:00.123Z"));
 }
 
 pub(super) async fn null_stays_null(place: Place) {
-    let values: [Value; 7] = [
+    let values: [SqlValue; 7] = [
         "g".into(),
         "name".into(),
-        Value::Text(None),
+        SqlValue::Text(None),
         None::<&str>.into(),
         None::<u32>.into(),
         T0.to_utc().into(),
@@ -103,19 +103,19 @@ pub(super) async fn null_stays_null(place: Place) {
     assert_eq!(row.opt_text("batch_type").expect("text"), None);
     assert_eq!(row.opt_int("max_parallel").expect("int"), None);
     assert_eq!(row.opt_text("absent").expect("text"), None);
-    let refused = row.text("owner").expect_err("NULL is no text").to_string();
+    let refused = row.get_text("owner").expect_err("NULL is no text").to_string();
     assert_eq!(refused, "column owner: is NULL");
-    let refused = row.int("max_parallel").expect_err("NULL is no number").to_string();
+    let refused = row.get_int("max_parallel").expect_err("NULL is no number").to_string();
     assert_eq!(refused, "column max_parallel: is NULL");
     // An empty text is not NULL.
-    let (sql, owner) = ("UPDATE job_group SET owner = ?", [Value::from("")]);
+    let (sql, owner) = ("UPDATE job_group SET owner = ?", [SqlValue::from("")]);
     tx.execute(sql, &owner).await.expect("update");
     let row = tx.fetch_optional("SELECT owner FROM job_group", &[]).await.expect("query");
     assert_eq!(row.expect("row").opt_text("owner").expect("text").as_deref(), Some(""));
 
     put(&mut tx, "n", 1, T0.to_utc()).await;
     let error = tx
-        .execute("UPDATE cluster_node SET lease_until = ?", &[Value::Time(None)])
+        .execute("UPDATE cluster_node SET lease_until = ?", &[SqlValue::Time(None)])
         .await
         .expect_err("NOT NULL");
     assert!(matches!(error, Error::Database(_)), "{error:?}");
@@ -138,7 +138,7 @@ pub(super) async fn text_keeps_every_character(place: Place) {
             .await
             .expect("set");
         let row = node_row(&mut tx, &at.to_string()).await;
-        assert_eq!(row.text("host").expect("text"), *text);
+        assert_eq!(row.get_text("host").expect("text"), *text);
     }
 }
 
@@ -147,7 +147,7 @@ pub(super) async fn numbers_keep_all_their_bits(place: Place) {
     for number in [i64::MIN, -1, 0, 1, i64::from(u32::MAX), i64::MAX] {
         put(&mut tx, &number.to_string(), number, T0.to_utc()).await;
         let row = node_row(&mut tx, &number.to_string()).await;
-        assert_eq!(row.int("pid").expect("int"), number);
+        assert_eq!(row.get_int("pid").expect("int"), number);
     }
 }
 
@@ -178,13 +178,13 @@ pub(super) async fn many_ids_cross_the_limit_of_bound_values(place: Place) {
     }
     let mut tx = place.db.begin().await.expect("begin");
     let before = "UPDATE job_queue SET attempt = attempt + ?, owner = ? WHERE queue_id";
-    let first: [Value; 2] = [1i64.into(), "me".into()];
-    let last: [Value; 1] = ["PENDING".into()];
+    let first: [SqlValue; 2] = [1i64.into(), "me".into()];
+    let last: [SqlValue; 1] = ["PENDING".into()];
     let found = tx.execute_in(before, &first, &ids, "AND status = ?", &last).await.expect("update");
     assert_eq!(found, 3);
     let sql = "SELECT COUNT(*) AS n FROM job_queue WHERE attempt = 1 AND owner = 'me'";
     let row = tx.fetch_optional(sql, &[]).await.expect("query").expect("row");
-    assert_eq!(row.int("n").expect("int"), 3);
+    assert_eq!(row.get_int("n").expect("int"), 3);
     assert_eq!(tx.execute_in(before, &first, &[], "AND status = ?", &last).await.expect("none"), 0);
 }
 
@@ -210,20 +210,20 @@ pub(super) async fn generated_keys_are_given(place: Place) {
         assert!(id > last, "{id} after {last}");
         let find = "SELECT id FROM job_dependency WHERE job_code = ?";
         let row = tx.fetch_optional(find, &[name.into()]).await.expect("query").expect("row");
-        assert_eq!(row.int("id").expect("int"), id);
+        assert_eq!(row.get_int("id").expect("int"), id);
         last = id;
     }
 }
 
 async fn nodes(db: &Db) -> i64 {
-    let mut tx = db.read().await.expect("read");
+    let mut tx = db.begin_read().await.expect("read");
     let row = tx.fetch_optional("SELECT COUNT(*) AS n FROM cluster_node", &[]).await;
-    row.expect("query").expect("row").int("n").expect("int")
+    row.expect("query").expect("row").get_int("n").expect("int")
 }
 
 pub(super) async fn an_undone_transaction_leaves_a_usable_connection(place: Place) {
     // With one connection, whatever the first transaction leaves behind meets the second.
-    let settings = Settings { max_connections: 1, ..super::settings(&place.scratch.url) };
+    let settings = ConnectSettings { max_connections: 1, ..super::settings(&place.scratch.url) };
     let db = Db::connect(&settings).await.expect("connect");
     for round in 0..3 {
         let mut tx = db.begin().await.expect("begin");
@@ -262,7 +262,7 @@ fn is_database(error: &Error) -> bool {
 pub(super) async fn errors_are_told_apart(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     put(&mut tx, "a", 1, T0.to_utc()).await;
-    let values: Vec<Value> = vec![
+    let values: Vec<SqlValue> = vec![
         "a".into(),
         "h".into(),
         1i64.into(),
@@ -284,11 +284,11 @@ pub(super) async fn errors_are_told_apart(place: Place) {
     let error = tx.execute(sql, &[T0.to_utc().into()]).await.expect_err("no such row");
     assert!(is_database(&error), "{error:?}");
     drop(tx);
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let row = tx.fetch_optional("SELECT 1 AS one", &[]).await.expect("query").expect("row");
-    let error = row.text("two").expect_err("no column");
+    let error = row.get_text("two").expect_err("no column");
     assert!(matches!(error, Error::Column { .. }), "{error:?}");
-    assert_eq!(row.int("one").expect("the column that is there"), 1);
+    assert_eq!(row.get_int("one").expect("the column that is there"), 1);
     drop(tx);
 }
 

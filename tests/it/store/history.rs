@@ -37,7 +37,7 @@ async fn logged(tx: &mut Tx, defs_of: &str, batch_no: &str, words: &[&str]) {
 }
 
 async fn read(place: &Place, group: &str) -> History {
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     store::history::of_group(&mut tx, &group_code(group)).await.expect("history")
 }
 

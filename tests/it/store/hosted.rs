@@ -3,14 +3,14 @@
 use crate::store::queue::ended;
 use crate::store::{Place, T0, assert_stale, later, me, opened, other, running};
 use procession::domain::batch::BatchStatus;
-use procession::domain::cluster::node_placement::Role;
+use procession::domain::cluster::node_placement::NodeRole;
 use procession::domain::id::{NodeId, QueueId};
-use procession::domain::job::outcome::{End, ErrorInfo, Outcome};
-use procession::domain::job::queue::{QueueStatus, Taken};
+use procession::domain::job::outcome::{AttemptEnd, AttemptOutcome, ErrorInfo};
+use procession::domain::job::queue::{QueueStatus, TakenMark};
 use procession::domain::job::retry::ErrorClass;
-use procession::store::hosted::{self, Given, Reported, Untaken};
-use procession::store::node::{self, HeartbeatReport, Node, Offer, Stay};
-use procession::store::queue::{Adopted, Settled, settle};
+use procession::store::hosted::{self, HostedRow, Reported, Untaken};
+use procession::store::node::{self, HeartbeatReport, NodeRow, Offer, Stay};
+use procession::store::queue::{Adopted, SettledRow, settle};
 use procession::store::{Tx, batch, claim, queue};
 
 fn third() -> NodeId {
@@ -18,17 +18,17 @@ fn third() -> NodeId {
 }
 
 /// A committed row that `me`, whose batch it is, gave to `other`.
-async fn given(place: &Place) -> Given {
+async fn given(place: &Place) -> HostedRow {
     let (id, rows) = opened(place, &["A"]).await;
     let mut tx = place.db.begin().await.expect("begin");
-    let to = (&other(), Taken::NotYet);
-    queue::give(&mut tx, &[rows[0].queue_id.0], QueueStatus::Pending, to, later(10))
+    let to = (&other(), TakenMark::NotYet);
+    queue::give_to_node(&mut tx, &[rows[0].queue_id.0], QueueStatus::Pending, to, later(10))
         .await
         .expect("give");
     tx.commit().await.expect("commit");
     let status = QueueStatus::Running;
     let (queue_id, revision) = (rows[0].queue_id, 0);
-    Given { queue_id, batch_id: id, attempt: 1, status, revision, is_reported: false }
+    HostedRow { queue_id, batch_id: id, attempt: 1, status, revision, is_reported: false }
 }
 
 pub(super) async fn a_job_is_given_and_taken_once(place: Place) {
@@ -38,16 +38,19 @@ pub(super) async fn a_job_is_given_and_taken_once(place: Place) {
     assert_eq!(hosted::given(&mut tx, &other()).await.expect("given"), std::slice::from_ref(&row));
     for (wrong, node) in [
         (row.clone(), me()),
-        (Given { attempt: 2, ..row.clone() }, other()),
-        (Given { queue_id: QueueId(9_999), ..row.clone() }, other()),
+        (HostedRow { attempt: 2, ..row.clone() }, other()),
+        (HostedRow { queue_id: QueueId(9_999), ..row.clone() }, other()),
     ] {
-        assert_eq!(hosted::take(&mut tx, &wrong, &node, later(20)).await.expect("take"), None);
+        assert_eq!(
+            hosted::take_given(&mut tx, &wrong, &node, later(20)).await.expect("take"),
+            None
+        );
     }
     let taken =
-        hosted::take(&mut tx, &row, &other(), later(20)).await.expect("take").expect("ours");
-    assert_eq!((taken.attempt, taken.taken, taken.owner), (1, Taken::Yes, Some(other())));
+        hosted::take_given(&mut tx, &row, &other(), later(20)).await.expect("take").expect("ours");
+    assert_eq!((taken.attempt, taken.taken, taken.owner), (1, TakenMark::Yes, Some(other())));
     // The answer to the commit of the same may have been lost.
-    assert!(hosted::take(&mut tx, &row, &other(), later(20)).await.expect("take").is_some());
+    assert!(hosted::take_given(&mut tx, &row, &other(), later(20)).await.expect("take").is_some());
     let untaken = Untaken { queue_id: row.queue_id, attempt: 1, owner: other() };
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin().await.expect("begin");
@@ -65,15 +68,15 @@ pub(super) async fn what_was_not_taken_is_withdrawn(place: Place) {
     hosted::withdraw(&mut tx, &untaken).await.expect("withdraw");
     let (from, to) = (QueueStatus::Running, QueueStatus::RetryWait);
     queue::transition(&mut tx, &[row.queue_id.0], from, to, later(30)).await.expect("again");
-    assert_eq!(hosted::take(&mut tx, &row, &other(), later(31)).await.expect("take"), None);
+    assert_eq!(hosted::take_given(&mut tx, &row, &other(), later(31)).await.expect("take"), None);
     tx.commit().await.expect("commit");
 }
 
 pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place) {
     let row = given(&place).await;
-    let outcome = Outcome {
+    let outcome = AttemptOutcome {
         error: Some(ErrorInfo { class: ErrorClass::Deadlock, sqlstate: Some("40001".into()) }),
-        ..Outcome::ended(End::Failed, "ORA-00060: 死锁").before_it_began().for_good()
+        ..AttemptOutcome::ended(AttemptEnd::Failed, "ORA-00060: 死锁").before_it_began().for_good()
     };
     let right = Reported { queue_id: row.queue_id, attempt: 1, owner: other(), outcome };
     let mut tx = place.db.begin().await.expect("begin");
@@ -111,7 +114,8 @@ pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place)
         .await
         .expect("settled");
     assert!(!hosted::report(&mut tx, &right, later(51)).await.expect("report"));
-    let outcome = Outcome { is_recorded: true, ..Outcome::success(Default::default()) };
+    let outcome =
+        AttemptOutcome { is_recorded: true, ..AttemptOutcome::success(Default::default()) };
     let recorded = Reported { outcome, ..right };
     assert!(hosted::report(&mut tx, &recorded, later(51)).await.expect("report"));
     hosted::remove_all(&mut tx, &[row.batch_id]).await.expect("remove");
@@ -122,7 +126,7 @@ pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place)
 pub(super) async fn ones_own_rows_are_not_given(place: Place) {
     let (_, row) = running(&place).await;
     let mut tx = place.db.begin().await.expect("begin");
-    assert_eq!(row.taken, Taken::Yes);
+    assert_eq!(row.taken, TakenMark::Yes);
     assert_eq!(hosted::given(&mut tx, &me()).await.expect("given"), []);
     // Unless the batch is nobody's now, or another's.
     assert!(claim::give_back(&mut tx, row.batch_id, &me(), later(10)).await.expect("give back"));
@@ -141,14 +145,14 @@ pub(super) async fn what_goes_on_elsewhere_is_found_until_it_ends(place: Place) 
     let seen = batch::get(&mut tx, id).await.expect("batch");
     let to = BatchStatus::Running;
     assert!(batch::take_over(&mut tx, &seen, &other(), to, later(20)).await.expect("take over"));
-    hosted::note(&mut tx, id, Some(&me())).await.expect("its own dispatcher's");
+    hosted::note_dispatcher(&mut tx, id, Some(&me())).await.expect("its own dispatcher's");
     assert_eq!(host(&mut tx, row.queue_id).await, None);
-    hosted::note(&mut tx, id, Some(&other())).await.expect("note");
+    hosted::note_dispatcher(&mut tx, id, Some(&other())).await.expect("note");
     let found = async |tx: &mut Tx| -> Vec<QueueStatus> {
         hosted::given(tx, &me()).await.expect("given").iter().map(|g| g.status).collect()
     };
     assert_eq!(found(&mut tx).await, [QueueStatus::Running]);
-    let end = |from, to| Settled { from, to, ..ended(row.queue_id) };
+    let end = |from, to| SettledRow { from, to, ..ended(row.queue_id) };
     let killing = end(QueueStatus::Running, QueueStatus::Killing);
     settle(&mut tx, &killing, later(30)).await.expect("stopping");
     assert_eq!(found(&mut tx).await, [QueueStatus::Killing]);
@@ -191,11 +195,11 @@ pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {
     assert_eq!(node::lives_of(&mut tx, "账务-1", T0).await.expect("lives").0, 1);
     let mut all = Vec::new();
     for (id, roles, until) in [
-        (me(), vec![Role::Scheduler, Role::Worker], later(15_000)),
-        (other(), vec![Role::Worker], later(1)),
+        (me(), vec![NodeRole::Scheduler, NodeRole::Worker], later(15_000)),
+        (other(), vec![NodeRole::Worker], later(1)),
         (third(), vec![], later(15_000)),
     ] {
-        let node = Node { node_id: id.clone(), host: "h".into(), pid: 7, lease_until: until };
+        let node = NodeRow { node_id: id.clone(), host: "h".into(), pid: 7, lease_until: until };
         let (incarnation, _) = node::lives_of(&mut tx, "账务-1", T0).await.expect("lives");
         let offer = Offer {
             name: "账务-1".into(),
@@ -214,18 +218,18 @@ pub(super) async fn nodes_say_what_they_offer_and_how_they_stand(place: Place) {
     // The one that is dead is none, nor the one that is offered nothing.
     assert_eq!((next, namesakes), (4, vec![all[0].0.clone()]));
     let said = HeartbeatReport { running: 3, skew_ms: -250, stay: Stay::Stays };
-    assert!(!node::say(&mut tx, &me(), said, later(2)).await.expect("say"));
+    assert!(!node::store_heartbeat(&mut tx, &me(), said, later(2)).await.expect("say"));
     let members = node::members(&mut tx, later(1)).await.expect("members");
     let mine = members.iter().find(|m| m.node.node_id == me()).expect("mine");
     assert_eq!((members.len(), &mine.node, &mine.offer), (2, &all[0].0, &all[0].1));
     assert_eq!((mine.said, mine.counted_at, mine.is_draining), (said, Some(later(2)), false));
     // A mark of an operator stays, whatever the node says; one that leaves marks itself.
     assert!(node::set_draining(&mut tx, &me(), Stay::Leaves).await.expect("mark"));
-    assert!(node::say(&mut tx, &me(), said, later(3)).await.expect("say"));
+    assert!(node::store_heartbeat(&mut tx, &me(), said, later(3)).await.expect("say"));
     assert!(node::set_draining(&mut tx, &me(), Stay::Stays).await.expect("mark"));
-    assert!(!node::say(&mut tx, &me(), said, later(4)).await.expect("say"));
+    assert!(!node::store_heartbeat(&mut tx, &me(), said, later(4)).await.expect("say"));
     let leaves = HeartbeatReport { stay: Stay::Leaves, ..said };
-    assert!(node::say(&mut tx, &me(), leaves, later(5)).await.expect("say"));
+    assert!(node::store_heartbeat(&mut tx, &me(), leaves, later(5)).await.expect("say"));
     let gone = NodeId("gone".into());
     assert!(!node::set_draining(&mut tx, &gone, Stay::Leaves).await.expect("nobody"));
 }

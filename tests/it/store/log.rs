@@ -40,7 +40,7 @@ pub(super) async fn changes_are_logged_in_order(place: Place) {
     log::append(&mut tx, &logs, later(2_000)).await.expect("append");
     log::append(&mut tx, &[change(id, QueueStatus::Forced)], later(3_000)).await.expect("append");
     tx.commit().await.expect("commit");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let found = log::of_entry(&mut tx, id).await.expect("logs");
     let times: Vec<_> = found.iter().map(|f| f.at).collect();
     assert_eq!(times, [later(2_000), later(2_000), later(2_000), later(3_000)]);
@@ -53,11 +53,11 @@ pub(super) async fn changes_are_logged_in_order(place: Place) {
     let sql = "SELECT COUNT(*) AS n FROM job_execution_logs WHERE duration = 1.224 \
                AND duration_ms = 1224 AND notify_status = 'NOTIFIED'";
     let timed = tx.fetch_optional(sql, &[]).await.expect("count").expect("a row");
-    assert_eq!(timed.int("n").expect("n"), 1);
+    assert_eq!(timed.get_int("n").expect("n"), 1);
     let sql = "SELECT COUNT(*) AS n FROM job_execution_logs WHERE duration IS NULL \
                AND duration_ms IS NULL AND notify_status = 'UNNOTIFIED'";
     let open = tx.fetch_optional(sql, &[]).await.expect("count").expect("a row");
-    assert_eq!(open.int("n").expect("n"), 3);
+    assert_eq!(open.get_int("n").expect("n"), 3);
 }
 
 pub(super) async fn lines_are_paged_over_attempts(place: Place) {
@@ -76,7 +76,7 @@ pub(super) async fn lines_are_paged_over_attempts(place: Place) {
     log::append_lines(&mut tx, id, 1, &[]).await.expect("none");
     log::append_lines(&mut tx, QueueId(id.0 + 1), 1, &first).await.expect("another row");
     tx.commit().await.expect("commit");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let (mut after, mut pages) = ((0, 0), Vec::new());
     loop {
         let page = log::lines_after(&mut tx, id, after, 2).await.expect("page");
@@ -112,7 +112,7 @@ pub(super) async fn any_line_can_be_stored(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     log::append_lines(&mut tx, row.queue_id, 1, &lines).await.expect("lines");
     tx.commit().await.expect("commit");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let found = log::lines_after(&mut tx, row.queue_id, (0, 0), 10).await.expect("lines");
     let found: Vec<String> = found.into_iter().map(|l| l.text).collect();
     assert_eq!(found, texts);

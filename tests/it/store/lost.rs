@@ -4,7 +4,7 @@
 use super::{Place, T0, settings};
 use crate::util::relay::Relay;
 use crate::util::{query, with_scratch};
-use procession::db::{Error, Settings, Value};
+use procession::db::{ConnectSettings, Error, SqlValue};
 use procession::domain::source::DialectName;
 use procession::store::{Db, Tx};
 use std::task::Poll;
@@ -14,14 +14,14 @@ const NODE: &str = "INSERT INTO cluster_node (node_id, host, pid, version, start
                     lease_until) VALUES (?, 'h', 1, 'v', ?, ?, ?)";
 
 async fn put(tx: &mut Tx, id: &str) -> Result<u64, Error> {
-    let at = Value::from(T0.to_utc());
+    let at = SqlValue::from(T0.to_utc());
     tx.execute(NODE, &[id.into(), at.clone(), at.clone(), at]).await
 }
 
 async fn count(tx: &mut Tx, like: &str) -> i64 {
     let sql = "SELECT COUNT(*) AS n FROM cluster_node WHERE node_id LIKE ?";
     let row = tx.fetch_optional(sql, &[like.into()]).await.expect("query").expect("row");
-    row.int("n").expect("int")
+    row.get_int("n").expect("int")
 }
 
 /// Drops `work` when it has been polled so often, or at its end.
@@ -65,7 +65,8 @@ fn open_transactions(place: &Place) -> Option<String> {
 const ROUNDS: u32 = 240;
 
 pub(super) async fn what_is_dropped_half_way_leaves_nothing_behind(place: Place) {
-    let db = Db::connect(&Settings { max_connections: 2, ..settings(&place.scratch.url) }).await;
+    let db =
+        Db::connect(&ConnectSettings { max_connections: 2, ..settings(&place.scratch.url) }).await;
     let db = db.expect("connect");
     let mut tx = db.begin().await.expect("begin");
     put(&mut tx, "row").await.expect("insert");
@@ -104,7 +105,8 @@ pub(super) async fn what_is_dropped_half_way_leaves_nothing_behind(place: Place)
     if let Some(sql) = open_transactions(&place) {
         place.scratch.wait_for(&sql, "0").await;
     }
-    let (mut one, mut two) = (db.read().await.expect("read"), db.read().await.expect("read"));
+    let (mut one, mut two) =
+        (db.begin_read().await.expect("read"), db.begin_read().await.expect("read"));
     assert_eq!((count(&mut one, "ghost").await, count(&mut two, "ghost").await), (0, 0));
     // All that were not cut are there; those that were may be.
     let kept = count(&mut one, "commit%").await;
@@ -129,7 +131,7 @@ pub(super) async fn a_transaction_of_which_a_statement_failed_can_only_be_undone
         put(&mut tx, "half").await.expect_err("taken");
         tx.rollback().await.expect("undone");
     }
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     assert_eq!(count(&mut tx, "%half").await, 0);
 }
 
@@ -273,7 +275,7 @@ async fn a_silent_server_is_given_up(dialect: DialectName) {
         let port =
             address.port().unwrap_or(if dialect == DialectName::Mysql { 3306 } else { 5432 });
         let relay = Relay::to(&format!("{host}:{port}")).await;
-        let settings = Settings {
+        let settings = ConnectSettings {
             statement_timeout: LIMIT,
             max_connections: 3,
             ..settings(&relay.url(&scratch.url))
@@ -331,7 +333,7 @@ async fn a_full_file_is_waited_for() {
             // Of the one connection that writes; a new one has no such limit, as if there were space.
             let mut tx = db.begin().await.expect("begin");
             let pages = tx.fetch_all("PRAGMA page_count", &[]).await.expect("pages");
-            let pages = pages[0].int("page_count").expect("int");
+            let pages = pages[0].get_int("page_count").expect("int");
             let sql = format!("PRAGMA max_page_count = {}", pages + 4);
             tx.fetch_all(&sql, &[]).await.expect("limit");
             tx.commit().await.expect("commit");

@@ -26,11 +26,11 @@ mod version;
 
 use crate::util::{Scratch, with_migrated_scratch, with_scratch};
 use anyhow::Result;
-use procession::db::Settings;
+use procession::db::ConnectSettings;
 use procession::domain::batch::{BatchOrder, BatchPlan, plan};
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, NodeId};
 use procession::domain::job::queue::{QueueEntry, QueueStatus};
-use procession::domain::job::trigger_rule::When;
+use procession::domain::job::trigger_rule::EdgeCondition;
 use procession::domain::job::{Definition, Group, JobDef, JobDependency};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
@@ -240,8 +240,8 @@ pub(crate) async fn open(url: &str) -> Db {
     Db::connect(&settings(url)).await.expect("connect")
 }
 
-fn settings(url: &str) -> Settings {
-    Settings {
+fn settings(url: &str) -> ConnectSettings {
+    ConnectSettings {
         url: SecretString::from(url),
         password: None,
         rotated_password: None,
@@ -249,7 +249,7 @@ fn settings(url: &str) -> Settings {
         connect_timeout: Duration::from_secs(20),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
-        keeping: procession::db::Keeping::Usual,
+        keeping: procession::db::SessionTimeouts::Usual,
     }
 }
 
@@ -285,7 +285,7 @@ where
 const T0: Millis = Millis(1_722_448_799_123);
 
 fn later(ms: i64) -> Millis {
-    T0.plus(ms)
+    T0.plus_ms(ms)
 }
 
 fn me() -> NodeId {
@@ -309,11 +309,11 @@ fn no(word: &str) -> BatchNo {
 }
 
 fn group(word: &str) -> Group {
-    Group::bare(group_code(word))
+    Group::with_defaults(group_code(word))
 }
 
 fn job(group: &str, word: &str) -> JobDef {
-    JobDef::bare(code(word), group_code(group), JobType::parse("NOOP").expect("type"))
+    JobDef::with_defaults(code(word), group_code(group), JobType::parse("NOOP").expect("type"))
 }
 
 /// Jobs of one group, each waiting for the one before it.
@@ -323,7 +323,7 @@ fn chain(of: &str, jobs: &[&str]) -> Definition {
         job_code: code(pair[1]),
         depends_on: code(pair[0]),
         dependency_order: 1,
-        when: When::Success,
+        when: EdgeCondition::Success,
     };
     Definition {
         sources: Vec::new(),

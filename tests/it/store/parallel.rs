@@ -119,14 +119,14 @@ pub(super) async fn a_held_batch_is_not_taken_over_before_the_commit(place: Plac
     let (id, _) = opened(&place, &["A"]).await;
     let mut tx = place.db.begin().await.expect("begin");
     let seen = batch::get(&mut tx, id).await.expect("batch");
-    batch::hold(&mut tx, id, &me(), 0).await.expect("ours");
+    batch::lock_owned(&mut tx, id, &me(), 0).await.expect("ours");
     let start = Arc::new(Barrier::new(2));
     let (db, at, theirs) = (elsewhere.clone(), start.clone(), seen.clone());
     let taking = apart(move || take(db, at, theirs));
     start.wait().await;
     // The other has its chance while we ask and write; what we hold stays ours.
     for _ in 0..50 {
-        batch::hold(&mut tx, id, &me(), 0).await.expect("still ours");
+        batch::lock_owned(&mut tx, id, &me(), 0).await.expect("still ours");
     }
     assert!(!taking.is_finished(), "the other waits for our commit");
     batch::finish_all(&mut tx, &[(seen.clone(), BatchStatus::Success)], &me(), later(1))
@@ -144,7 +144,7 @@ async fn add_one(db: &Db) {
     let lock = if db.dialect() == procession::db::Dialect::Sqlite { "" } else { " FOR UPDATE" };
     let sql = format!("SELECT pid FROM cluster_node WHERE node_id = 'n'{lock}");
     let row = tx.fetch_optional(&sql, &[]).await.expect("read").expect("row");
-    let next = row.int("pid").expect("int") + 1;
+    let next = row.get_int("pid").expect("int") + 1;
     let sql = "UPDATE cluster_node SET pid = ? WHERE node_id = 'n'";
     assert_eq!(tx.execute(sql, &[next.into()]).await.expect("write"), 1);
     tx.commit().await.expect("commit");
@@ -152,7 +152,7 @@ async fn add_one(db: &Db) {
 
 pub(super) async fn writers_of_two_processes_take_turns(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
-    let node = store::node::Node {
+    let node = store::node::NodeRow {
         node_id: NodeId("n".into()),
         host: "h".into(),
         pid: 0,
@@ -178,10 +178,10 @@ pub(super) async fn writers_of_two_processes_take_turns(place: Place) {
     for task in tasks {
         task.await.expect("no writer is refused");
     }
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let row =
         tx.fetch_optional("SELECT pid FROM cluster_node", &[]).await.expect("q").expect("row");
-    assert_eq!(row.int("pid").expect("int"), 4 * per_task);
+    assert_eq!(row.get_int("pid").expect("int"), 4 * per_task);
     drop(tx);
     elsewhere.close().await;
 }

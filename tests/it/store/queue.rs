@@ -9,12 +9,12 @@ use procession::domain::id::{BatchId, QueueId};
 use procession::domain::job::queue::{QueueEntry, QueueStatus};
 use procession::domain::source::DialectName;
 use procession::domain::text::{MESSAGE_MAX, storable};
-use procession::store::queue::{self, NewEntry, Settled};
+use procession::store::queue::{self, NewEntry, SettledRow};
 use procession::store::{self, Tx};
 use std::collections::BTreeSet;
 
 async fn rows_of(place: &Place, id: BatchId) -> Vec<QueueEntry> {
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     queue::of_batch(&mut tx, id).await.expect("rows")
 }
 
@@ -123,7 +123,7 @@ pub(super) async fn a_claim_is_fenced(place: Place) {
     assert_eq!(all_of(&place, "job_queue").await, before);
 
     // The next start forgets what the last one said.
-    let failed = Settled {
+    let failed = SettledRow {
         to: QueueStatus::RetryWait,
         try_count: 1,
         error_message: Some("no".to_owned()),
@@ -146,13 +146,13 @@ pub(super) async fn a_claim_is_fenced(place: Place) {
     assert_eq!((again.attempt, again.try_count), (2, 1));
     assert_eq!((again.owner, again.start_time), (Some(other()), Some(later(31))));
     assert_eq!((again.end_time, again.error_message), (None, None));
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     assert!(queue::outputs(&mut tx, &[row.queue_id]).await.expect("outputs").is_empty());
 }
 
 /// A success of the first attempt of `me`.
-pub(super) fn ended(queue_id: QueueId) -> Settled {
-    Settled {
+pub(super) fn ended(queue_id: QueueId) -> SettledRow {
+    SettledRow {
         queue_id,
         attempt: 1,
         owner: Some(me()),
@@ -173,13 +173,13 @@ pub(super) async fn a_settlement_is_fenced(place: Place) {
     let right = ended(row.queue_id);
     let before = all_of(&place, "job_queue").await;
     let wrong = [
-        Settled { attempt: 0, ..right.clone() },
-        Settled { attempt: 2, ..right.clone() },
-        Settled { owner: Some(other()), ..right.clone() },
-        Settled { owner: None, ..right.clone() },
-        Settled { from: QueueStatus::Killing, ..right.clone() },
-        Settled { from: QueueStatus::Pending, ..right.clone() },
-        Settled { queue_id: QueueId(404), ..right.clone() },
+        SettledRow { attempt: 0, ..right.clone() },
+        SettledRow { attempt: 2, ..right.clone() },
+        SettledRow { owner: Some(other()), ..right.clone() },
+        SettledRow { owner: None, ..right.clone() },
+        SettledRow { from: QueueStatus::Killing, ..right.clone() },
+        SettledRow { from: QueueStatus::Pending, ..right.clone() },
+        SettledRow { queue_id: QueueId(404), ..right.clone() },
     ];
     for settled in wrong {
         assert_stale(
@@ -187,7 +187,7 @@ pub(super) async fn a_settlement_is_fenced(place: Place) {
         );
         assert_eq!(all_of(&place, "job_queue").await, before, "{settled:?}");
     }
-    let failed = Settled {
+    let failed = SettledRow {
         to: QueueStatus::Failed,
         try_count: 3,
         error_message: Some("ORA-00060: 死锁".to_owned()),
@@ -219,10 +219,10 @@ pub(super) async fn a_late_result_changes_nothing(place: Place) {
     let late = ended(row.queue_id);
     assert_stale(committed(&place, async |tx| queue::settle(tx, &late, later(120)).await).await);
     // Nor does a result of the first attempt by the one that has the second.
-    let mixed = Settled { owner: Some(other()), ..ended(row.queue_id) };
+    let mixed = SettledRow { owner: Some(other()), ..ended(row.queue_id) };
     assert_stale(committed(&place, async |tx| queue::settle(tx, &mixed, later(120)).await).await);
     assert_eq!(all_of(&place, "job_queue").await, before);
-    let right = Settled { owner: Some(other()), attempt: 2, ..ended(row.queue_id) };
+    let right = SettledRow { owner: Some(other()), attempt: 2, ..ended(row.queue_id) };
     committed(&place, async |tx| queue::settle(tx, &right, later(130)).await)
         .await
         .expect("second");
@@ -233,7 +233,7 @@ pub(super) async fn a_late_result_changes_nothing(place: Place) {
 
 pub(super) async fn a_stop_that_began_has_no_end_yet(place: Place) {
     let (id, row) = running(&place).await;
-    let stopping = Settled { to: QueueStatus::Killing, ..ended(row.queue_id) };
+    let stopping = SettledRow { to: QueueStatus::Killing, ..ended(row.queue_id) };
     committed(&place, async |tx| queue::settle(tx, &stopping, later(40)).await)
         .await
         .expect("stop");
@@ -244,7 +244,7 @@ pub(super) async fn a_stop_that_began_has_no_end_yet(place: Place) {
 
 pub(super) async fn a_rerun_starts_over_but_counts_on(place: Place) {
     let (id, row) = running(&place).await;
-    let failed = Settled {
+    let failed = SettledRow {
         to: QueueStatus::Failed,
         try_count: 2,
         error_message: Some("no".to_owned()),
@@ -276,7 +276,7 @@ pub(super) async fn a_rerun_starts_over_but_counts_on(place: Place) {
         ..row.clone()
     };
     assert_eq!(row, expected);
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     assert!(queue::outputs(&mut tx, &[row.queue_id]).await.expect("outputs").is_empty());
 }
 
@@ -288,7 +288,7 @@ pub(super) async fn a_row_is_ours_only_while_it_runs_for_us(place: Place) {
     assert!(!queue::is_ours(&mut tx, id, 2, &me()).await.expect("attempt"));
     assert!(!queue::is_ours(&mut tx, id, 1, &other()).await.expect("owner"));
     assert!(!queue::is_ours(&mut tx, QueueId(404), 1, &me()).await.expect("row"));
-    let stopping = Settled { to: QueueStatus::Killing, ..ended(id) };
+    let stopping = SettledRow { to: QueueStatus::Killing, ..ended(id) };
     queue::settle(&mut tx, &stopping, later(20)).await.expect("stop");
     assert!(!queue::is_ours(&mut tx, id, 1, &me()).await.expect("state"));
 }
@@ -300,12 +300,12 @@ pub(super) async fn outputs_are_read_by_row(place: Place) {
     let json = format!("{{\"values\":{{\"名\":\"{}\"}}}}", "值🧾".repeat(20_000));
     committed(&place, async |tx| {
         queue::claim(tx, &ids, QueueStatus::Pending, &me(), later(10)).await?;
-        let settled = Settled { outputs: Some(json.clone()), ..ended(rows[1].queue_id) };
+        let settled = SettledRow { outputs: Some(json.clone()), ..ended(rows[1].queue_id) };
         queue::settle(tx, &settled, later(20)).await
     })
     .await
     .expect("settle");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let asked = [rows[0].queue_id, rows[1].queue_id, QueueId(404)];
     let found = queue::outputs(&mut tx, &asked).await.expect("outputs");
     assert_eq!(found, [(rows[1].queue_id, json)]);
@@ -318,7 +318,7 @@ pub(super) async fn any_message_can_be_stored(place: Place) {
     bytes.extend("错误 🧾".repeat(20_000).as_bytes());
     let message = storable(&bytes, MESSAGE_MAX);
     assert!(message.len() > MESSAGE_MAX - 100, "{}", message.len());
-    let failed = Settled {
+    let failed = SettledRow {
         to: QueueStatus::Failed,
         error_message: Some(message.clone()),
         ..ended(row.queue_id)
@@ -349,7 +349,7 @@ pub(super) async fn what_ended_well_is_found_over_the_batches_of_a_group(place: 
         }
     }
     tx.commit().await.expect("commit");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let of = group_code("month_end");
     let mut found = queue::ended_well(&mut tx, &of, &code("A")).await.expect("found");
     found.sort_by_key(|(_, row)| row.0);
@@ -386,14 +386,14 @@ pub(super) async fn a_hop_touches_no_index(place: Place) {
     let ids: Vec<i64> = rows.iter().map(|r| r.queue_id.0).collect();
     let mut tx = place.db.begin().await.expect("begin");
     queue::claim(&mut tx, &ids, QueueStatus::Pending, &me(), later(10)).await.expect("claim");
-    let ends: Vec<Settled> = rows.iter().map(|r| ended(r.queue_id)).collect();
+    let ends: Vec<SettledRow> = rows.iter().map(|r| ended(r.queue_id)).collect();
     queue::settle_all(&mut tx, &ends, later(20)).await.expect("settle");
     if place.dialect() == DialectName::Postgres {
         let sql = "SELECT pg_stat_get_xact_tuples_updated(c) AS changed, \
                    pg_stat_get_xact_tuples_hot_updated(c) AS stayed \
                    FROM (VALUES ('job_queue'::regclass)) AS t (c)";
         let row = tx.fetch_optional(sql, &[]).await.expect("counts").expect("row");
-        let counts = (row.int("changed").expect("int"), row.int("stayed").expect("int"));
+        let counts = (row.get_int("changed").expect("int"), row.get_int("stayed").expect("int"));
         assert_eq!(counts, (16, 16), "rows that needed no new entry in any index");
     }
 }

@@ -121,7 +121,7 @@ pub(super) async fn tables_of_somebody_else_are_left_alone(place: Place) {
 }
 
 async fn warnings(db: &Db) -> Vec<String> {
-    let mut tx = db.read().await.expect("read");
+    let mut tx = db.begin_read().await.expect("read");
     tx.durability_warnings().await.expect("settings are readable")
 }
 
@@ -132,11 +132,11 @@ async fn sqlite_is_opened_so_that_it_keeps_what_it_acknowledged() {
         assert_eq!(warnings(&db).await, Vec::<String>::new());
         let mut tx = db.begin().await.expect("begin");
         let mode = tx.fetch_optional("PRAGMA journal_mode", &[]).await.expect("pragma");
-        assert_eq!(mode.expect("row").text("journal_mode").expect("text"), "wal");
+        assert_eq!(mode.expect("row").get_text("journal_mode").expect("text"), "wal");
         for (name, number) in [("synchronous", 2), ("foreign_keys", 1)] {
             let sql = format!("PRAGMA {name}");
             let row = tx.fetch_optional(&sql, &[]).await.expect("pragma").expect("row");
-            assert_eq!(row.int(name).expect("int"), number, "{name}");
+            assert_eq!(row.get_int(name).expect("int"), number, "{name}");
         }
         drop(tx);
         db.close().await;

@@ -4,16 +4,16 @@ use super::{Place, T0, all_of, later, me, opened, other};
 use procession::db::Error as DbError;
 use procession::domain::id::QueueId;
 use procession::domain::job::outcome::Stream;
-use procession::domain::job::queue::{QueueStatus, Taken};
+use procession::domain::job::queue::{QueueStatus, TakenMark};
 use procession::store::log::{self, ExecutionLog, NewLine};
-use procession::store::queue::{self, Settled};
-use procession::store::{Dialect, Statement, Together, batch};
+use procession::store::queue::{self, SettledRow};
+use procession::store::{CountedStatement, Dialect, Together, batch};
 use std::collections::BTreeMap;
 
 const RUNNING: QueueStatus = QueueStatus::Running;
 
-fn ended(queue_id: QueueId, outputs: Option<&str>) -> Settled {
-    Settled {
+fn ended(queue_id: QueueId, outputs: Option<&str>) -> SettledRow {
+    SettledRow {
         queue_id,
         attempt: 1,
         owner: Some(me()),
@@ -55,14 +55,16 @@ pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
     let at = |n: usize| rows[n].queue_id;
     let mut tx = place.db.begin().await.expect("begin");
     let (first, pending) = ([at(0).0, at(1).0], QueueStatus::Pending);
-    queue::give(&mut tx, &first, pending, (&me(), Taken::Yes), later(10)).await.expect("claim");
+    queue::give_to_node(&mut tx, &first, pending, (&me(), TakenMark::Yes), later(10))
+        .await
+        .expect("claim");
     tx.commit().await.expect("commit");
-    let hop = |from: QueueStatus, revision: i64, owner| -> Vec<Statement> {
+    let hop = |from: QueueStatus, revision: i64, owner| -> Vec<CountedStatement> {
         let held = BTreeMap::from([(id, revision)]);
         let settled = [ended(at(0), Some(r#"{"n":1}"#)), ended(at(1), None)];
-        let mut all = batch::held(&owner, &held, place.db.dialect());
+        let mut all = batch::lock_statements(&owner, &held, place.db.dialect());
         all.extend(queue::settled_alike(&settled, later(20)));
-        all.push(queue::given(&[at(2).0, at(3).0], from, (&me(), Taken::Yes), later(20)));
+        all.push(queue::given(&[at(2).0, at(3).0], from, (&me(), TakenMark::Yes), later(20)));
         all.push(log::appended(&[logged(at(0)), logged(at(1))], later(20)));
         all
     };
@@ -94,7 +96,7 @@ pub(super) async fn a_hop_is_written_whole_or_not_at_all(place: Place) {
         assert_eq!(together(many).await, Together::OneByOne);
     }
     assert_eq!(together(hop(pending, 0, me())).await, Together::Done);
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let found = queue::of_batch(&mut tx, id).await.expect("rows");
     let states: Vec<_> =
         found.iter().map(|r| (r.status, r.attempt, r.start_time, r.end_time)).collect();
@@ -125,15 +127,15 @@ pub(super) async fn many_ends_keep_their_own_outputs(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     queue::claim(&mut tx, &ids, QueueStatus::Pending, &me(), later(10)).await.expect("claim");
     let text = |n: usize| (!n.is_multiple_of(3)).then(|| format!("{{\"n\":{n}}}"));
-    let mut all: Vec<Settled> =
+    let mut all: Vec<SettledRow> =
         rows.iter().enumerate().map(|(n, r)| ended(r.queue_id, text(n).as_deref())).collect();
     // The last one is stopped first, and then ends.
     let last = all.pop().expect("the last");
-    all.push(Settled { to: QueueStatus::Killing, outputs: None, ..last.clone() });
-    all.push(Settled { from: QueueStatus::Killing, to: QueueStatus::Killed, ..last });
+    all.push(SettledRow { to: QueueStatus::Killing, outputs: None, ..last.clone() });
+    all.push(SettledRow { from: QueueStatus::Killing, to: QueueStatus::Killed, ..last });
     queue::settle_all(&mut tx, &all, later(20)).await.expect("settle");
     tx.commit().await.expect("commit");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let found = queue::of_batch(&mut tx, id).await.expect("rows");
     assert!(found[..149].iter().all(|r| r.status == QueueStatus::Success));
     assert_eq!(found[149].status, QueueStatus::Killed);
@@ -182,11 +184,11 @@ pub(super) async fn rows_of_a_hop_keep_every_character(place: Place) {
         if goes_alone {
             let mut tx = place.db.begin().await.expect("begin");
             for statement in all {
-                tx.run(statement).await.expect("run");
+                tx.run_statement(statement).await.expect("run");
             }
             tx.commit().await.expect("commit");
         }
-        let mut tx = place.db.read().await.expect("read");
+        let mut tx = place.db.begin_read().await.expect("read");
         let found = log::lines_after(&mut tx, rows[0].queue_id, (attempt, 0), 500).await;
         let found: Vec<NewLine> = found
             .expect("lines")

@@ -6,7 +6,7 @@ use procession::domain::id::{NodeId, TriggerCode};
 use procession::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use procession::domain::schedule::trigger::{TriggerDef, TriggerStatus, TriggerWords};
 use procession::domain::time::Millis;
-use procession::store::firing::{self, Settled};
+use procession::store::firing::{self, SettledFiring};
 use procession::store::lock::{self, SCHEDULE_LOCK};
 use procession::store::trigger::{self, ScheduleProgress};
 use procession::store::{self, Tx, event_key};
@@ -17,7 +17,7 @@ fn def(code: &str) -> TriggerDef {
             "time_zone":"Asia/Shanghai","params":{{"p":"1"}},"misfire":{{"newest":3}}}}"#
     );
     let words: TriggerWords = serde_json::from_str(&json).expect("words");
-    words.read(None).expect("sound")
+    words.parse_trigger(None).expect("sound")
 }
 
 async fn made(tx: &mut Tx, code: &str, next: Option<Millis>) -> TriggerId {
@@ -35,7 +35,7 @@ pub(super) async fn a_schedule_comes_back_as_it_went_in(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
     let id = made(&mut tx, "S", Some(later(5))).await;
     let code = TriggerCode::parse("S").expect("code");
-    let found = trigger::find(&mut tx, &code).await.expect("find").expect("there");
+    let found = trigger::find_trigger(&mut tx, &code).await.expect("find").expect("there");
     assert_eq!((found.trigger_id, found.revision, &found.def), (id, 1, &def("S")));
     assert_eq!((found.status, found.reason.as_deref()), (TriggerStatus::Enabled, None));
     assert_eq!(
@@ -50,7 +50,7 @@ pub(super) async fn a_schedule_comes_back_as_it_went_in(place: Place) {
     trigger::set_status(&mut tx, &[id], TriggerStatus::Paused, Some("为何"), later(2))
         .await
         .expect("set");
-    let again = trigger::find(&mut tx, &code).await.expect("find").expect("there");
+    let again = trigger::find_trigger(&mut tx, &code).await.expect("find").expect("there");
     assert_eq!((again.revision, again.def.retry_count, again.origin.as_str()), (2, 9, "file"));
     assert_eq!((again.status, again.reason.as_deref()), (TriggerStatus::Paused, Some("为何")));
     assert_eq!(again.next_time, Some(later(5)), "a change of words leaves the time to its writer");
@@ -64,8 +64,8 @@ pub(super) async fn a_schedule_comes_back_as_it_went_in(place: Place) {
     drop(tx);
     let mut tx = place.db.begin().await.expect("begin");
     trigger::remove(&mut tx, id).await.expect("remove");
-    assert_eq!(trigger::find(&mut tx, &code).await.expect("find"), None);
-    assert_eq!(trigger::all(&mut tx).await.expect("all").len(), 1);
+    assert_eq!(trigger::find_trigger(&mut tx, &code).await.expect("find"), None);
+    assert_eq!(trigger::list_triggers(&mut tx).await.expect("all").len(), 1);
 }
 
 pub(super) async fn what_is_due_comes_in_the_order_of_time(place: Place) {
@@ -88,7 +88,7 @@ pub(super) async fn what_is_due_comes_in_the_order_of_time(place: Place) {
         (due(20, 10), vec![1, 4, 3]),
         (due(9, 10), vec![]),
     ] {
-        let found = trigger::due(&mut tx, horizon, limit).await.expect("due");
+        let found = trigger::list_due(&mut tx, horizon, limit).await.expect("due");
         let found: Vec<TriggerId> = found.iter().map(|due| due.trigger_id).collect();
         let wanted: Vec<TriggerId> = wanted.into_iter().map(|i: usize| ids[i]).collect();
         assert_eq!(found, wanted, "{horizon} {limit}");
@@ -104,7 +104,7 @@ pub(super) async fn what_is_due_comes_in_the_order_of_time(place: Place) {
         })
         .collect();
     trigger::advance(&mut tx, &rows, later(2)).await.expect("advance");
-    let found = trigger::due(&mut tx, later(50), 10).await.expect("due");
+    let found = trigger::list_due(&mut tx, later(50), 10).await.expect("due");
     assert_eq!(found.len(), 6);
     assert!(found.iter().all(|due| due.revision == 7 && due.last_time == Some(later(40))));
     let keys: Vec<TriggerId> = found.iter().map(|due| due.trigger_id).collect();
@@ -153,7 +153,7 @@ pub(super) async fn a_planned_time_has_one_row_and_settles_once(place: Place) {
     let was = newest(&mut tx, id).await;
     assert_eq!((was.planned_at, was.owner.as_ref(), was.attempt), (later(20), Some(&me), 0));
     assert_eq!(was.nominal_date.map(|d| d.to_string()).as_deref(), Some("2024-07-31"));
-    let to = Settled {
+    let to = SettledFiring {
         status: FiringStatus::Fired,
         fire_at: was.fire_at,
         attempt: 1,
@@ -177,23 +177,26 @@ pub(super) async fn a_planned_time_has_one_row_and_settles_once(place: Place) {
 
 pub(super) async fn the_lock_row_is_held_signed_and_healed(place: Place) {
     let mut tx = place.db.begin().await.expect("begin");
-    let held = lock::hold(&mut tx, SCHEDULE_LOCK).await.expect("hold").expect("there");
+    let held = lock::hold_lock(&mut tx, SCHEDULE_LOCK).await.expect("hold").expect("there");
     assert_eq!((held.owner, held.epoch), (None, 0));
     let me = NodeId("me".to_owned());
-    lock::sign(&mut tx, SCHEDULE_LOCK, &me, later(1)).await.expect("sign");
+    lock::sign_lock(&mut tx, SCHEDULE_LOCK, &me, later(1)).await.expect("sign");
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin().await.expect("begin");
-    let held = lock::hold(&mut tx, SCHEDULE_LOCK).await.expect("hold").expect("there");
+    let held = lock::hold_lock(&mut tx, SCHEDULE_LOCK).await.expect("hold").expect("there");
     assert_eq!((held.owner, held.epoch), (Some(me), 1));
     // Put back where it is there: nothing changes.
-    lock::heal(&mut tx, SCHEDULE_LOCK, later(2)).await.expect("heal");
-    assert_eq!(lock::hold(&mut tx, SCHEDULE_LOCK).await.expect("hold").expect("there").epoch, 1);
+    lock::restore_row(&mut tx, SCHEDULE_LOCK, later(2)).await.expect("heal");
+    assert_eq!(
+        lock::hold_lock(&mut tx, SCHEDULE_LOCK).await.expect("hold").expect("there").epoch,
+        1
+    );
     tx.commit().await.expect("commit");
     place.by_hand("DELETE FROM job_lock").await;
     let mut tx = place.db.begin().await.expect("begin");
-    assert_eq!(lock::hold(&mut tx, SCHEDULE_LOCK).await.expect("hold"), None);
-    lock::heal(&mut tx, SCHEDULE_LOCK, later(3)).await.expect("heal");
-    assert!(lock::hold(&mut tx, SCHEDULE_LOCK).await.expect("hold").is_some());
+    assert_eq!(lock::hold_lock(&mut tx, SCHEDULE_LOCK).await.expect("hold"), None);
+    lock::restore_row(&mut tx, SCHEDULE_LOCK, later(3)).await.expect("heal");
+    assert!(lock::hold_lock(&mut tx, SCHEDULE_LOCK).await.expect("hold").is_some());
 }
 
 /// Old keys go a few at a time, and one whose turn has not come is forgotten all the same.

@@ -2,10 +2,10 @@
 
 use super::{Place, T0, all_of, chain, group, group_code, job, later};
 use procession::app::{App, Apply, Authorship};
-use procession::definition::Change;
+use procession::definition::DefinitionDifference;
 use procession::domain::id::SourceName;
 use procession::domain::job::{Definition, SqlText};
-use procession::domain::source::Source;
+use procession::domain::source::DataSource;
 use procession::engine::clock::Clock;
 use procession::store::{self, version};
 use std::collections::BTreeMap;
@@ -16,7 +16,12 @@ const REMARK: &str = "月末结账 🧾 it's \"new\"\nsecond line";
 fn app(place: &Place) -> App {
     let empty = tempfile::NamedTempFile::new().expect("a settings file");
     let config = crate::util::config(empty.path());
-    App { config, db: place.db.clone(), clock: Clock::hand(T0), secret_stores: Default::default() }
+    App {
+        config,
+        db: place.db.clone(),
+        clock: Clock::set_by_hand(T0),
+        secret_stores: Default::default(),
+    }
 }
 
 fn by(author: &str, remark: Option<&str>) -> Authorship {
@@ -28,7 +33,7 @@ fn by(author: &str, remark: Option<&str>) -> Authorship {
 
 async fn apply(app: &App, wanted: &Definition, by: &Authorship) -> Vec<String> {
     let changes = app.apply_all(wanted, Apply::Write, by).await.expect("apply");
-    changes.iter().map(Change::to_string).collect()
+    changes.iter().map(DefinitionDifference::to_string).collect()
 }
 
 /// Number, author and remark of each version of a group.
@@ -40,8 +45,8 @@ async fn versions(app: &App, group: &str) -> Vec<String> {
     all.iter().map(line).collect()
 }
 
-fn source(name: &str, url: &str) -> Source {
-    Source {
+fn source(name: &str, url: &str) -> DataSource {
+    DataSource {
         name: SourceName::parse(name).expect("name"),
         url: url.to_owned(),
         password_env: None,
@@ -120,7 +125,7 @@ pub(super) async fn a_rollback_is_a_new_version_and_is_written_down(place: Place
     let first = app.versions(&group_code("month_end")).await.expect("versions").remove(0);
     let before = all_of(&place, "audit_log").await.len();
     let changes = app.rollback(&first, Apply::DryRun, &by("zhao", None), "x").await.expect("dry");
-    let words: Vec<String> = changes.iter().map(Change::to_string).collect();
+    let words: Vec<String> = changes.iter().map(DefinitionDifference::to_string).collect();
     let wanted_words = [
         "~ group month_end\n    max_parallel: 2 -> (none)",
         "~ job A\n    source: (none) -> ledger",
@@ -140,10 +145,10 @@ pub(super) async fn a_rollback_is_a_new_version_and_is_written_down(place: Place
     found.jobs.sort_by(|a, b| a.code.cmp(&b.code));
     assert_eq!(found.jobs, shared().jobs);
     assert_eq!(all_of(&place, "audit_log").await.len(), before + 1, "one act, one record");
-    let mut tx = place.db.read().await.expect("read");
+    let mut tx = place.db.begin_read().await.expect("read");
     let rows = tx.fetch_all(&format!("SELECT * FROM {ROLLBACKS}"), &[]).await.expect("rows");
     drop(tx);
-    let text = |column: &str| rows[0].text(column).expect("text");
+    let text = |column: &str| rows[0].get_text(column).expect("text");
     assert_eq!((rows.len(), text("actor"), text("action")), (1, "zhao".into(), "rollback".into()));
     assert_eq!((text("group_code"), text("reason")), ("month_end".into(), REMARK.into()));
     let detail: serde_json::Value = serde_json::from_str(&text("detail")).expect("JSON");
@@ -180,9 +185,9 @@ pub(super) async fn a_version_number_is_given_once(place: Place) {
         definition: &definition,
     };
     let mut tx = place.db.begin().await.expect("begin");
-    assert_eq!(version::last(&mut tx, &month_end).await.expect("last"), 0);
-    assert_eq!(version::add(&mut tx, &new, T0).await.expect("add"), 1);
-    assert_eq!(version::add(&mut tx, &new, later(1)).await.expect("add"), 2);
+    assert_eq!(version::last_number(&mut tx, &month_end).await.expect("last"), 0);
+    assert_eq!(version::add_version(&mut tx, &new, T0).await.expect("add"), 1);
+    assert_eq!(version::add_version(&mut tx, &new, later(1)).await.expect("add"), 2);
     tx.commit().await.expect("commit");
     let twice = "UPDATE definition_version SET version_no = 2";
     let mut tx = place.db.begin().await.expect("begin");

@@ -11,19 +11,20 @@ use procession::domain::access::approval::{
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::{BatchId, BatchNo, GroupCode, JobCode, JobType, QueueId, SourceName};
 use procession::domain::job::body::{HttpBody, HttpCall, HttpHost, Sensor};
-use procession::domain::job::outcome::{End, Outcome, Outputs, Stream};
+use procession::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use procession::domain::job::script_isolation::{IsolationPolicy, ScriptUsers};
 use procession::domain::job::{JobDef, ParamMode, ParamType, SqlText};
 use procession::domain::params::{BatchValues, BoundParam};
-use procession::domain::source::Source;
+use procession::domain::source::DataSource;
 use procession::domain::time::Millis;
 use procession::handler::approval::{Approvals, AskedApproval};
 use procession::handler::isolation_probe::IsolationProbe;
-use procession::handler::log::{Line, RunLog};
-use procession::handler::remote::{Executors, RemoteCall};
+use procession::handler::log::{JobLogLine, RunLog};
+use procession::handler::remote::{RemoteCall, RemoteExecutors};
 use procession::handler::script_confinement::ScriptFiles;
 use procession::handler::{
-    BatchEnd, Batches, Claim, Context, Options, Record, StopReason, Task, Write, find,
+    AttemptTask, ChildBatchEnd, ChildBatches, Claim, Context, HandlerOptions, LedgerRecord,
+    LedgerWrite, StopReason, find_handler,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -73,20 +74,20 @@ pub(crate) struct Recorded {
     pub(crate) home: (String, String),
 }
 
-impl Record for Recorded {
+impl LedgerRecord for Recorded {
     fn now(&self) -> Millis {
         Millis(1_722_470_400_000)
     }
 
-    fn storable(&self, outputs: &Outputs) -> Outputs {
+    fn storable(&self, outputs: &JobOutputs) -> JobOutputs {
         outputs.clone()
     }
 
-    fn home(&self) -> (String, String) {
+    fn installation_and_key(&self) -> (String, String) {
         self.home.clone()
     }
 
-    fn end(&self, _outcome: &Outcome) -> Vec<Write> {
+    fn end_writes(&self, _outcome: &AttemptOutcome) -> Vec<LedgerWrite> {
         Vec::new()
     }
 }
@@ -94,28 +95,28 @@ impl Record for Recorded {
 /// Knows no other batch.
 struct NoBatches;
 
-impl Batches for NoBatches {
-    fn open(&self, _order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>> {
+impl ChildBatches for NoBatches {
+    fn open_batch(&self, _order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>> {
         async { Err("this test has one task and no batches".to_owned()) }.boxed()
     }
 
-    fn ended(&self, _id: BatchId) -> BoxFuture<'_, Result<BatchEnd, String>> {
+    fn ended(&self, _id: BatchId) -> BoxFuture<'_, Result<ChildBatchEnd, String>> {
         async { Err("this test has one task and no batches".to_owned()) }.boxed()
     }
 
-    fn kill(&self, _id: BatchId, _reason: String) {}
+    fn kill_batch(&self, _id: BatchId, _reason: String) {}
 }
 
 /// Reaches no executor.
 struct NoExecutors;
 
-impl Executors for NoExecutors {
-    fn call<'a>(&'a self, _call: RemoteCall, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        async { Outcome::ended(End::Failed, "this test has no executors") }.boxed()
+impl RemoteExecutors for NoExecutors {
+    fn call<'a>(&'a self, _call: RemoteCall, _ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
+        async { AttemptOutcome::ended(AttemptEnd::Failed, "this test has no executors") }.boxed()
     }
 
-    fn end<'a>(&'a self, _ctx: &'a Context) -> BoxFuture<'a, Outcome> {
-        async { Outcome::ended(End::Unknown, "this test has no executors") }.boxed()
+    fn end_run<'a>(&'a self, _ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome> {
+        async { AttemptOutcome::ended(AttemptEnd::Unknown, "this test has no executors") }.boxed()
     }
 }
 
@@ -123,7 +124,10 @@ impl Executors for NoExecutors {
 struct NoApprovals;
 
 impl Approvals for NoApprovals {
-    fn ask<'a>(&'a self, _: &'a ApprovalRule) -> BoxFuture<'a, Result<AskedApproval, String>> {
+    fn request_approval<'a>(
+        &'a self,
+        _: &'a ApprovalRule,
+    ) -> BoxFuture<'a, Result<AskedApproval, String>> {
         async { Err("this test has no approvers".to_owned()) }.boxed()
     }
 
@@ -142,7 +146,7 @@ impl Approvals for NoApprovals {
 
 /// One task with what surrounds it.
 pub(crate) struct Bench {
-    pub(crate) task: Task,
+    pub(crate) task: AttemptTask,
     pub(crate) ctx: Context,
     pub(crate) claim: Arc<Says>,
     pub(crate) stop: watch::Sender<Option<StopReason>>,
@@ -151,8 +155,8 @@ pub(crate) struct Bench {
 
 /// What a task came to.
 pub(crate) struct Ran {
-    pub(crate) outcome: Outcome,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) outcome: AttemptOutcome,
+    pub(crate) lines: Vec<JobLogLine>,
 }
 
 impl Ran {
@@ -188,8 +192,8 @@ impl Ran {
 
 static NEXT: AtomicI64 = AtomicI64::new(1);
 
-fn options() -> Options {
-    Options {
+fn options() -> HandlerOptions {
+    HandlerOptions {
         interpreters: BTreeMap::from([("sh".to_owned(), "/bin/sh".into())]),
         script_env: vec!["PATH".to_owned()],
         kill_grace: Duration::from_secs(1),
@@ -223,7 +227,8 @@ impl Bench {
         NOTICES.call_once(|| tracing_subscriber::registry().with(notice::layer()).init());
         let group = GroupCode::parse("month_end").expect("group");
         let job_type = JobType::parse(job_type).expect("type");
-        let job = JobDef::bare(JobCode::parse("GL").expect("code"), group.clone(), job_type);
+        let job =
+            JobDef::with_defaults(JobCode::parse("GL").expect("code"), group.clone(), job_type);
         let number = NEXT.fetch_add(1, Ordering::SeqCst);
         let batch = BatchValues {
             batch_no: BatchNo::parse("202407").expect("number"),
@@ -231,7 +236,7 @@ impl Bench {
             business_date: "2024-07-31".parse().ok(),
             params: BTreeMap::new(),
         };
-        let task = Task {
+        let task = AttemptTask {
             queue_id: QueueId(number),
             attempt: 1,
             job,
@@ -265,7 +270,7 @@ impl Bench {
             approvals: Arc::new(NoApprovals),
             pulse: watch::channel(0).1,
             watchers: Arc::default(),
-            sessions: Arc::new(procession::handler::sessions::Sessions::new(4)),
+            sessions: Arc::new(procession::handler::sessions::SessionShelf::new(4)),
             options: Arc::new(options()),
         };
         Self { task, ctx, claim, stop, log }
@@ -273,7 +278,7 @@ impl Bench {
 
     fn on(job_type: &str, url: &str) -> Self {
         let mut bench = Self::new(job_type);
-        bench.task.source = Some(Source {
+        bench.task.source = Some(DataSource {
             name: SourceName::parse("ledger").expect("name"),
             url: url.to_owned(),
             password_env: None,
@@ -347,7 +352,7 @@ impl Bench {
     }
 
     /// With other settings.
-    pub(crate) fn options(mut self, change: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) fn options(mut self, change: impl FnOnce(&mut HandlerOptions)) -> Self {
         let mut options = (*self.ctx.options).clone();
         change(&mut options);
         self.ctx.options = Arc::new(options);
@@ -367,13 +372,13 @@ impl Bench {
             name: name.to_owned(),
             mode,
             ty,
-            value: value.map(procession::domain::job::secret::Value::Open),
+            value: value.map(procession::domain::job::secret::MaskedValue::Open),
         });
         self
     }
 
     /// With other settings.
-    pub(crate) fn set(mut self, change: impl FnOnce(&mut Options)) -> Self {
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut HandlerOptions)) -> Self {
         let mut options = (*self.ctx.options).clone();
         change(&mut options);
         self.ctx.options = Arc::new(options);
@@ -395,7 +400,7 @@ impl Bench {
 
     /// Runs it to its end.
     pub(crate) async fn run(self) -> Ran {
-        let handler = find(self.task.job.job_type.as_str()).expect("a handler");
+        let handler = find_handler(self.task.job.job_type.as_str()).expect("a handler");
         let run = async {
             let outcome = handler.run(&self.task, &self.ctx).await;
             procession::handler::checks::judged(&self.task, &self.ctx, outcome).await

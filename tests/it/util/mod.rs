@@ -9,8 +9,8 @@ pub(crate) mod template;
 
 use futures_util::FutureExt;
 use procession::config::Config;
-use procession::db::session::{Session, Target, let_all_through};
-use procession::db::{Db, Keeping, Settings};
+use procession::db::session::{Session, SessionTarget, let_all_through};
+use procession::db::{ConnectSettings, Db, SessionTimeouts};
 use procession::domain::source::DialectName;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) fn server(dialect: DialectName) -> String {
 /// Settings of a file. The program of a test is the test itself, which cannot supervise scripts: asked to, it
 /// would run other tests.
 pub(crate) fn config(file: &Path) -> Config {
-    let mut config = Config::load(Some(file)).expect("settings");
+    let mut config = Config::load_file(Some(file)).expect("settings");
     config.script.supervisor = Some(env!("CARGO_BIN_EXE_procession").into());
     config
 }
@@ -53,7 +53,7 @@ enum Content {
 
 /// A connection pool as tests use it; makes a missing SQLite file.
 pub(crate) async fn connect(url: &str) -> Db {
-    let settings = Settings {
+    let settings = ConnectSettings {
         url: url.to_owned().into(),
         password: None,
         rotated_password: None,
@@ -61,7 +61,7 @@ pub(crate) async fn connect(url: &str) -> Db {
         connect_timeout: Duration::from_secs(20),
         statement_timeout: Duration::from_secs(30),
         may_create: true,
-        keeping: Keeping::Usual,
+        keeping: SessionTimeouts::Usual,
     };
     Db::connect(&settings).await.expect("connect")
 }
@@ -139,20 +139,20 @@ where
 
 /// A connection of its own.
 pub(crate) async fn session(url: &str) -> Session {
-    let target = Target {
+    let target = SessionTarget {
         url: url.to_owned(),
         password: None,
         label: "test".to_owned(),
         timeout: Duration::from_secs(10),
         guard: let_all_through,
     };
-    Session::open(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"))
+    Session::open_session(&target).await.unwrap_or_else(|e| panic!("{url}: {e}"))
 }
 
 /// Rows of one statement on a connection of its own.
 pub(crate) async fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     let mut session = session(url).await;
-    let done = session.run(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let done = session.run_statement(sql, &[]).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     session.close().await;
     done.sets.into_iter().next().map(|set| set.rows).unwrap_or_default()
 }

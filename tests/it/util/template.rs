@@ -89,7 +89,7 @@ async fn drop_old_templates(admin: &str) {
 
 async fn try_query(url: &str, sql: &str) -> Result<(), String> {
     let mut session = crate::util::session(url).await;
-    let done = session.run(sql, &[]).await.map(|_| ()).map_err(|e| e.to_string());
+    let done = session.run_statement(sql, &[]).await.map(|_| ()).map_err(|e| e.to_string());
     session.close().await;
     done
 }

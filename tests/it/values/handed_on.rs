@@ -6,9 +6,9 @@ use crate::util::bench::{Bench, Ran};
 use crate::util::with_scratch;
 use procession::domain::calendar::WorkingDays;
 use procession::domain::id::JobCode;
-use procession::domain::job::outcome::{End, OutputValue};
+use procession::domain::job::outcome::{AttemptEnd, OutputValue};
 use procession::domain::job::{Param, ParamMode, ParamType};
-use procession::domain::params::{BoundParam, Layers, Outside, resolve};
+use procession::domain::params::{BoundParam, Layers, ParamSources, resolve};
 use procession::domain::source::DialectName;
 use procession::domain::value::ValueType;
 
@@ -34,7 +34,7 @@ pub(super) fn taken(
         days: WorkingDays::NONE,
     };
     let output = |_: &JobCode, name: &str| earlier.outcome.outputs.output(name);
-    let outside = Outside { output: &output, secret: Some(&|_| None) };
+    let outside = ParamSources { output: &output, secret: Some(&|_| None) };
     resolve(&job, layers, outside).map_err(|error| error.to_string())
 }
 
@@ -75,7 +75,7 @@ pub(super) fn literals(values: &[TypedValue]) -> Vec<BoundParam> {
         global: &[],
         days: WorkingDays::NONE,
     };
-    let outside = Outside { output: &|_, _| None, secret: Some(&|_| None) };
+    let outside = ParamSources { output: &|_, _| None, secret: Some(&|_| None) };
     resolve(&job, layers, outside).expect("literals")
 }
 
@@ -111,7 +111,7 @@ async fn postgres_hands_values_on_unchanged() {
         .await;
         let bench = with(Bench::proc(&db, "compare"), &params);
         let ran = bench.param("bad", ParamMode::InOut, ParamType::Text, None).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.value("bad"), "", "places in the table of values that came otherwise");
     })
     .await;
@@ -142,10 +142,10 @@ async fn mysql_hands_values_on_unchanged() {
              SELECT CONCAT_WS(' ', {other}) INTO bad FROM t"
         );
         let ran = Bench::sql(&db, &script).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         let bench = with(Bench::proc(&db, "compare"), &given);
         let ran = bench.param("bad", ParamMode::Out, ParamType::Text, None).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         assert_eq!(ran.value("bad"), "", "places in the table of values that came otherwise");
         let names = (0..MYSQL.len()).map(|at| format!(":c{at}")).collect::<Vec<_>>().join(", ");
         let script = format!(

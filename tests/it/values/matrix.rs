@@ -7,8 +7,8 @@ use super::uses::quoted;
 use super::{TEXT, mysql_table};
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
-use procession::domain::job::check::{Check, Expect, Grade, SuccessRule};
-use procession::domain::job::outcome::{End, OutputValue};
+use procession::domain::job::check::{CheckGrade, DataCheck, Expect, SuccessRule};
+use procession::domain::job::outcome::{AttemptEnd, OutputValue};
 use procession::domain::job::{ParamMode, ParamType, SqlText};
 use procession::domain::params::BoundParam;
 use procession::domain::source::DialectName;
@@ -20,18 +20,18 @@ fn list(values: &[TypedValue], write: impl Fn(usize, &TypedValue) -> String) -> 
     all.join(", ")
 }
 
-fn zero_rows(sql: String) -> Check {
-    Check {
+fn zero_rows(sql: String) -> DataCheck {
+    DataCheck {
         name: "same".to_owned(),
         source: None,
         sql: SqlText::Same(sql),
         expect: Expect::ZeroRows,
-        grade: Grade::Error,
+        grade: CheckGrade::Error,
     }
 }
 
 fn assert_well(ran: &Ran, what: &str) {
-    assert_eq!(ran.outcome.end, End::Success, "{what}: {}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{what}: {}", ran.message());
 }
 
 /// What the definition says in the value's own text arrives as the value.
@@ -207,7 +207,7 @@ async fn null_of_each_type_is_null_in_each_use() {
             let mut bench = Bench::sql(&db, "SELECT * FROM n");
             let rule = |at: usize| SuccessRule {
                 rule: Expr::parse(&format!("result.c{at} is null")).expect("a rule"),
-                grade: Grade::Error,
+                grade: CheckGrade::Error,
                 message: None,
             };
             bench.task.job.success = (0..values.len()).map(rule).collect();
@@ -266,7 +266,7 @@ async fn large_in_each_use(db: std::sync::Arc<Scratch>, dialect: DialectName, co
     let same = format!("SELECT CASE WHEN :v = {sql} THEN 'same' ELSE 'other' END AS found");
     let mut bench = Bench::sql(&db, &format!("SELECT {sql} AS v, {sql} AS w, 'x' AS y"));
     let rule = Expr::parse("result.v == result.w and result.v != result.y").expect("a rule");
-    bench.task.job.success = vec![SuccessRule { rule, grade: Grade::Error, message: None }];
+    bench.task.job.success = vec![SuccessRule { rule, grade: CheckGrade::Error, message: None }];
     let earlier = bench.run().await;
     assert_well(&earlier, "column and rule");
     is_whole(&earlier.value("v"), "column");
@@ -329,7 +329,7 @@ async fn a_script_refuses_a_parameter_that_no_variable_holds() {
     let ran = run(most).await;
     assert_eq!(ran.value("length"), most.to_string(), "{}", ran.message());
     let ran = run(most + 1).await;
-    assert_eq!(ran.outcome.end, End::Failed);
+    assert_eq!(ran.outcome.end, AttemptEnd::Failed);
     let said = format!("PROCESSION_PARAM_P has {} bytes", most + 1);
     assert!(ran.message().contains(&said), "{}", ran.message());
 }

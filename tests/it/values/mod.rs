@@ -9,7 +9,7 @@ mod uses;
 
 use crate::util::bench::{Bench, Ran};
 use crate::util::{Scratch, with_scratch};
-use procession::domain::job::outcome::{End, OutputValue, Retry};
+use procession::domain::job::outcome::{AttemptEnd, OutputValue, Retry};
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::source::DialectName;
 use procession::domain::value::ValueType;
@@ -23,7 +23,7 @@ const SETTINGS: &str = "SET DateStyle = 'German'; SET IntervalStyle = 'sql_stand
 
 /// The values of the last result set against the table.
 fn check_row(ran: &Ran, values: &[TypedValue], way: &str) {
-    assert_eq!(ran.outcome.end, End::Success, "{way}: {}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{way}: {}", ran.message());
     let set = ran.outcome.outputs.results.last().expect("a result set");
     assert!(set.unusable.is_empty(), "{way}: {:?}", set.unusable);
     for (at, value) in values.iter().enumerate() {
@@ -120,7 +120,7 @@ async fn postgres_in_out_values_have_the_same_text() {
                 bench = bench.param(&format!("c{at}"), mode, TEXT, sent);
             }
             let ran = bench.run().await;
-            assert_eq!(ran.outcome.end, End::Success, "{name}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{name}: {}", ran.message());
             for (at, value) in POSTGRES.iter().enumerate() {
                 if name == "back" && (value.ty == "bytea" || has_length(value)) {
                     continue;
@@ -143,7 +143,7 @@ async fn postgres_values_that_are_not_carried_are_errors_that_name_them() {
                 let text = format!("SELECT {sql} AS v, 7 AS n{condition}");
                 let ran =
                     Bench::sql(&db, &text).param("p", ParamMode::In, TEXT, Some("x")).run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{ty}: nobody asked for it");
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{ty}: nobody asked for it");
                 let Some(OutputValue::Unusable(why)) = ran.outcome.outputs.output("v") else {
                     panic!("{ty}: {:?}", ran.outcome.outputs)
                 };
@@ -162,7 +162,11 @@ async fn postgres_values_that_are_not_carried_are_errors_that_name_them() {
             );
             db.setup(&["DROP PROCEDURE IF EXISTS p", &body]).await;
             let ran = Bench::proc(&db, "p").param("v", ParamMode::InOut, TEXT, None).run().await;
-            assert_eq!((ran.outcome.end, ran.outcome.retry), (End::Failed, Retry::Never), "{ty}");
+            assert_eq!(
+                (ran.outcome.end, ran.outcome.retry),
+                (AttemptEnd::Failed, Retry::Never),
+                "{ty}"
+            );
             let said = ran.outcome.message.as_deref().unwrap_or_default();
             assert!(said.contains(&format!("OUT parameter v ({ty}) {reason}")), "{said}");
             assert!(ran.outcome.outputs.values.is_empty(), "{ty}");
@@ -180,13 +184,13 @@ async fn postgres_types_that_the_driver_does_not_know_do_not_lose_the_session() 
         }
         let text = "SELECT '{[1,3)}'::int4multirange AS v, 7 AS n";
         let ran = Bench::sql(&db, &format!("{text}; SELECT 8 AS m")).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         let set = &ran.outcome.outputs.results[0];
         assert!(set.unusable[0].reason.contains("settings decide"), "{set:?}");
         assert_eq!((set.rows[0][1].as_deref(), ran.value("m").as_str()), (Some("7"), "8"));
         let bound = Bench::sql(&db, &format!("{text} WHERE :p = 'x'"));
         let ran = bound.param("p", ParamMode::In, TEXT, Some("x")).run().await;
-        assert_eq!(ran.outcome.end, End::Failed, "{:?}", ran.outcome);
+        assert_eq!(ran.outcome.end, AttemptEnd::Failed, "{:?}", ran.outcome);
         assert!(ran.message().contains("cast it to text"), "{}", ran.message());
     })
     .await;
@@ -200,7 +204,7 @@ async fn mysql_table(db: &Scratch) {
     let script =
         format!("CREATE TABLE t ({columns}); SET sql_mode = ''; INSERT INTO t VALUES ({literals})");
     let ran = Bench::sql(db, &script).run().await;
-    assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+    assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
 }
 
 #[tokio::test]
@@ -248,13 +252,13 @@ async fn mysql_out_values_have_the_same_text() {
             names('o')
         );
         let ran = Bench::sql(&db, &script).run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         let mut bench = Bench::proc(&db, "p");
         for at in 0..MYSQL.len() {
             bench = bench.param(&format!("o{at}"), ParamMode::Out, TEXT, None);
         }
         let ran = bench.run().await;
-        assert_eq!(ran.outcome.end, End::Success, "{}", ran.message());
+        assert_eq!(ran.outcome.end, AttemptEnd::Success, "{}", ran.message());
         for (at, value) in MYSQL.iter().enumerate() {
             assert_eq!(ran.value(&format!("o{at}")), value.text, "{} {}", value.ty, value.sql);
             let kind = ran.outcome.outputs.types.get(&format!("o{at}"));

@@ -4,8 +4,8 @@ use super::table::{MYSQL, POSTGRES, POSTGRES_SETUP, SQLITE, TypedValue};
 use super::{TEXT, mysql_table};
 use crate::util::bench::Bench;
 use crate::util::{Scratch, with_scratch};
-use procession::domain::job::check::{Check, Expect, Grade, SuccessRule};
-use procession::domain::job::outcome::End;
+use procession::domain::job::check::{CheckGrade, DataCheck, Expect, SuccessRule};
+use procession::domain::job::outcome::AttemptEnd;
 use procession::domain::job::{ParamMode, ParamType, SqlText};
 use procession::domain::source::DialectName;
 use procession::domain::value::expr::Expr;
@@ -46,12 +46,12 @@ async fn rules_lists_and_checks_see_the_text_of_the_table() {
                         quoted(value.text)
                     );
                     let rule = Expr::parse(&rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
-                    SuccessRule { rule, grade: Grade::Error, message: None }
+                    SuccessRule { rule, grade: CheckGrade::Error, message: None }
                 };
                 let mut bench = Bench::sql(&db, &format!("SELECT * FROM t{condition}"));
                 bench.task.job.success = values.iter().enumerate().map(rule).collect();
                 let ran = bench.param("p", ParamMode::In, TEXT, Some("x")).run().await;
-                assert_eq!(ran.outcome.end, End::Success, "{dialect}: {}", ran.message());
+                assert_eq!(ran.outcome.end, AttemptEnd::Success, "{dialect}: {}", ran.message());
                 assert_eq!(ran.outcome.outputs.rules.len(), values.len(), "{dialect}");
             }
             let twice = "INSERT INTO t SELECT * FROM t";
@@ -59,7 +59,11 @@ async fn rules_lists_and_checks_see_the_text_of_the_table() {
                 DialectName::Mysql => format!("SET sql_mode = ''; {twice}"),
                 DialectName::Postgres | DialectName::Sqlite => twice.to_owned(),
             };
-            assert_eq!(Bench::sql(&db, &twice).run().await.outcome.end, End::Success, "{dialect}");
+            assert_eq!(
+                Bench::sql(&db, &twice).run().await.outcome.end,
+                AttemptEnd::Success,
+                "{dialect}"
+            );
             for (at, value) in values.iter().enumerate() {
                 let ran = Bench::sql(&db, &format!("SELECT c{at} AS item FROM t")).run().await;
                 let items = ran.outcome.outputs.items("item");
@@ -90,19 +94,19 @@ async fn checks_take_what_came_back() {
         with_scratch(dialect, |db| async move {
             db.setup(&[create]).await;
             let mut bench = Bench::proc(&db, "p");
-            bench.task.job.checks = vec![Check {
+            bench.task.job.checks = vec![DataCheck {
                 name: "same".to_owned(),
                 source: None,
                 sql: SqlText::Same(sql.to_owned()),
                 expect: Expect::ZeroRows,
-                grade: Grade::Error,
+                grade: CheckGrade::Error,
             }];
             let ran = bench
                 .param("b", ParamMode::InOut, ParamType::Text, None)
                 .param("n", ParamMode::InOut, ParamType::Decimal, None)
                 .run()
                 .await;
-            assert_eq!(ran.outcome.end, End::Success, "{dialect}: {}", ran.message());
+            assert_eq!(ran.outcome.end, AttemptEnd::Success, "{dialect}: {}", ran.message());
             assert!(ran.outcome.outputs.checks["same"].ok, "{dialect}");
         })
         .await;

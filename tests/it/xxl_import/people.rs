@@ -13,7 +13,7 @@ use procession::domain::source::DialectName;
 use std::path::Path;
 
 async fn open(url: &str) -> App {
-    let mut config = Config::load(None).expect("settings");
+    let mut config = Config::load_file(None).expect("settings");
     config.database.url = url.to_owned().into();
     App::open(config, EmptyDatabase::Refuse).await.expect("open")
 }
@@ -90,7 +90,7 @@ async fn logins(db: &str) {
     };
     let stored = async |name: &str| {
         let (user, grants) =
-            porter.user(&UserName::parse(name).expect("name")).await.expect("there");
+            porter.get_user(&UserName::parse(name).expect("name")).await.expect("there");
         let hash =
             user.password.as_ref().map(|h| secrecy::ExposeSecret::expose_secret(h).to_owned());
         (hash.unwrap_or_default(), user, Grants::new(grants))
@@ -142,8 +142,8 @@ async fn logins(db: &str) {
     // No digest: there is a user, whom nobody can be yet.
     assert!(log_in("plain", "123456").await.is_err());
     let sql = "SELECT COUNT(*) AS n FROM audit_log WHERE action = 'password renewed'";
-    let rows = app.db.ask(sql, &[]).await.expect("rows");
-    assert_eq!(rows[0].int("n").expect("n"), 3, "wang.wei, zhao, admin");
+    let rows = app.db.query_rows(sql, &[]).await.expect("rows");
+    assert_eq!(rows[0].get_int("n").expect("n"), 3, "wang.wei, zhao, admin");
     app.close().await;
 }
 

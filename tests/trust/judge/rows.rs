@@ -2,7 +2,7 @@
 //! its mails, nothing left open without a reason.
 
 use super::{Crime, Judge, LogRow, Name, Promise, QueueRow, Records, Violation, Wanted, order};
-use procession::domain::job::queue::{Event, QueueStatus};
+use procession::domain::job::queue::{QueueEvent, QueueStatus};
 use std::collections::BTreeMap;
 
 /// What this judge finds.
@@ -37,7 +37,7 @@ pub(super) fn judge(records: &Records<'_>) -> Vec<Violation> {
 }
 
 fn may_follow(from: QueueStatus, to: QueueStatus) -> bool {
-    Event::ALL.into_iter().any(|event| from.after(event) == Ok(to))
+    QueueEvent::ALL.into_iter().any(|event| from.after(event) == Ok(to))
 }
 
 /// The story of a row begins at PENDING, which is not logged, and each log row is the next step of it.

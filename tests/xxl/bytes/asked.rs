@@ -2,13 +2,13 @@
 
 use crate::xxl::admin::TOKEN;
 use crate::xxl::desk::{APP, Bench, raw};
-use procession::wire::xxl::Dialect;
+use procession::wire::xxl::XxlDialect;
 
 /// The headers of Java's own client; 3.5 says a name as well.
-fn java(dialect: Dialect) -> String {
+fn java(dialect: XxlDialect) -> String {
     let named = match dialect {
-        Dialect::D3 => format!("XXL-JOB-APPNAME: {APP}\r\n"),
-        Dialect::D0 | Dialect::D1 | Dialect::D2 => String::new(),
+        XxlDialect::D3 => format!("XXL-JOB-APPNAME: {APP}\r\n"),
+        XxlDialect::D0 | XxlDialect::D1 | XxlDialect::D2 => String::new(),
     };
     format!(
         "User-Agent: Java/17.0.9\r\nHost: executor:9999\r\nAccept: text/html, image/gif, image/jpeg, */*; q=0.2\r\n\
@@ -18,7 +18,7 @@ fn java(dialect: Dialect) -> String {
 }
 
 /// The answer to a body, or to a request that has none and says nothing of its length.
-async fn said(bench: &Bench, dialect: Dialect, path: &str, body: Option<&str>) -> String {
+async fn said(bench: &Bench, dialect: XxlDialect, path: &str, body: Option<&str>) -> String {
     let (length, body) = match body {
         Some(body) => (format!("Content-Length: {}\r\n", body.len()), body),
         None => (String::new(), ""),
@@ -30,17 +30,17 @@ async fn said(bench: &Bench, dialect: Dialect, path: &str, body: Option<&str>) -
 }
 
 /// `/run` as each writes it: absent where nothing is set; up to 3.2 with what HTML would mind escaped.
-fn run(dialect: Dialect) -> (&'static str, &'static str) {
+fn run(dialect: XxlDialect) -> (&'static str, &'static str) {
     match dialect {
-        Dialect::D0 | Dialect::D1 => (
+        XxlDialect::D0 | XxlDialect::D1 => (
             "/run",
             r#"{"jobId":7,"executorHandler":"queueDispatcherHandler","executorParams":"{\"batchNo\":\"202407\",\"type\":\"monthly\",\"params\":{\"mark\":\"a\u003db\u0026c\u0027\"}}","executorBlockStrategy":"SERIAL_EXECUTION","executorTimeout":0,"logId":101,"logDateTime":1722470400000,"glueType":"BEAN","glueUpdatetime":1722470400000,"broadcastIndex":0,"broadcastTotal":1}"#,
         ),
-        Dialect::D2 => (
+        XxlDialect::D2 => (
             "/run",
             r#"{"jobId":7,"executorHandler":"queueDispatcherHandler","executorParams":"{\"batchNo\":\"202407\",\"type\":\"monthly\",\"params\":{\"mark\":\"a=b&c'\"}}","executorBlockStrategy":"SERIAL_EXECUTION","executorTimeout":0,"logId":101,"logDateTime":1722470400000,"glueType":"BEAN","glueSource":"","glueUpdatetime":1722470400000,"broadcastIndex":0,"broadcastTotal":1}"#,
         ),
-        Dialect::D3 => (
+        XxlDialect::D3 => (
             "/trigger",
             r#"{"jobId":7,"executorHandler":"queueDispatcherHandler","executorParams":"{\"batchNo\":\"202407\",\"type\":\"monthly\",\"params\":{\"mark\":\"a=b&c'\"}}","executorBlockStrategy":"SERIAL_EXECUTION","executorTimeout":0,"logId":101,"logDateTime":1722470400000,"glueType":"BEAN","glueSource":"","glueUpdatetime":1722470400000,"broadcastIndex":0,"broadcastTotal":1}"#,
         ),
@@ -51,12 +51,12 @@ const YES: &str = r#"{"code":200,"content":null,"data":null,"msg":null}"#;
 
 #[tokio::test]
 async fn every_question_of_every_version_is_answered() {
-    for dialect in Dialect::ALL {
+    for dialect in XxlDialect::ALL {
         let (bench, _dir) = Bench::sqlite(dialect).await;
         // The older ones send two quotation marks, the newer ones no body and no length.
         let beat = match dialect {
-            Dialect::D0 | Dialect::D1 => Some(r#""""#),
-            Dialect::D2 | Dialect::D3 => None,
+            XxlDialect::D0 | XxlDialect::D1 => Some(r#""""#),
+            XxlDialect::D2 | XxlDialect::D3 => None,
         };
         assert_eq!(said(&bench, dialect, "/beat", beat).await, YES, "{dialect:?}");
         let job = Some(r#"{"jobId":7}"#);
@@ -70,10 +70,10 @@ async fn every_question_of_every_version_is_answered() {
         assert_eq!(bench.number(sql).await, 1, "{dialect:?}");
         assert!(bench.batch("202407", "month_end").await.is_some(), "{dialect:?}");
         let log = match dialect {
-            Dialect::D0 | Dialect::D1 | Dialect::D2 => {
+            XxlDialect::D0 | XxlDialect::D1 | XxlDialect::D2 => {
                 r#"{"logDateTim":1722470400000,"logId":101,"fromLineNum":1}"#
             }
-            Dialect::D3 => r#"{"logDateTime":1722470400000,"logId":101,"fromLineNum":1}"#,
+            XxlDialect::D3 => r#"{"logDateTime":1722470400000,"logId":101,"fromLineNum":1}"#,
         };
         let page = said(&bench, dialect, "/log", Some(log)).await;
         assert!(page.contains(r#""fromLineNum":1"#) && page.contains("run 101 of job 7"), "{page}");

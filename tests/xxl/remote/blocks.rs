@@ -90,7 +90,7 @@ async fn of_runs_that_come_together_the_last_covers(mut hall: Hall) {
     }
     // Each try has asked for its run before anybody looks, or else is covered as one that runs.
     for _ in 0..20 {
-        hall.process.beat().await.expect("beat");
+        hall.process.run_tick().await.expect("beat");
         tokio::task::yield_now().await;
     }
     hall.until("covered", async |hall| {

@@ -22,9 +22,9 @@ async fn a_process_that_dies_is_gone_on_from(mut hall: Hall) {
     hall.dies().await;
     hall.until("adopted", async |hall| {
         let me = "SELECT COUNT(DISTINCT node_id) AS n FROM executor_run";
-        let mut tx = hall.db.read().await.expect("read");
+        let mut tx = hall.db.begin_read().await.expect("read");
         let row = tx.fetch_optional(me, &[]).await.expect("row").expect("a row");
-        row.int("n").expect("n") == 1 && !hall.programs[0].heard("/idleBeat").is_empty()
+        row.get_int("n").expect("n") == 1 && !hall.programs[0].heard("/idleBeat").is_empty()
     })
     .await;
     hall.tell(1, 200, "").await;
@@ -108,12 +108,12 @@ async fn a_beat_that_fails_loses_nothing(mut hall: Hall) {
     let away = "ALTER TABLE executor_run RENAME TO away";
     let back = "ALTER TABLE away RENAME TO executor_run";
     let id = hall.open("202407").await;
-    hall.process.beat().await.expect("beat");
+    hall.process.run_tick().await.expect("beat");
     hall.by_hand(away).await;
     // The try has asked, and nothing can be written.
     let end = Instant::now() + Duration::from_secs(30);
-    while hall.process.executors().beat().await.is_ok() {
-        hall.process.beat().await.expect("beat");
+    while hall.process.executors().run_tick().await.is_ok() {
+        hall.process.run_tick().await.expect("beat");
         assert!(Instant::now() < end, "it never asked");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -123,7 +123,7 @@ async fn a_beat_that_fails_loses_nothing(mut hall: Hall) {
     // Nor can it be read that it has ended.
     hall.tell(1, 200, "").await;
     hall.by_hand(away).await;
-    assert!(hall.process.executors().beat().await.is_err());
+    assert!(hall.process.executors().run_tick().await.is_err());
     hall.by_hand(back).await;
     hall.process.executors().look_soon().await;
     assert_eq!(hall.ends(id).await, BatchStatus::Success);

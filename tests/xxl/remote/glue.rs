@@ -4,7 +4,7 @@ use super::hall::{APP, Hall};
 use super::on_each;
 use crate::xxl::program_of_others::Program;
 use procession::domain::batch::BatchStatus;
-use procession::domain::executor::{Addressing, Glue};
+use procession::domain::executor::{Addressing, GluePolicy};
 use serde_json::Value;
 
 on_each! {
@@ -39,7 +39,7 @@ async fn a_script_is_not_sent_unless_its_group_allows_it(mut hall: Hall) {
 
 async fn a_script_has_the_version_of_its_text(mut hall: Hall) {
     let addresses = hall.programs.iter().map(Program::url).collect();
-    hall.group_with(Addressing::Fixed(addresses), Glue::Allowed).await;
+    hall.group_with(Addressing::Fixed(addresses), GluePolicy::Allowed).await;
     let mut versions = Vec::new();
     for (log, no, text) in
         [(1, "202406", "echo paid"), (2, "202407", "echo paid"), (3, "202408", "echo \"$1\" 已付")]

@@ -111,9 +111,9 @@ async fn a_log_file_that_is_missing_is_asked_for_once(mut hall: Hall) {
     assert_eq!(hall.lines().await, [""; 0]);
     let sql =
         "SELECT line_text FROM job_log_line WHERE stream = 'system' AND line_text LIKE '%readLog%'";
-    let mut tx = hall.db.read().await.expect("read");
+    let mut tx = hall.db.begin_read().await.expect("read");
     let rows = tx.fetch_all(sql, &[]).await.expect("rows");
-    let notices: Vec<_> = rows.iter().map(|row| row.text("line_text").expect("text")).collect();
+    let notices: Vec<_> = rows.iter().map(|row| row.get_text("line_text").expect("text")).collect();
     assert_eq!(notices, ["its executor has no log of run 1: readLog fail, logFile not exists"]);
 }
 
@@ -161,10 +161,10 @@ async fn two_groups_with_one_code_have_numbers_of_their_own(mut hall: Hall) {
     assert_eq!(numbers("logId").len(), 2, "{asked:?}");
     assert_eq!(numbers("jobId").len(), 2, "{asked:?}");
     // Which of the two runs is the second group's.
-    let mut tx = hall.db.read().await.expect("read");
+    let mut tx = hall.db.begin_read().await.expect("read");
     let sql = "SELECT log_id FROM executor_run WHERE batch_id = ?";
     let row = tx.fetch_optional(sql, &[wages.0.into()]).await.expect("row").expect("a run");
-    let log = row.int("log_id").expect("a number");
+    let log = row.get_int("log_id").expect("a number");
     drop(tx);
     hall.programs[0].prints(log, "the wages are wrong");
     hall.pass(3).await;

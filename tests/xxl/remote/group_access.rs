@@ -5,7 +5,7 @@ use super::hall::Hall;
 use super::on_each;
 use procession::domain::access::group_access::GroupAccess;
 use procession::domain::batch::BatchStatus;
-use procession::domain::executor::{Addressing, Glue};
+use procession::domain::executor::{Addressing, GluePolicy};
 use procession::domain::id::GroupCode;
 use procession::store;
 
@@ -21,7 +21,7 @@ fn group(code: &str) -> GroupCode {
 
 async fn narrow(hall: &Hall, access: GroupAccess) {
     let addresses = hall.programs.iter().map(|program| program.url()).collect();
-    hall.group_for(Addressing::Fixed(addresses), Glue::Refused, access).await;
+    hall.group_for(Addressing::Fixed(addresses), GluePolicy::Refused, access).await;
 }
 
 async fn executors_of_another_group_are_not_asked(mut hall: Hall) {
@@ -68,7 +68,7 @@ async fn who_may_use_executors_is_read_with_the_definition(hall: Hall) {
     let access = GroupAccess { owner_group: Some(group("wages")), groups: Some(vec![group("x")]) };
     for wanted in [GroupAccess::default(), access] {
         narrow(&hall, wanted.clone()).await;
-        let mut tx = hall.db.read().await.expect("read");
+        let mut tx = hall.db.begin_read().await.expect("read");
         let stored = store::job::definition(&mut tx).await.expect("stored");
         let installation = store::shared::installation(&mut tx).await.expect("installation");
         assert_eq!(stored.executor_groups["pay-executor"], wanted);

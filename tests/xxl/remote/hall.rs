@@ -8,7 +8,7 @@ use procession::definition;
 use procession::domain::access::group_access::GroupAccess;
 use procession::domain::batch::{BatchOrder, BatchStatus};
 use procession::domain::executor::run_wait::RunWait;
-use procession::domain::executor::{Addressing, ExecutorGroup, Glue, LogId};
+use procession::domain::executor::{Addressing, ExecutorGroup, GluePolicy, LogId};
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::job::Definition;
 use procession::domain::source::DialectName;
@@ -40,7 +40,7 @@ where
 {
     with_migrated_scratch(dialect, |scratch| async move {
         let db = connect(&scratch.url).await;
-        let clock = Clock::hand(START);
+        let clock = Clock::set_by_hand(START);
         let programs = vec![Program::begin().await];
         let process = process(&db, &clock).await;
         let defs = defs(&handler(""));
@@ -69,7 +69,8 @@ jobs:
 "
     );
     let read = |_: &Path| Ok(text.clone());
-    let loaded = definition::load(Path::new("x.yaml"), &read, &procession::app::job_kinds());
+    let loaded =
+        definition::load_definition(Path::new("x.yaml"), &read, &procession::app::job_kinds());
     loaded.unwrap_or_else(|faults| panic!("{faults}")).definition
 }
 
@@ -100,21 +101,28 @@ impl Hall {
     }
 
     pub(super) async fn group(&self, addresses: Vec<String>) {
-        self.group_with(Addressing::Fixed(addresses), Glue::Refused).await;
+        self.group_with(Addressing::Fixed(addresses), GluePolicy::Refused).await;
     }
 
-    pub(super) async fn group_with(&self, addressing: Addressing, glue: Glue) {
+    pub(super) async fn group_with(&self, addressing: Addressing, glue: GluePolicy) {
         self.group_for(addressing, glue, GroupAccess::default()).await;
     }
 
-    pub(super) async fn group_for(&self, addressing: Addressing, glue: Glue, access: GroupAccess) {
+    pub(super) async fn group_for(
+        &self,
+        addressing: Addressing,
+        glue: GluePolicy,
+        access: GroupAccess,
+    ) {
         let app_name = AppName::parse(APP).expect("name");
         let title = "pay".to_owned();
         let group = ExecutorGroup { app_name, title, addressing, glue, access };
         let token = KeptToken { sealed: SEALED.to_owned(), digest: digest(TOKEN.as_bytes()) };
         let mut tx = self.db.begin().await.expect("begin");
-        if !executor_group::set(&mut tx, &group, self.clock.now()).await.expect("set") {
-            executor_group::add(&mut tx, &group, &token, self.clock.now()).await.expect("add");
+        if !executor_group::update_group(&mut tx, &group, self.clock.now()).await.expect("set") {
+            executor_group::add_group(&mut tx, &group, &token, self.clock.now())
+                .await
+                .expect("add");
         }
         tx.commit().await.expect("commit");
     }
@@ -157,7 +165,7 @@ impl Hall {
             params: BTreeMap::new(),
             free_text: false,
         };
-        self.process.open(&self.defs, &order, "test").await.expect("open")[0]
+        self.process.open_batches(&self.defs, &order, "test").await.expect("open")[0]
     }
 
     /// Beats until `so` is so.
@@ -191,8 +199,8 @@ impl Hall {
                     self.tell(log, 500, "[job running, killed]").await;
                 }
             }
-            let dispatched = self.process.beat().await.expect("beat");
-            if !self.process.executors().beat().await.expect("admin") && !dispatched {
+            let dispatched = self.process.run_tick().await.expect("beat");
+            if !self.process.executors().run_tick().await.expect("admin") && !dispatched {
                 return;
             }
         }
@@ -212,11 +220,11 @@ impl Hall {
     /// `1 RUNNING`, `1 TOLD KILLED`, `1 DONE 200` of each run.
     pub(super) async fn runs(&self) -> Vec<String> {
         let sql = "SELECT log_id, status, result, handle_code FROM executor_run ORDER BY log_id";
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let rows = tx.fetch_all(sql, &[]).await.expect("rows");
         let words = |row: &procession::db::Row| {
             let words = [
-                Some(row.int("log_id").expect("int").to_string()),
+                Some(row.get_int("log_id").expect("int").to_string()),
                 row.opt_text("status").expect("text"),
                 row.opt_text("result").expect("text"),
                 row.opt_int("handle_code").expect("int").map(|code| code.to_string()),
@@ -229,7 +237,7 @@ impl Hall {
     /// Where each run was sent.
     pub(super) async fn sent_to(&self) -> Vec<String> {
         let sql = "SELECT address FROM executor_run ORDER BY log_id";
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let rows = tx.fetch_all(sql, &[]).await.expect("rows");
         let at = |row: &procession::db::Row| row.opt_text("address").expect("text");
         rows.iter().map(|row| at(row).unwrap_or_default()).collect()
@@ -239,16 +247,16 @@ impl Hall {
     pub(super) async fn pay(&self, id: BatchId) -> (String, String) {
         let sql =
             "SELECT status, error_message FROM job_queue WHERE batch_id = ? AND job_code = 'PAY'";
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let row = tx.fetch_optional(sql, &[id.0.into()]).await.expect("row").expect("a row");
         let said = row.opt_text("error_message").expect("text").unwrap_or_default();
-        (row.text("status").expect("text"), said)
+        (row.get_text("status").expect("text"), said)
     }
 
     /// What the row of PAY says that it waits for.
     pub(super) async fn waits(&self, id: BatchId) -> Option<String> {
         let sql = "SELECT waits_on FROM job_queue WHERE batch_id = ? AND job_code = 'PAY'";
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let row = tx.fetch_optional(sql, &[id.0.into()]).await.expect("row").expect("a row");
         row.opt_text("waits_on").expect("text")
     }
@@ -263,9 +271,9 @@ impl Hall {
     pub(super) async fn lines(&self) -> Vec<String> {
         let sql =
             "SELECT line_text FROM job_log_line WHERE stream = 'stdout' ORDER BY queue_id, line_no";
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let rows = tx.fetch_all(sql, &[]).await.expect("rows");
-        rows.iter().map(|row| row.text("line_text").expect("text")).collect()
+        rows.iter().map(|row| row.get_text("line_text").expect("text")).collect()
     }
 
     /// An executor tells the end of a run, as its door writes it.
@@ -276,7 +284,7 @@ impl Hall {
         let told =
             executor_run::ReportedRunEnd { log_id: LogId(log), code, msg: Some(msg.to_owned()) };
         let mut tx = self.db.begin().await.expect("begin");
-        executor_run::tell(&mut tx, &[told], self.clock.now()).await.expect("tell");
+        executor_run::report_ends(&mut tx, &[told], self.clock.now()).await.expect("tell");
         tx.commit().await.expect("commit");
         self.process.executors().look_soon().await;
     }
@@ -314,9 +322,14 @@ impl Hall {
     }
 
     pub(super) async fn first_log(&self) -> i64 {
-        let mut tx = self.db.read().await.expect("read");
+        let mut tx = self.db.begin_read().await.expect("read");
         let sql = "SELECT MIN(log_id) AS n FROM executor_run";
-        tx.fetch_optional(sql, &[]).await.expect("row").expect("a row").int("n").expect("a number")
+        tx.fetch_optional(sql, &[])
+            .await
+            .expect("row")
+            .expect("a row")
+            .get_int("n")
+            .expect("a number")
     }
 
     pub(super) async fn stop(&mut self, id: BatchId) {
@@ -324,6 +337,6 @@ impl Hall {
         let now = self.clock.now();
         store::batch::request_kill(&mut tx, id, "no more", now).await.expect("kill");
         tx.commit().await.expect("commit");
-        self.process.look().await.expect("look");
+        self.process.poll_changes().await.expect("look");
     }
 }

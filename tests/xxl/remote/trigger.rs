@@ -4,10 +4,10 @@ use super::hall::{APP, Hall};
 use super::on_each;
 use crate::xxl::program_of_others::TOKEN;
 use procession::domain::batch::BatchStatus;
-use procession::domain::executor::{Addressing, Glue, LogId};
-use procession::engine::xxl::admin::registry_api::{ExecutorApi, Pass};
+use procession::domain::executor::{Addressing, GluePolicy, LogId};
+use procession::engine::xxl::admin::registry_api::{ExecutorApi, TokenPass};
 use procession::store::executor_run::ReportedRunEnd;
-use procession::wire::xxl::Dialect;
+use procession::wire::xxl::XxlDialect;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,11 +20,11 @@ on_each! {
 }
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const OTHERS: Dialect = Dialect::D1;
+const OTHERS: XxlDialect = XxlDialect::D1;
 
 /// The desk at which the executor registers, as one of this version.
-async fn registers(hall: &Hall, dialect: Dialect) -> (ExecutorApi, Pass) {
-    let name = (dialect == Dialect::D3).then_some(APP.as_bytes());
+async fn registers(hall: &Hall, dialect: XxlDialect) -> (ExecutorApi, TokenPass) {
+    let name = (dialect == XxlDialect::D3).then_some(APP.as_bytes());
     let desk = ExecutorApi::new(hall.db.clone(), hall.clock.clone(), Vec::new());
     let pass = desk.admit(TOKEN.as_bytes(), name).await.expect("a database").expect("a pass");
     let url = hall.programs[0].url();
@@ -34,9 +34,9 @@ async fn registers(hall: &Hall, dialect: Dialect) -> (ExecutorApi, Pass) {
 }
 
 /// A hall whose executors say where they are; one of 3.5 has.
-async fn with_3_5(hall: &Hall) -> (ExecutorApi, Pass) {
-    hall.group_with(Addressing::Registered, Glue::Refused).await;
-    registers(hall, Dialect::D3).await
+async fn with_3_5(hall: &Hall) -> (ExecutorApi, TokenPass) {
+    hall.group_with(Addressing::Registered, GluePolicy::Refused).await;
+    registers(hall, XxlDialect::D3).await
 }
 
 fn called_by_its_name() -> BTreeSet<Option<String>> {
@@ -122,7 +122,7 @@ async fn one_that_was_silent_is_called_by_its_name(mut hall: Hall) {
     assert_eq!(hall.ends(id).await, BatchStatus::Failed);
     let said = hall.pay(id).await.1;
     assert!(said.ends_with("no executor of group pay-executor is registered"), "{said}");
-    registers(&hall, Dialect::D3).await;
+    registers(&hall, XxlDialect::D3).await;
     let id = hall.open("202409").await;
     hall.comes_to(&["1 DONE 200", "2 DONE NOT_REACHED", "3 RUNNING"]).await;
     hall.tell(3, 200, "").await;
@@ -131,7 +131,7 @@ async fn one_that_was_silent_is_called_by_its_name(mut hall: Hall) {
 
 async fn one_is_asked_as_it_registered_last(mut hall: Hall) {
     with_3_5(&hall).await;
-    for (log, dialect) in [(1, Dialect::D3), (2, OTHERS), (3, Dialect::D3)] {
+    for (log, dialect) in [(1, XxlDialect::D3), (2, OTHERS), (3, XxlDialect::D3)] {
         registers(&hall, dialect).await;
         let id = hall.open(&format!("20240{log}")).await;
         let running = format!("{log} RUNNING");
@@ -145,7 +145,7 @@ async fn one_is_asked_as_it_registered_last(mut hall: Hall) {
     assert_eq!((logs("/trigger"), logs("/run")), (vec![json!(1), json!(3)], vec![json!(2)]));
     // Where an operator has said where it is, it is asked as it says itself.
     let addresses = vec![hall.programs[0].url()];
-    hall.group_with(Addressing::Fixed(addresses), Glue::Refused).await;
+    hall.group_with(Addressing::Fixed(addresses), GluePolicy::Refused).await;
     let id = hall.open("202404").await;
     hall.until("sent", async |hall| hall.programs[0].heard("/trigger").len() == 3).await;
     hall.tell(4, 200, "").await;

@@ -1,7 +1,7 @@
 //! Aliases: other codes by which dependencies and parameters may call a job. A definition that
 //! leaves this room names jobs by their codes alone.
 
-use crate::definition::fault::Report;
+use crate::definition::fault::FaultReport;
 use crate::definition::raw::{RawJob, RawParam};
 use crate::domain::id::JobCode;
 use crate::domain::job::JobDef;
@@ -14,7 +14,7 @@ pub(crate) struct Aliases(HashMap<String, String>);
 
 impl Aliases {
     /// The aliases of the jobs of a group; one that means two things is in the report.
-    pub(crate) fn collect(jobs: &[&RawJob], report: &mut Report) -> Self {
+    pub(crate) fn collect(jobs: &[&RawJob], report: &mut FaultReport) -> Self {
         let codes: HashSet<&str> = jobs.iter().map(|j| j.code.value.as_str()).collect();
         let mut found: HashMap<String, String> = HashMap::new();
         for job in jobs {
@@ -44,7 +44,7 @@ impl Aliases {
     }
 
     /// The code that a word means: itself, unless it is an alias.
-    pub(crate) fn code<'a>(&'a self, word: &'a str) -> &'a str {
+    pub(crate) fn resolve_word<'a>(&'a self, word: &'a str) -> &'a str {
         self.0.get(word).map_or(word, String::as_str)
     }
 

@@ -1,8 +1,8 @@
 //! The application of a job: `application: {host, file, …}`, read and checked.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::Fields;
-use crate::definition::job::Around;
+use crate::definition::job::JobContext;
 use crate::definition::keys::{APPLICATION, PARALLEL_MAX, POLL_MAX};
 use crate::definition::near::did_you_mean;
 use crate::domain::job::application::ApplicationCall;
@@ -14,17 +14,17 @@ use crate::domain::params::{Reference, references};
 const OWN_CONF: [&str; 1] = ["pipeline.name"];
 
 /// `application: {host, file, main_class, args, conf, parallelism, poll_sec}`.
-pub(crate) fn read(fields: &mut Fields<'_>) -> Option<At<ApplicationCall>> {
-    let node = fields.take("application")?;
+pub(crate) fn read_application(fields: &mut Fields<'_>) -> Option<Located<ApplicationCall>> {
+    let node = fields.take_node("application")?;
     let at = node.at.clone();
     let whose = format!("{}: application", fields.whose);
-    let mut fields = Fields::open(whose, node, APPLICATION, fields.report);
-    let main_class = fields.word("main_class").map(|word| word.value.trim().to_owned());
+    let mut fields = Fields::open_fields(whose, node, APPLICATION, fields.report);
+    let main_class = fields.take_word("main_class").map(|word| word.value.trim().to_owned());
     let args = fields.texts("args").unwrap_or_default();
     let conf = fields.named_texts("conf");
     let parallelism = fields.number("parallelism", 1..=PARALLEL_MAX).map(|p| p.value);
     let poll = fields.number("poll_sec", 1..=POLL_MAX);
-    let (host, file) = (fields.word("host"), fields.word("file"));
+    let (host, file) = (fields.take_word("host"), fields.take_word("file"));
     let (Some(host), Some(file)) = (host, file) else {
         let what = format!("{} without host or file", fields.whose);
         fields.report.fault(&at, what, "write application: { host: NAME, file: /path/to.jar }");
@@ -40,7 +40,7 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<At<ApplicationCall>> {
         let what = format!("{}: conf {} is set by Procession itself", fields.whose, key.value);
         fields.report.fault(&key.at, what, "remove it");
     }
-    Some(At::new(
+    Some(Located::new(
         &at,
         ApplicationCall {
             host: host.value,
@@ -55,12 +55,12 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<At<ApplicationCall>> {
 }
 
 /// Checks that the host exists and that every argument can be filled.
-pub(crate) fn check(
+pub(crate) fn check_application(
     whose: &str,
-    call: &At<ApplicationCall>,
+    call: &Located<ApplicationCall>,
     def: &JobDef,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) {
     let known = || around.hosts.iter().map(|h| h.value.name.as_str());
     if !known().any(|name| name == call.value.host) {
@@ -87,9 +87,9 @@ pub(crate) fn check(
 fn check_name(
     whose: &str,
     name: &str,
-    call: &At<ApplicationCall>,
+    call: &Located<ApplicationCall>,
     def: &JobDef,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     let Some(param) = def.params.iter().find(|param| param.name == name) else {
         let what =

@@ -6,10 +6,10 @@ use crate::domain::job::{Definition, JobDef};
 use std::collections::{HashMap, HashSet};
 
 /// Path and text of each script that does not stand in the definition.
-pub(super) type Beside<'a> = HashMap<(&'a GroupCode, &'a JobCode), (String, &'a str)>;
+pub(super) type ReferencedScripts<'a> = HashMap<(&'a GroupCode, &'a JobCode), (String, &'a str)>;
 
 /// The scripts of more than `longest` lines, each with a path of its own.
-pub(super) fn scripts_beside(defs: &Definition, longest: usize) -> Beside<'_> {
+pub(super) fn scripts_beside(defs: &Definition, longest: usize) -> ReferencedScripts<'_> {
     let mut taken = HashSet::new();
     let mut found = HashMap::new();
     for job in &defs.jobs {

@@ -1,9 +1,9 @@
 //! The body of a job: complete, fit for its type, and what its source can run.
 
-use crate::definition::fault::{At, Place, Report};
-use crate::definition::files::Files;
-use crate::definition::job::{Around, pick};
-use crate::definition::raw::{RawJob, RawSql, Setting, Settings};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
+use crate::definition::files::DefinitionFiles;
+use crate::definition::job::{JobContext, pick_setting};
+use crate::definition::raw::{JobSettings, RawJob, RawSql, Setting};
 use crate::definition::runs_on::{check_dialect, check_procedure, source};
 use crate::domain::job::body::Sensor;
 use crate::domain::job::{BodyPart, JobDef, JobKind, SqlText, TransactionMode};
@@ -11,13 +11,13 @@ use crate::domain::source::DialectName;
 use std::collections::BTreeMap;
 
 /// Gives `def` the body that the user wrote, and reports what its type lacks or would ignore.
-pub(crate) fn body(
+pub(crate) fn read_body(
     def: &mut JobDef,
     whose: &str,
     raw: &RawJob,
     kind: &JobKind,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) {
     refuse_foreign_parts(whose, raw, kind, around.kinds, report);
     set_body(def, whose, raw, kind, around, report);
@@ -31,7 +31,7 @@ pub(crate) fn understands(kind: &JobKind, part: BodyPart) -> bool {
     kind.needs.contains(&part) || kind.may_have.contains(&part)
 }
 
-fn word(part: BodyPart) -> &'static str {
+fn body_key(part: BodyPart) -> &'static str {
     match part {
         BodyPart::Source => "source",
         BodyPart::ProcName => "proc_name",
@@ -58,18 +58,18 @@ fn refuse_foreign_parts(
     raw: &RawJob,
     kind: &JobKind,
     kinds: &[JobKind],
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     let own = &raw.settings;
     let place = |text: &Setting<String>| text.as_ref().map(|t| t.at.clone());
     // `one` is what every job has; a definition written out by us says so for each.
-    let odd = |t: &&At<TransactionMode>| t.value != TransactionMode::One;
+    let odd = |t: &&Located<TransactionMode>| t.value != TransactionMode::One;
     let transaction = own.transaction.as_deref().filter(odd).map(|t| t.at.clone());
     let recorded = own.tx.as_ref().filter(|tx| tx.value.is_recorded()).map(|tx| tx.at.clone());
     let said = [
         (BodyPart::Source, "source", place(&own.source)),
         (BodyPart::ProcName, "proc_name", place(&raw.proc_name)),
-        (BodyPart::Sql, "sql", raw.sql.as_ref().map(|s| s.at().clone())),
+        (BodyPart::Sql, "sql", raw.sql.as_ref().map(|s| s.place().clone())),
         (BodyPart::Sql, "sql_file", place(&raw.sql_file)),
         (BodyPart::Transaction, "transaction", transaction),
         (BodyPart::Tx, "tx", recorded),
@@ -106,8 +106,8 @@ fn set_body(
     whose: &str,
     raw: &RawJob,
     kind: &JobKind,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) {
     let (own, defaults) = (&raw.settings, around.defaults);
     if understands(kind, BodyPart::Source) {
@@ -117,19 +117,19 @@ fn set_body(
         def.proc_name = raw.proc_name.as_ref().map(|p| p.value.clone());
     }
     if understands(kind, BodyPart::Sql) {
-        def.sql = sql(whose, raw, around.files, report);
+        def.sql = read_sql(whose, raw, around.files, report);
     }
     if understands(kind, BodyPart::Transaction) {
-        def.transaction = pick(&own.transaction, &defaults.transaction).unwrap_or_default();
+        def.transaction = pick_setting(&own.transaction, &defaults.transaction).unwrap_or_default();
     }
     if understands(kind, BodyPart::Script) {
         def.script = script(whose, raw, around.files, report);
     }
     if understands(kind, BodyPart::Interpreter) {
-        def.interpreter = pick(&own.interpreter, &defaults.interpreter);
+        def.interpreter = pick_setting(&own.interpreter, &defaults.interpreter);
     }
     if understands(kind, BodyPart::WorkingDir) {
-        def.working_dir = pick(&own.working_dir, &defaults.working_dir);
+        def.working_dir = pick_setting(&own.working_dir, &defaults.working_dir);
     }
     set_kinds(def, raw, kind);
 }
@@ -157,12 +157,12 @@ fn set_kinds(def: &mut JobDef, raw: &RawJob, kind: &JobKind) {
     }
 }
 
-fn both(
+fn require_one(
     whose: &str,
-    inline: Option<&Place>,
-    file: Option<&At<String>>,
+    inline: Option<&SourcePlace>,
+    file: Option<&Located<String>>,
     key: &str,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     if let (Some(_), Some(file)) = (inline, file) {
         let what = format!("{whose} has both {key} and {key}_file");
@@ -170,7 +170,12 @@ fn both(
     }
 }
 
-fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<SqlText> {
+fn read_sql(
+    whose: &str,
+    raw: &RawJob,
+    files: &DefinitionFiles<'_>,
+    report: &mut FaultReport,
+) -> Option<SqlText> {
     sql_text(whose, raw.sql.as_deref(), raw.sql_file.as_deref(), files, report)
 }
 
@@ -178,11 +183,11 @@ fn sql(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Opt
 pub(crate) fn sql_text(
     whose: &str,
     sql: Option<&RawSql>,
-    file: Option<&At<String>>,
-    files: &Files<'_>,
-    report: &mut Report,
+    file: Option<&Located<String>>,
+    files: &DefinitionFiles<'_>,
+    report: &mut FaultReport,
 ) -> Option<SqlText> {
-    both(whose, sql.map(RawSql::at), file, "sql", report);
+    require_one(whose, sql.map(RawSql::place), file, "sql", report);
     match sql {
         Some(RawSql::Same(text)) => Some(SqlText::Same(text.value.clone())),
         Some(RawSql::Per(_, texts)) => {
@@ -198,15 +203,26 @@ pub(crate) fn sql_text(
             }
             Some(SqlText::Per(known))
         }
-        None => files.sql(whose, file?, report),
+        None => files.read_sql(whose, file?, report),
     }
 }
 
-fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> Option<String> {
-    both(whose, raw.script.as_ref().map(|s| &s.at), raw.script_file.as_deref(), "script", report);
+fn script(
+    whose: &str,
+    raw: &RawJob,
+    files: &DefinitionFiles<'_>,
+    report: &mut FaultReport,
+) -> Option<String> {
+    require_one(
+        whose,
+        raw.script.as_ref().map(|s| &s.at),
+        raw.script_file.as_deref(),
+        "script",
+        report,
+    );
     match (&raw.script, &raw.script_file) {
         (Some(text), _) => Some(text.value.clone()),
-        (None, Some(file)) => files.text(whose, "script_file", file, report),
+        (None, Some(file)) => files.read_text(whose, "script_file", file, report),
         (None, None) => None,
     }
 }
@@ -216,10 +232,10 @@ fn script(whose: &str, raw: &RawJob, files: &Files<'_>, report: &mut Report) -> 
 fn require_parts(
     whose: &str,
     raw: &RawJob,
-    defaults: &Settings,
+    defaults: &JobSettings,
     def: &JobDef,
     kind: &JobKind,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     for part in kind.needs {
         let there = match part {
@@ -242,8 +258,8 @@ fn require_parts(
             BodyPart::Application => raw.application.is_some(),
         };
         if !there {
-            let what = format!("{whose} is of type {} and has no {}", kind.name, word(*part));
-            report.fault(&raw.code.at, what, format!("add {}", word(*part)));
+            let what = format!("{whose} is of type {} and has no {}", kind.name, body_key(*part));
+            report.fault(&raw.code.at, what, format!("add {}", body_key(*part)));
         }
     }
 }

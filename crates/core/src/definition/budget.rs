@@ -1,6 +1,6 @@
 //! What reading one definition may cost. A file of ours may cost more than one that a stranger sends.
 
-use crate::definition::fault::{Place, Report};
+use crate::definition::fault::{FaultReport, SourcePlace};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,7 +74,7 @@ impl Limit {
     }
 
     /// What there is too much of.
-    fn noun(self) -> &'static str {
+    fn limit_noun(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
             Self::Depth => "levels of nesting",
@@ -87,12 +87,12 @@ impl Limit {
     }
 
     /// Whom to ask for more.
-    fn ask(self) -> String {
+    fn whom_to_ask(self) -> String {
         format!("ask the administrator of the server to raise {SETTING}{}", self.key())
     }
 
     /// What to do about it.
-    fn hint(self) -> &'static str {
+    fn limit_hint(self) -> &'static str {
         match self {
             Self::Aliases => "write fewer aliases, or use a template",
             Self::ForEachItems => "let each job do several items",
@@ -104,7 +104,7 @@ impl Limit {
 
 impl Budget {
     /// The size of a limit; the time is the caller's.
-    fn size(&self, limit: Limit) -> usize {
+    fn limit_size(&self, limit: Limit) -> usize {
         match limit {
             Limit::Bytes => self.bytes,
             Limit::Depth => self.depth,
@@ -121,25 +121,25 @@ impl Budget {
     }
 }
 
-impl Report {
+impl FaultReport {
     /// Refuses what passes a limit of the budget.
-    pub fn refuse_beyond(&mut self, limit: Limit, at: &Place) {
-        let most = self.budget().size(limit);
-        let hint = self.with_setting(limit, limit.hint());
-        self.fault(at, format!("more than {most} {}", limit.noun()), hint);
+    pub fn refuse_beyond(&mut self, limit: Limit, at: &SourcePlace) {
+        let most = self.budget().limit_size(limit);
+        let hint = self.with_setting(limit, limit.limit_hint());
+        self.fault(at, format!("more than {most} {}", limit.limit_noun()), hint);
     }
 
     /// A hint, and where a server holds the limit, whom to ask to raise which setting.
     fn with_setting(&self, limit: Limit, hint: &str) -> String {
         match self.budget().is_of_server {
-            true => format!("{hint}; or {}", limit.ask()),
+            true => format!("{hint}; or {}", limit.whom_to_ask()),
             false => hint.to_owned(),
         }
     }
 
     /// Whether there are no more than the limit says; reported when there are.
-    pub fn is_within(&mut self, limit: Limit, count: usize, at: &Place) -> bool {
-        let fits = count <= self.budget().size(limit);
+    pub fn is_within(&mut self, limit: Limit, count: usize, at: &SourcePlace) -> bool {
+        let fits = count <= self.budget().limit_size(limit);
         if !fits {
             self.refuse_beyond(limit, at);
         }
@@ -147,7 +147,7 @@ impl Report {
     }
 
     /// Whether a template, or defaults, may give so many values more to a job; reported when not.
-    pub fn may_copy(&mut self, values: usize, at: &Place) -> bool {
+    pub fn may_copy(&mut self, values: usize, at: &SourcePlace) -> bool {
         let most = self.budget().nodes.saturating_mul(COPIES);
         if self.add_copied(values) <= most {
             return true;
@@ -159,11 +159,11 @@ impl Report {
     }
 
     /// Whether there is time left; reported when there is none.
-    pub fn has_time(&mut self, at: &Place) -> bool {
+    pub fn has_time(&mut self, at: &SourcePlace) -> bool {
         if !self.budget().is_expired() {
             return true;
         }
-        let hint = self.with_setting(Limit::Time, Limit::Time.hint());
+        let hint = self.with_setting(Limit::Time, Limit::Time.limit_hint());
         self.fault(at, "reading this definition takes too long", hint);
         false
     }

@@ -2,18 +2,18 @@
 
 use crate::definition::check;
 use crate::definition::declare;
-use crate::definition::external::{self, Outside, is_external};
-use crate::definition::fault::{At, Place, Report};
-use crate::definition::files::Files;
+use crate::definition::external::{self, WrittenExternal, is_external};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
+use crate::definition::files::DefinitionFiles;
 use crate::definition::group_access;
-use crate::definition::job::{self, Around};
+use crate::definition::job::{self, JobContext};
 use crate::definition::job_kinds;
 use crate::definition::job_names::{JobNames, NamedParent, QualifiedName};
 use crate::definition::limits;
 use crate::definition::numbering_check::Numbering;
 use crate::definition::owner;
 use crate::definition::raw::{Raw, RawDependency, RawGroup, RawJob, RawListed, RawParent};
-use crate::definition::schedules::{self, Places};
+use crate::definition::schedules::{self, SchedulePlaces};
 use crate::definition::source;
 use crate::definition::workdays;
 use crate::domain::id::{CalendarCode, GroupCode};
@@ -21,7 +21,7 @@ use crate::domain::job::body::HttpHost;
 use crate::domain::job::shared_definitions::SecretSource;
 use crate::domain::job::{Definition, Group, JobDef, JobKind, Shared};
 use crate::domain::permission::access_rules::AccessRules;
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -31,11 +31,11 @@ const DEFAULT_GROUP: &str = "default";
 /// Makes a definition of what the user said; it is sound when the report holds no fault.
 pub(crate) fn build(
     mut raw: Raw,
-    whole: &Place,
-    files: &Files<'_>,
+    whole: &SourcePlace,
+    files: &DefinitionFiles<'_>,
     kinds: &[JobKind],
-    report: &mut Report,
-) -> (Definition, Places) {
+    report: &mut FaultReport,
+) -> (Definition, SchedulePlaces) {
     set_groups(&mut raw);
     each_once(&mut raw, report);
     owner::check(&raw, report);
@@ -44,7 +44,7 @@ pub(crate) fn build(
     let sources: Vec<_> =
         raw.sources.into_iter().filter_map(|s| source::source(s, files, report)).collect();
     let pools = limits::pools(raw.pools, report);
-    let places: Vec<At<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
+    let places: Vec<Located<String>> = raw.groups.iter().map(|g| g.code.clone()).collect();
     let mut groups: Vec<Group> = raw.groups.into_iter().filter_map(|g| group(g, report)).collect();
     if places.is_empty() {
         groups.extend(bare_group(DEFAULT_GROUP));
@@ -60,7 +60,7 @@ pub(crate) fn build(
     let secrets = declare::secrets(raw.secrets, report);
     let access = access_rules(&sources, &secrets, &hosts);
     report_group_uses(&groups, &places, &access, report);
-    let around = |defaults| Around {
+    let around = |defaults| JobContext {
         defaults,
         kinds,
         sources: &sources,
@@ -70,11 +70,11 @@ pub(crate) fn build(
         hosts: &hosts,
         access: &access,
     };
-    let rings = job_kinds::Opens::of(&raw.jobs);
+    let rings = job_kinds::Opens::from_jobs(&raw.jobs);
     let mut jobs = Vec::with_capacity(raw.jobs.len());
     for job in raw.jobs {
         let defaults = raw.own_defaults.get(&job.code.at.file).unwrap_or(&raw.defaults);
-        jobs.extend(job::job(job, &around(defaults), report));
+        jobs.extend(job::make_job(job, &around(defaults), report));
     }
     let dependencies = check::dependencies(waits, &jobs, &names, report);
     check::outputs(&jobs, &dependencies, report);
@@ -101,9 +101,9 @@ pub(crate) fn build(
 /// Reports the secrets that parameters of the groups name and may not.
 fn report_group_uses(
     groups: &[Group],
-    places: &[At<String>],
+    places: &[Located<String>],
     access: &AccessRules,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     for group in groups {
         if let Some(place) = places.iter().find(|place| place.value == group.code.as_str()) {
@@ -114,9 +114,9 @@ fn report_group_uses(
 
 /// What the file itself says about who may use its data sources, its secrets and the hosts that these are sent to.
 fn access_rules(
-    sources: &[Source],
+    sources: &[DataSource],
     secrets: &[SecretSource],
-    hosts: &[At<HttpHost>],
+    hosts: &[Located<HttpHost>],
 ) -> AccessRules {
     let hosts = hosts.iter().map(|host| host.value.clone()).collect();
     let shared = Shared { secrets: secrets.to_vec(), hosts, ..Shared::default() };
@@ -124,16 +124,16 @@ fn access_rules(
     AccessRules::collect(&defs)
 }
 
-fn warn_of_empty(places: &[At<String>], jobs: &[job::CheckedJob], report: &mut Report) {
+fn warn_of_empty(places: &[Located<String>], jobs: &[job::CheckedJob], report: &mut FaultReport) {
     let used: HashSet<&str> = jobs.iter().map(|j| j.def.group.as_str()).collect();
     for empty in places.iter().filter(|g| !used.contains(g.value.as_str())) {
         let what = format!("group {} has no job", empty.value);
-        report.warn(&empty.at, what, "give it one or remove it");
+        report.add_warning(&empty.at, what, "give it one or remove it");
     }
 }
 
 /// Of what a list holds twice under one name only the first is kept.
-fn each_once(raw: &mut Raw, report: &mut Report) {
+fn each_once(raw: &mut Raw, report: &mut FaultReport) {
     drop_doubles("source", &mut raw.sources, |s| &s.name, report);
     drop_doubles("group", &mut raw.groups, |g| &g.code, report);
     drop_doubles("pool", &mut raw.pools, |p| &p.name, report);
@@ -143,7 +143,7 @@ fn each_once(raw: &mut Raw, report: &mut Report) {
 }
 
 /// Gives each job its group: its own word, that of the defaults of its file, or the first group where there is none or
-/// it does not exist, which `job::job` reports.
+/// it does not exist, which `make_job::make_job` reports.
 fn set_groups(raw: &mut Raw) {
     let groups: Vec<Arc<str>> = match &raw.groups[..] {
         [] => vec![Arc::from(DEFAULT_GROUP)],
@@ -158,8 +158,8 @@ fn set_groups(raw: &mut Raw) {
 }
 
 /// Of two jobs of a group with one code only the first is kept.
-fn drop_double_jobs(jobs: &mut Vec<RawJob>, report: &mut Report) {
-    let mut places: HashMap<Arc<str>, HashMap<String, Place>> = HashMap::new();
+fn drop_double_jobs(jobs: &mut Vec<RawJob>, report: &mut FaultReport) {
+    let mut places: HashMap<Arc<str>, HashMap<String, SourcePlace>> = HashMap::new();
     jobs.retain(|job| {
         let code = &job.code;
         let own = places.entry(Arc::clone(&job.group)).or_default();
@@ -172,14 +172,14 @@ fn drop_double_jobs(jobs: &mut Vec<RawJob>, report: &mut Report) {
     });
 }
 
-fn report_double(one: &str, code: &At<String>, first: &Place, report: &mut Report) {
+fn report_double(one: &str, code: &Located<String>, first: &SourcePlace, report: &mut FaultReport) {
     let first = first.seen_from(&code.at);
     let what = format!("{one} {} is defined twice, first {first}", code.value);
     report.fault(&code.at, what, "rename one of the two or remove it");
 }
 
 /// Dependencies within a group, and those on other batches.
-type Waits = (Vec<RawDependency>, Vec<Outside>);
+type BuiltDependencies = (Vec<RawDependency>, Vec<WrittenExternal>);
 
 /// All dependencies: those of each job in its order, then those of the list of their own. They are taken out of the
 /// jobs: a million of them are not held twice.
@@ -187,8 +187,8 @@ fn waits(
     jobs: &mut [RawJob],
     others: Vec<RawListed>,
     names: &JobNames,
-    report: &mut Report,
-) -> Waits {
+    report: &mut FaultReport,
+) -> BuiltDependencies {
     let count = jobs.iter().map(|job| job.depends_on.len()).sum();
     let (mut own, mut outside) = (Vec::with_capacity(count), Vec::new());
     for job in jobs {
@@ -197,7 +197,11 @@ fn waits(
         for (order, mut parent) in (1..).zip(std::mem::take(&mut job.depends_on)) {
             if is_external(&parent) {
                 name_external(&mut parent, group, names);
-                outside.push(Outside { group: Arc::clone(group), job: code.to_string(), parent });
+                outside.push(WrittenExternal {
+                    group: Arc::clone(group),
+                    job: code.to_string(),
+                    parent,
+                });
                 continue;
             }
             let Some(mut depends_on) = parent.job.take() else { continue };
@@ -206,7 +210,7 @@ fn waits(
                 NamedParent::Foreign(name) => {
                     parent.point_to(&depends_on.at, name);
                     let job = code.to_string();
-                    outside.push(Outside { group: Arc::clone(group), job, parent });
+                    outside.push(WrittenExternal { group: Arc::clone(group), job, parent });
                     continue;
                 }
             }
@@ -239,7 +243,7 @@ fn name_external(parent: &mut RawParent, own: &Arc<str>, names: &JobNames) {
         NamedParent::Own(code) => word.value = code,
         NamedParent::Foreign(name) => {
             if let Some(more) = more {
-                more.group = Some(At::new(&word.at, name.group.to_string()));
+                more.group = Some(Located::new(&word.at, name.group.to_string()));
             }
             word.value = name.code;
         }
@@ -247,7 +251,11 @@ fn name_external(parent: &mut RawParent, own: &Arc<str>, names: &JobNames) {
 }
 
 /// The job that waits of a list of its own, where no group is given.
-fn listed_job(word: &At<String>, names: &JobNames, report: &mut Report) -> Option<QualifiedName> {
+fn listed_job(
+    word: &Located<String>,
+    names: &JobNames,
+    report: &mut FaultReport,
+) -> Option<QualifiedName> {
     let found = names.candidates(&word.value);
     match &found[..] {
         [] => Some(QualifiedName { group: Arc::from(""), code: word.value.clone() }),
@@ -268,7 +276,7 @@ fn listed_wait(
     listed: RawListed,
     names: &JobNames,
     own: &mut Vec<RawDependency>,
-    outside: &mut Vec<Outside>,
+    outside: &mut Vec<WrittenExternal>,
 ) {
     let RawListed { mut depends_on, order, when, .. } = listed;
     let QualifiedName { group, code } = name;
@@ -283,7 +291,7 @@ fn listed_wait(
             if let (Some(more), Some(when)) = (&mut parent.more, when) {
                 more.when = Some(*when);
             }
-            outside.push(Outside { group, job: code, parent });
+            outside.push(WrittenExternal { group, job: code, parent });
         }
     }
 }
@@ -292,10 +300,10 @@ fn listed_wait(
 fn drop_doubles<T>(
     one: &str,
     items: &mut Vec<T>,
-    code: impl Fn(&T) -> &At<String>,
-    report: &mut Report,
+    code: impl Fn(&T) -> &Located<String>,
+    report: &mut FaultReport,
 ) {
-    let mut places: HashMap<String, Place> = HashMap::new();
+    let mut places: HashMap<String, SourcePlace> = HashMap::new();
     items.retain(|item| {
         let code = code(item);
         let Some(first) = places.get(&code.value) else {
@@ -308,10 +316,10 @@ fn drop_doubles<T>(
 }
 
 fn bare_group(code: &str) -> Option<Group> {
-    Some(Group::bare(GroupCode::parse(code).ok()?))
+    Some(Group::with_defaults(GroupCode::parse(code).ok()?))
 }
 
-fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
+fn group(raw: RawGroup, report: &mut FaultReport) -> Option<Group> {
     let whose = format!("group {}", raw.code.value);
     let params = declare::decls(&raw.params, report);
     if let Some(zone) = raw.time_zone.as_ref().filter(|z| z.value.parse::<chrono_tz::Tz>().is_err())
@@ -344,6 +352,6 @@ fn group(raw: RawGroup, report: &mut Report) -> Option<Group> {
         due: raw.due.map(|d| d.value),
         slow_after: raw.slow_after.map(|f| f.value),
         held_after_sec: raw.held_after_sec.map(|t| t.value),
-        ..Group::bare(code)
+        ..Group::with_defaults(code)
     })
 }

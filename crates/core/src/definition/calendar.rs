@@ -8,9 +8,9 @@ mod ics;
 mod json;
 mod write;
 
-use crate::definition::fault::{Fault, Faults, Place, Report};
+use crate::definition::fault::{DefinitionFault, FaultReport, Faults, SourcePlace};
 use crate::definition::files::label;
-use crate::domain::calendar::{Calendar, Combine, Day, DayKind, Origin, Weekend};
+use crate::domain::calendar::{Calendar, CalendarDayRule, Combine, DayKind, DayOrigin, Weekend};
 use crate::domain::id::CalendarCode;
 use chrono::{Datelike as _, NaiveDate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub enum CalendarForm {
 
 impl CalendarForm {
     /// By the ending of the file's name.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "json" => Some(Self::Json),
@@ -60,17 +60,17 @@ pub struct CalendarFile {
     /// What it is combined of; only in what `export` wrote.
     pub combines: Option<Combine>,
     /// The days.
-    pub days: BTreeMap<NaiveDate, Day>,
+    pub days: BTreeMap<NaiveDate, CalendarDayRule>,
     /// Years for which the list is complete.
     pub years: BTreeSet<i32>,
     /// What is allowed and worth a look.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<DefinitionFault>,
 }
 
 impl CalendarFile {
     /// The calendar of this file alone; what the file does not say is as in `old`, or usual.
     pub fn calendar(&self, code: &CalendarCode, old: Option<&Calendar>) -> Calendar {
-        let base = old.cloned().unwrap_or_else(|| Calendar::bare(code.clone()));
+        let base = old.cloned().unwrap_or_else(|| Calendar::with_defaults(code.clone()));
         Calendar {
             code: code.clone(),
             name: self.name.clone().unwrap_or(base.name),
@@ -92,18 +92,18 @@ pub fn read_calendar(
 ) -> Result<CalendarFile, Faults> {
     let file = label(path);
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let mut days = Days::new(&file);
+    let mut days = CalendarFileDays::new(&file);
     match form {
-        CalendarForm::Json => json::read(text, &mut days),
-        CalendarForm::Csv => csv::read(text, &mut days),
-        CalendarForm::Ics => ics::read(text, &mut days),
+        CalendarForm::Json => json::read_json(text, &mut days),
+        CalendarForm::Csv => csv::read_csv(text, &mut days),
+        CalendarForm::Ics => ics::read_ics(text, &mut days),
     }
     if form != CalendarForm::Json {
         days.years_of_days(years);
     } else if let Some(year) = years.iter().find(|year| !days.made.years.contains(*year)) {
         let what = format!("the list of {year} is not in this file");
         days.report.fault(
-            &Place::new(&file, 0),
+            &SourcePlace::new(&file, 0),
             what,
             "leave out --year; the file names its years",
         );
@@ -114,39 +114,39 @@ pub fn read_calendar(
 }
 
 /// Days as they are found in a file.
-struct Days {
+struct CalendarFileDays {
     file: Arc<str>,
     made: CalendarFile,
     lines: BTreeMap<NaiveDate, u32>,
-    report: Report,
+    report: FaultReport,
 }
 
 /// One day of a file.
-struct Entry {
-    at: Place,
+struct CalendarFileEntry {
+    at: SourcePlace,
     date: NaiveDate,
     kind: DayKind,
     label: Option<String>,
-    origin: Origin,
+    origin: DayOrigin,
 }
 
-impl Days {
+impl CalendarFileDays {
     fn new(file: &Arc<str>) -> Self {
         let (made, lines) = (CalendarFile::default(), BTreeMap::new());
-        Self { file: Arc::clone(file), made, lines, report: Report::default() }
+        Self { file: Arc::clone(file), made, lines, report: FaultReport::default() }
     }
 
     fn is_sound(&self) -> bool {
         self.report.is_sound()
     }
 
-    fn at(&self, line: u32) -> Place {
-        Place::new(&self.file, line)
+    fn place_at(&self, line: u32) -> SourcePlace {
+        SourcePlace::new(&self.file, line)
     }
 
     /// Takes a day, unless another of the file contradicts it.
-    fn add(&mut self, entry: Entry) {
-        let Entry { at, date, kind, label, origin } = entry;
+    fn add_entry(&mut self, entry: CalendarFileEntry) {
+        let CalendarFileEntry { at, date, kind, label, origin } = entry;
         let label = label.map(|l| l.trim().to_owned()).filter(|l| !l.is_empty());
         if label.as_deref().is_some_and(is_bad_label) {
             let what = format!("the name of {date} is too long, or not on one line");
@@ -164,14 +164,14 @@ impl Days {
         }
         if self.made.days.len() == DAYS_MAX {
             let what = format!("more than {DAYS_MAX} days");
-            self.report.fault(&self.at(0), what, "import the years that are needed");
+            self.report.fault(&self.place_at(0), what, "import the years that are needed");
         }
         self.lines.insert(date, at.line);
-        self.made.days.insert(date, Day { kind, label, origin });
+        self.made.days.insert(date, CalendarDayRule { kind, label, origin });
     }
 
     /// Reads a date, `YYYY-MM-DD` or `YYYYMMDD`, between the years 1 and 9999.
-    fn date(&mut self, at: &Place, text: &str) -> Option<NaiveDate> {
+    fn parse_date(&mut self, at: &SourcePlace, text: &str) -> Option<NaiveDate> {
         let forms = ["%Y-%m-%d", "%Y%m%d"];
         let found = forms.iter().find_map(|form| {
             let date = NaiveDate::parse_from_str(text.trim(), form).ok()?;
@@ -203,18 +203,22 @@ impl Days {
         let list_of = |year: i32| beside(year).filter(|list| beside(*list).is_none());
         let edges: Vec<(i32, i32)> =
             all.iter().filter_map(|year| Some((*year, list_of(*year)?))).collect();
-        let whole = self.at(0);
+        let whole = self.place_at(0);
         if given.is_empty() {
             let years = all.iter().copied().filter(|year| list_of(*year).is_none()).collect();
             self.made.years = years;
             for (year, list) in edges {
                 let what = format!("the days of {year} are taken for part of the list of {list}");
                 let cure = format!("say --year with {year} in it when its own list is complete");
-                self.report.warn(&whole, what, cure);
+                self.report.add_warning(&whole, what, cure);
             }
             for year in all.iter().filter(|y| beside(**y).is_some() && list_of(**y).is_none()) {
                 let what = format!("{year} has only days at its edge and is taken for complete");
-                self.report.warn(&whole, what, "give the days of the whole year, or say --year");
+                self.report.add_warning(
+                    &whole,
+                    what,
+                    "give the days of the whole year, or say --year",
+                );
             }
         } else {
             self.made.years.clone_from(given);
@@ -228,7 +232,7 @@ impl Days {
             // The list that a day beyond the years belongs to is the nearest.
             let year = date.year();
             let near = years.iter().min_by_key(|y| ((*y - year).abs(), -**y));
-            day.origin = Origin::List(near.copied().unwrap_or(year));
+            day.origin = DayOrigin::List(near.copied().unwrap_or(year));
         }
     }
 }

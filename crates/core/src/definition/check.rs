@@ -1,13 +1,13 @@
 //! Checks that hold between jobs: what waits for what, and what uses whose output.
 
-use crate::definition::fault::{At, Place, Report};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::job::CheckedJob;
 use crate::definition::job_names::JobNames;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::raw::RawDependency;
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{JobDef, JobDependency, Param, ParamMode, output_of};
 use crate::domain::params::{Reference, references};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -24,7 +24,7 @@ const SUB_BATCH_OUTPUTS: [&str; 6] =
     ["batch_no", "batch_id", "status", "jobs", "ended_well", "failed"];
 
 /// A dependency with the line it stands on.
-type Placed = At<JobDependency>;
+type PlacedDependency = Located<JobDependency>;
 
 /// Dependencies between jobs that exist, each once; everything else is in the report. `names` are
 /// all names the user wrote, also those of jobs that could not be made.
@@ -32,13 +32,13 @@ pub(crate) fn dependencies(
     raw: Vec<RawDependency>,
     jobs: &[CheckedJob],
     names: &JobNames,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) -> Vec<JobDependency> {
     let by_code: HashMap<(&str, &str), (u32, &CheckedJob)> = (0..)
         .zip(jobs)
         .map(|(i, j)| ((j.def.group.as_str(), j.def.code.as_str()), (i, j)))
         .collect();
-    let mut found: Vec<Placed> = Vec::with_capacity(raw.len());
+    let mut found: Vec<PlacedDependency> = Vec::with_capacity(raw.len());
     let mut seen = HashSet::with_capacity(raw.len());
     let mut unknown = 0;
     for one in raw {
@@ -68,18 +68,18 @@ pub(crate) fn dependencies(
         let (Some(job), Some(parent)) = (is_job, is_parent) else {
             continue;
         };
-        if let Err((what, cure)) = fits(job, parent, &mut seen) {
+        if let Err((what, cure)) = check_edge(job, parent, &mut seen) {
             report.fault(&one.depends_on.at, what, cure);
             continue;
         }
         let ((_, job), (_, parent)) = (job, parent);
         warn_of_inactive(job, parent, &one.depends_on.at, report);
-        found.push(one.depends_on.with(JobDependency {
+        found.push(one.depends_on.with_value(JobDependency {
             group: job.def.group.clone(),
             job_code: job.def.code.clone(),
             depends_on: parent.def.code.clone(),
             dependency_order: one.order,
-            when: when(job, one.when.as_deref(), report),
+            when: read_condition(job, one.when.as_deref(), report),
         }));
     }
     circles(jobs, &found, report);
@@ -90,8 +90,12 @@ pub(crate) fn dependencies(
 
 /// The condition of an edge; one that cannot be read, or that the job's rule would ignore, is in the
 /// report.
-pub(crate) fn when(job: &CheckedJob, text: Option<&At<String>>, report: &mut Report) -> When {
-    let Some(text) = text else { return When::Success };
+pub(crate) fn read_condition(
+    job: &CheckedJob,
+    text: Option<&Located<String>>,
+    report: &mut FaultReport,
+) -> EdgeCondition {
+    let Some(text) = text else { return EdgeCondition::Success };
     let (code, rule) = (&job.def.code, job.def.trigger_rule);
     if !rule.takes_conditions() {
         let what = format!("job {code}: a dependency has a condition, which rule {rule} ignores");
@@ -108,18 +112,18 @@ pub(crate) fn when(job: &CheckedJob, text: Option<&At<String>>, report: &mut Rep
         let hint = did_you_mean(word, WORDS);
         let cure = format!("{hint}write success, failure, done, skipped, or {word} == true");
         report.fault(&text.at, what, cure);
-        return When::Success;
+        return EdgeCondition::Success;
     }
-    When::parse(&text.value).unwrap_or_else(|error| {
-        let what = format!("job {code}: when: {}", error.what());
-        let cure = format!("{}; or write success, failure, done or skipped", error.cure());
+    EdgeCondition::parse(&text.value).unwrap_or_else(|error| {
+        let what = format!("job {code}: when: {}", error.message());
+        let cure = format!("{}; or write success, failure, done or skipped", error.hint_text());
         report.fault(&text.at, what, cure);
-        When::Success
+        EdgeCondition::Success
     })
 }
 
 /// Reports a plain code that only other groups have.
-fn in_another_group(one: &RawDependency, names: &JobNames, report: &mut Report) -> bool {
+fn in_another_group(one: &RawDependency, names: &JobNames, report: &mut FaultReport) -> bool {
     let word = one.depends_on.value.as_str();
     let groups = names.groups_with(word);
     if groups.is_empty() {
@@ -138,7 +142,7 @@ fn in_another_group(one: &RawDependency, names: &JobNames, report: &mut Report) 
     true
 }
 
-fn fits(
+fn check_edge(
     (at, job): &(u32, &CheckedJob),
     (above, parent): &(u32, &CheckedJob),
     seen: &mut HashSet<(u32, u32)>,
@@ -154,11 +158,16 @@ fn fits(
     Ok(())
 }
 
-fn warn_of_inactive(job: &CheckedJob, parent: &CheckedJob, at: &Place, report: &mut Report) {
+fn warn_of_inactive(
+    job: &CheckedJob,
+    parent: &CheckedJob,
+    at: &SourcePlace,
+    report: &mut FaultReport,
+) {
     if job.def.is_active && !parent.def.is_active {
         let what =
             format!("job {} depends on {}, which is not active", job.def.code, parent.def.code);
-        report.warn(
+        report.add_warning(
             at,
             what,
             "activate it, or remove the dependency; a batch of this group will be refused",
@@ -167,8 +176,9 @@ fn warn_of_inactive(job: &CheckedJob, parent: &CheckedJob, at: &Place, report: &
 }
 
 /// Reports each circle once, on the line of one of its dependencies.
-fn circles(jobs: &[CheckedJob], found: &[Placed], report: &mut Report) {
-    let mut by_group: BTreeMap<&GroupCode, (Vec<JobCode>, Vec<&Placed>)> = BTreeMap::new();
+fn circles(jobs: &[CheckedJob], found: &[PlacedDependency], report: &mut FaultReport) {
+    let mut by_group: BTreeMap<&GroupCode, (Vec<JobCode>, Vec<&PlacedDependency>)> =
+        BTreeMap::new();
     for job in jobs {
         by_group.entry(&job.def.group).or_default().0.push(job.def.code.clone());
     }
@@ -180,7 +190,7 @@ fn circles(jobs: &[CheckedJob], found: &[Placed], report: &mut Report) {
     }
 }
 
-fn circles_in_group(codes: &[JobCode], found: &[&Placed], report: &mut Report) {
+fn circles_in_group(codes: &[JobCode], found: &[&PlacedDependency], report: &mut FaultReport) {
     let mut edges: Vec<&JobDependency> = found.iter().map(|d| &d.value).collect();
     for _ in 0..CIRCLES {
         let Err(DagError::Cycle(ring)) = Dag::build(codes, edges.iter().copied()) else {
@@ -188,7 +198,7 @@ fn circles_in_group(codes: &[JobCode], found: &[&Placed], report: &mut Report) {
         };
         let next = ring.iter().cycle().skip(1);
         let steps: HashSet<(&JobCode, &JobCode)> = ring.iter().zip(next).collect();
-        let first = |d: &&&Placed| {
+        let first = |d: &&&PlacedDependency| {
             ring.first() == Some(&d.value.job_code)
                 && steps.contains(&(&d.value.job_code, &d.value.depends_on))
         };
@@ -204,7 +214,11 @@ fn circles_in_group(codes: &[JobCode], found: &[&Placed], report: &mut Report) {
 
 /// Reports parameters that use the output of a job which does not come before theirs. They name jobs of their own
 /// group.
-pub(crate) fn outputs(jobs: &[CheckedJob], dependencies: &[JobDependency], report: &mut Report) {
+pub(crate) fn outputs(
+    jobs: &[CheckedJob],
+    dependencies: &[JobDependency],
+    report: &mut FaultReport,
+) {
     let mut by_group: BTreeMap<&GroupCode, (Vec<&CheckedJob>, ParentsOf<'_>)> = BTreeMap::new();
     for job in jobs {
         by_group.entry(&job.def.group).or_default().0.push(job);
@@ -221,14 +235,14 @@ pub(crate) fn outputs(jobs: &[CheckedJob], dependencies: &[JobDependency], repor
 /// The parents of each job of a group.
 type ParentsOf<'a> = HashMap<&'a JobCode, Vec<&'a JobCode>>;
 
-fn outputs_in_group(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut Report) {
+fn outputs_in_group(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut FaultReport) {
     let codes: HashSet<&JobCode> = jobs.iter().map(|j| &j.def.code).collect();
     several_parents(jobs, parents, report);
     let by_code: HashMap<&JobCode, &CheckedJob> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
     let ordered = OrderedUses::new(jobs, parents);
     for job in jobs {
         let code = &job.def.code;
-        for At { at, value: (param, used) } in &job.asks.uses {
+        for Located { at, value: (param, used) } in &job.asks.uses {
             let head = format!("job {code}: parameter {param} uses an output of {used}");
             if !codes.contains(used) {
                 let hint = did_you_mean(used.as_str(), codes.iter().map(|c| c.as_str()));
@@ -260,7 +274,7 @@ impl<'a> OrderedUses<'a> {
         for job in jobs {
             let code = &job.def.code;
             let own = parents.get(code).map(Vec::as_slice).unwrap_or_default();
-            for At { value: (_, used), .. } in &job.asks.uses {
+            for Located { value: (_, used), .. } in &job.asks.uses {
                 if own.contains(&used) {
                     ordered.insert((used, code));
                 } else {
@@ -316,7 +330,13 @@ fn found_along<'a>(
 
 /// Reports an output that the job it is asked of can never have: its type hands out others, or it is a
 /// slip for one that the job declares. The columns of result sets are not known here.
-fn undeclared(job: &CheckedJob, param: &str, giver: &JobDef, at: &Place, report: &mut Report) {
+fn undeclared(
+    job: &CheckedJob,
+    param: &str,
+    giver: &JobDef,
+    at: &SourcePlace,
+    report: &mut FaultReport,
+) {
     let own = job.def.params.iter().find(|p| p.name == param);
     for reference in own.and_then(|p| references(p).ok()).unwrap_or_default() {
         let Reference::Output(code, name) = reference else { continue };
@@ -362,7 +382,7 @@ fn condition<'a>(
     job: &'a CheckedJob,
     codes: &HashSet<&'a JobCode>,
     parents: &ParentsOf<'a>,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     let (Some(at), Some(expr)) = (&job.condition, &job.def.condition) else { return };
     let head = format!("job {}: if", job.def.code);
@@ -390,11 +410,11 @@ fn condition<'a>(
 }
 
 /// Reports parameters without a value that two parents are known to hand out.
-fn several_parents(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut Report) {
+fn several_parents(jobs: &[&CheckedJob], parents: &ParentsOf<'_>, report: &mut FaultReport) {
     let by_code: HashMap<&JobCode, &CheckedJob> = jobs.iter().map(|j| (&j.def.code, *j)).collect();
     for job in jobs {
         let own = parents.get(&job.def.code).map(Vec::as_slice).unwrap_or_default();
-        for At { at, value: name } in &job.asks.takes {
+        for Located { at, value: name } in &job.asks.takes {
             let hands_out = |code: &&&JobCode| {
                 let params = by_code.get(**code).map(|made| &made.def.params);
                 let out = |p: &Param| p.mode != ParamMode::In && p.name == *name;

@@ -1,15 +1,15 @@
 //! What success rules and checks mean: conditions readable, names given, queries fit for their source.
 
 use crate::definition::body::{sql_text, understands};
-use crate::definition::fault::{At, Place, Report};
-use crate::definition::job::Around;
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
+use crate::definition::job::JobContext;
 use crate::definition::near::{did_you_mean, nearest};
 use crate::definition::raw::{RawCheck, RawExpect, RawJob, RawQuery, RawRule, RawSql};
-use crate::domain::job::check::{Check, Expect, SuccessRule, decimal};
+use crate::domain::job::check::{DataCheck, Expect, SuccessRule, decimal};
 use crate::domain::job::success_rules::EXIT_CODE;
 use crate::domain::job::{BodyPart, JobDef, JobKind, ParamMode, SqlText};
 use crate::domain::source::statement::{bind_names, is_question, split, unfit};
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 use crate::domain::value::expr::Expr;
 use std::collections::HashSet;
 
@@ -21,42 +21,42 @@ const NAME_MAX: usize = 100;
 /// Who said it: what a job says and cannot mean is a fault, what the defaults say and a job cannot
 /// mean is for other jobs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+enum CheckOrigin {
     Job,
     Defaults,
 }
 
 /// Gives `def` its success rules and checks.
-pub(crate) fn set(
+pub(crate) fn read_checks(
     def: &mut JobDef,
     whose: &str,
     raw: &RawJob,
     kind: &JobKind,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) {
     let (own, defaults) = (&raw.settings, around.defaults);
     if let Some(rules) = &own.success {
-        def.success = success(whose, rules, From::Job, def, kind, report);
+        def.success = success(whose, rules, CheckOrigin::Job, def, kind, report);
     } else if let Some(rules) = &defaults.success {
-        def.success = success("defaults", rules, From::Defaults, def, kind, report);
+        def.success = success("defaults", rules, CheckOrigin::Defaults, def, kind, report);
     }
     let default_source = defaults.source.as_deref();
     let maker = |whose, from| Maker { whose, from, def, around, default_source };
     if let Some(checks) = &own.checks {
-        def.checks = maker(whose, From::Job).checks(checks, report);
+        def.checks = maker(whose, CheckOrigin::Job).checks(checks, report);
     } else if let Some(checks) = &defaults.checks {
-        def.checks = maker("defaults", From::Defaults).checks(checks, report);
+        def.checks = maker("defaults", CheckOrigin::Defaults).checks(checks, report);
     }
 }
 
 fn success(
     whose: &str,
     rules: &[RawRule],
-    from: From,
+    from: CheckOrigin,
     def: &JobDef,
     kind: &JobKind,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) -> Vec<SuccessRule> {
     let mut made: Vec<SuccessRule> = Vec::new();
     for raw in rules {
@@ -64,19 +64,19 @@ fn success(
         let rule = match Expr::parse(&raw.rule.value) {
             Ok(rule) => rule,
             Err(error) => {
-                let what = format!("{whose}: success rule: {}", error.what());
-                report.fault(at, what, error.cure());
+                let what = format!("{whose}: success rule: {}", error.message());
+                report.fault(at, what, error.hint_text());
                 continue;
             }
         };
         let missing = rule.names().iter().find_map(|name| not_given(name, def, kind));
         match (missing, from) {
-            (Some((what, cure)), From::Job) => {
+            (Some((what, cure)), CheckOrigin::Job) => {
                 report.fault(at, format!("{whose}: success rule: {what}"), cure);
                 continue;
             }
-            (Some(_), From::Defaults) => continue,
-            (None, From::Job | From::Defaults) => {}
+            (Some(_), CheckOrigin::Defaults) => continue,
+            (None, CheckOrigin::Job | CheckOrigin::Defaults) => {}
         }
         if made.iter().any(|other| other.rule.to_string() == rule.to_string()) {
             let what = format!("{whose}: success rule '{rule}' is given twice");
@@ -130,14 +130,14 @@ fn not_given(name: &str, def: &JobDef, kind: &JobKind) -> Option<(String, String
 /// Makes the checks of one job.
 struct Maker<'a> {
     whose: &'a str,
-    from: From,
+    from: CheckOrigin,
     def: &'a JobDef,
-    around: &'a Around<'a>,
-    default_source: Option<&'a At<String>>,
+    around: &'a JobContext<'a>,
+    default_source: Option<&'a Located<String>>,
 }
 
 impl Maker<'_> {
-    fn checks(&self, raw: &[RawCheck], report: &mut Report) -> Vec<Check> {
+    fn checks(&self, raw: &[RawCheck], report: &mut FaultReport) -> Vec<DataCheck> {
         let mut seen = HashSet::new();
         let mut made = Vec::new();
         for check in raw {
@@ -157,13 +157,13 @@ impl Maker<'_> {
         made
     }
 
-    fn check(&self, whose: &str, raw: &RawCheck, report: &mut Report) -> Option<Check> {
+    fn check(&self, whose: &str, raw: &RawCheck, report: &mut FaultReport) -> Option<DataCheck> {
         let own = self.source(whose, &raw.name.at, &raw.query, report)?;
-        let sql = self.sql(whose, &raw.name.at, &raw.query, own, report)?;
+        let sql = self.read_query(whose, &raw.name.at, &raw.query, own, report)?;
         let expect = self.expect(whose, raw.expect.as_ref()?, own, report)?;
         // The job's own source is not written down again: it may be changed in one place.
         let is_own = raw.query.source.is_none() && self.def.source.as_ref() == Some(&own.name);
-        Some(Check {
+        Some(DataCheck {
             name: raw.name.value.clone(),
             source: (!is_own).then(|| own.name.clone()),
             sql,
@@ -176,10 +176,10 @@ impl Maker<'_> {
     fn source(
         &self,
         whose: &str,
-        at: &Place,
+        at: &SourcePlace,
         raw: &RawQuery,
-        report: &mut Report,
-    ) -> Option<&Source> {
+        report: &mut FaultReport,
+    ) -> Option<&DataSource> {
         let sources = self.around.sources;
         let by_name = |name: &str| sources.iter().find(|s| s.name.as_str() == name);
         let own = raw.source.as_ref().map(|word| (whose, word));
@@ -200,7 +200,7 @@ impl Maker<'_> {
         if let [only] = sources {
             return Some(only);
         }
-        if self.from == From::Job {
+        if self.from == CheckOrigin::Job {
             let known: Vec<&str> = sources.iter().map(|s| s.name.as_str()).collect();
             let cure = match &known[..] {
                 [] => "define one under sources".to_owned(),
@@ -212,13 +212,13 @@ impl Maker<'_> {
     }
 
     /// The text of a query, one statement in the dialect of its source, all names given.
-    fn sql(
+    fn read_query(
         &self,
         whose: &str,
-        at: &Place,
+        at: &SourcePlace,
         raw: &RawQuery,
-        source: &Source,
-        report: &mut Report,
+        source: &DataSource,
+        report: &mut FaultReport,
     ) -> Option<SqlText> {
         if raw.sql.is_none() && raw.sql_file.is_none() {
             report.fault(at, format!("{whose} has no sql"), "add sql or sql_file, one query");
@@ -226,9 +226,9 @@ impl Maker<'_> {
         }
         let text =
             sql_text(whose, raw.sql.as_ref(), raw.sql_file.as_ref(), self.around.files, report)?;
-        let at = raw.sql.as_ref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at))?;
+        let at = raw.sql.as_ref().map(RawSql::place).or(raw.sql_file.as_ref().map(|f| &f.at))?;
         let dialect = DialectName::of_url(&source.url)?;
-        if text.of(dialect).is_none() {
+        if text.text_for(dialect).is_none() {
             let what =
                 format!("{whose} has no SQL for {dialect}, the dialect of source {}", source.name);
             report.fault(at, what, format!("add the text for {dialect}"));
@@ -247,10 +247,10 @@ impl Maker<'_> {
     fn one_query(
         &self,
         whose: &str,
-        at: &Place,
+        at: &SourcePlace,
         sql: &str,
         dialect: DialectName,
-        report: &mut Report,
+        report: &mut FaultReport,
     ) -> Option<()> {
         let statements = split(sql, dialect);
         let [statement] = &statements[..] else {
@@ -275,15 +275,15 @@ impl Maker<'_> {
         let bound = bind_names(&statement.text, dialect, |_| "text");
         let missing = bound.names.iter().find(|name| !known().any(|k| k == name.as_str()));
         match (missing, self.from) {
-            (Some(name), From::Job) => {
+            (Some(name), CheckOrigin::Job) => {
                 let hint = did_you_mean(name, known());
                 let what = format!("{whose}: :{name} is not among the job's parameters");
                 let given = GIVEN.map(|name| format!(":{name}")).join(", ");
                 report.fault(at, what, format!("{hint}declare it, or use one of {given}"));
                 None
             }
-            (Some(_), From::Defaults) => None,
-            (None, From::Job | From::Defaults) => Some(()),
+            (Some(_), CheckOrigin::Defaults) => None,
+            (None, CheckOrigin::Job | CheckOrigin::Defaults) => Some(()),
         }
     }
 
@@ -291,8 +291,8 @@ impl Maker<'_> {
         &self,
         whose: &str,
         raw: &RawExpect,
-        own: &Source,
-        report: &mut Report,
+        own: &DataSource,
+        report: &mut FaultReport,
     ) -> Option<Expect> {
         match raw {
             RawExpect::ZeroRows => Some(Expect::ZeroRows),
@@ -303,7 +303,7 @@ impl Maker<'_> {
                     Some(_) => self.source(&whose, at, query, report)?,
                     None => own,
                 };
-                let sql = self.sql(&whose, at, query, other, report)?;
+                let sql = self.read_query(&whose, at, query, other, report)?;
                 let what = format!("{whose}: tolerance");
                 let tolerance = match tolerance {
                     Some(text) => Some(positive(&what, text, report)?),
@@ -322,11 +322,11 @@ impl Maker<'_> {
 
 fn between(
     whose: &str,
-    at: &Place,
-    (min, max): (&Option<At<String>>, &Option<At<String>>),
-    report: &mut Report,
+    at: &SourcePlace,
+    (min, max): (&Option<Located<String>>, &Option<Located<String>>),
+    report: &mut FaultReport,
 ) -> Option<Expect> {
-    let mut end = |text: &Option<At<String>>| match text {
+    let mut end = |text: &Option<Located<String>>| match text {
         Some(text) => number(&format!("{whose}: expect"), text, report).map(Some),
         None => Some(None),
     };
@@ -345,7 +345,7 @@ fn between(
     (!is_empty).then_some(Expect::Between { min, max })
 }
 
-fn number(what: &str, text: &At<String>, report: &mut Report) -> Option<String> {
+fn number(what: &str, text: &Located<String>, report: &mut FaultReport) -> Option<String> {
     let word = text.value.trim();
     if decimal(word).is_none() {
         let what = format!("{what}: {word:?} is not a number");
@@ -355,7 +355,7 @@ fn number(what: &str, text: &At<String>, report: &mut Report) -> Option<String> 
     Some(word.to_owned())
 }
 
-fn positive(what: &str, text: &At<String>, report: &mut Report) -> Option<String> {
+fn positive(what: &str, text: &Located<String>, report: &mut FaultReport) -> Option<String> {
     let word = number(what, text, report)?;
     if word.starts_with('-') {
         let what = format!("{what} is {word}");

@@ -6,31 +6,31 @@
 //! happens exactly once.
 
 use crate::definition::body::understands;
-use crate::definition::fault::{At, Place, Report};
-use crate::definition::job::{Around, said};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
+use crate::definition::job::{JobContext, given_place};
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::job::{BodyPart, JobDef, JobKind, TransactionMode};
 use crate::domain::source::transaction_scan::breaks_transaction;
 use crate::domain::source::tx_class::{OnUnknown, TxClass};
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 
 /// Gives `def` its class and its policy, and reports what cannot be kept.
-pub(crate) fn set(
+pub(crate) fn read_class(
     def: &mut JobDef,
     whose: &str,
     raw: &RawJob,
     kind: &JobKind,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) {
     let (own, defaults) = (&raw.settings, around.defaults);
     if understands(kind, BodyPart::Tx)
-        && let Some((from, tx)) = said(whose, &own.tx, &defaults.tx)
+        && let Some((from, tx)) = given_place(whose, &own.tx, &defaults.tx)
     {
         def.tx = tx.value;
         if tx.value.is_recorded() {
             let of_defaults = if from == whose { None } else { Some(from) };
-            Class { def, whose, tx, of_defaults }.check(raw, around.sources, report);
+            TransactionalJob { def, whose, tx, of_defaults }.check(raw, around.sources, report);
         }
     }
     match (&own.on_unknown, &defaults.on_unknown) {
@@ -47,9 +47,9 @@ pub(crate) fn set(
 fn own_policy(
     def: &mut JobDef,
     whose: &str,
-    policy: &At<OnUnknown>,
+    policy: &Located<OnUnknown>,
     kind: &JobKind,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     def.on_unknown = Some(policy.value);
     let word = policy.value.as_str();
@@ -59,7 +59,7 @@ fn own_policy(
              always looked up",
             def.tx.as_str()
         );
-        report.warn(&policy.at, what, "remove on_unknown");
+        report.add_warning(&policy.at, what, "remove on_unknown");
     } else if policy.value == OnUnknown::Retry && !def.idempotent {
         let what = format!("{whose}: on_unknown: retry could do twice what may happen only once");
         let ledger = if understands(kind, BodyPart::Tx) { "or tx: ledger, " } else { "" };
@@ -71,16 +71,16 @@ fn own_policy(
 }
 
 /// A job that is to be one transaction with the record of it.
-struct Class<'a> {
+struct TransactionalJob<'a> {
     def: &'a JobDef,
     whose: &'a str,
-    tx: &'a At<TxClass>,
+    tx: &'a Located<TxClass>,
     /// `defaults`, when they say so and not the job.
     of_defaults: Option<&'a str>,
 }
 
-impl Class<'_> {
-    fn check(&self, raw: &RawJob, sources: &[Source], report: &mut Report) {
+impl TransactionalJob<'_> {
+    fn check(&self, raw: &RawJob, sources: &[DataSource], report: &mut FaultReport) {
         if self.def.transaction != TransactionMode::One {
             let mode = match self.def.transaction {
                 TransactionMode::One => "one",
@@ -96,10 +96,10 @@ impl Class<'_> {
         let Some(source) = source else { return };
         let Some(dialect) = DialectName::of_url(&source.url) else { return };
         let stands = || {
-            let sql = raw.sql.as_deref().map(RawSql::at);
+            let sql = raw.sql.as_deref().map(RawSql::place);
             sql.or(raw.sql_file.as_ref().map(|file| &file.at)).unwrap_or(&raw.code.at)
         };
-        if let Some(text) = self.def.sql.as_ref().and_then(|sql| sql.of(dialect))
+        if let Some(text) = self.def.sql.as_ref().and_then(|sql| sql.text_for(dialect))
             && let Some((line, said)) = breaks_transaction(text, dialect)
         {
             let what = format!("line {line} of its sql: {said}");
@@ -115,7 +115,7 @@ impl Class<'_> {
         }
     }
 
-    fn refuse(&self, at: &Place, because: &str, cure: &str, report: &mut Report) {
+    fn refuse(&self, at: &SourcePlace, because: &str, cure: &str, report: &mut FaultReport) {
         let of = self.of_defaults.map_or(String::new(), |from| format!(" (from {from})"));
         let (whose, class) = (self.whose, self.tx.value.as_str());
         let what = format!(
@@ -127,7 +127,7 @@ impl Class<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::definition::{Loaded, load};
+    use crate::definition::{Loaded, load_definition};
     use crate::domain::job::{BodyPart, JobKind};
     use crate::domain::source::tx_class::{OnUnknown, TxClass};
     use std::path::Path;
@@ -154,7 +154,7 @@ mod tests {
              lite: {{url: 'sqlite:x', procedures: {{good: DELETE FROM t, bad: \"DELETE FROM t;\\nCOMMIT\"}}}}\n{text}"
         );
         let read = move |_: &Path| Ok(text.clone());
-        load(Path::new("d.yaml"), &read, KINDS)
+        load_definition(Path::new("d.yaml"), &read, KINDS)
             .map_err(|faults| faults.as_slice().iter().map(ToString::to_string).collect())
     }
 

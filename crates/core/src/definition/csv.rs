@@ -1,9 +1,9 @@
 //! `job_def.csv` and `job_dependency.csv` as the same tree that YAML gives, so that one reader
 //! checks both; a fault names the line on which the record begins.
 
-use crate::definition::fault::{At, Place, Report};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::near::nearest;
-use crate::definition::node::{Node, Value, parse};
+use crate::definition::node::{NodeValue, SourceNode, parse};
 use std::sync::Arc;
 
 /// Columns of `job_def` that only a running system fills.
@@ -55,37 +55,38 @@ const COLUMNS: &[&str] = &[
 const DEPENDENCY: &[&str] = &["job_code", "depends_on", "dependency_order"];
 
 /// The rows of `job_def.csv` as a list of jobs.
-pub(crate) fn jobs(file: &Arc<str>, text: &str, report: &mut Report) -> Node {
+pub(crate) fn read_jobs(file: &Arc<str>, text: &str, report: &mut FaultReport) -> SourceNode {
     let known: Vec<&str> =
         RENAMED.iter().map(|(column, _)| *column).chain(COLUMNS.iter().copied()).collect();
-    let rows = rows(file, text, &known, "job_code", report);
-    let jobs = rows.into_iter().map(|row| job(row, report)).collect();
-    Node { at: Place::new(file, 0), value: Value::List(jobs) }
+    let rows = read_rows(file, text, &known, "job_code", report);
+    let jobs = rows.into_iter().map(|row| read_job(row, report)).collect();
+    SourceNode { at: SourcePlace::new(file, 0), value: NodeValue::List(jobs) }
 }
 
 /// The rows of `job_dependency.csv` as a list of dependencies.
-pub(crate) fn dependencies(file: &Arc<str>, text: &str, report: &mut Report) -> Node {
-    let rows = rows(file, text, DEPENDENCY, "depends_on", report);
-    let list = rows.into_iter().map(Row::into_node).collect();
-    Node { at: Place::new(file, 0), value: Value::List(list) }
+pub(crate) fn dependencies(file: &Arc<str>, text: &str, report: &mut FaultReport) -> SourceNode {
+    let rows = read_rows(file, text, DEPENDENCY, "depends_on", report);
+    let list = rows.into_iter().map(CsvRow::into_node).collect();
+    SourceNode { at: SourcePlace::new(file, 0), value: NodeValue::List(list) }
 }
 
 /// A record: where it begins and its cells that hold something, by column.
-pub(crate) struct Row {
-    pub at: Place,
+pub(crate) struct CsvRow {
+    pub at: SourcePlace,
     pub cells: Vec<(String, String)>,
 }
 
-impl Row {
-    fn into_node(self) -> Node {
-        let entry =
-            |(key, text): (String, String)| (At::new(&self.at, key), Node::text(&self.at, text));
+impl CsvRow {
+    fn into_node(self) -> SourceNode {
+        let entry = |(key, text): (String, String)| {
+            (Located::new(&self.at, key), SourceNode::from_text(&self.at, text))
+        };
         let entries = self.cells.into_iter().map(entry).collect();
-        Node { at: self.at.clone(), value: Value::Map(entries) }
+        SourceNode { at: self.at.clone(), value: NodeValue::Map(entries) }
     }
 }
 
-fn job(mut row: Row, report: &mut Report) -> Node {
+fn read_job(mut row: CsvRow, report: &mut FaultReport) -> SourceNode {
     for (column, _) in &mut row.cells {
         if let Some((_, key)) = RENAMED.iter().find(|(from, _)| from == column) {
             *column = (*key).to_owned();
@@ -97,7 +98,7 @@ fn job(mut row: Row, report: &mut Report) -> Node {
         row.cells.push(("type".to_owned(), "PROC".to_owned()));
     }
     let mut node = row.into_node();
-    if let Value::Map(entries) = &mut node.value {
+    if let NodeValue::Map(entries) = &mut node.value {
         for (key, cell) in entries {
             match key.value.as_str() {
                 "params" => *cell = list_in(cell, report),
@@ -110,83 +111,87 @@ fn job(mut row: Row, report: &mut Report) -> Node {
 }
 
 /// `a; b` as a list.
-fn split(cell: &Node) -> Node {
-    let Value::Text(text) = &cell.value else {
+fn split(cell: &SourceNode) -> SourceNode {
+    let NodeValue::Text(text) = &cell.value else {
         return cell.clone();
     };
     let parts = text.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());
-    let items = parts.map(|p| Node::text(&cell.at, p)).collect();
-    Node { at: cell.at.clone(), value: Value::List(items) }
+    let items = parts.map(|p| SourceNode::from_text(&cell.at, p)).collect();
+    SourceNode { at: cell.at.clone(), value: NodeValue::List(items) }
 }
 
 /// A cell that holds YAML or JSON; its values are all on the record's line.
-fn list_in(cell: &Node, report: &mut Report) -> Node {
-    let Value::Text(text) = &cell.value else {
+fn list_in(cell: &SourceNode, report: &mut FaultReport) -> SourceNode {
+    let NodeValue::Text(text) = &cell.value else {
         return cell.clone();
     };
-    let mut inner = Report::default();
+    let mut inner = FaultReport::default();
     let found = parse(&cell.at.file, text, &mut inner);
     match (found, inner.finish()) {
         (Some(node), Ok(_)) => moved(node, &cell.at),
         _ => {
             let cure = "write [{name: NAME, value: \"…\"}, …]";
             report.fault(&cell.at, "the cell params is not a list of parameters", cure);
-            Node { at: cell.at.clone(), value: Value::List(Vec::new()) }
+            SourceNode { at: cell.at.clone(), value: NodeValue::List(Vec::new()) }
         }
     }
 }
 
-fn moved(node: Node, at: &Place) -> Node {
+fn moved(node: SourceNode, at: &SourcePlace) -> SourceNode {
     let value = match node.value {
-        Value::List(items) => Value::List(items.into_iter().map(|i| moved(i, at)).collect()),
-        Value::Map(entries) => Value::Map(
-            entries.into_iter().map(|(k, v)| (At::new(at, k.value), moved(v, at))).collect(),
+        NodeValue::List(items) => {
+            NodeValue::List(items.into_iter().map(|i| moved(i, at)).collect())
+        }
+        NodeValue::Map(entries) => NodeValue::Map(
+            entries.into_iter().map(|(k, v)| (Located::new(at, k.value), moved(v, at))).collect(),
         ),
-        value @ (Value::Null | Value::Text(_)) => value,
+        value @ (NodeValue::Null | NodeValue::Text(_)) => value,
     };
-    Node { at: at.clone(), value }
+    SourceNode { at: at.clone(), value }
 }
 
 /// The records of a text with a header; columns that are not `known` are faults.
-pub(crate) fn rows(
+pub(crate) fn read_rows(
     file: &Arc<str>,
     text: &str,
     known: &[&str],
     needed: &str,
-    report: &mut Report,
-) -> Vec<Row> {
+    report: &mut FaultReport,
+) -> Vec<CsvRow> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header: Vec<String> = match reader.headers() {
         Ok(header) => header.iter().map(str::to_lowercase).collect(),
         Err(error) => {
-            unreadable(&Place::new(file, 1), &error, report);
+            unreadable(&SourcePlace::new(file, 1), &error, report);
             return Vec::new();
         }
     };
-    check_header(&Place::new(file, 1), &header, known, needed, report);
+    check_header(&SourcePlace::new(file, 1), &header, known, needed, report);
     let mut rows = Vec::new();
     for record in reader.records() {
         match record {
             Ok(record) => {
-                let at = Place::new(file, line(record.position()));
+                let at = SourcePlace::new(file, line_of(record.position()));
                 let cells = header.iter().zip(record.iter()).filter(|(column, cell)| {
                     known.contains(&column.as_str()) && !matches!(*cell, "" | "NULL" | "\\N")
                 });
                 let cells = cells.map(|(k, v)| (k.clone(), v.to_owned())).collect();
-                rows.push(Row { at, cells });
+                rows.push(CsvRow { at, cells });
             }
-            Err(error) => unreadable(&Place::new(file, line(error.position())), &error, report),
+            Err(error) => {
+                unreadable(&SourcePlace::new(file, line_of(error.position())), &error, report)
+            }
         }
     }
     rows
 }
 
-fn line(position: Option<&csv::Position>) -> u32 {
+fn line_of(position: Option<&csv::Position>) -> u32 {
     position.map_or(0, |p| u32::try_from(p.line()).unwrap_or(u32::MAX))
 }
 
-fn unreadable(at: &Place, error: &csv::Error, report: &mut Report) {
+fn unreadable(at: &SourcePlace, error: &csv::Error, report: &mut FaultReport) {
     let (what, cure) = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => (
             format!("this record has {len} cells and the header {expected_len}"),
@@ -197,7 +202,13 @@ fn unreadable(at: &Place, error: &csv::Error, report: &mut Report) {
     report.fault(at, what, cure);
 }
 
-fn check_header(at: &Place, header: &[String], known: &[&str], needed: &str, report: &mut Report) {
+fn check_header(
+    at: &SourcePlace,
+    header: &[String],
+    known: &[&str],
+    needed: &str,
+    report: &mut FaultReport,
+) {
     for (i, column) in header.iter().enumerate() {
         let fits = known.contains(&column.as_str()) || IGNORED.contains(&column.as_str());
         if !fits {

@@ -1,14 +1,14 @@
 //! What a group, or the definition for all groups, declares: parameters, and where secrets come from.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::Fields;
 use crate::definition::group_access;
 use crate::definition::keys::{DECLARED, SECRET};
-use crate::definition::node::{Node, Value};
+use crate::definition::node::{NodeValue, SourceNode};
 use crate::definition::params::{cure_of, param_types, usable_name};
 use crate::definition::raw::{RawDecl, RawSecret};
 use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
-use crate::domain::job::{Need, ParamDecl, ParamType, Secrecy};
+use crate::domain::job::{ParamDecl, ParamNeed, ParamType, Secrecy};
 use crate::domain::params::{check_declared, names_a_secret};
 use std::collections::HashSet;
 
@@ -17,39 +17,48 @@ pub(crate) const NO_LITERAL: &str =
     "write value: \"${secret.NAME}\", or leave the value to the batch (--param NAME=@secret:NAME)";
 
 /// Reads a declared parameter: a single value, or a map with its type and the rest.
-pub(crate) fn read_decl(whose: &str, name: At<String>, node: Node, report: &mut Report) -> RawDecl {
+pub(crate) fn read_decl(
+    whose: &str,
+    name: Located<String>,
+    node: SourceNode,
+    report: &mut FaultReport,
+) -> RawDecl {
     let whose = format!("{whose}parameter {}", name.value);
-    if let Value::Text(text) = node.value {
-        let value = Some(At { at: node.at, value: text });
+    if let NodeValue::Text(text) = node.value {
+        let value = Some(Located { at: node.at, value: text });
         return RawDecl { whose, name, ty: ParamType::Text, value, required: None, secret: None };
     }
-    let mut fields = Fields::open(whose.clone(), node, DECLARED, report);
-    let _is_the_key = fields.take("name");
+    let mut fields = Fields::open_fields(whose.clone(), node, DECLARED, report);
+    let _is_the_key = fields.take_node("name");
     RawDecl {
         ty: fields.choice("type", &param_types()).map_or(ParamType::Text, |t| t.value),
-        value: fields.text("value"),
-        required: fields.flag("required"),
-        secret: fields.flag("secret"),
+        value: fields.take_text("value"),
+        required: fields.take_flag("required"),
+        secret: fields.take_flag("secret"),
         whose,
         name,
     }
 }
 
 /// Reads where a secret comes from.
-pub(crate) fn read_secret(name: At<String>, node: Node, report: &mut Report) -> RawSecret {
-    let mut fields = Fields::open(format!("secret {}", name.value), node, SECRET, report);
-    let _is_the_key = fields.take("name");
+pub(crate) fn read_secret(
+    name: Located<String>,
+    node: SourceNode,
+    report: &mut FaultReport,
+) -> RawSecret {
+    let mut fields = Fields::open_fields(format!("secret {}", name.value), node, SECRET, report);
+    let _is_the_key = fields.take_node("name");
     RawSecret {
-        env: fields.line("env", 255),
-        file: fields.word("file"),
-        sealed: fields.word("sealed"),
-        access: group_access::read(&mut fields),
+        env: fields.take_line("env", 255),
+        file: fields.take_word("file"),
+        sealed: fields.take_word("sealed"),
+        access: group_access::read_access(&mut fields),
         name,
     }
 }
 
 /// Makes declared parameters; what is wrong with them is in the report.
-pub(crate) fn decls(raw: &[RawDecl], report: &mut Report) -> Vec<ParamDecl> {
+pub(crate) fn decls(raw: &[RawDecl], report: &mut FaultReport) -> Vec<ParamDecl> {
     let mut seen = HashSet::new();
     raw.iter()
         .map(|raw| {
@@ -65,7 +74,7 @@ pub(crate) fn decls(raw: &[RawDecl], report: &mut Report) -> Vec<ParamDecl> {
                 name: raw.name.value.clone(),
                 ty: raw.ty,
                 value: raw.value.as_ref().map(|v| v.value.clone()),
-                need: Need::from(raw.required.as_ref().is_some_and(|r| r.value)),
+                need: ParamNeed::from(raw.required.as_ref().is_some_and(|r| r.value)),
                 secrecy: Secrecy::from(raw.secret.as_ref().is_some_and(|s| s.value)),
             };
             let at = raw.value.as_ref().map_or(at, |v| &v.at);
@@ -83,8 +92,8 @@ pub(crate) fn decls(raw: &[RawDecl], report: &mut Report) -> Vec<ParamDecl> {
 pub(crate) fn literal_secret(
     whose: &str,
     secrecy: Secrecy,
-    value: Option<&At<String>>,
-    report: &mut Report,
+    value: Option<&Located<String>>,
+    report: &mut FaultReport,
 ) {
     let Some(value) = value.filter(|v| secrecy == Secrecy::Secret && !names_a_secret(&v.value))
     else {
@@ -95,7 +104,7 @@ pub(crate) fn literal_secret(
 }
 
 /// Makes the sources of secrets.
-pub(crate) fn secrets(raw: Vec<RawSecret>, report: &mut Report) -> Vec<SecretSource> {
+pub(crate) fn secrets(raw: Vec<RawSecret>, report: &mut FaultReport) -> Vec<SecretSource> {
     let mut seen = HashSet::new();
     raw.into_iter()
         .filter_map(|raw| {
@@ -129,7 +138,7 @@ pub(crate) fn secrets(raw: Vec<RawSecret>, report: &mut Report) -> Vec<SecretSou
                     return None;
                 }
             };
-            let access = group_access::make(&format!("secret {name}"), raw.access, report);
+            let access = group_access::make_access(&format!("secret {name}"), raw.access, report);
             Some(SecretSource { name, from, access })
         })
         .collect()

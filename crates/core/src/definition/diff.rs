@@ -59,7 +59,7 @@ impl fmt::Display for Thing {
 
 /// How a thing changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum DifferenceKind {
     /// It is new.
     Added,
     /// It is gone.
@@ -81,30 +81,30 @@ pub struct FieldChange {
 
 /// One thing that would be added, removed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct DefinitionDifference {
     /// What kind of thing.
     pub thing: Thing,
     /// Its code or name.
     pub code: String,
     /// What happens to it.
-    pub how: How,
+    pub how: DifferenceKind,
 }
 
 /// Everything that differs, sources first, then groups, jobs and dependencies, each by code.
 /// The order in which things are written does not count.
-pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
+pub fn diff_definitions(old: &Definition, new: &Definition) -> Vec<DefinitionDifference> {
     let mut found = Vec::new();
     let name = |word: &&str| (*word).to_owned();
     compare(Thing::Source, &old.sources, &new.sources, |s| s.name.as_str(), name, &mut found);
     compare(Thing::Group, &old.groups, &new.groups, |g| g.code.as_str(), name, &mut found);
-    let labels = Labels::of(old, new);
-    let words = |(code, group): &(&str, &str)| labels.job(group, code);
+    let labels = JobLabels::from_both(old, new);
+    let words = |(code, group): &(&str, &str)| labels.job_label(group, code);
     compare(Thing::Job, &old.jobs, &new.jobs, code_and_group, words, &mut found);
     let (before, after) = (&old.dependencies, &new.dependencies);
     let words = |(job, parent, group): &(&str, &str, &str)| {
-        format!("{} <- {parent}", labels.job(group, job))
+        format!("{} <- {parent}", labels.job_label(group, job))
     };
-    compare(Thing::Dependency, before, after, edge, words, &mut found);
+    compare(Thing::Dependency, before, after, edge_key, words, &mut found);
     compare(
         Thing::External,
         &old.externals,
@@ -125,10 +125,10 @@ pub fn diff(old: &Definition, new: &Definition) -> Vec<Change> {
 }
 
 /// How a job is called: by its group too where several groups have its code.
-struct Labels<'a>(HashSet<&'a str>);
+struct JobLabels<'a>(HashSet<&'a str>);
 
-impl<'a> Labels<'a> {
-    fn of(old: &'a Definition, new: &'a Definition) -> Self {
+impl<'a> JobLabels<'a> {
+    fn from_both(old: &'a Definition, new: &'a Definition) -> Self {
         let mut groups: HashMap<&str, &GroupCode> = HashMap::new();
         let mut several = HashSet::new();
         for job in old.jobs.iter().chain(&new.jobs) {
@@ -139,7 +139,7 @@ impl<'a> Labels<'a> {
         Self(several)
     }
 
-    fn job(&self, group: &str, code: &str) -> String {
+    fn job_label(&self, group: &str, code: &str) -> String {
         if self.0.contains(code) { format!("{group}.{code}") } else { code.to_owned() }
     }
 }
@@ -149,17 +149,17 @@ fn code_and_group(job: &JobDef) -> (&str, &str) {
 }
 
 /// Job, parent and group.
-fn edge(d: &JobDependency) -> (&str, &str, &str) {
+fn edge_key(d: &JobDependency) -> (&str, &str, &str) {
     (d.job_code.as_str(), d.depends_on.as_str(), d.group.as_str())
 }
 
-fn external(e: &ExternalDependency, labels: &Labels<'_>) -> String {
+fn external(e: &ExternalDependency, labels: &JobLabels<'_>) -> String {
     let what = e.depends_on.as_ref().map_or("its batch".to_owned(), ToString::to_string);
     let batch = serde_json::to_value(&e.batch).unwrap_or_default();
     let batch = batch.as_str().unwrap_or_default();
     format!(
         "{} <- {what} of group {} in batch {batch}",
-        labels.job(e.waiting_group.as_str(), e.job_code.as_str()),
+        labels.job_label(e.waiting_group.as_str(), e.job_code.as_str()),
         e.group
     )
 }
@@ -171,7 +171,7 @@ fn compare<'a, T: Serialize + PartialEq, K: Ord + 'a>(
     new: &'a [T],
     key: impl Fn(&'a T) -> K,
     words: impl Fn(&K) -> String,
-    found: &mut Vec<Change>,
+    found: &mut Vec<DefinitionDifference>,
 ) {
     if old == new {
         return;
@@ -189,12 +189,12 @@ fn compare<'a, T: Serialize + PartialEq, K: Ord + 'a>(
         let is = after.next_if(|_| order.is_ge());
         let (key, how) = match (was, is) {
             (Some((_, a)), Some((_, b))) if a == b => continue,
-            (Some((key, a)), Some((_, b))) => (key, How::Changed(fields(a, b))),
-            (Some((key, _)), None) => (key, How::Removed),
-            (None, Some((key, _))) => (key, How::Added),
+            (Some((key, a)), Some((_, b))) => (key, DifferenceKind::Changed(fields(a, b))),
+            (Some((key, _)), None) => (key, DifferenceKind::Removed),
+            (None, Some((key, _))) => (key, DifferenceKind::Added),
             (None, None) => return,
         };
-        found.push(Change { thing, code: words(key), how });
+        found.push(DefinitionDifference { thing, code: words(key), how });
     }
 }
 
@@ -243,14 +243,14 @@ fn flatten(path: &str, value: Value, into: &mut BTreeMap<String, String>) {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for DefinitionDifference {
     /// `+ job A`, `- job B`, or `~ job C` with a line per field.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (thing, code) = (self.thing, &self.code);
         match &self.how {
-            How::Added => write!(f, "+ {thing} {code}"),
-            How::Removed => write!(f, "- {thing} {code}"),
-            How::Changed(fields) => {
+            DifferenceKind::Added => write!(f, "+ {thing} {code}"),
+            DifferenceKind::Removed => write!(f, "- {thing} {code}"),
+            DifferenceKind::Changed(fields) => {
                 write!(f, "~ {thing} {code}")?;
                 fields.iter().try_for_each(|field| write!(f, "\n    {field}"))
             }
@@ -262,7 +262,7 @@ impl fmt::Display for FieldChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.field;
         match (&self.old, &self.new) {
-            (Some(old), Some(new)) if is_long(old) || is_long(new) => long(f, name, old, new),
+            (Some(old), Some(new)) if is_long(old) || is_long(new) => write_long(f, name, old, new),
             (old, new) => {
                 let words = |v: &Option<String>| v.as_deref().map_or("(none)".to_owned(), shown);
                 write!(f, "{name}: {} -> {}", words(old), words(new))
@@ -284,7 +284,7 @@ fn shown(text: &str) -> String {
 }
 
 /// A long text: the first line that differs, for the whole would bury the rest of the list.
-fn long(f: &mut fmt::Formatter<'_>, name: &str, old: &str, new: &str) -> fmt::Result {
+fn write_long(f: &mut fmt::Formatter<'_>, name: &str, old: &str, new: &str) -> fmt::Result {
     let count = old.lines().count().max(new.lines().count());
     let line = |text: &str, i: usize| text.lines().nth(i).map(str::to_owned);
     let Some(i) = (0..count).find(|i| line(old, *i) != line(new, *i)) else {
@@ -308,12 +308,12 @@ mod tests {
     use super::*;
     use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
     use crate::domain::job::{JobDef, JobDependency, Param, ParamMode, ParamType, SqlText};
-    use crate::domain::source::Source;
+    use crate::domain::source::DataSource;
 
     fn job(code: &str) -> JobDef {
         let code = JobCode::parse(code).expect("code");
         let group = GroupCode::parse("g").expect("group");
-        JobDef::bare(code, group, JobType::parse("SQL").expect("type"))
+        JobDef::with_defaults(code, group, JobType::parse("SQL").expect("type"))
     }
 
     fn edge(job: &JobDef, parent: &JobDef, order: i32) -> JobDependency {
@@ -322,12 +322,16 @@ mod tests {
     }
 
     fn said(old: &Definition, new: &Definition) -> String {
-        diff(old, new).iter().map(Change::to_string).collect::<Vec<_>>().join("\n")
+        diff_definitions(old, new)
+            .iter()
+            .map(DefinitionDifference::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     #[test]
     fn every_kind_of_change_is_named() {
-        let source = |limit, body: &str| Source {
+        let source = |limit, body: &str| DataSource {
             name: SourceName::parse("led").expect("name"),
             url: "sqlite:x".to_owned(),
             password_env: None,
@@ -373,7 +377,7 @@ mod tests {
 - dependency B <- A
 + dependency C <- B";
         assert_eq!(said(&old, &new), wanted);
-        assert!(diff(&new, &new).is_empty());
+        assert!(diff_definitions(&new, &new).is_empty());
     }
 
     #[test]
@@ -381,7 +385,7 @@ mod tests {
         let (a, b) = (job("A"), job("B"));
         let one = Definition { jobs: vec![a.clone(), b.clone()], ..Definition::default() };
         let two = Definition { jobs: vec![b, a.clone()], ..Definition::default() };
-        assert!(diff(&one, &two).is_empty());
+        assert!(diff_definitions(&one, &two).is_empty());
         let with = |tail: &str| {
             let mut job = a.clone();
             job.sql = Some(SqlText::Same(format!("{}{tail}", "月".repeat(200))));

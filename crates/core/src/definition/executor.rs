@@ -1,7 +1,7 @@
 //! What a job asks of an executor: `executor: {app, handler, …}`, read and checked.
 
 use crate::definition::body::understands;
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::Fields;
 use crate::definition::keys::EXECUTOR;
 use crate::definition::near::did_you_mean;
@@ -16,12 +16,12 @@ use crate::domain::xxl::xxl_run::AppName;
 const HANDLER_MAX: usize = 255;
 
 /// `executor: {app, handler, send, route, block}`, or with `language` for a script that is sent.
-pub(crate) fn read(fields: &mut Fields<'_>) -> Option<At<ExecutorCall>> {
-    let node = fields.take("executor")?;
+pub(crate) fn read_call(fields: &mut Fields<'_>) -> Option<Located<ExecutorCall>> {
+    let node = fields.take_node("executor")?;
     let at = node.at.clone();
     let whose = format!("{}: executor", fields.whose);
-    let mut fields = Fields::open(whose, node, EXECUTOR, fields.report);
-    let handler = fields.line("handler", HANDLER_MAX).map(|word| word.value.trim().to_owned());
+    let mut fields = Fields::open_fields(whose, node, EXECUTOR, fields.report);
+    let handler = fields.take_line("handler", HANDLER_MAX).map(|word| word.value.trim().to_owned());
     let languages = GlueLanguage::ALL.map(|language| (language.as_str(), language));
     let language = strict(&mut fields, "language", &languages);
     let sends = ExecutorSend::ALL.map(|send| (send.as_str(), send));
@@ -30,7 +30,7 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<At<ExecutorCall>> {
     let route = strict(&mut fields, "route", &routes);
     let blocks = BlockStrategy::ALL.map(|block| (block.as_str(), block));
     let block = strict(&mut fields, "block", &blocks);
-    let Some(app) = fields.word("app") else {
+    let Some(app) = fields.take_word("app") else {
         let what = format!("{} names no app", fields.whose);
         fields.report.fault(&at, what, "add app: the appname that the executors register under");
         return None;
@@ -39,7 +39,7 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<At<ExecutorCall>> {
     let name = name.map_err(|error| {
         fields.report.fault(&app.at, format!("{}: app: {error}", fields.whose), "");
     });
-    Some(At::new(
+    Some(Located::new(
         &at,
         ExecutorCall {
             app: name.ok()?,
@@ -55,7 +55,7 @@ pub(crate) fn read(fields: &mut Fields<'_>) -> Option<At<ExecutorCall>> {
 /// One of a few words in any case. A word that nobody knows is refused: an admin of XXL-JOB takes its
 /// default for one, and runs something else than was asked for.
 fn strict<T: Copy>(fields: &mut Fields<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
-    let text = fields.word(key)?;
+    let text = fields.take_word(key)?;
     let word = text.value.trim();
     if let Some((_, value)) = words.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)) {
         return Some(*value);
@@ -70,10 +70,10 @@ fn strict<T: Copy>(fields: &mut Fields<'_>, key: &str, words: &[(&str, T)]) -> O
 /// Checks that a call fits the type of its job and the job's parameters.
 pub(crate) fn check(
     whose: &str,
-    call: &At<ExecutorCall>,
+    call: &Located<ExecutorCall>,
     def: &JobDef,
     kind: &JobKind,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     if understands(kind, BodyPart::Script) {
         check_glue(whose, call, kind, report);
@@ -104,7 +104,7 @@ fn is_secret(param: &Param) -> bool {
     param.secrecy == Secrecy::Secret || names.iter().any(|r| matches!(r, Reference::Secret(_)))
 }
 
-fn check_glue(whose: &str, call: &At<ExecutorCall>, kind: &JobKind, report: &mut Report) {
+fn check_glue(whose: &str, call: &Located<ExecutorCall>, kind: &JobKind, report: &mut FaultReport) {
     if call.value.handler.is_some() {
         let what = format!("{whose} is of type {}, which sends a script", kind.name);
         report.fault(&call.at, what, "remove handler, or change the type to HANDLER");
@@ -116,7 +116,12 @@ fn check_glue(whose: &str, call: &At<ExecutorCall>, kind: &JobKind, report: &mut
     }
 }
 
-fn check_handler(whose: &str, call: &At<ExecutorCall>, kind: &JobKind, report: &mut Report) {
+fn check_handler(
+    whose: &str,
+    call: &Located<ExecutorCall>,
+    kind: &JobKind,
+    report: &mut FaultReport,
+) {
     if call.value.language.is_some() {
         let what = format!("{whose} is of type {}, which sends no script", kind.name);
         report.fault(&call.at, what, "remove language, or change the type to GLUE");

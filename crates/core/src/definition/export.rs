@@ -4,14 +4,14 @@
 //! said; so a field added to a type is written without a word here. What comes out is read again and
 //! compared before anybody sees it.
 
-use crate::definition::beside::{Beside, scripts_beside};
-use crate::definition::diff::{Change, diff};
-use crate::definition::fault::{Fault, Faults};
-use crate::definition::load::load;
-use crate::definition::write::{Format, Tree, text};
+use crate::definition::beside::{ReferencedScripts, scripts_beside};
+use crate::definition::diff::{DefinitionDifference, diff_definitions};
+use crate::definition::fault::{DefinitionFault, Faults};
+use crate::definition::load::load_definition;
+use crate::definition::write::{DefinitionFormat, Tree, write_text};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, JobKind};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -76,7 +76,11 @@ pub enum ExportError {
 }
 
 /// The text of a definition; reading it gives the definition again.
-pub fn export(defs: &Definition, kinds: &[JobKind], format: Format) -> Result<String, ExportError> {
+pub fn export(
+    defs: &Definition,
+    kinds: &[JobKind],
+    format: DefinitionFormat,
+) -> Result<String, ExportError> {
     Ok(export_beside(defs, kinds, format, usize::MAX)?.text)
 }
 
@@ -88,7 +92,7 @@ pub struct ExportedFiles {
     /// Scripts beside it: path and text.
     pub scripts: Vec<(String, String)>,
     /// What reading them warns of.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<DefinitionFault>,
 }
 
 /// The text of a definition whose scripts of more than `longest` lines are files beside it; reading
@@ -99,11 +103,11 @@ pub struct ExportedFiles {
 pub fn export_beside(
     defs: &Definition,
     kinds: &[JobKind],
-    format: Format,
+    format: DefinitionFormat,
     longest: usize,
 ) -> Result<ExportedFiles, ExportError> {
     let beside = scripts_beside(defs, longest);
-    let text = text(&tree(defs, &beside), format).map_err(ExportError::Unwritable)?;
+    let text = write_text(&build_tree(defs, &beside), format).map_err(ExportError::Unwritable)?;
     let scripts: HashMap<&str, &str> =
         beside.values().map(|(p, text)| (p.as_str(), *text)).collect();
     let read = |path: &Path| {
@@ -112,23 +116,23 @@ pub fn export_beside(
     };
     // Where a fault would stand, said in the words of a file that nobody has written yet.
     let name = match format {
-        Format::Yaml => "export.yaml",
-        Format::Json => "export.json",
+        DefinitionFormat::Yaml => "export.yaml",
+        DefinitionFormat::Json => "export.json",
     };
-    let again = load(Path::new(name), &read, kinds).map_err(ExportError::Refused)?;
-    let changes = diff(defs, &again.definition);
+    let again = load_definition(Path::new(name), &read, kinds).map_err(ExportError::Refused)?;
+    let changes = diff_definitions(defs, &again.definition);
     if changes.is_empty() {
         let mut scripts: Vec<(String, String)> =
             scripts.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
         scripts.sort();
         return Ok(ExportedFiles { text, scripts, warnings: again.warnings });
     }
-    let words: Vec<String> = changes.iter().map(Change::to_string).collect();
+    let words: Vec<String> = changes.iter().map(DefinitionDifference::to_string).collect();
     Err(ExportError::Differs(words.join("\n")))
 }
 
-fn tree(defs: &Definition, beside: &Beside<'_>) -> Tree {
-    let shared = json(&defs.shared);
+fn build_tree(defs: &Definition, beside: &ReferencedScripts<'_>) -> Tree {
+    let shared = json_map(&defs.shared);
     let mut top = Map::new();
     for (section, items) in shared {
         let key = if section == "owners" { "code" } else { "name" };
@@ -140,40 +144,41 @@ fn tree(defs: &Definition, beside: &Beside<'_>) -> Tree {
             | Value::String(_)
             | Value::Object(_) => continue,
         };
-        let named = if section == "params" { declared(items) } else { by(key, items) };
+        let named = if section == "params" { declared(items) } else { key_items_by(key, items) };
         top.insert(section, named);
     }
-    let sources = defs.sources.iter().map(|s| Value::Object(json(s))).collect();
-    top.insert("sources".to_owned(), by("name", sources));
+    let sources = defs.sources.iter().map(|s| Value::Object(json_map(s))).collect();
+    top.insert("sources".to_owned(), key_items_by("name", sources));
     let groups = defs.groups.iter().map(|g| Value::Object(group(g))).collect();
-    top.insert("groups".to_owned(), by("code", groups));
-    let waits = Waits::of(defs);
-    let jobs = defs.jobs.iter().map(|j| Value::Object(job(j, defs, &waits, beside))).collect();
+    top.insert("groups".to_owned(), key_items_by("code", groups));
+    let waits = ExportedWaits::from_definition(defs);
+    let jobs =
+        defs.jobs.iter().map(|j| Value::Object(job_entry(j, defs, &waits, beside))).collect();
     let several = defs.codes_of_several_groups();
     // A map by code cannot hold two.
-    let jobs = if several.is_empty() { by("code", jobs) } else { Value::Array(jobs) };
+    let jobs = if several.is_empty() { key_items_by("code", jobs) } else { Value::Array(jobs) };
     top.insert("jobs".to_owned(), jobs);
     let listed = defs.dependencies.iter().filter(|d| !waits.is_with_job(&(&d.group, &d.job_code)));
     let listed: Vec<Value> = listed.map(|d| Value::Object(listed_wait(d, &several))).collect();
     if !listed.is_empty() {
         top.insert("dependencies".to_owned(), Value::Array(listed));
     }
-    let schedules = defs.schedules.iter().map(|s| Value::Object(json(s))).collect();
-    top.insert("schedules".to_owned(), by("code", schedules));
+    let schedules = defs.schedules.iter().map(|s| Value::Object(json_map(s))).collect();
+    top.insert("schedules".to_owned(), key_items_by("code", schedules));
     top.retain(|_, section| *section != Value::Object(Map::new()));
     // The order of entries is the definition's own, which a JSON map does not keep.
-    let order = Order {
+    let order = ExportOrder {
         sources: numbered(defs.sources.iter().map(|s| s.name.as_str())),
         groups: numbered(defs.groups.iter().map(|g| g.code.as_str())),
         jobs: numbered(defs.jobs.iter().map(|j| j.code.as_str())),
         schedules: numbered(defs.schedules.iter().map(|s| s.code.as_str())),
     };
-    order.tree(top)
+    order.into_tree(top)
 }
 
 /// A dependency in a list of its own, where no group is given.
 fn listed_wait(d: &JobDependency, several: &HashSet<&JobCode>) -> Map<String, Value> {
-    let mut fields = json(d);
+    let mut fields = json_map(d);
     if several.contains(&d.job_code) {
         let job = format!("{}.{}", d.group, d.job_code);
         fields.insert("job_code".to_owned(), Value::String(job));
@@ -181,7 +186,7 @@ fn listed_wait(d: &JobDependency, several: &HashSet<&JobCode>) -> Map<String, Va
     fields
 }
 
-fn json(item: &impl Serialize) -> Map<String, Value> {
+fn json_map(item: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(item) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) | Err(_) => Map::new(),
@@ -189,7 +194,7 @@ fn json(item: &impl Serialize) -> Map<String, Value> {
 }
 
 /// Items by their name, which then stands outside.
-fn by(key: &str, items: Vec<Value>) -> Value {
+fn key_items_by(key: &str, items: Vec<Value>) -> Value {
     let mut found = Map::new();
     for item in items {
         let Value::Object(mut fields) = item else { continue };
@@ -209,7 +214,7 @@ fn declared(items: Vec<Value>) -> Value {
         drop_taken("params", &mut list);
         return list;
     }
-    let Value::Object(mut params) = by("name", items) else { return Value::Null };
+    let Value::Object(mut params) = key_items_by("name", items) else { return Value::Null };
     for param in params.values_mut() {
         drop_taken("params", param);
         if let Value::Object(fields) = param
@@ -223,21 +228,22 @@ fn declared(items: Vec<Value>) -> Value {
 }
 
 fn group(group: &Group) -> Map<String, Value> {
-    let mut fields = without(json(group), &json(&Group::bare(group.code.clone())), &["code"]);
+    let mut fields =
+        without(json_map(group), &json_map(&Group::with_defaults(group.code.clone())), &["code"]);
     if let Some(Value::Array(params)) = fields.remove("params") {
         fields.insert("params".to_owned(), declared(params));
     }
     fields
 }
 
-fn job(
+fn job_entry(
     job: &JobDef,
     defs: &Definition,
-    waits: &Waits<'_>,
-    beside: &Beside<'_>,
+    waits: &ExportedWaits<'_>,
+    beside: &ReferencedScripts<'_>,
 ) -> Map<String, Value> {
-    let bare = JobDef::bare(job.code.clone(), job.group.clone(), job.job_type.clone());
-    let mut fields = without(json(job), &json(&bare), &["code", "group", "type"]);
+    let bare = JobDef::with_defaults(job.code.clone(), job.group.clone(), job.job_type.clone());
+    let mut fields = without(json_map(job), &json_map(&bare), &["code", "group", "type"]);
     if let Some((path, _)) = beside.get(&(&job.group, &job.code)) {
         fields.remove("script");
         fields.insert("script_file".to_owned(), Value::String(path.clone()));
@@ -279,13 +285,13 @@ fn drop_taken(section: &str, value: &mut Value) {
 type WaitingJob<'a> = (&'a GroupCode, &'a JobCode);
 
 /// What each job waits for.
-struct Waits<'a> {
+struct ExportedWaits<'a> {
     inside: HashMap<WaitingJob<'a>, Vec<&'a JobDependency>>,
     outside: HashMap<WaitingJob<'a>, Vec<&'a ExternalDependency>>,
 }
 
-impl<'a> Waits<'a> {
-    fn of(defs: &'a Definition) -> Self {
+impl<'a> ExportedWaits<'a> {
+    fn from_definition(defs: &'a Definition) -> Self {
         let mut waits = Self { inside: HashMap::new(), outside: HashMap::new() };
         for one in &defs.dependencies {
             waits.inside.entry((&one.group, &one.job_code)).or_default().push(one);
@@ -306,11 +312,11 @@ impl<'a> Waits<'a> {
     fn parents(&self, job: &WaitingJob<'_>) -> Vec<Value> {
         let inside = self.inside.get(job).filter(|_| self.is_with_job(job));
         let inside = inside.into_iter().flatten().map(|d| match &d.when {
-            When::Success => Value::from(d.depends_on.as_str()),
+            EdgeCondition::Success => Value::from(d.depends_on.as_str()),
             when => serde_json::json!({"job": d.depends_on, "when": when}),
         });
         let outside = self.outside.get(job).into_iter().flatten().map(|e| {
-            let mut fields = json(e);
+            let mut fields = json_map(e);
             fields.remove("job_code");
             if let Some(job) = fields.remove("depends_on") {
                 fields.insert("job".to_owned(), job);
@@ -322,22 +328,22 @@ impl<'a> Waits<'a> {
 }
 
 /// Places by name.
-type Numbers = HashMap<String, usize>;
+type PlaceNumbers = HashMap<String, usize>;
 
-fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> Numbers {
+fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> PlaceNumbers {
     names.enumerate().map(|(i, name)| (name.to_owned(), i)).collect()
 }
 
 /// The order of the entries of sections whose order is somebody's own.
-struct Order {
-    sources: Numbers,
-    groups: Numbers,
-    jobs: Numbers,
-    schedules: Numbers,
+struct ExportOrder {
+    sources: PlaceNumbers,
+    groups: PlaceNumbers,
+    jobs: PlaceNumbers,
+    schedules: PlaceNumbers,
 }
 
-impl Order {
-    fn tree(&self, top: Map<String, Value>) -> Tree {
+impl ExportOrder {
+    fn into_tree(&self, top: Map<String, Value>) -> Tree {
         let section = |(key, value): (String, Value)| {
             let order = match key.as_str() {
                 "sources" => Some(&self.sources),
@@ -359,7 +365,7 @@ impl Order {
 }
 
 /// Entries under names that somebody chose.
-fn by_name(entries: Map<String, Value>, order: Option<&Numbers>) -> Vec<(String, Tree)> {
+fn by_name(entries: Map<String, Value>, order: Option<&PlaceNumbers>) -> Vec<(String, Tree)> {
     let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
     all.sort_by_key(|(name, _)| order.and_then(|o| o.get(name).copied()));
     all

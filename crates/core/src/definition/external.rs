@@ -1,7 +1,7 @@
 //! Checks dependencies on other batches and groups: known where they can be known, and no ring.
 
-use crate::definition::check::when;
-use crate::definition::fault::{At, Place, Report};
+use crate::definition::check::read_condition;
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::job::CheckedJob;
 use crate::definition::near::did_you_mean;
 use crate::definition::numbering_check::Numbering;
@@ -11,12 +11,12 @@ use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDependency;
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A dependency on another batch as the user wrote it, with the job that waits.
-pub(crate) struct Outside {
+pub(crate) struct WrittenExternal {
     /// The group of the job that waits.
     pub group: Arc<str>,
     /// The job that waits.
@@ -34,17 +34,17 @@ pub(crate) fn is_external(parent: &RawParent) -> bool {
 
 /// Dependencies on other batches, each sound as far as this definition can know.
 pub(crate) fn externals(
-    outside: Vec<Outside>,
+    outside: Vec<WrittenExternal>,
     jobs: &[CheckedJob],
     dependencies: &[JobDependency],
     numbering: &Numbering<'_>,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) -> Vec<ExternalDependency> {
     let groups: Vec<GroupCode> = numbering.groups.iter().map(|g| g.code.clone()).collect();
     let by_code: ByName<'_> =
         jobs.iter().map(|j| ((j.def.group.as_str(), j.def.code.as_str()), j)).collect();
-    let mut found: Vec<At<ExternalDependency>> = Vec::new();
-    for Outside { group, job: code, parent } in outside {
+    let mut found: Vec<Located<ExternalDependency>> = Vec::new();
+    for WrittenExternal { group, job: code, parent } in outside {
         let Some(job) = by_code.get(&(&*group, code.as_str())) else { continue };
         let Some(made) = external(job, &parent, &by_code, &groups, report) else { continue };
         if found.iter().any(|f| f.value == made) {
@@ -52,7 +52,7 @@ pub(crate) fn externals(
             report.fault(&parent.at, what, "list it once");
             continue;
         }
-        found.push(At { at: parent.at, value: made });
+        found.push(Located { at: parent.at, value: made });
     }
     rings(&found, jobs, dependencies, report);
     numbering.warn_of_mismatches(&found, report);
@@ -64,7 +64,7 @@ fn external(
     parent: &RawParent,
     by_code: &ByName<'_>,
     groups: &[GroupCode],
-    report: &mut Report,
+    report: &mut FaultReport,
 ) -> Option<ExternalDependency> {
     let code = &job.def.code;
     let whose = format!("job {code}");
@@ -85,10 +85,14 @@ fn external(
             .ok()?,
     };
     if let (BatchExpr::Literal(no), Some(text)) = (&batch, parent.batch())
-        && Period::of(no).is_none()
+        && Period::from_batch_no(no).is_none()
     {
         let what = format!("{whose}: batch: {no} is taken as the batch number itself");
-        report.warn(&text.at, what, "if it was to be an expression, see docs/batch-numbers.md");
+        report.add_warning(
+            &text.at,
+            what,
+            "if it was to be an expression, see docs/batch-numbers.md",
+        );
     }
     if group == job.def.group && batch == BatchExpr::Same {
         let what = format!("{whose} depends on its own batch as if it were another");
@@ -99,8 +103,8 @@ fn external(
         None => None,
         Some(word) => Some(target(&whose, word, &group, is_ours, by_code, report)?),
     };
-    let when = when(job, parent.when(), report);
-    if let (None, When::Output(_), Some(text)) = (&depends_on, &when, parent.when()) {
+    let when = read_condition(job, parent.condition(), report);
+    if let (None, EdgeCondition::Output(_), Some(text)) = (&depends_on, &when, parent.condition()) {
         let what = format!("{whose}: a whole batch has no outputs to compare");
         report.fault(&text.at, what, "name a job of it, or write success, failure or done");
     }
@@ -119,11 +123,11 @@ fn external(
 
 fn target(
     whose: &str,
-    word: &At<String>,
+    word: &Located<String>,
     group: &GroupCode,
     is_ours: bool,
     by_code: &ByName<'_>,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) -> Option<JobCode> {
     let found = by_code.get(&(group.as_str(), word.value.as_str()));
     if is_ours && found.is_none() {
@@ -136,7 +140,7 @@ fn target(
     }
     if !is_ours {
         let what = format!("{whose} depends on group {group}, which this definition does not hold");
-        report.warn(&word.at, what, "it is looked for when the batch runs");
+        report.add_warning(&word.at, what, "it is looked for when the batch runs");
     }
     JobCode::parse(&word.value)
         .map_err(|error| report.fault(&word.at, format!("{whose}: {error}"), ""))
@@ -146,18 +150,18 @@ fn target(
 /// Two groups that wait for each other in the same batch would wait for ever. A whole batch is
 /// waited for through a place of its own, below all of its jobs.
 fn rings(
-    found: &[At<ExternalDependency>],
+    found: &[Located<ExternalDependency>],
     jobs: &[CheckedJob],
     dependencies: &[JobDependency],
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
-    let same: Vec<&At<ExternalDependency>> =
+    let same: Vec<&Located<ExternalDependency>> =
         found.iter().filter(|f| f.value.batch == BatchExpr::Same).collect();
     if same.is_empty() {
         return;
     }
-    let mut graph = GroupsGraph::of(jobs, dependencies);
-    let mut at: HashMap<(JobCode, JobCode), Place> = HashMap::new();
+    let mut graph = GroupsGraph::from_jobs(jobs, dependencies);
+    let mut at: HashMap<(JobCode, JobCode), SourcePlace> = HashMap::new();
     for one in &same {
         let external = &one.value;
         let job = graph.place(&external.waiting_group, Some(&external.job_code));
@@ -202,7 +206,7 @@ fn node_code(place: usize) -> JobCode {
 }
 
 impl<'a> GroupsGraph<'a> {
-    fn of(jobs: &'a [CheckedJob], dependencies: &[JobDependency]) -> Self {
+    fn from_jobs(jobs: &'a [CheckedJob], dependencies: &[JobDependency]) -> Self {
         let mut graph = Self { places: HashMap::new(), labels: Vec::new(), edges: Vec::new() };
         let mut codes: HashMap<&JobCode, usize> = HashMap::new();
         jobs.iter().for_each(|job| *codes.entry(&job.def.code).or_default() += 1);

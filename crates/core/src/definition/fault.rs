@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// One thing wrong with a definition, or (as a warning) worth a look.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fault {
+pub struct DefinitionFault {
     /// The file, as its path was given or worked out.
     pub file: String,
     /// The line, counted from 1; 0 when the file as a whole is meant.
@@ -18,7 +18,7 @@ pub struct Fault {
     pub cure: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DefinitionFault {
     /// `dag.yaml:14: what is wrong; what to do`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
@@ -32,11 +32,11 @@ impl fmt::Display for Fault {
 
 /// Everything wrong with a definition, by file and line; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Faults(Vec<Fault>);
+pub struct Faults(Vec<DefinitionFault>);
 
 impl Faults {
     /// The faults, by file and line.
-    pub fn as_slice(&self) -> &[Fault] {
+    pub fn as_slice(&self) -> &[DefinitionFault] {
         &self.0
     }
 }
@@ -56,12 +56,12 @@ impl std::error::Error for Faults {}
 
 /// A line of a file; cheap to clone, because every value carries one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePlace {
     pub file: Arc<str>,
     pub line: u32,
 }
 
-impl Place {
+impl SourcePlace {
     pub fn new(file: &Arc<str>, line: u32) -> Self {
         Self { file: Arc::clone(file), line }
     }
@@ -69,33 +69,33 @@ impl Place {
 
 /// A value and where the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At<T> {
-    pub at: Place,
+pub struct Located<T> {
+    pub at: SourcePlace,
     pub value: T,
 }
 
-impl<T> At<T> {
-    pub fn new(at: &Place, value: T) -> Self {
+impl<T> Located<T> {
+    pub fn new(at: &SourcePlace, value: T) -> Self {
         Self { at: at.clone(), value }
     }
 
-    pub fn with<U>(&self, value: U) -> At<U> {
-        At { at: self.at.clone(), value }
+    pub fn with_value<U>(&self, value: U) -> Located<U> {
+        Located { at: self.at.clone(), value }
     }
 }
 
 /// Collects faults and warnings while a definition is read, so that the user sees all of them at
 /// once and not one per attempt.
 #[derive(Debug, Default)]
-pub struct Report {
-    faults: Vec<Fault>,
-    warnings: Vec<Fault>,
+pub struct FaultReport {
+    faults: Vec<DefinitionFault>,
+    warnings: Vec<DefinitionFault>,
     budget: Budget,
     bytes: usize,
     copied: usize,
 }
 
-impl Report {
+impl FaultReport {
     /// Of a reading that may cost so much.
     pub fn within(budget: Budget) -> Self {
         Self { budget, ..Self::default() }
@@ -118,11 +118,16 @@ impl Report {
         self.bytes
     }
 
-    pub fn fault(&mut self, at: &Place, what: impl Into<String>, cure: impl Into<String>) {
+    pub fn fault(&mut self, at: &SourcePlace, what: impl Into<String>, cure: impl Into<String>) {
         self.faults.push(fault(at, what.into(), cure.into()));
     }
 
-    pub fn warn(&mut self, at: &Place, what: impl Into<String>, cure: impl Into<String>) {
+    pub fn add_warning(
+        &mut self,
+        at: &SourcePlace,
+        what: impl Into<String>,
+        cure: impl Into<String>,
+    ) {
         self.warnings.push(fault(at, what.into(), cure.into()));
     }
 
@@ -140,8 +145,9 @@ impl Report {
     }
 
     /// `Ok` with the warnings when there is no fault.
-    pub fn finish(mut self) -> Result<Vec<Fault>, Faults> {
-        let by_place = |a: &Fault, b: &Fault| (&a.file, a.line).cmp(&(&b.file, b.line));
+    pub fn finish(mut self) -> Result<Vec<DefinitionFault>, Faults> {
+        let by_place =
+            |a: &DefinitionFault, b: &DefinitionFault| (&a.file, a.line).cmp(&(&b.file, b.line));
         self.faults.sort_by(by_place);
         self.warnings.sort_by(by_place);
         // A wrong default is met again by every job that takes it.
@@ -153,6 +159,6 @@ impl Report {
     }
 }
 
-fn fault(at: &Place, what: String, cure: String) -> Fault {
-    Fault { file: at.file.to_string(), line: at.line, what, cure }
+fn fault(at: &SourcePlace, what: String, cure: String) -> DefinitionFault {
+    DefinitionFault { file: at.file.to_string(), line: at.line, what, cure }
 }

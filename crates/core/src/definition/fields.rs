@@ -1,8 +1,8 @@
 //! Takes the keys of a map one by one, each checked for its type; says which are not known.
 
-use crate::definition::fault::{At, Place, Report};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::near::nearest;
-use crate::definition::node::{Node, Value};
+use crate::definition::node::{NodeValue, SourceNode};
 use crate::domain::schedule::due::BadDue;
 use chrono::NaiveTime;
 use std::fmt::Display;
@@ -64,24 +64,24 @@ fn of_other_tools(word: &str, known: &[&str]) -> Option<&'static str> {
 pub(crate) struct Fields<'r> {
     /// What the map describes: `job FX_LOAD`.
     pub whose: String,
-    pub at: Place,
-    entries: Vec<(At<String>, Node)>,
-    pub report: &'r mut Report,
+    pub at: SourcePlace,
+    entries: Vec<(Located<String>, SourceNode)>,
+    pub report: &'r mut FaultReport,
 }
 
 impl<'r> Fields<'r> {
     /// The keys of `node`. Unknown ones are reported; those without a value count as absent.
-    pub(crate) fn open(
+    pub(crate) fn open_fields(
         whose: impl Into<String>,
-        node: Node,
+        node: SourceNode,
         known: &[&str],
-        report: &'r mut Report,
+        report: &'r mut FaultReport,
     ) -> Self {
         let whose = whose.into();
         let mut entries = match node.value {
-            Value::Map(entries) => entries,
-            Value::Null => Vec::new(),
-            Value::Text(_) | Value::List(_) => {
+            NodeValue::Map(entries) => entries,
+            NodeValue::Null => Vec::new(),
+            NodeValue::Text(_) | NodeValue::List(_) => {
                 let what = format!("{whose} is {}, not a map", node.value.kind());
                 report.fault(
                     &node.at,
@@ -104,12 +104,12 @@ impl<'r> Fields<'r> {
             }
             fits
         });
-        entries.retain(|(_, node)| !matches!(node.value, Value::Null));
+        entries.retain(|(_, node)| !matches!(node.value, NodeValue::Null));
         Self { whose, at: node.at, entries, report }
     }
 
     /// The value of a key, whatever it is.
-    pub(crate) fn take(&mut self, key: &str) -> Option<Node> {
+    pub(crate) fn take_node(&mut self, key: &str) -> Option<SourceNode> {
         let at = self.entries.iter().position(|(k, _)| k.value == key)?;
         Some(self.entries.swap_remove(at).1)
     }
@@ -120,14 +120,14 @@ impl<'r> Fields<'r> {
     }
 
     /// A single value as text.
-    pub(crate) fn text(&mut self, key: &str) -> Option<At<String>> {
-        let node = self.take(key)?;
+    pub(crate) fn take_text(&mut self, key: &str) -> Option<Located<String>> {
+        let node = self.take_node(key)?;
         single(&format!("{}: {key}", self.whose), node, self.report)
     }
 
     /// A single value that is not blank.
-    pub(crate) fn word(&mut self, key: &str) -> Option<At<String>> {
-        let text = self.text(key)?;
+    pub(crate) fn take_word(&mut self, key: &str) -> Option<Located<String>> {
+        let text = self.take_text(key)?;
         if text.value.trim().is_empty() {
             let what = format!("{}: {key} is empty", self.whose);
             self.report.fault(&text.at, what, "give it a value or remove it");
@@ -137,8 +137,8 @@ impl<'r> Fields<'r> {
     }
 
     /// A single line of at most `max` characters: what fits the column it goes to, and a terminal.
-    pub(crate) fn line(&mut self, key: &str, max: usize) -> Option<At<String>> {
-        let word = self.word(key)?;
+    pub(crate) fn take_line(&mut self, key: &str, max: usize) -> Option<Located<String>> {
+        let word = self.take_word(key)?;
         let long = word.value.chars().count();
         let cure = if long > max {
             format!("shorten it to {max} characters; it has {long}")
@@ -153,23 +153,23 @@ impl<'r> Fields<'r> {
     }
 
     /// A whole number within `range`.
-    pub(crate) fn number<T>(&mut self, key: &str, range: RangeInclusive<T>) -> Option<At<T>>
+    pub(crate) fn number<T>(&mut self, key: &str, range: RangeInclusive<T>) -> Option<Located<T>>
     where
         T: FromStr + PartialOrd + Display + Copy,
     {
-        let text = self.text(key)?;
+        let text = self.take_text(key)?;
         let number = text.value.parse::<T>().ok().filter(|n| range.contains(n));
         if number.is_none() {
             let what = format!("{}: {key} is {:?}", self.whose, text.value);
             let cure = format!("use a whole number from {} to {}", range.start(), range.end());
             self.report.fault(&text.at, what, cure);
         }
-        number.map(|n| text.with(n))
+        number.map(|n| text.with_value(n))
     }
 
     /// A truth value, in any of the words that YAML and spreadsheets have for it.
-    pub(crate) fn flag(&mut self, key: &str) -> Option<At<bool>> {
-        let text = self.text(key)?;
+    pub(crate) fn take_flag(&mut self, key: &str) -> Option<Located<bool>> {
+        let text = self.take_text(key)?;
         let flag = match text.value.trim().to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "y" | "1" => Some(true),
             "false" | "no" | "off" | "n" | "0" => Some(false),
@@ -179,23 +179,23 @@ impl<'r> Fields<'r> {
             let what = format!("{}: {key} is {:?}", self.whose, text.value);
             self.report.fault(&text.at, what, "use true or false");
         }
-        flag.map(|f| text.with(f))
+        flag.map(|f| text.with_value(f))
     }
 
     /// A time of day.
-    pub(crate) fn time(&mut self, key: &str) -> Option<At<NaiveTime>> {
-        let text = self.text(key)?;
+    pub(crate) fn take_time(&mut self, key: &str) -> Option<Located<NaiveTime>> {
+        let text = self.take_text(key)?;
         let time = time_of_day(&text.value);
         if time.is_none() {
             let what = format!("{}: {key} is {:?}, not a time of day", self.whose, text.value);
             self.report.fault(&text.at, what, "write HH:MM or HH:MM:SS, such as \"22:30\"");
         }
-        time.map(|t| text.with(t))
+        time.map(|t| text.with_value(t))
     }
 
     /// A time by which something is due, or a factor.
-    pub(crate) fn parsed<T: FromStr<Err = BadDue>>(&mut self, key: &str) -> Option<At<T>> {
-        let text = self.text(key)?;
+    pub(crate) fn parsed<T: FromStr<Err = BadDue>>(&mut self, key: &str) -> Option<Located<T>> {
+        let text = self.take_text(key)?;
         let parsed = text.value.parse::<T>();
         parsed
             .map_err(|error| {
@@ -203,37 +203,37 @@ impl<'r> Fields<'r> {
                 self.report.fault(&text.at, what, error.cure);
             })
             .ok()
-            .map(|value| text.with(value))
+            .map(|value| text.with_value(value))
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Option<At<T>> {
-        let text = self.text(key)?;
+    pub(crate) fn choice<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Option<Located<T>> {
+        let text = self.take_text(key)?;
         let found = words.iter().find(|(word, _)| *word == text.value.to_ascii_lowercase());
         if found.is_none() {
             let what = format!("{}: {key} is {:?}", self.whose, text.value);
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             self.report.fault(&text.at, what, format!("use one of {}", known.join(", ")));
         }
-        found.map(|(_, value)| text.with(*value))
+        found.map(|(_, value)| text.with_value(*value))
     }
 
     /// A list of texts; a single text counts as a list of one.
-    pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<At<String>>> {
-        let node = self.take(key)?;
+    pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<Located<String>>> {
+        let node = self.take_node(key)?;
         let whose = format!("{}: {key}", self.whose);
         let items = match node.value {
-            Value::List(items) => items,
-            value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
-                vec![Node { at: node.at, value }]
+            NodeValue::List(items) => items,
+            value @ (NodeValue::Text(_) | NodeValue::Map(_) | NodeValue::Null) => {
+                vec![SourceNode { at: node.at, value }]
             }
         };
         Some(items.into_iter().filter_map(|item| single(&whose, item, self.report)).collect())
     }
 
     /// A map of names to texts, in the order written.
-    pub(crate) fn named_texts(&mut self, key: &str) -> Vec<(At<String>, At<String>)> {
-        let Some(node) = self.take(key) else {
+    pub(crate) fn named_texts(&mut self, key: &str) -> Vec<(Located<String>, Located<String>)> {
+        let Some(node) = self.take_node(key) else {
             return Vec::new();
         };
         named_texts(&format!("{}: {key}", self.whose), node, self.report)
@@ -243,19 +243,19 @@ impl<'r> Fields<'r> {
 /// The entries of a map of names to texts.
 pub(crate) fn named_texts(
     whose: &str,
-    node: Node,
-    report: &mut Report,
-) -> Vec<(At<String>, At<String>)> {
+    node: SourceNode,
+    report: &mut FaultReport,
+) -> Vec<(Located<String>, Located<String>)> {
     let entries = match node.value {
-        Value::Map(entries) => entries,
-        Value::Null => Vec::new(),
-        Value::Text(_) | Value::List(_) => {
+        NodeValue::Map(entries) => entries,
+        NodeValue::Null => Vec::new(),
+        NodeValue::Text(_) | NodeValue::List(_) => {
             let what = format!("{whose} is {}, not a map", node.value.kind());
             report.fault(&node.at, what, "write NAME: value, one per line");
             Vec::new()
         }
     };
-    let one = |(key, node): (At<String>, Node)| {
+    let one = |(key, node): (Located<String>, SourceNode)| {
         let text = single(&format!("{whose}.{}", key.value), node, report)?;
         Some((key, text))
     };
@@ -263,10 +263,14 @@ pub(crate) fn named_texts(
 }
 
 /// A node that must be a single value.
-pub(crate) fn single(whose: &str, node: Node, report: &mut Report) -> Option<At<String>> {
+pub(crate) fn single(
+    whose: &str,
+    node: SourceNode,
+    report: &mut FaultReport,
+) -> Option<Located<String>> {
     match node.value {
-        Value::Text(text) => Some(At { at: node.at, value: text }),
-        Value::Null | Value::List(_) | Value::Map(_) => {
+        NodeValue::Text(text) => Some(Located { at: node.at, value: text }),
+        NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => {
             let what = format!("{whose} is {}, not a single value", node.value.kind());
             report.fault(&node.at, what, "write one value");
             None

@@ -1,7 +1,7 @@
 //! Files that a definition names, read relative to its folder through the caller's reader.
 
 use crate::definition::budget::Limit;
-use crate::definition::fault::{At, Place, Report};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::fields;
 use crate::definition::node;
 use crate::domain::job::SqlText;
@@ -15,13 +15,13 @@ use std::sync::Arc;
 const DIALECT: &str = "{dialect}";
 
 /// Reads a file whole.
-pub(crate) type Reader<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
+pub(crate) type FileReader<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
 
 /// The folder of a definition, and those of the files that it includes.
-pub(crate) struct Files<'a> {
+pub(crate) struct DefinitionFiles<'a> {
     folder: PathBuf,
     included: HashMap<Arc<str>, PathBuf>,
-    pub read: Reader<'a>,
+    pub read: FileReader<'a>,
 }
 
 /// The name of a file as faults show it.
@@ -38,9 +38,9 @@ pub(crate) fn excuse(error: &Error) -> (String, &'static str) {
     }
 }
 
-impl<'a> Files<'a> {
+impl<'a> DefinitionFiles<'a> {
     /// Files beside a definition in `folder`.
-    pub(crate) fn new(folder: PathBuf, read: Reader<'a>) -> Self {
+    pub(crate) fn new(folder: PathBuf, read: FileReader<'a>) -> Self {
         Self { folder, included: HashMap::new(), read }
     }
 
@@ -51,17 +51,17 @@ impl<'a> Files<'a> {
     }
 
     /// A path as it is meant: relative to the file in which it is written.
-    pub(crate) fn beside(&self, name: &At<String>) -> PathBuf {
+    pub(crate) fn beside(&self, name: &Located<String>) -> PathBuf {
         self.included.get(&name.at.file).unwrap_or(&self.folder).join(&name.value)
     }
 
     /// The text of a file that `key` names.
-    pub(crate) fn text(
+    pub(crate) fn read_text(
         &self,
         whose: &str,
         key: &str,
-        name: &At<String>,
-        report: &mut Report,
+        name: &Located<String>,
+        report: &mut FaultReport,
     ) -> Option<String> {
         match (self.read)(&self.beside(name)) {
             Ok(text) if text.trim().is_empty() => {
@@ -79,7 +79,7 @@ impl<'a> Files<'a> {
     }
 
     /// Counts the bytes of a text; each job that names a file holds a copy of it.
-    fn counts(&self, text: &str, name: &At<String>, report: &mut Report) -> bool {
+    fn counts(&self, text: &str, name: &Located<String>, report: &mut FaultReport) -> bool {
         let bytes = report.add_bytes(text.len());
         report.is_within(Limit::Bytes, bytes, &name.at)
     }
@@ -88,9 +88,9 @@ impl<'a> Files<'a> {
         &self,
         whose: &str,
         key: &str,
-        name: &At<String>,
+        name: &Located<String>,
         error: &Error,
-        report: &mut Report,
+        report: &mut FaultReport,
     ) {
         let (why, cure) = excuse(error);
         let path = self.beside(name);
@@ -99,22 +99,22 @@ impl<'a> Files<'a> {
 
     /// The text of a `sql_file`; with `{dialect}` in its name, one text per dialect whose file
     /// exists.
-    pub(crate) fn sql(
+    pub(crate) fn read_sql(
         &self,
         whose: &str,
-        name: &At<String>,
-        report: &mut Report,
+        name: &Located<String>,
+        report: &mut FaultReport,
     ) -> Option<SqlText> {
         if !name.value.contains(DIALECT) {
-            return self.text(whose, "sql_file", name, report).map(SqlText::Same);
+            return self.read_text(whose, "sql_file", name, report).map(SqlText::Same);
         }
         let mut texts = BTreeMap::new();
         let mut unreadable = false;
         for dialect in DialectName::ALL {
-            let one = name.with(name.value.replace(DIALECT, dialect.as_str()));
+            let one = name.with_value(name.value.replace(DIALECT, dialect.as_str()));
             match (self.read)(&self.beside(&one)) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                _ => match self.text(whose, "sql_file", &one, report) {
+                _ => match self.read_text(whose, "sql_file", &one, report) {
                     Some(text) => drop(texts.insert(dialect, text)),
                     None => unreadable = true,
                 },
@@ -132,10 +132,10 @@ impl<'a> Files<'a> {
     pub(crate) fn named_texts(
         &self,
         whose: &str,
-        name: &At<String>,
-        report: &mut Report,
-    ) -> Vec<(At<String>, At<String>)> {
-        let Some(text) = self.text(whose, "procedures_file", name, report) else {
+        name: &Located<String>,
+        report: &mut FaultReport,
+    ) -> Vec<(Located<String>, Located<String>)> {
+        let Some(text) = self.read_text(whose, "procedures_file", name, report) else {
             return Vec::new();
         };
         let file = label(&self.beside(name));
@@ -146,14 +146,18 @@ impl<'a> Files<'a> {
     }
 
     /// The tree of a YAML file in the folder; `None` when there is none, or it is not readable.
-    pub(crate) fn tree(&self, name: &str, report: &mut Report) -> Option<node::Node> {
+    pub(crate) fn read_tree(
+        &self,
+        name: &str,
+        report: &mut FaultReport,
+    ) -> Option<node::SourceNode> {
         let path = self.folder.join(name);
         match (self.read)(&path) {
             Ok(text) => node::parse(&label(&path), &text, report),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
                 let (why, cure) = excuse(&error);
-                report.fault(&Place::new(&label(&path), 0), format!("this file {why}"), cure);
+                report.fault(&SourcePlace::new(&label(&path), 0), format!("this file {why}"), cure);
                 None
             }
         }

@@ -1,7 +1,7 @@
 //! `owner_group` and `groups` of a data source or a secret, and the jobs of the same file held against
 //! them.
 
-use crate::definition::fault::{At, Place, Report};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::fields::Fields;
 use crate::definition::raw::RawGroupAccess;
 use crate::domain::access::group_access::GroupAccess;
@@ -9,13 +9,17 @@ use crate::domain::id::GroupCode;
 use crate::domain::permission::access_rules::ForbiddenUse;
 
 /// Reads both keys.
-pub(crate) fn read(fields: &mut Fields<'_>) -> RawGroupAccess {
-    RawGroupAccess { owner_group: fields.word("owner_group"), groups: fields.texts("groups") }
+pub(crate) fn read_access(fields: &mut Fields<'_>) -> RawGroupAccess {
+    RawGroupAccess { owner_group: fields.take_word("owner_group"), groups: fields.texts("groups") }
 }
 
 /// Makes them codes of groups. The groups may be those of other files.
-pub(crate) fn make(whose: &str, raw: RawGroupAccess, report: &mut Report) -> GroupAccess {
-    let mut code = |text: &At<String>| {
+pub(crate) fn make_access(
+    whose: &str,
+    raw: RawGroupAccess,
+    report: &mut FaultReport,
+) -> GroupAccess {
+    let mut code = |text: &Located<String>| {
         let parsed = GroupCode::parse(&text.value);
         parsed.map_err(|error| report.fault(&text.at, format!("{whose}: {error}"), "")).ok()
     };
@@ -25,8 +29,8 @@ pub(crate) fn make(whose: &str, raw: RawGroupAccess, report: &mut Report) -> Gro
 }
 
 /// Reports what is used and may not be.
-pub(crate) fn report_uses(uses: &[ForbiddenUse], at: &Place, report: &mut Report) {
+pub(crate) fn report_uses(uses: &[ForbiddenUse], at: &SourcePlace, report: &mut FaultReport) {
     for found in uses {
-        report.fault(at, found.to_string(), found.fix());
+        report.fault(at, found.to_string(), found.hint_text());
     }
 }

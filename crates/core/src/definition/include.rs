@@ -1,10 +1,10 @@
 //! Files that a definition includes, brought together as one tree; every value keeps the place where
 //! it was written, so that a fault names the right file.
 
-use crate::definition::fault::{At, Place, Report};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::fields::single;
-use crate::definition::files::{Files, excuse, label};
-use crate::definition::node::{self, Node, Value};
+use crate::definition::files::{DefinitionFiles, excuse, label};
+use crate::definition::node::{self, NodeValue, SourceNode};
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -13,42 +13,42 @@ use std::sync::Arc;
 const UNNAMED: &str = "dependencies";
 
 /// `defaults` of the included files, each for its own jobs alone; `None` where a file has none.
-pub(crate) type OwnDefaults = Vec<(Arc<str>, Option<Node>)>;
+pub(crate) type OwnDefaults = Vec<(Arc<str>, Option<SourceNode>)>;
 
 /// The tree of a file and of all that it includes, and the defaults of those.
 pub(crate) fn gather(
-    root: Node,
+    root: SourceNode,
     path: &Path,
-    files: &mut Files<'_>,
-    report: &mut Report,
-) -> (Node, OwnDefaults) {
+    files: &mut DefinitionFiles<'_>,
+    report: &mut FaultReport,
+) -> (SourceNode, OwnDefaults) {
     let mut gathering =
         Gathering { files, open: Vec::new(), done: Vec::new(), defaults: Vec::new(), report };
     let mut top = Vec::new();
     let at = root.at.clone();
     match root.value {
-        Value::Map(entries) => gathering.add(entries, path, &mut top),
-        value @ (Value::Null | Value::Text(_) | Value::List(_)) => {
-            return (Node { at, value }, Vec::new());
+        NodeValue::Map(entries) => gathering.add_entries(entries, path, &mut top),
+        value @ (NodeValue::Null | NodeValue::Text(_) | NodeValue::List(_)) => {
+            return (SourceNode { at, value }, Vec::new());
         }
     }
-    (Node { at, value: Value::Map(top) }, gathering.defaults)
+    (SourceNode { at, value: NodeValue::Map(top) }, gathering.defaults)
 }
 
-type Entries = Vec<(At<String>, Node)>;
+type IncludedEntries = Vec<(Located<String>, SourceNode)>;
 
 struct Gathering<'g, 'f> {
-    files: &'g mut Files<'f>,
+    files: &'g mut DefinitionFiles<'f>,
     /// The files from the first to the one that is read now.
     open: Vec<PathBuf>,
     done: Vec<PathBuf>,
     defaults: OwnDefaults,
-    report: &'g mut Report,
+    report: &'g mut FaultReport,
 }
 
 impl Gathering<'_, '_> {
     /// Adds what a file says to `top`, and then what it includes.
-    fn add(&mut self, entries: Entries, path: &Path, top: &mut Entries) {
+    fn add_entries(&mut self, entries: IncludedEntries, path: &Path, top: &mut IncludedEntries) {
         self.open.push(plain(path));
         let mut includes = Vec::new();
         for (key, node) in entries {
@@ -64,7 +64,7 @@ impl Gathering<'_, '_> {
         self.done.extend(self.open.pop());
     }
 
-    fn include(&mut self, name: &At<String>, top: &mut Entries) {
+    fn include(&mut self, name: &Located<String>, top: &mut IncludedEntries) {
         let path = self.files.beside(name);
         let id = plain(&path);
         if let Some(from) = self.open.iter().position(|open| *open == id) {
@@ -73,11 +73,17 @@ impl Gathering<'_, '_> {
             let what = format!("these files include one another in a ring: {}", ring.join(" -> "));
             self.report.fault(&name.at, what, "remove one of these includes");
         } else if !self.done.contains(&id) {
-            self.read(name, &path, &id, top);
+            self.read_included(name, &path, &id, top);
         }
     }
 
-    fn read(&mut self, name: &At<String>, path: &Path, id: &Path, top: &mut Entries) {
+    fn read_included(
+        &mut self,
+        name: &Located<String>,
+        path: &Path,
+        id: &Path,
+        top: &mut IncludedEntries,
+    ) {
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
         if !["yaml", "yml", "json"].contains(&extension.to_ascii_lowercase().as_str()) {
             let what = format!("include {} is neither YAML nor JSON", name.value);
@@ -96,9 +102,9 @@ impl Gathering<'_, '_> {
         self.files.includes(&file, path);
         let Some(tree) = node::parse(&file, &text, self.report) else { return };
         let mut entries = match tree.value {
-            Value::Map(entries) => entries,
-            Value::Null => Vec::new(),
-            Value::Text(_) | Value::List(_) => {
+            NodeValue::Map(entries) => entries,
+            NodeValue::Null => Vec::new(),
+            NodeValue::Text(_) | NodeValue::List(_) => {
                 let what = format!("this file is {}, not a map", tree.value.kind());
                 self.report.fault(
                     &tree.at,
@@ -110,16 +116,16 @@ impl Gathering<'_, '_> {
         };
         let own = entries.iter().position(|(key, _)| key.value == "defaults");
         self.defaults.push((file, own.map(|at| entries.remove(at).1)));
-        self.add(entries, path, top);
+        self.add_entries(entries, path, top);
     }
 }
 
 /// The files that `include` names: a list, or one.
-fn names(node: Node, report: &mut Report) -> Vec<At<String>> {
+fn names(node: SourceNode, report: &mut FaultReport) -> Vec<Located<String>> {
     let items = match node.value {
-        Value::List(items) => items,
-        Value::Null => Vec::new(),
-        value @ (Value::Text(_) | Value::Map(_)) => vec![Node { at: node.at, value }],
+        NodeValue::List(items) => items,
+        NodeValue::Null => Vec::new(),
+        value @ (NodeValue::Text(_) | NodeValue::Map(_)) => vec![SourceNode { at: node.at, value }],
     };
     items.into_iter().filter_map(|item| single("include", item, report)).collect()
 }
@@ -141,23 +147,29 @@ fn plain(path: &Path) -> PathBuf {
     parts
 }
 
-fn add_section(key: At<String>, node: Node, top: &mut Entries, report: &mut Report) {
+fn add_section(
+    key: Located<String>,
+    node: SourceNode,
+    top: &mut IncludedEntries,
+    report: &mut FaultReport,
+) {
     let Some((_, there)) = top.iter_mut().find(|(k, _)| k.value == key.value) else {
         top.push((key, node));
         return;
     };
-    let before = std::mem::replace(&mut there.value, Value::Null);
+    let before = std::mem::replace(&mut there.value, NodeValue::Null);
     there.value = match (before, node.value) {
-        (value, Value::Null) | (Value::Null, value) => value,
-        (Value::List(mut all), Value::List(more)) => {
+        (value, NodeValue::Null) | (NodeValue::Null, value) => value,
+        (NodeValue::List(mut all), NodeValue::List(more)) => {
             all.extend(more);
-            Value::List(all)
+            NodeValue::List(all)
         }
         (all, more) => {
-            let mut all = named(&key.value, Node { at: there.at.clone(), value: all }, report);
-            let more = named(&key.value, Node { at: node.at, value: more }, report);
+            let mut all =
+                named(&key.value, SourceNode { at: there.at.clone(), value: all }, report);
+            let more = named(&key.value, SourceNode { at: node.at, value: more }, report);
             add_named(&key.value, &mut all, more, report);
-            Value::Map(all)
+            NodeValue::Map(all)
         }
     };
 }
@@ -167,8 +179,13 @@ pub(crate) fn singular(section: &str) -> &str {
     section.strip_suffix('s').unwrap_or(section)
 }
 
-fn add_named(section: &str, all: &mut Entries, more: Entries, report: &mut Report) {
-    let mut places: HashMap<String, Place> =
+fn add_named(
+    section: &str,
+    all: &mut IncludedEntries,
+    more: IncludedEntries,
+    report: &mut FaultReport,
+) {
+    let mut places: HashMap<String, SourcePlace> =
         all.iter().map(|(name, _)| (name.value.clone(), name.at.clone())).collect();
     for (name, node) in more {
         let Some(first) = places.get(&name.value) else {
@@ -183,12 +200,12 @@ fn add_named(section: &str, all: &mut Entries, more: Entries, report: &mut Repor
 }
 
 /// The entries of a section by their names; those of a list hold theirs inside.
-pub(crate) fn named(section: &str, node: Node, report: &mut Report) -> Entries {
+pub(crate) fn named(section: &str, node: SourceNode, report: &mut FaultReport) -> IncludedEntries {
     let items = match node.value {
-        Value::Map(entries) => return entries,
-        Value::Null => return Vec::new(),
-        Value::List(items) if section != UNNAMED => items,
-        value @ (Value::Text(_) | Value::List(_)) => {
+        NodeValue::Map(entries) => return entries,
+        NodeValue::Null => return Vec::new(),
+        NodeValue::List(items) if section != UNNAMED => items,
+        value @ (NodeValue::Text(_) | NodeValue::List(_)) => {
             let what = format!("{section} is {} here and something else before", value.kind());
             report.fault(&node.at, what, "write the section in the same form in every file");
             return Vec::new();
@@ -197,9 +214,13 @@ pub(crate) fn named(section: &str, node: Node, report: &mut Report) -> Entries {
     items.into_iter().filter_map(|item| with_name(section, item, report)).collect()
 }
 
-fn with_name(section: &str, item: Node, report: &mut Report) -> Option<(At<String>, Node)> {
+fn with_name(
+    section: &str,
+    item: SourceNode,
+    report: &mut FaultReport,
+) -> Option<(Located<String>, SourceNode)> {
     let one = singular(section);
-    let Value::Map(entries) = &item.value else {
+    let NodeValue::Map(entries) = &item.value else {
         let what = format!("a {one} is {}, not a map", item.value.kind());
         report.fault(&item.at, what, "write its keys below it");
         return None;
@@ -214,7 +235,7 @@ fn with_name(section: &str, item: Node, report: &mut Report) -> Option<(At<Strin
     Some((name, item))
 }
 
-impl Place {
+impl SourcePlace {
     /// Where this is, said on the line of `other`.
     pub fn seen_from(&self, other: &Self) -> String {
         if self.file == other.file {

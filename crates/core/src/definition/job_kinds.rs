@@ -4,15 +4,15 @@
 use crate::definition::application;
 use crate::definition::body::understands;
 use crate::definition::executor;
-use crate::definition::fault::{At, Place, Report};
-use crate::definition::job::{Around, CheckedJob};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
+use crate::definition::job::{CheckedJob, JobContext};
 use crate::definition::near::did_you_mean;
 use crate::definition::params::usable_name;
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::body::{HttpCall, HttpHost, Items};
 use crate::domain::job::{BodyPart, JobDef};
-use crate::domain::params::fan_out::{self, Parts};
+use crate::domain::params::fan_out::{self, FanOutParts};
 use crate::domain::params::http_call::{self, KEY_HEADER, OWN_HEADERS};
 use crate::domain::params::{Reference, references};
 use crate::domain::source::DialectName;
@@ -20,9 +20,12 @@ use crate::domain::source::statement::{is_question, split};
 use std::collections::{BTreeMap, HashSet};
 
 /// The hosts, each once and with a URL that a call can stay below.
-pub(crate) fn hosts(raw: Vec<At<HttpHost>>, report: &mut Report) -> Vec<At<HttpHost>> {
+pub(crate) fn hosts(
+    raw: Vec<Located<HttpHost>>,
+    report: &mut FaultReport,
+) -> Vec<Located<HttpHost>> {
     let mut names = HashSet::new();
-    for At { at, value: host } in &raw {
+    for Located { at, value: host } in &raw {
         let whose = format!("host {}", host.name);
         if !usable_name(&host.name.replace('-', "_")) {
             let cure = "use ASCII letters, digits, '_' and '-', the first no digit";
@@ -32,7 +35,7 @@ pub(crate) fn hosts(raw: Vec<At<HttpHost>>, report: &mut Report) -> Vec<At<HttpH
             let what = format!("{whose} is defined twice (upper and lower case count as the same)");
             report.fault(at, what, "rename one of the two or remove it");
         }
-        if let Err(fault) = http_call::base(&host.base_url) {
+        if let Err(fault) = http_call::parse_base_url(&host.base_url) {
             let cure = "write base_url: https://host[:port][/path]";
             report.fault(at, format!("{whose}: base_url {fault}"), cure);
         }
@@ -60,7 +63,12 @@ pub(crate) fn hosts(raw: Vec<At<HttpHost>>, report: &mut Report) -> Vec<At<HttpH
     raw
 }
 
-fn check_headers(whose: &str, headers: &[(&String, &String)], at: &Place, report: &mut Report) {
+fn check_headers(
+    whose: &str,
+    headers: &[(&String, &String)],
+    at: &SourcePlace,
+    report: &mut FaultReport,
+) {
     for (name, text) in headers {
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty() || !name.chars().all(token) {
@@ -82,9 +90,9 @@ pub(crate) fn check(
     whose: &str,
     def: &mut JobDef,
     raw: &RawJob,
-    around: &Around<'_>,
-    uses: &mut Vec<At<(String, JobCode)>>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    uses: &mut Vec<Located<(String, JobCode)>>,
+    report: &mut FaultReport,
 ) {
     let kind = around.kinds.iter().find(|k| k.name == def.job_type.as_str());
     if let (Some(http), Some(_)) = (&raw.http, &def.http) {
@@ -97,7 +105,7 @@ pub(crate) fn check(
         executor::check(whose, call, def, kind, report);
     }
     if let (Some(call), Some(_)) = (&raw.application, &def.application) {
-        application::check(whose, call, def, around, report);
+        application::check_application(whose, call, def, around, report);
     }
     check_list(whose, def, raw, uses, report);
     let used = def.params.iter().filter(|p| {
@@ -113,10 +121,10 @@ pub(crate) fn check(
 fn check_call(
     whose: &str,
     call: &HttpCall,
-    at: &Place,
+    at: &SourcePlace,
     def: &JobDef,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) {
     let known = || around.hosts.iter().map(|h| h.value.name.as_str());
     if !known().any(|name| name == call.host) {
@@ -156,13 +164,19 @@ fn check_call(
 }
 
 /// A sensor asks one question.
-fn check_query(whose: &str, def: &JobDef, raw: &RawJob, around: &Around<'_>, report: &mut Report) {
+fn check_query(
+    whose: &str,
+    def: &JobDef,
+    raw: &RawJob,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
+) {
     let source = around.sources.iter().find(|s| Some(&s.name) == def.source.as_ref());
     let dialect = source.and_then(|s| DialectName::of_url(&s.url));
     let (Some(sql), Some(dialect)) = (&def.sql, dialect) else { return };
-    let statements = sql.of(dialect).map(|text| split(text, dialect)).unwrap_or_default();
-    let at = raw.sql.as_deref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
-    let count = if sql.of(dialect).is_some() { statements.len() } else { 1 };
+    let statements = sql.text_for(dialect).map(|text| split(text, dialect)).unwrap_or_default();
+    let at = raw.sql.as_deref().map(RawSql::place).or(raw.sql_file.as_ref().map(|f| &f.at));
+    let count = if sql.text_for(dialect).is_some() { statements.len() } else { 1 };
     if statements.len() == 1 && !is_question(&statements[0], dialect) {
         let what = format!("{whose}: the sql of a sensor is no question");
         let cure = "write SELECT, WITH, VALUES or SHOW, without INTO a file";
@@ -180,14 +194,14 @@ fn check_list(
     whose: &str,
     def: &mut JobDef,
     raw: &RawJob,
-    uses: &mut Vec<At<(String, JobCode)>>,
-    report: &mut Report,
+    uses: &mut Vec<Located<(String, JobCode)>>,
+    report: &mut FaultReport,
 ) {
-    let Some(At { at, value: for_each }) = raw.for_each.as_deref() else { return };
+    let Some(Located { at, value: for_each }) = raw.for_each.as_deref() else { return };
     def.for_each = Some(Box::new(for_each.clone()));
     match &for_each.items {
         Items::List(items) => {
-            let mut parts = Parts {
+            let mut parts = FanOutParts {
                 jobs: &mut vec![def.clone()],
                 dependencies: &mut Vec::new(),
                 externals: &mut Vec::new(),
@@ -202,29 +216,29 @@ fn check_list(
             report.fault(at, what, "write the name of a parameter of the group or the batch");
         }
         Items::Param(_) => {}
-        Items::Output(job, _) => uses.push(At::new(at, ("for_each".to_owned(), job.clone()))),
+        Items::Output(job, _) => uses.push(Located::new(at, ("for_each".to_owned(), job.clone()))),
     }
 }
 
 /// Which job opens a batch of which group, with its place.
-pub(crate) struct Opens(BTreeMap<OpensKey, At<GroupCode>>);
+pub(crate) struct Opens(BTreeMap<OpensKey, Located<GroupCode>>);
 
 /// Group and code.
 type OpensKey = (String, String);
 
 impl Opens {
-    pub(crate) fn of(jobs: &[RawJob]) -> Self {
+    pub(crate) fn from_jobs(jobs: &[RawJob]) -> Self {
         let one = |job: &RawJob| {
             let sub = job.sub_batch.as_ref()?;
             let key = (job.group.to_string(), job.code.value.clone());
-            Some((key, At::new(&sub.at, sub.value.group.clone())))
+            Some((key, Located::new(&sub.at, sub.value.group.clone())))
         };
         Self(jobs.iter().filter_map(one).collect())
     }
 
     /// Reports groups whose batches would open one another without end, each ring once.
-    pub(crate) fn refuse_rings(&self, jobs: &[CheckedJob], report: &mut Report) {
-        let arrows: Vec<(&JobCode, &GroupCode, &At<GroupCode>)> = jobs
+    pub(crate) fn refuse_rings(&self, jobs: &[CheckedJob], report: &mut FaultReport) {
+        let arrows: Vec<(&JobCode, &GroupCode, &Located<GroupCode>)> = jobs
             .iter()
             .filter(|job| job.def.sub_batch.is_some())
             .filter_map(|job| {
@@ -255,7 +269,7 @@ impl Opens {
 fn path<'a>(
     from: &'a GroupCode,
     to: &GroupCode,
-    arrows: &[(&'a JobCode, &'a GroupCode, &'a At<GroupCode>)],
+    arrows: &[(&'a JobCode, &'a GroupCode, &'a Located<GroupCode>)],
 ) -> Option<Vec<&'a GroupCode>> {
     let mut ways = vec![vec![from]];
     let mut seen = HashSet::from([from]);

@@ -2,7 +2,7 @@
 //! file. A job may be called by its code or an alias; what leaves this module names it by its code.
 
 use crate::definition::alias::Aliases;
-use crate::definition::fault::Report;
+use crate::definition::fault::FaultReport;
 use crate::definition::near::did_you_mean;
 use crate::definition::raw::RawJob;
 use crate::domain::job::JobDef;
@@ -33,7 +33,7 @@ pub(crate) struct QualifiedName {
 
 impl JobNames {
     /// The names of all jobs; an alias that means two things in a group is in the report.
-    pub(crate) fn collect(jobs: &[RawJob], groups: &[Arc<str>], report: &mut Report) -> Self {
+    pub(crate) fn collect(jobs: &[RawJob], groups: &[Arc<str>], report: &mut FaultReport) -> Self {
         let mut codes: HashMap<Arc<str>, HashSet<String>> =
             groups.iter().map(|group| (Arc::clone(group), HashSet::new())).collect();
         let mut by_group: HashMap<Arc<str>, Vec<&RawJob>> = HashMap::new();
@@ -87,7 +87,7 @@ impl JobNames {
 
     /// The code of the job of a group that a word means there.
     pub(crate) fn code_in<'a>(&'a self, group: &str, word: &'a str) -> Option<&'a str> {
-        let code = self.aliases.get(group).map_or(word, |aliases| aliases.code(word));
+        let code = self.aliases.get(group).map_or(word, |aliases| aliases.resolve_word(word));
         self.has_code(group, code).then_some(code)
     }
 

@@ -1,27 +1,27 @@
 //! What pools, locks, retries and warnings mean: pools that exist and are large enough, times that
 //! can come.
 
-use crate::definition::fault::{At, Report};
-use crate::definition::job::{Around, said};
+use crate::definition::fault::{FaultReport, Located};
+use crate::definition::job::{JobContext, given_place};
 use crate::definition::near::did_you_mean;
-use crate::definition::raw::{RawGroup, RawJob, RawPool, Uses};
+use crate::definition::raw::{RawGroup, RawJob, RawPool, RawUses};
 use crate::domain::job::JobDef;
-use crate::domain::job::pool::{LockUse, Pool, PoolUse};
+use crate::domain::job::pool::{LockUse, PoolUse, SlotPool};
 use std::collections::HashSet;
 
 /// Longest name of a pool or lock.
 const NAME_MAX: usize = 100;
 
 /// Pools whose names can be used.
-pub(crate) fn pools(raw: Vec<RawPool>, report: &mut Report) -> Vec<Pool> {
+pub(crate) fn pools(raw: Vec<RawPool>, report: &mut FaultReport) -> Vec<SlotPool> {
     let made = |pool: RawPool| {
         usable("pool", &pool.name, report)
-            .then(|| Pool { name: pool.name.value.clone(), slots: pool.slots })
+            .then(|| SlotPool { name: pool.name.value.clone(), slots: pool.slots })
     };
     raw.into_iter().filter_map(made).collect()
 }
 
-fn usable(kind: &str, name: &At<String>, report: &mut Report) -> bool {
+fn usable(kind: &str, name: &Located<String>, report: &mut FaultReport) -> bool {
     let word = &name.value;
     let fits = word.chars().all(|c| c.is_alphanumeric() || "_-.:".contains(c));
     let fits = fits && !word.is_empty() && word.chars().count() <= NAME_MAX;
@@ -34,7 +34,7 @@ fn usable(kind: &str, name: &At<String>, report: &mut Report) -> bool {
 }
 
 /// The group's times fit each other.
-pub(crate) fn group(whose: &str, raw: &RawGroup, report: &mut Report) {
+pub(crate) fn group(whose: &str, raw: &RawGroup, report: &mut FaultReport) {
     if let (Some(warn), Some(limit)) = (&raw.warn_after_sec, &raw.batch_timeout_sec)
         && warn.value >= limit.value
     {
@@ -42,19 +42,24 @@ pub(crate) fn group(whose: &str, raw: &RawGroup, report: &mut Report) {
     }
 }
 
-fn never_comes(whose: &str, warn: &At<u32>, (key, limit): (&str, u32), report: &mut Report) {
+fn never_comes(
+    whose: &str,
+    warn: &Located<u32>,
+    (key, limit): (&str, u32),
+    report: &mut FaultReport,
+) {
     let what = format!("{whose}: warn_after_sec is {}, {key} is {limit}", warn.value);
     let cure = format!("make warn_after_sec less than {key}, or nobody will ever be warned");
     report.fault(&warn.at, what, cure);
 }
 
 /// Gives `def` its pools, locks, retry policy and warning.
-pub(crate) fn job(
+pub(crate) fn set_limits(
     def: &mut JobDef,
     whose: &str,
     raw: &RawJob,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) {
     let (own, defaults) = (&raw.settings, around.defaults);
     let uses = own.pools.as_ref().map(|uses| (whose, uses));
@@ -63,44 +68,44 @@ pub(crate) fn job(
     }
     let locks = own.locks.as_ref().map(|locks| (whose, locks));
     if let Some((whose, locks)) = locks.or(defaults.locks.as_ref().map(|l| ("defaults", l))) {
-        let made = |(name, mode): &(At<String>, At<_>)| {
+        let made = |(name, mode): &(Located<String>, Located<_>)| {
             usable(&format!("{whose}: lock"), name, report)
                 .then(|| LockUse { lock: name.value.clone(), mode: mode.value })
         };
         def.locks = locks.iter().filter_map(made).collect();
         refuse_doubles(whose, "lock", locks, report);
     }
-    if let Some((_, lineage)) = said(whose, &own.lineage, &defaults.lineage) {
+    if let Some((_, lineage)) = given_place(whose, &own.lineage, &defaults.lineage) {
         def.lineage = Some(Box::new(lineage.value.clone())).filter(|one| !one.is_empty());
     }
-    if let Some((_, retry)) = said(whose, &own.retry, &defaults.retry) {
+    if let Some((_, retry)) = given_place(whose, &own.retry, &defaults.retry) {
         def.retry = retry.value.clone();
     }
     if let Some(retry) = own.retry.as_ref().filter(|_| def.retry_count == 0) {
         let what = format!("{whose}: retry says how, but retry_count is 0");
-        report.warn(&retry.at, what, "add retry_count: 3");
+        report.add_warning(&retry.at, what, "add retry_count: 3");
     } else if let Some(retry) = &own.retry
         && retry.value.backoff_percent.is_some_and(|p| p > 100)
         && def.retry_delay_sec == 0
     {
         let what = format!("{whose}: retry.backoff makes a delay grow, but retry_delay_sec is 0");
-        report.warn(&retry.at, what, "add retry_delay_sec: 5");
+        report.add_warning(&retry.at, what, "add retry_delay_sec: 5");
     }
-    if let Some((_, label)) = said(whose, &own.worker, &around.defaults.worker)
+    if let Some((_, label)) = given_place(whose, &own.worker, &around.defaults.worker)
         && usable(&format!("{whose}: worker"), label, report)
     {
         def.worker = Some(label.value.clone());
     }
     if let Some(label) = own.worker.as_ref().filter(|_| raw.sub_batch.is_some()) {
         let what = format!("{whose}: worker has no effect, because what it runs is a batch");
-        report.warn(&label.at, what, "give the jobs of that batch the label");
+        report.add_warning(&label.at, what, "give the jobs of that batch the label");
     }
     warning(def, whose, raw, around, report);
     start_before_due(def, whose, raw, report);
 }
 
 /// Who should have started only after he should have ended is late twice.
-fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut Report) {
+fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut FaultReport) {
     let said = raw.settings.start_by.as_ref().map(|s| &s.at);
     let said = said.or(raw.settings.due.as_ref().map(|d| &d.at));
     if let (Some(start), Some(due), Some(at)) = (def.start_by, def.due, said)
@@ -112,9 +117,16 @@ fn start_before_due(def: &JobDef, whose: &str, raw: &RawJob, report: &mut Report
 }
 
 /// A default warning that comes too late for a job with a short time limit of its own is not for it.
-fn warning(def: &mut JobDef, whose: &str, raw: &RawJob, around: &Around<'_>, report: &mut Report) {
+fn warning(
+    def: &mut JobDef,
+    whose: &str,
+    raw: &RawJob,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
+) {
     let own = &raw.settings;
-    let Some((whose, warn)) = said(whose, &own.warn_after_sec, &around.defaults.warn_after_sec)
+    let Some((whose, warn)) =
+        given_place(whose, &own.warn_after_sec, &around.defaults.warn_after_sec)
     else {
         return;
     };
@@ -125,7 +137,12 @@ fn warning(def: &mut JobDef, whose: &str, raw: &RawJob, around: &Around<'_>, rep
     }
 }
 
-fn pool_uses(whose: &str, uses: &Uses<u32>, pools: &[Pool], report: &mut Report) -> Vec<PoolUse> {
+fn pool_uses(
+    whose: &str,
+    uses: &RawUses<u32>,
+    pools: &[SlotPool],
+    report: &mut FaultReport,
+) -> Vec<PoolUse> {
     refuse_doubles(whose, "pool", uses, report);
     let mut made = Vec::new();
     for (name, weight) in uses {
@@ -147,7 +164,7 @@ fn pool_uses(whose: &str, uses: &Uses<u32>, pools: &[Pool], report: &mut Report)
     made
 }
 
-fn refuse_doubles<T>(whose: &str, kind: &str, uses: &Uses<T>, report: &mut Report) {
+fn refuse_doubles<T>(whose: &str, kind: &str, uses: &RawUses<T>, report: &mut FaultReport) {
     let mut seen = HashSet::new();
     for (name, _) in uses.iter().filter(|(name, _)| !seen.insert(name.value.as_str())) {
         let what = format!("{whose} lists {kind} {} twice", name.value);
@@ -157,10 +174,10 @@ fn refuse_doubles<T>(whose: &str, kind: &str, uses: &Uses<T>, report: &mut Repor
 
 #[cfg(test)]
 mod tests {
-    use crate::definition::{Loaded, load};
+    use crate::definition::{Loaded, load_definition};
     use crate::domain::job::pool::LockMode;
     use crate::domain::job::retry::ErrorClass;
-    use crate::domain::job::{JobKind, OnFailure};
+    use crate::domain::job::{GroupFailurePolicy, JobKind};
     use std::path::Path;
 
     const NOOP: JobKind = JobKind { name: "NOOP", about: "", ..JobKind::PLAIN };
@@ -168,7 +185,7 @@ mod tests {
     fn read(text: &str) -> Result<Loaded, Vec<String>> {
         let text = text.to_owned();
         let read = move |_: &Path| Ok(text.clone());
-        load(Path::new("d.yaml"), &read, &[NOOP])
+        load_definition(Path::new("d.yaml"), &read, &[NOOP])
             .map_err(|faults| faults.as_slice().iter().map(ToString::to_string).collect())
     }
 
@@ -205,7 +222,7 @@ jobs:
         let pools: Vec<_> = defs.shared.pools.iter().map(|p| (p.name.as_str(), p.slots)).collect();
         assert_eq!(pools, [("ORA_DW", 4), ("LICENCE", 1)]);
         let group = &defs.groups[0];
-        assert_eq!(group.on_failure, OnFailure::Stop);
+        assert_eq!(group.on_failure, GroupFailurePolicy::Stop);
         assert_eq!((group.batch_timeout_sec, group.warn_after_sec), (Some(7_200), Some(3_600)));
         let uses = |i: usize| -> Vec<(String, u32)> {
             defs.jobs[i].pools.iter().map(|p| (p.pool.clone(), p.weight)).collect()
@@ -302,7 +319,8 @@ jobs:
         let loaded = sound(&text.replace("90m", "3h"));
         let words = |i: usize| {
             let job = &loaded.definition.jobs[i];
-            let time = |due: Option<crate::domain::schedule::due::Due>| due.map(|d| d.to_string());
+            let time =
+                |due: Option<crate::domain::schedule::due::DueRule>| due.map(|d| d.to_string());
             (time(job.start_by), time(job.due), job.slow_after.map(|f| f.to_string()))
         };
         let of = |word: &str| Some(word.to_owned());

@@ -3,13 +3,13 @@
 use crate::definition::budget::{Budget, Limit};
 use crate::definition::build;
 use crate::definition::csv;
-use crate::definition::fault::{At, Fault, Faults, Place, Report};
-use crate::definition::files::{Files, Reader, excuse, label};
+use crate::definition::fault::{DefinitionFault, FaultReport, Faults, Located, SourcePlace};
+use crate::definition::files::{DefinitionFiles, FileReader, excuse, label};
 use crate::definition::include;
 use crate::definition::keys::TOP;
-use crate::definition::node::{self, Node, Value};
+use crate::definition::node::{self, NodeValue, SourceNode};
 use crate::definition::read;
-use crate::definition::schedules::Places;
+use crate::definition::schedules::SchedulePlaces;
 use crate::definition::template;
 use crate::domain::job::{Definition, JobKind};
 use std::collections::HashSet;
@@ -29,15 +29,15 @@ pub struct Loaded {
     /// The definition, with the text of every file it names.
     pub definition: Definition,
     /// What is allowed and probably not meant.
-    pub warnings: Vec<Fault>,
-    pub places: Places,
+    pub warnings: Vec<DefinitionFault>,
+    pub places: SchedulePlaces,
 }
 
 /// Reads and checks a definition: `.yaml`, `.yml` or `.json`; `job_def.csv`, or a folder that
 /// holds it. `read` reads a file whole; `kinds` are the job types there are. Every fault is
 /// reported, not just the first. Whether its schedules ever fire is another question, see
 /// [`Loaded::look_at_schedules`].
-pub fn load(
+pub fn load_definition(
     path: &Path,
     read: &dyn Fn(&Path) -> std::io::Result<String>,
     kinds: &[JobKind],
@@ -52,19 +52,19 @@ pub fn load_within(
     kinds: &[JobKind],
     budget: Budget,
 ) -> Result<Loaded, Faults> {
-    let mut report = Report::within(budget);
+    let mut report = FaultReport::within(budget);
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let (folder, tree) = match extension.to_ascii_lowercase().as_str() {
-        "yaml" | "yml" | "json" => (parent(path), yaml(path, read, &mut report)),
+        "yaml" | "yml" | "json" => (parent(path), read_yaml(path, read, &mut report)),
         "csv" => {
             let is_second = path.file_name().is_some_and(|n| n == DEPENDENCIES_CSV);
             let jobs = if is_second { path.with_file_name(JOBS_CSV) } else { path.to_owned() };
-            (parent(path), pair(&jobs, read, &mut report))
+            (parent(path), read_csv_pair(&jobs, read, &mut report))
         }
-        _ => (path.to_owned(), pair(&path.join(JOBS_CSV), read, &mut report)),
+        _ => (path.to_owned(), read_csv_pair(&path.join(JOBS_CSV), read, &mut report)),
     };
-    let mut files = Files::new(folder, read);
-    let whole = Place::new(&label(path), 0);
+    let mut files = DefinitionFiles::new(folder, read);
+    let whole = SourcePlace::new(&label(path), 0);
     let definition = tree.and_then(|tree| {
         let (tree, own_defaults) = include::gather(tree, path, &mut files, &mut report);
         if !has_few_jobs(&tree, &mut report) || !report.has_time(&whole) {
@@ -74,7 +74,7 @@ pub fn load_within(
         if !report.has_time(&whole) {
             return None;
         }
-        let raw = read::read(tree, own_defaults, &mut report);
+        let raw = read::read_root(tree, own_defaults, &mut report);
         report.has_time(&whole).then(|| build::build(raw, &whole, &files, kinds, &mut report))
     });
     let warnings = report.finish()?;
@@ -84,17 +84,17 @@ pub fn load_within(
 }
 
 /// Whether the tree has no more jobs than the budget says.
-fn has_few_jobs(tree: &Node, report: &mut Report) -> bool {
-    let Value::Map(top) = &tree.value else { return true };
+fn has_few_jobs(tree: &SourceNode, report: &mut FaultReport) -> bool {
+    let NodeValue::Map(top) = &tree.value else { return true };
     let Some((key, jobs)) = top.iter().find(|(key, _)| key.value == "jobs") else { return true };
     let count = match &jobs.value {
-        Value::Map(entries) => entries.len(),
-        Value::List(items) => items.len(),
-        Value::Null | Value::Text(_) => 0,
+        NodeValue::Map(entries) => entries.len(),
+        NodeValue::List(items) => items.len(),
+        NodeValue::Null | NodeValue::Text(_) => 0,
     };
     let at = key.at.clone();
     let defaults = top.iter().find(|(key, _)| key.value == "defaults");
-    let copied = defaults.map_or(0, |(_, node)| node.size().saturating_mul(count));
+    let copied = defaults.map_or(0, |(_, node)| node.count_values().saturating_mul(count));
     report.is_within(Limit::Jobs, count, &at) && report.may_copy(copied, &at)
 }
 
@@ -102,11 +102,11 @@ fn parent(path: &Path) -> PathBuf {
     path.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-fn text(
+fn read_text(
     path: &Path,
-    read: Reader<'_>,
+    read: FileReader<'_>,
     hint: &str,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) -> Option<(Arc<str>, String)> {
     let file = label(path);
     match read(path) {
@@ -114,7 +114,7 @@ fn text(
         Err(error) => {
             let (why, cure) = excuse(&error);
             report.fault(
-                &Place::new(&file, 0),
+                &SourcePlace::new(&file, 0),
                 format!("this file {why}"),
                 format!("{cure}{hint}"),
             );
@@ -123,53 +123,57 @@ fn text(
     }
 }
 
-fn yaml(path: &Path, read: Reader<'_>, report: &mut Report) -> Option<Node> {
-    let (file, text) = text(path, read, "", report)?;
+fn read_yaml(path: &Path, read: FileReader<'_>, report: &mut FaultReport) -> Option<SourceNode> {
+    let (file, text) = read_text(path, read, "", report)?;
     node::parse(&file, &text, report)
 }
 
-fn pair(jobs: &Path, read: Reader<'_>, report: &mut Report) -> Option<Node> {
+fn read_csv_pair(
+    jobs: &Path,
+    read: FileReader<'_>,
+    report: &mut FaultReport,
+) -> Option<SourceNode> {
     let hint =
         "; a definition is a .yaml, .yml or .json file, job_def.csv or a folder that holds it";
-    let (file, text) = text(jobs, read, hint, report)?;
-    let list = csv::jobs(&file, &text, report);
+    let (file, text) = read_text(jobs, read, hint, report)?;
+    let list = csv::read_jobs(&file, &text, report);
     let beside = jobs.with_file_name(DEPENDENCIES_CSV);
     let file = label(&beside);
     let edges = match read(&beside) {
         Ok(text) => Some(csv::dependencies(&file, &text, report)),
         Err(error) => {
             let (why, cure) = excuse(&error);
-            let at = Place::new(&file, 0);
+            let at = SourcePlace::new(&file, 0);
             if error.kind() == std::io::ErrorKind::NotFound {
                 let cure = "every job starts at once; add the file if some wait for others";
-                report.warn(&at, format!("this file {why}"), cure);
+                report.add_warning(&at, format!("this file {why}"), cure);
             } else {
                 report.fault(&at, format!("this file {why}"), cure);
             }
             None
         }
     };
-    let files = Files::new(parent(jobs), read);
+    let files = DefinitionFiles::new(parent(jobs), read);
     let mut top =
-        files.tree(SOURCES_YAML, report).map_or_else(Vec::new, |tree| others(tree, report));
+        files.read_tree(SOURCES_YAML, report).map_or_else(Vec::new, |tree| others(tree, report));
     // An included file may hold the groups.
     if !top.iter().any(|(key, _)| ["groups", "include"].contains(&key.value.as_str())) {
         top.push(named("groups", groups_of(&list)));
     }
     top.push(named("jobs", list));
     top.extend(edges.map(|edges| named("dependencies", edges)));
-    Some(Node { at: Place::new(&label(jobs), 0), value: Value::Map(top) })
+    Some(SourceNode { at: SourcePlace::new(&label(jobs), 0), value: NodeValue::Map(top) })
 }
 
-fn named(key: &str, node: Node) -> (At<String>, Node) {
-    (At::new(&node.at, key.to_owned()), node)
+fn named(key: &str, node: SourceNode) -> (Located<String>, SourceNode) {
+    (Located::new(&node.at, key.to_owned()), node)
 }
 
 /// What `sources.yaml` says; jobs are not its business.
-fn others(tree: Node, report: &mut Report) -> Vec<(At<String>, Node)> {
+fn others(tree: SourceNode, report: &mut FaultReport) -> Vec<(Located<String>, SourceNode)> {
     let beside: Vec<&str> = TOP.iter().copied().filter(|k| !IN_TABLES.contains(k)).collect();
     let cure = format!("its keys are {}", beside.join(", "));
-    let Value::Map(mut entries) = tree.value else {
+    let NodeValue::Map(mut entries) = tree.value else {
         report.fault(&tree.at, "this file is not a map", cure);
         return Vec::new();
     };
@@ -185,24 +189,24 @@ fn others(tree: Node, report: &mut Report) -> Vec<(At<String>, Node)> {
 }
 
 /// A bare group for each code in the column `group_code`.
-fn groups_of(jobs: &Node) -> Node {
+fn groups_of(jobs: &SourceNode) -> SourceNode {
     let mut seen = HashSet::new();
     let mut found = Vec::new();
-    let Value::List(rows) = &jobs.value else {
+    let NodeValue::List(rows) = &jobs.value else {
         return jobs.clone();
     };
     for row in rows {
-        let Value::Map(cells) = &row.value else {
+        let NodeValue::Map(cells) = &row.value else {
             continue;
         };
         for (_, cell) in cells.iter().filter(|(key, _)| key.value == "group") {
-            if let Value::Text(code) = &cell.value
+            if let NodeValue::Text(code) = &cell.value
                 && seen.insert(code.clone())
             {
-                let bare = Node { at: cell.at.clone(), value: Value::Null };
-                found.push((At::new(&cell.at, code.clone()), bare));
+                let bare = SourceNode { at: cell.at.clone(), value: NodeValue::Null };
+                found.push((Located::new(&cell.at, code.clone()), bare));
             }
         }
     }
-    Node { at: jobs.at.clone(), value: Value::Map(found) }
+    SourceNode { at: jobs.at.clone(), value: NodeValue::Map(found) }
 }

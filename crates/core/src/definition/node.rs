@@ -5,29 +5,29 @@
 //! they mean is decided where it is known what they should be.
 
 use crate::definition::budget::Limit;
-use crate::definition::fault::{At, Place, Report};
-use crate::definition::shape::{AT_LINE, line_of, read};
+use crate::definition::fault::{FaultReport, Located, SourcePlace};
+use crate::definition::shape::{AT_LINE, line_of, parse_yaml};
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{DuplicateKeyPolicy, Error};
 use std::sync::Arc;
 
 /// A value where the user wrote it.
 #[derive(Clone, Debug)]
-pub struct Node {
-    pub at: Place,
-    pub value: Value,
+pub struct SourceNode {
+    pub at: SourcePlace,
+    pub value: NodeValue,
 }
 
 /// What a value is.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum NodeValue {
     Null,
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(At<String>, Node)>),
+    List(Vec<SourceNode>),
+    Map(Vec<(Located<String>, SourceNode)>),
 }
 
-impl Value {
+impl NodeValue {
     /// What it is, in words.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -39,36 +39,38 @@ impl Value {
     }
 }
 
-impl Node {
+impl SourceNode {
     /// How many values it is, with all within it.
-    pub fn size(&self) -> usize {
+    pub fn count_values(&self) -> usize {
         match &self.value {
-            Value::Null | Value::Text(_) => 1,
-            Value::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
-            Value::Map(entries) => 1 + entries.iter().map(|(_, node)| node.size()).sum::<usize>(),
+            NodeValue::Null | NodeValue::Text(_) => 1,
+            NodeValue::List(items) => 1 + items.iter().map(Self::count_values).sum::<usize>(),
+            NodeValue::Map(entries) => {
+                1 + entries.iter().map(|(_, node)| node.count_values()).sum::<usize>()
+            }
         }
     }
 
-    pub fn text(at: &Place, text: impl Into<String>) -> Self {
-        Self { at: at.clone(), value: Value::Text(text.into()) }
+    pub fn from_text(at: &SourcePlace, text: impl Into<String>) -> Self {
+        Self { at: at.clone(), value: NodeValue::Text(text.into()) }
     }
 }
 
 /// Reads `text`; `None` when it is not YAML at all, which is then in the report.
-pub fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<Node> {
+pub fn parse(file: &Arc<str>, text: &str, report: &mut FaultReport) -> Option<SourceNode> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let whole = Place::new(file, 0);
+    let whole = SourcePlace::new(file, 0);
     let bytes = report.add_bytes(text.len());
     if !report.is_within(Limit::Bytes, bytes, &whole) || !report.has_time(&whole) {
         return None;
     }
-    let seen = match read(text, DuplicateKeyPolicy::Error, report.budget()) {
+    let seen = match parse_yaml(text, DuplicateKeyPolicy::Error, report.budget()) {
         Err(error) => {
-            say(file, &error, report);
+            report_error(file, &error, report);
             let again = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
             // Goes on past a doubled key, to find what else is wrong.
             if again {
-                read(text, DuplicateKeyPolicy::FirstWins, report.budget()).ok()
+                parse_yaml(text, DuplicateKeyPolicy::FirstWins, report.budget()).ok()
             } else {
                 None
             }
@@ -78,9 +80,9 @@ pub fn parse(file: &Arc<str>, text: &str, report: &mut Report) -> Option<Node> {
     seen.map(|s| s.into_node(file, text))
 }
 
-fn say(file: &Arc<str>, error: &Error, report: &mut Report) {
+fn report_error(file: &Arc<str>, error: &Error, report: &mut FaultReport) {
     let line = error.location().map(|l| line_of(l.line())).or_else(|| line_in_text(error));
-    let at = Place::new(file, line.unwrap_or(0));
+    let at = SourcePlace::new(file, line.unwrap_or(0));
     if let Error::DuplicateMappingKey { key, .. } = error.without_snippet() {
         let key = key.as_deref().map_or(String::new(), |k| format!("{k} "));
         report.fault(&at, format!("{key}is defined twice in the same map"), "keep one of the two");
@@ -146,23 +148,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shown(node: &Node) -> String {
+    fn shown(node: &SourceNode) -> String {
         match &node.value {
-            Value::Null => "~".to_owned(),
-            Value::Text(text) => format!("{}:{text:?}", node.at.line),
-            Value::List(items) => {
+            NodeValue::Null => "~".to_owned(),
+            NodeValue::Text(text) => format!("{}:{text:?}", node.at.line),
+            NodeValue::List(items) => {
                 format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
             }
-            Value::Map(entries) => {
-                let entry =
-                    |(k, v): &(At<String>, Node)| format!("{}:{}={}", k.at.line, k.value, shown(v));
+            NodeValue::Map(entries) => {
+                let entry = |(k, v): &(Located<String>, SourceNode)| {
+                    format!("{}:{}={}", k.at.line, k.value, shown(v))
+                };
                 format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(" "))
             }
         }
     }
 
     fn tree(text: &str) -> Result<String, String> {
-        let mut report = Report::default();
+        let mut report = FaultReport::default();
         let node = parse(&Arc::from("dag.yaml"), text, &mut report);
         report.finish().map_err(|f| f.to_string())?;
         Ok(shown(&node.expect("no fault, so a tree")))

@@ -1,12 +1,12 @@
 //! Warns of dependencies on batch numbers that the other group never has: the days of a month in a group
 //! whose batches are months.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::domain::batch_no::{NumberGrammar, Period, PeriodKind};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Group;
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::schedule::trigger::{At as FiringAt, ScheduledOrder, TriggerDef};
+use crate::domain::schedule::trigger::{PlannedInstant as FiringAt, ScheduledOrder, TriggerDef};
 use crate::domain::time::Millis;
 use chrono::NaiveDate;
 
@@ -29,7 +29,11 @@ struct NumberSource {
 
 impl Numbering<'_> {
     /// Warns of each dependency whose numbers are of a kind that its group does not have.
-    pub(crate) fn warn_of_mismatches(&self, found: &[At<ExternalDependency>], report: &mut Report) {
+    pub(crate) fn warn_of_mismatches(
+        &self,
+        found: &[Located<ExternalDependency>],
+        report: &mut FaultReport,
+    ) {
         for one in found {
             let external = &one.value;
             let own = self.kind_of(&external.waiting_group);
@@ -43,7 +47,7 @@ impl Numbering<'_> {
                 "job {}: batch {} gives numbers of {wanted}s, and {}; it has no such batches",
                 external.job_code, external.batch, first.how
             );
-            report.warn(&one.at, what, hint(first.kind));
+            report.add_warning(&one.at, what, grammar_hint(first.kind));
         }
     }
 
@@ -75,7 +79,7 @@ impl Numbering<'_> {
                 "schedule {} numbers group {code} by {}, as in {no}",
                 schedule.code, order.batch_no
             );
-            sources.push(NumberSource { kind: Period::of(&no).map(Period::kind), how });
+            sources.push(NumberSource { kind: Period::from_batch_no(&no).map(Period::kind), how });
         }
         sources
     }
@@ -96,7 +100,7 @@ fn example(schedule: &TriggerDef, order: &ScheduledOrder) -> Option<BatchNo> {
 }
 
 /// What to write for a group whose numbers are of this kind.
-fn hint(kind: Option<PeriodKind>) -> &'static str {
+fn grammar_hint(kind: Option<PeriodKind>) -> &'static str {
     match kind {
         Some(PeriodKind::Day) => {
             "write day(n), last_day_of_month(n), days_of_month(n) or another expression for days, or name \

@@ -1,8 +1,8 @@
 //! Owners: who answers for jobs and groups, and whether those that are named exist.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::near::did_you_mean;
-use crate::definition::raw::{Raw, RawOwner, Settings};
+use crate::definition::raw::{JobSettings, Raw, RawOwner};
 use crate::domain::job::shared_definitions::Owner;
 
 /// The declared owners.
@@ -18,12 +18,13 @@ pub(crate) fn owners(raw: &[RawOwner]) -> Vec<Owner> {
 
 /// Whoever declares owners means them: a name that is not among them is a slip. Without a section
 /// `owners` the word is free text.
-pub(crate) fn check(raw: &Raw, report: &mut Report) {
+pub(crate) fn check(raw: &Raw, report: &mut FaultReport) {
     if raw.owners.is_empty() {
         return;
     }
-    let of_settings =
-        |whose: &str, said: &Settings| Some((whose.to_owned(), At::clone(said.owner.as_deref()?)));
+    let of_settings = |whose: &str, said: &JobSettings| {
+        Some((whose.to_owned(), Located::clone(said.owner.as_deref()?)))
+    };
     let groups = raw
         .groups
         .iter()
@@ -35,7 +36,7 @@ pub(crate) fn check(raw: &Raw, report: &mut Report) {
         .schedules
         .iter()
         .filter_map(|s| Some((format!("schedule {}", s.code.value), s.owner.clone()?)));
-    let said: Vec<(String, At<String>)> =
+    let said: Vec<(String, Located<String>)> =
         groups.chain(jobs).chain(defaults).chain(schedules).collect();
     for (whose, word) in said {
         let codes = || raw.owners.iter().map(|o| o.code.value.as_str());

@@ -1,11 +1,11 @@
 //! Parameters of a job: names that can be bound, values that can be worked out.
 
 use crate::definition::declare::literal_secret;
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::raw::RawParam;
 use crate::definition::workdays::asks_own;
 use crate::domain::id::JobCode;
-use crate::domain::job::{Need, Param, ParamMode, ParamType, Secrecy};
+use crate::domain::job::{Param, ParamMode, ParamNeed, ParamType, Secrecy};
 use crate::domain::params::{ParamError, Reference, check_literal, references, takes_upstream};
 use std::collections::HashSet;
 
@@ -13,11 +13,11 @@ use std::collections::HashSet;
 #[derive(Default)]
 pub(crate) struct Asks {
     /// Outputs by job: `${jobs.CODE.NAME}`.
-    pub uses: Vec<At<(String, JobCode)>>,
+    pub uses: Vec<Located<(String, JobCode)>>,
     /// Parameters without a value of their own, which a parent's output may give.
-    pub takes: Vec<At<String>>,
+    pub takes: Vec<Located<String>>,
     /// Parameters that ask the calendar of the group.
-    pub days: Vec<At<String>>,
+    pub days: Vec<Located<String>>,
 }
 
 /// Whether a word can name a parameter, of a procedure, in SQL and in the environment.
@@ -45,7 +45,7 @@ pub(crate) fn check_params(
     raw: &[RawParam],
     calls: bool,
     asks: &mut Asks,
-    report: &mut Report,
+    report: &mut FaultReport,
 ) -> Vec<Param> {
     let mut seen = HashSet::new();
     raw.iter()
@@ -66,13 +66,13 @@ pub(crate) fn check_params(
                 mode: param.mode.as_ref().map_or(ParamMode::In, |m| m.value),
                 ty: param.ty,
                 value: param.value.as_ref().map(|v| v.value.clone()),
-                need: Need::from(param.required.as_ref().is_some_and(|r| r.value)),
+                need: ParamNeed::from(param.required.as_ref().is_some_and(|r| r.value)),
                 secrecy: Secrecy::from(param.secret.as_ref().is_some_and(|s| s.value)),
             };
             check_value(whose, &made, param, &mut asks.uses, report);
             literal_secret(&name, made.secrecy, param.value.as_ref(), report);
             if let Some(value) = param.value.as_ref().filter(|v| asks_own(Some(&v.value))) {
-                asks.days.push(value.with(made.name.clone()));
+                asks.days.push(value.with_value(made.name.clone()));
             }
             if takes_upstream(&made) {
                 asks.takes.push(param.name.clone());
@@ -82,7 +82,7 @@ pub(crate) fn check_params(
         .collect()
 }
 
-fn check_mode(name: &str, param: &RawParam, calls: bool, report: &mut Report) {
+fn check_mode(name: &str, param: &RawParam, calls: bool, report: &mut FaultReport) {
     let Some(mode) = param.mode.as_ref().filter(|m| m.value != ParamMode::In) else {
         return;
     };
@@ -99,8 +99,8 @@ fn check_value(
     whose: &str,
     param: &Param,
     raw: &RawParam,
-    uses: &mut Vec<At<(String, JobCode)>>,
-    report: &mut Report,
+    uses: &mut Vec<Located<(String, JobCode)>>,
+    report: &mut FaultReport,
 ) {
     let at = raw.value.as_ref().map_or(&raw.name.at, |v| &v.at);
     match references(param) {
@@ -116,7 +116,7 @@ fn check_value(
                     );
                     report.fault(at, what, format!("write ${{jobs.{code}.NAME}}"));
                 }
-                uses.push(At::new(at, (param.name.clone(), code)));
+                uses.push(Located::new(at, (param.name.clone(), code)));
             }
         }
         Err(error) => report.fault(at, format!("{whose}: {error}"), cure_of(&error)),

@@ -1,21 +1,21 @@
 //! What the user said, key by key, nothing looked up yet.
 
-use crate::definition::fault::{At, Place};
+use crate::definition::fault::{Located, SourcePlace};
 use crate::definition::job_names::QualifiedName;
 use crate::definition::read_schedules::RawSchedule;
 use crate::domain::access::approval::ApprovalRule;
 use crate::domain::executor::ExecutorCall;
 use crate::domain::job::application::ApplicationCall;
 use crate::domain::job::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
-use crate::domain::job::check::Grade;
+use crate::domain::job::check::CheckGrade;
 use crate::domain::job::external::Missing;
 use crate::domain::job::lineage_declaration::LineageDeclaration;
 use crate::domain::job::pool::LockMode;
 use crate::domain::job::retry::RetryPolicy;
 use crate::domain::job::trigger_rule::TriggerRule;
-use crate::domain::job::{OnFailure, ParamMode, ParamType, TransactionMode};
+use crate::domain::job::{GroupFailurePolicy, ParamMode, ParamType, TransactionMode};
 use crate::domain::notification::event::NotifyRules;
-use crate::domain::schedule::due::{Due, Factor};
+use crate::domain::schedule::due::{DueRule, Factor};
 use crate::domain::source::tx_class::{OnUnknown, TxClass};
 use crate::domain::text::lang::Lang;
 use chrono::NaiveTime;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 /// An entry of a list of its own: which job waits for which, as it was written.
 #[derive(Debug)]
 pub(crate) struct RawListed {
-    pub job: At<String>,
-    pub depends_on: At<String>,
+    pub job: Located<String>,
+    pub depends_on: Located<String>,
     pub order: i32,
-    pub when: Option<Box<At<String>>>,
+    pub when: Option<Box<Located<String>>>,
 }
 
 /// A whole definition.
@@ -37,13 +37,13 @@ pub(crate) struct Raw {
     pub sources: Vec<RawSource>,
     pub groups: Vec<RawGroup>,
     /// Of the file itself.
-    pub defaults: Settings,
+    pub defaults: JobSettings,
     /// Of the files it includes; each for the jobs written there.
-    pub own_defaults: HashMap<Arc<str>, Settings>,
+    pub own_defaults: HashMap<Arc<str>, JobSettings>,
     pub jobs: Vec<RawJob>,
     /// Those that stand in a list of their own, not with their job.
     pub dependencies: Vec<RawListed>,
-    pub hosts: Vec<At<HttpHost>>,
+    pub hosts: Vec<Located<HttpHost>>,
     /// Of all groups.
     pub params: Vec<RawDecl>,
     pub secrets: Vec<RawSecret>,
@@ -54,7 +54,7 @@ pub(crate) struct Raw {
 
 impl Raw {
     /// The defaults of the file itself and of those it includes.
-    pub(crate) fn all_defaults(&self) -> impl Iterator<Item = &Settings> {
+    pub(crate) fn all_defaults(&self) -> impl Iterator<Item = &JobSettings> {
         std::iter::once(&self.defaults).chain(self.own_defaults.values())
     }
 }
@@ -62,71 +62,71 @@ impl Raw {
 /// An owner.
 #[derive(Debug)]
 pub(crate) struct RawOwner {
-    pub code: At<String>,
-    pub name: Option<At<String>>,
-    pub email: Vec<At<String>>,
-    pub lang: Option<At<Lang>>,
+    pub code: Located<String>,
+    pub name: Option<Located<String>>,
+    pub email: Vec<Located<String>>,
+    pub lang: Option<Located<Lang>>,
 }
 
 /// A data source.
 #[derive(Debug)]
 pub(crate) struct RawSource {
-    pub name: At<String>,
-    pub url: Option<At<String>>,
-    pub password_env: Option<At<String>>,
-    pub password_file: Option<At<String>>,
-    pub password_secret: Option<At<String>>,
-    pub max_parallel: Option<At<u32>>,
-    pub procedures: Vec<(At<String>, At<String>)>,
-    pub procedures_file: Option<At<String>>,
+    pub name: Located<String>,
+    pub url: Option<Located<String>>,
+    pub password_env: Option<Located<String>>,
+    pub password_file: Option<Located<String>>,
+    pub password_secret: Option<Located<String>>,
+    pub max_parallel: Option<Located<u32>>,
+    pub procedures: Vec<(Located<String>, Located<String>)>,
+    pub procedures_file: Option<Located<String>>,
     pub access: RawGroupAccess,
 }
 
 /// Which groups may use a data source or a secret.
 #[derive(Debug)]
 pub(crate) struct RawGroupAccess {
-    pub owner_group: Option<At<String>>,
-    pub groups: Option<Vec<At<String>>>,
+    pub owner_group: Option<Located<String>>,
+    pub groups: Option<Vec<Located<String>>>,
 }
 
 /// A group.
 #[derive(Debug)]
 pub(crate) struct RawGroup {
-    pub code: At<String>,
-    pub name: Option<At<String>>,
-    pub batch_type: Option<At<String>>,
-    pub owner: Option<At<String>>,
-    pub notify_email: Vec<At<String>>,
-    pub max_parallel: Option<At<u32>>,
-    pub time_zone: Option<At<String>>,
-    pub calendar: Option<At<String>>,
+    pub code: Located<String>,
+    pub name: Option<Located<String>>,
+    pub batch_type: Option<Located<String>>,
+    pub owner: Option<Located<String>>,
+    pub notify_email: Vec<Located<String>>,
+    pub max_parallel: Option<Located<u32>>,
+    pub time_zone: Option<Located<String>>,
+    pub calendar: Option<Located<String>>,
     pub params: Vec<RawDecl>,
-    pub on_failure: OnFailure,
-    pub batch_timeout_sec: Option<At<u32>>,
-    pub warn_after_sec: Option<At<u32>>,
+    pub on_failure: GroupFailurePolicy,
+    pub batch_timeout_sec: Option<Located<u32>>,
+    pub warn_after_sec: Option<Located<u32>>,
     pub notify: NotifyRules,
-    pub due: Option<At<Due>>,
-    pub slow_after: Option<At<Factor>>,
-    pub held_after_sec: Option<At<u32>>,
+    pub due: Option<Located<DueRule>>,
+    pub slow_after: Option<Located<Factor>>,
+    pub held_after_sec: Option<Located<u32>>,
 }
 
 /// A pool.
 #[derive(Debug)]
 pub(crate) struct RawPool {
-    pub name: At<String>,
+    pub name: Located<String>,
     pub slots: u32,
 }
 
 /// Pools or locks that a job uses, and how.
-pub(crate) type Uses<T> = Vec<(At<String>, At<T>)>;
+pub(crate) type RawUses<T> = Vec<(Located<String>, Located<T>)>;
 
 /// A key that most jobs leave out: eight bytes where it is not there. As values the keys made each job 2.2 KB, which
 /// was 220 MB for 100,000 of them.
-pub(crate) type Setting<T> = Option<Box<At<T>>>;
+pub(crate) type Setting<T> = Option<Box<Located<T>>>;
 
 /// What a job may say itself or leave to `defaults`.
 #[derive(Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct JobSettings {
     pub group: Setting<String>,
     pub source: Setting<String>,
     pub job_type: Setting<String>,
@@ -139,9 +139,9 @@ pub(crate) struct Settings {
     pub on_unknown: Setting<OnUnknown>,
     pub is_active: Setting<bool>,
     pub schedule_time: Setting<NaiveTime>,
-    pub notify_email: Option<Vec<At<String>>>,
+    pub notify_email: Option<Vec<Located<String>>>,
     pub owner: Setting<String>,
-    pub tags: Option<Vec<At<String>>>,
+    pub tags: Option<Vec<Located<String>>>,
     pub transaction: Setting<TransactionMode>,
     pub interpreter: Setting<String>,
     pub working_dir: Setting<String>,
@@ -149,14 +149,14 @@ pub(crate) struct Settings {
     pub success: Option<Vec<RawRule>>,
     pub checks: Option<Vec<RawCheck>>,
     pub retry: Setting<RetryPolicy>,
-    pub pools: Option<Uses<u32>>,
-    pub locks: Option<Uses<LockMode>>,
+    pub pools: Option<RawUses<u32>>,
+    pub locks: Option<RawUses<LockMode>>,
     pub lineage: Setting<LineageDeclaration>,
     pub worker: Setting<String>,
     pub warn_after_sec: Setting<u32>,
     pub notify: Setting<NotifyRules>,
-    pub start_by: Setting<Due>,
-    pub due: Setting<Due>,
+    pub start_by: Setting<DueRule>,
+    pub due: Setting<DueRule>,
     pub slow_after: Setting<Factor>,
 }
 
@@ -165,9 +165,9 @@ pub(crate) struct Settings {
 pub(crate) struct RawJob {
     /// The group that it belongs to, by the job itself or the defaults of its file.
     pub group: Arc<str>,
-    pub code: At<String>,
+    pub code: Located<String>,
     pub name: Setting<String>,
-    pub settings: Settings,
+    pub settings: JobSettings,
     pub depends_on: Vec<RawParent>,
     pub condition: Setting<String>,
     pub proc_name: Setting<String>,
@@ -176,7 +176,7 @@ pub(crate) struct RawJob {
     pub script: Setting<String>,
     pub script_file: Setting<String>,
     pub params: Setting<Vec<RawParam>>,
-    pub aliases: Vec<At<String>>,
+    pub aliases: Vec<Located<String>>,
     pub http: Setting<HttpCall>,
     pub sensor: Setting<Sensor>,
     pub sub_batch: Setting<SubBatch>,
@@ -189,12 +189,12 @@ pub(crate) struct RawJob {
 /// SQL in the definition itself.
 #[derive(Debug)]
 pub(crate) enum RawSql {
-    Same(At<String>),
-    Per(Place, Vec<(At<String>, At<String>)>),
+    Same(Located<String>),
+    Per(SourcePlace, Vec<(Located<String>, Located<String>)>),
 }
 
 impl RawSql {
-    pub(crate) fn at(&self) -> &Place {
+    pub(crate) fn place(&self) -> &SourcePlace {
         match self {
             Self::Same(text) => &text.at,
             Self::Per(at, _) => at,
@@ -205,12 +205,12 @@ impl RawSql {
 /// A parameter of a job.
 #[derive(Debug)]
 pub(crate) struct RawParam {
-    pub name: At<String>,
-    pub mode: Option<At<ParamMode>>,
+    pub name: Located<String>,
+    pub mode: Option<Located<ParamMode>>,
     pub ty: ParamType,
-    pub value: Option<At<String>>,
-    pub required: Option<At<bool>>,
-    pub secret: Option<At<bool>>,
+    pub value: Option<Located<String>>,
+    pub required: Option<Located<bool>>,
+    pub secret: Option<Located<bool>>,
 }
 
 /// A parameter of a group, or of all groups.
@@ -218,20 +218,20 @@ pub(crate) struct RawParam {
 pub(crate) struct RawDecl {
     /// For messages: `group month_end: parameter rate`.
     pub whose: String,
-    pub name: At<String>,
+    pub name: Located<String>,
     pub ty: ParamType,
-    pub value: Option<At<String>>,
-    pub required: Option<At<bool>>,
-    pub secret: Option<At<bool>>,
+    pub value: Option<Located<String>>,
+    pub required: Option<Located<bool>>,
+    pub secret: Option<Located<bool>>,
 }
 
 /// Where a secret comes from.
 #[derive(Debug)]
 pub(crate) struct RawSecret {
-    pub name: At<String>,
-    pub env: Option<At<String>>,
-    pub file: Option<At<String>>,
-    pub sealed: Option<At<String>>,
+    pub name: Located<String>,
+    pub env: Option<Located<String>>,
+    pub file: Option<Located<String>>,
+    pub sealed: Option<Located<String>>,
     pub access: RawGroupAccess,
 }
 
@@ -239,9 +239,9 @@ pub(crate) struct RawSecret {
 #[derive(Debug)]
 pub(crate) struct RawParent {
     /// Where the entry begins.
-    pub at: Place,
+    pub at: SourcePlace,
     /// None: the batch of `group` as a whole.
-    pub job: Option<At<String>>,
+    pub job: Option<Located<String>>,
     /// Apart, because of a million entries most say nothing more.
     pub more: Option<Box<RawMore>>,
 }
@@ -249,23 +249,23 @@ pub(crate) struct RawParent {
 /// What an entry of `depends_on` says beside the job.
 #[derive(Debug)]
 pub(crate) struct RawMore {
-    pub when: Option<At<String>>,
-    pub group: Option<At<String>>,
-    pub batch: Option<At<String>>,
-    pub missing: Option<At<Missing>>,
-    pub wait_sec: Option<At<u32>>,
+    pub when: Option<Located<String>>,
+    pub group: Option<Located<String>>,
+    pub batch: Option<Located<String>>,
+    pub missing: Option<Located<Missing>>,
+    pub wait_sec: Option<Located<u32>>,
 }
 
 impl RawParent {
     /// A job of the same group and batch.
-    pub(crate) fn plain(job: At<String>) -> Self {
+    pub(crate) fn plain(job: Located<String>) -> Self {
         Self { at: job.at.clone(), job: Some(job), more: None }
     }
 
     /// Makes it name a job of another group in the same batch.
-    pub(crate) fn point_to(&mut self, at: &Place, name: QualifiedName) {
-        self.job = Some(At::new(at, name.code));
-        let group = Some(At::new(at, name.group.to_string()));
+    pub(crate) fn point_to(&mut self, at: &SourcePlace, name: QualifiedName) {
+        self.job = Some(Located::new(at, name.code));
+        let group = Some(Located::new(at, name.group.to_string()));
         match &mut self.more {
             Some(more) => more.group = group,
             None => {
@@ -275,15 +275,15 @@ impl RawParent {
         }
     }
 
-    pub(crate) fn when(&self) -> Option<&At<String>> {
+    pub(crate) fn condition(&self) -> Option<&Located<String>> {
         self.more.as_ref()?.when.as_ref()
     }
 
-    pub(crate) fn group(&self) -> Option<&At<String>> {
+    pub(crate) fn group(&self) -> Option<&Located<String>> {
         self.more.as_ref()?.group.as_ref()
     }
 
-    pub(crate) fn batch(&self) -> Option<&At<String>> {
+    pub(crate) fn batch(&self) -> Option<&Located<String>> {
         self.more.as_ref()?.batch.as_ref()
     }
 }
@@ -294,41 +294,41 @@ pub(crate) struct RawDependency {
     /// The group of both.
     pub group: Arc<str>,
     pub job: Arc<str>,
-    pub depends_on: At<String>,
+    pub depends_on: Located<String>,
     pub order: i32,
-    pub when: Option<Box<At<String>>>,
+    pub when: Option<Box<Located<String>>>,
 }
 
 /// A success rule.
 #[derive(Debug)]
 pub(crate) struct RawRule {
-    pub rule: At<String>,
-    pub grade: Option<At<Grade>>,
-    pub message: Option<At<String>>,
+    pub rule: Located<String>,
+    pub grade: Option<Located<CheckGrade>>,
+    pub message: Option<Located<String>>,
 }
 
 /// A query of a check.
 #[derive(Debug)]
 pub(crate) struct RawQuery {
-    pub source: Option<At<String>>,
+    pub source: Option<Located<String>>,
     pub sql: Option<RawSql>,
-    pub sql_file: Option<At<String>>,
+    pub sql_file: Option<Located<String>>,
 }
 
 /// A check.
 #[derive(Debug)]
 pub(crate) struct RawCheck {
-    pub name: At<String>,
+    pub name: Located<String>,
     pub query: RawQuery,
     pub expect: Option<RawExpect>,
-    pub grade: Option<At<Grade>>,
+    pub grade: Option<Located<CheckGrade>>,
 }
 
 /// What a check expects.
 #[derive(Debug)]
 pub(crate) enum RawExpect {
     ZeroRows,
-    Between { at: Place, min: Option<At<String>>, max: Option<At<String>> },
-    Equals { at: Place, query: RawQuery, tolerance: Option<At<String>> },
-    Drift { max_percent: At<String> },
+    Between { at: SourcePlace, min: Option<Located<String>>, max: Option<Located<String>> },
+    Equals { at: SourcePlace, query: RawQuery, tolerance: Option<Located<String>> },
+    Drift { max_percent: Located<String> },
 }

@@ -1,11 +1,11 @@
 //! Reads who hears of what, and when.
 
-use crate::definition::fault::At;
+use crate::definition::fault::Located;
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::NOTIFY;
 use crate::definition::near::did_you_mean;
-use crate::definition::node::{Node, Value};
-use crate::domain::notification::event::{Event, NotifyRules, When};
+use crate::definition::node::{NodeValue, SourceNode};
+use crate::domain::notification::event::{NotificationEvent, NotifyRules, NotifyWhen};
 use crate::domain::notification::recipient::Recipient;
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 const MOST_ADDRESSES: usize = 50;
 
 /// Addresses and channels as a list, or as one text separated by `;` or `,`, as spreadsheets have it.
-pub(crate) fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<At<String>>> {
+pub(crate) fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<Located<String>>> {
     let texts = fields.texts(key)?;
-    let one_each = |text: At<String>| -> Vec<At<String>> {
+    let one_each = |text: Located<String>| -> Vec<Located<String>> {
         let parts = text.value.split([';', ',']).map(str::trim).filter(|p| !p.is_empty());
-        parts.map(|p| text.with(p.to_owned())).collect()
+        parts.map(|p| text.with_value(p.to_owned())).collect()
     };
-    let found: Vec<At<String>> = texts.into_iter().flat_map(one_each).collect();
+    let found: Vec<Located<String>> = texts.into_iter().flat_map(one_each).collect();
     for address in &found {
-        if let Err(error) = Recipient::of(&address.value) {
+        if let Err(error) = Recipient::parse(&address.value) {
             let what = format!("{}: {}", fields.whose, error.what);
             fields.report.fault(&address.at, what, error.cure);
         }
@@ -35,10 +35,10 @@ pub(crate) fn addresses(fields: &mut Fields<'_>, key: &str) -> Option<Vec<At<Str
 }
 
 /// `notify: { EVENT: now | batch | day | off }`.
-pub(crate) fn rules(fields: &mut Fields<'_>) -> Option<At<NotifyRules>> {
-    let node = fields.take("notify")?;
+pub(crate) fn rules(fields: &mut Fields<'_>) -> Option<Located<NotifyRules>> {
+    let node = fields.take_node("notify")?;
     let at = node.at.clone();
-    let Value::Map(entries) = node.value else {
+    let NodeValue::Map(entries) = node.value else {
         let what = format!("{}: notify is {}, not a map", fields.whose, node.value.kind());
         fields.report.fault(&at, what, "write EVENT: MOMENT below it, such as failed: now");
         return None;
@@ -47,18 +47,18 @@ pub(crate) fn rules(fields: &mut Fields<'_>) -> Option<At<NotifyRules>> {
     for (word, node) in entries {
         let event = event(fields, &word);
         // What stands without a moment is as if it were not there.
-        if matches!(node.value, Value::Null) {
+        if matches!(node.value, NodeValue::Null) {
             continue;
         }
         if let (Some(event), Some(when)) = (event, moment(fields, &word.value, node)) {
             rules.insert(event, when);
         }
     }
-    Some(At::new(&at, NotifyRules(rules)))
+    Some(Located::new(&at, NotifyRules(rules)))
 }
 
-fn event(fields: &mut Fields<'_>, word: &At<String>) -> Option<Event> {
-    let found = Event::parse(&word.value);
+fn event(fields: &mut Fields<'_>, word: &Located<String>) -> Option<NotificationEvent> {
+    let found = NotificationEvent::parse(&word.value);
     let (what, cure) = match found {
         Some(event) if event.is_of_batch() => return found,
         Some(_) => (
@@ -75,17 +75,17 @@ fn event(fields: &mut Fields<'_>, word: &At<String>) -> Option<Event> {
     None
 }
 
-fn moment(fields: &mut Fields<'_>, event: &str, node: Node) -> Option<When> {
+fn moment(fields: &mut Fields<'_>, event: &str, node: SourceNode) -> Option<NotifyWhen> {
     let whose = format!("{}: notify: {event}", fields.whose);
     let text = single(&whose, node, fields.report)?;
     // A text is never a truth value to our reader; a program that wrote the file for us may have
     // taken `off` for one.
     let found = match text.value.trim().to_ascii_lowercase().as_str() {
-        "false" => Some(When::Off),
-        word => When::parse(word),
+        "false" => Some(NotifyWhen::Off),
+        word => NotifyWhen::parse(word),
     };
     if found.is_none() {
-        let words = When::ALL.map(When::as_str).join(", ");
+        let words = NotifyWhen::ALL.map(NotifyWhen::as_str).join(", ");
         let what = format!("{whose} is {:?}", text.value);
         fields.report.fault(&text.at, what, format!("use one of {words}"));
     }
@@ -95,9 +95,9 @@ fn moment(fields: &mut Fields<'_>, event: &str, node: Node) -> Option<When> {
 #[cfg(test)]
 mod tests {
     use crate::definition::keys::NOTIFY;
-    use crate::definition::{Format, Loaded, diff, export, load};
+    use crate::definition::{DefinitionFormat, Loaded, diff_definitions, export, load_definition};
     use crate::domain::job::JobKind;
-    use crate::domain::notification::event::{Event, NotifyRules, When};
+    use crate::domain::notification::event::{NotificationEvent, NotifyRules, NotifyWhen};
     use crate::domain::text::lang::Lang;
     use std::path::Path;
 
@@ -106,7 +106,7 @@ mod tests {
     fn read(name: &str, text: &str) -> Result<Loaded, Vec<String>> {
         let text = text.to_owned();
         let read = move |_: &Path| Ok(text.clone());
-        load(Path::new(name), &read, &[NOOP])
+        load_definition(Path::new(name), &read, &[NOOP])
             .map_err(|faults| faults.as_slice().iter().map(ToString::to_string).collect())
     }
 
@@ -136,26 +136,32 @@ schedules:
         let defs = &loaded.definition;
         let owners: Vec<_> = defs.shared.owners.iter().map(|o| (o.email.len(), o.lang)).collect();
         assert_eq!(owners, [(2, Some(Lang::Zh)), (0, None)]);
-        let rules = |list: &[(Event, When)]| NotifyRules(list.iter().copied().collect());
+        let rules =
+            |list: &[(NotificationEvent, NotifyWhen)]| NotifyRules(list.iter().copied().collect());
         let of_group = [
-            (Event::Retried, When::Day),
-            (Event::Failed, When::Now),
-            (Event::BatchDone, When::Off),
+            (NotificationEvent::Retried, NotifyWhen::Day),
+            (NotificationEvent::Failed, NotifyWhen::Now),
+            (NotificationEvent::BatchDone, NotifyWhen::Off),
         ];
         assert_eq!(defs.groups[0].notify, rules(&of_group));
         let of_jobs: Vec<_> =
             defs.jobs.iter().map(|j| j.notify.as_deref().cloned().unwrap_or_default()).collect();
         let wanted = [
-            rules(&[(Event::Failed, When::Batch)]),
-            rules(&[(Event::Failed, When::Off), (Event::Retried, When::Off)]),
-            rules(&[(Event::Timeout, When::Day)]),
+            rules(&[(NotificationEvent::Failed, NotifyWhen::Batch)]),
+            rules(&[
+                (NotificationEvent::Failed, NotifyWhen::Off),
+                (NotificationEvent::Retried, NotifyWhen::Off),
+            ]),
+            rules(&[(NotificationEvent::Timeout, NotifyWhen::Day)]),
             rules(&[]),
         ];
         assert_eq!(of_jobs, wanted, "a job's own list is the whole of it");
         assert_eq!(defs.jobs[1].notify_email, ["channel:a-1", "a@b.example"]);
-        for (name, format) in [("d.yaml", Format::Yaml), ("d.json", Format::Json)] {
+        for (name, format) in
+            [("d.yaml", DefinitionFormat::Yaml), ("d.json", DefinitionFormat::Json)]
+        {
             let text = export(defs, &[NOOP], format).unwrap_or_else(|e| panic!("{e}"));
-            assert!(diff(&sound(name, &text).definition, defs).is_empty(), "{text}");
+            assert!(diff_definitions(&sound(name, &text).definition, defs).is_empty(), "{text}");
         }
         let json = serde_json::to_string(defs).expect("json");
         assert_eq!(sound("d.json", &json).definition, *defs);
@@ -166,13 +172,13 @@ schedules:
         for word in ["off", "Off", "OFF", "'off'", "\"off\"", "false"] {
             let yaml = format!("jobs: {{ A: {{ type: NOOP, notify: {{ failed: {word} }} }} }}");
             let rules = sound("d.yaml", &yaml).definition.jobs[0].notify.clone().expect("rules");
-            assert_eq!(rules.0.get(&Event::Failed), Some(&When::Off), "{word}");
+            assert_eq!(rules.0.get(&NotificationEvent::Failed), Some(&NotifyWhen::Off), "{word}");
         }
         for word in ["\"off\"", "false"] {
             let json =
                 format!(r#"{{"jobs":{{"A":{{"type":"NOOP","notify":{{"failed":{word}}}}}}}}}"#);
             let rules = sound("d.json", &json).definition.jobs[0].notify.clone().expect("rules");
-            assert_eq!(rules.0.get(&Event::Failed), Some(&When::Off), "{word}");
+            assert_eq!(rules.0.get(&NotificationEvent::Failed), Some(&NotifyWhen::Off), "{word}");
         }
     }
 
@@ -183,7 +189,7 @@ schedules:
                 format!("groups: {{ g: {{ notify: {rules} }} }}\njobs: {{ A: {{ type: NOOP }} }}");
             sound("d.yaml", &yaml).definition
         };
-        let said = diff(&of("{ failed: now }"), &of("{ failed: off, retried: day }"));
+        let said = diff_definitions(&of("{ failed: now }"), &of("{ failed: off, retried: day }"));
         let said: Vec<String> = said.iter().map(ToString::to_string).collect();
         let wanted = "~ group g\n    notify.failed: now -> off\n    notify.retried: (none) -> day";
         assert_eq!(said, [wanted]);
@@ -222,8 +228,11 @@ jobs:
 
     #[test]
     fn the_keys_are_the_events_of_jobs_and_batches() {
-        let events: Vec<&str> =
-            Event::ALL.into_iter().filter(|e| e.is_of_batch()).map(Event::as_str).collect();
+        let events: Vec<&str> = NotificationEvent::ALL
+            .into_iter()
+            .filter(|e| e.is_of_batch())
+            .map(NotificationEvent::as_str)
+            .collect();
         assert_eq!(NOTIFY, &events[..]);
     }
 }

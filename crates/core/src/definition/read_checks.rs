@@ -1,37 +1,37 @@
 //! Reads `success` and `checks`: their form, nothing looked up yet.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{BETWEEN, CHECK, DRIFT, EQUALS, EXPECT, RULE};
-use crate::definition::node::{Node, Value};
+use crate::definition::node::{NodeValue, SourceNode};
 use crate::definition::raw::{RawCheck, RawExpect, RawQuery, RawRule};
-use crate::definition::read::{entries, same_code, sql};
-use crate::domain::job::check::Grade;
+use crate::definition::read::{entries, read_sql, same_code};
+use crate::domain::job::check::CheckGrade;
 
 const HOW: &str =
     "use zero_rows, between: [1, 5], min:, max:, equals: { sql: … } or drift: { max_percent: 10 }";
 
 /// `success`: one rule as text, or a list of rules, each a text or a map.
 pub(crate) fn success(fields: &mut Fields<'_>) -> Option<Vec<RawRule>> {
-    let node = fields.take("success")?;
+    let node = fields.take_node("success")?;
     let whose = format!("{}: success", fields.whose);
     let items = match node.value {
-        Value::List(items) => items,
-        value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
-            vec![Node { at: node.at, value }]
+        NodeValue::List(items) => items,
+        value @ (NodeValue::Text(_) | NodeValue::Map(_) | NodeValue::Null) => {
+            vec![SourceNode { at: node.at, value }]
         }
     };
-    Some(items.into_iter().filter_map(|item| rule(&whose, item, fields.report)).collect())
+    Some(items.into_iter().filter_map(|item| read_rule(&whose, item, fields.report)).collect())
 }
 
-fn rule(whose: &str, item: Node, report: &mut Report) -> Option<RawRule> {
-    if !matches!(item.value, Value::Map(_)) {
+fn read_rule(whose: &str, item: SourceNode, report: &mut FaultReport) -> Option<RawRule> {
+    if !matches!(item.value, NodeValue::Map(_)) {
         let rule = single(whose, item, report)?;
         return Some(RawRule { rule, grade: None, message: None });
     }
-    let mut fields = Fields::open(whose, item, RULE, report);
-    let (grade, message) = (grade(&mut fields), fields.line("message", 500));
-    let Some(rule) = fields.word("rule") else {
+    let mut fields = Fields::open_fields(whose, item, RULE, report);
+    let (grade, message) = (grade(&mut fields), fields.take_line("message", 500));
+    let Some(rule) = fields.take_word("rule") else {
         let at = fields.at.clone();
         fields.report.fault(&at, format!("{whose}: a rule is missing"), "add rule: p_status == 0");
         return None;
@@ -39,23 +39,28 @@ fn rule(whose: &str, item: Node, report: &mut Report) -> Option<RawRule> {
     Some(RawRule { rule, grade, message })
 }
 
-fn grade(fields: &mut Fields<'_>) -> Option<At<Grade>> {
-    fields.choice("else", &Grade::ALL.map(|grade| (grade.as_str(), grade)))
+fn grade(fields: &mut Fields<'_>) -> Option<Located<CheckGrade>> {
+    fields.choice("else", &CheckGrade::ALL.map(|grade| (grade.as_str(), grade)))
 }
 
 /// `checks`: a map by name, or a list of maps with their names inside.
 pub(crate) fn checks(fields: &mut Fields<'_>) -> Option<Vec<RawCheck>> {
-    let node = fields.take("checks")?;
+    let node = fields.take_node("checks")?;
     let whose = fields.whose.clone();
     let found = entries("check", "checks", "name", Some(node), fields.report);
     Some(found.into_iter().map(|(name, node)| check(&whose, name, node, fields.report)).collect())
 }
 
-fn check(whose: &str, name: At<String>, node: Node, report: &mut Report) -> RawCheck {
+fn check(
+    whose: &str,
+    name: Located<String>,
+    node: SourceNode,
+    report: &mut FaultReport,
+) -> RawCheck {
     let whose = format!("{whose}: check {}", name.value);
-    let mut fields = Fields::open(whose.clone(), node, CHECK, report);
+    let mut fields = Fields::open_fields(whose.clone(), node, CHECK, report);
     same_code(&mut fields, "name", &name);
-    let expect = match fields.take("expect") {
+    let expect = match fields.take_node("expect") {
         Some(node) => expect(&format!("{whose}: expect"), node, fields.report),
         None => {
             fields.report.fault(
@@ -70,41 +75,46 @@ fn check(whose: &str, name: At<String>, node: Node, report: &mut Report) -> RawC
 }
 
 fn query(fields: &mut Fields<'_>) -> RawQuery {
-    RawQuery { source: fields.word("source"), sql: sql(fields), sql_file: fields.word("sql_file") }
+    RawQuery {
+        source: fields.take_word("source"),
+        sql: read_sql(fields),
+        sql_file: fields.take_word("sql_file"),
+    }
 }
 
-fn expect(whose: &str, node: Node, report: &mut Report) -> Option<RawExpect> {
+fn expect(whose: &str, node: SourceNode, report: &mut FaultReport) -> Option<RawExpect> {
     let at = node.at.clone();
     match &node.value {
-        Value::Text(word) if word == "zero_rows" => return Some(RawExpect::ZeroRows),
-        Value::Map(_) => {}
-        Value::Text(_) | Value::List(_) | Value::Null => {
+        NodeValue::Text(word) if word == "zero_rows" => return Some(RawExpect::ZeroRows),
+        NodeValue::Map(_) => {}
+        NodeValue::Text(_) | NodeValue::List(_) | NodeValue::Null => {
             let said = match &node.value {
-                Value::Text(word) => format!("{word:?}"),
+                NodeValue::Text(word) => format!("{word:?}"),
                 other => other.kind().to_owned(),
             };
             report.fault(&at, format!("{whose} is {said}"), HOW);
             return None;
         }
     }
-    let mut fields = Fields::open(whose, node, EXPECT, report);
-    let (min, max) = (fields.text("min"), fields.text("max"));
+    let mut fields = Fields::open_fields(whose, node, EXPECT, report);
+    let (min, max) = (fields.take_text("min"), fields.take_text("max"));
     let mut found = Vec::new();
     if min.is_some() || max.is_some() {
         found.push(RawExpect::Between { at: at.clone(), min, max });
     }
-    if let Some(node) = fields.take("between") {
+    if let Some(node) = fields.take_node("between") {
         found.extend(between(whose, node, fields.report));
     }
-    if let Some(node) = fields.take("equals") {
+    if let Some(node) = fields.take_node("equals") {
         let at = node.at.clone();
-        let mut other = Fields::open(format!("{whose}: equals"), node, EQUALS, fields.report);
-        let (query, tolerance) = (query(&mut other), other.text("tolerance"));
+        let mut other =
+            Fields::open_fields(format!("{whose}: equals"), node, EQUALS, fields.report);
+        let (query, tolerance) = (query(&mut other), other.take_text("tolerance"));
         found.push(RawExpect::Equals { at, query, tolerance });
     }
-    if let Some(node) = fields.take("drift") {
-        let mut drift = Fields::open(format!("{whose}: drift"), node, DRIFT, fields.report);
-        match drift.text("max_percent") {
+    if let Some(node) = fields.take_node("drift") {
+        let mut drift = Fields::open_fields(format!("{whose}: drift"), node, DRIFT, fields.report);
+        match drift.take_text("max_percent") {
             Some(max_percent) => found.push(RawExpect::Drift { max_percent }),
             None => {
                 let at = drift.at.clone();
@@ -124,27 +134,27 @@ fn expect(whose: &str, node: Node, report: &mut Report) -> Option<RawExpect> {
 }
 
 /// `[min, max]`, where `~` leaves an end open, or a map of the two.
-fn between(whose: &str, node: Node, report: &mut Report) -> Option<RawExpect> {
+fn between(whose: &str, node: SourceNode, report: &mut FaultReport) -> Option<RawExpect> {
     let whose = format!("{whose}: between");
     let at = node.at.clone();
     let items = match node.value {
-        Value::Map(_) => {
-            let mut fields = Fields::open(whose, node, BETWEEN, report);
+        NodeValue::Map(_) => {
+            let mut fields = Fields::open_fields(whose, node, BETWEEN, report);
             return Some(RawExpect::Between {
                 at,
-                min: fields.text("min"),
-                max: fields.text("max"),
+                min: fields.take_text("min"),
+                max: fields.take_text("max"),
             });
         }
-        Value::List(items) => items,
-        Value::Text(_) | Value::Null => Vec::new(),
+        NodeValue::List(items) => items,
+        NodeValue::Text(_) | NodeValue::Null => Vec::new(),
     };
-    let [min, max] = <[Node; 2]>::try_from(items)
+    let [min, max] = <[SourceNode; 2]>::try_from(items)
         .map_err(|_| report.fault(&at, format!("{whose} is not a pair"), "write [min, max]"))
         .ok()?;
-    let mut end = |node: Node| match node.value {
-        Value::Null => None,
-        Value::Text(_) | Value::List(_) | Value::Map(_) => single(&whose, node, report),
+    let mut end = |node: SourceNode| match node.value {
+        NodeValue::Null => None,
+        NodeValue::Text(_) | NodeValue::List(_) | NodeValue::Map(_) => single(&whose, node, report),
     };
     Some(RawExpect::Between { at, min: end(min), max: end(max) })
 }

@@ -1,12 +1,12 @@
 //! Reads pools, locks, what is tried again, and what a failure does.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{DELAY_MAX, LOCK_USE, PARALLEL_MAX, POOL, POOL_USE, RETRY};
-use crate::definition::node::{Node, Value};
-use crate::definition::raw::{RawPool, Uses};
+use crate::definition::node::{NodeValue, SourceNode};
+use crate::definition::raw::{RawPool, RawUses};
 use crate::definition::read::same_code;
-use crate::domain::job::OnFailure;
+use crate::domain::job::GroupFailurePolicy;
 use crate::domain::job::pool::LockMode;
 use crate::domain::job::retry::{ErrorClass, RetryPolicy};
 use std::collections::BTreeMap;
@@ -18,13 +18,17 @@ const LOCK_MODES: [(&str, LockMode); 2] =
     [("exclusive", LockMode::Exclusive), ("shared", LockMode::Shared)];
 
 /// `pools: { NAME: slots }`, or a map or list of `{ name, slots }`.
-pub(crate) fn pool(name: At<String>, node: Node, report: &mut Report) -> Option<RawPool> {
+pub(crate) fn read_pool(
+    name: Located<String>,
+    node: SourceNode,
+    report: &mut FaultReport,
+) -> Option<RawPool> {
     let whose = format!("pool {}", name.value);
-    let slots = if let Value::Text(_) = &node.value {
+    let slots = if let NodeValue::Text(_) = &node.value {
         let text = single(&whose, node, report)?;
         whole_number(&format!("{whose}: slots"), &text, PARALLEL_MAX, report)?
     } else {
-        let mut fields = Fields::open(whose, node, POOL, report);
+        let mut fields = Fields::open_fields(whose, node, POOL, report);
         same_code(&mut fields, "name", &name);
         if fields.is_without("slots") {
             let what = format!("{} has no slots", fields.whose);
@@ -36,7 +40,12 @@ pub(crate) fn pool(name: At<String>, node: Node, report: &mut Report) -> Option<
     Some(RawPool { name, slots })
 }
 
-fn whole_number(what: &str, text: &At<String>, max: u32, report: &mut Report) -> Option<u32> {
+fn whole_number(
+    what: &str,
+    text: &Located<String>,
+    max: u32,
+    report: &mut FaultReport,
+) -> Option<u32> {
     let number = text.value.parse().ok().filter(|n| (1..=max).contains(n));
     if number.is_none() {
         let cure = format!("use a whole number from 1 to {max}");
@@ -46,49 +55,53 @@ fn whole_number(what: &str, text: &At<String>, max: u32, report: &mut Report) ->
 }
 
 /// A job's `pools`: `{ NAME: weight }`, a list of names (one slot each) or of `{ pool, weight }`.
-pub(crate) fn pool_uses(fields: &mut Fields<'_>) -> Option<Uses<u32>> {
+pub(crate) fn pool_uses(fields: &mut Fields<'_>) -> Option<RawUses<u32>> {
     let (whose, words) = (fields.whose.clone(), ("pools", "pool", "weight"));
-    let weight = |what: &str, text: At<String>, report: &mut Report| {
-        whole_number(what, &text, PARALLEL_MAX, report).map(|n| text.with(n))
+    let weight = |what: &str, text: Located<String>, report: &mut FaultReport| {
+        whole_number(what, &text, PARALLEL_MAX, report).map(|n| text.with_value(n))
     };
-    uses(fields, &whose, words, POOL_USE, 1, weight)
+    read_uses(fields, &whose, words, POOL_USE, 1, weight)
 }
 
 /// A job's `locks`: `{ NAME: exclusive | shared }`, a list of names (exclusive) or of
 /// `{ lock, mode }`.
-pub(crate) fn locks(fields: &mut Fields<'_>) -> Option<Uses<LockMode>> {
+pub(crate) fn locks(fields: &mut Fields<'_>) -> Option<RawUses<LockMode>> {
     let (whose, words) = (fields.whose.clone(), ("locks", "lock", "mode"));
-    let mode = |what: &str, text: At<String>, report: &mut Report| {
+    let mode = |what: &str, text: Located<String>, report: &mut FaultReport| {
         let found = LOCK_MODES.iter().find(|(word, _)| *word == text.value.to_ascii_lowercase());
         if found.is_none() {
             let what = format!("{what} is {:?}", text.value);
             report.fault(&text.at, what, "use exclusive or shared");
         }
-        found.map(|(_, mode)| text.with(*mode))
+        found.map(|(_, mode)| text.with_value(*mode))
     };
-    uses(fields, &whose, words, LOCK_USE, LockMode::Exclusive, mode)
+    read_uses(fields, &whose, words, LOCK_USE, LockMode::Exclusive, mode)
 }
 
-fn uses<T: Copy>(
+fn read_uses<T: Copy>(
     fields: &mut Fields<'_>,
     whose: &str,
     (key, name_key, how_key): (&str, &str, &str),
     known: &[&str],
     usual: T,
-    read: impl Fn(&str, At<String>, &mut Report) -> Option<At<T>>,
-) -> Option<Uses<T>> {
-    let node = fields.take(key)?;
+    read: impl Fn(&str, Located<String>, &mut FaultReport) -> Option<Located<T>>,
+) -> Option<RawUses<T>> {
+    let node = fields.take_node(key)?;
     let report = &mut *fields.report;
-    let how = |name: &At<String>, text: Option<At<String>>, report: &mut Report| match text {
-        Some(text) => read(&format!("{whose}: {name_key} {}: {how_key}", name.value), text, report),
-        None => Some(name.with(usual)),
+    let how = |name: &Located<String>, text: Option<Located<String>>, report: &mut FaultReport| {
+        match text {
+            Some(text) => {
+                read(&format!("{whose}: {name_key} {}: {how_key}", name.value), text, report)
+            }
+            None => Some(name.with_value(usual)),
+        }
     };
     let items = match node.value {
-        Value::Map(entries) => {
-            let one = |(name, node): (At<String>, Node)| {
+        NodeValue::Map(entries) => {
+            let one = |(name, node): (Located<String>, SourceNode)| {
                 let text = match node.value {
-                    Value::Null => None,
-                    Value::Text(_) | Value::List(_) | Value::Map(_) => {
+                    NodeValue::Null => None,
+                    NodeValue::Text(_) | NodeValue::List(_) | NodeValue::Map(_) => {
                         Some(single(&format!("{whose}: {key}.{}", name.value), node, report)?)
                     }
                 };
@@ -97,17 +110,17 @@ fn uses<T: Copy>(
             };
             return Some(entries.into_iter().filter_map(one).collect());
         }
-        Value::List(items) => items,
-        value @ (Value::Text(_) | Value::Null) => vec![Node { at: node.at, value }],
+        NodeValue::List(items) => items,
+        value @ (NodeValue::Text(_) | NodeValue::Null) => vec![SourceNode { at: node.at, value }],
     };
-    let one = |item: Node| {
-        if !matches!(item.value, Value::Map(_)) {
+    let one = |item: SourceNode| {
+        if !matches!(item.value, NodeValue::Map(_)) {
             let name = single(&format!("{whose}: {key}"), item, report)?;
-            let how = name.with(usual);
+            let how = name.with_value(usual);
             return Some((name, how));
         }
-        let mut fields = Fields::open(format!("{whose}: {key}"), item, known, report);
-        let (name, text) = (fields.word(name_key), fields.word(how_key));
+        let mut fields = Fields::open_fields(format!("{whose}: {key}"), item, known, report);
+        let (name, text) = (fields.take_word(name_key), fields.take_word(how_key));
         let Some(name) = name else {
             let (at, what) = (fields.at.clone(), format!("{whose}: {key}: no {name_key}"));
             fields.report.fault(&at, what, format!("add {name_key}: NAME"));
@@ -120,11 +133,11 @@ fn uses<T: Copy>(
 }
 
 /// `retry`: how the delay grows and what is tried again.
-pub(crate) fn retry(fields: &mut Fields<'_>) -> Option<At<RetryPolicy>> {
-    let node = fields.take("retry")?;
+pub(crate) fn retry(fields: &mut Fields<'_>) -> Option<Located<RetryPolicy>> {
+    let node = fields.take_node("retry")?;
     let at = node.at.clone();
     let whose = format!("{}: retry", fields.whose);
-    let mut own = Fields::open(whose, node, RETRY, fields.report);
+    let mut own = Fields::open_fields(whose, node, RETRY, fields.report);
     let words: BTreeMap<&str, ErrorClass> = ErrorClass::WORDS.into_iter().collect();
     let mut policy = RetryPolicy {
         backoff_percent: percent(&mut own, "backoff", "backoff_percent", 100..=BACKOFF_MAX),
@@ -148,7 +161,7 @@ pub(crate) fn retry(fields: &mut Fields<'_>) -> Option<At<RetryPolicy>> {
             }
         }
     }
-    Some(At::new(&at, policy))
+    Some(Located::new(&at, policy))
 }
 
 /// A factor such as `1.5`, or the same in percent, as we write it.
@@ -160,7 +173,7 @@ fn percent(
 ) -> Option<u32> {
     let (low, high) = (*range.start(), *range.end());
     let in_percent = fields.number(percent, range.clone());
-    let Some(text) = fields.word(factor) else {
+    let Some(text) = fields.take_word(factor) else {
         return in_percent.map(|n| n.value);
     };
     if in_percent.is_some() {
@@ -207,13 +220,13 @@ fn sqlstates(fields: &mut Fields<'_>, key: &str) -> Vec<String> {
 }
 
 /// `on_failure: go_on | stop`, or `fail_fast: true`.
-pub(crate) fn on_failure(fields: &mut Fields<'_>) -> OnFailure {
-    let words = [("go_on", OnFailure::GoOn), ("stop", OnFailure::Stop)];
+pub(crate) fn on_failure(fields: &mut Fields<'_>) -> GroupFailurePolicy {
+    let words = [("go_on", GroupFailurePolicy::GoOn), ("stop", GroupFailurePolicy::Stop)];
     let said = fields.choice("on_failure", &words);
-    let Some(fast) = fields.flag("fail_fast") else {
-        return said.map_or(OnFailure::GoOn, |s| s.value);
+    let Some(fast) = fields.take_flag("fail_fast") else {
+        return said.map_or(GroupFailurePolicy::GoOn, |s| s.value);
     };
-    let meant = if fast.value { OnFailure::Stop } else { OnFailure::GoOn };
+    let meant = if fast.value { GroupFailurePolicy::Stop } else { GroupFailurePolicy::GoOn };
     if said.is_some_and(|said| said.value != meant) {
         let what = format!("{}: fail_fast contradicts on_failure", fields.whose);
         fields.report.fault(&fast.at, what, "keep on_failure and remove fail_fast");

@@ -1,16 +1,16 @@
 //! Reads `lineage`: what an owner says of the tables that a job reads and writes.
 
-use crate::definition::fault::At;
+use crate::definition::fault::Located;
 use crate::definition::fields::Fields;
 use crate::definition::keys::LINEAGE;
 use crate::domain::job::lineage_declaration::{DeclaredRows, LineageDeclaration, OpaqueParts};
 
 /// `lineage: {reads, writes, opaque, ignore}`.
-pub(crate) fn lineage(fields: &mut Fields<'_>) -> Option<At<LineageDeclaration>> {
-    let node = fields.take("lineage")?;
+pub(crate) fn lineage(fields: &mut Fields<'_>) -> Option<Located<LineageDeclaration>> {
+    let node = fields.take_node("lineage")?;
     let at = node.at.clone();
     let whose = format!("{}: lineage", fields.whose);
-    let mut own = Fields::open(whose, node, LINEAGE, fields.report);
+    let mut own = Fields::open_fields(whose, node, LINEAGE, fields.report);
     let declaration = LineageDeclaration {
         reads: declared(&mut own, "reads"),
         writes: declared(&mut own, "writes"),
@@ -19,7 +19,7 @@ pub(crate) fn lineage(fields: &mut Fields<'_>) -> Option<At<LineageDeclaration>>
             .map_or(OpaqueParts::default(), |word| word.value),
         ignore: ignored(&mut own),
     };
-    Some(At::new(&at, declaration))
+    Some(Located::new(&at, declaration))
 }
 
 fn declared(fields: &mut Fields<'_>, key: &str) -> Vec<DeclaredRows> {
@@ -52,7 +52,7 @@ fn ignored(fields: &mut Fields<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::definition::load;
+    use crate::definition::load_definition;
     use crate::domain::job::JobKind;
     use crate::domain::job::lineage_declaration::OpaqueParts;
     use std::path::Path;
@@ -61,7 +61,7 @@ mod tests {
         let text = text.to_owned();
         let read = move |_: &Path| Ok(text.clone());
         let kinds = [JobKind { name: "NOOP", ..JobKind::PLAIN }];
-        load(Path::new("a.yaml"), &read, &kinds).map_err(|faults| faults.to_string())
+        load_definition(Path::new("a.yaml"), &read, &kinds).map_err(|faults| faults.to_string())
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! Reads the parameters of a job.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::Fields;
 use crate::definition::keys::PARAM;
-use crate::definition::node::{Node, Value};
+use crate::definition::node::{NodeValue, SourceNode};
 use crate::definition::params::param_types;
 use crate::definition::raw::RawParam;
 use crate::domain::job::{ParamMode, ParamType};
 
 /// The parameters of a job: a list, in the procedure's order.
-pub(crate) fn params(fields: &mut Fields<'_>) -> Option<At<Vec<RawParam>>> {
-    let node = fields.take("params")?;
-    let Value::List(items) = node.value else {
+pub(crate) fn params(fields: &mut Fields<'_>) -> Option<Located<Vec<RawParam>>> {
+    let node = fields.take_node("params")?;
+    let NodeValue::List(items) = node.value else {
         let what = format!("{}: params is {}, not a list", fields.whose, node.value.kind());
         let cure = "write - { name: NAME, value: \"…\" }, one per line, in the procedure's order";
         fields.report.fault(&node.at, what, cure);
@@ -19,12 +19,12 @@ pub(crate) fn params(fields: &mut Fields<'_>) -> Option<At<Vec<RawParam>>> {
     };
     let whose = fields.whose.clone();
     let read = items.into_iter().filter_map(|item| param(&whose, item, fields.report)).collect();
-    Some(At { at: node.at, value: read })
+    Some(Located { at: node.at, value: read })
 }
 
-fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
-    let mut fields = Fields::open(format!("{whose}: a parameter"), item, PARAM, report);
-    let Some(name) = fields.text("name") else {
+fn param(whose: &str, item: SourceNode, report: &mut FaultReport) -> Option<RawParam> {
+    let mut fields = Fields::open_fields(format!("{whose}: a parameter"), item, PARAM, report);
+    let Some(name) = fields.take_text("name") else {
         let at = fields.at.clone();
         fields.report.fault(&at, format!("{whose}: a parameter without name"), "add name:");
         return None;
@@ -34,14 +34,14 @@ fn param(whose: &str, item: Node, report: &mut Report) -> Option<RawParam> {
 }
 
 /// What stands beside a parameter's name.
-fn typed(name: At<String>, fields: &mut Fields<'_>) -> RawParam {
+fn typed(name: Located<String>, fields: &mut Fields<'_>) -> RawParam {
     let modes = [("in", ParamMode::In), ("out", ParamMode::Out), ("inout", ParamMode::InOut)];
     RawParam {
         mode: fields.choice("mode", &modes),
         ty: fields.choice("type", &param_types()).map_or(ParamType::Text, |t| t.value),
-        value: fields.text("value"),
-        required: fields.flag("required"),
-        secret: fields.flag("secret"),
+        value: fields.take_text("value"),
+        required: fields.take_flag("required"),
+        secret: fields.take_flag("secret"),
         name,
     }
 }

@@ -1,20 +1,20 @@
 //! Reads `depends_on`: codes, or maps that say more.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::{Fields, single};
 use crate::definition::keys::{PARENT, WAIT_MAX};
-use crate::definition::node::{Node, Value};
+use crate::definition::node::{NodeValue, SourceNode};
 use crate::definition::raw::{RawMore, RawParent};
 use crate::domain::job::external::Missing;
 
 /// What a job waits for, entry by entry.
 pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
-    let Some(node) = fields.take("depends_on") else { return Vec::new() };
+    let Some(node) = fields.take_node("depends_on") else { return Vec::new() };
     let whose = fields.whose.clone();
     let items = match node.value {
-        Value::List(items) => items,
-        value @ (Value::Text(_) | Value::Map(_) | Value::Null) => {
-            vec![Node { at: node.at, value }]
+        NodeValue::List(items) => items,
+        value @ (NodeValue::Text(_) | NodeValue::Map(_) | NodeValue::Null) => {
+            vec![SourceNode { at: node.at, value }]
         }
     };
     let mut parents = Vec::with_capacity(items.len());
@@ -22,22 +22,24 @@ pub(crate) fn parents(fields: &mut Fields<'_>) -> Vec<RawParent> {
     parents
 }
 
-fn parent(whose: &str, item: Node, report: &mut Report) -> Option<RawParent> {
+fn parent(whose: &str, item: SourceNode, report: &mut FaultReport) -> Option<RawParent> {
     let item = match item {
         // Before the words of a fault are put together: there may be a million of these.
-        Node { at, value: Value::Text(value) } => return Some(RawParent::plain(At { at, value })),
+        SourceNode { at, value: NodeValue::Text(value) } => {
+            return Some(RawParent::plain(Located { at, value }));
+        }
         other => other,
     };
-    if !matches!(item.value, Value::Map(_)) {
+    if !matches!(item.value, NodeValue::Map(_)) {
         return single(&format!("{whose}: depends_on"), item, report).map(RawParent::plain);
     }
-    let mut fields = Fields::open(format!("{whose}: depends_on"), item, PARENT, report);
+    let mut fields = Fields::open_fields(format!("{whose}: depends_on"), item, PARENT, report);
     let missing = [("wait", Missing::Wait), ("fail", Missing::Fail), ("pass", Missing::Pass)];
-    let job = fields.word("job");
+    let job = fields.take_word("job");
     let more = RawMore {
-        when: fields.word("when"),
-        group: fields.word("group"),
-        batch: fields.word("batch"),
+        when: fields.take_word("when"),
+        group: fields.take_word("group"),
+        batch: fields.take_word("batch"),
         missing: fields.choice("missing", &missing),
         wait_sec: fields.number("wait_sec", 1..=WAIT_MAX),
     };

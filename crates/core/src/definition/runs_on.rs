@@ -1,23 +1,24 @@
 //! The data source of a job, and whether the job's body can run there.
 
-use crate::definition::fault::Report;
-use crate::definition::job::{Around, said};
+use crate::definition::fault::FaultReport;
+use crate::definition::job::{JobContext, given_place};
 use crate::definition::near::did_you_mean;
 use crate::definition::raw::{RawJob, RawSql};
 use crate::domain::id::SourceName;
 use crate::domain::job::{BodyPart, JobDef, JobKind};
 use crate::domain::source::routine_name::RoutineName;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 
 /// The job's source, the default one, or the only one there is.
 pub(crate) fn source(
     whose: &str,
     raw: &RawJob,
     kind: &JobKind,
-    around: &Around<'_>,
-    report: &mut Report,
+    around: &JobContext<'_>,
+    report: &mut FaultReport,
 ) -> Option<SourceName> {
-    let Some((whose, word)) = said(whose, &raw.settings.source, &around.defaults.source) else {
+    let Some((whose, word)) = given_place(whose, &raw.settings.source, &around.defaults.source)
+    else {
         let only = around.sources.first().filter(|_| around.sources.len() == 1)?;
         return kind.needs.contains(&BodyPart::Source).then(|| only.name.clone());
     };
@@ -30,7 +31,7 @@ pub(crate) fn source(
     found.map(|s| s.name.clone())
 }
 
-fn source_of<'a>(def: &JobDef, sources: &'a [Source]) -> Option<&'a Source> {
+fn source_of<'a>(def: &JobDef, sources: &'a [DataSource]) -> Option<&'a DataSource> {
     sources.iter().find(|s| Some(&s.name) == def.source.as_ref())
 }
 
@@ -39,8 +40,8 @@ pub(crate) fn check_procedure(
     whose: &str,
     raw: &RawJob,
     def: &JobDef,
-    sources: &[Source],
-    report: &mut Report,
+    sources: &[DataSource],
+    report: &mut FaultReport,
 ) {
     let (Some(name), Some(_)) = (&raw.proc_name, &def.proc_name) else {
         return;
@@ -80,8 +81,8 @@ pub(crate) fn check_dialect(
     whose: &str,
     raw: &RawJob,
     def: &JobDef,
-    sources: &[Source],
-    report: &mut Report,
+    sources: &[DataSource],
+    report: &mut FaultReport,
 ) {
     let (Some(sql), Some(source)) = (&def.sql, source_of(def, sources)) else {
         return;
@@ -89,8 +90,8 @@ pub(crate) fn check_dialect(
     let Some(dialect) = DialectName::of_url(&source.url) else {
         return;
     };
-    if sql.of(dialect).is_none() {
-        let at = raw.sql.as_deref().map(RawSql::at).or(raw.sql_file.as_ref().map(|f| &f.at));
+    if sql.text_for(dialect).is_none() {
+        let at = raw.sql.as_deref().map(RawSql::place).or(raw.sql_file.as_ref().map(|f| &f.at));
         let what =
             format!("{whose} has no SQL for {dialect}, the dialect of its source {}", source.name);
         report.fault(at.unwrap_or(&raw.code.at), what, format!("add the text for {dialect}"));

@@ -1,26 +1,26 @@
 //! What schedules mean: read, and held against the rest of the definition.
 
-use crate::definition::fault::{At, Fault, Faults, Place, Report};
+use crate::definition::fault::{DefinitionFault, FaultReport, Faults, Located, SourcePlace};
 use crate::definition::load::Loaded;
 use crate::definition::near::did_you_mean;
-use crate::definition::read_schedules::{Form, RawSchedule};
+use crate::definition::read_schedules::{FormValidity, RawSchedule};
 use crate::domain::calendar::Calendars;
 use crate::domain::id::{CalendarCode, GroupCode, TriggerCode};
 use crate::domain::job::{Definition, Group};
 use crate::domain::schedule::read_zone;
 use crate::domain::schedule::trigger::{TriggerDef, TriggerWords, WordFault};
 use crate::domain::time::Millis;
-use crate::domain::trigger_check::{self, Around, Finding, Grade};
+use crate::domain::trigger_check::{self, TriggerCheckContext, TriggerFinding, TriggerGrade};
 use chrono_tz::Tz;
 use std::collections::{BTreeMap, HashMap};
 
 /// Where each key of a schedule stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places(HashMap<TriggerCode, (Place, HashMap<&'static str, Place>)>);
+pub struct SchedulePlaces(HashMap<TriggerCode, (SourcePlace, HashMap<&'static str, SourcePlace>)>);
 
-impl Places {
+impl SchedulePlaces {
     /// The place of a key; of one that is not written, that of the schedule.
-    fn of(&self, code: &TriggerCode, key: &str) -> Option<&Place> {
+    fn place_of(&self, code: &TriggerCode, key: &str) -> Option<&SourcePlace> {
         let (own, keys) = self.0.get(code)?;
         // What an order says stands in handler_param where that is written.
         let order = ["batch_no", "group", "type", "params"].contains(&key);
@@ -33,9 +33,9 @@ impl Places {
 pub(crate) fn schedules(
     raw: Vec<RawSchedule>,
     groups: &[Group],
-    report: &mut Report,
-) -> (Vec<TriggerDef>, Places) {
-    let (mut made, mut places) = (Vec::new(), Places::default());
+    report: &mut FaultReport,
+) -> (Vec<TriggerDef>, SchedulePlaces) {
+    let (mut made, mut places) = (Vec::new(), SchedulePlaces::default());
     for raw in raw {
         let RawSchedule { code, mut words, places: keys, form, .. } = raw;
         let needs_days = words.timing.rule.is_some() || words.timing.shift.is_some();
@@ -43,8 +43,8 @@ pub(crate) fn schedules(
             words.timing.calendar = calendar(&words, groups);
         }
         unknown_group(&code, &words, &keys, groups, report);
-        match words.clone().read(zone(&words, groups)) {
-            Ok(_) if form == Form::Wrong => {}
+        match words.clone().parse_trigger(group_zone(&words, groups)) {
+            Ok(_) if form == FormValidity::Wrong => {}
             Ok(def) => {
                 places.0.insert(def.code.clone(), (code.at, keys));
                 made.push(def);
@@ -52,7 +52,7 @@ pub(crate) fn schedules(
             Err(faults) => {
                 for fault in faults.0 {
                     // A value that could not be read is missing now, which need not be said too.
-                    if form == Form::Wrong && !names(&fault, &keys) {
+                    if form == FormValidity::Wrong && !names(&fault, &keys) {
                         continue;
                     }
                     let at = keys.get(fault.key).unwrap_or(&code.at);
@@ -78,12 +78,12 @@ fn calendar(words: &TriggerWords, groups: &[Group]) -> Option<CalendarCode> {
 }
 
 /// Whether a fault is of a key that is written, and not that one is missing.
-fn names(fault: &WordFault, keys: &HashMap<&'static str, Place>) -> bool {
+fn names(fault: &WordFault, keys: &HashMap<&'static str, SourcePlace>) -> bool {
     fault.key != "code" && keys.contains_key(fault.key)
 }
 
 /// The zone of the groups that it opens; of groups with several, it has to say one itself.
-fn zone(words: &TriggerWords, groups: &[Group]) -> Option<Tz> {
+fn group_zone(words: &TriggerWords, groups: &[Group]) -> Option<Tz> {
     let mut zones: Vec<&str> =
         opened(words, groups).map(|g| g.time_zone.as_deref().unwrap_or("UTC")).collect();
     zones.sort_unstable();
@@ -97,11 +97,11 @@ fn zone(words: &TriggerWords, groups: &[Group]) -> Option<Tz> {
 }
 
 fn unknown_group(
-    code: &At<String>,
+    code: &Located<String>,
     words: &TriggerWords,
-    keys: &HashMap<&'static str, Place>,
+    keys: &HashMap<&'static str, SourcePlace>,
     groups: &[Group],
-    report: &mut Report,
+    report: &mut FaultReport,
 ) {
     let Some(group) = &words.group else { return };
     if groups.iter().any(|g| g.code == *group) {
@@ -115,7 +115,7 @@ fn unknown_group(
 
 /// What the schedules of a file are held against.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct ScheduleCheckContext<'a> {
     /// The calendars; without them weekends stand in for each that is named.
     pub calendars: Option<&'a Calendars>,
     /// The present time.
@@ -133,42 +133,51 @@ impl Loaded {
     ///
     /// # Errors
     /// Every fault, at the line of its key.
-    pub fn look_at_schedules(&self, look: Look<'_>) -> Result<Vec<Fault>, Faults> {
-        let mut report = Report::default();
-        let Look { calendars, now, expected, stored } = look;
+    pub fn look_at_schedules(
+        &self,
+        look: ScheduleCheckContext<'_>,
+    ) -> Result<Vec<DefinitionFault>, Faults> {
+        let mut report = FaultReport::default();
+        let ScheduleCheckContext { calendars, now, expected, stored } = look;
         if self.definition.schedules.is_empty() && stored.is_empty() {
             return report.finish();
         }
         let known = calendars.cloned().unwrap_or_default();
         let defs = &Definition { calendars: known, ..self.definition.clone() };
-        let around = Around { defs, calendars, now, expected };
+        let around = TriggerCheckContext { defs, calendars, now, expected };
         for def in &defs.schedules {
             let is_new = stored.iter().all(|s| s != def);
             // What a calendar lacks is said once for all that use it, by whoever applies.
-            let lacks = |f: &Finding| f.fault.key == "calendar" && f.grade == Grade::Warned;
+            let lacks =
+                |f: &TriggerFinding| f.fault.key == "calendar" && f.grade == TriggerGrade::Warned;
             let found = trigger_check::check(def, &around).into_iter();
             for finding in found.filter(|f| !lacks(f)) {
-                let grade = if is_new { finding.grade } else { Grade::Warned };
-                self.say(&def.code, &Finding { grade, ..finding }, &mut report);
+                let grade = if is_new { finding.grade } else { TriggerGrade::Warned };
+                self.report_finding(&def.code, &TriggerFinding { grade, ..finding }, &mut report);
             }
         }
         let is_other = |s: &&TriggerDef| defs.schedules.iter().all(|d| d.code != s.code);
         let all: Vec<TriggerDef> =
             defs.schedules.iter().chain(stored.iter().filter(is_other)).cloned().collect();
         for (code, finding) in trigger_check::rings(&all, defs) {
-            self.say(&code, &finding, &mut report);
+            self.report_finding(&code, &finding, &mut report);
         }
         report.finish()
     }
 
-    fn say(&self, code: &TriggerCode, finding: &Finding, report: &mut Report) {
-        let Finding { fault, grade } = finding;
-        let whole = Place::new(&"schedules".into(), 0);
-        let at = self.places.of(code, fault.key).unwrap_or(&whole);
+    fn report_finding(
+        &self,
+        code: &TriggerCode,
+        finding: &TriggerFinding,
+        report: &mut FaultReport,
+    ) {
+        let TriggerFinding { fault, grade } = finding;
+        let whole = SourcePlace::new(&"schedules".into(), 0);
+        let at = self.places.place_of(code, fault.key).unwrap_or(&whole);
         let what = format!("schedule {code}: {}", fault.what);
         match grade {
-            Grade::Refused => report.fault(at, what, fault.cure.clone()),
-            Grade::Warned => report.warn(at, what, fault.cure.clone()),
+            TriggerGrade::Refused => report.fault(at, what, fault.cure.clone()),
+            TriggerGrade::Warned => report.add_warning(at, what, fault.cure.clone()),
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::definition::export::export;
-use crate::definition::load::load;
-use crate::definition::write::Format;
+use crate::definition::load::load_definition;
+use crate::definition::write::DefinitionFormat;
 use crate::domain::job::JobKind;
 use std::path::Path;
 
@@ -25,13 +25,13 @@ const NOW: Millis = Millis(1_722_470_400_000);
 fn loaded(schedules: &str) -> Result<Loaded, Faults> {
     let text = format!("{HEAD}{schedules}");
     let read = move |_: &Path| Ok(text.clone());
-    load(Path::new("d.yaml"), &read, KINDS)
+    load_definition(Path::new("d.yaml"), &read, KINDS)
 }
 
 /// What is found in the file alone, and then at its time.
 fn said(schedules: &str) -> String {
     let expected = BTreeMap::new();
-    let look = Look { calendars: None, now: NOW, expected: &expected, stored: &[] };
+    let look = ScheduleCheckContext { calendars: None, now: NOW, expected: &expected, stored: &[] };
     match loaded(schedules).and_then(|loaded| loaded.look_at_schedules(look)) {
         Ok(warnings) => warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         Err(faults) => faults.to_string(),
@@ -115,10 +115,10 @@ fn what_is_stored_already_is_not_refused_because_its_time_is_over() {
         loaded("  S: {group: close, batch_no: adhoc, once_at: 2020-01-01}\n").expect("sound");
     let expected = BTreeMap::new();
     let stored = &file.definition.schedules;
-    let look = Look { calendars: None, now: NOW, expected: &expected, stored };
+    let look = ScheduleCheckContext { calendars: None, now: NOW, expected: &expected, stored };
     let warnings = file.look_at_schedules(look).expect("a warning alone");
     assert!(warnings[0].to_string().contains("is over"), "{warnings:?}");
-    assert!(file.look_at_schedules(Look { stored: &[], ..look }).is_err());
+    assert!(file.look_at_schedules(ScheduleCheckContext { stored: &[], ..look }).is_err());
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn zone_and_calendar_are_those_of_the_group_and_a_file_comes_back() {
     assert_eq!(rule.timing.zone, Tz::Asia__Shanghai);
     assert_eq!(rule.timing.calendar.as_ref().map(|c| c.as_str()), Some("cn"));
     assert_eq!(cron.timing.calendar, None, "a plain cron asks no calendar");
-    for format in [Format::Yaml, Format::Json] {
+    for format in [DefinitionFormat::Yaml, DefinitionFormat::Json] {
         let text = export(&defs, KINDS, format).expect("written and read again");
         assert!(text.contains("last working day of month"), "{text}");
         assert!(!text.contains("retry_delay_sec"), "what is usual is left out: {text}");

@@ -1,7 +1,7 @@
 //! The JSON Schema of definition files, from the table of keys and the job types there are; editors
 //! complete and check with it.
 
-use crate::definition::schema_form::{Key, Section, form_of};
+use crate::definition::schema_form::{SchemaKey, Section, form_of};
 use crate::definition::schema_table::sections;
 use crate::domain::job::{BodyPart, JobKind};
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ pub fn schema(kinds: &[JobKind]) -> Value {
 /// Maps with the keys of these sections; null counts as absent.
 fn map_of(sections: &[&Section], without: &[&str], kinds: &[JobKind]) -> Value {
     let mut properties = Map::new();
-    for Key(name, about, form) in sections.iter().flat_map(|s| s.keys) {
+    for SchemaKey(name, about, form) in sections.iter().flat_map(|s| s.keys) {
         if !without.contains(name) {
             let mut schema = form_of(form, kinds);
             schema["description"] = (*about).into();
@@ -110,7 +110,9 @@ mod tests {
     #[test]
     fn every_key_that_is_read_is_in_the_schema_and_no_other() {
         let listed: BTreeMap<String, BTreeSet<String>> = sections()
-            .map(|s| (s.name.to_owned(), s.keys.iter().map(|Key(k, ..)| (*k).to_owned()).collect()))
+            .map(|s| {
+                (s.name.to_owned(), s.keys.iter().map(|SchemaKey(k, ..)| (*k).to_owned()).collect())
+            })
             .collect();
         let read = lists();
         for name in read.keys().chain(listed.keys()) {
@@ -131,7 +133,7 @@ mod tests {
             let there = sections().any(|s| s.name == name) || name == "template";
             assert!(there, "{name} is not a section");
         }
-        for Key(name, about, _) in sections().flat_map(|s| s.keys) {
+        for SchemaKey(name, about, _) in sections().flat_map(|s| s.keys) {
             assert!(about.ends_with('.') && about.len() > 6, "{name}: {about}");
         }
     }

@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 /// A map of known keys; `name` is the list in `keys.rs` in lower case.
 pub(crate) struct Section {
     pub name: &'static str,
-    pub keys: &'static [Key],
+    pub keys: &'static [SchemaKey],
 }
 
 /// A key: its name, one sentence, and what its value may be.
-pub(crate) struct Key(pub &'static str, pub &'static str, pub Form);
+pub(crate) struct SchemaKey(pub &'static str, pub &'static str, pub SchemaValue);
 
 /// What a value may be.
-pub(crate) enum Form {
+pub(crate) enum SchemaValue {
     /// A single value.
     Text,
     /// A whole number.
@@ -62,48 +62,48 @@ pub(crate) enum Form {
 }
 
 /// What a value of this form may be, as JSON Schema; null counts as absent.
-pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
+pub(crate) fn form_of(form: &SchemaValue, kinds: &[JobKind]) -> Value {
     match form {
-        Form::Text => json!({"type": ["string", "number", "boolean", "null"]}),
-        Form::Int(min, max) => json!({
+        SchemaValue::Text => json!({"type": ["string", "number", "boolean", "null"]}),
+        SchemaValue::Int(min, max) => json!({
             "type": ["integer", "string", "null"], "minimum": min, "maximum": max,
             "pattern": "^[+-]?[0-9]+$"
         }),
-        Form::Flag => json!({"enum": [
+        SchemaValue::Flag => json!({"enum": [
             true, false, "true", "false", "yes", "no", "on", "off", "y", "n", 1, 0, "1", "0", null
         ]}),
-        Form::Time => json!({
+        SchemaValue::Time => json!({
             "type": ["string", "null"], "pattern": "^[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?$"
         }),
-        Form::Words(words) => {
+        SchemaValue::Words(words) => {
             let all: Vec<Value> =
                 words.iter().map(|w| Value::from(*w)).chain([Value::Null]).collect();
             json!({"enum": all})
         }
         // Readers of YAML 1.1 take `off` for a truth value.
-        Form::Moment => json!({"enum": ["now", "batch", "day", "off", false, null]}),
-        Form::Due => json!({
+        SchemaValue::Moment => json!({"enum": ["now", "batch", "day", "off", false, null]}),
+        SchemaValue::Due => json!({
             "type": ["string", "null"],
             "pattern": "^((([+][0-9]+d|workday[(][+]?[0-9]+[)]) +)?[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2})?\
                 |[0-9]+h([0-9]+m)?([0-9]+s)?|[0-9]+m([0-9]+s)?|[0-9]+s)$"
         }),
-        Form::Factor => json!({
+        SchemaValue::Factor => json!({
             "type": ["number", "string", "null"], "minimum": 1.1, "maximum": 100,
             "pattern": "^[0-9]{1,3}([.][0-9]{1,2})?$"
         }),
-        Form::JobType => {
+        SchemaValue::JobType => {
             let one = |k: &JobKind| json!({"const": k.name, "description": k.about});
             let all: Vec<Value> = kinds.iter().map(one).chain([json!({"type": "null"})]).collect();
             json!({"anyOf": all})
         }
-        Form::Texts => json!({
+        SchemaValue::Texts => json!({
             "type": ["array", "string", "number", "null"],
             "items": {"type": ["string", "number", "boolean"]}
         }),
-        Form::NamedTexts => {
+        SchemaValue::NamedTexts => {
             json!({"type": ["object", "null"], "additionalProperties": {"type": "string"}})
         }
-        Form::Sql => {
+        SchemaValue::Sql => {
             let texts: Map<String, Value> = DialectName::ALL
                 .iter()
                 .map(|d| (d.to_string(), json!({"type": ["string", "null"]})))
@@ -113,31 +113,40 @@ pub(crate) fn form_of(form: &Form, kinds: &[JobKind]) -> Value {
                 "additionalProperties": false
             })
         }
-        Form::List(_) | Form::Mixed(_) | Form::By(..) | Form::Short(..) => maps_of(form),
-        Form::Map(_) | Form::Uses(_) | Form::OrWord(..) => maps_of(form),
-        Form::OrText(_) | Form::OrPair(_) | Form::OrTexts(_) => maps_of(form),
+        SchemaValue::List(_)
+        | SchemaValue::Mixed(_)
+        | SchemaValue::By(..)
+        | SchemaValue::Short(..) => maps_of(form),
+        SchemaValue::Map(_) | SchemaValue::Uses(_) | SchemaValue::OrWord(..) => maps_of(form),
+        SchemaValue::OrText(_) | SchemaValue::OrPair(_) | SchemaValue::OrTexts(_) => maps_of(form),
     }
 }
 
 /// The forms that hold maps of a section.
-fn maps_of(form: &Form) -> Value {
+fn maps_of(form: &SchemaValue) -> Value {
     let refer = |section: &str| json!({"$ref": format!("#/definitions/{section}")});
     match form {
-        Form::Text | Form::Int(..) | Form::Flag | Form::Time | Form::Words(_) => Value::Null,
-        Form::JobType | Form::Moment | Form::Due | Form::Factor => Value::Null,
-        Form::Texts | Form::NamedTexts | Form::Sql => Value::Null,
-        Form::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
-        Form::Mixed(section) => {
+        SchemaValue::Text
+        | SchemaValue::Int(..)
+        | SchemaValue::Flag
+        | SchemaValue::Time
+        | SchemaValue::Words(_) => Value::Null,
+        SchemaValue::JobType | SchemaValue::Moment | SchemaValue::Due | SchemaValue::Factor => {
+            Value::Null
+        }
+        SchemaValue::Texts | SchemaValue::NamedTexts | SchemaValue::Sql => Value::Null,
+        SchemaValue::List(section) => json!({"type": ["array", "null"], "items": refer(section)}),
+        SchemaValue::Mixed(section) => {
             let one = json!({"anyOf": [{"type": ["string", "number"]}, refer(section)]});
             json!({"anyOf": [{"type": "array", "items": one}, one]})
         }
-        Form::By(section, key) => by(section, key, refer(section)),
-        Form::Short(section, key) => {
+        SchemaValue::By(section, key) => map_or_list(section, key, refer(section)),
+        SchemaValue::Short(section, key) => {
             let short = json!({"type": ["string", "number", "boolean"]});
-            by(section, key, json!({"anyOf": [short, refer(section)]}))
+            map_or_list(section, key, json!({"anyOf": [short, refer(section)]}))
         }
-        Form::Map(section) => json!({"anyOf": [refer(section)]}),
-        Form::Uses(section) => {
+        SchemaValue::Map(section) => json!({"anyOf": [refer(section)]}),
+        SchemaValue::Uses(section) => {
             let word = json!({"type": ["string", "number"]});
             let one = json!({"anyOf": [word, refer(section)]});
             let named = json!({"type": ["string", "number", "null"]});
@@ -146,16 +155,16 @@ fn maps_of(form: &Form) -> Value {
                 {"type": "array", "items": one}, word
             ]})
         }
-        Form::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
-        Form::OrText(section) => {
+        SchemaValue::OrWord(section, words) => json!({"anyOf": [{"enum": words}, refer(section)]}),
+        SchemaValue::OrText(section) => {
             json!({"anyOf": [{"type": ["string", "number", "null"]}, refer(section)]})
         }
-        Form::OrTexts(section) => {
+        SchemaValue::OrTexts(section) => {
             let texts =
                 json!({"type": "array", "items": {"type": ["string", "number", "boolean"]}});
             json!({"anyOf": [texts, refer(section)]})
         }
-        Form::OrPair(section) => {
+        SchemaValue::OrPair(section) => {
             let pair = json!({
                 "type": "array", "minItems": 2, "maxItems": 2,
                 "items": {"type": ["string", "number", "null"]}
@@ -166,7 +175,7 @@ fn maps_of(form: &Form) -> Value {
 }
 
 /// Maps by name, or a list of maps that hold their name themselves.
-fn by(section: &str, key: &str, entry: Value) -> Value {
+fn map_or_list(section: &str, key: &str, entry: Value) -> Value {
     let inside = if section == "template" {
         json!({"type": "object"})
     } else {

@@ -1,15 +1,15 @@
 //! YAML or JSON as serde hands it over, each value with the span of its text.
 
 use crate::definition::budget::Budget;
-use crate::definition::fault::{At, Place};
-use crate::definition::node::{Node, Value};
+use crate::definition::fault::{Located, SourcePlace};
+use crate::definition::node::{NodeValue, SourceNode};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Error, NonFiniteFloatPolicy, Spanned};
 use std::fmt;
 use std::sync::Arc;
 
 /// Reads one document. The budget limits what a bomb of aliases costs.
-pub(crate) fn read(
+pub(crate) fn parse_yaml(
     text: &str,
     duplicate_keys: DuplicateKeyPolicy,
     budget: &Budget,
@@ -45,10 +45,10 @@ pub(crate) fn line_of(line: u64) -> u32 {
 pub(crate) struct SpannedValue {
     line: u32,
     span: Option<(usize, usize)>,
-    shape: Shape,
+    shape: YamlShape,
 }
 
-enum Shape {
+enum YamlShape {
     Null,
     /// A number or truth value: its text is cut from the source, for serde has lost the spelling.
     Plain(String),
@@ -59,35 +59,35 @@ enum Shape {
 
 impl SpannedValue {
     /// The tree with the file's name and, for plain scalars, the text of `source`.
-    pub(crate) fn into_node(self, file: &Arc<str>, source: &str) -> Node {
-        let at = Place::new(file, self.line);
+    pub(crate) fn into_node(self, file: &Arc<str>, source: &str) -> SourceNode {
+        let at = SourcePlace::new(file, self.line);
         let value = match self.shape {
-            Shape::Null => Value::Null,
-            Shape::Text(text) => Value::Text(text),
-            Shape::Plain(read) => {
+            YamlShape::Null => NodeValue::Null,
+            YamlShape::Text(text) => NodeValue::Text(text),
+            YamlShape::Plain(read) => {
                 let written = self.span.and_then(|(from, to)| source.get(from..to));
-                Value::Text(written.map_or(read, |w| w.trim().to_owned()))
+                NodeValue::Text(written.map_or(read, |w| w.trim().to_owned()))
             }
-            Shape::List(items) => {
-                Value::List(items.into_iter().map(|i| i.into_node(file, source)).collect())
+            YamlShape::List(items) => {
+                NodeValue::List(items.into_iter().map(|i| i.into_node(file, source)).collect())
             }
-            Shape::Map(entries) => Value::Map(
+            YamlShape::Map(entries) => NodeValue::Map(
                 entries
                     .into_iter()
                     .map(|(key, value)| {
-                        let place = Place::new(file, line_of(key.referenced.line()));
-                        (At::new(&place, key.value), value.into_node(file, source))
+                        let place = SourcePlace::new(file, line_of(key.referenced.line()));
+                        (Located::new(&place, key.value), value.into_node(file, source))
                     })
                     .collect(),
             ),
         };
-        Node { at, value }
+        SourceNode { at, value }
     }
 }
 
 impl<'de> Deserialize<'de> for SpannedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let seen = Spanned::<Shape>::deserialize(deserializer)?;
+        let seen = Spanned::<YamlShape>::deserialize(deserializer)?;
         let span = seen.defined.span();
         let span = span.byte_offset().zip(span.byte_len()).and_then(|(from, len)| {
             let from = usize::try_from(from).ok()?;
@@ -97,7 +97,7 @@ impl<'de> Deserialize<'de> for SpannedValue {
     }
 }
 
-impl<'de> Deserialize<'de> for Shape {
+impl<'de> Deserialize<'de> for YamlShape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ShapeVisitor)
     }
@@ -106,61 +106,61 @@ impl<'de> Deserialize<'de> for Shape {
 struct ShapeVisitor;
 
 impl<'de> Visitor<'de> for ShapeVisitor {
-    type Value = Shape;
+    type Value = YamlShape;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value, a list or a map")
     }
 
-    fn visit_unit<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Null)
+    fn visit_unit<E>(self) -> Result<YamlShape, E> {
+        Ok(YamlShape::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Shape, E> {
-        Ok(Shape::Null)
+    fn visit_none<E>(self) -> Result<YamlShape, E> {
+        Ok(YamlShape::Null)
     }
 
-    fn visit_bool<E>(self, v: bool) -> Result<Shape, E> {
-        Ok(Shape::Plain(v.to_string()))
+    fn visit_bool<E>(self, v: bool) -> Result<YamlShape, E> {
+        Ok(YamlShape::Plain(v.to_string()))
     }
 
-    fn visit_i64<E>(self, v: i64) -> Result<Shape, E> {
-        Ok(Shape::Plain(v.to_string()))
+    fn visit_i64<E>(self, v: i64) -> Result<YamlShape, E> {
+        Ok(YamlShape::Plain(v.to_string()))
     }
 
-    fn visit_u64<E>(self, v: u64) -> Result<Shape, E> {
-        Ok(Shape::Plain(v.to_string()))
+    fn visit_u64<E>(self, v: u64) -> Result<YamlShape, E> {
+        Ok(YamlShape::Plain(v.to_string()))
     }
 
-    fn visit_i128<E>(self, v: i128) -> Result<Shape, E> {
-        Ok(Shape::Plain(v.to_string()))
+    fn visit_i128<E>(self, v: i128) -> Result<YamlShape, E> {
+        Ok(YamlShape::Plain(v.to_string()))
     }
 
-    fn visit_u128<E>(self, v: u128) -> Result<Shape, E> {
-        Ok(Shape::Plain(v.to_string()))
+    fn visit_u128<E>(self, v: u128) -> Result<YamlShape, E> {
+        Ok(YamlShape::Plain(v.to_string()))
     }
 
-    fn visit_f64<E>(self, v: f64) -> Result<Shape, E> {
-        Ok(Shape::Plain(v.to_string()))
+    fn visit_f64<E>(self, v: f64) -> Result<YamlShape, E> {
+        Ok(YamlShape::Plain(v.to_string()))
     }
 
-    fn visit_str<E>(self, v: &str) -> Result<Shape, E> {
-        Ok(Shape::Text(v.to_owned()))
+    fn visit_str<E>(self, v: &str) -> Result<YamlShape, E> {
+        Ok(YamlShape::Text(v.to_owned()))
     }
 
-    fn visit_string<E>(self, v: String) -> Result<Shape, E> {
-        Ok(Shape::Text(v))
+    fn visit_string<E>(self, v: String) -> Result<YamlShape, E> {
+        Ok(YamlShape::Text(v))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<YamlShape, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element()? {
             items.push(item);
         }
-        Ok(Shape::List(items))
+        Ok(YamlShape::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<YamlShape, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry::<Spanned<String>, SpannedValue>()? {
             if entry.0.value.is_empty() {
@@ -170,6 +170,6 @@ impl<'de> Visitor<'de> for ShapeVisitor {
             }
             entries.push(entry);
         }
-        Ok(Shape::Map(entries))
+        Ok(YamlShape::Map(entries))
     }
 }

@@ -1,14 +1,14 @@
 //! What a data source means: a URL without a password and with no option that could do harm.
 
-use crate::definition::fault::{At, Report};
-use crate::definition::files::Files;
+use crate::definition::fault::{FaultReport, Located};
+use crate::definition::files::DefinitionFiles;
 use crate::definition::group_access;
 use crate::definition::params::usable_name;
 use crate::definition::raw::RawSource;
 use crate::definition::sqlite_bodies;
 use crate::domain::id::SourceName;
-use crate::domain::source::transport::{Transport, with_verified_tls};
-use crate::domain::source::{DialectName, ReadPassword, Source};
+use crate::domain::source::transport::{SourceTransport, with_verified_tls};
+use crate::domain::source::{DataSource, DialectName, ReadPassword};
 use std::collections::BTreeMap;
 use url::Url;
 
@@ -19,7 +19,11 @@ const SQLITE_OPTIONS: &[&str] = &["mode"];
 const SQLITE_MODES: &[&str] = &["ro", "rw", "rwc", "memory"];
 
 /// Makes a source of what the user said, or reports why not.
-pub(crate) fn source(raw: RawSource, files: &Files<'_>, report: &mut Report) -> Option<Source> {
+pub(crate) fn source(
+    raw: RawSource,
+    files: &DefinitionFiles<'_>,
+    report: &mut FaultReport,
+) -> Option<DataSource> {
     let name = match SourceName::parse(&raw.name.value) {
         Ok(name) => Some(name),
         Err(error) => {
@@ -38,13 +42,13 @@ pub(crate) fn source(raw: RawSource, files: &Files<'_>, report: &mut Report) -> 
     check_password(&whose, &raw, dialect, report);
     let procedures = procedures(&whose, &raw, files, report);
     if dialect.is_some_and(|d| d != DialectName::Sqlite) && !procedures.is_empty() {
-        report.warn(
+        report.add_warning(
             &raw.name.at,
             format!("{whose} has named procedures, which are used on SQLite only"),
             "elsewhere the database's own procedures are called; remove them if none is SQLite",
         );
     }
-    Some(Source {
+    Some(DataSource {
         name: name?,
         url: url.value.trim().to_owned(),
         password_env: raw.password_env.map(|p| p.value),
@@ -53,12 +57,12 @@ pub(crate) fn source(raw: RawSource, files: &Files<'_>, report: &mut Report) -> 
         read_password: ReadPassword::default(),
         max_parallel: raw.max_parallel.map(|m| m.value),
         procedures,
-        access: group_access::make(&whose, raw.access, report),
+        access: group_access::make_access(&whose, raw.access, report),
     })
 }
 
 /// Checks a URL without ever repeating it, since it may hold a password where none may be.
-fn check_url(whose: &str, url: &At<String>, report: &mut Report) -> Option<DialectName> {
+fn check_url(whose: &str, url: &Located<String>, report: &mut FaultReport) -> Option<DialectName> {
     let text = url.value.trim();
     let Some(dialect) = DialectName::of_url(text) else {
         let scheme: String = text.split(':').next().unwrap_or_default().chars().take(20).collect();
@@ -78,7 +82,7 @@ fn check_url(whose: &str, url: &At<String>, report: &mut Report) -> Option<Diale
     Some(dialect)
 }
 
-fn check_sqlite(whose: &str, url: &At<String>, text: &str, report: &mut Report) {
+fn check_sqlite(whose: &str, url: &Located<String>, text: &str, report: &mut FaultReport) {
     let rest = text.strip_prefix("sqlite:").unwrap_or(text);
     let (file, query) = rest.split_once('?').unwrap_or((rest, ""));
     if file.trim_start_matches("//").is_empty() {
@@ -93,7 +97,7 @@ fn check_sqlite(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
     }
 }
 
-fn check_server(whose: &str, url: &At<String>, text: &str, report: &mut Report) {
+fn check_server(whose: &str, url: &Located<String>, text: &str, report: &mut FaultReport) {
     let parsed = match Url::parse(text) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -128,8 +132,10 @@ fn check_server(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
     for (key, _) in parsed.query_pairs().filter(|(key, _)| !key.to_lowercase().contains("pass")) {
         check_option(whose, url, &key, SERVER_OPTIONS, report);
     }
-    if let Some(weakness) = Transport::of_url(&with_verified_tls(text)).and_then(|t| t.weakness()) {
-        report.warn(
+    if let Some(weakness) =
+        SourceTransport::of_url(&with_verified_tls(text)).and_then(|t| t.weakness())
+    {
+        report.add_warning(
             &url.at,
             format!("{whose}: {weakness}"),
             "leave the option out, or write sslmode=verify-full (PostgreSQL), ssl-mode=VERIFY_IDENTITY (MySQL, MariaDB)",
@@ -137,7 +143,13 @@ fn check_server(whose: &str, url: &At<String>, text: &str, report: &mut Report) 
     }
 }
 
-fn check_option(whose: &str, url: &At<String>, key: &str, known: &[&str], report: &mut Report) {
+fn check_option(
+    whose: &str,
+    url: &Located<String>,
+    key: &str,
+    known: &[&str],
+    report: &mut FaultReport,
+) {
     if !known.contains(&key) {
         let key: String = key.chars().take(40).collect();
         let what = format!("{whose}: url has the option {key:?}, which is not allowed");
@@ -145,13 +157,18 @@ fn check_option(whose: &str, url: &At<String>, key: &str, known: &[&str], report
     }
 }
 
-fn check_password(whose: &str, raw: &RawSource, dialect: Option<DialectName>, report: &mut Report) {
+fn check_password(
+    whose: &str,
+    raw: &RawSource,
+    dialect: Option<DialectName>,
+    report: &mut FaultReport,
+) {
     let given = [
         ("password_env", &raw.password_env),
         ("password_file", &raw.password_file),
         ("password_secret", &raw.password_secret),
     ];
-    let named: Vec<(&str, &At<String>)> =
+    let named: Vec<(&str, &Located<String>)> =
         given.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
     if let [(first, _), (second, value), ..] = named[..] {
         let what = format!("{whose} has both {first} and {second}");
@@ -182,8 +199,8 @@ fn check_password(whose: &str, raw: &RawSource, dialect: Option<DialectName>, re
 fn procedures(
     whose: &str,
     raw: &RawSource,
-    files: &Files<'_>,
-    report: &mut Report,
+    files: &DefinitionFiles<'_>,
+    report: &mut FaultReport,
 ) -> BTreeMap<String, String> {
     let mut all = raw.procedures.clone();
     if let Some(file) = &raw.procedures_file {

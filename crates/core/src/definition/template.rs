@@ -2,40 +2,40 @@
 //!
 //! Keys are taken over, never text: nothing is replaced inside a value.
 
-use crate::definition::fault::{At, Report};
+use crate::definition::fault::{FaultReport, Located};
 use crate::definition::fields::single;
 use crate::definition::include::named;
 use crate::definition::near::did_you_mean;
-use crate::definition::node::{Node, Value};
+use crate::definition::node::{NodeValue, SourceNode};
 use crate::definition::read;
 use std::collections::{HashMap, HashSet};
 
 /// Keys of which a job has one; its own makes the template's other one void.
 const EITHER: &[[&str; 2]] = &[["sql", "sql_file"], ["script", "script_file"]];
 
-type Entries = Vec<(At<String>, Node)>;
+type TemplateEntries = Vec<(Located<String>, SourceNode)>;
 
 /// The tree with every job's template merged into it, and without `templates`.
-pub(crate) fn expand(tree: Node, report: &mut Report) -> Node {
-    let Value::Map(mut top) = tree.value else { return tree };
+pub(crate) fn expand(tree: SourceNode, report: &mut FaultReport) -> SourceNode {
+    let NodeValue::Map(mut top) = tree.value else { return tree };
     let section = top.iter().position(|(key, _)| key.value == "templates").map(|at| top.remove(at));
     let written = section.map_or_else(Vec::new, |(_, node)| named("templates", node, report));
-    let templates = Templates::of(written, report);
+    let templates = JobTemplates::from_entries(written, report);
     if let Some((_, jobs)) = top.iter_mut().find(|(key, _)| key.value == "jobs") {
         templates.apply(jobs, report);
     }
-    Node { at: tree.at, value: Value::Map(top) }
+    SourceNode { at: tree.at, value: NodeValue::Map(top) }
 }
 
 /// Templates by name, each with all that it takes from others.
-struct Templates {
-    whole: HashMap<String, Entries>,
+struct JobTemplates {
+    whole: HashMap<String, TemplateEntries>,
     /// Those that were written, also such as could not be made whole.
-    names: Vec<At<String>>,
+    names: Vec<Located<String>>,
 }
 
-impl Templates {
-    fn of(written: Entries, report: &mut Report) -> Self {
+impl JobTemplates {
+    fn from_entries(written: TemplateEntries, report: &mut FaultReport) -> Self {
         let mut own = HashMap::new();
         let mut names = Vec::new();
         for (name, node) in written {
@@ -52,10 +52,10 @@ impl Templates {
     /// Makes a template whole: its own keys, and what the one it names adds.
     fn complete(
         &mut self,
-        name: &At<String>,
-        own: &mut HashMap<String, Entries>,
+        name: &Located<String>,
+        own: &mut HashMap<String, TemplateEntries>,
         open: &mut Vec<String>,
-        report: &mut Report,
+        report: &mut FaultReport,
     ) {
         let Some(mut entries) = own.remove(&name.value) else { return };
         open.push(name.value.clone());
@@ -68,8 +68,8 @@ impl Templates {
                 report.fault(&base.at, what, "remove one of these lines");
             } else {
                 self.complete(&base, own, open, report);
-                if let Some(base) = self.find(&whose, &base, report) {
-                    let copied = base.iter().map(|(_, node)| node.size()).sum();
+                if let Some(base) = self.find_template(&whose, &base, report) {
+                    let copied = base.iter().map(|(_, node)| node.count_values()).sum();
                     if !report.may_copy(copied, &name.at) {
                         open.pop();
                         return;
@@ -82,7 +82,12 @@ impl Templates {
         self.whole.insert(name.value.clone(), entries);
     }
 
-    fn find(&self, whose: &str, name: &At<String>, report: &mut Report) -> Option<&Entries> {
+    fn find_template(
+        &self,
+        whose: &str,
+        name: &Located<String>,
+        report: &mut FaultReport,
+    ) -> Option<&TemplateEntries> {
         let found = self.whole.get(&name.value);
         if found.is_none() && self.names.iter().all(|n| n.value != name.value) {
             let hint = did_you_mean(&name.value, self.names.iter().map(|n| n.value.as_str()));
@@ -93,20 +98,22 @@ impl Templates {
     }
 
     /// Gives each job what its template says and it does not.
-    fn apply(&self, jobs: &mut Node, report: &mut Report) {
-        let each: Vec<(String, &mut Node)> = match &mut jobs.value {
-            Value::Map(entries) => entries
+    fn apply(&self, jobs: &mut SourceNode, report: &mut FaultReport) {
+        let each: Vec<(String, &mut SourceNode)> = match &mut jobs.value {
+            NodeValue::Map(entries) => entries
                 .iter_mut()
                 .map(|(code, node)| (format!("job {}", code.value), node))
                 .collect(),
-            Value::List(items) => items.iter_mut().map(|item| ("a job".to_owned(), item)).collect(),
-            Value::Null | Value::Text(_) => Vec::new(),
+            NodeValue::List(items) => {
+                items.iter_mut().map(|item| ("a job".to_owned(), item)).collect()
+            }
+            NodeValue::Null | NodeValue::Text(_) => Vec::new(),
         };
         for (whose, job) in each {
-            let Value::Map(entries) = &mut job.value else { continue };
+            let NodeValue::Map(entries) = &mut job.value else { continue };
             let Some(name) = take_template(&whose, entries, report) else { continue };
-            if let Some(base) = self.find(&whose, &name, report) {
-                let copied = base.iter().map(|(_, node)| node.size()).sum();
+            if let Some(base) = self.find_template(&whose, &name, report) {
+                let copied = base.iter().map(|(_, node)| node.count_values()).sum();
                 if !report.may_copy(copied, &name.at) {
                     return;
                 }
@@ -116,10 +123,14 @@ impl Templates {
     }
 }
 
-fn take_template(whose: &str, entries: &mut Entries, report: &mut Report) -> Option<At<String>> {
+fn take_template(
+    whose: &str,
+    entries: &mut TemplateEntries,
+    report: &mut FaultReport,
+) -> Option<Located<String>> {
     let at = entries.iter().position(|(key, _)| key.value == "template")?;
     let (_, node) = entries.remove(at);
-    if matches!(node.value, Value::Null) {
+    if matches!(node.value, NodeValue::Null) {
         return None;
     }
     single(&format!("{whose}: template"), node, report)
@@ -127,26 +138,26 @@ fn take_template(whose: &str, entries: &mut Entries, report: &mut Report) -> Opt
 
 /// The keys of a template that can be read. Each is tried here, so that a mistake is reported once
 /// and not by each job that takes it.
-fn sound(name: &At<String>, node: Node, report: &mut Report) -> Entries {
+fn sound(name: &Located<String>, node: SourceNode, report: &mut FaultReport) -> TemplateEntries {
     let whose = format!("template {}", name.value);
     let entries = match node.value {
-        Value::Map(entries) => entries,
-        Value::Null => Vec::new(),
-        Value::Text(_) | Value::List(_) => {
+        NodeValue::Map(entries) => entries,
+        NodeValue::Null => Vec::new(),
+        NodeValue::Text(_) | NodeValue::List(_) => {
             let what = format!("{whose} is {}, not a map", node.value.kind());
             report.fault(&node.at, what, "write the keys of a job below it");
             Vec::new()
         }
     };
-    let fits = |(key, node): &(At<String>, Node)| {
+    let fits = |(key, node): &(Located<String>, SourceNode)| {
         if key.value == "code" {
             let what = format!("{whose} has a code, which belongs to one job");
             report.fault(&key.at, what, "remove it");
             return false;
         }
-        let mut trial = Report::within(report.budget().clone());
-        let alone = Value::Map(vec![(key.clone(), node.clone())]);
-        let alone = Node { at: node.at.clone(), value: alone };
+        let mut trial = FaultReport::within(report.budget().clone());
+        let alone = NodeValue::Map(vec![(key.clone(), node.clone())]);
+        let alone = SourceNode { at: node.at.clone(), value: alone };
         read::job_named(whose.clone(), name.clone(), alone, &mut trial);
         report.absorb(trial)
     };
@@ -156,9 +167,9 @@ fn sound(name: &At<String>, node: Node, report: &mut Report) -> Entries {
 }
 
 /// `own`, and of `base` what `own` does not say.
-fn merged(own: Entries, base: &Entries) -> Entries {
-    let mut all: Entries =
-        own.into_iter().filter(|(_, node)| !matches!(node.value, Value::Null)).collect();
+fn merged(own: TemplateEntries, base: &TemplateEntries) -> TemplateEntries {
+    let mut all: TemplateEntries =
+        own.into_iter().filter(|(_, node)| !matches!(node.value, NodeValue::Null)).collect();
     let said: HashSet<String> = all.iter().map(|(key, _)| key.value.clone()).collect();
     let void = |key: &str| {
         let other = EITHER.iter().find(|pair| pair.contains(&key));
@@ -177,8 +188,10 @@ fn merged(own: Entries, base: &Entries) -> Entries {
 }
 
 /// Parameters by name: the template's first and in its order, each with what the job says of it.
-fn merge_params(own: &mut Node, base: &Node) {
-    let (Value::List(mine), Value::List(theirs)) = (&mut own.value, &base.value) else { return };
+fn merge_params(own: &mut SourceNode, base: &SourceNode) {
+    let (NodeValue::List(mine), NodeValue::List(theirs)) = (&mut own.value, &base.value) else {
+        return;
+    };
     let mut mine = std::mem::take(mine);
     let mut all = Vec::new();
     for param in theirs {
@@ -190,22 +203,22 @@ fn merge_params(own: &mut Node, base: &Node) {
         });
     }
     all.append(&mut mine);
-    own.value = Value::List(all);
+    own.value = NodeValue::List(all);
 }
 
 /// Upper and lower case count as the same, as they do for the database.
-fn name_of(param: &Node) -> Option<String> {
-    let Value::Map(entries) = &param.value else { return None };
+fn name_of(param: &SourceNode) -> Option<String> {
+    let NodeValue::Map(entries) = &param.value else { return None };
     let (_, name) = entries.iter().find(|(key, _)| key.value == "name")?;
     match &name.value {
-        Value::Text(name) => Some(name.to_ascii_lowercase()),
-        Value::Null | Value::List(_) | Value::Map(_) => None,
+        NodeValue::Text(name) => Some(name.to_ascii_lowercase()),
+        NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => None,
     }
 }
 
-fn with_rest(own: Node, base: &Node) -> Node {
-    let (Value::Map(mine), Value::Map(theirs)) = (own.value, &base.value) else {
+fn with_rest(own: SourceNode, base: &SourceNode) -> SourceNode {
+    let (NodeValue::Map(mine), NodeValue::Map(theirs)) = (own.value, &base.value) else {
         return base.clone();
     };
-    Node { at: own.at, value: Value::Map(merged(mine, theirs)) }
+    SourceNode { at: own.at, value: NodeValue::Map(merged(mine, theirs)) }
 }

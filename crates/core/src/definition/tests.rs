@@ -3,14 +3,14 @@
 mod file_tests;
 mod same_codes;
 
-use crate::definition::{Faults, Format, Loaded, export, load};
+use crate::definition::{DefinitionFormat, Faults, Loaded, export, load_definition};
 use crate::domain::access::Role;
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::executor::route::RouteStrategy;
 use crate::domain::executor::{ExecutorSend, GlueLanguage};
 use crate::domain::job::shared_definitions::SecretFrom;
 use crate::domain::job::{
-    BodyPart, JobKind, Need, ParamDecl, ParamMode, Secrecy, SqlText, TransactionMode,
+    BodyPart, JobKind, ParamDecl, ParamMode, ParamNeed, Secrecy, SqlText, TransactionMode,
 };
 use crate::domain::source::DialectName;
 use proptest::prelude::*;
@@ -94,7 +94,7 @@ fn load_files(path: &str, files: &[(&str, &str)]) -> Result<Loaded, Faults> {
         let found = files.get(name.as_str()).map(|text| (*text).to_owned());
         found.ok_or_else(|| Error::from(ErrorKind::NotFound))
     };
-    load(Path::new(path), &read, KINDS)
+    load_definition(Path::new(path), &read, KINDS)
 }
 
 fn faults(text: &str) -> Vec<String> {
@@ -232,8 +232,8 @@ fn declared_parameters_and_secrets_come_back_from_json() {
     let load = |name, text: &str| load_files(name, &[(name, text)]).expect("sound").definition;
     let first = load("dag.yaml", text);
     let job = &first.jobs[0].params[0];
-    assert_eq!((job.need, job.secrecy), (Need::Required, Secrecy::Secret));
-    assert_eq!(first.groups[0].params[0].need, Need::Required);
+    assert_eq!((job.need, job.secrecy), (ParamNeed::Required, Secrecy::Secret));
+    assert_eq!(first.groups[0].params[0].need, ParamNeed::Required);
     assert_eq!(first.shared.params[1].secrecy, Secrecy::Secret);
     assert_eq!(first.shared.secrets[0].from, SecretFrom::Env("LEDGER_PASSWORD".to_owned()));
     let json = serde_json::to_string_pretty(&first).expect("json");
@@ -773,7 +773,8 @@ jobs:
     let json = serde_json::to_string(&first.definition).expect("JSON");
     let again = load_files("dag.json", &[("dag.json", &json)]).unwrap_or_else(|f| panic!("{f}"));
     assert_eq!(again.definition, first.definition);
-    let yaml = export(&first.definition, KINDS, Format::Yaml).unwrap_or_else(|f| panic!("{f}"));
+    let yaml =
+        export(&first.definition, KINDS, DefinitionFormat::Yaml).unwrap_or_else(|f| panic!("{f}"));
     let wanted = "app: pay-executor\n      language: python\n";
     assert!(yaml.contains(wanted), "{yaml}");
 }

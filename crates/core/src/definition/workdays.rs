@@ -1,6 +1,6 @@
 //! Dates that are counted in working days need a calendar: their own, or their group's.
 
-use crate::definition::fault::Report;
+use crate::definition::fault::FaultReport;
 use crate::definition::job::CheckedJob;
 use crate::definition::raw::RawDecl;
 use crate::domain::id::CalendarCode;
@@ -16,7 +16,7 @@ pub(crate) fn asks_own(value: Option<&str>) -> bool {
 }
 
 /// Refuses parameters of jobs that ask a calendar which their group does not have.
-pub(crate) fn of_jobs(jobs: &[CheckedJob], groups: &[Group], report: &mut Report) {
+pub(crate) fn of_jobs(jobs: &[CheckedJob], groups: &[Group], report: &mut FaultReport) {
     let has: HashMap<_, bool> = groups.iter().map(|g| (&g.code, g.calendar.is_some())).collect();
     for job in jobs.iter().filter(|j| !j.asks.days.is_empty()) {
         if has.get(&job.def.group).is_none_or(|has| *has) {
@@ -33,7 +33,7 @@ pub(crate) fn of_jobs(jobs: &[CheckedJob], groups: &[Group], report: &mut Report
 const NAME: &str = "or name one: ${add_workdays(business_date, 3, cn)}";
 
 /// The same of the parameters of a group, or of all groups, which have none in common.
-pub(crate) fn of_decls(raw: &[RawDecl], calendar: Option<&CalendarCode>, report: &mut Report) {
+pub(crate) fn of_decls(raw: &[RawDecl], calendar: Option<&CalendarCode>, report: &mut FaultReport) {
     for decl in raw.iter().filter(|_| calendar.is_none()) {
         let Some(value) = &decl.value else { continue };
         if asks_own(Some(&value.value)) {

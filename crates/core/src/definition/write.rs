@@ -8,7 +8,7 @@ const LINE: usize = 90;
 
 /// The forms a definition can be written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum DefinitionFormat {
     /// YAML, long texts as blocks.
     Yaml,
     /// JSON.
@@ -26,9 +26,9 @@ pub(crate) enum Tree {
 
 /// The text of a tree. Characters that a terminal would obey are escaped, so that what is printed is
 /// what was stored.
-pub(crate) fn text(tree: &Tree, format: Format) -> Result<String, String> {
+pub(crate) fn write_text(tree: &Tree, format: DefinitionFormat) -> Result<String, String> {
     let text = match format {
-        Format::Yaml => {
+        DefinitionFormat::Yaml => {
             let options = serde_saphyr::ser_options! {
                 prefer_block_scalars: true,
                 // Folding would hide where a line of SQL really ends.
@@ -40,7 +40,7 @@ pub(crate) fn text(tree: &Tree, format: Format) -> Result<String, String> {
                 .map_err(|e| e.to_string())?;
             text
         }
-        Format::Json => {
+        DefinitionFormat::Json => {
             serde_json::to_string_pretty(&Styled(tree)).map_err(|e| e.to_string())? + "\n"
         }
     };
@@ -77,7 +77,7 @@ impl Serialize for Styled<'_> {
             }
             Tree::List(items) => {
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
-                items.iter().try_for_each(|item| list.serialize_element(&Item(item)))?;
+                items.iter().try_for_each(|item| list.serialize_element(&ListItem(item)))?;
                 list.end()
             }
             Tree::Map(_) => Block(self.0).serialize(serializer),
@@ -86,9 +86,9 @@ impl Serialize for Styled<'_> {
 }
 
 /// An item of a list: a small map stands on its line.
-struct Item<'a>(&'a Tree);
+struct ListItem<'a>(&'a Tree);
 
-impl Serialize for Item<'_> {
+impl Serialize for ListItem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if matches!(self.0, Tree::Map(_)) && fits_line(self.0) {
             return FlowMap(Block(self.0)).serialize(serializer);
@@ -135,39 +135,39 @@ fn length(tree: &Tree, levels: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition::fault::Report;
-    use crate::definition::node::{Node, Value, parse};
+    use crate::definition::fault::FaultReport;
+    use crate::definition::node::{NodeValue, SourceNode, parse};
     use proptest::prelude::*;
     use std::sync::Arc;
 
-    fn read(text: &str) -> Node {
-        let mut report = Report::default();
+    fn read(text: &str) -> SourceNode {
+        let mut report = FaultReport::default();
         let node = parse(&Arc::from("x.yaml"), text, &mut report);
         report.finish().unwrap_or_else(|e| panic!("{e}\n{text}"));
         node.expect("no fault, so a tree")
     }
 
-    fn value_of(text: &str, format: Format) -> Tree {
+    fn value_of(text: &str, format: DefinitionFormat) -> Tree {
         let inner = Tree::Map(vec![("k".to_owned(), Tree::Text(text.to_owned()))]);
         let list = Tree::List(vec![Tree::Text(text.to_owned()), inner.clone()]);
         let tree = Tree::Map(vec![("a".to_owned(), list), ("b".to_owned(), inner)]);
-        let written = super::text(&tree, format).expect("written");
+        let written = super::write_text(&tree, format).expect("written");
         assert!(!written.contains(is_obeyed), "{written:?}");
         back(&read(&written))
     }
 
-    fn back(node: &Node) -> Tree {
+    fn back(node: &SourceNode) -> Tree {
         match &node.value {
-            Value::Null => Tree::Plain(serde_json::Value::Null),
-            Value::Text(text) => Tree::Text(text.clone()),
-            Value::List(items) => Tree::List(items.iter().map(back).collect()),
-            Value::Map(all) => {
+            NodeValue::Null => Tree::Plain(serde_json::Value::Null),
+            NodeValue::Text(text) => Tree::Text(text.clone()),
+            NodeValue::List(items) => Tree::List(items.iter().map(back).collect()),
+            NodeValue::Map(all) => {
                 Tree::Map(all.iter().map(|(k, v)| (k.value.clone(), back(v))).collect())
             }
         }
     }
 
-    fn assert_survives(text: &str, format: Format) {
+    fn assert_survives(text: &str, format: DefinitionFormat) {
         let inner = Tree::Map(vec![("k".to_owned(), Tree::Text(text.to_owned()))]);
         let list = Tree::List(vec![Tree::Text(text.to_owned()), inner.clone()]);
         let wanted = Tree::Map(vec![("a".to_owned(), list), ("b".to_owned(), inner)]);
@@ -233,8 +233,8 @@ mod tests {
             "\u{7f}",
             "\u{9f}x\ny",
         ] {
-            assert_survives(text, Format::Yaml);
-            assert_survives(text, Format::Json);
+            assert_survives(text, DefinitionFormat::Yaml);
+            assert_survives(text, DefinitionFormat::Json);
         }
     }
 
@@ -264,21 +264,21 @@ jobs:
         -- 月末
       SELECT 2;
 ";
-        assert_eq!(super::text(&tree, Format::Yaml).as_deref(), Ok(wanted));
+        assert_eq!(super::write_text(&tree, DefinitionFormat::Yaml).as_deref(), Ok(wanted));
     }
 
     proptest! {
         #[test]
         fn any_text_survives(text: String) {
-            assert_survives(&text, Format::Yaml);
-            assert_survives(&text, Format::Json);
+            assert_survives(&text, DefinitionFormat::Yaml);
+            assert_survives(&text, DefinitionFormat::Json);
         }
 
         #[test]
         fn any_text_of_hard_characters_survives(
             text in "[ \\n\\r\\t:#'\"|>&*!%@`{}\\[\\],?\\-~\\\\a0-9\u{85}\u{2028}\u{feff}月]{0,24}"
         ) {
-            assert_survives(&text, Format::Yaml);
+            assert_survives(&text, DefinitionFormat::Yaml);
         }
     }
 }

@@ -271,7 +271,7 @@ impl Grants {
     }
 
     /// The grants themselves.
-    pub fn all(&self) -> &[Grant] {
+    pub fn as_slice(&self) -> &[Grant] {
         &self.grants
     }
 }

@@ -6,8 +6,8 @@ pub mod refusal;
 pub mod rerun;
 
 use crate::domain::access::Permission;
-use crate::domain::action::rerun::{Scope, UnknownJobs};
-use crate::domain::job::queue::{Event, QueueStatus, RunMode};
+use crate::domain::action::rerun::{RerunScope, UnknownJobs};
+use crate::domain::job::queue::{QueueEvent, QueueStatus, RunMode};
 
 /// Whether a job that is started by hand waits for its parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Parents {
 
 /// What an operator does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum OperatorAction {
     /// Holds jobs back until they are released.
     Hold,
     /// Lets held jobs go.
@@ -46,12 +46,12 @@ pub enum Action {
     /// Starts jobs without waiting for their time.
     StartNow(Parents),
     /// Starts jobs over.
-    Rerun(Scope, UnknownJobs),
+    Rerun(RerunScope, UnknownJobs),
 }
 
-impl Action {
+impl OperatorAction {
     /// Its name on the command line and in `audit_log`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Hold => "hold",
             Self::Release => "release",
@@ -70,7 +70,7 @@ impl Action {
     }
 
     /// What was done, for the message that stays in the row.
-    pub fn done(self) -> &'static str {
+    pub fn past_tense(self) -> &'static str {
         match self {
             Self::Hold => "held",
             Self::Release => "released",
@@ -103,31 +103,33 @@ impl Action {
     }
 
     /// The event it makes of the state a named job is in; `None` when it changes no state.
-    pub fn event(self, status: QueueStatus) -> Option<Event> {
+    pub fn event(self, status: QueueStatus) -> Option<QueueEvent> {
         match self {
-            Self::Hold => Some(Event::Hold),
-            Self::Release => Some(Event::Release),
-            Self::Skip | Self::Ice => Some(Event::Skip),
-            Self::Thaw | Self::Rerun(..) => Some(Event::Rerun),
-            Self::ForceSuccess => Some(Event::ForceSuccess),
-            Self::ForceFailure => Some(Event::ForceFailure),
+            Self::Hold => Some(QueueEvent::Hold),
+            Self::Release => Some(QueueEvent::Release),
+            Self::Skip | Self::Ice => Some(QueueEvent::Skip),
+            Self::Thaw | Self::Rerun(..) => Some(QueueEvent::Rerun),
+            Self::ForceSuccess => Some(QueueEvent::ForceSuccess),
+            Self::ForceFailure => Some(QueueEvent::ForceFailure),
             Self::Kill => match status {
-                QueueStatus::Running => Some(Event::BeginKill),
+                QueueStatus::Running => Some(QueueEvent::BeginKill),
                 // It is being stopped already; that somebody wants it is written once more.
                 QueueStatus::Killing => None,
-                QueueStatus::Unknown => Some(Event::KillAgain),
-                QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => Some(Event::Kill),
+                QueueStatus::Unknown => Some(QueueEvent::KillAgain),
+                QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => {
+                    Some(QueueEvent::Kill)
+                }
                 QueueStatus::RetryWait | QueueStatus::Success | QueueStatus::Warning => {
-                    Some(Event::Kill)
+                    Some(QueueEvent::Kill)
                 }
                 QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => {
-                    Some(Event::Kill)
+                    Some(QueueEvent::Kill)
                 }
-                QueueStatus::Skipped | QueueStatus::NotTaken => Some(Event::Kill),
-                QueueStatus::UpstreamFailed | QueueStatus::Forced => Some(Event::Kill),
+                QueueStatus::Skipped | QueueStatus::NotTaken => Some(QueueEvent::Kill),
+                QueueStatus::UpstreamFailed | QueueStatus::Forced => Some(QueueEvent::Kill),
             },
             Self::StartNow(Parents::Ignore) if status == QueueStatus::UpstreamFailed => {
-                Some(Event::Rerun)
+                Some(QueueEvent::Rerun)
             }
             Self::NoExec | Self::Normal | Self::Priority(_) | Self::StartNow(_) => None,
         }
@@ -155,7 +157,7 @@ impl Action {
 
 /// One thing that changes in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
+pub enum RowChange {
     /// Its state, and nothing else.
     State,
     /// It goes back to PENDING, its tries are counted anew.
@@ -176,24 +178,24 @@ mod tests {
     fn to_run_is_one_thing_and_to_say_what_did_not_happen_another() {
         use Permission::{Force, Run};
         for (action, needed) in [
-            (Action::Hold, Run),
-            (Action::Release, Run),
-            (Action::Thaw, Run),
-            (Action::Normal, Run),
-            (Action::Kill, Run),
-            (Action::Priority(3), Run),
-            (Action::StartNow(Parents::Wait), Run),
-            (Action::StartNow(Parents::Ignore), Force),
-            (Action::Rerun(Scope::These, UnknownJobs::Leave), Run),
-            (Action::Rerun(Scope::Downstream, UnknownJobs::Leave), Run),
-            (Action::Rerun(Scope::Upstream, UnknownJobs::Leave), Run),
-            (Action::Rerun(Scope::FromFailure, UnknownJobs::Leave), Run),
-            (Action::Rerun(Scope::These, UnknownJobs::Rerun), Force),
-            (Action::Skip, Force),
-            (Action::Ice, Force),
-            (Action::NoExec, Force),
-            (Action::ForceSuccess, Force),
-            (Action::ForceFailure, Force),
+            (OperatorAction::Hold, Run),
+            (OperatorAction::Release, Run),
+            (OperatorAction::Thaw, Run),
+            (OperatorAction::Normal, Run),
+            (OperatorAction::Kill, Run),
+            (OperatorAction::Priority(3), Run),
+            (OperatorAction::StartNow(Parents::Wait), Run),
+            (OperatorAction::StartNow(Parents::Ignore), Force),
+            (OperatorAction::Rerun(RerunScope::These, UnknownJobs::Leave), Run),
+            (OperatorAction::Rerun(RerunScope::Downstream, UnknownJobs::Leave), Run),
+            (OperatorAction::Rerun(RerunScope::Upstream, UnknownJobs::Leave), Run),
+            (OperatorAction::Rerun(RerunScope::FromFailure, UnknownJobs::Leave), Run),
+            (OperatorAction::Rerun(RerunScope::These, UnknownJobs::Rerun), Force),
+            (OperatorAction::Skip, Force),
+            (OperatorAction::Ice, Force),
+            (OperatorAction::NoExec, Force),
+            (OperatorAction::ForceSuccess, Force),
+            (OperatorAction::ForceFailure, Force),
         ] {
             assert_eq!(action.permission(), needed, "{action:?}");
         }

@@ -3,7 +3,7 @@
 mod needs;
 mod status;
 
-pub use needs::{Need, Whole, hopeless, needs, would_wait};
+pub use needs::{BackfillNeed, NeededExtent, hopeless, needs, would_wait};
 pub use status::{BackfillStatus, EntryStatus};
 
 use crate::domain::batch::BatchStatus;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "BackfillOrder")]
-pub enum Order {
+pub enum RangeOrder {
     /// The oldest.
     Asc,
     /// The newest.
@@ -28,7 +28,7 @@ pub enum Order {
 /// What a batch that did not end well means for those that come after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnFailure {
+pub enum BackfillFailurePolicy {
     /// No further batch is opened; those that are open end.
     #[default]
     Stop,
@@ -39,7 +39,7 @@ pub enum OnFailure {
 /// Which batches of the range are run; one that ended well never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[schemars(rename = "BackfillScope")]
-pub enum Only {
+pub enum BackfillSelection {
     /// Those that do not exist.
     #[serde(rename = "missing")]
     Missing,
@@ -52,7 +52,7 @@ pub enum Only {
     Undone,
 }
 
-impl Only {
+impl BackfillSelection {
     /// The meaning of the word on the command line.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -75,16 +75,16 @@ impl Only {
 
 /// How a backfill goes about it; kept in `backfill.options` as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct BackfillOptions {
     /// Batches open at once, at most.
     pub parallel: u32,
     /// None: the order in which the range names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub order: Option<Order>,
+    pub order: Option<RangeOrder>,
     /// Which are run.
-    pub only: Only,
+    pub only: BackfillSelection,
     /// What a failure means for the rest.
-    pub on_failure: OnFailure,
+    pub on_failure: BackfillFailurePolicy,
     /// Parameters of each batch, over the group's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ pub struct Options {
 
 /// One batch of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct BackfillEntry {
     /// Its number.
     pub batch_no: BatchNo,
     /// What became of it here.
@@ -106,7 +106,7 @@ pub struct Entry {
 
 /// The process that has a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct BatchHolder {
     /// Where it is.
     pub host: String,
     /// Which it is.
@@ -117,7 +117,7 @@ pub struct Holder {
 
 /// What there is of a batch number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ExistingBatchState {
     /// Nothing.
     Missing,
     /// A batch that has ended.
@@ -125,12 +125,12 @@ pub enum Found {
     /// One that has not, and nobody has it: its process died, or let it go.
     Interrupted(BatchStatus),
     /// One that a living process has.
-    Held(BatchStatus, Holder),
+    Held(BatchStatus, BatchHolder),
 }
 
 /// What is done with a batch number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum BackfillAction {
     /// A batch is opened.
     Open,
     /// The batch goes on from its failures.
@@ -143,7 +143,7 @@ pub enum Action {
     Refuse,
 }
 
-impl Action {
+impl BackfillAction {
     /// The word for it, for scripts.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -156,34 +156,39 @@ impl Action {
     }
 
     /// The batch is run.
-    pub fn runs(self) -> bool {
+    pub fn runs_batch(self) -> bool {
         matches!(self, Self::Open | Self::Resume | Self::GoOn)
     }
 }
 
 /// What is done with what there is. A batch that an operator is stopping is never touched.
-pub fn decide(found: &Found, only: Only) -> Action {
-    let missing = matches!(only, Only::Missing | Only::Undone);
-    let failed = matches!(only, Only::Failed | Only::Undone);
+pub fn decide(found: &ExistingBatchState, only: BackfillSelection) -> BackfillAction {
+    let missing = matches!(only, BackfillSelection::Missing | BackfillSelection::Undone);
+    let failed = matches!(only, BackfillSelection::Failed | BackfillSelection::Undone);
     match found {
-        Found::Missing if missing => Action::Open,
-        Found::Ended(status) if failed && !status.is_success() => Action::Resume,
-        Found::Interrupted(BatchStatus::Killing) => Action::Leave,
-        Found::Interrupted(_) if failed => Action::GoOn,
-        Found::Held(..) if failed => Action::Refuse,
-        Found::Missing | Found::Ended(_) | Found::Interrupted(_) | Found::Held(..) => Action::Leave,
+        ExistingBatchState::Missing if missing => BackfillAction::Open,
+        ExistingBatchState::Ended(status) if failed && !status.is_success() => {
+            BackfillAction::Resume
+        }
+        ExistingBatchState::Interrupted(BatchStatus::Killing) => BackfillAction::Leave,
+        ExistingBatchState::Interrupted(_) if failed => BackfillAction::GoOn,
+        ExistingBatchState::Held(..) if failed => BackfillAction::Refuse,
+        ExistingBatchState::Missing
+        | ExistingBatchState::Ended(_)
+        | ExistingBatchState::Interrupted(_)
+        | ExistingBatchState::Held(..) => BackfillAction::Leave,
     }
 }
 
 /// One line of the list that is shown before anything is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct BackfillStep {
     /// The batch number.
     pub batch_no: BatchNo,
     /// What there is.
-    pub found: Found,
+    pub found: ExistingBatchState,
     /// What is done.
-    pub action: Action,
+    pub action: BackfillAction,
 }
 
 /// Why a backfill is not begun; `Display` is the sentence for the user.
@@ -234,7 +239,7 @@ pub enum BackfillError {
 /// Puts the numbers of a range into the order that is wanted.
 pub fn arrange(
     mut numbers: Vec<BatchNo>,
-    order: Option<Order>,
+    order: Option<RangeOrder>,
 ) -> Result<Vec<BatchNo>, BackfillError> {
     let Some(order) = order else { return Ok(numbers) };
     if let Some(first) = numbers.first()
@@ -245,8 +250,8 @@ pub fn arrange(
     numbers.sort_by(|a, b| {
         let asc = compare(a, b).unwrap_or(std::cmp::Ordering::Equal);
         match order {
-            Order::Asc => asc,
-            Order::Desc => asc.reverse(),
+            RangeOrder::Asc => asc,
+            RangeOrder::Desc => asc.reverse(),
         }
     });
     Ok(numbers)
@@ -270,10 +275,14 @@ impl Next {
 
 /// Which batches are opened now: the first that wait, as far as there is room. After one that did
 /// not end well none is, or all but those that wait for it.
-pub fn next(entries: &[Entry], needs: &[Vec<Need>], options: &Options) -> Next {
+pub fn next(
+    entries: &[BackfillEntry],
+    needs: &[Vec<BackfillNeed>],
+    options: &BackfillOptions,
+) -> Next {
     let mut next = Next::default();
     let mut bad: Vec<bool> = entries.iter().map(|e| e.status.is_bad()).collect();
-    if options.on_failure == OnFailure::Stop && bad.contains(&true) {
+    if options.on_failure == BackfillFailurePolicy::Stop && bad.contains(&true) {
         return next;
     }
     let open = entries.iter().filter(|e| e.status == EntryStatus::Open).count();
@@ -282,7 +291,7 @@ pub fn next(entries: &[Entry], needs: &[Vec<Need>], options: &Options) -> Next {
         if entry.status != EntryStatus::Pending {
             continue;
         }
-        let whole = needs[place].iter().filter(|need| need.whole == Whole::Batch);
+        let whole = needs[place].iter().filter(|need| need.whole == NeededExtent::Batch);
         if let Some(need) = whole.into_iter().find(|need| bad[need.place]) {
             bad[place] = true;
             next.blocked.push((place, need.place));
@@ -295,7 +304,11 @@ pub fn next(entries: &[Entry], needs: &[Vec<Need>], options: &Options) -> Next {
 }
 
 /// How the backfill ended; `None` while a batch is open or may be opened.
-pub fn result(entries: &[Entry], needs: &[Vec<Need>], options: &Options) -> Option<BackfillStatus> {
+pub fn result(
+    entries: &[BackfillEntry],
+    needs: &[Vec<BackfillNeed>],
+    options: &BackfillOptions,
+) -> Option<BackfillStatus> {
     let open = entries.iter().any(|e| e.status == EntryStatus::Open);
     if open || !next(entries, needs, options).is_empty() {
         return None;

@@ -18,11 +18,11 @@ pub use status::BatchStatus;
 use crate::domain::batch_no::{NumberGrammar, Period};
 use crate::domain::calendar::{Calendars, WorkingDays};
 use crate::domain::id::{BatchId, BatchNo, JobCode, NodeId};
-use crate::domain::job::check::Check;
+use crate::domain::job::check::DataCheck;
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::params::fan_out;
-use crate::domain::params::order_params::{self, Declared, Findings};
+use crate::domain::params::order_params::{self, DeclaredParams, Findings};
 use crate::domain::params::{BatchValues, Layers};
 use crate::domain::permission::access_rules::AccessRules;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
@@ -105,7 +105,7 @@ impl Batch {
 
 /// The deadline of a batch that is opened at `now`.
 pub fn deadline(timeout_sec: Option<u32>, now: Millis) -> Option<Millis> {
-    timeout_sec.map(|sec| now.plus(i64::from(sec) * 1_000))
+    timeout_sec.map(|sec| now.plus_ms(i64::from(sec) * 1_000))
 }
 
 /// A batch about to be written: what `plan` made of an order.
@@ -151,7 +151,7 @@ impl BatchOrder {
 /// The last day of the period that a batch number names: day `20240731`, month `202407`, quarter
 /// `2024Q3`, year `2024`; `None` for free text.
 pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
-    Period::of(batch_no).map(Period::last_day)
+    Period::from_batch_no(batch_no).map(Period::last_day)
 }
 
 /// The same in a group: there a repeated run has the day of its period (`202407-rerun2`).
@@ -229,7 +229,7 @@ fn plan_group(
     let mut snapshot = snapshot(defs, group)?;
     let Snapshot { jobs, dependencies, shared, .. } = &snapshot;
     let (group_code, global) = (&group.code, &shared.params);
-    let declared = Declared { group_code, group: &group.params, global, jobs, dependencies };
+    let declared = DeclaredParams { group_code, group: &group.params, global, jobs, dependencies };
     let Findings { faults, warnings } = order_params::check(&order.params, declared);
     if !faults.is_empty() {
         return Err(BatchError::Params { group: group.code.clone(), faults });
@@ -249,7 +249,7 @@ fn plan_group(
         Layers { start: None, batch: &values, parents: &[], group: group_params, global, days };
     fan_out::expand(&mut snapshot.parts(), layers)?;
     snapshot.calendars = kept;
-    snapshot.dag()?;
+    snapshot.build_dag()?;
     Ok(BatchPlan {
         values,
         warnings,
@@ -293,7 +293,7 @@ fn snapshot(defs: &Definition, group: &Group) -> Result<Snapshot, BatchError> {
         }
         dependencies.push(dependency.clone());
     }
-    let of_checks = jobs.iter().flat_map(|j| j.checks.iter().flat_map(Check::sources));
+    let of_checks = jobs.iter().flat_map(|j| j.checks.iter().flat_map(DataCheck::sources));
     let used: HashSet<_> = jobs.iter().filter_map(|j| j.source.as_ref()).chain(of_checks).collect();
     let sources = defs.sources.iter().filter(|s| used.contains(&s.name)).cloned().collect();
     let waits =
@@ -309,7 +309,7 @@ pub(in crate::domain) mod tests {
     use super::*;
     use crate::domain::id::GroupCode;
     use crate::domain::id::JobType;
-    use crate::domain::job::trigger_rule::When;
+    use crate::domain::job::trigger_rule::EdgeCondition;
     use crate::domain::job::{JobDependency, ParamDecl, ParamType};
 
     pub(in crate::domain) fn defs() -> Definition {
@@ -317,10 +317,10 @@ pub(in crate::domain) mod tests {
             batch_type: Some(ty.to_owned()),
             time_zone: Some("Asia/Shanghai".to_owned()),
             params: vec![ParamDecl::plain("rate", "7.0")],
-            ..Group::bare(GroupCode::parse(code).expect("group"))
+            ..Group::with_defaults(GroupCode::parse(code).expect("group"))
         };
         let job = |code: &str, group: &str| {
-            JobDef::bare(
+            JobDef::with_defaults(
                 JobCode::parse(code).expect("code"),
                 GroupCode::parse(group).expect("group"),
                 JobType::parse("NOOP").expect("type"),
@@ -337,7 +337,7 @@ pub(in crate::domain) mod tests {
                 job_code: JobCode::parse("B").expect("code"),
                 depends_on: JobCode::parse("A").expect("code"),
                 dependency_order: 1,
-                when: When::Success,
+                when: EdgeCondition::Success,
             }],
             ..Definition::default()
         }
@@ -446,7 +446,7 @@ pub(in crate::domain) mod tests {
             (vec![Q::Failed, Q::Killed], BatchStatus::Killed),
             (vec![Q::Killed, Q::Pending], BatchStatus::Running),
         ] {
-            assert_eq!(BatchStatus::of(jobs.into_iter()), result);
+            assert_eq!(BatchStatus::from_job_statuses(jobs.into_iter()), result);
         }
     }
 }

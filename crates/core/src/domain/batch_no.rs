@@ -66,7 +66,7 @@ pub struct Period {
 impl Period {
     /// The period that `batch_no` names; `None` for free text. Only dates that exist count:
     /// `20240732`, `202413` and `2024Q5` are free text.
-    pub fn of(batch_no: &BatchNo) -> Option<Self> {
+    pub fn from_batch_no(batch_no: &BatchNo) -> Option<Self> {
         let text = batch_no.as_str();
         let number = |from: usize, to: usize| -> Option<u32> {
             let digits = text.get(from..to)?;
@@ -184,7 +184,7 @@ pub fn shift_months(date: NaiveDate, n: i64) -> Option<NaiveDate> {
 /// Which of two batch numbers comes first: those of the same kind by their period, free text by its
 /// characters. Numbers of different kinds have no order: is `2024Q3` before `202409`?
 pub fn compare(left: &BatchNo, right: &BatchNo) -> Option<Ordering> {
-    match (Period::of(left), Period::of(right)) {
+    match (Period::from_batch_no(left), Period::from_batch_no(right)) {
         (Some(left), Some(right)) if left.kind == right.kind => Some(left.first.cmp(&right.first)),
         (None, None) => Some(left.as_str().cmp(right.as_str())),
         (Some(_), Some(_)) | (Some(_), None) | (None, Some(_)) => None,
@@ -281,7 +281,8 @@ fn between(part: &str, from: &str, to: &str) -> Result<Vec<BatchNo>, RangeError>
     }
     let end = |text: &str| -> Result<Period, RangeError> {
         let end = BatchNo::parse(text)?;
-        Period::of(&end).ok_or_else(|| RangeError::FreeText { part: part.to_owned(), end })
+        Period::from_batch_no(&end)
+            .ok_or_else(|| RangeError::FreeText { part: part.to_owned(), end })
     };
     let (from, to) = (end(from)?, end(to)?);
     if from.kind != to.kind {

@@ -13,10 +13,10 @@ mod expiry_warning;
 mod weekend;
 
 pub use all::{Calendars, Covers};
-pub use change::{Change, Difference, HeadChange, Scope, difference, merged};
+pub use change::{DayChange, Difference, HeadChange, ImportScope, difference, merged};
 pub use count::{Landing, Nth, Shift};
 pub use error::CalendarError;
-pub use expiry_warning::{CalendarWarning, Lack, warnings};
+pub use expiry_warning::{CalendarGap, CalendarWarning, warnings};
 pub use weekend::{BadWeekend, Weekend};
 
 use crate::domain::id::CalendarCode;
@@ -48,7 +48,7 @@ impl DayKind {
 /// Who said so about a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Origin {
+pub enum DayOrigin {
     /// The list of this year; 31 December may stand in the list of the next. Importing a list for the
     /// year again takes the day away or changes it.
     List(i32),
@@ -58,28 +58,28 @@ pub enum Origin {
 
 /// What a calendar says of one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Day {
+pub struct CalendarDayRule {
     /// Off or worked.
     pub kind: DayKind,
     /// The holiday's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Who said so.
-    pub origin: Origin,
+    pub origin: DayOrigin,
 }
 
 /// Which members of a combined calendar must work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CombineRule")]
-pub enum How {
+pub enum CombinationRule {
     /// A working day is one on which every member works.
     AllOf,
     /// A working day is one on which some member works.
     AnyOf,
 }
 
-impl How {
+impl CombinationRule {
     /// The word in files and tables, `all_of` or `any_of`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl How {
 #[schemars(rename = "CalendarCombination")]
 pub struct Combine {
     /// Which members must work.
-    pub how: How,
+    pub how: CombinationRule,
     /// The members, in the order written.
     #[schemars(with = "Vec<String>")]
     pub members: Vec<CalendarCode>,
@@ -111,7 +111,7 @@ pub struct Calendar {
     pub weekend: Weekend,
     /// Days that say otherwise. Those of a combined calendar win over its members.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub days: BTreeMap<NaiveDate, Day>,
+    pub days: BTreeMap<NaiveDate, CalendarDayRule>,
     /// Years for which the list of days is complete. A calendar without any is kept by hand: its
     /// weekday rule is the rule, and nobody waits for a list.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -123,7 +123,7 @@ pub struct Calendar {
 
 impl Calendar {
     /// A calendar with a weekend of Saturday and Sunday and nothing else.
-    pub fn bare(code: CalendarCode) -> Self {
+    pub fn with_defaults(code: CalendarCode) -> Self {
         Self {
             name: code.to_string(),
             code,
@@ -154,7 +154,7 @@ pub enum Working {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "DayBasis")]
-pub enum Basis {
+pub enum DayBasis {
     /// A list names the day, with the holiday's name where it has one.
     Listed(Option<String>),
     /// The list of the year is there and does not name the day: its weekday decides.
@@ -166,16 +166,16 @@ pub enum Basis {
 /// Whether all that an answer rests on is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Certainty {
+pub enum CalendarCertainty {
     /// Every day looked at was in a year with a list, or in a calendar that needs none.
     Known,
     /// The weekday rule stood in for a list that is not there.
     Assumed,
 }
 
-impl Certainty {
+impl CalendarCertainty {
     /// Known only when both are.
-    pub fn and(self, other: Self) -> Self {
+    pub fn combine(self, other: Self) -> Self {
         self.max(other)
     }
 }
@@ -186,17 +186,17 @@ pub struct DayLook {
     /// Worked or off.
     pub working: Working,
     /// Why.
-    pub basis: Basis,
+    pub basis: DayBasis,
     /// The calendar that decided: a member of a combined one.
     pub by: CalendarCode,
 }
 
 impl DayLook {
     /// Whether the answer rests on a list.
-    pub fn certainty(&self) -> Certainty {
+    pub fn certainty(&self) -> CalendarCertainty {
         match self.basis {
-            Basis::Listed(_) | Basis::Weekday => Certainty::Known,
-            Basis::Assumed => Certainty::Assumed,
+            DayBasis::Listed(_) | DayBasis::Weekday => CalendarCertainty::Known,
+            DayBasis::Assumed => CalendarCertainty::Assumed,
         }
     }
 }
@@ -218,7 +218,7 @@ impl<'a> WorkingDays<'a> {
     }
 
     /// The calendar that is named, else that of the group; or what to do.
-    pub fn of<'b>(
+    pub fn resolve_calendar<'b>(
         self,
         named: Option<&'b CalendarCode>,
     ) -> Result<(&'a Calendars, &'b CalendarCode), String>

@@ -12,7 +12,7 @@ pub struct Node(pub u32);
 
 impl Node {
     /// The place as an index into a slice that runs parallel to the jobs.
-    pub fn at(self) -> usize {
+    pub fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -83,7 +83,7 @@ impl Dag {
         }
         let mut seen = HashSet::with_capacity(dependencies.len());
         for (place, dependency) in (0..).zip(dependencies) {
-            let (job, parent) = edge(dependency, &places)?;
+            let (job, parent) = resolve_edge(dependency, &places)?;
             if !seen.insert((parent, job)) {
                 return Err(DagError::DuplicateDependency {
                     job: dependency.job_code.clone(),
@@ -111,8 +111,8 @@ impl Dag {
     }
 
     /// The job at a place.
-    pub fn code(&self, node: Node) -> &JobCode {
-        &self.graph[NodeIndex::new(node.at())]
+    pub fn job_code(&self, node: Node) -> &JobCode {
+        &self.graph[NodeIndex::new(node.index())]
     }
 
     /// All places, parents before children.
@@ -122,18 +122,18 @@ impl Dag {
 
     /// The wave of a job: 0 without dependencies, else one more than its deepest parent.
     pub fn level(&self, node: Node) -> u32 {
-        self.levels[node.at()]
+        self.levels[node.index()]
     }
 
     /// Jobs that wait for this one, directly.
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
-        self.graph.neighbors(NodeIndex::new(node.at())).map(|n| Node(n.index() as u32))
+        self.graph.neighbors(NodeIndex::new(node.index())).map(|n| Node(n.index() as u32))
     }
 
     /// As `children`, each with the place of the dependency in the list the graph was built from.
     pub fn arrows(&self, node: Node) -> impl Iterator<Item = (Node, usize)> + '_ {
         use petgraph::visit::EdgeRef as _;
-        let edges = self.graph.edges(NodeIndex::new(node.at()));
+        let edges = self.graph.edges(NodeIndex::new(node.index()));
         edges.map(|e| (Node(e.target().index() as u32), *e.weight() as usize))
     }
 
@@ -141,19 +141,19 @@ impl Dag {
     pub fn arrows_in(&self, node: Node) -> impl Iterator<Item = (Node, usize)> + '_ {
         use petgraph::visit::EdgeRef as _;
         let edges =
-            self.graph.edges_directed(NodeIndex::new(node.at()), petgraph::Direction::Incoming);
+            self.graph.edges_directed(NodeIndex::new(node.index()), petgraph::Direction::Incoming);
         edges.map(|e| (Node(e.source().index() as u32), *e.weight() as usize))
     }
 
     /// Jobs that this one waits for, directly.
     pub fn parents(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         self.graph
-            .neighbors_directed(NodeIndex::new(node.at()), petgraph::Direction::Incoming)
+            .neighbors_directed(NodeIndex::new(node.index()), petgraph::Direction::Incoming)
             .map(|n| Node(n.index() as u32))
     }
 }
 
-fn edge(
+fn resolve_edge(
     dependency: &JobDependency,
     places: &HashMap<&JobCode, NodeIndex>,
 ) -> Result<(NodeIndex, NodeIndex), DagError> {
@@ -225,7 +225,7 @@ fn walk_back(
 mod tests {
     use super::*;
     use crate::domain::id::GroupCode;
-    use crate::domain::job::trigger_rule::When;
+    use crate::domain::job::trigger_rule::EdgeCondition;
     use proptest::prelude::*;
 
     fn code(word: &str) -> JobCode {
@@ -242,7 +242,7 @@ mod tests {
                 job_code: code(c),
                 depends_on: code(p),
                 dependency_order: 0,
-                when: When::Success,
+                when: EdgeCondition::Success,
             })
             .collect();
         Dag::build(&jobs, &edges)
@@ -271,7 +271,7 @@ mod tests {
                 job_code: w[1].clone(),
                 depends_on: w[0].clone(),
                 dependency_order: 0,
-                when: When::Success,
+                when: EdgeCondition::Success,
             })
             .collect();
         let dag = Dag::build(&jobs, &edges).expect("chain");
@@ -281,7 +281,7 @@ mod tests {
             job_code: jobs[0].clone(),
             depends_on: jobs[49_999].clone(),
             dependency_order: 0,
-            when: When::Success,
+            when: EdgeCondition::Success,
         });
         let Err(DagError::Cycle(ring)) = Dag::build(&jobs, &edges) else { panic!("a ring") };
         assert_eq!(ring.len(), 50_000);
@@ -295,7 +295,7 @@ mod tests {
             let pairs: Vec<(usize, usize)> = pairs.into_iter().filter(|(a, b)| a != b).collect();
             let edges: Vec<JobDependency> = pairs.iter().map(|(c, p)| JobDependency {
                 group: GroupCode::parse("g").expect("group"),
-                job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0, when: When::Success
+                job_code: jobs[*c].clone(), depends_on: jobs[*p].clone(), dependency_order: 0, when: EdgeCondition::Success
             }).collect();
             // Warshall's closure is the independent judge.
             let mut reach = [[false; 8]; 8];

@@ -36,7 +36,7 @@ pub struct ExecutorGroup {
     /// Where they are.
     pub addressing: Addressing,
     /// Whether scripts may be sent to them.
-    pub glue: Glue,
+    pub glue: GluePolicy,
     /// Which groups of jobs may use them.
     pub access: GroupAccess,
 }
@@ -52,7 +52,7 @@ pub enum Addressing {
 
 /// Whether scripts may be sent to the executors of a group, which run whatever they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Glue {
+pub enum GluePolicy {
     /// They may.
     Allowed,
     /// They may not.
@@ -117,7 +117,7 @@ pub struct ExecutorCall {
 
 impl ExecutorCall {
     /// What is called: the handler, or a script of a language.
-    pub fn what(&self) -> String {
+    pub fn describe(&self) -> String {
         match (&self.handler, self.language) {
             (Some(handler), _) => handler.clone(),
             (None, Some(language)) => format!("a script ({})", language.as_str()),
@@ -129,7 +129,7 @@ impl ExecutorCall {
 impl fmt::Display for ExecutorCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { app, send, route, block, .. } = self;
-        let (what, send) = (self.what(), send.as_str());
+        let (what, send) = (self.describe(), send.as_str());
         write!(f, "{what} on {app}, route {route}, block {block}, send {send}")
     }
 }

@@ -30,15 +30,15 @@ use crate::domain::executor::ExecutorCall;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
 use crate::domain::job::application::ApplicationCall;
 use crate::domain::job::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
-use crate::domain::job::check::{Check, SuccessRule};
+use crate::domain::job::check::{DataCheck, SuccessRule};
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::lineage_declaration::LineageDeclaration;
-use crate::domain::job::pool::{LockUse, Pool, PoolUse};
+use crate::domain::job::pool::{LockUse, PoolUse, SlotPool};
 use crate::domain::job::retry::RetryPolicy;
 use crate::domain::job::shared_definitions::{Owner, SecretSource};
 use crate::domain::job::trigger_rule::TriggerRule;
-use crate::domain::notification::event::{Event, NotifyRules, When};
-use crate::domain::schedule::due::{Due, Factor};
+use crate::domain::notification::event::{NotificationEvent, NotifyRules, NotifyWhen};
+use crate::domain::schedule::due::{DueRule, Factor};
 use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::source::tx_class::{OnUnknown, TxClass};
 use crate::domain::value::expr::Expr;
@@ -48,7 +48,7 @@ use std::collections::{BTreeMap, HashSet};
 
 pub use crate::domain::job::dependency::JobDependency;
 pub use crate::domain::job::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
-pub use crate::domain::job::param::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
+pub use crate::domain::job::param::{Param, ParamDecl, ParamMode, ParamNeed, ParamType, Secrecy};
 pub use crate::domain::source::sql_text::{SqlText, TransactionMode};
 
 /// Seconds a body may run when its definition does not say (`job_def.timeout_sec`).
@@ -153,10 +153,10 @@ pub struct JobDef {
     pub notify: Option<Box<NotifyRules>>,
     /// By when it should have started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_by: Option<Due>,
+    pub start_by: Option<DueRule>,
     /// By when it should have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due: Option<Due>,
+    pub due: Option<DueRule>,
     /// A try that takes so many times the usual is told of; the group's when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_after: Option<Factor>,
@@ -165,7 +165,7 @@ pub struct JobDef {
     pub success: Vec<SuccessRule>,
     /// What must hold of the data afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<Check>,
+    pub checks: Vec<DataCheck>,
     /// The call of an HTTP job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<HttpCall>>,
@@ -200,7 +200,7 @@ impl JobDef {
 
     /// A job with every default of the spec and no body: what tests and readers of bare CSV start
     /// from.
-    pub fn bare(code: JobCode, group: GroupCode, job_type: JobType) -> Self {
+    pub fn with_defaults(code: JobCode, group: GroupCode, job_type: JobType) -> Self {
         Self {
             name: code.to_string(),
             code,
@@ -260,9 +260,9 @@ impl JobDef {
     }
 
     /// When one of its events is told.
-    pub fn told_when(&self, event: Event, group: &Group) -> When {
+    pub fn told_when(&self, event: NotificationEvent, group: &Group) -> NotifyWhen {
         let own = self.notify.as_deref().unwrap_or(NotifyRules::NONE);
-        own.when(event, &group.notify)
+        own.notify_when(event, &group.notify)
     }
 
     /// Name of the host that it calls.
@@ -285,7 +285,7 @@ impl JobDef {
     }
 
     /// `${item}`: what it was made for, when a fan-out made it.
-    pub fn item(&self) -> Option<&str> {
+    pub fn fan_out_item(&self) -> Option<&str> {
         match self.fan_out.as_deref() {
             Some(FanOut::Item { item, .. }) => Some(item),
             Some(FanOut::Milestone { .. }) | None => None,
@@ -334,7 +334,7 @@ pub struct Group {
     pub params: Vec<ParamDecl>,
     /// What a final failure does to the rest of the batch.
     #[serde(default, skip_serializing_if = "is_go_on")]
-    pub on_failure: OnFailure,
+    pub on_failure: GroupFailurePolicy,
     /// Seconds a batch may take, from its opening or resuming; then it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_timeout_sec: Option<u32>,
@@ -346,7 +346,7 @@ pub struct Group {
     pub notify: NotifyRules,
     /// By when its batches should have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due: Option<Due>,
+    pub due: Option<DueRule>,
     /// Of its jobs, a try that takes so many times the usual is told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_after: Option<Factor>,
@@ -358,7 +358,7 @@ pub struct Group {
 /// What a final failure does to the rest of the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-pub enum OnFailure {
+pub enum GroupFailurePolicy {
     /// Branches that do not hang on it go on.
     #[default]
     GoOn,
@@ -366,13 +366,13 @@ pub enum OnFailure {
     Stop,
 }
 
-fn is_go_on(on_failure: &OnFailure) -> bool {
-    *on_failure == OnFailure::GoOn
+fn is_go_on(on_failure: &GroupFailurePolicy) -> bool {
+    *on_failure == GroupFailurePolicy::GoOn
 }
 
 impl Group {
     /// A group that says nothing but its code.
-    pub fn bare(code: GroupCode) -> Self {
+    pub fn with_defaults(code: GroupCode) -> Self {
         Self {
             name: code.to_string(),
             code,
@@ -383,7 +383,7 @@ impl Group {
             time_zone: None,
             calendar: None,
             params: Vec::new(),
-            on_failure: OnFailure::GoOn,
+            on_failure: GroupFailurePolicy::GoOn,
             batch_timeout_sec: None,
             warn_after_sec: None,
             notify: NotifyRules::default(),
@@ -398,7 +398,7 @@ impl Group {
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Definition {
     /// Data sources, by name.
-    pub sources: Vec<crate::domain::source::Source>,
+    pub sources: Vec<crate::domain::source::DataSource>,
     /// Groups, by code.
     pub groups: Vec<Group>,
     /// Jobs, in the order written.
@@ -448,7 +448,7 @@ pub struct Shared {
     pub owners: Vec<Owner>,
     /// Resource pools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pools: Vec<Pool>,
+    pub pools: Vec<SlotPool>,
     /// Hosts that HTTP jobs may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HttpHost>,

@@ -11,8 +11,8 @@ use crate::domain::job::job_key::JobKey;
 use crate::domain::job::queue::{KILL_UNCONFIRMED, QueueStatus};
 use crate::domain::job::shared_definitions::Owner;
 use crate::domain::job::{Group, JobDef};
-use crate::domain::notification::event::{Event, NotifyRules, When};
-use crate::domain::notification::{Both, Letter, Topic};
+use crate::domain::notification::event::{NotificationEvent, NotifyRules, NotifyWhen};
+use crate::domain::notification::{BilingualText, Notification, NotificationTopic};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 
@@ -22,9 +22,9 @@ pub struct Notice {
     /// Whom it is for.
     pub to: Addressee,
     /// When it goes out.
-    pub when: When,
+    pub when: NotifyWhen,
     /// What it says.
-    pub letter: Letter,
+    pub letter: Notification,
     /// What it tells of, when it may be told only once however often it is found: nobody gets two with
     /// the same key.
     pub event_key: Option<String>,
@@ -65,7 +65,7 @@ impl Addressee {
 
 /// Those who hear of a job, or of the batch as a whole: the job's own and the group's, each once. Who
 /// gives none is heard for by the owner.
-pub(in crate::domain) fn told(
+pub(in crate::domain) fn addressees(
     group: &Group,
     job: Option<&JobDef>,
     owners: &[Owner],
@@ -104,8 +104,12 @@ pub(in crate::domain) fn each_once(all: impl Iterator<Item = Addressee>) -> Vec<
 }
 
 /// The same letter to each of them.
-pub(in crate::domain) fn to_each(all: Vec<Addressee>, when: When, letter: &Letter) -> Vec<Notice> {
-    if when == When::Off {
+pub(in crate::domain) fn to_each(
+    all: Vec<Addressee>,
+    when: NotifyWhen,
+    letter: &Notification,
+) -> Vec<Notice> {
+    if when == NotifyWhen::Off {
         return Vec::new();
     }
     let notice = |to| Notice { to, when, letter: letter.clone(), event_key: None };
@@ -124,22 +128,26 @@ pub struct About<'a> {
 }
 
 impl About<'_> {
-    pub(in crate::domain) fn topic(&self, job: Option<(&JobDef, u32)>) -> Topic {
-        Topic {
+    pub(in crate::domain) fn topic(&self, job: Option<(&JobDef, u32)>) -> NotificationTopic {
+        NotificationTopic {
             group: Some(self.group.code.to_string()),
             batch_no: Some(self.batch.values.batch_no.to_string()),
             job: job.map(|(job, _)| job.code.to_string()),
             attempt: job.map(|(_, attempt)| attempt).filter(|attempt| *attempt > 0),
-            ..Topic::default()
+            ..NotificationTopic::default()
         }
     }
 
-    pub(in crate::domain) fn where_to_look(&self, letter: Letter, job: Option<&JobDef>) -> Letter {
+    pub(in crate::domain) fn where_to_look(
+        &self,
+        letter: Notification,
+        job: Option<&JobDef>,
+    ) -> Notification {
         let (no, group) = (&self.batch.values.batch_no, &self.group.code);
         let look = format!("procession batch show {no} --group {group}");
-        let letter = letter.step("Look", "查看", look);
+        let letter = letter.with_step("Look", "查看", look);
         match job {
-            Some(job) => letter.step(
+            Some(job) => letter.with_step(
                 "Log",
                 "日志",
                 format!("procession logs {no} {} --group {group}", job.code),
@@ -149,10 +157,10 @@ impl About<'_> {
     }
 
     /// When owners hear of an event of a job, or of the batch.
-    pub fn when(&self, event: Event, job: Option<&JobDef>) -> When {
+    pub fn notify_when(&self, event: NotificationEvent, job: Option<&JobDef>) -> NotifyWhen {
         match job {
             Some(job) => job.told_when(event, self.group),
-            None => self.group.notify.when(event, NotifyRules::NONE),
+            None => self.group.notify.notify_when(event, NotifyRules::NONE),
         }
     }
 
@@ -161,23 +169,23 @@ impl About<'_> {
         &self,
         job: &JobDef,
         attempt: u32,
-        letter: Letter,
+        letter: Notification,
     ) -> Vec<Notice> {
-        let when = self.when(letter.event, Some(job));
-        let letter = Letter { topic: self.topic(Some((job, attempt))), ..letter };
+        let when = self.notify_when(letter.event, Some(job));
+        let letter = Notification { topic: self.topic(Some((job, attempt))), ..letter };
         let letter = self.where_to_look(letter, Some(job));
-        to_each(told(self.group, Some(job), self.owners), when, &letter)
+        to_each(addressees(self.group, Some(job), self.owners), when, &letter)
     }
 
     /// A letter about the batch to all who hear of it.
-    pub(in crate::domain) fn of_batch(&self, letter: Letter) -> Vec<Notice> {
-        let when = self.when(letter.event, None);
-        let letter = self.where_to_look(Letter { topic: self.topic(None), ..letter }, None);
-        to_each(told(self.group, None, self.owners), when, &letter)
+    pub(in crate::domain) fn of_batch(&self, letter: Notification) -> Vec<Notice> {
+        let when = self.notify_when(letter.event, None);
+        let letter = self.where_to_look(Notification { topic: self.topic(None), ..letter }, None);
+        to_each(addressees(self.group, None, self.owners), when, &letter)
     }
 
     /// `202407 (month_end)`
-    pub(in crate::domain) fn no(&self) -> String {
+    pub(in crate::domain) fn batch_label(&self) -> String {
         format!("{} ({})", self.batch.values.batch_no, self.group.code)
     }
 
@@ -187,20 +195,20 @@ impl About<'_> {
         let Some((event, en, zh)) = words(end.status, is_unconfirmed) else { return Vec::new() };
         let (code, no) = (&job.code, &self.batch.values.batch_no);
         let group = &self.group.code;
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("{code} {en} in batch {no} ({group})"),
             format!("{code} {zh}，批次 {no}（{group}）"),
         );
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!("Job {code} ({}) {en}.", job.name),
             format!("作业 {code}（{}）{zh}。", job.name),
         );
         let took = end.started.map_or_else(|| "-".to_owned(), |s| span_words(end.ended.since(s)));
-        let mut letter = Letter::new(event, subject, headline)
-            .fact("Batch", "批次", self.no())
-            .fact("Attempt", "次数", end.attempt.to_string())
-            .fact("Ended", "结束时间", end.ended.to_string())
-            .fact("Duration", "耗时", took);
+        let mut letter = Notification::new(event, subject, headline)
+            .with_fact("Batch", "批次", self.batch_label())
+            .with_fact("Attempt", "次数", end.attempt.to_string())
+            .with_fact("Ended", "结束时间", end.ended.to_string())
+            .with_fact("Duration", "耗时", took);
         letter.error = end.message.map(str::to_owned);
         letter.blocked = end.blocked.to_vec();
         self.of_job(job, end.attempt, letter)
@@ -211,24 +219,24 @@ impl About<'_> {
         let (code, no, took) = (&job.code, &self.batch.values.batch_no, span_words(took_ms));
         let (group, limit) = (&self.group.code, job.timeout_sec);
         let warn_after = job.warn_after_sec.unwrap_or_default();
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("{code} still runs after {took} in batch {no} ({group})"),
             format!("{code} 已运行 {took} 仍未结束，批次 {no}（{group}）"),
         );
         let name = &job.name;
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!(
                 "Job {code} ({name}) has run for {took}; its owners are told after {warn_after} s."
             ),
             format!("作业 {code}（{name}）已运行 {took}，超过提醒时限 {warn_after} 秒。"),
         );
-        let letter = Letter::new(Event::RunningLong, subject, headline)
-            .note(Both::new(
+        let letter = Notification::new(NotificationEvent::RunningLong, subject, headline)
+            .with_note(BilingualText::new(
                 format!("It is not stopped before its time limit of {limit} s."),
                 format!("超时时限为 {limit} 秒，此前不会停止。"),
             ))
-            .fact("Batch", "批次", self.no())
-            .fact("Attempt", "次数", attempt.to_string());
+            .with_fact("Batch", "批次", self.batch_label())
+            .with_fact("Attempt", "次数", attempt.to_string());
         self.of_job(job, attempt, letter)
     }
 
@@ -241,34 +249,34 @@ impl About<'_> {
         deadline: Millis,
     ) -> Vec<Notice> {
         let (code, no, group) = (&job.code, &self.batch.values.batch_no, &self.group.code);
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("{code} waits for an approval in batch {no} ({group})"),
             format!("{code} 等待审批，批次 {no}（{group}）"),
         );
         let question = rule.question.as_deref();
-        let headline = Both::new(
+        let headline = BilingualText::new(
             question.map_or_else(|| format!("May job {code} ({}) go on?", job.name), str::to_owned),
             question
                 .map_or_else(|| format!("作业 {code}（{}）可以继续吗?", job.name), str::to_owned),
         );
         let approvers = |lang| rule.describe(&job.group, lang);
-        let mut letter = Letter::new(Event::ApprovalWanted, subject, headline)
-            .note(Both::new(
+        let mut letter = Notification::new(NotificationEvent::ApprovalWanted, subject, headline)
+            .with_note(BilingualText::new(
                 format!("Who may decide: {}.", approvers(Lang::En)),
                 format!("审批人：{}。", approvers(Lang::Zh)),
             ))
-            .fact("Batch", "批次", self.no())
-            .fact("Job", "作业", format!("{code} ({})", job.name))
-            .fact("Started by", "发起人", self.batch.started_by.clone())
-            .fact("Until", "截止时间", deadline.to_string());
+            .with_fact("Batch", "批次", self.batch_label())
+            .with_fact("Job", "作业", format!("{code} ({})", job.name))
+            .with_fact("Started by", "发起人", self.batch.started_by.clone())
+            .with_fact("Until", "截止时间", deadline.to_string());
         if rule.four_eyes {
-            letter = letter.note(Both::new(
+            letter = letter.with_note(BilingualText::new(
                 "Whoever started the batch cannot decide.",
                 "发起该批次的人不能审批。",
             ));
         }
         let verb = |verb: &str| format!("procession {verb} {no} {code} --group {group}");
-        let letter = letter.step("Approve", "批准", verb("approve")).step(
+        let letter = letter.with_step("Approve", "批准", verb("approve")).with_step(
             "Reject",
             "拒绝",
             format!("{} --comment WHY", verb("reject")),
@@ -280,24 +288,24 @@ impl About<'_> {
     /// come beside those about its end: this must be mended however it ended.
     pub fn caught(&self, job: &JobDef, attempt: u32, said: &str) -> Vec<Notice> {
         let (code, name, tx) = (&job.code, &job.name, job.tx.as_str());
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("{code} is not started again: it commits by itself (tx: {tx})"),
             format!("{code} 不再启动：自行结束了事务(tx: {tx})"),
         );
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!(
                 "Job {code} ({name}) is declared tx: {tx} and ended its transaction by itself."
             ),
             format!("作业 {code}（{name}）声明为 tx: {tx}，却自行结束了事务。"),
         );
         let key = JobKey::of_definition(job);
-        let mut letter = Letter::new(Event::TxBreach, subject, headline)
-            .note(Both::new(
+        let mut letter = Notification::new(NotificationEvent::TxBreach, subject, headline)
+            .with_note(BilingualText::new(
                 "It is refused until it is mended or declared tx: none.",
                 "修复该作业或改为 tx: none 之前，不会再次启动。",
             ))
-            .fact("Batch", "批次", self.no())
-            .step("Then", "处理后", format!("procession job trust {key} --reason WHY"));
+            .with_fact("Batch", "批次", self.batch_label())
+            .with_step("Then", "处理后", format!("procession job trust {key} --reason WHY"));
         letter.error = Some(said.to_owned());
         self.of_job(job, attempt, letter)
     }
@@ -306,11 +314,11 @@ impl About<'_> {
     pub fn batch_long(&self) -> Vec<Notice> {
         let (no, group, name) = (&self.batch.values.batch_no, &self.group.code, &self.group.name);
         let took = span_words(i64::from(self.group.warn_after_sec.unwrap_or_default()) * 1_000);
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("batch {no} ({group}) still runs after {took}"),
             format!("批次 {no}（{group}）运行 {took} 后仍未结束"),
         );
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!(
                 "Batch {no} of group {group} ({name}) still runs, {took} after it was opened or \
                  resumed."
@@ -318,44 +326,52 @@ impl About<'_> {
             format!("批次 {no}（作业组 {group}，{name}）启动或恢复 {took} 后仍未结束。"),
         );
         let why = format!("procession batch why {no} --group {group}");
-        self.of_batch(Letter::new(Event::BatchLong, subject, headline).step("Why", "原因", why))
+        self.of_batch(
+            Notification::new(NotificationEvent::BatchLong, subject, headline)
+                .with_step("Why", "原因", why),
+        )
     }
 
     /// About a batch that is stopped because its time is up; `reason` says so.
     pub fn batch_timeout(&self, reason: &str) -> Vec<Notice> {
         let (no, group, name) = (&self.batch.values.batch_no, &self.group.code, &self.group.name);
         let limit = self.group.batch_timeout_sec.unwrap_or_default();
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("batch {no} ({group}) is stopped: {reason}"),
             format!("批次 {no}（{group}）超过 {limit} 秒时限，正在停止"),
         );
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!("Batch {no} of group {group} ({name}) {reason} and is being stopped."),
             format!("批次 {no}（作业组 {group}，{name}）超过 {limit} 秒时限，正在停止。"),
         );
         let go_on = format!("procession run DEFINITION --batch-no {no} --resume");
-        let letter = Letter::new(Event::BatchTimeout, subject, headline);
-        self.of_batch(letter.step("Go on", "继续", go_on))
+        let letter = Notification::new(NotificationEvent::BatchTimeout, subject, headline);
+        self.of_batch(letter.with_step("Go on", "继续", go_on))
     }
 }
 
-fn words(status: QueueStatus, is_unconfirmed: bool) -> Option<(Event, &'static str, &'static str)> {
+fn words(
+    status: QueueStatus,
+    is_unconfirmed: bool,
+) -> Option<(NotificationEvent, &'static str, &'static str)> {
     match status {
-        QueueStatus::Failed => Some((Event::Failed, "failed", "执行失败")),
-        QueueStatus::Timeout => Some((Event::Timeout, "timed out", "执行超时")),
+        QueueStatus::Failed => Some((NotificationEvent::Failed, "failed", "执行失败")),
+        QueueStatus::Timeout => Some((NotificationEvent::Timeout, "timed out", "执行超时")),
         QueueStatus::Unknown if is_unconfirmed => Some((
-            Event::KillUnconfirmed,
+            NotificationEvent::KillUnconfirmed,
             "could not be seen to have stopped and has an unknown outcome",
             "未能确认已停止，结果未知",
         )),
-        QueueStatus::Unknown => Some((Event::Unknown, "has an unknown outcome", "结果未知")),
+        QueueStatus::Unknown => {
+            Some((NotificationEvent::Unknown, "has an unknown outcome", "结果未知"))
+        }
         // Only a job that was parked is told of; what an operator holds back, he knows.
-        QueueStatus::Held => Some((Event::Parked, "is parked", "已停放，等待人工处理")),
+        QueueStatus::Held => Some((NotificationEvent::Parked, "is parked", "已停放，等待人工处理")),
         QueueStatus::RetryWait => {
-            Some((Event::Retried, "failed and is tried again", "执行失败，将重试"))
+            Some((NotificationEvent::Retried, "failed and is tried again", "执行失败，将重试"))
         }
         QueueStatus::Warning => {
-            Some((Event::ChecksWarned, "ended with warnings", "已完成，但有警告"))
+            Some((NotificationEvent::ChecksWarned, "ended with warnings", "已完成，但有警告"))
         }
         QueueStatus::Pending | QueueStatus::Queued | QueueStatus::Running => None,
         QueueStatus::Killing | QueueStatus::Killed | QueueStatus::Success => None,
@@ -374,9 +390,9 @@ mod tests {
         let group = Group {
             name: "Month end".into(),
             notify_email: vec!["ops@bank.example".into(), "gl@bank.example".into()],
-            ..Group::bare(code.clone())
+            ..Group::with_defaults(code.clone())
         };
-        let mut job = JobDef::bare(
+        let mut job = JobDef::with_defaults(
             JobCode::parse("GL_POST").expect("code"),
             code.clone(),
             JobType::parse("PROC").expect("type"),
@@ -414,7 +430,7 @@ mod tests {
             subjects(&sent)[0],
             "[Procession] GL_POST timed out in batch 202407 (month_end)"
         );
-        assert_eq!(letter.event, Event::Timeout);
+        assert_eq!(letter.event, NotificationEvent::Timeout);
         let en = letter.plain(Lang::En);
         for part in ["12.3 s", "ORA-00060", "TB, PNL", "logs 202407 GL_POST"] {
             assert!(en.contains(part), "{part} in {en}");
@@ -447,20 +463,25 @@ mod tests {
             (Some("gl"), &[], Some("gl"), &["ops@b"], &["gl@b zh", "ops@b zh"]),
             (Some("free text"), &[], Some("mute"), &[], &[]),
         ] {
-            let mut group = Group::bare(code.clone());
+            let mut group = Group::with_defaults(code.clone());
             group.owner = group_owner.map(str::to_owned);
             group.notify_email = said(group_email);
             let job_code = JobCode::parse("A").expect("code");
-            let mut job =
-                JobDef::bare(job_code, code.clone(), JobType::parse("NOOP").expect("type"));
+            let mut job = JobDef::with_defaults(
+                job_code,
+                code.clone(),
+                JobType::parse("NOOP").expect("type"),
+            );
             job.owner = job_owner.map(str::to_owned);
             job.notify_email = said(job_email);
             let words = |to: &Addressee| match to.lang {
                 Some(Lang::Zh) => format!("{} zh", to.address),
                 Some(Lang::En) | None => to.address.clone(),
             };
-            let of_job: Vec<String> = told(&group, Some(&job), &owners).iter().map(words).collect();
-            let of_group: Vec<String> = told(&group, None, &owners).iter().map(words).collect();
+            let of_job: Vec<String> =
+                addressees(&group, Some(&job), &owners).iter().map(words).collect();
+            let of_group: Vec<String> =
+                addressees(&group, None, &owners).iter().map(words).collect();
             assert_eq!(of_job, wanted, "{job_owner:?} {group_owner:?}");
             assert!(of_job.ends_with(&of_group));
         }
@@ -478,7 +499,7 @@ mod tests {
             "[Procession] GL_POST still runs after 10 min 01 s in batch 202407 (month_end)";
         assert_eq!(
             (subjects(&sent)[0].as_str(), sent[0].letter.event),
-            (subject, Event::RunningLong)
+            (subject, NotificationEvent::RunningLong)
         );
         assert!(sent[0].letter.plain(Lang::En).contains("logs 202407 GL_POST"));
         let sent = about.batch_long();
@@ -488,7 +509,7 @@ mod tests {
         let subject = "[Procession] batch 202407 (month_end) is stopped: ran past its 9000 s";
         assert_eq!(
             (subjects(&sent)[0].as_str(), sent[0].letter.event),
-            (subject, Event::BatchTimeout)
+            (subject, NotificationEvent::BatchTimeout)
         );
         assert!(sent[0].letter.plain(Lang::Zh).contains("超过 9000 秒时限"));
     }
@@ -498,10 +519,15 @@ mod tests {
         assert!(notices(QueueStatus::Success).is_empty());
         assert!(notices(QueueStatus::Killed).is_empty());
         assert!(notices(QueueStatus::RetryWait).is_empty(), "only who asks for it");
-        assert_eq!(notices(QueueStatus::Warning)[0].letter.event, Event::ChecksWarned);
+        assert_eq!(notices(QueueStatus::Warning)[0].letter.event, NotificationEvent::ChecksWarned);
         let (batch, mut group, mut job) = setting();
-        group.notify.0 = [(Event::Retried, When::Day), (Event::Failed, When::Off)].into();
-        job.notify = Some(Box::new(NotifyRules([(Event::Retried, When::Batch)].into())));
+        group.notify.0 = [
+            (NotificationEvent::Retried, NotifyWhen::Day),
+            (NotificationEvent::Failed, NotifyWhen::Off),
+        ]
+        .into();
+        job.notify =
+            Some(Box::new(NotifyRules([(NotificationEvent::Retried, NotifyWhen::Batch)].into())));
         let about = About { batch: &batch, group: &group, owners: &[] };
         let end = |status| JobEnd {
             status,
@@ -511,9 +537,9 @@ mod tests {
             message: Some("kill unconfirmed: away"),
             blocked: &[],
         };
-        assert_eq!(about.ended(&job, &end(QueueStatus::RetryWait))[0].when, When::Batch);
+        assert_eq!(about.ended(&job, &end(QueueStatus::RetryWait))[0].when, NotifyWhen::Batch);
         assert!(about.ended(&job, &end(QueueStatus::Failed)).is_empty());
         let unconfirmed = about.ended(&job, &end(QueueStatus::Unknown));
-        assert_eq!(unconfirmed[0].letter.event, Event::KillUnconfirmed);
+        assert_eq!(unconfirmed[0].letter.event, NotificationEvent::KillUnconfirmed);
     }
 }

@@ -5,9 +5,9 @@ pub mod event;
 pub mod outbox_schedule;
 pub mod recipient;
 
-use crate::domain::notification::event::{Event, Severity};
-use crate::domain::text::clip;
+use crate::domain::notification::event::{NotificationEvent, Severity};
 use crate::domain::text::lang::Lang;
+use crate::domain::text::truncate_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub const SUBJECT_PREFIX: &str = "[Procession]";
 /// A text in both languages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "BilingualText")]
-pub struct Both {
+pub struct BilingualText {
     /// English.
     pub en: String,
     /// Chinese.
@@ -30,9 +30,9 @@ pub struct Both {
 /// A labelled value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationFact")]
-pub struct Fact {
+pub struct LabelledFact {
     /// What it is.
-    pub label: Both,
+    pub label: BilingualText,
     /// As it stands; not translated.
     pub value: String,
 }
@@ -40,9 +40,9 @@ pub struct Fact {
 /// What a reader may type to look or to act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationStep")]
-pub struct Step {
+pub struct NextStep {
     /// What for.
-    pub label: Both,
+    pub label: BilingualText,
     /// The command.
     pub command: String,
 }
@@ -50,7 +50,7 @@ pub struct Step {
 /// What it is about; for links, for filters and for machines that read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationTopic")]
-pub struct Topic {
+pub struct NotificationTopic {
     /// The group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -75,22 +75,22 @@ pub struct Topic {
 /// draws it escapes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NotificationContent")]
-pub struct Letter {
+pub struct Notification {
     /// What happened.
-    pub event: Event,
+    pub event: NotificationEvent,
     /// How bad it is, where that is not the event's own: of a digest, what the worst in it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Severity>,
     /// One line, without the prefix.
-    pub subject: Both,
+    pub subject: BilingualText,
     /// What happened, in one sentence.
-    pub headline: Both,
+    pub headline: BilingualText,
     /// More sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<Both>,
+    pub notes: Vec<BilingualText>,
     /// When, how long, whose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<Fact>,
+    pub facts: Vec<LabelledFact>,
     /// What the job or its database said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -99,42 +99,42 @@ pub struct Letter {
     pub blocked: Vec<String>,
     /// Lines of a list: planned times that were missed, letters of a digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub items: Vec<Both>,
+    pub items: Vec<BilingualText>,
     /// The last lines of the job's log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
     /// What to type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<NextStep>,
     /// Where it is shown in a browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// What it is about.
     #[serde(default)]
-    pub topic: Topic,
+    pub topic: NotificationTopic,
 }
 
-impl Both {
+impl BilingualText {
     /// Both texts.
     pub fn new(en: impl Into<String>, zh: impl Into<String>) -> Self {
         Self { en: en.into(), zh: zh.into() }
     }
 
     /// The same text in both.
-    pub fn same(text: impl Into<String>) -> Self {
+    pub fn untranslated(text: impl Into<String>) -> Self {
         let en = text.into();
         Self { zh: en.clone(), en }
     }
 
     /// The text in one language.
-    pub fn pick(&self, lang: Lang) -> &str {
-        lang.pick(&self.en, &self.zh)
+    pub fn text_in(&self, lang: Lang) -> &str {
+        lang.select(&self.en, &self.zh)
     }
 }
 
-impl Letter {
+impl Notification {
     /// A letter that says only what happened.
-    pub fn new(event: Event, subject: Both, headline: Both) -> Self {
+    pub fn new(event: NotificationEvent, subject: BilingualText, headline: BilingualText) -> Self {
         Self {
             event,
             worst: None,
@@ -148,7 +148,7 @@ impl Letter {
             log: Vec::new(),
             steps: Vec::new(),
             link: None,
-            topic: Topic::default(),
+            topic: NotificationTopic::default(),
         }
     }
 
@@ -159,51 +159,51 @@ impl Letter {
 
     /// The same with one more labelled value.
     #[must_use]
-    pub fn fact(mut self, en: &str, zh: &str, value: impl Into<String>) -> Self {
-        self.facts.push(Fact { label: Both::new(en, zh), value: value.into() });
+    pub fn with_fact(mut self, en: &str, zh: &str, value: impl Into<String>) -> Self {
+        self.facts.push(LabelledFact { label: BilingualText::new(en, zh), value: value.into() });
         self
     }
 
     /// The same with one more command.
     #[must_use]
-    pub fn step(mut self, en: &str, zh: &str, command: impl Into<String>) -> Self {
-        self.steps.push(Step { label: Both::new(en, zh), command: command.into() });
+    pub fn with_step(mut self, en: &str, zh: &str, command: impl Into<String>) -> Self {
+        self.steps.push(NextStep { label: BilingualText::new(en, zh), command: command.into() });
         self
     }
 
     /// The same with one more sentence.
     #[must_use]
-    pub fn note(mut self, note: Both) -> Self {
+    pub fn with_note(mut self, note: BilingualText) -> Self {
         self.notes.push(note);
         self
     }
 
     /// The subject as a header: the prefix, one line, no character that ends one.
     pub fn subject_line(&self, lang: Lang) -> String {
-        one_line(&format!("{SUBJECT_PREFIX} {}", self.subject.pick(lang)))
+        one_line(&format!("{SUBJECT_PREFIX} {}", self.subject.text_in(lang)))
     }
 
     /// The whole letter as plain text.
     pub fn plain(&self, lang: Lang) -> String {
         let mut text = String::new();
-        let colon = lang.pick(": ", "：");
+        let colon = lang.select(": ", "：");
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", self.headline.pick(lang));
+        let _ = writeln!(text, "{}", self.headline.text_in(lang));
         for note in &self.notes {
-            let _ = writeln!(text, "\n{}", note.pick(lang));
+            let _ = writeln!(text, "\n{}", note.text_in(lang));
         }
         if !self.facts.is_empty() {
             text.push('\n');
         }
         for fact in &self.facts {
-            let _ = writeln!(text, "{}{colon}{}", fact.label.pick(lang), fact.value);
+            let _ = writeln!(text, "{}{colon}{}", fact.label.text_in(lang), fact.value);
         }
         if let Some(error) = &self.error {
-            let _ = writeln!(text, "\n{}\n{error}", lang.pick("Error:", "错误："));
+            let _ = writeln!(text, "\n{}\n{error}", lang.select("Error:", "错误："));
         }
         if !self.blocked.is_empty() {
-            let (label, number) = (lang.pick("Blocked", "受阻作业"), self.blocked.len());
-            let codes = clip(&self.blocked.join(", "), 2_000);
+            let (label, number) = (lang.select("Blocked", "受阻作业"), self.blocked.len());
+            let codes = truncate_text(&self.blocked.join(", "), 2_000);
             let number = match lang {
                 Lang::En => format!(" ({number})"),
                 Lang::Zh => format!("（{number}）"),
@@ -214,17 +214,17 @@ impl Letter {
             text.push('\n');
         }
         for item in &self.items {
-            let _ = writeln!(text, "- {}", item.pick(lang));
+            let _ = writeln!(text, "- {}", item.text_in(lang));
         }
         if !self.log.is_empty() {
-            let label = lang.pick("Last lines of its log:", "日志末尾：");
+            let label = lang.select("Last lines of its log:", "日志末尾：");
             let _ = writeln!(text, "\n{label}\n{}", self.log.join("\n"));
         }
         if !self.steps.is_empty() {
             text.push('\n');
         }
         for step in &self.steps {
-            let _ = writeln!(text, "{}{colon}{}", step.label.pick(lang), step.command);
+            let _ = writeln!(text, "{}{colon}{}", step.label.text_in(lang), step.command);
         }
         if let Some(link) = &self.link {
             let _ = writeln!(text, "\n{link}");
@@ -235,20 +235,23 @@ impl Letter {
 
 /// Nothing from a job may begin a second header line.
 pub fn one_line(text: &str) -> String {
-    clip(&text.replace(|c: char| c.is_control(), " "), SUBJECT_MAX)
+    truncate_text(&text.replace(|c: char| c.is_control(), " "), SUBJECT_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn letter() -> Letter {
-        let subject = Both::new("A failed\r\nBcc: x@y", "A 执行失败");
-        let mut letter =
-            Letter::new(Event::Failed, subject, Both::new("Job A failed.", "作业 A 失败。"))
-                .fact("Attempt", "次数", "3")
-                .step("Log", "日志", "procession logs 202407 A")
-                .note(Both::new("Nothing was written.", "未写入。"));
+    fn letter() -> Notification {
+        let subject = BilingualText::new("A failed\r\nBcc: x@y", "A 执行失败");
+        let mut letter = Notification::new(
+            NotificationEvent::Failed,
+            subject,
+            BilingualText::new("Job A failed.", "作业 A 失败。"),
+        )
+        .with_fact("Attempt", "次数", "3")
+        .with_step("Log", "日志", "procession logs 202407 A")
+        .with_note(BilingualText::new("Nothing was written.", "未写入。"));
         letter.error = Some("ORA-00060".to_owned());
         letter.blocked = vec!["B".to_owned(), "C".to_owned()];
         letter.log = vec!["last".to_owned()];
@@ -259,7 +262,11 @@ mod tests {
     fn nothing_begins_a_second_header() {
         let line = letter().subject_line(Lang::En);
         assert_eq!(line, "[Procession] A failed  Bcc: x@y");
-        let long = Letter::new(Event::Test, Both::same("x".repeat(900)), Both::default());
+        let long = Notification::new(
+            NotificationEvent::Test,
+            BilingualText::untranslated("x".repeat(900)),
+            BilingualText::default(),
+        );
         assert!(long.subject_line(Lang::Zh).chars().count() <= SUBJECT_MAX);
     }
 
@@ -275,6 +282,6 @@ mod tests {
     #[test]
     fn it_comes_back_from_its_row_as_it_was() {
         let text = serde_json::to_string(&letter()).expect("json");
-        assert_eq!(serde_json::from_str::<Letter>(&text).expect("letter"), letter());
+        assert_eq!(serde_json::from_str::<Notification>(&text).expect("letter"), letter());
     }
 }

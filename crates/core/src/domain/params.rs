@@ -17,17 +17,18 @@ pub use fault::{ParamError, check_text};
 use crate::domain::calendar::WorkingDays;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::outcome::OutputValue;
-use crate::domain::job::secret::Value;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::job::{JobDef, Param, ParamDecl, ParamMode, ParamType};
-use crate::domain::params::param_expressions::{BadReference, Piece};
+use crate::domain::params::param_expressions::{BadReference, ParamPiece};
 use crate::domain::source::tx_class::{IdemKey, KeyForm};
 use chrono::NaiveDate;
+use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use work::Work;
+use work::ParamResolution;
 
 pub use crate::domain::params::param_expressions::{CalendarQuestion as AskedCalendar, Reference};
 
@@ -55,25 +56,26 @@ pub struct BoundParam {
     /// Its type.
     pub ty: ParamType,
     /// Its text; `None` is NULL.
-    pub value: Option<Value>,
+    pub value: Option<MaskedValue>,
 }
 
 impl BoundParam {
     /// A text of ours, that may be shown.
-    pub fn open(name: &str, value: Option<String>) -> Self {
-        let value = value.map(Value::Open);
+    pub fn public_text(name: &str, value: Option<String>) -> Self {
+        let value = value.map(MaskedValue::Open);
         Self { name: name.to_owned(), mode: ParamMode::In, ty: ParamType::Text, value }
     }
 
     /// Its text, secret or not, for whoever binds it.
-    pub fn text(&self) -> Option<&str> {
-        self.value.as_ref().map(Value::expose)
+    pub fn expose_text(&self) -> Option<&str> {
+        self.value.as_ref().map(MaskedValue::expose)
     }
 }
 
 /// Where a value comes from, strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ParamLayer")]
 pub enum Layer {
     /// The batch's own parameter: `--param`, the order.
     Batch,
@@ -126,7 +128,7 @@ impl Start {
     /// installation, is not known without a database.
     pub fn shown(batch: &BatchValues, job: &JobCode) -> Self {
         let form = KeyForm::WithGroup(&batch.group, &batch.batch_no);
-        Self { idem_key: IdemKey::of("(installation)", form, job, 1), attempt: 1 }
+        Self { idem_key: IdemKey::for_run("(installation)", form, job, 1), attempt: 1 }
     }
 }
 
@@ -154,7 +156,7 @@ pub type SecretOf<'a> = &'a dyn Fn(&str) -> Option<SecretString>;
 
 /// What parameters ask of the world.
 #[derive(Clone, Copy)]
-pub struct Outside<'a> {
+pub struct ParamSources<'a> {
     /// Outputs of other jobs.
     pub output: OutputOf<'a>,
     /// Secrets. Without them, values that hold one are masked and not checked for their type.
@@ -170,7 +172,7 @@ pub struct Resolved {
     pub layer: Option<Layer>,
 }
 
-fn pieces(param: &str, text: &str) -> Result<Vec<Piece>, ParamError> {
+fn pieces(param: &str, text: &str) -> Result<Vec<ParamPiece>, ParamError> {
     let param = param.to_owned();
     param_expressions::pieces(text).map_err(|bad| match bad {
         BadReference::Unclosed => ParamError::Unclosed { param, text: text.to_owned() },
@@ -181,8 +183,8 @@ fn pieces(param: &str, text: &str) -> Result<Vec<Piece>, ParamError> {
 
 fn references_in(param: &str, text: &str) -> Result<Vec<(String, Reference)>, ParamError> {
     let named = |piece| match piece {
-        Piece::Name(name, reference) => Some((name, reference)),
-        Piece::Text(_) => None,
+        ParamPiece::Name(name, reference) => Some((name, reference)),
+        ParamPiece::Text(_) => None,
     };
     Ok(pieces(param, text)?.into_iter().filter_map(named).collect())
 }
@@ -197,8 +199,8 @@ pub fn references(param: &Param) -> Result<Vec<Reference>, ParamError> {
 pub fn calendars_asked(value: Option<&str>) -> Vec<AskedCalendar> {
     let pieces = param_expressions::pieces(value.unwrap_or_default()).unwrap_or_default();
     let asked = |piece| match piece {
-        Piece::Name(_, reference) => reference.calendars(),
-        Piece::Text(_) => Vec::new(),
+        ParamPiece::Name(_, reference) => reference.calendars(),
+        ParamPiece::Text(_) => Vec::new(),
     };
     pieces.into_iter().flat_map(asked).collect()
 }
@@ -236,8 +238,8 @@ fn may_be_declared(reference: &Reference) -> bool {
 pub fn secret_names(text: &str) -> Vec<String> {
     let found = param_expressions::pieces(text).unwrap_or_default();
     let secret = |piece| match piece {
-        Piece::Name(_, Reference::Secret(name)) => Some(name),
-        Piece::Name(..) | Piece::Text(_) => None,
+        ParamPiece::Name(_, Reference::Secret(name)) => Some(name),
+        ParamPiece::Name(..) | ParamPiece::Text(_) => None,
     };
     found.into_iter().filter_map(secret).collect()
 }
@@ -251,7 +253,7 @@ pub fn names_a_secret(text: &str) -> bool {
 pub fn resolve(
     job: &JobDef,
     layers: Layers<'_>,
-    outside: Outside<'_>,
+    outside: ParamSources<'_>,
 ) -> Result<Vec<BoundParam>, ParamError> {
     resolve_each(job, layers, outside).into_iter().map(|r| r.map(|r| r.param)).collect()
 }
@@ -260,9 +262,9 @@ pub fn resolve(
 pub fn resolve_each(
     job: &JobDef,
     layers: Layers<'_>,
-    outside: Outside<'_>,
+    outside: ParamSources<'_>,
 ) -> Vec<Result<Resolved, ParamError>> {
-    let work = Work { job, layers, outside };
+    let work = ParamResolution { job, layers, outside };
     job.params.iter().map(|param| work.resolve(param)).collect()
 }
 
@@ -272,11 +274,11 @@ pub fn secrets_needed(
     layers: Layers<'_>,
     output: OutputOf<'_>,
 ) -> Result<BTreeSet<String>, ParamError> {
-    let work = Work { job, layers, outside: Outside { output, secret: None } };
+    let work = ParamResolution { job, layers, outside: ParamSources { output, secret: None } };
     let mut names = BTreeSet::new();
     for param in &job.params {
         let asked = RefCell::new(BTreeSet::new());
-        work.find(param, &asked)?;
+        work.resolve_value(param, &asked)?;
         names.append(&mut asked.into_inner());
     }
     Ok(names)

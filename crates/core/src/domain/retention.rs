@@ -7,7 +7,7 @@ mod named;
 mod window;
 mod words;
 
-pub use named::{Names, next_numbers};
+pub use named::{NeededNumbers, next_numbers};
 pub use window::{BadWindow, Window};
 
 use crate::domain::batch::BatchStatus;
@@ -28,7 +28,7 @@ pub enum EndedBadly {
 
 /// How long the batches of a group are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct KeepRule {
     /// A batch that ended longer ago may go; none: no batch goes.
     pub batches_ms: Option<i64>,
     /// So many of the newest batches that ended well are kept, however old they are.
@@ -41,7 +41,7 @@ pub struct Rule {
 
 /// What still needs a batch, or makes its rows not ours to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Need {
+pub enum RetentionNeed {
     /// A job of it ended UNKNOWN: somebody has to look.
     Unknown,
     /// What became of a try is open: in its row, or in `procession_ledger`.
@@ -62,7 +62,7 @@ pub enum Need {
     Left,
 }
 
-impl Need {
+impl RetentionNeed {
     /// Every one, the strongest first.
     pub const ALL: [Self; 9] = [
         Self::Unknown,
@@ -91,7 +91,7 @@ pub enum KeepReason {
     /// It is one of the newest of its group that ended well.
     Newest,
     /// Something needs it.
-    Needed(Need),
+    Needed(RetentionNeed),
 }
 
 /// What is known of a batch.
@@ -104,19 +104,19 @@ pub struct Old {
     /// Whether it is one of the newest that ended well, as many as the rule keeps.
     pub is_newest: bool,
     /// What needs it.
-    pub needs: BTreeSet<Need>,
+    pub needs: BTreeSet<RetentionNeed>,
 }
 
-impl Rule {
+impl KeepRule {
     /// What ended before this moment may go.
-    pub fn cut(&self, now: Millis) -> Option<Millis> {
-        self.batches_ms.map(|ms| now.plus(-ms))
+    pub fn cutoff_time(&self, now: Millis) -> Option<Millis> {
+        self.batches_ms.map(|ms| now.plus_ms(-ms))
     }
 
     /// Lines of what ended before this moment go; none when they go with their batch.
     pub fn lines_cut(&self, now: Millis) -> Option<Millis> {
         let lines = self.lines_ms.filter(|ms| self.batches_ms.is_none_or(|batches| *ms < batches));
-        lines.map(|ms| now.plus(-ms))
+        lines.map(|ms| now.plus_ms(-ms))
     }
 
     /// Why a batch is kept by itself, whoever needs it; none when only needs could keep it.
@@ -124,7 +124,7 @@ impl Rule {
         let Some(ended) = old.ended.filter(|_| old.status.is_final()) else {
             return Some(KeepReason::Open);
         };
-        let Some(cut) = self.cut(now) else { return Some(KeepReason::Off) };
+        let Some(cut) = self.cutoff_time(now) else { return Some(KeepReason::Off) };
         if ended >= cut {
             return Some(KeepReason::Young);
         }
@@ -154,8 +154,8 @@ mod tests {
 
     const NOW: Millis = Millis(1_000 * DAY_MS);
 
-    fn rule() -> Rule {
-        Rule {
+    fn rule() -> KeepRule {
+        KeepRule {
             batches_ms: Some(90 * DAY_MS),
             keep: 40,
             badly: EndedBadly::Stay,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn old(status: BatchStatus, days: i64) -> Old {
-        let ended = Some(NOW.plus(-days * DAY_MS));
+        let ended = Some(NOW.plus_ms(-days * DAY_MS));
         Old { status, ended, is_newest: false, needs: BTreeSet::new() }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         ] {
             assert_eq!(rule().judge(&kept, NOW), Some(because), "{kept:?}");
         }
-        for need in Need::ALL {
+        for need in RetentionNeed::ALL {
             let needed = Old { needs: [need].into(), ..goes.clone() };
             assert_eq!(rule().judge(&needed, NOW), Some(KeepReason::Needed(need)));
         }
@@ -192,27 +192,28 @@ mod tests {
 
     #[test]
     fn what_did_not_end_well_goes_only_when_told() {
-        let told = Rule { badly: EndedBadly::Go, ..rule() };
+        let told = KeepRule { badly: EndedBadly::Go, ..rule() };
         assert_eq!(told.judge(&old(BatchStatus::Failed, 91), NOW), None);
         // It is none of those that ended well, so it takes no place among them.
         let newest = Old { is_newest: true, ..old(BatchStatus::Killed, 91) };
         assert_eq!(told.judge(&newest, NOW), None);
-        let unknown = Old { needs: [Need::Unknown].into(), ..old(BatchStatus::Failed, 91) };
-        assert_eq!(told.judge(&unknown, NOW), Some(KeepReason::Needed(Need::Unknown)));
+        let unknown =
+            Old { needs: [RetentionNeed::Unknown].into(), ..old(BatchStatus::Failed, 91) };
+        assert_eq!(told.judge(&unknown, NOW), Some(KeepReason::Needed(RetentionNeed::Unknown)));
     }
 
     #[test]
     fn nothing_goes_when_it_is_off() {
-        let off = Rule { batches_ms: None, ..rule() };
+        let off = KeepRule { batches_ms: None, ..rule() };
         assert_eq!(off.judge(&old(BatchStatus::Success, 9_999), NOW), Some(KeepReason::Off));
         assert_eq!(off.judge(&old(BatchStatus::Running, 9_999), NOW), Some(KeepReason::Open));
         // Lines have an age of their own.
-        assert!(off.drops_lines(BatchStatus::Success, NOW.plus(-31 * DAY_MS), NOW));
+        assert!(off.drops_lines(BatchStatus::Success, NOW.plus_ms(-31 * DAY_MS), NOW));
     }
 
     #[test]
     fn lines_go_earlier_and_stay_with_failures() {
-        let at = |days: i64| NOW.plus(-days * DAY_MS);
+        let at = |days: i64| NOW.plus_ms(-days * DAY_MS);
         for (status, days, goes) in [
             (BatchStatus::Success, 31, true),
             (BatchStatus::Warning, 31, true),
@@ -222,29 +223,30 @@ mod tests {
         ] {
             assert_eq!(rule().drops_lines(status, at(days), NOW), goes, "{status} {days}");
         }
-        let told = Rule { badly: EndedBadly::Go, ..rule() };
+        let told = KeepRule { badly: EndedBadly::Go, ..rule() };
         assert!(told.drops_lines(BatchStatus::Failed, at(31), NOW));
         assert!(!told.drops_lines(BatchStatus::Killing, at(31), NOW));
         // No earlier than the batch: then they go with it.
-        let later = Rule { lines_ms: Some(90 * DAY_MS), ..rule() };
+        let later = KeepRule { lines_ms: Some(90 * DAY_MS), ..rule() };
         assert_eq!(later.lines_cut(NOW), None);
     }
 
     fn any_old() -> impl Strategy<Value = Old> {
         let status = prop::sample::select(BatchStatus::ALL.to_vec());
-        let needs = prop::collection::btree_set(prop::sample::select(Need::ALL.to_vec()), 0..3);
+        let needs =
+            prop::collection::btree_set(prop::sample::select(RetentionNeed::ALL.to_vec()), 0..3);
         (status, prop::option::of(0..400i64), any::<bool>(), needs).prop_map(
             |(status, days, is_newest, needs)| {
-                let ended = days.map(|days| NOW.plus(-days * DAY_MS));
+                let ended = days.map(|days| NOW.plus_ms(-days * DAY_MS));
                 Old { status, ended, is_newest, needs }
             },
         )
     }
 
-    fn any_rule() -> impl Strategy<Value = Rule> {
+    fn any_rule() -> impl Strategy<Value = KeepRule> {
         let ms = || prop::option::of((1..400i64).prop_map(|days| days * DAY_MS));
         let badly = prop::sample::select(vec![EndedBadly::Stay, EndedBadly::Go]);
-        (ms(), 1..100u32, badly, ms()).prop_map(|(batches_ms, keep, badly, lines_ms)| Rule {
+        (ms(), 1..100u32, badly, ms()).prop_map(|(batches_ms, keep, badly, lines_ms)| KeepRule {
             batches_ms,
             keep,
             badly,
@@ -259,7 +261,7 @@ mod tests {
         fn what_is_kept_is_kept(
             rule in any_rule(),
             old in any_old(),
-            need in prop::sample::select(Need::ALL.to_vec()),
+            need in prop::sample::select(RetentionNeed::ALL.to_vec()),
             earlier in 0..400i64,
             longer in 0..400i64,
         ) {
@@ -267,10 +269,10 @@ mod tests {
                 let mut needed = old.clone();
                 needed.needs.insert(need);
                 prop_assert!(rule.judge(&needed, NOW).is_some());
-                prop_assert!(rule.judge(&old, NOW.plus(-earlier * DAY_MS)).is_some());
+                prop_assert!(rule.judge(&old, NOW.plus_ms(-earlier * DAY_MS)).is_some());
                 let newest = Old { is_newest: true, ..old.clone() };
                 prop_assert!(rule.judge(&newest, NOW).is_some());
-                let gentler = Rule {
+                let gentler = KeepRule {
                     batches_ms: rule.batches_ms.map(|ms| ms + longer * DAY_MS),
                     badly: EndedBadly::Stay,
                     ..rule

@@ -28,10 +28,10 @@ mod zone;
 
 pub use blackout::{Blackout, BlackoutTime};
 pub use error::ScheduleError;
-pub use reason::{Pass, Reason, Swallowed};
+pub use reason::{ClockPass, OccurrenceReason, Swallowed};
 pub use rule::{Counted, DayPosition, DayRule, RuleError};
 pub use skipped::Skipped;
-pub use walk::Preview;
+pub use walk::OccurrencePreview;
 pub use words::{AfterWords, TimingWords};
 pub use zone::read_zone;
 
@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 /// What makes it fire.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub enum FiringRule {
     /// `cron: 0 0 2 * * ?`
     Cron(Cron),
     /// `every_sec: 300`: on a grid that begins at the start of the window, or one step after the
@@ -85,7 +85,7 @@ pub enum Schedule {
         /// That group.
         group: GroupCode,
         /// Which ends count.
-        on: Ending,
+        on: BatchEndFilter,
     },
 }
 
@@ -93,7 +93,7 @@ pub enum Schedule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "BatchEnding")]
-pub enum Ending {
+pub enum BatchEndFilter {
     /// A good one.
     #[default]
     Success,
@@ -106,7 +106,7 @@ pub enum Ending {
 #[serde(try_from = "TimingWords", into = "TimingWords")]
 pub struct Timing {
     /// What makes it fire.
-    pub schedule: Schedule,
+    pub schedule: FiringRule,
     /// IANA zone of all times here.
     pub zone: Tz,
     /// Says which days are worked.
@@ -130,7 +130,7 @@ pub struct Occurrence {
     pub nominal: NaiveDate,
     /// What is worth saying about it; empty for an ordinary one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub why: Vec<Reason>,
+    pub why: Vec<OccurrenceReason>,
 }
 
 /// What a fixed rate and a fixed delay are counted from.
@@ -152,7 +152,7 @@ impl Anchor {
     }
 }
 
-impl Schedule {
+impl FiringRule {
     /// Whether the clock makes it fire; otherwise an event, a person or another batch does.
     pub fn is_clocked(&self) -> bool {
         match self {
@@ -183,7 +183,7 @@ impl Schedule {
 
 impl Timing {
     /// `schedule` in `zone`, with no calendar, window or blackouts.
-    pub fn plain(schedule: Schedule, zone: Tz) -> Self {
+    pub fn plain(schedule: FiringRule, zone: Tz) -> Self {
         Self {
             schedule,
             zone,

@@ -80,7 +80,7 @@ impl Eq for ReadPassword {}
 /// A data source as the definition gives it. `url` never holds a password: that comes from the
 /// environment when a connection is opened, so that no table, export or log can show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct DataSource {
     /// Its name; `PROCESSION_SOURCE_<NAME>` (upper case, `-` as `_`) may replace the URL.
     pub name: SourceName,
     /// `sqlite:file.db`, `mysql://user@host:3306/db` or `postgres://user@host:5432/db`.
@@ -108,7 +108,7 @@ pub struct Source {
     pub access: GroupAccess,
 }
 
-impl Source {
+impl DataSource {
     /// The environment variable that may replace this source's URL.
     pub fn url_env(&self) -> String {
         format!("PROCESSION_SOURCE_{}", self.name.as_str().to_ascii_uppercase().replace('-', "_"))

@@ -24,11 +24,11 @@ pub fn storable(bytes: &[u8], max: usize) -> String {
             c => c,
         })
         .collect();
-    clip(&text, max)
+    truncate_text(&text, max)
 }
 
 /// At most `max` bytes of `text`, cut between characters, the end saying how much is missing.
-pub fn clip(text: &str, max: usize) -> String {
+pub fn truncate_text(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
@@ -47,7 +47,7 @@ mod tests {
             storable(b"a\0b\xff\xfe\x1b[31mred\n", 100),
             "a\u{FFFD}b\u{FFFD}\u{FFFD} [31mred\n"
         );
-        assert_eq!(clip("月末结账", 3), " … [12 bytes more]");
+        assert_eq!(truncate_text("月末结账", 3), " … [12 bytes more]");
     }
 
     proptest! {

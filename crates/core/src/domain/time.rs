@@ -15,7 +15,7 @@ pub struct Millis(pub i64);
 
 impl Millis {
     /// The moment `ms` milliseconds later; saturates at the ends of time.
-    pub fn plus(self, ms: i64) -> Self {
+    pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
@@ -33,7 +33,7 @@ impl Millis {
 impl Millis {
     /// Reads a moment as people write it: `2026-07-01T08:00:00+08:00`, or without an offset, or a day
     /// alone, in UTC.
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
             return Some(at.with_timezone(&Utc).into());
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn moments_are_read_as_people_write_them() {
-        let at = |text: &str| Millis::read(text).map(|at| at.to_string());
+        let at = |text: &str| Millis::parse(text).map(|at| at.to_string());
         for (text, wanted) in [
             ("2026-07-01T08:00:00+08:00", "2026-07-01T00:00:00.000Z"),
             ("2026-07-01T08:00:00.250Z", "2026-07-01T08:00:00.250Z"),

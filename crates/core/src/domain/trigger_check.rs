@@ -13,9 +13,9 @@ use crate::domain::calendar::{Calendar, Calendars, warnings};
 use crate::domain::id::{CalendarCode, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::schedule::trigger::{
-    At, Given, OrderError, ScheduledOrder, TriggerDef, WordFault,
+    FiringOverrides, OrderError, PlannedInstant, ScheduledOrder, TriggerDef, WordFault,
 };
-use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::schedule::{Anchor, FiringRule, Occurrence};
 use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::{Millis, day_in};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ const LOOKED_AT: usize = 40;
 
 /// Whether a schedule may be saved all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grade {
+pub enum TriggerGrade {
     /// It may not.
     Refused,
     /// It may; probably it is not meant.
@@ -34,26 +34,26 @@ pub enum Grade {
 
 /// Something found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct TriggerFinding {
     /// At which key, what, and what to do.
     pub fault: WordFault,
     /// How bad it is.
-    pub grade: Grade,
+    pub grade: TriggerGrade,
 }
 
-impl Finding {
+impl TriggerFinding {
     fn refused(key: &'static str, what: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { fault: WordFault::new(key, what, cure), grade: Grade::Refused }
+        Self { fault: WordFault::new(key, what, cure), grade: TriggerGrade::Refused }
     }
 
     fn warned(key: &'static str, what: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { grade: Grade::Warned, ..Self::refused(key, what, cure) }
+        Self { grade: TriggerGrade::Warned, ..Self::refused(key, what, cure) }
     }
 }
 
 /// What a schedule is held against.
 #[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
+pub struct TriggerCheckContext<'a> {
     /// What is defined.
     pub defs: &'a Definition,
     /// The calendars; without them weekends stand in, and no calendar counts as unknown.
@@ -65,7 +65,7 @@ pub struct Around<'a> {
 }
 
 /// Everything found about one schedule.
-pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
+pub fn check(def: &TriggerDef, around: &TriggerCheckContext<'_>) -> Vec<TriggerFinding> {
     let stand_in;
     let calendars = match around.calendars {
         Some(calendars) => calendars,
@@ -77,7 +77,10 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Err(faults) = def.timing.check(around.now, calendars) {
         let kind = def.timing.schedule.kind();
-        let refused = |e| Finding { fault: WordFault::of_timing(&e, kind), grade: Grade::Refused };
+        let refused = |e| TriggerFinding {
+            fault: WordFault::of_timing(&e, kind),
+            grade: TriggerGrade::Refused,
+        };
         found.extend(faults.into_iter().map(refused));
     }
     let is_timed = found.is_empty();
@@ -86,7 +89,7 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
     {
         let today = day_in(around.now, def.timing.zone);
         let lacks = warnings(calendars, &BTreeSet::from([code.clone()]), today);
-        found.extend(lacks.iter().map(|w| Finding::warned("calendar", w.to_string(), "")));
+        found.extend(lacks.iter().map(|w| TriggerFinding::warned("calendar", w.to_string(), "")));
     }
     found.extend(unknown_parent(def, around.defs));
     let Some(order) = &def.order else { return found };
@@ -106,7 +109,7 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
     }
     match plans(def, order, &ahead, around) {
         // A delay is counted from the end of the batch before, so that two never overlap.
-        Ok(_) if matches!(def.timing.schedule, Schedule::FixedDelay { .. }) => {}
+        Ok(_) if matches!(def.timing.schedule, FiringRule::FixedDelay { .. }) => {}
         Ok(plans) => found.extend(hurry::check(def, &ahead, &plans, around.expected)),
         Err(finding) => found.extend(finding),
     }
@@ -114,28 +117,28 @@ pub fn check(def: &TriggerDef, around: &Around<'_>) -> Vec<Finding> {
 }
 
 /// A cron expression that another reader takes for other times is not saved: whoever wrote it may mean either.
-fn second_opinion(def: &TriggerDef, now: Millis) -> Option<Finding> {
-    let Schedule::Cron(cron) = &def.timing.schedule else { return None };
+fn second_opinion(def: &TriggerDef, now: Millis) -> Option<TriggerFinding> {
+    let FiringRule::Cron(cron) = &def.timing.schedule else { return None };
     let differs = cron.compare_with_crate(now, def.timing.zone).err()?;
     let cure = "write the times as a list, or use rule:, and report the expression as a fault of Procession";
-    Some(Finding::refused("cron", differs.to_string(), cure))
+    Some(TriggerFinding::refused("cron", differs.to_string(), cure))
 }
 
 /// Nothing fires after batches of a group that is not there; it may come with another file.
-fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<Finding> {
-    let Schedule::After { group, .. } = &def.timing.schedule else { return None };
+fn unknown_parent(def: &TriggerDef, defs: &Definition) -> Option<TriggerFinding> {
+    let FiringRule::After { group, .. } = &def.timing.schedule else { return None };
     if defs.groups.iter().any(|g| g.code == *group) {
         return None;
     }
     let near = nearest(group.as_str(), defs.groups.iter().map(|g| g.code.as_str()));
     let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? otherwise "));
     let what = format!("after: group {group} is not defined here, and until it is nothing fires");
-    Some(Finding::warned("after", what, format!("{hint}apply the file that defines it")))
+    Some(TriggerFinding::warned("after", what, format!("{hint}apply the file that defines it")))
 }
 
 /// A calendar of weekends for the one that is named, while calendars are not known.
 fn weekends(code: Option<&CalendarCode>) -> Calendars {
-    let bare = code.map(|code| Calendar::bare(code.clone()));
+    let bare = code.map(|code| Calendar::with_defaults(code.clone()));
     Calendars::new(bare.into_iter().collect()).unwrap_or_default()
 }
 
@@ -144,25 +147,26 @@ fn plans(
     def: &TriggerDef,
     order: &ScheduledOrder,
     ahead: &[Occurrence],
-    around: &Around<'_>,
-) -> Result<Vec<BatchPlan>, Option<Finding>> {
+    around: &TriggerCheckContext<'_>,
+) -> Result<Vec<BatchPlan>, Option<TriggerFinding>> {
     let planned = ahead.first().map_or(around.now, |o| o.planned);
     let nominal = ahead.first().map_or_else(|| day_in(planned, def.timing.zone), |o| o.nominal);
     let parent = numbers::example_parent(def, order, around.defs);
-    let at = At {
+    let at = PlannedInstant {
         schedule: def.code.as_str(),
         planned,
         nominal,
         zone: def.timing.zone,
         parent: parent.as_ref().map(|no| (no, None)),
     };
-    let order = order.at(at, Given::default()).map_err(|error| match error {
-        OrderError::Unknown { .. } | OrderError::Open(_) | OrderError::Given(_) => {
-            Some(Finding::refused("params", error.to_string(), ""))
-        }
-        // Said already, where numbers are looked at.
-        OrderError::Expr(_) | OrderError::Format(_) | OrderError::Number(..) => None,
-    })?;
+    let order =
+        order.resolve_order(at, FiringOverrides::default()).map_err(|error| match error {
+            OrderError::Unknown { .. } | OrderError::Open(_) | OrderError::Given(_) => {
+                Some(TriggerFinding::refused("params", error.to_string(), ""))
+            }
+            // Said already, where numbers are looked at.
+            OrderError::Expr(_) | OrderError::Format(_) | OrderError::Number(..) => None,
+        })?;
     plan_opening(around.defs, &order, planned).map_err(|error| match error {
         // Calendars are not known here.
         BatchError::Calendar(..) if around.calendars.is_none() => None,
@@ -170,7 +174,7 @@ fn plans(
     })
 }
 
-fn refusal(def: &TriggerDef, error: &BatchError) -> Finding {
+fn refusal(def: &TriggerDef, error: &BatchError) -> TriggerFinding {
     let target = if def.group().is_some() { "group" } else { "type" };
     let key = match error {
         BatchError::Params { .. } | BatchError::Values { .. } => "params",
@@ -187,12 +191,12 @@ fn refusal(def: &TriggerDef, error: &BatchError) -> Finding {
         | BatchError::Dag(_)
         | BatchError::FanOut(_) => target,
     };
-    let by_hand = matches!(def.timing.schedule, Schedule::Event { .. } | Schedule::Manual);
+    let by_hand = matches!(def.timing.schedule, FiringRule::Event { .. } | FiringRule::Manual);
     // What an event or a person hands over is not known yet.
     if by_hand && key == "params" {
-        return Finding::warned(key, error.to_string(), "");
+        return TriggerFinding::warned(key, error.to_string(), "");
     }
-    Finding::refused(key, error.to_string(), "")
+    TriggerFinding::refused(key, error.to_string(), "")
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ pub enum OutputValue {
 
 impl OutputValue {
     /// A text, with its type if it has one.
-    pub fn of(ty: Option<ValueType>, text: String) -> Self {
+    pub fn with_type(ty: Option<ValueType>, text: String) -> Self {
         match ty {
             Some(ty) => Self::Typed(ty, text),
             None => Self::Text(text),
@@ -149,7 +149,7 @@ impl OutputValue {
     }
 
     /// Its text; `Some(None)` is NULL, and `None` what cannot be handed on or is not loaded.
-    pub fn text(self) -> Option<Option<String>> {
+    pub fn into_text(self) -> Option<Option<String>> {
         match self {
             Self::Null => Some(None),
             Self::Text(text) | Self::Typed(_, text) => Some(Some(text)),

@@ -11,64 +11,64 @@ mod properties;
 pub(super) mod trigger;
 
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::import::Given;
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin};
-use crate::import::tally::ItemKind;
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::tally::CountedKind;
 use crate::import::unzip::{is_zip, unzip};
 use std::collections::{BTreeSet, HashMap};
 
 /// A node of a flow: a job, or a flow inside it.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    at: Origin,
+pub(crate) struct FlowNode {
+    at: ImportOrigin,
     name: String,
     kind: String,
     /// What it says itself, in order.
     config: Vec<(String, String)>,
-    parents: Vec<(Origin, String)>,
-    condition: Option<(Origin, String)>,
-    nodes: Vec<Node>,
+    parents: Vec<(ImportOrigin, String)>,
+    condition: Option<(ImportOrigin, String)>,
+    nodes: Vec<FlowNode>,
     /// Of Flow 1.0: whether Azkaban reads the mails of the flow from this job.
     is_last: bool,
 }
 
 /// A flow, with what it says for all its nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Flow {
-    at: Origin,
+pub(crate) struct AzkabanFlow {
+    at: ImportOrigin,
     name: String,
     config: Vec<(String, String)>,
-    nodes: Vec<Node>,
+    nodes: Vec<FlowNode>,
     /// Only Flow 2.0 has one.
     trigger: Option<trigger::FlowTrigger>,
 }
 
 /// The flow that a node is made for.
-pub(crate) struct Around<'a> {
+pub(crate) struct FlowContext<'a> {
     group: &'a GroupCode,
-    flow: &'a Flow,
+    flow: &'a AzkabanFlow,
     /// Groups by the name of their flow.
     groups: &'a HashMap<String, GroupCode>,
     /// Whether the project has files that commands may name.
-    files: Files,
+    files: ProjectFiles,
 }
 
 /// Whether a project has more than definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Files {
+pub(crate) enum ProjectFiles {
     None,
     Some,
 }
 
 /// Reads projects.
-pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+pub(crate) fn read_projects(given: &[Given], draft: &mut Draft) {
     let files = without_mac_metadata(unpacked(given, draft), draft);
     let is = |file: &Given, end: &str| file.path.to_ascii_lowercase().ends_with(end);
     let mut flows = Vec::new();
     for file in files.iter().filter(|f| is(f, ".flow")) {
-        flows.extend(flow2::flow(file, draft));
+        flows.extend(flow2::read_flow(file, draft));
     }
     let (jobs, others): (Vec<&Given>, Vec<&Given>) =
         files.iter().filter(|f| !is(f, ".flow")).partition(|f| is(f, ".job"));
@@ -77,7 +77,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     flows.extend(flow1::flows(&jobs, &shared, draft));
     passwords::take_out(&mut flows, draft);
     if flows.is_empty() && draft.is_sound() {
-        let at = Origin::new(given.first().map_or("", |g| &g.path), 0);
+        let at = ImportOrigin::new(given.first().map_or("", |g| &g.path), 0);
         draft.fault(&at, "there is no .job and no .flow with nodes in it", "give a project's zip");
         return;
     }
@@ -90,7 +90,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     for file in &others {
         draft.beside(&format!("files/{}", inside(&file.path, given)), file.bytes.clone());
     }
-    let has = if others.is_empty() { Files::None } else { Files::Some };
+    let has = if others.is_empty() { ProjectFiles::None } else { ProjectFiles::Some };
     let groups: HashMap<String, GroupCode> = match &flows[..] {
         [only] => [(only.name.clone(), draft.only_group(&only.name))].into(),
         all => all.iter().map(|flow| (flow.name.clone(), draft.group(&flow.name))).collect(),
@@ -99,7 +99,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         let Some(group) = groups.get(&flow.name) else { continue };
         job::of_group(flow, group, has, draft);
         config::check_flow(flow, draft);
-        let around = Around { group, flow, groups: &groups, files: has };
+        let around = FlowContext { group, flow, groups: &groups, files: has };
         let waits = trigger::add_waits(flow, group, draft);
         let inside = Inside { prefix: "", above: &waits, rule: None };
         level(&flow.nodes, &inside, &around, draft);
@@ -108,9 +108,9 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     of_the_whole(&flows, draft);
 }
 
-fn of_the_whole(flows: &[Flow], draft: &mut Draft) {
+fn of_the_whole(flows: &[AzkabanFlow], draft: &mut Draft) {
     let Some(first) = flows.first() else { return };
-    let at = Origin::new(&first.at.file, 0);
+    let at = ImportOrigin::new(&first.at.file, 0);
     let unscheduled: Vec<&str> =
         flows.iter().filter(|f| f.trigger.is_none()).map(|f| f.name.as_str()).collect();
     if !unscheduled.is_empty() {
@@ -157,7 +157,7 @@ fn unpacked(given: &[Given], draft: &mut Draft) -> Vec<Given> {
                     .into_iter()
                     .map(|(name, bytes)| Given { path: format!("{}/{name}", file.path), bytes }),
             ),
-            Err(why) => draft.fault(&Origin::new(&file.path, 0), why, "make the zip anew"),
+            Err(why) => draft.fault(&ImportOrigin::new(&file.path, 0), why, "make the zip anew"),
         }
     }
     files
@@ -171,7 +171,7 @@ fn without_mac_metadata(files: Vec<Given>, draft: &mut Draft) -> Vec<Given> {
         let count = metadata.len();
         draft.note(
             Level::LeftOut,
-            (&Origin::new(&first.path, 0), ""),
+            (&ImportOrigin::new(&first.path, 0), ""),
             (
                 format!("{count} entries that macOS adds are left out: __MACOSX/, ._*, .DS_Store"),
                 format!("未迁移 macOS 附加的 {count} 个条目:__MACOSX/、._*、.DS_Store"),
@@ -207,18 +207,18 @@ struct Inside<'a> {
     /// The jobs that its first nodes wait for.
     above: &'a [JobCode],
     /// The condition of the flow, which is that of its first nodes.
-    rule: Option<condition::Rule>,
+    rule: Option<condition::ConditionRule>,
 }
 
 /// Makes the nodes of one level; those without a parent there wait for `above`. Gives the codes of each
 /// node by its name: of a flow, those of its last jobs.
 fn level(
-    nodes: &[Node],
+    nodes: &[FlowNode],
     inside: &Inside<'_>,
-    around: &Around<'_>,
+    around: &FlowContext<'_>,
     draft: &mut Draft,
 ) -> HashMap<String, Vec<JobCode>> {
-    let mut seen: HashMap<&str, &Origin> = HashMap::new();
+    let mut seen: HashMap<&str, &ImportOrigin> = HashMap::new();
     for node in nodes {
         if let Some(first) = seen.insert(&node.name, &node.at) {
             let what = format!("node {} is there twice, first at {first}", node.name);
@@ -255,16 +255,18 @@ fn level(
         let title = format!("{}{}", inside.prefix, node.name);
         let outer = inside.rule.clone().filter(|_| node.parents.is_empty());
         if node.nodes.is_empty() {
-            draft.begin_item(ItemKind::Job, &node.at, &title);
-            let rule = outer.unwrap_or_else(|| condition::read(node, nodes, &last, draft));
+            draft.begin_item(CountedKind::Job, &node.at, &title);
+            let rule =
+                outer.unwrap_or_else(|| condition::read_condition(node, nodes, &last, draft));
             config::check_node(node, around, draft);
-            let made = job::job(node, &title, rule, around, draft);
-            waits.iter().for_each(|parent| draft.depends(&made, parent, When::Success));
+            let made = job::make_job(node, &title, rule, around, draft);
+            waits.iter().for_each(|parent| draft.depends(&made, parent, EdgeCondition::Success));
             draft.end_item();
             last.insert(node.name.clone(), vec![made]);
             continue;
         }
-        let own = node.condition.as_ref().map(|_| condition::read(node, nodes, &last, draft));
+        let own =
+            node.condition.as_ref().map(|_| condition::read_condition(node, nodes, &last, draft));
         let prefix = format!("{title}.");
         let within = Inside { prefix: &prefix, above: &waits, rule: outer.or(own) };
         let inner = level(&node.nodes, &within, around, draft);
@@ -278,15 +280,15 @@ fn level(
 }
 
 /// Parents first; else nodes that wait for one another, each before the one that waits for it.
-fn in_order(nodes: &[Node]) -> Result<Vec<&Node>, Vec<&Node>> {
+fn in_order(nodes: &[FlowNode]) -> Result<Vec<&FlowNode>, Vec<&FlowNode>> {
     let mut made: BTreeSet<&str> = BTreeSet::new();
-    let mut order: Vec<&Node> = Vec::with_capacity(nodes.len());
-    let mut left: Vec<&Node> = nodes.iter().collect();
+    let mut order: Vec<&FlowNode> = Vec::with_capacity(nodes.len());
+    let mut left: Vec<&FlowNode> = nodes.iter().collect();
     while !left.is_empty() {
-        let (ready, wait): (Vec<&Node>, Vec<&Node>) =
+        let (ready, wait): (Vec<&FlowNode>, Vec<&FlowNode>) =
             left.iter().partition(|n| n.parents.iter().all(|(_, p)| made.contains(p.as_str())));
         if ready.is_empty() {
-            return Err(ring(&wait));
+            return Err(find_ring(&wait));
         }
         made.extend(ready.iter().map(|n| n.name.as_str()));
         order.extend(ready);
@@ -296,9 +298,9 @@ fn in_order(nodes: &[Node]) -> Result<Vec<&Node>, Vec<&Node>> {
 }
 
 /// A ring among nodes each of which waits for another of them.
-fn ring<'a>(nodes: &[&'a Node]) -> Vec<&'a Node> {
-    let by_name: HashMap<&str, &Node> = nodes.iter().map(|n| (n.name.as_str(), *n)).collect();
-    let mut path: Vec<&Node> = vec![nodes[0]];
+fn find_ring<'a>(nodes: &[&'a FlowNode]) -> Vec<&'a FlowNode> {
+    let by_name: HashMap<&str, &FlowNode> = nodes.iter().map(|n| (n.name.as_str(), *n)).collect();
+    let mut path: Vec<&FlowNode> = vec![nodes[0]];
     loop {
         let last = path[path.len() - 1];
         let mut parents = last.parents.iter().filter_map(|(_, p)| by_name.get(p.as_str()));

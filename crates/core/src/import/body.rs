@@ -4,7 +4,7 @@ use crate::domain::id::{GroupCode, JobType};
 use crate::domain::job::JobDef;
 use crate::import::Given;
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin, Words};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 
 /// A word as a shell reads it back.
 pub(crate) fn quoted(text: &str) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn text<'a>(given: &'a Given, draft: &mut Draft) -> Option<&'a str> {
         Err(error) => {
             let before = &given.bytes[..error.valid_up_to()];
             let line = before.iter().filter(|b| **b == b'\n').count() as u64 + 1;
-            let at = Origin::new(&given.path, line);
+            let at = ImportOrigin::new(&given.path, line);
             draft.fault(&at, "this is not UTF-8", "save the file as UTF-8: iconv -f GBK -t UTF-8");
             None
         }
@@ -34,17 +34,22 @@ pub(crate) fn text<'a>(given: &'a Given, draft: &mut Draft) -> Option<&'a str> {
 /// it fails, with a sentence, for nothing must look as if it had run.
 pub(crate) fn stand_in(
     draft: &mut Draft,
-    at: &Origin,
+    at: &ImportOrigin,
     group: &GroupCode,
     title: &str,
-    why: &Words,
+    why: &BilingualSentence,
 ) -> JobDef {
     let job = draft.job(at, group, title, "SCRIPT");
     failing(draft, at, job, why)
 }
 
 /// The same with a job that has its code already.
-pub(crate) fn failing(draft: &mut Draft, at: &Origin, mut job: JobDef, why: &Words) -> JobDef {
+pub(crate) fn failing(
+    draft: &mut Draft,
+    at: &ImportOrigin,
+    mut job: JobDef,
+    why: &BilingualSentence,
+) -> JobDef {
     job.job_type = JobType::parse("SCRIPT").expect("a word of ours");
     let said = in_comment(&format!("{}: not carried over ({at}): {}", job.code, why.en));
     job.interpreter = Some("sh".to_owned());

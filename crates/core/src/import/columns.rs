@@ -4,12 +4,12 @@
 use crate::domain::source::scheduler_tables::{SchedulerRow, SchedulerTables};
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, KeyRule, KnownKey};
-use crate::import::note::Origin;
+use crate::import::note::ImportOrigin;
 
 /// A row, where it stood, and what it is called in notes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowPlace<'a> {
-    pub(crate) at: &'a Origin,
+    pub(crate) at: &'a ImportOrigin,
     pub(crate) about: &'a str,
 }
 
@@ -39,13 +39,13 @@ pub(crate) fn check_columns(
 }
 
 /// Where a row stood: its table, and its key or its place there.
-pub(crate) fn row_origin(table: &str, key: i64) -> Origin {
-    Origin::new(table, u64::try_from(key).unwrap_or(0))
+pub(crate) fn row_origin(table: &str, key: i64) -> ImportOrigin {
+    ImportOrigin::new(table, u64::try_from(key).unwrap_or(0))
 }
 
 /// Refuses tables in which nothing is to be found; `fix` says what to give.
 pub(crate) fn refuse_empty(tables: &SchedulerTables, table: &str, fix: &str, draft: &mut Draft) {
-    if tables.rows(table).is_empty() {
-        draft.fault(&Origin::new(table, 0), "there is no row in this table", fix);
+    if tables.table_rows(table).is_empty() {
+        draft.fault(&ImportOrigin::new(table, 0), "there is no row in this table", fix);
     }
 }

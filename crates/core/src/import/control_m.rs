@@ -10,10 +10,10 @@ mod events;
 pub(super) mod keys;
 mod variables;
 
-use crate::definition::{At, Node, Value};
+use crate::definition::{Located, NodeValue, SourceNode};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
-use crate::domain::job::trigger_rule::{TriggerRule, When};
+use crate::domain::job::trigger_rule::{EdgeCondition, TriggerRule};
 use crate::domain::schedule::misfire::MisfirePolicy;
 use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::read_zone;
@@ -22,42 +22,45 @@ use crate::import::Given;
 use crate::import::body::{failing, text};
 use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::{KnownKey, check_keys};
-use crate::import::note::{Level, Origin, Words};
-use crate::import::schedule::Firing;
-use crate::import::tally::{ItemId, ItemKind};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::schedule::SourceScheduleState;
+use crate::import::tally::{CountedKind, ItemId};
 use crate::import::tree::{entries, get, list, origin, tree, word};
-use days::Days;
-use events::Wait;
+use days::CtmDays;
+use events::AwaitedEvent;
 use std::collections::BTreeMap;
 
 /// A job with what stands around it.
 pub(super) struct CtmJob<'a> {
-    node: &'a Node,
-    at: Origin,
+    node: &'a SourceNode,
+    at: ImportOrigin,
     /// Its name in the folder; of a job of a sub-folder with the names of those.
     name: String,
     /// Its own map, then those of its folders from the inside to the outside, then the defaults.
-    scopes: Vec<&'a Node>,
+    scopes: Vec<&'a SourceNode>,
     kind: &'a str,
-    days: Days,
+    days: CtmDays,
     item: ItemId,
 }
 
 impl<'a> CtmJob<'a> {
     /// What the job says under a key, or the nearest thing around it that does.
-    fn find(&self, key: &str) -> Option<&'a Node> {
+    fn find_key(&self, key: &str) -> Option<&'a SourceNode> {
         self.scopes.iter().find_map(|scope| get(scope, key))
     }
 
-    fn word(&self, key: &str) -> Option<&'a str> {
-        self.find(key).and_then(crate::import::tree::plain).map(str::trim).filter(|w| !w.is_empty())
+    fn find_word(&self, key: &str) -> Option<&'a str> {
+        self.find_key(key)
+            .and_then(crate::import::tree::plain)
+            .map(str::trim)
+            .filter(|w| !w.is_empty())
     }
 }
 
 /// A folder with its jobs.
-struct Folder<'a> {
-    node: &'a Node,
-    at: Origin,
+struct CtmFolder<'a> {
+    node: &'a SourceNode,
+    at: ImportOrigin,
     name: &'a str,
     jobs: Vec<CtmJob<'a>>,
     /// Jobs of flows, one after the other, by name.
@@ -74,18 +77,22 @@ struct ConvertedJob {
 }
 
 /// Reads files of folders.
-pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+pub(crate) fn read_folders(given: &[Given], draft: &mut Draft) {
     let mut roots = Vec::new();
     for file in given {
         let Some(text) = text(file, draft) else { continue };
         if text.trim_start().starts_with('<') {
             let fix = "export it as JSON: ctm deploy jobs::get json -s \"ctm=*&folder=*\"";
-            draft.fault(&Origin::new(&file.path, 0), "this is XML, and JSON is read here", fix);
+            draft.fault(
+                &ImportOrigin::new(&file.path, 0),
+                "this is XML, and JSON is read here",
+                fix,
+            );
             continue;
         }
         roots.extend(tree(&file.path, text, draft));
     }
-    let profiles = body::Profiles::read(&roots);
+    let profiles = body::Profiles::read_profiles(&roots);
     let mut folders = Vec::new();
     for root in &roots {
         let defaults = get(root, "Defaults");
@@ -101,22 +108,24 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         }
     }
     if folders.is_empty() && draft.is_sound() {
-        let at = given.first().map_or_else(Origin::default, |file| Origin::new(&file.path, 0));
+        let at = given
+            .first()
+            .map_or_else(ImportOrigin::default, |file| ImportOrigin::new(&file.path, 0));
         draft.fault(&at, "there is no folder here", "give what ctm deploy jobs::get writes");
         return;
     }
-    make(&folders, &profiles, draft);
+    make_definitions(&folders, &profiles, draft);
 }
 
 /// Keys of the defaults, and of those for a type of job.
-fn check_defaults(defaults: &Node, draft: &mut Draft) {
+fn check_defaults(defaults: &SourceNode, draft: &mut Draft) {
     check_untyped_keys(defaults, &[keys::INHERITED, keys::DEFAULTS], "Defaults", draft);
     for (name, node) in entries(defaults).filter(|(name, _)| name.starts_with("Job")) {
         check_keys(node, &[keys::INHERITED, keys::DEFAULTS], &format!("Defaults {name}"), draft);
     }
 }
 
-fn note_other(name: &str, kind: &str, node: &Node, draft: &mut Draft) {
+fn note_other(name: &str, kind: &str, node: &SourceNode, draft: &mut Draft) {
     let kind: String = kind.chars().take(60).collect();
     let said = if kind.starts_with("Calendar") {
         (
@@ -143,52 +152,60 @@ fn note_other(name: &str, kind: &str, node: &Node, draft: &mut Draft) {
 /// A folder with the jobs in it and in its sub-folders.
 fn folder<'a>(
     name: &'a str,
-    node: &'a Node,
-    defaults: Option<&'a Node>,
+    node: &'a SourceNode,
+    defaults: Option<&'a SourceNode>,
     draft: &mut Draft,
-) -> Folder<'a> {
+) -> CtmFolder<'a> {
     check_untyped_keys(node, &[keys::INHERITED, keys::FOLDER], name, draft);
-    let mut found = Folder { node, at: origin(node), name, jobs: Vec::new(), flows: Vec::new() };
+    let mut found = CtmFolder { node, at: origin(node), name, jobs: Vec::new(), flows: Vec::new() };
     collect(node, "", &[node], defaults, &mut found, draft);
     found
 }
 
 /// Keys that are no jobs, events, flows, resources or actions: those have maps with a type.
 pub(super) fn check_untyped_keys(
-    node: &Node,
+    node: &SourceNode,
     tables: &[&[KnownKey]],
     about: &str,
     draft: &mut Draft,
 ) {
     let own = entries(node)
         .filter(|(name, value)| get(value, "Type").is_none() && !name.starts_with("Job:"))
-        .filter(|(name, value)| *name != "Job" || !matches!(value.value, Value::Map(_)));
-    let own = own.map(|(key, value)| (At::new(&node.at, key.to_owned()), value.clone())).collect();
-    check_keys(&Node { at: node.at.clone(), value: Value::Map(own) }, tables, about, draft);
+        .filter(|(name, value)| *name != "Job" || !matches!(value.value, NodeValue::Map(_)));
+    let own =
+        own.map(|(key, value)| (Located::new(&node.at, key.to_owned()), value.clone())).collect();
+    check_keys(
+        &SourceNode { at: node.at.clone(), value: NodeValue::Map(own) },
+        tables,
+        about,
+        draft,
+    );
 }
 
 fn collect<'a>(
-    node: &'a Node,
+    node: &'a SourceNode,
     prefix: &str,
-    scopes: &[&'a Node],
-    defaults: Option<&'a Node>,
-    found: &mut Folder<'a>,
+    scopes: &[&'a SourceNode],
+    defaults: Option<&'a SourceNode>,
+    found: &mut CtmFolder<'a>,
     draft: &mut Draft,
 ) {
     for (key, value) in entries(node) {
         if key == "Jobs" {
             for one in list(value) {
                 let name = word(one, "Name").unwrap_or("job");
-                job(&format!("{prefix}{name}"), one, scopes, defaults, found, draft);
+                read_job(&format!("{prefix}{name}"), one, scopes, defaults, found, draft);
             }
             continue;
         }
         let name = format!("{prefix}{key}");
         match word(value, "Type").unwrap_or_default() {
-            kind if kind.starts_with("Job") => job(&name, value, scopes, defaults, found, draft),
+            kind if kind.starts_with("Job") => {
+                read_job(&name, value, scopes, defaults, found, draft)
+            }
             "SubFolder" => {
                 check_untyped_keys(value, &[keys::INHERITED, keys::FOLDER], &name, draft);
-                let inner: Vec<&Node> =
+                let inner: Vec<&SourceNode> =
                     std::iter::once(value).chain(scopes.iter().copied()).collect();
                 collect(value, &format!("{name}."), &inner, defaults, found, draft);
             }
@@ -217,12 +234,12 @@ fn collect<'a>(
     }
 }
 
-fn job<'a>(
+fn read_job<'a>(
     name: &str,
-    node: &'a Node,
-    scopes: &[&'a Node],
-    defaults: Option<&'a Node>,
-    found: &mut Folder<'a>,
+    node: &'a SourceNode,
+    scopes: &[&'a SourceNode],
+    defaults: Option<&'a SourceNode>,
+    found: &mut CtmFolder<'a>,
     draft: &mut Draft,
 ) {
     let at = origin(node);
@@ -234,14 +251,14 @@ fn job<'a>(
         all.extend(get(defaults, "Job"));
         all.push(defaults);
     }
-    let item = draft.begin_item(ItemKind::Job, &at, name);
-    let days = Days::read(&all, name, draft);
+    let item = draft.begin_item(CountedKind::Job, &at, name);
+    let days = CtmDays::read_days(&all, name, draft);
     draft.end_item();
     found.jobs.push(CtmJob { node, at, name: name.to_owned(), scopes: all, kind, days, item });
 }
 
 /// Makes groups, jobs, dependencies and schedules of all folders.
-fn make(folders: &[Folder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
+fn make_definitions(folders: &[CtmFolder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
     let mut made: Vec<Vec<ConvertedJob>> = Vec::new();
     let mut defs: Vec<Vec<JobDef>> = Vec::new();
     for folder in folders {
@@ -249,7 +266,7 @@ fn make(folders: &[Folder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
         made.push(of_folder);
         defs.push(of_jobs);
     }
-    let adders = events::Adders::read(folders, &made);
+    let adders = events::Adders::read_adders(folders, &made);
     for (folder, (made, defs)) in folders.iter().zip(made.iter().zip(defs)) {
         for (job, (made, def)) in folder.jobs.iter().zip(made.iter().zip(defs)) {
             draft.resume_item(job.item);
@@ -263,9 +280,13 @@ fn make(folders: &[Folder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
         };
         for (before, after) in &folder.flows {
             match (by_name(before), by_name(after)) {
-                (Some(before), Some(after)) => {
-                    events::join(after, before, &When::Success, &Wait::same_day(""), draft)
-                }
+                (Some(before), Some(after)) => events::join_jobs(
+                    after,
+                    before,
+                    &EdgeCondition::Success,
+                    &AwaitedEvent::same_day(""),
+                    draft,
+                ),
                 (None, _) | (_, None) => {
                     let said = (
                         format!("its flow names {before} and {after}, of which one is not there"),
@@ -281,7 +302,7 @@ fn make(folders: &[Folder<'_>], profiles: &body::Profiles, draft: &mut Draft) {
 
 /// The jobs of a folder, each in the group of the days on which it runs; a group has its schedule.
 fn make_jobs(
-    folder: &Folder<'_>,
+    folder: &CtmFolder<'_>,
     profiles: &body::Profiles,
     draft: &mut Draft,
 ) -> (Vec<ConvertedJob>, Vec<JobDef>) {
@@ -303,7 +324,7 @@ fn make_jobs(
             }
         };
         draft.resume_item(job.item);
-        let def = body::make(job, &group, profiles, draft);
+        let def = body::make_job(job, &group, profiles, draft);
         let is_cyclic = job.days.is_cyclic();
         made.push(ConvertedJob { code: def.code.clone(), group, is_cyclic });
         defs.push(def);
@@ -326,10 +347,15 @@ fn make_jobs(
     (made, defs)
 }
 
-fn make_group(folder: &Folder<'_>, job: &CtmJob<'_>, title: &str, draft: &mut Draft) -> GroupCode {
+fn make_group(
+    folder: &CtmFolder<'_>,
+    job: &CtmJob<'_>,
+    title: &str,
+    draft: &mut Draft,
+) -> GroupCode {
     draft.end_item();
     let group = draft.group(title);
-    let word = job.word("TimeZone");
+    let word = job.find_word("TimeZone");
     let zone = word.and_then(|word| read_zone(word).ok());
     let description = crate::import::tree::word(folder.node, "Description").unwrap_or_default();
     if let Some(made) = draft.group_mut(&group) {
@@ -357,13 +383,13 @@ fn make_group(folder: &Folder<'_>, job: &CtmJob<'_>, title: &str, draft: &mut Dr
 }
 
 fn schedule(
-    folder: &Folder<'_>,
+    folder: &CtmFolder<'_>,
     job: &CtmJob<'_>,
     group: &GroupCode,
     title: &str,
     draft: &mut Draft,
 ) {
-    draft.begin_item(ItemKind::Schedule, &folder.at, title);
+    draft.begin_item(CountedKind::Schedule, &folder.at, title);
     let timings = match job.days.timings() {
         Ok(timings) => timings,
         Err(why) => {
@@ -385,7 +411,11 @@ fn schedule(
         );
         draft.note(Level::Look, (&folder.at, title), said, ("correct its cron", "请修改其 cron"));
     }
-    let firing = if ["Manual", "None"].contains(&method) { Firing::Off } else { Firing::On };
+    let firing = if ["Manual", "None"].contains(&method) {
+        SourceScheduleState::Off
+    } else {
+        SourceScheduleState::On
+    };
     let is_cyclic = job.days.is_cyclic();
     for timing in timings {
         let words = TriggerWords {
@@ -414,7 +444,7 @@ fn connect(
         Err(why) => return failing(draft, &job.at, def, &why),
     };
     if made.is_cyclic && !waits.list.is_empty() {
-        let why = Words::from((
+        let why = BilingualSentence::from((
             "it runs several times a day and waits for events: here such a job is a group of its own, whose batches have no day",
             "循环作业同时等待事件:此处循环作业单独成组,其批次没有日期,无法等待",
         ));
@@ -448,7 +478,7 @@ fn connect(
             if adder.is_cyclic {
                 events::wait_by_hand(job, made, wait, draft);
             } else {
-                events::join(made, adder, when, wait, draft);
+                events::join_jobs(made, adder, when, wait, draft);
             }
         }
     }
@@ -459,9 +489,9 @@ fn connect(
 }
 
 /// What holds for all folders.
-fn note_whole(folders: &[Folder<'_>], draft: &mut Draft) {
+fn note_whole(folders: &[CtmFolder<'_>], draft: &mut Draft) {
     let Some(first) = folders.first() else { return };
-    let at = Origin::new(&first.at.file, 0);
+    let at = ImportOrigin::new(&first.at.file, 0);
     draft.note(
         Level::Look,
         (&at, ""),

@@ -13,22 +13,22 @@ use crate::domain::schedule::trigger::TriggerWords;
 use crate::domain::schedule::{TimingWords, read_zone};
 use crate::import::body::{quoted, text, title_of};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin};
-use crate::import::schedule::Firing;
-use crate::import::tally::ItemKind;
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::schedule::SourceScheduleState;
+use crate::import::tally::CountedKind;
 use crate::import::{CrontabUsers as Users, Given};
-use line::{Entry, Extra, Line, When};
+use line::{CrontabEntry, CrontabLine, Extra, LineSchedule};
 use owner::find_users;
 
 /// Reads crontabs.
-pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+pub(crate) fn read_crontabs(given: &[Given], draft: &mut Draft) {
     for file in given {
         if let Some(text) = text(file, draft) {
             crontab(&file.path, text, draft);
         }
     }
     if draft.is_empty() && draft.is_sound() {
-        let at = Origin::new(given.first().map_or("", |g| &g.path), 0);
+        let at = ImportOrigin::new(given.first().map_or("", |g| &g.path), 0);
         draft.fault(
             &at,
             "no line here starts anything by the clock",
@@ -39,18 +39,18 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
 
 /// What the lines above say for those below.
 #[derive(Default)]
-struct Around {
+struct CrontabEnvironment {
     /// In the order in which they were set; the last of a name counts.
     env: Vec<(String, String)>,
     comment: Option<String>,
 }
 
-impl Around {
+impl CrontabEnvironment {
     fn get(&self, name: &str) -> Option<&str> {
         self.env.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    fn set(&mut self, name: String, value: String) {
+    fn set_variable(&mut self, name: String, value: String) {
         self.env.retain(|(n, _)| *n != name);
         self.env.push((name, value));
     }
@@ -60,23 +60,23 @@ fn crontab(path: &str, text: &str, draft: &mut Draft) {
     let users = match find_users(path, text, draft.asked.crontab_users) {
         Ok(users) => users,
         Err(undecided) => {
-            draft.fault(&Origin::new(path, undecided.line), undecided.what, undecided.fix);
+            draft.fault(&ImportOrigin::new(path, undecided.line), undecided.what, undecided.fix);
             return;
         }
     };
-    let mut around = Around::default();
+    let mut around = CrontabEnvironment::default();
     let before = draft.defs.jobs.len();
     for (number, line) in (1..).zip(text.lines()) {
-        let at = Origin::new(path, number);
-        match Line::read(line, users) {
-            Ok(Line::Blank) => around.comment = None,
-            Ok(Line::Comment(text)) => around.comment = text,
-            Ok(Line::Set(name, value)) => {
+        let at = ImportOrigin::new(path, number);
+        match CrontabLine::parse_line(line, users) {
+            Ok(CrontabLine::Blank) => around.comment = None,
+            Ok(CrontabLine::Comment(text)) => around.comment = text,
+            Ok(CrontabLine::Set(name, value)) => {
                 around.comment = None;
                 setting(&at, &name, &value, draft);
-                around.set(name, value);
+                around.set_variable(name, value);
             }
-            Ok(Line::Entry(found)) => {
+            Ok(CrontabLine::Entry(found)) => {
                 let title = around.comment.take();
                 entry(&at, found, title, &around, draft);
             }
@@ -84,12 +84,12 @@ fn crontab(path: &str, text: &str, draft: &mut Draft) {
         }
     }
     if draft.defs.jobs.len() > before {
-        of_the_whole(&Origin::new(path, 0), users, draft);
+        of_the_whole(&ImportOrigin::new(path, 0), users, draft);
     }
 }
 
 /// What is so for every line of a file, said once.
-fn of_the_whole(at: &Origin, users: Users, draft: &mut Draft) {
+fn of_the_whole(at: &ImportOrigin, users: Users, draft: &mut Draft) {
     draft.note(
         Level::Differs,
         (at, ""),
@@ -138,7 +138,7 @@ fn of_the_whole(at: &Origin, users: Users, draft: &mut Draft) {
 }
 
 /// Variables that mean something to cron itself.
-fn setting(at: &Origin, name: &str, value: &str, draft: &mut Draft) {
+fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
     match name {
         "SHELL" if !is_shell(value) => draft.note(
             Level::Look,
@@ -179,7 +179,7 @@ fn setting(at: &Origin, name: &str, value: &str, draft: &mut Draft) {
         ),
         "MAILTO" => {
             for word in value.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-                if Recipient::of(word).is_err() {
+                if Recipient::parse(word).is_err() {
                     draft.note(
                         Level::Look,
                         (at, name),
@@ -203,12 +203,18 @@ fn is_shell(value: &str) -> bool {
     matches!(value.rsplit('/').next(), Some("sh" | "bash" | "dash"))
 }
 
-fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, draft: &mut Draft) {
+fn entry(
+    at: &ImportOrigin,
+    entry: CrontabEntry,
+    comment: Option<String>,
+    around: &CrontabEnvironment,
+    draft: &mut Draft,
+) {
     let title = comment.unwrap_or_else(|| title_of(&split_input(&entry.command).0));
     let title = if title.is_empty() { format!("line {}", at.line) } else { title };
-    let schedule = draft.begin_item(ItemKind::Schedule, at, &title);
+    let schedule = draft.begin_item(CountedKind::Schedule, at, &title);
     let timing = timing(at, &entry.when, &title, draft);
-    let job = draft.begin_item(ItemKind::Job, at, &title);
+    let job = draft.begin_item(CountedKind::Job, at, &title);
     let Some(timing) = timing else {
         // The note of its schedule says why.
         draft.leave_item_out();
@@ -241,7 +247,7 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
     let is_odd = |c: char| c.is_control() || matches!(c, ',' | ';');
     job.tags.extend(entry.user.map(|user| format!("user:{}", user.replace(is_odd, "_"))));
     job.interpreter = Some(interpreter(around));
-    job.notify_email = mail(around);
+    job.notify_email = mail_recipients(around);
     job.script = Some(script(&entry.command, around));
     let zone = around.get("CRON_TZ").map(str::to_owned);
     let words = TriggerWords {
@@ -254,13 +260,13 @@ fn entry(at: &Origin, entry: Entry, comment: Option<String>, around: &Around, dr
         ..TriggerWords::default()
     };
     draft.resume_item(schedule);
-    draft.schedule(at, words, Firing::On);
+    draft.schedule(at, words, SourceScheduleState::On);
     draft.push(job);
     draft.end_item();
 }
 
 /// What only some crons know.
-fn note_extra(at: &Origin, title: &str, extra: &Extra, draft: &mut Draft) {
+fn note_extra(at: &ImportOrigin, title: &str, extra: &Extra, draft: &mut Draft) {
     let said = match extra {
         Extra::Group(group) => (
             format!(
@@ -289,9 +295,14 @@ fn note_extra(at: &Origin, title: &str, extra: &Extra, draft: &mut Draft) {
 }
 
 /// When a line runs; none when nothing here fires so, which is said.
-fn timing(at: &Origin, when: &When, title: &str, draft: &mut Draft) -> Option<TimingWords> {
+fn timing(
+    at: &ImportOrigin,
+    when: &LineSchedule,
+    title: &str,
+    draft: &mut Draft,
+) -> Option<TimingWords> {
     match when {
-        When::Reboot => {
+        LineSchedule::Reboot => {
             draft.note(
                 Level::LeftOut,
                 (at, title),
@@ -303,10 +314,10 @@ fn timing(at: &Origin, when: &When, title: &str, draft: &mut Draft) -> Option<Ti
             );
             None
         }
-        When::After(seconds) => {
+        LineSchedule::After(seconds) => {
             Some(TimingWords { delay_sec: Some(*seconds), ..TimingWords::default() })
         }
-        When::Cron(text) => {
+        LineSchedule::Cron(text) => {
             if let Err(error) = Cron::parse(text) {
                 let cure = "cron refuses the whole file for such a line, too";
                 draft.fault(at, error.to_string(), cure);
@@ -317,19 +328,19 @@ fn timing(at: &Origin, when: &When, title: &str, draft: &mut Draft) -> Option<Ti
     }
 }
 
-fn interpreter(around: &Around) -> String {
+fn interpreter(around: &CrontabEnvironment) -> String {
     let shell = around.get("SHELL").and_then(|s| s.rsplit('/').next());
     shell.filter(|s| *s == "bash").unwrap_or("sh").to_owned()
 }
 
-fn mail(around: &Around) -> Vec<String> {
+fn mail_recipients(around: &CrontabEnvironment) -> Vec<String> {
     let words = around.get("MAILTO").unwrap_or_default().split(',').map(str::trim);
-    words.filter(|w| !w.is_empty() && Recipient::of(w).is_ok()).map(str::to_owned).collect()
+    words.filter(|w| !w.is_empty() && Recipient::parse(w).is_ok()).map(str::to_owned).collect()
 }
 
 /// The command as cron runs it: the variables above it, in the user's home; what follows the first `%` is
 /// its standard input.
-fn script(command: &str, around: &Around) -> String {
+fn script(command: &str, around: &CrontabEnvironment) -> String {
     let own = [
         "SHELL",
         "MAILTO",

@@ -11,8 +11,8 @@ mod value;
 mod wait;
 
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
-use crate::domain::job::{JobDef, OnFailure, ParamDecl};
+use crate::domain::job::trigger_rule::EdgeCondition;
+use crate::domain::job::{GroupFailurePolicy, JobDef, ParamDecl};
 use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
@@ -21,11 +21,11 @@ use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, check_keys, hint};
-use crate::import::note::{Level, Origin};
-use crate::import::schedule::Firing;
-use crate::import::tally::ItemKind;
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::schedule::SourceScheduleState;
+use crate::import::tally::CountedKind;
 use crate::import::tree::word;
-use read::{Flow, Scheduled, Task};
+use read::{DolphinTask, Scheduled, Workflow};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use value::{Turned, variable};
 
@@ -33,7 +33,7 @@ use value::{Turned, variable};
 const LONGEST_MIN: i64 = 30 * 24 * 60;
 
 /// What everything is called here.
-struct Codes {
+struct DolphinCodes {
     /// Groups by the key of their workflow, and by its name.
     groups: HashMap<String, GroupCode>,
     /// Jobs by the keys of workflow and task; of 2.x and later by the task's alone, too.
@@ -41,8 +41,8 @@ struct Codes {
 }
 
 /// Reads exports.
-pub(crate) fn read(given: &[Given], draft: &mut Draft) {
-    let mut flows: Vec<Flow> = Vec::new();
+pub(crate) fn read_exports(given: &[Given], draft: &mut Draft) {
+    let mut flows: Vec<Workflow> = Vec::new();
     for file in given {
         if let Some(text) = text(file, draft) {
             flows.extend(read::flows(&file.path, text, draft));
@@ -55,7 +55,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         }
         is_first
     });
-    let mut codes = Codes { groups: HashMap::new(), jobs: HashMap::new() };
+    let mut codes = DolphinCodes { groups: HashMap::new(), jobs: HashMap::new() };
     let is_only = flows.len() == 1;
     let mut all: Vec<Vec<JobDef>> = Vec::new();
     for flow in &flows {
@@ -64,7 +64,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         codes.groups.entry(flow.name.clone()).or_insert_with(|| group.clone());
         let mut made: Vec<JobDef> = Vec::with_capacity(flow.tasks.len());
         for task in &flow.tasks {
-            draft.begin_item(ItemKind::Job, &task.at, &task.name);
+            draft.begin_item(CountedKind::Job, &task.at, &task.name);
             made.push(draft.job(&task.at, &group, &task.name, "NOOP"));
         }
         draft.end_item();
@@ -85,14 +85,14 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
     }
 }
 
-fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
+fn workflow(flow: &Workflow, jobs: Vec<JobDef>, codes: &DolphinCodes, draft: &mut Draft) {
     let Some(group) = codes.groups.get(&flow.key).cloned() else { return };
     let params = params(flow, draft);
     if let Some(made) = draft.group_mut(&group) {
         made.params = params;
         made.on_failure = match flow.schedule.as_ref().map(|s| s.failure.as_str()) {
-            Some("END") => OnFailure::Stop,
-            Some(_) | None => OnFailure::GoOn,
+            Some("END") => GroupFailurePolicy::Stop,
+            Some(_) | None => GroupFailurePolicy::GoOn,
         };
         let limit = flow.timeout_min.clamp(0, LONGEST_MIN);
         made.batch_timeout_sec = u32::try_from(limit * 60).ok().filter(|s| *s > 0);
@@ -117,20 +117,20 @@ fn workflow(flow: &Flow, jobs: Vec<JobDef>, codes: &Codes, draft: &mut Draft) {
     }
     for (task, job) in flow.tasks.iter().zip(jobs) {
         draft.resume_job(&job.code);
-        job::fill(task, job, flow, codes, draft);
+        job::fill_job(task, job, flow, codes, draft);
         draft.end_item();
     }
     declare_resource_dir(flow, &group, draft);
     edges(flow, codes, draft);
     delay::add_waits(flow, &group, codes, draft);
     if let Some(schedule) = &flow.schedule {
-        draft.begin_item(ItemKind::Schedule, &schedule.at, &flow.name);
+        draft.begin_item(CountedKind::Schedule, &schedule.at, &flow.name);
         scheduled(flow, schedule, &group, draft);
         draft.end_item();
     }
 }
 
-fn note_cut_timeout(flow: &Flow, group: &str, draft: &mut Draft) {
+fn note_cut_timeout(flow: &Workflow, group: &str, draft: &mut Draft) {
     if flow.timeout_min <= LONGEST_MIN {
         return;
     }
@@ -148,7 +148,7 @@ fn note_cut_timeout(flow: &Flow, group: &str, draft: &mut Draft) {
     );
 }
 
-fn params(flow: &Flow, draft: &mut Draft) -> Vec<ParamDecl> {
+fn params(flow: &Workflow, draft: &mut Draft) -> Vec<ParamDecl> {
     let mut made: BTreeMap<String, ParamDecl> = BTreeMap::new();
     for (name, text) in &flow.params {
         let value = match value::value(text, &|_| false) {
@@ -177,7 +177,7 @@ fn params(flow: &Flow, draft: &mut Draft) -> Vec<ParamDecl> {
 }
 
 /// A group whose scripts start files of the resource centre says where those are.
-fn declare_resource_dir(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
+fn declare_resource_dir(flow: &Workflow, group: &GroupCode, draft: &mut Draft) {
     let names_files = |job: &&JobDef| job.params.iter().any(|p| p.name == launch::FILES_PARAM);
     if !draft.defs.jobs.iter().filter(|job| job.group == *group).any(|job| names_files(&job)) {
         return;
@@ -205,8 +205,9 @@ fn declare_resource_dir(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
 
 /// What waits for what. A task that is switched off is passed over there, so whatever waits for it waits
 /// for what it waits for.
-fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
-    let by_key: HashMap<&str, &Task> = flow.tasks.iter().map(|t| (t.key.as_str(), t)).collect();
+fn edges(flow: &Workflow, codes: &DolphinCodes, draft: &mut Draft) {
+    let by_key: HashMap<&str, &DolphinTask> =
+        flow.tasks.iter().map(|t| (t.key.as_str(), t)).collect();
     for task in &flow.tasks {
         let Some(job) = codes.jobs.get(&(flow.key.clone(), task.key.clone())) else { continue };
         let mut open: Vec<&str> = task.parents.iter().rev().map(String::as_str).collect();
@@ -225,9 +226,9 @@ fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
                 continue;
             }
             let when = if wait::is_failed_branch(parent, task, flow) {
-                When::Failure
+                EdgeCondition::Failure
             } else {
-                When::Success
+                EdgeCondition::Success
             };
             if let Some(code) = codes.jobs.get(&(flow.key.clone(), parent.key.clone())) {
                 draft.depends(job, code, when);
@@ -236,7 +237,7 @@ fn edges(flow: &Flow, codes: &Codes, draft: &mut Draft) {
     }
 }
 
-fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut Draft) {
+fn scheduled(flow: &Workflow, schedule: &Scheduled, group: &GroupCode, draft: &mut Draft) {
     let at = &schedule.at;
     check_keys(&schedule.source.node, &[schedule.source.keys], &flow.name, draft);
     note_schedule_limits(flow, schedule, draft);
@@ -292,11 +293,15 @@ fn scheduled(flow: &Flow, schedule: &Scheduled, group: &GroupCode, draft: &mut D
         overlap: Some(overlap),
         ..TriggerWords::default()
     };
-    draft.schedule(at, words, if schedule.is_on { Firing::On } else { Firing::Off });
+    draft.schedule(
+        at,
+        words,
+        if schedule.is_on { SourceScheduleState::On } else { SourceScheduleState::Off },
+    );
 }
 
 /// What a schedule says that is carried over in another way, or cannot be read.
-fn note_schedule_limits(flow: &Flow, schedule: &Scheduled, draft: &mut Draft) {
+fn note_schedule_limits(flow: &Workflow, schedule: &Scheduled, draft: &mut Draft) {
     let at = &schedule.at;
     if schedule.failure == "END" {
         draft.note(
@@ -328,6 +333,6 @@ fn note_schedule_limits(flow: &Flow, schedule: &Scheduled, draft: &mut Draft) {
 }
 
 /// Where something of a task stands.
-fn place<'a>(task: &'a Task, job: &'a JobDef) -> (&'a Origin, &'a str) {
+fn place<'a>(task: &'a DolphinTask, job: &'a JobDef) -> (&'a ImportOrigin, &'a str) {
     (&task.at, job.code.as_str())
 }

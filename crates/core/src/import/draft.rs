@@ -1,19 +1,19 @@
 //! What an importer has gathered so far: a definition in the making, and what is to be said about it.
 
-use crate::definition::{Place, Report};
+use crate::definition::{FaultReport, SourcePlace};
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::{GroupCode, JobCode, JobType, SourceName};
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency};
 use crate::domain::schedule::trigger::TriggerWords;
-use crate::domain::source::{DialectName, Source};
+use crate::domain::source::{DataSource, DialectName};
 use crate::import::ImportRequest;
-use crate::import::finish::Beside;
-use crate::import::name::Names;
-use crate::import::note::{Level, Note, Origin, Words};
-use crate::import::schedule::{Firing, Pending};
-use crate::import::tally::{ItemId, ItemKind, Tally};
+use crate::import::finish::SideFile;
+use crate::import::name::NameMaker;
+use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
+use crate::import::schedule::{Pending, SourceScheduleState};
+use crate::import::tally::{CountedKind, ImportTally, ItemId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -26,22 +26,22 @@ pub struct Draft {
     pub asked: ImportRequest,
     pub defs: Definition,
     pub notes: Vec<Note>,
-    pub beside: Vec<Beside>,
-    pub report: Report,
+    pub beside: Vec<SideFile>,
+    pub report: FaultReport,
     pub pending: Vec<Pending>,
     /// Where each job stood.
-    pub origins: HashMap<JobCode, Origin>,
+    pub origins: HashMap<JobCode, ImportOrigin>,
     /// The group of each job: a draft gives no code twice.
     groups_of: HashMap<JobCode, GroupCode>,
-    groups: Names,
-    jobs: Names,
-    schedules: Names,
-    sources: Names,
+    groups: NameMaker,
+    jobs: NameMaker,
+    schedules: NameMaker,
+    sources: NameMaker,
     source_of: HashMap<String, SourceName>,
     edges: HashSet<(JobCode, JobCode)>,
     parents: HashMap<JobCode, i32>,
     met: HashSet<(&'static str, String)>,
-    pub(super) tally: Tally,
+    pub(super) tally: ImportTally,
     item_of: HashMap<JobCode, ItemId>,
     /// By file, the keys that describe rows of the other system.
     record_keys: BTreeMap<String, BTreeSet<String>>,
@@ -55,28 +55,28 @@ impl Draft {
             defs: Definition::default(),
             notes: Vec::new(),
             beside: Vec::new(),
-            report: Report::default(),
+            report: FaultReport::default(),
             pending: Vec::new(),
             origins: HashMap::new(),
             groups_of: HashMap::new(),
-            groups: Names::groups(),
-            jobs: Names::jobs(),
-            schedules: Names::schedules(),
-            sources: Names::sources(),
+            groups: NameMaker::groups(),
+            jobs: NameMaker::jobs(),
+            schedules: NameMaker::schedules(),
+            sources: NameMaker::sources(),
             source_of: HashMap::new(),
             edges: HashSet::new(),
             parents: HashMap::new(),
             met: HashSet::new(),
-            tally: Tally::default(),
+            tally: ImportTally::default(),
             item_of: HashMap::new(),
             record_keys: BTreeMap::new(),
         }
     }
 
     /// Something that cannot be read at all: nothing is imported.
-    pub fn fault(&mut self, at: &Origin, what: impl Into<String>, cure: impl Into<String>) {
+    pub fn fault(&mut self, at: &ImportOrigin, what: impl Into<String>, cure: impl Into<String>) {
         let line = u32::try_from(at.line).unwrap_or(0);
-        self.report.fault(&Place::new(&Arc::from(at.file.as_str()), line), what, cure);
+        self.report.fault(&SourcePlace::new(&Arc::from(at.file.as_str()), line), what, cure);
     }
 
     /// Whether no fault was found so far.
@@ -96,7 +96,12 @@ impl Draft {
 
     /// Something was read that becomes a part of the definition, or does not: what is said and made next is
     /// of it, and the report counts it.
-    pub(crate) fn begin_item(&mut self, kind: ItemKind, at: &Origin, title: &str) -> ItemId {
+    pub(crate) fn begin_item(
+        &mut self,
+        kind: CountedKind,
+        at: &ImportOrigin,
+        title: &str,
+    ) -> ItemId {
         self.tally.begin(kind, at, title)
     }
 
@@ -154,7 +159,7 @@ impl Draft {
                 ),
                 format!("以下键只描述原系统的记录,与运行无关,此处没有对应:{}", keys.join("、")),
             );
-            self.note(Level::Differs, (&Origin::new(file, 0), ""), said, ("", ""));
+            self.note(Level::Differs, (&ImportOrigin::new(file, 0), ""), said, ("", ""));
         }
     }
 
@@ -162,9 +167,9 @@ impl Draft {
     pub fn note(
         &mut self,
         level: Level,
-        (origin, about): (&Origin, &str),
-        said: impl Into<Words>,
-        cure: impl Into<Words>,
+        (origin, about): (&ImportOrigin, &str),
+        said: impl Into<BilingualSentence>,
+        cure: impl Into<BilingualSentence>,
     ) {
         if let Some(item) = self.tally.current() {
             self.tally.add_note(item);
@@ -195,7 +200,7 @@ impl Draft {
 
     fn group_as(&mut self, code: &str, title: &str) -> GroupCode {
         let code = GroupCode::parse(&self.groups.name(code)).expect("names are made to fit");
-        let mut group = Group::bare(code.clone());
+        let mut group = Group::with_defaults(code.clone());
         group.time_zone = self.asked.zone.map(|zone| zone.name().to_owned());
         group.name = title_or(title, code.as_str());
         self.defs.groups.push(group);
@@ -208,16 +213,22 @@ impl Draft {
     }
 
     /// A job to be filled in and handed to [`Draft::push`]: a code of its own, its title as name.
-    pub fn job(&mut self, at: &Origin, group: &GroupCode, title: &str, job_type: &str) -> JobDef {
+    pub fn job(
+        &mut self,
+        at: &ImportOrigin,
+        group: &GroupCode,
+        title: &str,
+        job_type: &str,
+    ) -> JobDef {
         let code = JobCode::parse(&self.jobs.name(title)).expect("names are made to fit");
         let job_type = JobType::parse(job_type).expect("importers know the job types");
-        let item = self.tally.current_of(ItemKind::Job);
-        let item = item.unwrap_or_else(|| self.tally.begin(ItemKind::Job, at, title));
+        let item = self.tally.current_of(CountedKind::Job);
+        let item = item.unwrap_or_else(|| self.tally.begin(CountedKind::Job, at, title));
         self.item_of.insert(code.clone(), item);
         self.origins.insert(code.clone(), at.clone());
         self.groups_of.insert(code.clone(), group.clone());
         let name = title_or(title, code.as_str());
-        JobDef { name, ..JobDef::bare(code, group.clone(), job_type) }
+        JobDef { name, ..JobDef::with_defaults(code, group.clone(), job_type) }
     }
 
     /// A job is complete.
@@ -229,7 +240,7 @@ impl Draft {
     }
 
     /// `job` waits for `parent`, of the same group; said twice it is one dependency.
-    pub fn depends(&mut self, job: &JobCode, parent: &JobCode, when: When) {
+    pub fn depends(&mut self, job: &JobCode, parent: &JobCode, when: EdgeCondition) {
         if !self.edges.insert((job.clone(), parent.clone())) {
             return;
         }
@@ -263,7 +274,7 @@ impl Draft {
 
     /// The data source of this title, made at first mention with an address that leads nowhere: what
     /// other systems export holds none, and the note says so.
-    pub fn source(&mut self, at: &Origin, title: &str, dialect: DialectName) -> SourceName {
+    pub fn source(&mut self, at: &ImportOrigin, title: &str, dialect: DialectName) -> SourceName {
         if let Some(known) = self.source_of.get(title) {
             return known.clone();
         }
@@ -311,19 +322,24 @@ impl Draft {
     }
 
     /// A source that was made here, to say more of it.
-    pub fn source_mut(&mut self, name: &SourceName) -> Option<&mut Source> {
+    pub fn source_mut(&mut self, name: &SourceName) -> Option<&mut DataSource> {
         self.defs.sources.iter_mut().find(|s| s.name == *name)
     }
 
     /// A schedule. Its code is made of `words.code`, and its batch numbers are chosen when it says none.
     /// One that was switched off does not fire here either.
-    pub fn schedule(&mut self, at: &Origin, mut words: TriggerWords, firing: Firing) {
+    pub fn schedule(
+        &mut self,
+        at: &ImportOrigin,
+        mut words: TriggerWords,
+        firing: SourceScheduleState,
+    ) {
         words.name = words.name.map(|name| title_or(&name, &words.code));
         words.code = self.schedules.name(&words.code);
-        let item = self.tally.current_of(ItemKind::Schedule);
+        let item = self.tally.current_of(CountedKind::Schedule);
         let item = item.unwrap_or_else(|| {
             let before = self.tally.current();
-            let item = self.tally.begin(ItemKind::Schedule, at, &words.code);
+            let item = self.tally.begin(CountedKind::Schedule, at, &words.code);
             self.tally.work_on(before);
             item
         });
@@ -334,11 +350,11 @@ impl Draft {
     pub fn beside(&mut self, path: &str, bytes: Vec<u8>) {
         let parts = path.split(['/', '\\']).filter(|part| !["", ".", ".."].contains(part));
         let path = parts.collect::<Vec<_>>().join("/");
-        self.beside.push(Beside { path, bytes });
+        self.beside.push(SideFile { path, bytes });
     }
 
     /// Seconds as a job may have them: 0 (no limit there) is the longest that there is here.
-    pub fn timeout(&mut self, at: &Origin, about: &str, seconds: u64) -> u32 {
+    pub fn timeout(&mut self, at: &ImportOrigin, about: &str, seconds: u64) -> u32 {
         match u32::try_from(seconds) {
             Ok(0) => LONGEST_SEC,
             Ok(fits) if fits <= LONGEST_SEC => fits,
@@ -361,8 +377,8 @@ fn title_or(title: &str, code: &str) -> String {
     if line.is_empty() { code.to_owned() } else { line }
 }
 
-fn bare_source(name: SourceName, url: String) -> Source {
-    Source {
+fn bare_source(name: SourceName, url: String) -> DataSource {
+    DataSource {
         name,
         url,
         password_env: None,

@@ -1,11 +1,11 @@
 //! The end of an import: everything held against everything, and written as the text of a file.
 
-use crate::definition::{ExportError, Faults, Format, export_beside};
+use crate::definition::{DefinitionFormat, ExportError, Faults, export_beside};
 use crate::domain::dag::{Dag, DagError};
 use crate::domain::id::JobCode;
 use crate::domain::job::{Definition, JobKind};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Note, Origin, Words};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
 use crate::import::schedule::settled;
 use crate::import::tally::{ItemCount, ReadItem};
 
@@ -14,7 +14,7 @@ const LINES_INSIDE: usize = 30;
 
 /// A file beside the definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct SideFile {
     /// Where, relative to the definition.
     pub path: String,
     /// What is in it.
@@ -29,7 +29,7 @@ pub struct Imported {
     /// The same as the text of a definition file.
     pub text: String,
     /// Files that belong beside it.
-    pub files: Vec<Beside>,
+    pub files: Vec<SideFile>,
     /// What is not as it was, the worst first.
     pub notes: Vec<Note>,
     /// All that was read, in the order of the source, with what became of it.
@@ -84,20 +84,20 @@ impl Draft {
             self.defs.schedules.extend(made);
             self.notes.extend(notes);
         }
-        let written = export_beside(&self.defs, kinds, Format::Yaml, LINES_INSIDE)?;
+        let written = export_beside(&self.defs, kinds, DefinitionFormat::Yaml, LINES_INSIDE)?;
         for warning in written.warnings {
-            let origin = Origin::new(warning.file, u64::from(warning.line));
+            let origin = ImportOrigin::new(warning.file, u64::from(warning.line));
             self.notes.push(Note {
                 level: Level::Look,
                 origin,
                 about: String::new(),
-                said: Words::new(warning.what.clone(), warning.what),
-                cure: Words::new(warning.cure.clone(), warning.cure),
+                said: BilingualSentence::new(warning.what.clone(), warning.what),
+                cure: BilingualSentence::new(warning.cure.clone(), warning.cure),
             });
         }
         let scripts = written.scripts.into_iter();
         let mut files = self.beside;
-        files.extend(scripts.map(|(path, text)| Beside { path, bytes: text.into_bytes() }));
+        files.extend(scripts.map(|(path, text)| SideFile { path, bytes: text.into_bytes() }));
         let (items, missing) = self.tally.settle();
         self.notes.extend(missing);
         self.notes.sort();
@@ -115,7 +115,7 @@ impl Draft {
             Some(note) => {
                 (note.origin.clone(), format!(": {}", note.said.en), note.cure.en.clone())
             }
-            None => (Origin::default(), String::new(), String::new()),
+            None => (ImportOrigin::default(), String::new(), String::new()),
         };
         let fix = if fix.is_empty() { "give files with jobs in them".to_owned() } else { fix };
         self.fault(&at, format!("nothing here becomes a job{why}"), fix);

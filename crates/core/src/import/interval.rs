@@ -5,7 +5,7 @@ use crate::domain::schedule::TimingWords;
 use crate::domain::time::Millis;
 use crate::domain::time::local_time::ahead_sec;
 use crate::domain::time::local_time::shown;
-use crate::import::note::Words;
+use crate::import::note::BilingualSentence;
 use chrono::{Datelike as _, NaiveDateTime, TimeDelta, Timelike as _};
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const WEEKDAYS: [&str; 7] = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
 /// How far one firing is from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum IntervalStep {
     /// Months, from the day of the start; a day that a month does not have is its last.
     Months(i64),
     /// Seconds of the wall clock: `EVERY 1 DAY` keeps its time of day when the clocks change.
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 /// Every so many units from a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
-    pub(crate) step: Step,
+    pub(crate) step: IntervalStep,
     /// The first firing, by the wall clock of the zone.
     pub(crate) start: NaiveDateTime,
     pub(crate) zone: Tz,
@@ -41,7 +41,7 @@ pub(crate) struct Interval {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Schedules {
     pub(crate) timings: Vec<TimingWords>,
-    pub(crate) differs: Option<Words>,
+    pub(crate) differs: Option<BilingualSentence>,
 }
 
 impl Schedules {
@@ -55,12 +55,12 @@ impl Interval {
     /// The schedules of it; none when its step is no positive number, or more than a century of months.
     pub(crate) fn schedules(&self, now: Millis) -> Option<Schedules> {
         let mut made = match self.step {
-            Step::Months(months) if (1..=MONTHS_MAX).contains(&months) => Schedules {
-                timings: self.month_crons(months).into_iter().map(cron).collect(),
+            IntervalStep::Months(months) if (1..=MONTHS_MAX).contains(&months) => Schedules {
+                timings: self.month_crons(months).into_iter().map(cron_words).collect(),
                 differs: None,
             },
-            Step::WallSeconds(sec) if sec > 0 => self.wall_schedules(sec, now),
-            Step::Months(_) | Step::WallSeconds(_) => return None,
+            IntervalStep::WallSeconds(sec) if sec > 0 => self.wall_schedules(sec, now),
+            IntervalStep::Months(_) | IntervalStep::WallSeconds(_) => return None,
         };
         let is_ahead = shown(self.start, self.zone).planned() > now;
         for timing in &mut made.timings {
@@ -116,26 +116,26 @@ impl Interval {
 
     fn wall_schedules(&self, sec: i64, now: Millis) -> Schedules {
         if sec == DAY_SEC {
-            return Schedules::exact(cron(format!("{} * * ?", self.time_of_day())));
+            return Schedules::exact(cron_words(format!("{} * * ?", self.time_of_day())));
         }
         if sec == WEEK_SEC {
             let day = WEEKDAYS[self.start.weekday().num_days_from_monday() as usize];
-            return Schedules::exact(cron(format!("{} ? * {day}", self.time_of_day())));
+            return Schedules::exact(cron_words(format!("{} ? * {day}", self.time_of_day())));
         }
         if !changes_clocks(self.zone, now) {
             return Schedules::exact(every(sec));
         }
         match self.cron_within_day(sec) {
             Some(expression) => Schedules {
-                timings: vec![cron(expression)],
-                differs: Some(Words::new(
+                timings: vec![cron_words(expression)],
+                differs: Some(BilingualSentence::new(
                     "in the hour that comes twice when the clocks go back it may fire at both, there at one of them",
                     "时钟回拨的重复时段内,此处可能触发两次,原系统只触发一次",
                 )),
             },
             None => Schedules {
                 timings: vec![every(sec)],
-                differs: Some(Words::new(
+                differs: Some(BilingualSentence::new(
                     format!(
                         "there it keeps its time of day when the clocks of {} change; here it counts the seconds that \
                          pass, so its time of day moves with each change",
@@ -170,7 +170,7 @@ impl Interval {
     }
 }
 
-fn cron(expression: String) -> TimingWords {
+fn cron_words(expression: String) -> TimingWords {
     TimingWords { cron: Some(expression), ..TimingWords::default() }
 }
 
@@ -191,7 +191,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 
 /// Whether a zone changes its clocks within the two years after a moment.
 pub(crate) fn changes_clocks(zone: Tz, now: Millis) -> bool {
-    let ahead = |month: i64| ahead_sec(now.plus(month * MONTH_MS), zone);
+    let ahead = |month: i64| ahead_sec(now.plus_ms(month * MONTH_MS), zone);
     (1..=24).any(|month| ahead(month) != ahead(0))
 }
 
@@ -223,15 +223,15 @@ mod tests {
     /// 2026-09-21, a Monday.
     const NOW: Millis = Millis(1_789_948_800_000);
 
-    fn interval(step: Step, start: &str, zone: Tz) -> Interval {
+    fn interval(step: IntervalStep, start: &str, zone: Tz) -> Interval {
         Interval { step, start: read_wall(start).unwrap_or_default(), zone }
     }
 
-    fn schedules(step: Step, start: &str, zone: Tz) -> Schedules {
+    fn schedules(step: IntervalStep, start: &str, zone: Tz) -> Schedules {
         interval(step, start, zone).schedules(NOW).unwrap_or_default()
     }
 
-    fn crons(step: Step, start: &str, zone: Tz) -> Vec<String> {
+    fn crons(step: IntervalStep, start: &str, zone: Tz) -> Vec<String> {
         let made = schedules(step, start, zone).timings;
         made.into_iter().map(|t| t.cron.unwrap_or_else(|| format!("{:?}", t.every_sec))).collect()
     }
@@ -240,7 +240,7 @@ mod tests {
     fn firings(made: &Schedules, zone: Tz, now: Millis, count: usize) -> Vec<NaiveDateTime> {
         let mut all = Vec::new();
         for words in &made.timings {
-            let timing = words.clone().read(Some(zone)).unwrap_or_else(|e| panic!("{e}"));
+            let timing = words.clone().parse_timing(Some(zone)).unwrap_or_else(|e| panic!("{e}"));
             let mut after = now;
             for _ in 0..count {
                 let found = timing.next_after(&Calendars::default(), after, Anchor::new(now));
@@ -260,7 +260,7 @@ mod tests {
         for day in [1, 15, 28, 29, 30, 31] {
             for step in 1..=30 {
                 let start = format!("2024-01-{day:02} 02:30:15");
-                let made = schedules(Step::Months(step), &start, zone);
+                let made = schedules(IntervalStep::Months(step), &start, zone);
                 let start = read_wall(&start).unwrap_or_default();
                 let wanted: Vec<NaiveDateTime> = (0..)
                     .map_while(|at| {
@@ -278,26 +278,26 @@ mod tests {
     fn one_schedule_where_one_can_say_it() {
         let zone = Tz::Asia__Shanghai;
         for (step, start, wanted) in [
-            (Step::Months(1), "2026-01-31 02:00:00", "0 0 2 L * ?"),
-            (Step::Months(1), "2026-01-15 02:00:00", "0 0 2 15 * ?"),
-            (Step::Months(3), "2026-01-28 02:00:00", "0 0 2 28 1,4,7,10 ?"),
-            (Step::Months(12), "2024-02-29 02:00:00", "0 0 2 L 2 ?"),
-            (Step::Months(24), "2026-05-05 02:00:00", "0 0 2 5 5 ? 2026/2"),
-            (Step::WallSeconds(DAY_SEC), "2026-01-31 02:10:05", "5 10 2 * * ?"),
-            (Step::WallSeconds(WEEK_SEC), "2026-01-31 02:10:05", "5 10 2 ? * SAT"),
+            (IntervalStep::Months(1), "2026-01-31 02:00:00", "0 0 2 L * ?"),
+            (IntervalStep::Months(1), "2026-01-15 02:00:00", "0 0 2 15 * ?"),
+            (IntervalStep::Months(3), "2026-01-28 02:00:00", "0 0 2 28 1,4,7,10 ?"),
+            (IntervalStep::Months(12), "2024-02-29 02:00:00", "0 0 2 L 2 ?"),
+            (IntervalStep::Months(24), "2026-05-05 02:00:00", "0 0 2 5 5 ? 2026/2"),
+            (IntervalStep::WallSeconds(DAY_SEC), "2026-01-31 02:10:05", "5 10 2 * * ?"),
+            (IntervalStep::WallSeconds(WEEK_SEC), "2026-01-31 02:10:05", "5 10 2 ? * SAT"),
         ] {
             assert_eq!(crons(step, start, zone), [wanted], "{step:?} {start}");
         }
         // No cron has a last day in February and day 30 elsewhere.
         let two = ["0 0 2 30 1,3,4,5,6,7,8,9,10,11,12 ?", "0 0 2 L 2 ?"];
-        assert_eq!(crons(Step::Months(1), "2026-01-30 02:00:00", zone), two);
-        assert_eq!(crons(Step::Months(0), "2026-01-30 02:00:00", zone), [""; 0]);
+        assert_eq!(crons(IntervalStep::Months(1), "2026-01-30 02:00:00", zone), two);
+        assert_eq!(crons(IntervalStep::Months(0), "2026-01-30 02:00:00", zone), [""; 0]);
     }
 
     #[test]
     fn seconds_of_the_wall_clock() {
         let (plain, changing) = (Tz::Asia__Shanghai, Tz::Europe__Berlin);
-        let made = schedules(Step::WallSeconds(6 * HOUR_SEC), "2026-01-01 01:30:00", plain);
+        let made = schedules(IntervalStep::WallSeconds(6 * HOUR_SEC), "2026-01-01 01:30:00", plain);
         assert_eq!((made.timings[0].every_sec, &made.differs), (Some(6 * HOUR_SEC), &None));
         assert_eq!(made.timings[0].start.as_deref(), Some("2026-01-01T01:30:00"));
         for (sec, wanted) in [
@@ -306,11 +306,12 @@ mod tests {
             (900, "0 0,15,30,45 * * * ?"),
             (20, "0,20,40 * * * * ?"),
         ] {
-            let step = Step::WallSeconds(sec);
+            let step = IntervalStep::WallSeconds(sec);
             assert_eq!(crons(step, "2026-01-01 01:30:00", changing), [wanted], "{sec}");
             assert!(schedules(step, "2026-01-01 01:30:00", changing).differs.is_some());
         }
-        let uneven = schedules(Step::WallSeconds(5 * HOUR_SEC), "2026-01-01 01:30:00", changing);
+        let uneven =
+            schedules(IntervalStep::WallSeconds(5 * HOUR_SEC), "2026-01-01 01:30:00", changing);
         assert_eq!(uneven.timings[0].every_sec, Some(5 * HOUR_SEC));
         assert!(uneven.differs.is_some_and(|said| said.en.contains("Europe/Berlin")));
     }
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn a_start_to_come_is_kept() {
         let zone = Tz::Asia__Shanghai;
-        let step = Step::WallSeconds(DAY_SEC);
+        let step = IntervalStep::WallSeconds(DAY_SEC);
         let start = |text| schedules(step, text, zone).timings[0].start.clone();
         assert_eq!(start("2026-01-31 02:10:05"), None);
         assert_eq!(start("2027-01-31 02:10:05").as_deref(), Some("2027-01-31T02:10:05"));

@@ -1,9 +1,9 @@
 //! The keys of source formats. Of each key that a file has the importer reads it, or a note tells what is not
 //! carried over; a key that no table knows is told of as well.
 
-use crate::definition::{Node, Value};
+use crate::definition::{NodeValue, SourceNode};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin, Words};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::tree::{entries, origin};
 
 /// What becomes of a key.
@@ -31,7 +31,7 @@ pub(crate) struct KnownKey {
     pub(crate) rule: KeyRule,
 }
 
-pub(crate) const fn read(name: &'static str) -> KnownKey {
+pub(crate) const fn read_key(name: &'static str) -> KnownKey {
     KnownKey { name, rule: KeyRule::Read }
 }
 
@@ -55,7 +55,12 @@ pub(crate) const fn hint(en: &'static str, zh: &'static str) -> Hint {
 const LONGEST_VALUE: usize = 60;
 
 /// Holds the keys of a map against tables; `about` is the job, chain or workflow that has it.
-pub(crate) fn check_keys(node: &Node, tables: &[&[KnownKey]], about: &str, draft: &mut Draft) {
+pub(crate) fn check_keys(
+    node: &SourceNode,
+    tables: &[&[KnownKey]],
+    about: &str,
+    draft: &mut Draft,
+) {
     for (key, value) in entries(node) {
         if is_empty(value) {
             // Nothing that could be lost.
@@ -65,7 +70,13 @@ pub(crate) fn check_keys(node: &Node, tables: &[&[KnownKey]], about: &str, draft
     }
 }
 
-fn check_key(key: &str, value: &Node, tables: &[&[KnownKey]], about: &str, draft: &mut Draft) {
+fn check_key(
+    key: &str,
+    value: &SourceNode,
+    tables: &[&[KnownKey]],
+    about: &str,
+    draft: &mut Draft,
+) {
     let at = origin(value);
     let known = tables.iter().flat_map(|table| table.iter()).find(|known| known.name == key);
     match known.map(|known| known.rule) {
@@ -83,7 +94,7 @@ fn check_key(key: &str, value: &Node, tables: &[&[KnownKey]], about: &str, draft
 
 /// A key that is noted.
 pub(crate) struct KeyNote<'a> {
-    pub(crate) at: &'a Origin,
+    pub(crate) at: &'a ImportOrigin,
     pub(crate) about: &'a str,
     pub(crate) key: &'a str,
     /// What stands there, where it may be shown.
@@ -96,16 +107,17 @@ impl Draft {
         let KeyNote { at, about, key, value } = note;
         let value: String = value.unwrap_or_default().chars().take(LONGEST_VALUE).collect();
         let said = match value.as_str() {
-            "" => Words::new(format!("{key} is left out"), format!("{key} 未迁移")),
-            value => {
-                Words::new(format!("{key}: {value} is left out"), format!("{key}:{value} 未迁移"))
-            }
+            "" => BilingualSentence::new(format!("{key} is left out"), format!("{key} 未迁移")),
+            value => BilingualSentence::new(
+                format!("{key}: {value} is left out"),
+                format!("{key}:{value} 未迁移"),
+            ),
         };
         self.note(Level::LeftOut, (at, about), said, (hint.en, hint.zh));
     }
 
     /// A key that no table knows. What stands there is not shown: it may be a password.
-    pub(crate) fn note_unknown_key(&mut self, at: &Origin, about: &str, key: &str) {
+    pub(crate) fn note_unknown_key(&mut self, at: &ImportOrigin, about: &str, key: &str) {
         let key: String = key.chars().take(LONGEST_VALUE).collect();
         let said = (
             format!("key {key:?} is left out: it is none that is known here"),
@@ -120,24 +132,24 @@ impl Draft {
 }
 
 /// Whether a value says nothing: no text, no item, or nothing but such.
-fn is_empty(node: &Node) -> bool {
+fn is_empty(node: &SourceNode) -> bool {
     match &node.value {
-        Value::Null => true,
-        Value::Text(text) => matches!(text.trim(), "" | "null" | "{}" | "[]"),
-        Value::List(items) => items.iter().all(is_empty),
-        Value::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
+        NodeValue::Null => true,
+        NodeValue::Text(text) => matches!(text.trim(), "" | "null" | "{}" | "[]"),
+        NodeValue::List(items) => items.iter().all(is_empty),
+        NodeValue::Map(entries) => entries.iter().all(|(_, value)| is_empty(value)),
     }
 }
 
 /// A value on one line.
-fn shown(node: &Node) -> String {
+fn shown(node: &SourceNode) -> String {
     match &node.value {
-        Value::Null => String::new(),
-        Value::Text(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        Value::List(items) => {
+        NodeValue::Null => String::new(),
+        NodeValue::Text(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        NodeValue::List(items) => {
             format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", "))
         }
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             let all = entries.iter().map(|(key, value)| format!("{}: {}", key.value, shown(value)));
             format!("{{{}}}", all.collect::<Vec<_>>().join(", "))
         }

@@ -61,7 +61,7 @@ pub(crate) enum ServerZone {
 
 impl ServerZone {
     /// The zone of the server's clock: what the user says goes first.
-    pub(crate) fn find(server: &SchedulerServer, asked: Option<Tz>, now: Millis) -> Self {
+    pub(crate) fn find_zone(server: &SchedulerServer, asked: Option<Tz>, now: Millis) -> Self {
         let named = server.zone.as_deref().and_then(read_zone_word);
         let offset = server.utc_offset_sec.map(i64::from);
         if let Some(zone) = asked {
@@ -121,7 +121,7 @@ mod tests {
             utc_offset_sec,
             ..SchedulerServer::default()
         };
-        let find = |zone, offset, asked| ServerZone::find(&server(zone, offset), asked, NOW);
+        let find = |zone, offset, asked| ServerZone::find_zone(&server(zone, offset), asked, NOW);
         assert_eq!(
             find(Some("Asia/Shanghai"), Some(28_800), None),
             ServerZone::Known(Tz::Asia__Shanghai)

@@ -35,13 +35,13 @@ mod unzip;
 mod xxl_job;
 
 pub use draft::Draft;
-pub use finish::{Beside, ImportError, Imported};
-pub use name::Names;
-pub use note::{Level, Note, Origin, Words};
+pub use finish::{ImportError, Imported, SideFile};
+pub use name::NameMaker;
+pub use note::{BilingualSentence, ImportOrigin, Level, Note};
 pub use report::{line, markdown, summary};
-pub use schedule::Firing;
-pub use tally::{ItemCount, ItemKind, ItemOutcome, ReadItem};
-pub use xxl_job::{Beyond, Children, FromXxl, NewExecutors, NewUser, XxlAsked, xxl_job};
+pub use schedule::SourceScheduleState;
+pub use tally::{CountedKind, ItemCount, ItemOutcome, ReadItem};
+pub use xxl_job::{Beyond, ChildJoin, ImportedUser, NewExecutors, XxlAsked, XxlImport, xxl_job};
 
 use crate::domain::job::JobKind;
 use crate::domain::source::scheduler_tables::{SchedulerTables, WantedTables};
@@ -152,11 +152,11 @@ pub fn import(
 ) -> Result<Imported, ImportError> {
     let mut draft = Draft::new(asked.clone());
     match system {
-        System::Crontab => crontab::read(given, &mut draft),
-        System::PgTimetable => pg_timetable::read(given, &mut draft),
-        System::Azkaban => azkaban::read(given, &mut draft),
-        System::ControlM => control_m::read(given, &mut draft),
-        System::DolphinScheduler => dolphin::read(given, &mut draft),
+        System::Crontab => crontab::read_crontabs(given, &mut draft),
+        System::PgTimetable => pg_timetable::read_chains(given, &mut draft),
+        System::Azkaban => azkaban::read_projects(given, &mut draft),
+        System::ControlM => control_m::read_folders(given, &mut draft),
+        System::DolphinScheduler => dolphin::read_exports(given, &mut draft),
     }
     draft.finish(kinds)
 }
@@ -173,10 +173,10 @@ pub fn import_tables(
 ) -> Result<Imported, ImportError> {
     let mut draft = Draft::new(asked.clone());
     match system {
-        TableSystem::MysqlEvents => mysql_events::read(tables, &mut draft),
-        TableSystem::PgCron => pg_cron::read(tables, &mut draft),
+        TableSystem::MysqlEvents => mysql_events::read_events(tables, &mut draft),
+        TableSystem::PgCron => pg_cron::read_jobs(tables, &mut draft),
         TableSystem::PgAgent => pgagent::read(tables, &mut draft),
-        TableSystem::PgTimetable => pg_timetable::tables::read(tables, &mut draft),
+        TableSystem::PgTimetable => pg_timetable::tables::read_chains(tables, &mut draft),
     }
     draft.finish(kinds)
 }

@@ -15,16 +15,16 @@ use crate::import::body::{failing, in_comment};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;
 use crate::import::interval::{
-    DAY_SEC, Interval, Schedules, Step, read_wall, second_after, wall_text,
+    DAY_SEC, Interval, IntervalStep, Schedules, read_wall, second_after, wall_text,
 };
-use crate::import::keys::{KnownKey, read as read_key, record};
+use crate::import::keys::{KnownKey, read_key, record};
 use crate::import::live_zone::{ServerZone, read_zone_word};
-use crate::import::note::{Level, Origin, Words};
-use crate::import::routine_parameters::{Home, OF_MYSQL, name_parameters};
-use crate::import::schedule::Firing;
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::routine_parameters::{CallPlace, OF_MYSQL, name_parameters};
+use crate::import::schedule::SourceScheduleState;
 use crate::import::scheduler_source::{ServerDatabase, note_no_limits, set_sql};
 use crate::import::sql_statement::{SqlForm, has_broken_quotes};
-use crate::import::tally::ItemKind;
+use crate::import::tally::CountedKind;
 use chrono_tz::Tz;
 
 /// The view that every server has.
@@ -78,9 +78,9 @@ pub(super) const COLUMNS: &[KnownKey] = &[
 ];
 
 /// A row with what is known of it.
-struct Event<'a> {
+struct MysqlEvent<'a> {
     row: &'a SchedulerRow,
-    at: Origin,
+    at: ImportOrigin,
     /// `bank.close_day`
     about: String,
     /// `close_day`
@@ -88,18 +88,18 @@ struct Event<'a> {
 }
 
 /// Reads the events of a server.
-pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
+pub(crate) fn read_events(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database whose events are meant in the URL, or information_schema for those of all; the user needs the \
                EVENT privilege: GRANT EVENT ON database.* TO user";
     refuse_empty(tables, EVENTS, fix, draft);
-    let server_zone = ServerZone::find(&tables.server, draft.asked.zone, draft.asked.now);
+    let server_zone = ServerZone::find_zone(&tables.server, draft.asked.zone, draft.asked.now);
     let mut is_by_server = false;
-    for (place, row) in (1..).zip(tables.rows(EVENTS)) {
-        let (schema, name) = (row.text("event_schema"), row.text("event_name"));
+    for (place, row) in (1..).zip(tables.table_rows(EVENTS)) {
+        let (schema, name) = (row.trimmed_value("event_schema"), row.trimmed_value("event_name"));
         let about = format!("{schema}.{name}");
-        let event = Event { row, at: row_origin(EVENTS, place), about, name: name.to_owned() };
+        let event = MysqlEvent { row, at: row_origin(EVENTS, place), about, name: name.to_owned() };
         event.import(tables, server_zone, draft);
-        is_by_server |= read_zone_word(row.text("time_zone")).is_none();
+        is_by_server |= read_zone_word(row.trimmed_value("time_zone")).is_none();
     }
     if draft.defs.jobs.is_empty() {
         return;
@@ -117,7 +117,7 @@ fn note_server(tables: &SchedulerTables, draft: &mut Draft) {
     if !state.is_empty() && !["ON", "1"].contains(&state.to_ascii_uppercase().as_str()) {
         draft.note(
             Level::Look,
-            (&Origin::new(EVENTS, 0), ""),
+            (&ImportOrigin::new(EVENTS, 0), ""),
             (
                 format!("event_scheduler is {state} on this server: no event fires there now, and here all that are ENABLED will"),
                 format!("该服务器的 event_scheduler 为 {state}:目前没有事件触发,而此处 ENABLED 的都会触发"),
@@ -148,33 +148,33 @@ fn note_server_zone(zone: ServerZone, draft: &mut Draft) {
         "import again with --zone, such as --zone Asia/Shanghai, if its clock changes in the year or is another",
         "如果不符,请加 --zone 重新导入,例如 --zone Asia/Shanghai",
     );
-    draft.note(Level::Look, (&Origin::new(EVENTS, 0), name), said, cure);
+    draft.note(Level::Look, (&ImportOrigin::new(EVENTS, 0), name), said, cure);
 }
 
-impl Event<'_> {
+impl MysqlEvent<'_> {
     fn import(&self, tables: &SchedulerTables, server_zone: ServerZone, draft: &mut Draft) {
         let group = draft.group(&self.name);
-        let comment = self.row.text("event_comment");
+        let comment = self.row.trimmed_value("event_comment");
         if !comment.is_empty()
             && let Some(made) = draft.group_mut(&group)
         {
             let line = comment.split_whitespace().collect::<Vec<_>>().join(" ");
             made.name = line.chars().filter(|c| !c.is_control()).take(200).collect();
         }
-        draft.begin_item(ItemKind::Job, &self.at, &self.about);
+        draft.begin_item(CountedKind::Job, &self.at, &self.about);
         self.check_columns(tables, draft);
-        let job = self.job(&group, tables, draft);
+        let job = self.make_job(&group, tables, draft);
         draft.push(job);
-        draft.begin_item(ItemKind::Schedule, &self.at, &self.about);
+        draft.begin_item(CountedKind::Schedule, &self.at, &self.about);
         self.schedule(&group, server_zone, draft);
         draft.end_item();
     }
 
-    fn note(
+    fn add_note(
         &self,
         level: Level,
-        said: impl Into<Words>,
-        cure: impl Into<Words>,
+        said: impl Into<BilingualSentence>,
+        cure: impl Into<BilingualSentence>,
         draft: &mut Draft,
     ) {
         draft.note(level, (&self.at, &self.about), said, cure);
@@ -182,7 +182,7 @@ impl Event<'_> {
 
     fn check_columns(&self, tables: &SchedulerTables, draft: &mut Draft) {
         check_columns(self.row, COLUMNS, RowPlace { at: &self.at, about: &self.about }, draft);
-        let definer = self.row.text("definer");
+        let definer = self.row.trimmed_value("definer");
         if !definer.is_empty() && draft.is_first("definer", definer) {
             draft.end_item_for(|draft| {
                 draft.note(
@@ -199,9 +199,9 @@ impl Event<'_> {
                 );
             });
         }
-        let mode = self.row.text("sql_mode");
+        let mode = self.row.trimmed_value("sql_mode");
         if tables.setting("sql_mode").is_none_or(|of_server| of_server != mode) {
-            self.note(
+            self.add_note(
                 Level::Look,
                 (
                     format!("it runs with sql_mode '{mode}', which is not that of the server; here it runs with the session's"),
@@ -216,9 +216,9 @@ impl Event<'_> {
         }
     }
 
-    fn job(&self, group: &GroupCode, tables: &SchedulerTables, draft: &mut Draft) -> JobDef {
+    fn make_job(&self, group: &GroupCode, tables: &SchedulerTables, draft: &mut Draft) -> JobDef {
         let text = self.row.value("event_definition").unwrap_or_default();
-        let schema = self.row.text("event_schema");
+        let schema = self.row.trimmed_value("event_schema");
         let database = ServerDatabase {
             server: &tables.server,
             dialect: DialectName::Mysql,
@@ -226,14 +226,14 @@ impl Event<'_> {
             user: None,
         };
         let form = SqlForm::read(text, DialectName::Mysql);
-        let home = Home { dialect: DialectName::Mysql, schema: Some(schema) };
+        let home = CallPlace { dialect: DialectName::Mysql, schema: Some(schema) };
         let form = name_parameters(form, tables, home);
         let is_proc = matches!(form, SqlForm::Call { .. } | SqlForm::Compound);
         let job_type = if is_proc { "PROC" } else { "SQL" };
         let mut job = draft.job(&self.at, group, &self.name, job_type);
         job.timeout_sec = draft.timeout(&self.at, &self.about, 0);
         if has_broken_quotes(text, DialectName::Mysql) {
-            let why = Words::from((
+            let why = BilingualSentence::from((
                 "the server shows its text with quotes missing, as MySQL 8 and later do where a text has a quote in it: take the \
                  text from SHOW CREATE EVENT",
                 "服务器显示的内容缺少引号(MySQL 8 及以后版本对含引号的文本如此):请从 SHOW CREATE EVENT 取得原文",
@@ -260,7 +260,7 @@ impl Event<'_> {
         let end =
             ["//", "$$", "//;//"].into_iter().find(|end| !text.contains(end)).unwrap_or("$$$$");
         let path = format!("procedures/{}.sql", job.code);
-        let schema = self.row.text("event_schema");
+        let schema = self.row.trimmed_value("event_schema");
         let source = format!(
             "-- {}: what the event runs, for the mysql client.\nDELIMITER {end}\nCREATE PROCEDURE {quoted}()\n{}\n{end}\n\
              DELIMITER ;\n",
@@ -268,7 +268,7 @@ impl Event<'_> {
             text.trim_end()
         );
         draft.beside(&path, source.into_bytes());
-        self.note(
+        self.add_note(
             Level::Look,
             (
                 format!(
@@ -284,12 +284,12 @@ impl Event<'_> {
     }
 
     fn schedule(&self, group: &GroupCode, server_zone: ServerZone, draft: &mut Draft) {
-        let zone = read_zone_word(self.row.text("time_zone"));
+        let zone = read_zone_word(self.row.trimmed_value("time_zone"));
         let zone = zone.unwrap_or_else(|| server_zone.zone());
         let schedules = match self.schedules(zone, draft) {
             Ok(schedules) => schedules,
             Err(what) => {
-                self.note(
+                self.add_note(
                     Level::LeftOut,
                     (format!("its schedule is left out: {what}"), format!("其调度未迁移:{what}")),
                     (
@@ -302,9 +302,13 @@ impl Event<'_> {
             }
         };
         self.note_schedule(&schedules, draft);
-        let firing = if self.row.text("status") == "ENABLED" { Firing::On } else { Firing::Off };
+        let firing = if self.row.trimmed_value("status") == "ENABLED" {
+            SourceScheduleState::On
+        } else {
+            SourceScheduleState::Off
+        };
         for mut timing in schedules.timings {
-            timing.end = timing.end.or_else(|| self.end());
+            timing.end = timing.end.or_else(|| self.last_moment());
             let words = TriggerWords {
                 code: self.name.clone(),
                 group: Some(group.clone()),
@@ -318,15 +322,15 @@ impl Event<'_> {
     }
 
     /// The first moment at which it fires no more: there ENDS is a moment at which it still may.
-    fn end(&self) -> Option<String> {
-        let ends = read_wall(self.row.text("ends"))?;
+    fn last_moment(&self) -> Option<String> {
+        let ends = read_wall(self.row.trimmed_value("ends"))?;
         second_after(ends).map(wall_text)
     }
 
     fn schedules(&self, zone: Tz, draft: &Draft) -> Result<Schedules, String> {
         let row = self.row;
-        if row.text("event_type") == "ONE TIME" {
-            let at = row.text("execute_at");
+        if row.trimmed_value("event_type") == "ONE TIME" {
+            let at = row.trimmed_value("execute_at");
             let at = read_wall(at).ok_or_else(|| format!("EXECUTE_AT {at:?} is no time"))?;
             return Ok(Schedules::exact(TimingWords {
                 once_at: Some(wall_text(at)),
@@ -334,25 +338,29 @@ impl Event<'_> {
                 ..TimingWords::default()
             }));
         }
-        let (value, field) = (row.text("interval_value"), row.text("interval_field"));
+        let (value, field) =
+            (row.trimmed_value("interval_value"), row.trimmed_value("interval_field"));
         let unreadable = || format!("EVERY {value} {field} is no interval that is known");
-        let step = step(value, field).ok_or_else(unreadable)?;
-        let starts = row.text("starts");
+        let step = parse_step(value, field).ok_or_else(unreadable)?;
+        let starts = row.trimmed_value("starts");
         let start = read_wall(starts).ok_or_else(|| format!("STARTS {starts:?} is no time"))?;
         Interval { step, start, zone }.schedules(draft.asked.now).ok_or_else(unreadable)
     }
 
     fn note_schedule(&self, schedules: &Schedules, draft: &mut Draft) {
         let row = self.row;
-        if row.text("status").contains("SIDE_DISABLED") {
-            self.note(
+        if row.trimmed_value("status").contains("SIDE_DISABLED") {
+            self.add_note(
                 Level::Look,
                 (
                     format!(
                         "its status is {}: this server is a replica, and it fires on another",
-                        row.text("status")
+                        row.trimmed_value("status")
                     ),
-                    format!("其状态为 {}:该服务器是从库,事件在主库触发", row.text("status")),
+                    format!(
+                        "其状态为 {}:该服务器是从库,事件在主库触发",
+                        row.trimmed_value("status")
+                    ),
                 ),
                 ("import from the server on which it fires", "请从其实际触发的服务器导入"),
                 draft,
@@ -360,13 +368,13 @@ impl Event<'_> {
         }
         if schedules.timings.len() > 1 {
             let count = schedules.timings.len();
-            self.note(
+            self.add_note(
                 Level::Differs,
                 (
                     format!(
                         "EVERY {} {} is {count} schedules here, which together fire at the same times: no cron says it alone",
-                        row.text("interval_value"),
-                        row.text("interval_field")
+                        row.trimmed_value("interval_value"),
+                        row.trimmed_value("interval_field")
                     ),
                     format!("此处用 {count} 个调度表示,合起来触发时间相同:单个 cron 无法表达"),
                 ),
@@ -375,11 +383,12 @@ impl Event<'_> {
             );
         }
         if let Some(said) = &schedules.differs {
-            self.note(Level::Differs, said.clone(), ("", ""), draft);
+            self.add_note(Level::Differs, said.clone(), ("", ""), draft);
         }
-        let ends = row.text("event_type") == "ONE TIME" || !row.text("ends").is_empty();
-        if ends && row.text("on_completion") == "NOT PRESERVE" {
-            self.note(
+        let ends =
+            row.trimmed_value("event_type") == "ONE TIME" || !row.trimmed_value("ends").is_empty();
+        if ends && row.trimmed_value("on_completion") == "NOT PRESERVE" {
+            self.add_note(
                 Level::Differs,
                 (
                     "ON COMPLETION NOT PRESERVE: there the event is dropped after its last time; here its schedule stays, and ends",
@@ -393,7 +402,7 @@ impl Event<'_> {
 }
 
 /// `2 QUARTER`, `'1:30' HOUR_MINUTE`: what EVERY says.
-fn step(value: &str, field: &str) -> Option<Step> {
+fn parse_step(value: &str, field: &str) -> Option<IntervalStep> {
     let value = value.trim_matches('\'');
     let parts: Vec<i64> = value
         .split(|c: char| !c.is_ascii_digit())
@@ -412,7 +421,7 @@ fn step(value: &str, field: &str) -> Option<Step> {
                 "QUARTER" => &[3],
                 _ => &[1],
             };
-            return sum(&parts, sizes).map(Step::Months);
+            return sum_parts(&parts, sizes).map(IntervalStep::Months);
         }
         "WEEK" => &[7 * DAY_SEC],
         "DAY" => &[DAY_SEC],
@@ -427,11 +436,11 @@ fn step(value: &str, field: &str) -> Option<Step> {
         "MINUTE_SECOND" => &[60, 1],
         _ => return None,
     };
-    sum(&parts, units).map(Step::WallSeconds)
+    sum_parts(&parts, units).map(IntervalStep::WallSeconds)
 }
 
 /// The parts, of which the last is of the last unit.
-fn sum(parts: &[i64], units: &[i64]) -> Option<i64> {
+fn sum_parts(parts: &[i64], units: &[i64]) -> Option<i64> {
     if parts.len() > units.len() {
         return None;
     }
@@ -448,11 +457,11 @@ mod tests {
 
     #[test]
     fn units_and_their_parts() {
-        let seconds = |n| Some(Step::WallSeconds(n));
+        let seconds = |n| Some(IntervalStep::WallSeconds(n));
         for (value, field, wanted) in [
-            ("1", "MONTH", Some(Step::Months(1))),
-            ("2", "QUARTER", Some(Step::Months(6))),
-            ("'1-2'", "YEAR_MONTH", Some(Step::Months(14))),
+            ("1", "MONTH", Some(IntervalStep::Months(1))),
+            ("2", "QUARTER", Some(IntervalStep::Months(6))),
+            ("'1-2'", "YEAR_MONTH", Some(IntervalStep::Months(14))),
             ("2", "WEEK", seconds(14 * DAY_SEC)),
             ("'1:30'", "HOUR_MINUTE", seconds(5_400)),
             ("'1 2:3:4'", "DAY_SECOND", seconds(93_784)),
@@ -464,7 +473,7 @@ mod tests {
             ("9223372036854775807", "WEEK", None),
             ("1", "FORTNIGHT", None),
         ] {
-            assert_eq!(step(value, field), wanted, "{value} {field}");
+            assert_eq!(parse_step(value, field), wanted, "{value} {field}");
         }
     }
 }

@@ -14,7 +14,7 @@ enum Alphabet {
 /// Makes names of one kind, each once; upper and lower case count as the same, because some databases
 /// compare so.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct NameMaker {
     alphabet: Alphabet,
     longest: usize,
     /// What a name is called that has no character that could stand in one.
@@ -22,7 +22,7 @@ pub struct Names {
     taken: HashMap<String, u32>,
 }
 
-impl Names {
+impl NameMaker {
     /// Codes of jobs.
     pub fn jobs() -> Self {
         Self::new(Alphabet::Any, 100, "job")
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn titles_become_codes() {
-        let mut names = Names::jobs();
+        let mut names = NameMaker::jobs();
         for (title, code) in [
             ("GL_POST", "GL_POST"),
             ("月末 结账(总账)", "月末_结账_总账"),
@@ -120,7 +120,7 @@ mod tests {
         ] {
             assert_eq!(names.name(title), code, "{title:?}");
         }
-        let mut names = Names::sources();
+        let mut names = NameMaker::sources();
         assert_eq!(names.name("总账库"), "source");
         assert_eq!(names.name("PG 生产 2"), "PG_2");
         assert_eq!(names.name("数据源"), "source_2");
@@ -129,8 +129,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_title_becomes_a_name_of_its_own(titles in proptest::collection::vec(".{0,30}", 0..12)) {
-            let (mut jobs, mut groups) = (Names::jobs(), Names::groups());
-            let (mut schedules, mut sources) = (Names::schedules(), Names::sources());
+            let (mut jobs, mut groups) = (NameMaker::jobs(), NameMaker::groups());
+            let (mut schedules, mut sources) = (NameMaker::schedules(), NameMaker::sources());
             let mut seen = HashSet::new();
             for title in titles.iter().chain(&titles) {
                 let job = jobs.name(title);
@@ -144,7 +144,7 @@ mod tests {
 
         #[test]
         fn long_titles_that_begin_alike_stay_apart(n in 2_usize..40) {
-            let mut names = Names::groups();
+            let mut names = NameMaker::groups();
             let all: HashSet<String> = (0..n).map(|_| names.name(&"月".repeat(80))).collect();
             prop_assert_eq!(all.len(), n);
             for name in all {

@@ -6,21 +6,21 @@ use std::fmt;
 
 /// Where something stood in the other system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Origin {
+pub struct ImportOrigin {
     /// The file as the user gave it, or the table.
     pub file: String,
     /// The line, counted from 1, or the key of the row; 0 when the file as a whole is meant.
     pub line: u64,
 }
 
-impl Origin {
+impl ImportOrigin {
     /// A line of a file; line 0 is the file as a whole.
     pub fn new(file: impl Into<String>, line: u64) -> Self {
         Self { file: file.into(), line }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ImportOrigin {
     /// `crontab:7`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
@@ -47,23 +47,23 @@ impl Level {
     /// What people read.
     pub fn words(self, lang: Lang) -> &'static str {
         match self {
-            Self::LeftOut => lang.pick("left out", "未迁移"),
-            Self::Look => lang.pick("look at this", "需要确认"),
-            Self::Differs => lang.pick("carried over differently", "迁移后有差异"),
+            Self::LeftOut => lang.select("left out", "未迁移"),
+            Self::Look => lang.select("look at this", "需要确认"),
+            Self::Differs => lang.select("carried over differently", "迁移后有差异"),
         }
     }
 }
 
 /// A sentence in both languages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Words {
+pub struct BilingualSentence {
     /// In English.
     pub en: String,
     /// In Chinese.
     pub zh: String,
 }
 
-impl Words {
+impl BilingualSentence {
     /// A sentence in both languages.
     pub fn new(en: impl Into<String>, zh: impl Into<String>) -> Self {
         Self { en: en.into(), zh: zh.into() }
@@ -71,17 +71,17 @@ impl Words {
 
     /// The one that is asked for.
     pub fn pick(&self, lang: Lang) -> &str {
-        lang.pick(&self.en, &self.zh)
+        lang.select(&self.en, &self.zh)
     }
 }
 
-impl From<(&str, &str)> for Words {
+impl From<(&str, &str)> for BilingualSentence {
     fn from((en, zh): (&str, &str)) -> Self {
         Self::new(en, zh)
     }
 }
 
-impl From<(String, String)> for Words {
+impl From<(String, String)> for BilingualSentence {
     fn from((en, zh): (String, String)) -> Self {
         Self::new(en, zh)
     }
@@ -93,11 +93,11 @@ pub struct Note {
     /// What became of it.
     pub level: Level,
     /// Where it stood.
-    pub origin: Origin,
+    pub origin: ImportOrigin,
     /// The code it has here, or the name it had there.
     pub about: String,
     /// What became of it, in a sentence.
-    pub said: Words,
+    pub said: BilingualSentence,
     /// What to do; empty when there is nothing to do.
-    pub cure: Words,
+    pub cure: BilingualSentence,
 }

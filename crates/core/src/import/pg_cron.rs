@@ -15,16 +15,16 @@ use crate::import::body::failing;
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::crontab::NICKNAMES;
 use crate::import::draft::{Draft, LONGEST_SEC};
-use crate::import::keys::{KnownKey, read as read_key};
+use crate::import::keys::{KnownKey, read_key};
 use crate::import::live_zone::read_zone_word;
-use crate::import::note::{Level, Origin, Words};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::routine_parameters::{
-    Home, OF_POSTGRES, is_of_database, name_parameters, without_names,
+    CallPlace, OF_POSTGRES, is_of_database, name_parameters, without_names,
 };
-use crate::import::schedule::Firing;
+use crate::import::schedule::SourceScheduleState;
 use crate::import::scheduler_source::{ServerDatabase, set_sql};
 use crate::import::sql_statement::SqlForm;
-use crate::import::tally::ItemKind;
+use crate::import::tally::CountedKind;
 use chrono_tz::Tz;
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ const JOBS: &str = "cron.job";
 const QUEUE_MAX: i64 = 60;
 
 /// Procedures are found by the search path of the session.
-const HOME: Home<'_> = Home { dialect: DialectName::Postgres, schema: None };
+const HOME: CallPlace<'_> = CallPlace { dialect: DialectName::Postgres, schema: None };
 
 /// What is asked of the database in which the extension is.
 pub(crate) const WANTED: WantedTables = WantedTables {
@@ -66,14 +66,14 @@ pub(super) const COLUMNS: &[KnownKey] = &[
 ];
 
 /// Reads the jobs of a server.
-pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
+pub(crate) fn read_jobs(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database in which pg_cron is (cron.database_name), and a user who may see its jobs: each sees \
                their own alone, a superuser all of them";
     refuse_empty(tables, JOBS, fix, draft);
     // GMT is what pg_cron takes without a setting.
     let zone = draft.asked.zone;
     let zone = zone.or_else(|| read_zone_word(tables.setting("cron.timezone").unwrap_or("GMT")));
-    for row in tables.rows(JOBS) {
+    for row in tables.table_rows(JOBS) {
         CronJob::new(row).import(tables, zone.unwrap_or(Tz::UTC), draft);
     }
     if draft.defs.jobs.is_empty() {
@@ -84,7 +84,7 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
 }
 
 fn note_server(tables: &SchedulerTables, zone: Option<Tz>, draft: &mut Draft) {
-    let whole = Origin::new(JOBS, 0);
+    let whole = ImportOrigin::new(JOBS, 0);
     if zone.is_none() {
         let name = tables.setting("cron.timezone").unwrap_or_default();
         draft.note(
@@ -126,33 +126,33 @@ fn note_server(tables: &SchedulerTables, zone: Option<Tz>, draft: &mut Draft) {
 
 struct CronJob<'a> {
     row: &'a SchedulerRow,
-    at: Origin,
+    at: ImportOrigin,
     title: String,
 }
 
 impl<'a> CronJob<'a> {
     fn new(row: &'a SchedulerRow) -> Self {
         let id = row.number("jobid").unwrap_or(0);
-        let name = row.text("jobname");
+        let name = row.trimmed_value("jobname");
         let title = if name.is_empty() { format!("job_{id}") } else { name.to_owned() };
         Self { row, at: row_origin(JOBS, id), title }
     }
 
     fn import(&self, tables: &SchedulerTables, zone: Tz, draft: &mut Draft) {
         let group = draft.group(&self.title);
-        draft.begin_item(ItemKind::Job, &self.at, &self.title);
+        draft.begin_item(CountedKind::Job, &self.at, &self.title);
         check_columns(self.row, COLUMNS, RowPlace { at: &self.at, about: &self.title }, draft);
-        let job = self.job(&group, tables, draft);
+        let job = self.make_job(&group, tables, draft);
         draft.push(job);
-        draft.begin_item(ItemKind::Schedule, &self.at, &self.title);
+        draft.begin_item(CountedKind::Schedule, &self.at, &self.title);
         self.schedule(&group, zone, draft);
         draft.end_item();
     }
 
-    fn job(&self, group: &GroupCode, tables: &SchedulerTables, draft: &mut Draft) -> JobDef {
+    fn make_job(&self, group: &GroupCode, tables: &SchedulerTables, draft: &mut Draft) -> JobDef {
         let text = self.row.value("command").unwrap_or_default();
         let form = SqlForm::read(text, DialectName::Postgres);
-        let form = if is_of_database(&tables.server, self.row.text("database")) {
+        let form = if is_of_database(&tables.server, self.row.trimmed_value("database")) {
             name_parameters(form, tables, HOME)
         } else {
             without_names(form)
@@ -164,8 +164,8 @@ impl<'a> CronJob<'a> {
         let database = ServerDatabase {
             server: &server,
             dialect: DialectName::Postgres,
-            database: self.row.text("database"),
-            user: Some(self.row.text("username")),
+            database: self.row.trimmed_value("database"),
+            user: Some(self.row.trimmed_value("username")),
         };
         if let Some(why) = form.fault() {
             return failing(draft, &self.at, job, &why);
@@ -180,7 +180,7 @@ impl<'a> CronJob<'a> {
 
     /// The server on which it runs: the one whose tables these are, or another node.
     fn node<'s>(&self, server: &'s SchedulerServer) -> Cow<'s, SchedulerServer> {
-        let (host, port) = (self.row.text("nodename"), self.row.number("nodeport"));
+        let (host, port) = (self.row.trimmed_value("nodename"), self.row.number("nodeport"));
         let is_here =
             matches!(host, "" | "localhost" | "127.0.0.1" | "::1") || host.starts_with('/');
         let url = server.url.as_deref().and_then(|url| url::Url::parse(url).ok());
@@ -193,7 +193,7 @@ impl<'a> CronJob<'a> {
     }
 
     fn schedule(&self, group: &GroupCode, zone: Tz, draft: &mut Draft) {
-        let text = self.row.text("schedule");
+        let text = self.row.trimmed_value("schedule");
         let timing = match timing(text) {
             Ok(timing) => timing,
             Err(why) => {
@@ -218,7 +218,11 @@ impl<'a> CronJob<'a> {
             overlap: Some(overlap),
             ..TriggerWords::default()
         };
-        let firing = if self.row.is_true("active") { Firing::On } else { Firing::Off };
+        let firing = if self.row.is_true("active") {
+            SourceScheduleState::On
+        } else {
+            SourceScheduleState::Off
+        };
         draft.schedule(&self.at, words, firing);
     }
 }
@@ -254,9 +258,9 @@ impl CronJob<'_> {
 }
 
 /// Five fields, in which `$` is the last day of the month, a nickname, or `30 seconds`; else why there is none here.
-fn timing(text: &str) -> Result<TimingWords, Words> {
+fn timing(text: &str) -> Result<TimingWords, BilingualSentence> {
     if text == "@reboot" {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "its schedule is left out: @reboot: nothing here fires when a server starts",
             "其调度未迁移:@reboot:此处没有随服务器启动的触发",
         )));
@@ -272,7 +276,7 @@ fn timing(text: &str) -> Result<TimingWords, Words> {
     let cron = match fields[..] {
         [minute, hour, day, month, weekday] if day.contains('$') => {
             if weekday != "*" {
-                return Err(Words::new(
+                return Err(BilingualSentence::new(
                     format!(
                         "its schedule is left out: {text}: the last day of the month or a day of the week is no cron here"
                     ),
@@ -285,7 +289,7 @@ fn timing(text: &str) -> Result<TimingWords, Words> {
         _ => return Err(unknown(text)),
     };
     Cron::parse(&cron).map_err(|error| {
-        Words::new(
+        BilingualSentence::new(
             format!("its schedule is left out: {text}: {error}"),
             format!("其调度未迁移:{text}:{error}"),
         )
@@ -293,9 +297,9 @@ fn timing(text: &str) -> Result<TimingWords, Words> {
     Ok(TimingWords { cron: Some(cron), ..TimingWords::default() })
 }
 
-fn unknown(text: &str) -> Words {
+fn unknown(text: &str) -> BilingualSentence {
     let text: String = text.chars().take(80).collect();
-    Words::new(
+    BilingualSentence::new(
         format!("its schedule is left out: {text:?} is none that pg_cron has"),
         format!("其调度未迁移:{text:?} 无法识别"),
     )

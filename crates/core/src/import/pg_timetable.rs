@@ -6,9 +6,9 @@
 pub(super) mod tables;
 pub(super) mod task;
 
-use crate::definition::Node;
+use crate::definition::SourceNode;
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::schedule::TimingWords;
 use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::misfire::MisfirePolicy;
@@ -17,10 +17,10 @@ use crate::domain::schedule::trigger::TriggerWords;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
-use crate::import::keys::{KnownKey, check_keys, read as read_key};
-use crate::import::note::{Level, Origin};
-use crate::import::schedule::Firing;
-use crate::import::tally::ItemKind;
+use crate::import::keys::{KnownKey, check_keys, read_key};
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::schedule::SourceScheduleState;
+use crate::import::tally::CountedKind;
 use crate::import::tree::{get, is_yes, items, number, origin, tree, word};
 
 /// Keys of a file, a chain and a task, as pg_timetable's own reader of YAML has them.
@@ -42,7 +42,7 @@ pub(super) const CHAIN_KEYS: &[KnownKey] = &[
 const DAY_SEC: i64 = 86_400;
 
 /// Reads files of chains.
-pub(crate) fn read(given: &[Given], draft: &mut Draft) {
+pub(crate) fn read_chains(given: &[Given], draft: &mut Draft) {
     for file in given {
         let Some(text) = text(file, draft) else { continue };
         let Some(root) = tree(&file.path, text, draft) else { continue };
@@ -58,7 +58,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
         if draft.asked.zone.is_none() && chains.iter().any(|c| get(c, "schedule").is_some()) {
             draft.note(
                 Level::Look,
-                (&Origin::new(&file.path, 0), ""),
+                (&ImportOrigin::new(&file.path, 0), ""),
                 ("pg_timetable goes by the time zone of its PostgreSQL server: times here are UTC",
                  "pg_timetable 使用其 PostgreSQL 服务器的时区:此处时间按 UTC 计"),
                 ("import again with --zone, such as --zone Asia/Shanghai",
@@ -69,7 +69,7 @@ pub(crate) fn read(given: &[Given], draft: &mut Draft) {
 }
 
 /// Makes a group of a chain; none when it cannot be read.
-fn chain(chain: &Node, draft: &mut Draft) -> Option<GroupCode> {
+fn chain(chain: &SourceNode, draft: &mut Draft) -> Option<GroupCode> {
     let at = origin(chain);
     let Some(name) = word(chain, "name").map(str::trim).filter(|n| !n.is_empty()) else {
         draft.fault(&at, "this chain has no name", "add name:");
@@ -94,7 +94,8 @@ fn chain(chain: &Node, draft: &mut Draft) -> Option<GroupCode> {
     let mut before: Option<(JobCode, task::OnError)> = None;
     let mut sql = 0;
     for (place, one) in (1..).zip(tasks) {
-        let Some((code, on_error, is_sql)) = task::task(one, &group, (name, place), draft) else {
+        let Some((code, on_error, is_sql)) = task::make_task(one, &group, (name, place), draft)
+        else {
             continue;
         };
         sql += usize::from(is_sql);
@@ -103,7 +104,11 @@ fn chain(chain: &Node, draft: &mut Draft) -> Option<GroupCode> {
             continue;
         }
         if let Some((parent, after)) = &before {
-            let when = if *after == task::OnError::GoOn { When::Done } else { When::Success };
+            let when = if *after == task::OnError::GoOn {
+                EdgeCondition::Done
+            } else {
+                EdgeCondition::Success
+            };
             draft.depends(&code, parent, when);
         }
         before = Some((code, on_error));
@@ -121,14 +126,14 @@ fn chain(chain: &Node, draft: &mut Draft) -> Option<GroupCode> {
         );
     }
     check_keys(chain, &[CHAIN_KEYS], name, draft);
-    keys(chain, &at, name, draft);
+    check_chain_keys(chain, &at, name, draft);
     schedule(chain, &at, name, &group, draft);
     draft.end_item();
     Some(group)
 }
 
 /// What a chain may say that has no counterpart.
-fn keys(chain: &Node, at: &Origin, name: &str, draft: &mut Draft) {
+fn check_chain_keys(chain: &SourceNode, at: &ImportOrigin, name: &str, draft: &mut Draft) {
     if is_yes(chain, "self_destruct") == Some(true) {
         draft.note(
             Level::Differs,
@@ -178,9 +183,19 @@ fn keys(chain: &Node, at: &Origin, name: &str, draft: &mut Draft) {
     }
 }
 
-fn schedule(chain: &Node, at: &Origin, name: &str, group: &GroupCode, draft: &mut Draft) {
-    draft.begin_item(ItemKind::Schedule, at, name);
-    let firing = if is_yes(chain, "live") == Some(true) { Firing::On } else { Firing::Off };
+fn schedule(
+    chain: &SourceNode,
+    at: &ImportOrigin,
+    name: &str,
+    group: &GroupCode,
+    draft: &mut Draft,
+) {
+    draft.begin_item(CountedKind::Schedule, at, name);
+    let firing = if is_yes(chain, "live") == Some(true) {
+        SourceScheduleState::On
+    } else {
+        SourceScheduleState::Off
+    };
     let text = word(chain, "schedule").unwrap_or("* * * * *").trim().to_owned();
     let timing = match timing(&text) {
         Ok(Some(timing)) => timing,

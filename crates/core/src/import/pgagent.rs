@@ -4,7 +4,7 @@ mod times;
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::schedule::misfire::MisfirePolicy;
 use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
@@ -18,16 +18,16 @@ use crate::import::body::{failing, quoted};
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;
 use crate::import::interval::{second_after, wall_text};
-use crate::import::keys::{KnownKey, hint, noted, read as read_key, record};
-use crate::import::note::{Level, Origin, Words};
+use crate::import::keys::{KnownKey, hint, noted, read_key, record};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
 use crate::import::pg_timetable::task::connect_string_source;
 use crate::import::routine_parameters::{
-    Home, OF_POSTGRES, is_of_database, name_parameters, without_names,
+    CallPlace, OF_POSTGRES, is_of_database, name_parameters, without_names,
 };
-use crate::import::schedule::Firing;
+use crate::import::schedule::SourceScheduleState;
 use crate::import::scheduler_source::{ServerDatabase, set_sql};
 use crate::import::sql_statement::SqlForm;
-use crate::import::tally::ItemKind;
+use crate::import::tally::CountedKind;
 use chrono::{NaiveDate, NaiveTime, TimeDelta, WeekdaySet};
 use chrono_tz::Tz;
 use times::{AgentTimes, moment, zone};
@@ -43,7 +43,7 @@ const fn wanted(table: &'static str, order: &'static [&'static str]) -> WantedTa
 }
 
 /// Procedures are found by the search path of the session.
-const HOME: Home<'_> = Home { dialect: DialectName::Postgres, schema: None };
+const HOME: CallPlace<'_> = CallPlace { dialect: DialectName::Postgres, schema: None };
 
 /// What is asked of the database in which pgAgent is, which is often `postgres`.
 pub(crate) const WANTED: WantedTables = WantedTables {
@@ -123,14 +123,14 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
     let fix = "name the database in which the schema pgagent is, often postgres";
     refuse_empty(tables, JOBS, fix, draft);
     let (zone, is_sure) = zone(tables, draft);
-    for row in tables.rows(JOBS) {
+    for row in tables.table_rows(JOBS) {
         AgentJob::new(row, tables, zone).import(draft);
     }
     if draft.defs.jobs.is_empty() {
         return;
     }
     draft.end_item();
-    let whole = Origin::new(JOBS, 0);
+    let whole = ImportOrigin::new(JOBS, 0);
     if !is_sure {
         draft.note(
             Level::Look,
@@ -162,22 +162,22 @@ struct AgentJob<'a> {
     row: &'a SchedulerRow,
     tables: &'a SchedulerTables,
     zone: Tz,
-    at: Origin,
+    at: ImportOrigin,
     title: String,
 }
 
 impl<'a> AgentJob<'a> {
     fn new(row: &'a SchedulerRow, tables: &'a SchedulerTables, zone: Tz) -> Self {
         let id = row.number("jobid").unwrap_or(0);
-        let name = row.text("jobname");
+        let name = row.trimmed_value("jobname");
         let title = if name.is_empty() { format!("job_{id}") } else { name.to_owned() };
         Self { row, tables, zone, at: row_origin(JOBS, id), title }
     }
 
     /// Rows of a table that name this job.
     fn own(&self, table: &str, column: &'static str) -> impl Iterator<Item = &'a SchedulerRow> {
-        let id = self.row.text("jobid");
-        self.tables.rows(table).iter().filter(move |row| row.text(column) == id)
+        let id = self.row.trimmed_value("jobid");
+        self.tables.table_rows(table).iter().filter(move |row| row.trimmed_value(column) == id)
     }
 
     fn import(&self, draft: &mut Draft) {
@@ -185,7 +185,7 @@ impl<'a> AgentJob<'a> {
         check_columns(self.row, JOB_COLUMNS, RowPlace { at: &self.at, about: &self.title }, draft);
         let steps: Vec<&SchedulerRow> = self.own(STEPS, "jstjobid").collect();
         if steps.is_empty() {
-            draft.begin_item(ItemKind::Job, &self.at, &self.title);
+            draft.begin_item(CountedKind::Job, &self.at, &self.title);
             draft.note(
                 Level::LeftOut,
                 (&self.at, &self.title),
@@ -199,14 +199,14 @@ impl<'a> AgentJob<'a> {
             return;
         }
         let group = draft.group(&self.title);
-        let description = self.row.text("jobdesc");
+        let description = self.row.trimmed_value("jobdesc");
         if !description.is_empty()
             && let Some(made) = draft.group_mut(&group)
         {
             let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
             made.name = line.chars().filter(|c| !c.is_control()).take(200).collect();
         }
-        let mut before: Option<(JobCode, When)> = None;
+        let mut before: Option<(JobCode, EdgeCondition)> = None;
         for row in steps {
             let Some((code, when)) = self.step(row, &group, draft) else { continue };
             if let Some((parent, when)) = before.take() {
@@ -222,8 +222,9 @@ impl<'a> AgentJob<'a> {
 
     /// The class of the job, as a tag.
     fn class(&self) -> Option<String> {
-        let of_job = |row: &&SchedulerRow| row.text("jclid") == self.row.text("jobjclid");
-        let name = self.tables.rows(CLASSES).iter().find(of_job)?.text("jclname");
+        let of_job =
+            |row: &&SchedulerRow| row.trimmed_value("jclid") == self.row.trimmed_value("jobjclid");
+        let name = self.tables.table_rows(CLASSES).iter().find(of_job)?.trimmed_value("jclname");
         let word: String =
             name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).take(40).collect();
         (!word.is_empty()).then(|| format!("class:{word}"))
@@ -235,18 +236,18 @@ impl<'a> AgentJob<'a> {
         row: &SchedulerRow,
         group: &GroupCode,
         draft: &mut Draft,
-    ) -> Option<(JobCode, When)> {
+    ) -> Option<(JobCode, EdgeCondition)> {
         let at = row_origin(STEPS, row.number("jstid").unwrap_or(0));
-        let title = format!("{}_{}", self.title, row.text("jstname"));
-        draft.begin_item(ItemKind::Job, &at, &title);
+        let title = format!("{}_{}", self.title, row.trimmed_value("jstname"));
+        draft.begin_item(CountedKind::Job, &at, &title);
         check_columns(row, STEP_COLUMNS, RowPlace { at: &at, about: &title }, draft);
         let mut job = draft.job(
             &at,
             group,
             &title,
-            if row.text("jstkind") == "b" { "SCRIPT" } else { "SQL" },
+            if row.trimmed_value("jstkind") == "b" { "SCRIPT" } else { "SQL" },
         );
-        let description = row.text("jstdesc");
+        let description = row.trimmed_value("jstdesc");
         if !description.is_empty() {
             job.name = description
                 .split_whitespace()
@@ -259,10 +260,10 @@ impl<'a> AgentJob<'a> {
         job.tags = self.class().into_iter().collect();
         job.timeout_sec = draft.timeout(&at, &title, 0);
         let code = job.code.clone();
-        let made = match row.text("jstkind") {
+        let made = match row.trimmed_value("jstkind") {
             "b" => batch(row, job.clone()),
             "s" => self.sql(row, &at, job.clone(), draft),
-            kind => Err(Words::new(
+            kind => Err(BilingualSentence::new(
                 format!("its kind {kind:?} is none of pgAgent's"),
                 format!("步骤类型 {kind:?} 无法识别"),
             )),
@@ -292,13 +293,13 @@ impl<'a> AgentJob<'a> {
     fn sql(
         &self,
         row: &SchedulerRow,
-        at: &Origin,
+        at: &ImportOrigin,
         mut job: JobDef,
         draft: &mut Draft,
-    ) -> Result<JobDef, Words> {
+    ) -> Result<JobDef, BilingualSentence> {
         let text = row.value("jstcode").unwrap_or_default();
         let form = SqlForm::read(text, DialectName::Postgres);
-        let form = if is_of_database(&self.tables.server, row.text("jstdbname")) {
+        let form = if is_of_database(&self.tables.server, row.trimmed_value("jstdbname")) {
             name_parameters(form, self.tables, HOME)
         } else {
             without_names(form)
@@ -313,18 +314,21 @@ impl<'a> AgentJob<'a> {
             }
             _ => set_sql(&mut job, text, DialectName::Postgres),
         }
-        let address = row.text("jstconnstr");
+        let address = row.trimmed_value("jstconnstr");
         job.source = Some(if address.is_empty() {
             let database = ServerDatabase {
                 server: &self.tables.server,
                 dialect: DialectName::Postgres,
-                database: row.text("jstdbname"),
+                database: row.trimmed_value("jstdbname"),
                 user: None,
             };
             database.source(at, draft)
         } else {
             connect_string_source(address, at, draft).ok_or_else(|| {
-                Words::from(("its connection string cannot be read", "无法读取其连接串"))
+                BilingualSentence::from((
+                    "its connection string cannot be read",
+                    "无法读取其连接串",
+                ))
             })?
         });
         Ok(job)
@@ -332,20 +336,21 @@ impl<'a> AgentJob<'a> {
 
     fn schedule(&self, row: &SchedulerRow, group: &GroupCode, draft: &mut Draft) {
         let at = row_origin(SCHEDULES, row.number("jscid").unwrap_or(0));
-        let title = format!("{}_{}", self.title, row.text("jscname"));
-        draft.begin_item(ItemKind::Schedule, &at, &title);
+        let title = format!("{}_{}", self.title, row.trimmed_value("jscname"));
+        draft.begin_item(CountedKind::Schedule, &at, &title);
         check_columns(row, SCHEDULE_COLUMNS, RowPlace { at: &at, about: &title }, draft);
         let mut timing = AgentTimes::read(row).timing();
         let wall = |text: &str| moment(text).map(|at| (at, wall_at(at, self.zone)));
         // Seconds count for nothing there.
-        let start = wall(row.text("jscstart")).filter(|(at, _)| *at > draft.asked.now);
+        let start = wall(row.trimmed_value("jscstart")).filter(|(at, _)| *at > draft.asked.now);
         timing.start = start.map(|(_, wall)| wall.format("%Y-%m-%dT%H:%M:00").to_string());
         // There the end is the last moment at which it may fire.
-        timing.end =
-            wall(row.text("jscend")).and_then(|(_, wall)| second_after(wall)).map(wall_text);
+        timing.end = wall(row.trimmed_value("jscend"))
+            .and_then(|(_, wall)| second_after(wall))
+            .map(wall_text);
         timing.time_zone = Some(self.zone.name().to_owned());
         self.add_exceptions(row, &mut timing, draft);
-        let description = row.text("jscdesc");
+        let description = row.trimmed_value("jscdesc");
         let words = TriggerWords {
             code: title.clone(),
             name: (!description.is_empty()).then(|| description.to_owned()),
@@ -356,18 +361,27 @@ impl<'a> AgentJob<'a> {
             ..TriggerWords::default()
         };
         let is_on = self.row.is_true("jobenabled") && row.is_true("jscenabled");
-        draft.schedule(&at, words, if is_on { Firing::On } else { Firing::Off });
+        draft.schedule(
+            &at,
+            words,
+            if is_on { SourceScheduleState::On } else { SourceScheduleState::Off },
+        );
     }
 
     /// Exceptions as blackouts: a day, a minute of a day, or a minute of every day.
     fn add_exceptions(&self, schedule: &SchedulerRow, timing: &mut TimingWords, draft: &mut Draft) {
-        let id = schedule.text("jscid");
+        let id = schedule.trimmed_value("jscid");
         let today = wall_at(draft.asked.now, self.zone).date();
-        for row in self.tables.rows(EXCEPTIONS).iter().filter(|row| row.text("jexscid") == id) {
+        for row in self
+            .tables
+            .table_rows(EXCEPTIONS)
+            .iter()
+            .filter(|row| row.trimmed_value("jexscid") == id)
+        {
             let at = row_origin(EXCEPTIONS, row.number("jexid").unwrap_or(0));
             check_columns(row, EXCEPTION_COLUMNS, RowPlace { at: &at, about: &self.title }, draft);
-            let date = row.text("jexdate").parse::<NaiveDate>().ok();
-            let time = NaiveTime::parse_from_str(row.text("jextime"), "%H:%M:%S").ok();
+            let date = row.trimmed_value("jexdate").parse::<NaiveDate>().ok();
+            let time = NaiveTime::parse_from_str(row.trimmed_value("jextime"), "%H:%M:%S").ok();
             if date.is_some_and(|date| date < today) {
                 continue;
             }
@@ -398,14 +412,14 @@ impl<'a> AgentJob<'a> {
 }
 
 /// A batch step is a file that pgAgent runs: its first line says with what.
-fn batch(row: &SchedulerRow, mut job: JobDef) -> Result<JobDef, Words> {
+fn batch(row: &SchedulerRow, mut job: JobDef) -> Result<JobDef, BilingualSentence> {
     let text = row.value("jstcode").unwrap_or_default().replace("\r\n", "\n");
     if text.trim().is_empty() {
-        return Err(Words::from(("its code is empty", "其代码为空")));
+        return Err(BilingualSentence::from(("its code is empty", "其代码为空")));
     }
     let first = text.lines().next().unwrap_or_default().trim();
     if first.to_ascii_lowercase().starts_with("@echo") {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "it is a batch file of Windows, which no interpreter here runs",
             "它是 Windows 批处理文件,此处没有对应的解释器",
         )));
@@ -424,7 +438,7 @@ fn batch(row: &SchedulerRow, mut job: JobDef) -> Result<JobDef, Words> {
         Some("bash") => job.interpreter = Some("bash".to_owned()),
         Some("python" | "python3") => job.interpreter = Some("python3".to_owned()),
         Some(other) => {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!(
                     "it runs with {}, which is no interpreter that is set up here",
                     quoted(other)
@@ -438,10 +452,15 @@ fn batch(row: &SchedulerRow, mut job: JobDef) -> Result<JobDef, Words> {
 }
 
 /// When the step after this one runs.
-fn on_error(row: &SchedulerRow, at: &Origin, about: &str, draft: &mut Draft) -> When {
-    let word = row.text("jstonerror");
+fn on_error(
+    row: &SchedulerRow,
+    at: &ImportOrigin,
+    about: &str,
+    draft: &mut Draft,
+) -> EdgeCondition {
+    let word = row.trimmed_value("jstonerror");
     if !["s", "i"].contains(&word) {
-        return When::Success;
+        return EdgeCondition::Success;
     }
     let there = if word == "s" { "counts as a success" } else { "is ignored" };
     draft.note(
@@ -456,5 +475,5 @@ fn on_error(row: &SchedulerRow, at: &Origin, about: &str, draft: &mut Draft) -> 
         ),
         ("", ""),
     );
-    When::Done
+    EdgeCondition::Done
 }

@@ -46,7 +46,7 @@ pub fn line(note: &Note, lang: Lang) -> String {
     text.push_str(note.said.pick(lang));
     let cure = note.cure.pick(lang);
     if !cure.is_empty() {
-        text.push_str(lang.pick("; ", ";"));
+        text.push_str(lang.select("; ", ";"));
         text.push_str(cure);
     }
     text
@@ -70,7 +70,7 @@ pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
         }
     }
     text.push_str(&counted(made, lang));
-    let next = lang.pick(
+    let next = lang.select(
         "\n## Next\n\n`procession check definition.yaml`, then `procession plan definition.yaml`, then \
          `procession apply definition.yaml`. Schedules fire once a `procession serve` runs: switch the old \
          system's off first.\n",
@@ -83,7 +83,7 @@ pub fn markdown(made: &Imported, from: &str, lang: Lang) -> String {
 
 /// What was read and what became of it, with the names of all that is not as it was.
 fn counted(made: &Imported, lang: Lang) -> String {
-    let mut text = lang.pick("\n## What was read\n\n", "\n## 读取情况\n\n").to_owned();
+    let mut text = lang.select("\n## What was read\n\n", "\n## 读取情况\n\n").to_owned();
     for count in made.item_counts() {
         let _ = writeln!(text, "- {}", escaped(&count.line(lang)));
         for outcome in [ItemOutcome::Changed, ItemOutcome::LeftOut] {
@@ -95,7 +95,7 @@ fn counted(made: &Imported, lang: Lang) -> String {
                 .map(|item| format!("{} ({})", item.title, item.origin))
                 .collect();
             if !list.is_empty() {
-                let names = escaped(&list.join(lang.pick(", ", "、")));
+                let names = escaped(&list.join(lang.select(", ", "、")));
                 let _ = writeln!(text, "  - {}: {names}", outcome.words(lang));
             }
         }

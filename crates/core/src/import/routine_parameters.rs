@@ -27,7 +27,7 @@ pub(crate) const OF_POSTGRES: WantedTable = WantedTable {
 
 /// Where a CALL stands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Home<'a> {
+pub(crate) struct CallPlace<'a> {
     pub(crate) dialect: DialectName,
     /// The schema of names without one; none where it is one of several.
     pub(crate) schema: Option<&'a str>,
@@ -35,7 +35,11 @@ pub(crate) struct Home<'a> {
 
 /// Gives the values of a CALL the names of the procedure's parameters. Where those are not known, or several procedures could
 /// be meant, the CALL stays a statement.
-pub(crate) fn name_parameters(form: SqlForm, tables: &SchedulerTables, home: Home<'_>) -> SqlForm {
+pub(crate) fn name_parameters(
+    form: SqlForm,
+    tables: &SchedulerTables,
+    home: CallPlace<'_>,
+) -> SqlForm {
     let SqlForm::Call { name, mut params } = form else { return form };
     if params.is_empty() {
         return SqlForm::Call { name, params };
@@ -68,13 +72,13 @@ fn parameter_names(
     parts: &[String],
     count: usize,
     tables: &SchedulerTables,
-    Home { dialect, schema }: Home<'_>,
+    CallPlace { dialect, schema }: CallPlace<'_>,
 ) -> Option<Vec<String>> {
     let own = parts.len().checked_sub(2).and_then(|at| parts.get(at)).map(String::as_str);
     let (routine, schema) = (parts.last()?, own.or(schema));
     let wanted = if dialect == DialectName::Mysql { OF_MYSQL } else { OF_POSTGRES };
     let is_named = |row: &&SchedulerRow| {
-        let specific = row.text("specific_name");
+        let specific = row.trimmed_value("specific_name");
         // PostgreSQL puts a number behind the name.
         let name = match dialect {
             DialectName::Mysql => specific,
@@ -82,14 +86,15 @@ fn parameter_names(
                 specific.rsplit_once('_').map_or(specific, |(name, _)| name)
             }
         };
-        let of_schema = |schema: &str| row.text("specific_schema").eq_ignore_ascii_case(schema);
+        let of_schema =
+            |schema: &str| row.trimmed_value("specific_schema").eq_ignore_ascii_case(schema);
         name.eq_ignore_ascii_case(routine) && schema.is_none_or(of_schema)
     };
     let mut found: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     let table = format!("{}.{}", wanted.schema, wanted.table);
-    for row in tables.rows(&table).iter().filter(is_named) {
-        let key = (row.text("specific_schema"), row.text("specific_name"));
-        found.entry(key).or_default().push(row.text("parameter_name").to_owned());
+    for row in tables.table_rows(&table).iter().filter(is_named) {
+        let key = (row.trimmed_value("specific_schema"), row.trimmed_value("specific_name"));
+        found.entry(key).or_default().push(row.trimmed_value("parameter_name").to_owned());
     }
     let mut fitting = found.into_values().filter(|names| names.len() == count);
     let names = fitting.next().filter(|names| names.iter().all(|name| !name.is_empty()))?;
@@ -119,8 +124,11 @@ mod tests {
     }
 
     fn names(text: &str, tables: &SchedulerTables, dialect: DialectName) -> Option<Vec<String>> {
-        match name_parameters(SqlForm::read(text, dialect), tables, Home { dialect, schema: None })
-        {
+        match name_parameters(
+            SqlForm::read(text, dialect),
+            tables,
+            CallPlace { dialect, schema: None },
+        ) {
             SqlForm::Call { params, .. } => Some(params.into_iter().map(|p| p.name).collect()),
             _ => None,
         }

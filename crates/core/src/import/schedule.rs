@@ -6,8 +6,8 @@ use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::read_zone;
 use crate::domain::schedule::trigger::{TriggerDef, TriggerWords, WordFault};
 use crate::domain::time::Millis;
-use crate::domain::trigger_check::{self, Around, Grade};
-use crate::import::note::{Level, Note, Origin, Words};
+use crate::domain::trigger_check::{self, TriggerCheckContext, TriggerGrade};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
 use crate::import::tally::ItemId;
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const NUMBERS: [&str; 3] = ["day(0)", "time(%Y%m%d-%H%M)", "time(%Y%m%d-%H%M%S)"
 
 /// Whether a schedule fired in the other system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Firing {
+pub enum SourceScheduleState {
     /// It did.
     On,
     /// It was switched off.
@@ -28,9 +28,9 @@ pub enum Firing {
 #[derive(Clone, Debug)]
 pub struct Pending {
     pub(crate) item: ItemId,
-    pub origin: Origin,
+    pub origin: ImportOrigin,
     pub words: TriggerWords,
-    pub firing: Firing,
+    pub firing: SourceScheduleState,
 }
 
 /// The schedule as it goes into the definition, and what is to be said; none when it would be refused.
@@ -41,7 +41,7 @@ pub(crate) fn settled(
 ) -> (Option<TriggerDef>, Vec<Note>) {
     let Pending { origin, words, firing, .. } = pending;
     let about = words.code.clone();
-    let note = |level, said: Words, cure: Words| Note {
+    let note = |level, said: BilingualSentence, cure: BilingualSentence| Note {
         level,
         origin: origin.clone(),
         about: about.clone(),
@@ -52,27 +52,27 @@ pub(crate) fn settled(
         Ok(made) => made,
         Err(fault) => {
             let why = one_line(&fault.what);
-            let said = Words::new(
+            let said = BilingualSentence::new(
                 format!("its schedule is left out: {why}"),
                 format!("其调度未迁移:{why}"),
             );
             let add = format!("procession schedule add {about} --group CODE …");
-            let cure = Words::new(
-                format!("{}write it anew: {add}", lead(&fault.cure)),
+            let cure = BilingualSentence::new(
+                format!("{}write it anew: {add}", lead_words(&fault.cure)),
                 format!("请另行添加:{add}"),
             );
             return (None, vec![note(Level::LeftOut, said, cure)]);
         }
     };
     let mut notes = Vec::new();
-    if firing == Firing::Off {
-        let (kind, conf) = (made.timing.schedule.kind(), made.conf());
-        let span = span(&words);
-        let said = Words::new(
+    if firing == SourceScheduleState::Off {
+        let (kind, conf) = (made.timing.schedule.kind(), made.schedule_conf());
+        let span = span_keys(&words);
+        let said = BilingualSentence::new(
             format!("it was switched off there, so here it fires by hand only ({kind}: {conf})"),
             format!("原系统中已停用,因此这里只能手动触发({kind}: {conf})"),
         );
-        let cure = Words::new(
+        let cure = BilingualSentence::new(
             format!("to switch it on, write {kind}: \"{conf}\"{span} in place of manual: true"),
             format!("启用时,将 manual: true 改为 {kind}: \"{conf}\"{span}"),
         );
@@ -81,8 +81,8 @@ pub(crate) fn settled(
     }
     for warned in findings(&made, defs, now) {
         let said = format!("{} (batch_no: {})", one_line(&warned.what), number(&made));
-        notes.push(note(Level::Look, Words::new(said.clone(), said), {
-            Words::new(warned.cure.clone(), warned.cure.clone())
+        notes.push(note(Level::Look, BilingualSentence::new(said.clone(), said), {
+            BilingualSentence::new(warned.cure.clone(), warned.cure.clone())
         }));
     }
     (Some(made), notes)
@@ -90,17 +90,17 @@ pub(crate) fn settled(
 
 /// Under the first of the rules that gives each firing a number of its own.
 fn numbered(words: &TriggerWords, defs: &Definition, now: Millis) -> Result<TriggerDef, WordFault> {
-    let zone = zone(words.group.as_ref(), defs);
+    let zone = group_zone(words.group.as_ref(), defs);
     let own = words.batch_no.as_deref();
     let rules = own.map_or_else(|| NUMBERS.to_vec(), |own| vec![own]);
     let mut refused = WordFault::new("batch_no", "no rule numbers its batches apart", "");
     for rule in rules {
         let words = TriggerWords { batch_no: Some(rule.to_owned()), ..words.clone() };
-        let made = words.clone().read(Some(zone)).map_err(|faults| {
+        let made = words.clone().parse_trigger(Some(zone)).map_err(|faults| {
             let first = faults.0.into_iter().next();
             first.unwrap_or_else(|| WordFault::new("code", "it cannot be read", ""))
         })?;
-        let first = check(&made, defs, now, Grade::Refused).into_iter().next();
+        let first = check(&made, defs, now, TriggerGrade::Refused).into_iter().next();
         match first.or_else(|| repeated_number(&made, &words, defs, now)) {
             None => return Ok(made),
             Some(fault) if fault.key == "batch_no" => refused = fault,
@@ -122,37 +122,37 @@ fn repeated_number(
         return None;
     }
     let words = TriggerWords { overlap: Some(Overlap::Parallel), ..words.clone() };
-    let made = words.read(Some(made.timing.zone)).ok()?;
-    check(&made, defs, now, Grade::Refused).into_iter().find(|fault| fault.key == "batch_no")
+    let made = words.parse_trigger(Some(made.timing.zone)).ok()?;
+    check(&made, defs, now, TriggerGrade::Refused).into_iter().find(|fault| fault.key == "batch_no")
 }
 
-fn zone(group: Option<&GroupCode>, defs: &Definition) -> Tz {
+fn group_zone(group: Option<&GroupCode>, defs: &Definition) -> Tz {
     let found = defs.groups.iter().find(|g| Some(&g.code) == group);
     let zone = found.and_then(|g| g.time_zone.as_deref());
     zone.and_then(|z| read_zone(z).ok()).unwrap_or(Tz::UTC)
 }
 
 fn findings(made: &TriggerDef, defs: &Definition, now: Millis) -> Vec<WordFault> {
-    check(made, defs, now, Grade::Warned)
+    check(made, defs, now, TriggerGrade::Warned)
 }
 
-fn check(made: &TriggerDef, defs: &Definition, now: Millis, grade: Grade) -> Vec<WordFault> {
+fn check(made: &TriggerDef, defs: &Definition, now: Millis, grade: TriggerGrade) -> Vec<WordFault> {
     let expected = BTreeMap::new();
-    let around = Around { defs, calendars: None, now, expected: &expected };
+    let around = TriggerCheckContext { defs, calendars: None, now, expected: &expected };
     let found = trigger_check::check(made, &around);
     found.into_iter().filter(|f| f.grade == grade).map(|f| f.fault).collect()
 }
 
 /// The same, fired by people alone.
 fn by_hand(mut made: TriggerDef) -> TriggerDef {
-    made.timing.schedule = crate::domain::schedule::Schedule::Manual;
+    made.timing.schedule = crate::domain::schedule::FiringRule::Manual;
     made.timing.start = None;
     made.timing.end = None;
     made
 }
 
 /// From when until when it fires, as keys.
-fn span(words: &TriggerWords) -> String {
+fn span_keys(words: &TriggerWords) -> String {
     let keys = [("start", &words.timing.start), ("end", &words.timing.end)];
     let said = keys.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
     said.map(|(key, value)| format!(", {key}: {value}")).collect()
@@ -162,7 +162,7 @@ fn number(made: &TriggerDef) -> String {
     made.order.as_ref().map_or_else(String::new, |order| order.batch_no.to_string())
 }
 
-fn lead(cure: &str) -> String {
+fn lead_words(cure: &str) -> String {
     if cure.is_empty() { String::new() } else { format!("{cure}; or ") }
 }
 

@@ -8,7 +8,7 @@ use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::domain::source::statement::{split, words};
 use crate::domain::source::transaction_scan::breaks_transaction;
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin};
+use crate::import::note::{ImportOrigin, Level};
 use url::Url;
 
 /// A database on the server whose tables were read.
@@ -23,7 +23,7 @@ pub(crate) struct ServerDatabase<'a> {
 
 impl ServerDatabase<'_> {
     /// Its data source, made at first mention: the address is known, the password is not.
-    pub(crate) fn source(&self, at: &Origin, draft: &mut Draft) -> SourceName {
+    pub(crate) fn source(&self, at: &ImportOrigin, draft: &mut Draft) -> SourceName {
         let title = match self.user {
             Some(user) => format!("{}_{user}", self.database),
             None => self.database.to_owned(),
@@ -86,7 +86,7 @@ pub(crate) fn note_no_limits(table: &str, system: &str, draft: &mut Draft) {
     draft.end_item();
     draft.note(
         Level::Differs,
-        (&Origin::new(table, 0), ""),
+        (&ImportOrigin::new(table, 0), ""),
         (
             format!(
                 "{system}: no run is limited there; time-outs are 30 days here, the longest there is; a time that was missed is not \

@@ -5,8 +5,8 @@ use crate::domain::job::Param;
 use crate::domain::source::DialectName;
 use crate::domain::source::routine_name::RoutineName;
 use crate::domain::source::statement::{bind_names, split, unfit, words};
-use crate::domain::source::token::{Token, token};
-use crate::import::note::Words;
+use crate::domain::source::token::{SqlToken, token};
+use crate::import::note::BilingualSentence;
 
 /// What a text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,15 +59,17 @@ impl SqlForm {
 
 impl SqlForm {
     /// Why a text is no body of a job; none where it is.
-    pub(crate) fn fault(&self) -> Option<Words> {
+    pub(crate) fn fault(&self) -> Option<BilingualSentence> {
         match self {
             Self::Call { .. } | Self::Statements | Self::Compound => None,
-            Self::Parameter(name) => Some(Words::new(
+            Self::Parameter(name) => Some(BilingualSentence::new(
                 format!("its SQL has :{name}, which would be a parameter here"),
                 format!("其 SQL 含有 :{name},在此处会被当作参数"),
             )),
-            Self::Unfit(why) => Some(Words::new(*why, format!("其语句不能由作业执行:{why}"))),
-            Self::Empty => Some(Words::from((
+            Self::Unfit(why) => {
+                Some(BilingualSentence::new(*why, format!("其语句不能由作业执行:{why}")))
+            }
+            Self::Empty => Some(BilingualSentence::from((
                 "it has no statement: its text is empty, or this user may not see it",
                 "它没有语句:内容为空,或该用户无权查看",
             ))),
@@ -78,25 +80,25 @@ impl SqlForm {
 /// `label: LOOP`, which only a routine may have.
 fn has_label(text: &str) -> bool {
     let tokens = tokens(text, DialectName::Mysql);
-    matches!(&tokens[..], [(Token::Word, _), (Token::Mark, ":"), (Token::Word, word), ..]
+    matches!(&tokens[..], [(SqlToken::Word, _), (SqlToken::Mark, ":"), (SqlToken::Word, word), ..]
         if COMPOUND.iter().any(|w| word.eq_ignore_ascii_case(w)))
 }
 
 /// Whether quotes do not fit together: MySQL 8 and later show the text of an event with `''` and `\\'` as one quote, so that
 /// `'it''s'` is `'it's'`.
 pub(crate) fn has_broken_quotes(text: &str, dialect: DialectName) -> bool {
-    let (mut at, mut before) = (0, Token::Blank);
+    let (mut at, mut before) = (0, SqlToken::Blank);
     while at < text.len() {
         let (kind, end) = token(text.as_bytes(), at, dialect);
-        let is_string = kind == Token::Quoted && text[at..].starts_with(['\'', '"']);
+        let is_string = kind == SqlToken::Quoted && text[at..].starts_with(['\'', '"']);
         let quote = &text[at..=at];
         let is_open = is_string && (end - at < 2 || !text[at..end].ends_with(quote));
-        if is_open || (before == Token::Quoted && kind == Token::Word) {
+        if is_open || (before == SqlToken::Quoted && kind == SqlToken::Word) {
             return true;
         }
-        before = if is_string { Token::Quoted } else { kind };
-        if kind == Token::Quoted && !is_string {
-            before = Token::Mark;
+        before = if is_string { SqlToken::Quoted } else { kind };
+        if kind == SqlToken::Quoted && !is_string {
+            before = SqlToken::Mark;
         }
         at = end;
     }
@@ -104,12 +106,12 @@ pub(crate) fn has_broken_quotes(text: &str, dialect: DialectName) -> bool {
 }
 
 /// Tokens with their text, without blanks.
-fn tokens(text: &str, dialect: DialectName) -> Vec<(Token, &str)> {
+fn tokens(text: &str, dialect: DialectName) -> Vec<(SqlToken, &str)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < text.len() {
         let (kind, end) = token(text.as_bytes(), at, dialect);
-        if kind != Token::Blank {
+        if kind != SqlToken::Blank {
             found.push((kind, &text[at..end]));
         }
         at = end;
@@ -147,14 +149,14 @@ fn call(text: &str, dialect: DialectName) -> Option<(String, Vec<Param>)> {
 }
 
 /// A number, a string, NULL or a truth value; none for anything else, and for a text that would be a reference here.
-fn literal(tokens: &[(Token, &str)], dialect: DialectName) -> Option<Option<String>> {
+fn literal(tokens: &[(SqlToken, &str)], dialect: DialectName) -> Option<Option<String>> {
     let (sign, rest) = match tokens {
-        [(Token::Mark, "-"), rest @ ..] => ("-", rest),
+        [(SqlToken::Mark, "-"), rest @ ..] => ("-", rest),
         all => ("", all),
     };
     // 1.50 is three tokens.
     let joined: String = rest.iter().map(|(_, text)| *text).collect();
-    let is_number = rest.iter().all(|(kind, text)| *kind == Token::Word || *text == ".")
+    let is_number = rest.iter().all(|(kind, text)| *kind == SqlToken::Word || *text == ".")
         && joined.starts_with(|c: char| c.is_ascii_digit())
         && joined.chars().all(|c| c.is_ascii_digit() || c == '.')
         && joined.matches('.').count() <= 1;
@@ -165,14 +167,14 @@ fn literal(tokens: &[(Token, &str)], dialect: DialectName) -> Option<Option<Stri
         return None;
     }
     match rest {
-        [(Token::Word, word)] => match (word.to_ascii_lowercase().as_str(), dialect) {
+        [(SqlToken::Word, word)] => match (word.to_ascii_lowercase().as_str(), dialect) {
             ("null", _) => Some(None),
             (word @ ("true" | "false"), DialectName::Postgres) => Some(Some(word.to_owned())),
             ("true", _) => Some(Some("1".to_owned())),
             ("false", _) => Some(Some("0".to_owned())),
             _ => None,
         },
-        [(Token::Quoted, text)] => {
+        [(SqlToken::Quoted, text)] => {
             let inner = text.strip_prefix('\'')?.strip_suffix('\'')?;
             let has_escape = dialect == DialectName::Mysql && inner.contains('\\');
             let is_plain = !has_escape && !inner.contains("${");

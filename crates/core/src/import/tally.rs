@@ -1,13 +1,13 @@
 //! What was read, and what became of each: counts that add up, because each item has one outcome.
 
 use crate::domain::text::lang::Lang;
-use crate::import::note::{Level, Note, Origin, Words};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level, Note};
 use serde::Serialize;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ItemKind {
+pub enum CountedKind {
     /// A line, task, node or row that runs something.
     Job,
     /// What starts jobs by the clock.
@@ -18,17 +18,17 @@ pub enum ItemKind {
     User,
 }
 
-impl ItemKind {
+impl CountedKind {
     /// All of them, in the order of a report.
     pub const ALL: [Self; 4] = [Self::Job, Self::Schedule, Self::ExecutorGroup, Self::User];
 
     /// What people read.
     pub fn words(self, lang: Lang) -> &'static str {
         match self {
-            Self::Job => lang.pick("jobs", "作业"),
-            Self::Schedule => lang.pick("schedules", "调度"),
-            Self::ExecutorGroup => lang.pick("executor groups", "执行器组"),
-            Self::User => lang.pick("users", "用户"),
+            Self::Job => lang.select("jobs", "作业"),
+            Self::Schedule => lang.select("schedules", "调度"),
+            Self::ExecutorGroup => lang.select("executor groups", "执行器组"),
+            Self::User => lang.select("users", "用户"),
         }
     }
 }
@@ -52,9 +52,9 @@ impl ItemOutcome {
     /// What people read.
     pub fn words(self, lang: Lang) -> &'static str {
         match self {
-            Self::Carried => lang.pick("carried over", "已迁移"),
-            Self::Changed => lang.pick("carried over with changes", "迁移后有变化"),
-            Self::LeftOut => lang.pick("left out", "未迁移"),
+            Self::Carried => lang.select("carried over", "已迁移"),
+            Self::Changed => lang.select("carried over with changes", "迁移后有变化"),
+            Self::LeftOut => lang.select("left out", "未迁移"),
         }
     }
 }
@@ -63,9 +63,9 @@ impl ItemOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadItem {
     /// What it is.
-    pub kind: ItemKind,
+    pub kind: CountedKind,
     /// Where it stood.
-    pub origin: Origin,
+    pub origin: ImportOrigin,
     /// What it was called there.
     pub title: String,
     /// What became of it.
@@ -76,7 +76,7 @@ pub struct ReadItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemCount {
     /// What is counted.
-    pub kind: ItemKind,
+    pub kind: CountedKind,
     /// All of them.
     pub read: usize,
     /// Those that are as they were.
@@ -90,14 +90,14 @@ pub struct ItemCount {
 impl ItemCount {
     /// Counts the items of each kind that was met.
     pub fn of_all(items: &[ReadItem]) -> Vec<Self> {
-        let count = |kind: ItemKind| {
+        let count = |kind: CountedKind| {
             let of =
                 |outcome| items.iter().filter(|i| i.kind == kind && i.outcome == outcome).count();
             let (carried, changed) = (of(ItemOutcome::Carried), of(ItemOutcome::Changed));
             let left_out = of(ItemOutcome::LeftOut);
             Self { kind, read: carried + changed + left_out, carried, changed, left_out }
         };
-        ItemKind::ALL.into_iter().map(count).filter(|count| count.read > 0).collect()
+        CountedKind::ALL.into_iter().map(count).filter(|count| count.read > 0).collect()
     }
 
     /// `jobs: 9 read = 7 carried over + 1 carried over with changes + 1 left out`
@@ -124,8 +124,8 @@ pub(crate) struct ItemId(usize);
 /// An item whose outcome is still open.
 #[derive(Clone, Debug)]
 struct OpenItem {
-    kind: ItemKind,
-    origin: Origin,
+    kind: CountedKind,
+    origin: ImportOrigin,
     title: String,
     /// Whether the definition has it.
     is_carried: bool,
@@ -136,14 +136,19 @@ struct OpenItem {
 
 /// All that an importer has read, and the item that it works on.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ImportTally {
     items: Vec<OpenItem>,
     current: Option<ItemId>,
 }
 
-impl Tally {
+impl ImportTally {
     /// Something was read; what is said and made next is of it.
-    pub(crate) fn begin(&mut self, kind: ItemKind, origin: &Origin, title: &str) -> ItemId {
+    pub(crate) fn begin(
+        &mut self,
+        kind: CountedKind,
+        origin: &ImportOrigin,
+        title: &str,
+    ) -> ItemId {
         let id = ItemId(self.items.len());
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
         let origin = origin.clone();
@@ -164,7 +169,7 @@ impl Tally {
     }
 
     /// The item that the importer works on, if it is of this kind.
-    pub(crate) fn current_of(&self, kind: ItemKind) -> Option<ItemId> {
+    pub(crate) fn current_of(&self, kind: CountedKind) -> Option<ItemId> {
         self.current.filter(|id| self.items[id.0].kind == kind)
     }
 
@@ -196,11 +201,11 @@ impl Tally {
                     level: Level::LeftOut,
                     origin: item.origin.clone(),
                     about: item.title.clone(),
-                    said: Words::new(
+                    said: BilingualSentence::new(
                         format!("is not in the definition ({})", kind.words(Lang::En)),
                         format!("不在定义中({})", kind.words(Lang::Zh)),
                     ),
-                    cure: Words::default(),
+                    cure: BilingualSentence::default(),
                 });
             }
             let (kind, origin, title) = (item.kind, item.origin, item.title);
@@ -216,17 +221,17 @@ mod tests {
 
     #[test]
     fn each_item_has_one_outcome_and_none_is_missing_in_silence() {
-        let at = Origin::new("f", 1);
-        let mut tally = Tally::default();
-        let carried = tally.begin(ItemKind::Job, &at, "a");
+        let at = ImportOrigin::new("f", 1);
+        let mut tally = ImportTally::default();
+        let carried = tally.begin(CountedKind::Job, &at, "a");
         tally.carry(carried);
-        let changed = tally.begin(ItemKind::Job, &at, "b");
+        let changed = tally.begin(CountedKind::Job, &at, "b");
         tally.carry(changed);
         tally.add_note(changed);
-        let replaced = tally.begin(ItemKind::Job, &at, "c");
+        let replaced = tally.begin(CountedKind::Job, &at, "c");
         tally.carry(replaced);
         tally.leave_out(replaced);
-        tally.begin(ItemKind::Schedule, &at, "forgotten");
+        tally.begin(CountedKind::Schedule, &at, "forgotten");
         let (items, notes) = tally.settle();
         let counts = ItemCount::of_all(&items);
         let lines: Vec<String> = counts.iter().map(|c| c.line(Lang::En)).collect();

@@ -9,21 +9,21 @@ mod users;
 mod work;
 
 pub use executors::NewExecutors;
-pub use pipelines::Children;
-pub use users::NewUser;
+pub use pipelines::ChildJoin;
+pub use users::ImportedUser;
 
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::{TriggerRule, When};
+use crate::domain::job::trigger_rule::{EdgeCondition, TriggerRule};
 use crate::domain::job::{JobDef, JobKind};
 use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::xxl::xxl_tables::{UnreadColumn, XxlJob, XxlTables};
 use crate::import::ImportRequest;
 use crate::import::draft::Draft;
 use crate::import::finish::{ImportError, Imported};
-use crate::import::note::{Level, Note, Origin};
-use crate::import::tally::{ItemId, ItemKind};
-use executors::Executors;
-use pipelines::{Links, Pipeline, Plan, Stray, is_scheduled};
+use crate::import::note::{ImportOrigin, Level, Note};
+use crate::import::tally::{CountedKind, ItemId};
+use executors::ImportedExecutors;
+use pipelines::{Links, Pipeline, PipelinePlan, Stray, is_scheduled};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The table of jobs, where most of what is said happened.
@@ -53,20 +53,20 @@ pub enum Beyond {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XxlAsked {
     /// What a child of several parents waits for.
-    pub children: Children,
+    pub children: ChildJoin,
     /// What becomes of executors and users.
     pub beyond: Beyond,
 }
 
 /// What became of an admin's tables.
 #[derive(Debug)]
-pub struct FromXxl {
+pub struct XxlImport {
     /// The definition and the report.
     pub imported: Imported,
     /// Groups of executors, by name.
     pub executors: Vec<NewExecutors>,
     /// Users, by name.
-    pub users: Vec<NewUser>,
+    pub users: Vec<ImportedUser>,
 }
 
 /// Makes a definition of an admin's tables.
@@ -78,22 +78,22 @@ pub fn xxl_job(
     asked: &ImportRequest,
     wish: XxlAsked,
     kinds: &[JobKind],
-) -> Result<FromXxl, ImportError> {
-    let (zone, doubt) = schedule::zone(tables, asked.zone);
+) -> Result<XxlImport, ImportError> {
+    let (zone, doubt) = schedule::find_zone(tables, asked.zone);
     let mut draft = Draft::new(ImportRequest { zone: Some(zone), ..asked.clone() });
     if let Some((said, cure)) = doubt {
-        draft.note(Level::Look, (&Origin::new(JOBS, 0), zone.name()), said, cure);
+        draft.note(Level::Look, (&ImportOrigin::new(JOBS, 0), zone.name()), said, cure);
     }
     if tables.jobs.is_empty() {
         let fix = "give the database of an admin that has jobs";
-        draft.fault(&Origin::new(JOBS, 0), "there is no job in this table", fix);
+        draft.fault(&ImportOrigin::new(JOBS, 0), "there is no job in this table", fix);
     }
-    let links = Links::of(&tables.jobs);
-    let executors = Executors::of(tables, wish.beyond, &mut draft);
+    let links = Links::from_jobs(&tables.jobs);
+    let executors = ImportedExecutors::from_tables(tables, wish.beyond, &mut draft);
     let mut reached: BTreeMap<GroupCode, BTreeSet<i64>> = BTreeMap::new();
-    match pipelines::plan(&tables.jobs, &links, wish.children) {
+    match pipelines::plan_links(&tables.jobs, &links, wish.children) {
         Ok(plan) => {
-            let mut house = House {
+            let mut house = XxlConverter {
                 tables,
                 links: &links,
                 executors: &executors,
@@ -105,7 +105,7 @@ pub fn xxl_job(
                 let apps = pipeline.members.iter().map(|&at| tables.jobs[at].job_group);
                 reached.insert(code, apps.collect());
             }
-            house.say(&plan, &mut draft);
+            house.report_plan(&plan, &mut draft);
         }
         Err(pipelines::TooMany) => {
             let what = format!(
@@ -113,16 +113,16 @@ pub fn xxl_job(
                 pipelines::MOST
             );
             let cure = "import with --children all, or cut child ids there first";
-            draft.fault(&Origin::new(JOBS, 0), what, cure);
+            draft.fault(&ImportOrigin::new(JOBS, 0), what, cure);
         }
     }
     say_endless(tables, &mut draft);
     note_unread_columns(tables, &mut draft);
-    executors.say(&mut draft);
+    executors.report_executors(&mut draft);
     let users = users::users(tables, &reached, wish.beyond, &mut draft);
     let mut imported = draft.finish(kinds)?;
     say_days(&mut imported);
-    Ok(FromXxl { imported, executors: executors.into_new(), users })
+    Ok(XxlImport { imported, executors: executors.into_new(), users })
 }
 
 /// Schedules that number their batches by the day, in one note: there a job could be started by hand as often
@@ -155,7 +155,7 @@ fn say_days(imported: &mut Imported) {
     );
     imported.notes.push(Note {
         level: Level::Differs,
-        origin: Origin::new(JOBS, 0),
+        origin: ImportOrigin::new(JOBS, 0),
         about: String::new(),
         said: said.into(),
         cure: cure.into(),
@@ -172,7 +172,7 @@ fn say_endless(tables: &XxlTables, draft: &mut Draft) {
             format!("{count} 个任务没有超时限制;这里为 30 天(上限)"),
         );
         let cure = ("write timeout_sec to what they may take", "请按实际情况填写 timeout_sec");
-        draft.note(Level::Differs, (&Origin::new(JOBS, 0), ""), said, cure);
+        draft.note(Level::Differs, (&ImportOrigin::new(JOBS, 0), ""), said, cure);
     }
 }
 
@@ -182,13 +182,13 @@ fn note_unread_columns(tables: &XxlTables, draft: &mut Draft) {
         if RECORD_COLUMNS.contains(&column.as_str()) {
             draft.note_record_key(table, column);
         } else {
-            draft.note_unknown_key(&Origin::new(*table, 0), "", column);
+            draft.note_unknown_key(&ImportOrigin::new(*table, 0), "", column);
         }
     }
 }
 
-fn origin(job: &XxlJob) -> Origin {
-    Origin::new(JOBS, u64::try_from(job.id).unwrap_or(0))
+fn origin(job: &XxlJob) -> ImportOrigin {
+    ImportOrigin::new(JOBS, u64::try_from(job.id).unwrap_or(0))
 }
 
 /// What a job is called, for people.
@@ -206,23 +206,24 @@ struct ItemsOfJob {
 impl ItemsOfJob {
     fn begin(row: &XxlJob, draft: &mut Draft) -> Self {
         let (at, title) = (origin(row), title(row));
-        let job = draft.begin_item(ItemKind::Job, &at, &title);
-        let schedule = is_scheduled(row).then(|| draft.begin_item(ItemKind::Schedule, &at, &title));
+        let job = draft.begin_item(CountedKind::Job, &at, &title);
+        let schedule =
+            is_scheduled(row).then(|| draft.begin_item(CountedKind::Schedule, &at, &title));
         draft.end_item();
         Self { job, schedule }
     }
 }
 
-struct House<'a> {
+struct XxlConverter<'a> {
     tables: &'a XxlTables,
     links: &'a Links,
-    executors: &'a Executors,
+    executors: &'a ImportedExecutors,
     items: Vec<ItemsOfJob>,
     /// The codes that each job has, one for each pipeline that it stands in.
     copies: Vec<Vec<JobCode>>,
 }
 
-impl House<'_> {
+impl XxlConverter<'_> {
     fn pipeline(&mut self, pipeline: &Pipeline, draft: &mut Draft) -> GroupCode {
         let jobs = &self.tables.jobs;
         let first = &jobs[pipeline.roots[0]];
@@ -237,12 +238,12 @@ impl House<'_> {
             draft.resume_item(self.items[at].job);
             let def = draft.job(&origin(job), &group, &title(job), "HANDLER");
             self.copies[at].push(def.code.clone());
-            made.insert(at, work::fill(def, job, self.executors, &mut fixed, draft));
+            made.insert(at, work::fill_job(def, job, self.executors, &mut fixed, draft));
         }
         draft.end_item();
-        self.join(pipeline, &mut made, draft);
+        self.join_jobs(pipeline, &mut made, draft);
         for (parent, child) in &pipeline.edges {
-            draft.depends(&made[child].code, &made[parent].code, When::Success);
+            draft.depends(&made[child].code, &made[parent].code, EdgeCondition::Success);
         }
         for at in &pipeline.members {
             made.remove(at).into_iter().for_each(|def| draft.push(def));
@@ -252,7 +253,7 @@ impl House<'_> {
         }
         if let Some(item) = self.items[pipeline.roots[0]].schedule {
             draft.resume_item(item);
-            schedule::add(first, &group, fixed, draft);
+            schedule::add_schedule(first, &group, fixed, draft);
             // Those of the other roots are the same: one schedule starts all of them.
             for other in pipeline.roots.iter().filter_map(|&at| self.items[at].schedule).skip(1) {
                 draft.resume_item(other);
@@ -267,7 +268,12 @@ impl House<'_> {
     }
 
     /// What children of several parents wait for.
-    fn join(&self, pipeline: &Pipeline, made: &mut BTreeMap<usize, JobDef>, draft: &mut Draft) {
+    fn join_jobs(
+        &self,
+        pipeline: &Pipeline,
+        made: &mut BTreeMap<usize, JobDef>,
+        draft: &mut Draft,
+    ) {
         let mut parents: BTreeMap<usize, usize> = BTreeMap::new();
         for (_, child) in &pipeline.edges {
             *parents.entry(*child).or_default() += 1;
@@ -276,7 +282,7 @@ impl House<'_> {
             let Some(def) = made.get_mut(&child) else { continue };
             let about = def.code.to_string();
             let (said, cure) = match pipeline.join {
-                Children::Any => {
+                ChildJoin::Any => {
                     def.trigger_rule = TriggerRule::OneSuccess;
                     (
                         (
@@ -293,7 +299,7 @@ impl House<'_> {
                         ),
                     )
                 }
-                Children::All => (
+                ChildJoin::All => (
                     (
                         format!(
                             "each of its {count} parents started it there; here it runs once, after all of them"
@@ -313,7 +319,7 @@ impl House<'_> {
     }
 
     /// What is said of the ways between jobs.
-    fn say(&self, plan: &Plan, draft: &mut Draft) {
+    fn report_plan(&self, plan: &PipelinePlan, draft: &mut Draft) {
         let jobs = &self.tables.jobs;
         for (at, stray) in &self.links.strays {
             let said = match stray {
@@ -338,7 +344,7 @@ impl House<'_> {
                 ),
             };
             draft.resume_item(self.items[*at].job);
-            draft.note(Level::LeftOut, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
+            draft.note(Level::LeftOut, (&origin(&jobs[*at]), &self.job_code(*at)), said, ("", ""));
         }
         for (parent, child) in &plan.circles {
             let (from, to) = (&jobs[*parent], &jobs[*child]);
@@ -352,7 +358,7 @@ impl House<'_> {
             );
             let cure = ("check which of the two comes first", "请确认二者的先后顺序");
             draft.resume_item(self.items[*parent].job);
-            draft.note(Level::LeftOut, (&origin(from), &self.code(*parent)), said, cure);
+            draft.note(Level::LeftOut, (&origin(from), &self.job_code(*parent)), said, cure);
         }
         for at in &plan.apart {
             let said = (
@@ -360,13 +366,13 @@ impl House<'_> {
                 "与其他任务共享子任务,但调度不同,因此按调度拆成多个流水线;子任务只等待第一个成功的父任务",
             );
             draft.resume_item(self.items[*at].job);
-            draft.note(Level::Differs, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
+            draft.note(Level::Differs, (&origin(&jobs[*at]), &self.job_code(*at)), said, ("", ""));
         }
         self.say_copies(plan, draft);
         draft.end_item();
     }
 
-    fn say_copies(&self, plan: &Plan, draft: &mut Draft) {
+    fn say_copies(&self, plan: &PipelinePlan, draft: &mut Draft) {
         let jobs = &self.tables.jobs;
         for (at, codes) in self.copies.iter().enumerate().filter(|(_, codes)| codes.len() > 1) {
             let list: Vec<&str> = codes.iter().map(JobCode::as_str).take(20).collect();
@@ -384,7 +390,7 @@ impl House<'_> {
                 ),
             );
             draft.resume_item(self.items[at].job);
-            draft.note(Level::Differs, (&origin(&jobs[at]), &self.code(at)), said, ("", ""));
+            draft.note(Level::Differs, (&origin(&jobs[at]), &self.job_code(at)), said, ("", ""));
         }
         for pipeline in &plan.pipelines {
             let led_to = |at: &&usize| pipeline.edges.iter().any(|(_, child)| child == *at);
@@ -394,13 +400,18 @@ impl House<'_> {
                     "它既有自己的调度又是子任务;这里只在父任务之后运行一次",
                 );
                 draft.resume_item(self.items[*at].job);
-                draft.note(Level::Differs, (&origin(&jobs[*at]), &self.code(*at)), said, ("", ""));
+                draft.note(
+                    Level::Differs,
+                    (&origin(&jobs[*at]), &self.job_code(*at)),
+                    said,
+                    ("", ""),
+                );
             }
         }
     }
 
     /// What a job is called here, the first time.
-    fn code(&self, at: usize) -> String {
+    fn job_code(&self, at: usize) -> String {
         let first = self.copies[at].first();
         first.map_or_else(|| title(&self.tables.jobs[at]), ToString::to_string)
     }

@@ -61,7 +61,7 @@ impl AccessMode {
     }
 
     /// The verb of a sentence about it.
-    pub fn verb(self) -> &'static str {
+    pub fn as_verb(self) -> &'static str {
         match self {
             Self::Read => "reads",
             Self::Insert => "inserts into",
@@ -85,12 +85,12 @@ pub enum ColumnSet {
 
 impl ColumnSet {
     /// No column.
-    pub fn none() -> Self {
+    pub fn no_columns() -> Self {
         Self::Only(BTreeSet::new())
     }
 
     /// Adds a column; `*` stands for all of them.
-    pub fn add(&mut self, column: &str) {
+    pub fn add_column(&mut self, column: &str) {
         if column == "*" {
             *self = Self::All;
         } else if let Self::Only(columns) = self {
@@ -141,12 +141,12 @@ impl Access {
     /// An access to all rows and columns.
     pub fn new(table: ObjectName, mode: AccessMode, line: u32) -> Self {
         let (written, read) = match mode {
-            AccessMode::Read => (ColumnSet::none(), ColumnSet::All),
+            AccessMode::Read => (ColumnSet::no_columns(), ColumnSet::All),
             AccessMode::Insert
             | AccessMode::Upsert
             | AccessMode::Update
             | AccessMode::Delete
-            | AccessMode::Whole => (ColumnSet::All, ColumnSet::none()),
+            | AccessMode::Whole => (ColumnSet::All, ColumnSet::no_columns()),
         };
         Self { table, mode, written, read, slice: Slice::default(), conflict_key: None, line }
     }
@@ -173,7 +173,7 @@ pub struct Argument {
 
 /// A call of a routine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Call {
+pub struct RoutineCall {
     /// The routine.
     pub routine: ObjectName,
     /// How it is called.
@@ -193,7 +193,7 @@ pub struct DynamicStatement {
 
 /// A place that could not be read, or not by the parser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unreadable {
+pub struct UnreadablePlace {
     /// Line, from 1.
     pub line: u32,
     /// Why, as a sentence.
@@ -206,7 +206,7 @@ pub struct BodyFacts {
     /// Accesses to tables, in the order written.
     pub accesses: Vec<Access>,
     /// Calls of routines.
-    pub calls: Vec<Call>,
+    pub calls: Vec<RoutineCall>,
     /// Statements that are put together at run time.
     pub dynamic: Vec<DynamicStatement>,
     /// What the texts of such statements name, as far as literals say: a guess, never the whole.
@@ -214,14 +214,14 @@ pub struct BodyFacts {
     /// Temporary tables that it makes.
     pub temporary: BTreeSet<String>,
     /// Places that could not be read.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadablePlace>,
     /// Statements that were read by their words alone, because the parser refused them.
-    pub read_by_words: Vec<Unreadable>,
+    pub read_by_words: Vec<UnreadablePlace>,
 }
 
 /// A parameter of a routine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RoutineParam {
+pub struct CalledParam {
     /// Its name as written; PostgreSQL allows none.
     pub name: Option<String>,
     /// Whether the caller hands a value in.

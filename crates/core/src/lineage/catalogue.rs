@@ -1,7 +1,7 @@
 //! What a server's catalogue says, as plain values: tables, views, triggers, cascades, partitions, routines.
 
 use crate::domain::source::DialectName;
-use crate::lineage::access::{ObjectName, RoutineParam};
+use crate::lineage::access::{CalledParam, ObjectName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A text of the catalogue, or that it may not be seen.
@@ -31,13 +31,13 @@ pub enum RoutineLanguage {
 
 /// A stored routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Routine {
+pub struct CatalogueRoutine {
     /// With its schema.
     pub name: ObjectName,
     /// Whether it is a function: it is part of a statement, and no step of its own.
     pub is_function: bool,
     /// What it takes, in order.
-    pub params: Vec<RoutineParam>,
+    pub params: Vec<CalledParam>,
     /// How its body is read.
     pub language: RoutineLanguage,
     /// Its body.
@@ -70,7 +70,7 @@ pub enum TriggerAction {
 
 /// A trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trigger {
+pub struct CatalogueTrigger {
     /// Its name.
     pub name: String,
     /// What it waits for.
@@ -108,7 +108,7 @@ pub struct Table {
     /// The query of a materialized view, which REFRESH runs.
     pub materialized: Option<BodyText>,
     /// Its triggers.
-    pub triggers: Vec<Trigger>,
+    pub triggers: Vec<CatalogueTrigger>,
     /// Who follows its changes.
     pub cascades: Vec<Cascade>,
     /// The table that it is a part of.
@@ -127,7 +127,7 @@ pub struct Catalogue {
     /// Whether names of tables that differ in case alone are the same.
     pub folds_tables: bool,
     tables: BTreeMap<ObjectName, Table>,
-    routines: BTreeMap<ObjectName, Vec<Routine>>,
+    routines: BTreeMap<ObjectName, Vec<CatalogueRoutine>>,
     column_sets: BTreeMap<ObjectName, BTreeSet<String>>,
     parts: BTreeMap<ObjectName, Vec<ObjectName>>,
 }
@@ -163,7 +163,7 @@ impl Catalogue {
     }
 
     /// Adds a routine.
-    pub fn add_routine(&mut self, routine: Routine) {
+    pub fn add_routine(&mut self, routine: CatalogueRoutine) {
         let key = self.routine_key(&routine.name);
         self.routines.entry(key).or_default().push(routine);
     }
@@ -174,7 +174,7 @@ impl Catalogue {
     }
 
     /// All routines.
-    pub fn routines(&self) -> impl Iterator<Item = &Routine> {
+    pub fn routines(&self) -> impl Iterator<Item = &CatalogueRoutine> {
         self.routines.values().flatten()
     }
 
@@ -233,7 +233,7 @@ impl Catalogue {
         name: &ObjectName,
         arguments: usize,
         path: &[String],
-    ) -> Vec<&Routine> {
+    ) -> Vec<&CatalogueRoutine> {
         let found = if name.schema.is_some() {
             self.routines.get(&self.routine_key(name))
         } else {
@@ -242,8 +242,8 @@ impl Catalogue {
             };
             path.iter().find_map(within)
         };
-        let all: Vec<&Routine> = found.into_iter().flatten().collect();
-        let fitting: Vec<&Routine> =
+        let all: Vec<&CatalogueRoutine> = found.into_iter().flatten().collect();
+        let fitting: Vec<&CatalogueRoutine> =
             all.iter().copied().filter(|one| one.params.len() == arguments).collect();
         // Defaults, VARIADIC and OUT parameters that a caller leaves out: all of the name then.
         if fitting.is_empty() { all } else { fitting }

@@ -6,13 +6,14 @@
 use crate::domain::source::DialectName;
 use crate::domain::source::statement::split;
 use crate::lineage::access::{
-    Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, ConflictKey, ObjectName,
+    Access, AccessMode, Argument, BodyFacts, CallKind, ColumnSet, ConflictKey, ObjectName,
+    RoutineCall,
 };
 use crate::lineage::catalogue::{
-    BodyText, Catalogue, Routine, RoutineLanguage, Table, TriggerAction,
+    BodyText, Catalogue, CatalogueRoutine, RoutineLanguage, Table, TriggerAction,
 };
-use crate::lineage::reader::{Body, BodyKind, read_body};
-use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};
+use crate::lineage::reader::{BodyKind, SourceText, read_body};
+use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, TextPlace};
 use crate::lineage::settle::{bind_arguments, events_of, narrowed_view, row_binding, settle};
 use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -47,7 +48,7 @@ pub enum JobRoot {
 
 /// Follows a job.
 pub fn trace_job(roots: &[JobRoot], catalogue: &Catalogue, server: &str) -> JobReading {
-    let mut tracer = Tracer {
+    let mut tracer = AccessTracer {
         catalogue,
         server: server.to_owned(),
         reading: JobReading::default(),
@@ -59,40 +60,40 @@ pub fn trace_job(roots: &[JobRoot], catalogue: &Catalogue, server: &str) -> JobR
     for root in roots {
         tracer.start(root);
     }
-    tracer.run();
+    tracer.trace_all();
     tracer.finish()
 }
 
 /// What is to be followed.
-enum Step {
+enum TraceStep {
     Facts { facts: Rc<BodyFacts>, label: String, path: Vec<String>, binding: Binding },
-    Access { access: Access, place: Place, is_temporary: bool },
-    Call { call: Call, place: Place, path: Vec<String> },
+    Access { access: Access, place: TextPlace, is_temporary: bool },
+    Call { call: RoutineCall, place: TextPlace, path: Vec<String> },
 }
 
-struct Tracer<'c> {
+struct AccessTracer<'c> {
     catalogue: &'c Catalogue,
     server: String,
     reading: JobReading,
     temporary: BTreeSet<String>,
-    queue: VecDeque<Step>,
+    queue: VecDeque<TraceStep>,
     seen: HashSet<String>,
     read: BTreeMap<String, Rc<BodyFacts>>,
 }
 
-impl Tracer<'_> {
+impl AccessTracer<'_> {
     fn start(&mut self, root: &JobRoot) {
         let path = self.catalogue.search_path.clone();
         match root {
             JobRoot::Call { routine, arguments } => {
-                let call = Call {
+                let call = RoutineCall {
                     routine: routine.clone(),
                     kind: CallKind::Procedure,
                     arguments: arguments.clone(),
                     line: 1,
                 };
-                let place = Place { text: routine.to_string(), line: 1 };
-                self.queue.push_back(Step::Call { call, place, path });
+                let place = TextPlace { text: routine.to_string(), line: 1 };
+                self.queue.push_back(TraceStep::Call { call, place, path });
             }
             JobRoot::Statements { text, label, params } => {
                 for statement in split(text, self.catalogue.dialect) {
@@ -100,14 +101,14 @@ impl Tracer<'_> {
                     if statement.is_routine {
                         continue;
                     }
-                    let body = Body {
+                    let body = SourceText {
                         text: &statement.text,
                         first_line: statement.line,
                         kind: BodyKind::Sql,
                         params: &[],
                         path: &path,
                     };
-                    self.queue.push_back(Step::Facts {
+                    self.queue.push_back(TraceStep::Facts {
                         facts: Rc::new(read_body(&body, self.catalogue)),
                         label: label.clone(),
                         path: path.clone(),
@@ -118,23 +119,23 @@ impl Tracer<'_> {
         }
     }
 
-    fn run(&mut self) {
+    fn trace_all(&mut self) {
         let mut steps = 0;
         while let Some(step) = self.queue.pop_front() {
             steps += 1;
             if steps > STEPS_MAX {
-                let place = Place { text: "the job".to_owned(), line: 1 };
+                let place = TextPlace { text: "the job".to_owned(), line: 1 };
                 self.add_opaque(place, OpaqueReason::TooLarge { steps: STEPS_MAX });
                 return;
             }
             match step {
-                Step::Facts { facts, label, path, binding } => {
+                TraceStep::Facts { facts, label, path, binding } => {
                     self.follow_facts(&facts, &label, &path, &binding);
                 }
-                Step::Access { access, place, is_temporary } => {
+                TraceStep::Access { access, place, is_temporary } => {
                     self.follow_access(access, place, is_temporary);
                 }
-                Step::Call { call, place, path } => self.follow_call(&call, &place, &path),
+                TraceStep::Call { call, place, path } => self.follow_call(&call, &place, &path),
             }
         }
     }
@@ -151,11 +152,11 @@ impl Tracer<'_> {
         self.reading
     }
 
-    fn push_access(&mut self, access: Access, place: Place) {
+    fn push_access(&mut self, access: Access, place: TextPlace) {
         self.reading.accesses.push(JobAccess { access, server: self.server.clone(), place });
     }
 
-    fn add_opaque(&mut self, place: Place, reason: OpaqueReason) {
+    fn add_opaque(&mut self, place: TextPlace, reason: OpaqueReason) {
         let part = OpaquePart { place, reason };
         if self.reading.opaque.len() < PLACES_MAX && !self.reading.opaque.contains(&part) {
             self.reading.opaque.push(part);
@@ -163,9 +164,9 @@ impl Tracer<'_> {
     }
 
     fn follow_facts(&mut self, facts: &BodyFacts, label: &str, path: &[String], binding: &Binding) {
-        let place = |line: u32| Place { text: label.to_owned(), line };
+        let place = |line: u32| TextPlace { text: label.to_owned(), line };
         self.temporary.extend(facts.temporary.iter().cloned());
-        let add = |list: &mut Vec<Place>, place: Place| {
+        let add = |list: &mut Vec<TextPlace>, place: TextPlace| {
             if list.len() < PLACES_MAX && !list.contains(&place) {
                 list.push(place);
             }
@@ -187,12 +188,12 @@ impl Tracer<'_> {
         }
         for access in &facts.accesses {
             let mut bound = access.clone();
-            bound.slice = access.slice.bind(binding);
+            bound.slice = access.slice.bind_params(binding);
             let is_temporary = access.table.schema.is_none()
                 && facts.temporary.contains(&access.table.name.to_lowercase())
                 || access.table.schema.as_deref() == Some("pg_temp");
             bound.table = self.catalogue.resolve_table(&access.table, path);
-            self.queue.push_back(Step::Access {
+            self.queue.push_back(TraceStep::Access {
                 access: bound,
                 place: place(access.line),
                 is_temporary,
@@ -204,7 +205,7 @@ impl Tracer<'_> {
                 let values = argument.values.as_ref();
                 argument.values = values.and_then(|values| bind_values(values, binding));
             }
-            self.queue.push_back(Step::Call {
+            self.queue.push_back(TraceStep::Call {
                 place: place(call.line),
                 call: bound,
                 path: path.to_vec(),
@@ -212,7 +213,7 @@ impl Tracer<'_> {
         }
     }
 
-    fn follow_call(&mut self, call: &Call, place: &Place, path: &[String]) {
+    fn follow_call(&mut self, call: &RoutineCall, place: &TextPlace, path: &[String]) {
         let routines = self.catalogue.resolve_routine(&call.routine, call.arguments.len(), path);
         if routines.is_empty() {
             let own = ["pg_catalog", "information_schema", "sys", "mysql", "performance_schema"];
@@ -237,7 +238,13 @@ impl Tracer<'_> {
     }
 
     /// Reads a routine's body, once for each binding.
-    fn enter(&mut self, routine: &Routine, binding: Binding, place: &Place, path: &[String]) {
+    fn enter(
+        &mut self,
+        routine: &CatalogueRoutine,
+        binding: Binding,
+        place: &TextPlace,
+        path: &[String],
+    ) {
         let own_path = routine.search_path.clone().unwrap_or_else(|| path.to_vec());
         let key = format!("{:?} {:?} {binding:?} {own_path:?}", routine.name, routine.params);
         if !self.seen.insert(key) {
@@ -266,8 +273,13 @@ impl Tracer<'_> {
         let facts = match self.read.get(&cached) {
             Some(facts) => facts.clone(),
             None => {
-                let body =
-                    Body { text, first_line: 1, kind, params: &routine.params, path: &own_path };
+                let body = SourceText {
+                    text,
+                    first_line: 1,
+                    kind,
+                    params: &routine.params,
+                    path: &own_path,
+                };
                 let facts = Rc::new(read_body(&body, self.catalogue));
                 self.read.insert(cached, facts.clone());
                 facts
@@ -275,10 +287,10 @@ impl Tracer<'_> {
         };
         self.reading.bodies.insert(name);
         let label = routine.name.name.clone();
-        self.queue.push_back(Step::Facts { facts, label, path: own_path, binding });
+        self.queue.push_back(TraceStep::Facts { facts, label, path: own_path, binding });
     }
 
-    fn follow_access(&mut self, access: Access, place: Place, is_temporary: bool) {
+    fn follow_access(&mut self, access: Access, place: TextPlace, is_temporary: bool) {
         let system = ["information_schema", "pg_catalog", "performance_schema", "mysql", "sys"];
         let schema = access.table.schema.as_deref().unwrap_or_default();
         if is_temporary
@@ -335,7 +347,7 @@ impl Tracer<'_> {
         access
     }
 
-    fn follow_view(&mut self, access: &Access, place: &Place, table: &Table, view: &BodyText) {
+    fn follow_view(&mut self, access: &Access, place: &TextPlace, table: &Table, view: &BodyText) {
         let name = access.table.to_string();
         let instead = table.triggers.iter().any(|trigger| trigger.is_instead);
         if access.mode.is_write() && instead {
@@ -356,8 +368,13 @@ impl Tracer<'_> {
             DialectName::Mysql => schema,
             DialectName::Postgres | DialectName::Sqlite => self.catalogue.search_path.clone(),
         };
-        let body =
-            Body { text: &text, first_line: 1, kind: BodyKind::Sql, params: &[], path: &path };
+        let body = SourceText {
+            text: &text,
+            first_line: 1,
+            kind: BodyKind::Sql,
+            params: &[],
+            path: &path,
+        };
         let mut facts = read_body(&body, self.catalogue);
         if access.mode.is_write() {
             // A view that is written through writes its tables.
@@ -369,10 +386,10 @@ impl Tracer<'_> {
         }
         self.reading.bodies.insert(name);
         let label = access.table.name.clone();
-        self.queue.push_back(Step::Facts { facts: Rc::new(facts), label, path, binding });
+        self.queue.push_back(TraceStep::Facts { facts: Rc::new(facts), label, path, binding });
     }
 
-    fn follow_triggers(&mut self, access: &Access, place: &Place, table: &Table) {
+    fn follow_triggers(&mut self, access: &Access, place: &TextPlace, table: &Table) {
         let events = events_of(access);
         for trigger in &table.triggers {
             if trigger.events.iter().all(|event| !events.contains(event)) {
@@ -401,17 +418,17 @@ impl Tracer<'_> {
                 }
                 TriggerAction::Body(BodyText::Text(text)) => {
                     let kind = BodyKind::Procedural;
-                    let body = Body { text, first_line: 1, kind, params: &[], path: &path };
+                    let body = SourceText { text, first_line: 1, kind, params: &[], path: &path };
                     let facts = Rc::new(read_body(&body, self.catalogue));
                     self.reading.bodies.insert(format!("trigger {}", trigger.name));
                     let label = trigger.name.clone();
-                    self.queue.push_back(Step::Facts { facts, label, path, binding });
+                    self.queue.push_back(TraceStep::Facts { facts, label, path, binding });
                 }
             }
         }
     }
 
-    fn follow_cascades(&mut self, access: &Access, place: &Place, table: &Table) {
+    fn follow_cascades(&mut self, access: &Access, place: &TextPlace, table: &Table) {
         let removes = matches!(access.mode, AccessMode::Delete)
             || access.mode == AccessMode::Upsert
                 && access.conflict_key == Some(ConflictKey::AnyKey);
@@ -430,7 +447,7 @@ impl Tracer<'_> {
             let mut access = Access::new(table, mode, place.line);
             access.read = ColumnSet::All;
             let place = place.clone();
-            self.queue.push_back(Step::Access { access, place, is_temporary: false });
+            self.queue.push_back(TraceStep::Access { access, place, is_temporary: false });
         }
     }
 }

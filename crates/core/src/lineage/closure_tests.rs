@@ -7,8 +7,8 @@ use crate::domain::job::{JobDef, JobDependency, Param};
 use crate::domain::source::DialectName::{self, Mysql, Postgres};
 use crate::domain::source::sql_text::SqlText;
 use crate::lineage::{
-    BodyText, Cascade, Catalogue, ConflictKind, ConflictReport, JobReading, LineageTarget,
-    ObjectName, OpaqueReason, Table, Trigger, TriggerAction, TriggerEvent, find_conflicts,
+    BodyText, Cascade, Catalogue, CatalogueTrigger, ConflictKind, ConflictReport, JobReading,
+    LineageTarget, ObjectName, OpaqueReason, Table, TriggerAction, TriggerEvent, find_conflicts,
     find_impact, job_lineage, parse_routine,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ fn group() -> GroupCode {
 fn job(code: &str, sql: &str) -> JobDef {
     let code = JobCode::parse(code).expect("a code");
     let job_type = crate::domain::id::JobType::parse("SQL").expect("a type");
-    let mut job = JobDef::bare(code, group(), job_type);
+    let mut job = JobDef::with_defaults(code, group(), job_type);
     job.source = Some(SourceName::parse("db").expect("a name"));
     job.sql = Some(SqlText::Same(sql.to_owned()));
     job
@@ -65,7 +65,7 @@ fn read(catalogue: Catalogue, sql: &str) -> JobReading {
 fn lines(reading: &JobReading) -> Vec<String> {
     let one = |access: &crate::lineage::JobAccess| {
         let of = &access.access;
-        format!("{} {}[{}] at {}", of.mode.verb(), of.table, of.slice, access.place)
+        format!("{} {}[{}] at {}", of.mode.as_verb(), of.table, of.slice, access.place)
     };
     reading.accesses.iter().map(one).collect()
 }
@@ -127,7 +127,7 @@ fn a_trigger_sees_the_rows_of_the_statement() {
     let function = "CREATE FUNCTION t_audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN\n\
         INSERT INTO audit (code, old_code) VALUES (NEW.code, OLD.code); NEW.stamp := 'x'; RETURN NEW; END $$";
     let mut journal = table(&["code", "stamp"]);
-    journal.triggers.push(Trigger {
+    journal.triggers.push(CatalogueTrigger {
         name: "audit".to_owned(),
         events: BTreeSet::from([TriggerEvent::Insert]),
         is_before: true,

@@ -3,7 +3,7 @@
 use crate::domain::dag::{Dag, Node};
 use crate::domain::id::JobCode;
 use crate::lineage::access::{Access, AccessMode};
-use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, Place};
+use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, TextPlace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ pub struct ConflictSide {
     /// Which rows, as text; empty for all.
     pub rows: String,
     /// Where it is written.
-    pub place: Place,
+    pub place: TextPlace,
 }
 
 /// How certain a conflict is.
@@ -83,7 +83,7 @@ pub struct UnknownJob {
     /// The job.
     pub job: JobCode,
     /// Statements that are made at run time.
-    pub dynamic: Vec<Place>,
+    pub dynamic: Vec<TextPlace>,
     /// Parts that are not known.
     pub opaque: Vec<OpaquePart>,
     /// Jobs that no path orders against it, of which nothing can be told therefore.
@@ -173,9 +173,9 @@ pub fn find_conflicts(jobs: &[JobLineage], dag: &Dag) -> ConflictReport {
 }
 
 /// Places that can be reached from a place, one bit for each.
-struct PlaceSet(Vec<u64>);
+struct ReachablePlaces(Vec<u64>);
 
-impl PlaceSet {
+impl ReachablePlaces {
     fn contains(&self, at: usize) -> bool {
         self.0[at / 64] & (1 << (at % 64)) != 0
     }
@@ -185,15 +185,16 @@ impl PlaceSet {
     }
 }
 
-fn reachable(dag: &Dag) -> Vec<PlaceSet> {
+fn reachable(dag: &Dag) -> Vec<ReachablePlaces> {
     let words = dag.len() / 64 + 1;
-    let mut reach: Vec<PlaceSet> = (0..dag.len()).map(|_| PlaceSet(vec![0; words])).collect();
+    let mut reach: Vec<ReachablePlaces> =
+        (0..dag.len()).map(|_| ReachablePlaces(vec![0; words])).collect();
     for node in dag.in_order().iter().rev() {
         let children: Vec<Node> = dag.children(*node).collect();
         for child in children {
-            let below = reach[child.at()].0.clone();
-            let own = &mut reach[node.at()];
-            own.insert(child.at());
+            let below = reach[child.index()].0.clone();
+            let own = &mut reach[node.index()];
+            own.insert(child.index());
             for (word, more) in own.0.iter_mut().zip(below) {
                 *word |= more;
             }
@@ -246,7 +247,7 @@ fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
         for access in all.filter(|access| !guesser.ignores(&access.access)) {
             let guesses = guesser.reading.guesses.iter();
             let met = guesses.filter(|guess| !other.ignores(&guess.access));
-            for guess in met.filter(|guess| meet(guess, access)) {
+            for guess in met.filter(|guess| accesses_meet(guess, access)) {
                 if !guesser.accepts_opaque {
                     add(conflict(ConflictKind::Possible, (guesser, guess), (other, access)));
                 }
@@ -263,7 +264,7 @@ fn best_pair<'a>(
 ) -> Option<(&'a JobAccess, &'a JobAccess)> {
     let mut best = None;
     for a in mine {
-        for b in theirs.iter().filter(|b| meet(a, b)) {
+        for b in theirs.iter().filter(|b| accesses_meet(a, b)) {
             let is_mixed = a.access.mode.is_write() != b.access.mode.is_write();
             match best {
                 Some((_, _, true)) => {}
@@ -284,7 +285,7 @@ fn conflict(
     let (first, second) = if is_reader_first { (two, one) } else { (one, two) };
     let side = |(job, access): (&JobLineage, &JobAccess)| ConflictSide {
         job: job.code.clone(),
-        verb: access.access.mode.verb(),
+        verb: access.access.mode.as_verb(),
         rows: access.access.slice.to_string(),
         place: access.place.clone(),
     };
@@ -308,7 +309,7 @@ fn refills(accesses: &[JobAccess]) -> bool {
 }
 
 /// Whether the order of two accesses matters, and both are of one server.
-pub(super) fn meet(one: &JobAccess, two: &JobAccess) -> bool {
+pub(super) fn accesses_meet(one: &JobAccess, two: &JobAccess) -> bool {
     one.server == two.server && collide(&one.access, &two.access)
 }
 
@@ -338,9 +339,9 @@ fn orders_without_data(jobs: &[JobLineage], dag: &Dag) -> Vec<OrderWithoutData> 
     for (at, parent) in jobs.iter().enumerate() {
         let place = Node(u32::try_from(at).unwrap_or(u32::MAX));
         for child in dag.children(place) {
-            let child = &jobs[child.at()];
+            let child = &jobs[child.index()];
             let is_known = |job: &JobLineage| job.is_whole() && job.has_data();
-            let meets = |a: &JobAccess| child.reading.accesses.iter().any(|b| meet(a, b));
+            let meets = |a: &JobAccess| child.reading.accesses.iter().any(|b| accesses_meet(a, b));
             let shares = parent.reading.accesses.iter().any(meets);
             if is_known(parent) && is_known(child) && !shares {
                 let (job, depends_on) = (child.code.clone(), parent.code.clone());

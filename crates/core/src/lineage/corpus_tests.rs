@@ -2,7 +2,7 @@
 
 use crate::domain::source::DialectName::{self, Mysql, Postgres};
 use crate::lineage::{
-    AccessMode, Body, BodyFacts, BodyKind, BodyText, Catalogue, ObjectName, RoutineLanguage,
+    AccessMode, BodyFacts, BodyKind, BodyText, Catalogue, ObjectName, RoutineLanguage, SourceText,
     parse_routine, read_body,
 };
 use std::collections::BTreeSet;
@@ -54,7 +54,10 @@ fn read(one: &CorpusRoutine, dialect: DialectName) -> BodyFacts {
         _ => BodyKind::Sql,
     };
     let params = &made.routine.params;
-    read_body(&Body { text, first_line: 1, kind, params, path: &catalogue.search_path }, &catalogue)
+    read_body(
+        &SourceText { text, first_line: 1, kind, params, path: &catalogue.search_path },
+        &catalogue,
+    )
 }
 
 /// Tables of an access list without the routine's temporary ones.

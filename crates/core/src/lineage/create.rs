@@ -1,17 +1,17 @@
 //! Reads `CREATE PROCEDURE`, `CREATE FUNCTION` and `CREATE TRIGGER`: the name, the parameters, the text of the body.
 
 use crate::domain::source::DialectName;
-use crate::lineage::access::{ObjectName, RoutineParam};
-use crate::lineage::catalogue::{BodyText, Routine, RoutineLanguage};
+use crate::lineage::access::{CalledParam, ObjectName};
+use crate::lineage::catalogue::{BodyText, CatalogueRoutine, RoutineLanguage};
 use crate::lineage::fallback::read_name;
-use crate::lineage::words::{Words, line_of, name_of, tokenize};
+use crate::lineage::words::{TokenWords, line_of, name_of, tokenize};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 /// A routine or trigger as a statement makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedRoutine {
     /// With its parameters and body; of a trigger, without parameters.
-    pub routine: Routine,
+    pub routine: CatalogueRoutine,
     /// The table of a trigger.
     pub trigger_table: Option<ObjectName>,
     /// Line on which the body begins within the statement, from 1.
@@ -28,8 +28,8 @@ const BODY_STARTS: [&str; 25] = [
 /// Reads a statement that makes a routine or trigger; none when it is another statement, or is not understood.
 pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine> {
     let tokens = tokenize(text, dialect, 1).ok()?;
-    let words = Words(&tokens);
-    if !words.is(0, "CREATE") {
+    let words = TokenWords(&tokens);
+    if !words.is_word(0, "CREATE") {
         return None;
     }
     let kinds = ["PROCEDURE", "FUNCTION", "TRIGGER"];
@@ -39,11 +39,11 @@ pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine>
         at += 1;
     }
     let (name, after) = read_name(&tokens, at, dialect)?;
-    if words.is(kind, "TRIGGER") {
+    if words.is_word(kind, "TRIGGER") {
         return parse_trigger(text, &tokens, (name, after), dialect);
     }
     let close = words.after_brackets(after);
-    let params = read_params(&tokens[after..close], words.is(kind, "FUNCTION"), dialect);
+    let params = read_params(&tokens[after..close], words.is_word(kind, "FUNCTION"), dialect);
     let (language, body, body_line) = match dialect {
         DialectName::Postgres => postgres_body(text, &tokens, close)?,
         DialectName::Mysql | DialectName::Sqlite => {
@@ -54,8 +54,8 @@ pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine>
         }
     };
     let body = BodyText::Text(body);
-    let is_function = words.is(kind, "FUNCTION");
-    let routine = Routine { name, is_function, params, language, body, search_path: None };
+    let is_function = words.is_word(kind, "FUNCTION");
+    let routine = CatalogueRoutine { name, is_function, params, language, body, search_path: None };
     Some(CreatedRoutine { routine, trigger_table: None, body_line })
 }
 
@@ -65,15 +65,15 @@ fn parse_trigger(
     (name, after): (ObjectName, usize),
     dialect: DialectName,
 ) -> Option<CreatedRoutine> {
-    let words = Words(tokens);
-    let on = words.find(after, |w, i| w.is(i, "ON"));
+    let words = TokenWords(tokens);
+    let on = words.find_from(after, |w, i| w.is_word(i, "ON"));
     let (table, after_table) = read_name(tokens, on + 1, dialect)?;
     let start = (after_table..tokens.len()).find(|at| {
-        let is_set = words.is(*at, "SET") && dialect == DialectName::Mysql;
+        let is_set = words.is_word(*at, "SET") && dialect == DialectName::Mysql;
         words.is_one_of(*at, &BODY_STARTS) || is_set
     })?;
     let from = byte_of(text, tokens[start].span.start)?;
-    let routine = Routine {
+    let routine = CatalogueRoutine {
         name,
         is_function: false,
         params: Vec::new(),
@@ -90,19 +90,20 @@ fn read_params(
     tokens: &[TokenWithSpan],
     is_function: bool,
     dialect: DialectName,
-) -> Vec<RoutineParam> {
-    let words = Words(tokens);
+) -> Vec<CalledParam> {
+    let words = TokenWords(tokens);
     let end = tokens.len().saturating_sub(1);
     let mut params = Vec::new();
     let mut from = 1;
     while from < end {
-        let to = words.find(from, |w, i| i >= end || w.has(i, &Token::Comma)).min(end);
+        let to = words.find_from(from, |w, i| i >= end || w.is_token(i, &Token::Comma)).min(end);
         let mut at = from;
         let (mut is_input, mut is_output) = (true, false);
         loop {
-            if words.is(at, "OUT") {
-                (is_input, is_output) = (is_input && at > from && words.is(at - 1, "IN"), true);
-            } else if words.is(at, "INOUT") {
+            if words.is_word(at, "OUT") {
+                (is_input, is_output) =
+                    (is_input && at > from && words.is_word(at - 1, "IN"), true);
+            } else if words.is_word(at, "INOUT") {
                 is_output = true;
             } else if !words.is_one_of(at, &["IN", "VARIADIC"]) {
                 break;
@@ -110,15 +111,15 @@ fn read_params(
             at += 1;
         }
         // A type alone has no name: `f(integer)`.
-        let has_name = at + 1 < to && !words.has(at + 1, &Token::LParen);
+        let has_name = at + 1 < to && !words.is_token(at + 1, &Token::LParen);
         let name = tokens.get(at).and_then(|token| name_of(&token.token, dialect));
         if is_input || !is_function || dialect != DialectName::Postgres {
             let has_default = (at..to).any(|at| {
-                words.is(at, "DEFAULT")
-                    || words.has(at, &Token::Eq)
-                    || words.has(at, &Token::Assignment)
+                words.is_word(at, "DEFAULT")
+                    || words.is_token(at, &Token::Eq)
+                    || words.is_token(at, &Token::Assignment)
             });
-            params.push(RoutineParam {
+            params.push(CalledParam {
                 name: name.filter(|_| has_name),
                 is_input,
                 is_output,
@@ -132,10 +133,10 @@ fn read_params(
 }
 
 /// Where the body of a routine of MySQL begins.
-fn mysql_body(words: Words<'_>, from: usize) -> Option<usize> {
+fn mysql_body(words: TokenWords<'_>, from: usize) -> Option<usize> {
     (from..words.len()).find(|at| {
-        let is_label = words.word(*at).is_some() && words.has(at + 1, &Token::Colon);
-        let is_set = words.is(*at, "SET") && !words.is(at - 1, "CHARACTER");
+        let is_label = words.word_at(*at).is_some() && words.is_token(at + 1, &Token::Colon);
+        let is_set = words.is_word(*at, "SET") && !words.is_word(at - 1, "CHARACTER");
         is_label || is_set || words.is_one_of(*at, &BODY_STARTS)
     })
 }
@@ -146,8 +147,8 @@ fn postgres_body(
     tokens: &[TokenWithSpan],
     from: usize,
 ) -> Option<(RoutineLanguage, String, u32)> {
-    let words = Words(tokens);
-    let language = (from..tokens.len()).find(|at| words.is(*at, "LANGUAGE"));
+    let words = TokenWords(tokens);
+    let language = (from..tokens.len()).find(|at| words.is_word(*at, "LANGUAGE"));
     let language = language.and_then(|at| match &tokens.get(at + 1)?.token {
         Token::Word(word) => Some(word.value.to_lowercase()),
         Token::SingleQuotedString(text) => Some(text.to_lowercase()),
@@ -156,7 +157,7 @@ fn postgres_body(
     let language = language_of(language.as_deref().unwrap_or("sql"));
     for at in from..tokens.len() {
         let line = line_of(tokens[at].span);
-        if words.is(at, "AS") {
+        if words.is_word(at, "AS") {
             match &tokens.get(at + 1)?.token {
                 Token::DollarQuotedString(body) => {
                     return Some((language, body.value.clone(), line));
@@ -166,7 +167,7 @@ fn postgres_body(
                 }
                 _ => {}
             }
-        } else if words.is(at, "RETURN") || words.is(at, "BEGIN") {
+        } else if words.is_word(at, "RETURN") || words.is_word(at, "BEGIN") {
             let start = byte_of(text, tokens[at].span.start)?;
             return Some((language, text[start..].to_owned(), line));
         }

@@ -4,13 +4,13 @@
 //! does. Where the data does not say which comes first, that is a question, and the order is by name for the time being.
 
 use crate::lineage::access::AccessMode;
-use crate::lineage::conflict::{JobLineage, meet};
+use crate::lineage::conflict::{JobLineage, accesses_meet};
 use crate::lineage::reading::JobAccess;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the data says of two jobs that meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum DataDirection {
     /// The first makes rows that the second reads or changes.
     Certain,
     /// The first changes rows that the second reads: it may be meant to see them as they were.
@@ -27,7 +27,7 @@ pub(super) struct MeetingPair {
     /// Place of the other.
     pub(super) second: usize,
     /// How certain that order is.
-    pub(super) direction: Direction,
+    pub(super) direction: DataDirection,
     /// A table on which they meet.
     pub(super) table: String,
 }
@@ -61,7 +61,7 @@ pub(super) fn order_by_data(jobs: &[JobLineage]) -> DataOrder {
     for pair in &mut pairs {
         if place[pair.first] > place[pair.second] {
             std::mem::swap(&mut pair.first, &mut pair.second);
-            pair.direction = Direction::Open;
+            pair.direction = DataDirection::Open;
         }
     }
     DataOrder { sequence, pairs, cycles }
@@ -86,13 +86,13 @@ fn compare(one: PlacedAccesses<'_>, two: PlacedAccesses<'_>) -> Option<MeetingPa
     for (name, mine) in one.1 {
         let Some(theirs) = two.1.get(name) else { continue };
         for a in mine {
-            for b in theirs.iter().filter(|b| meet(a, b)) {
+            for b in theirs.iter().filter(|b| accesses_meet(a, b)) {
                 table.get_or_insert_with(|| name.clone());
                 for (way, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
-                    match vote(x.access.mode, y.access.mode) {
-                        Some(Direction::Certain) => votes[way][0] = true,
-                        Some(Direction::Likely) => votes[way][1] = true,
-                        Some(Direction::Open) | None => {}
+                    match vote_for(x.access.mode, y.access.mode) {
+                        Some(DataDirection::Certain) => votes[way][0] = true,
+                        Some(DataDirection::Likely) => votes[way][1] = true,
+                        Some(DataDirection::Open) | None => {}
                     }
                 }
             }
@@ -101,36 +101,36 @@ fn compare(one: PlacedAccesses<'_>, two: PlacedAccesses<'_>) -> Option<MeetingPa
     let table = table?;
     let [forth, back] = votes;
     let (is_forth, direction) = match (forth[0], back[0], forth[1], back[1]) {
-        (true, false, _, _) => (true, Direction::Certain),
-        (false, true, _, _) => (false, Direction::Certain),
-        (false, false, true, false) => (true, Direction::Likely),
-        (false, false, false, true) => (false, Direction::Likely),
-        _ => (true, Direction::Open),
+        (true, false, _, _) => (true, DataDirection::Certain),
+        (false, true, _, _) => (false, DataDirection::Certain),
+        (false, false, true, false) => (true, DataDirection::Likely),
+        (false, false, false, true) => (false, DataDirection::Likely),
+        _ => (true, DataDirection::Open),
     };
     let (first, second) = if is_forth { (one.0, two.0) } else { (two.0, one.0) };
     Some(MeetingPair { first, second, direction, table })
 }
 
 /// What two accesses that meet say for the first job to come first.
-fn vote(first: AccessMode, second: AccessMode) -> Option<Direction> {
+fn vote_for(first: AccessMode, second: AccessMode) -> Option<DataDirection> {
     use AccessMode::{Delete, Insert, Read, Update, Upsert, Whole};
     match (first, second) {
-        (Insert | Upsert | Whole, Read) | (Insert, Update) => Some(Direction::Certain),
-        (Update | Delete, Read) => Some(Direction::Likely),
+        (Insert | Upsert | Whole, Read) | (Insert, Update) => Some(DataDirection::Certain),
+        (Update | Delete, Read) => Some(DataDirection::Likely),
         _ => None,
     }
 }
 
 /// A sequence that keeps all certain orders, and the likely ones where they fit; circles of certain ones beside.
 fn sequence_of(count: usize, pairs: &[MeetingPair]) -> (Vec<usize>, Vec<Vec<usize>>) {
-    let before = |wanted: Direction| -> Vec<BTreeSet<usize>> {
+    let before = |wanted: DataDirection| -> Vec<BTreeSet<usize>> {
         let mut before = vec![BTreeSet::new(); count];
         for pair in pairs.iter().filter(|pair| pair.direction == wanted) {
             before[pair.second].insert(pair.first);
         }
         before
     };
-    let (mut certain, mut likely) = (before(Direction::Certain), before(Direction::Likely));
+    let (mut certain, mut likely) = (before(DataDirection::Certain), before(DataDirection::Likely));
     let mut left: BTreeSet<usize> = (0..count).collect();
     let (mut sequence, mut cycles) = (Vec::new(), Vec::new());
     while let Some(first) = left.first().copied() {
@@ -172,14 +172,14 @@ mod tests {
     use super::*;
     use crate::domain::id::JobCode;
     use crate::lineage::access::{Access, ObjectName};
-    use crate::lineage::reading::{JobReading, Place};
+    use crate::lineage::reading::{JobReading, TextPlace};
 
     fn job(code: &str, accesses: &[(AccessMode, &str)]) -> JobLineage {
         let one = |(mode, table): &(AccessMode, &str)| {
             let mut access = Access::new(ObjectName::bare(table), *mode, 1);
             // As the reader has it: an UPDATE reads the columns of its WHERE.
-            access.read.add("*");
-            let place = Place { text: code.to_owned(), line: 1 };
+            access.read.add_column("*");
+            let place = TextPlace { text: code.to_owned(), line: 1 };
             JobAccess { access, server: "s".to_owned(), place }
         };
         let reading =
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(order.cycles, Vec::<Vec<usize>>::new());
         let pairs: Vec<_> = order.pairs.iter().map(|one| (one.first, one.second)).collect();
         assert_eq!(pairs, [(1, 0), (2, 1)]);
-        assert!(order.pairs.iter().all(|one| one.direction == Direction::Certain));
+        assert!(order.pairs.iter().all(|one| one.direction == DataDirection::Certain));
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         let jobs = [job("CLOSE", &[(Update, "period")]), job("OPEN", &[(Read, "period")])];
         let order = order_by_data(&jobs);
         assert_eq!(order.sequence, [0, 1]);
-        assert_eq!(order.pairs[0].direction, Direction::Likely);
+        assert_eq!(order.pairs[0].direction, DataDirection::Likely);
     }
 
     #[test]
@@ -224,10 +224,10 @@ mod tests {
         let jobs = [job("A", &[(Update, "t")]), job("B", &[(Update, "t")])];
         let order = order_by_data(&jobs);
         assert_eq!(order.sequence, [0, 1]);
-        assert_eq!(order.pairs[0].direction, Direction::Open);
+        assert_eq!(order.pairs[0].direction, DataDirection::Open);
         let both =
             [job("A", &[(Insert, "t"), (Read, "u")]), job("B", &[(Insert, "u"), (Read, "t")])];
-        assert_eq!(order_by_data(&both).pairs[0].direction, Direction::Open);
+        assert_eq!(order_by_data(&both).pairs[0].direction, DataDirection::Open);
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         let place = |job: usize| order.sequence.iter().position(|at| *at == job);
         assert_eq!(order.pairs.len(), 3);
         assert!(order.pairs.iter().all(|one| place(one.first) < place(one.second)));
-        let open = order.pairs.iter().filter(|one| one.direction == Direction::Open).count();
+        let open = order.pairs.iter().filter(|one| one.direction == DataDirection::Open).count();
         assert_eq!(open, 1, "the one that is turned round");
     }
 
@@ -257,6 +257,6 @@ mod tests {
             [job("A", &[(Update, "t"), (Read, "v")]), job("B", &[(Read, "t"), (Insert, "v")])];
         let order = order_by_data(&jobs);
         assert_eq!(order.sequence, [1, 0]);
-        assert_eq!(order.pairs[0].direction, Direction::Certain);
+        assert_eq!(order.pairs[0].direction, DataDirection::Certain);
     }
 }

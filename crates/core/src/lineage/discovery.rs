@@ -5,7 +5,7 @@
 //! before it and what was behind it.
 
 use crate::domain::text::did_you_mean::nearest;
-use crate::lineage::catalogue::{BodyText, Catalogue, Routine, RoutineLanguage};
+use crate::lineage::catalogue::{BodyText, Catalogue, CatalogueRoutine, RoutineLanguage};
 use crate::lineage::draft_jobs::{DefinitionDraft, DiscoveryError, DraftPlace, Drafter};
 use crate::lineage::master_calls::read_master;
 use crate::lineage::master_plan::{MasterStep, StepAction};
@@ -86,8 +86,8 @@ fn catalogue_of(place: DraftPlace<'_>) -> Result<&Catalogue, DiscoveryError> {
 }
 
 /// The procedures of a schema by name.
-fn procedures_of<'c>(catalogue: &'c Catalogue, schema: &str) -> Vec<&'c Routine> {
-    let is_its = |one: &&Routine| {
+fn procedures_of<'c>(catalogue: &'c Catalogue, schema: &str) -> Vec<&'c CatalogueRoutine> {
+    let is_its = |one: &&CatalogueRoutine| {
         let own = one.name.schema.as_deref().unwrap_or_default();
         !one.is_function
             && (own == schema || catalogue.folds_tables && own.eq_ignore_ascii_case(schema))
@@ -120,15 +120,15 @@ fn find_master<'c>(
     place: DraftPlace<'_>,
     catalogue: &'c Catalogue,
     master: &str,
-) -> Result<&'c Routine, DiscoveryError> {
+) -> Result<&'c CatalogueRoutine, DiscoveryError> {
     let (schema, name) = match master.split_once('.') {
         Some((schema, name)) => (schema, name),
         None => (place.schema, master),
     };
     let all = procedures_of(catalogue, schema);
-    let exact = |one: &&&Routine| one.name.name == name;
-    let folded = |one: &&&Routine| one.name.name.eq_ignore_ascii_case(name);
-    let found: Vec<&Routine> = match all.iter().any(|one| exact(&one)) {
+    let exact = |one: &&&CatalogueRoutine| one.name.name == name;
+    let folded = |one: &&&CatalogueRoutine| one.name.name.eq_ignore_ascii_case(name);
+    let found: Vec<&CatalogueRoutine> = match all.iter().any(|one| exact(&one)) {
         true => all.iter().filter(exact).copied().collect(),
         false => all.iter().filter(folded).copied().collect(),
     };

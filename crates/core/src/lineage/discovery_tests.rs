@@ -293,7 +293,7 @@ fn a_statement_of_the_master_becomes_a_job_of_its_own() {
 END",
     );
     let job = draft.jobs.iter().find(|job| job.code.as_str() == "LINE_4").expect("the job");
-    let sql = job.sql.as_ref().and_then(|sql| sql.of(Mysql)).expect("a text");
+    let sql = job.sql.as_ref().and_then(|sql| sql.text_for(Mysql)).expect("a text");
     assert_eq!(sql, "DELETE FROM line\nWHERE code = :v_code");
     assert_eq!(values(&draft, "LINE_4"), ["v_code = AP"]);
     assert_eq!(values(&draft, "LINE_6"), ["p_batch_no = ${batch_no}"]);

@@ -2,9 +2,9 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{AccessMode, ColumnSet, ConflictKey};
-use crate::lineage::flow::{Constraint, Flow, Target};
+use crate::lineage::flow::{Constraint, NarrowedColumn, ValueFlow};
 use crate::lineage::scope::{
-    Reading, Refused, Relation, Scope, Source, SourceKind, StatementReader,
+    FromItem, NameScope, NotRead, Relation, ScopeResult, SourceKind, StatementReader,
 };
 use sqlparser::ast::{
     self, Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, FunctionArguments,
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 impl StatementReader<'_> {
     /// Reads a statement.
-    pub(super) fn statement(&mut self, statement: &Statement) -> Reading<()> {
+    pub(super) fn statement(&mut self, statement: &Statement) -> ScopeResult<()> {
         match statement {
             Statement::Query(query) => self.query(query).map(|_| ()),
             Statement::Insert(insert) => self.insert(insert),
@@ -23,11 +23,11 @@ impl StatementReader<'_> {
             Statement::Delete(delete) => self.delete(delete),
             Statement::Merge(merge) => self.merge_statement(merge),
             Statement::Call(function) => self.procedure_call(function),
-            other => Err(Refused(format!("the statement {other}"))),
+            other => Err(NotRead(format!("the statement {other}"))),
         }
     }
 
-    fn returning(&mut self, items: Option<&Vec<SelectItem>>) -> Reading<()> {
+    fn returning(&mut self, items: Option<&Vec<SelectItem>>) -> ScopeResult<()> {
         let mut relation = Relation::default();
         for item in items.into_iter().flatten() {
             self.projection(item, &mut relation)?;
@@ -35,14 +35,14 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    fn insert(&mut self, insert: &Insert) -> Reading<()> {
+    fn insert(&mut self, insert: &Insert) -> ScopeResult<()> {
         let TableObject::TableName(name) = &insert.table else {
-            return Err(Refused("INSERT into a function".to_owned()));
+            return Err(NotRead("INSERT into a function".to_owned()));
         };
         if insert.multi_table_insert_type.is_some() || insert.overwrite {
-            return Err(Refused("an INSERT of another system".to_owned()));
+            return Err(NotRead("an INSERT of another system".to_owned()));
         }
-        let (table, line) = (self.object_name(name)?, self.line(name));
+        let (table, line) = (self.object_name(name)?, self.line_of(name));
         let source = insert.source.as_ref().map(|source| self.query(source)).transpose()?;
         let node = self.add_node(table.clone(), line)?;
         self.nodes[node].mode = AccessMode::Insert;
@@ -65,8 +65,8 @@ impl StatementReader<'_> {
         let own = insert.table_alias.as_ref().map_or(table.name.to_lowercase(), |alias| {
             self.column_name(&alias.alias).to_lowercase()
         });
-        let source = Source { alias: own, kind: SourceKind::Table(node), is_nullable: false };
-        self.scopes.push(Scope { sources: vec![source] });
+        let source = FromItem { alias: own, kind: SourceKind::Table(node), is_nullable: false };
+        self.scopes.push(NameScope { sources: vec![source] });
         self.conflict(node, insert.on.as_ref())?;
         self.returning(insert.returning.as_ref())?;
         self.scopes.pop();
@@ -79,7 +79,7 @@ impl StatementReader<'_> {
         node: usize,
         columns: &[ast::ObjectName],
         relation: &Relation,
-    ) -> Reading<()> {
+    ) -> ScopeResult<()> {
         if !relation.stars.is_empty() {
             return Ok(());
         }
@@ -103,14 +103,14 @@ impl StatementReader<'_> {
         }
     }
 
-    fn require(&mut self, node: usize, column: &str, flow: Flow) {
-        let target = Target { column: (node, column.to_owned()), guards: Vec::new() };
+    fn require(&mut self, node: usize, column: &str, flow: ValueFlow) {
+        let target = NarrowedColumn { column: (node, column.to_owned()), guards: Vec::new() };
         if !flow.is_unknown {
             self.constraints.push(Constraint { target, flow });
         }
     }
 
-    fn conflict(&mut self, node: usize, on: Option<&OnInsert>) -> Reading<()> {
+    fn conflict(&mut self, node: usize, on: Option<&OnInsert>) -> ScopeResult<()> {
         let (assignments, selection, key) = match on {
             None => return Ok(()),
             Some(OnInsert::DuplicateKeyUpdate(assignments)) => {
@@ -131,7 +131,7 @@ impl StatementReader<'_> {
                     }
                 }
             }
-            Some(_) => return Err(Refused("an INSERT of another system".to_owned())),
+            Some(_) => return Err(NotRead("an INSERT of another system".to_owned())),
         };
         self.nodes[node].mode = AccessMode::Upsert;
         self.nodes[node].conflict_key = Some(key);
@@ -143,14 +143,14 @@ impl StatementReader<'_> {
                 }
             }
         }
-        self.all(selection)
+        self.read_expressions(selection)
     }
 
     /// The columns of an assignment, each with the table's name if it has one.
     fn assigned_columns(
         &self,
         target: &AssignmentTarget,
-    ) -> Reading<Vec<(Option<String>, String)>> {
+    ) -> ScopeResult<Vec<(Option<String>, String)>> {
         let names = match target {
             AssignmentTarget::ColumnName(name) => std::slice::from_ref(name),
             AssignmentTarget::Tuple(names) => names.as_slice(),
@@ -164,8 +164,8 @@ impl StatementReader<'_> {
         Ok(columns)
     }
 
-    fn update(&mut self, update: &Update) -> Reading<()> {
-        self.scopes.push(Scope::default());
+    fn update(&mut self, update: &Update) -> ScopeResult<()> {
+        self.scopes.push(NameScope::default());
         self.table_with_joins(&update.table)?;
         let own = self.scopes.last().map_or(0, |scope| scope.sources.len());
         match &update.from {
@@ -184,20 +184,20 @@ impl StatementReader<'_> {
         for assignment in &update.assignments {
             self.assignment(assignment, own)?;
         }
-        self.all(update.order_by.iter().map(|key| &key.expr))?;
-        self.all(update.limit.as_ref())?;
+        self.read_expressions(update.order_by.iter().map(|key| &key.expr))?;
+        self.read_expressions(update.limit.as_ref())?;
         self.returning(update.returning.as_ref())?;
         self.scopes.pop();
         Ok(())
     }
 
     /// One assignment of an UPDATE over the first `own` sources in scope.
-    fn assignment(&mut self, assignment: &Assignment, own: usize) -> Reading<()> {
+    fn assignment(&mut self, assignment: &Assignment, own: usize) -> ScopeResult<()> {
         let flow = self.expression(&assignment.value)?.flow;
         let sources = self.scopes.last().map(|scope| scope.sources.clone()).unwrap_or_default();
         let is_one = matches!(assignment.target, AssignmentTarget::ColumnName(_));
         for (alias, column) in self.assigned_columns(&assignment.target)? {
-            let of_alias = |source: &&Source| alias.as_ref().is_some_and(|a| *a == source.alias);
+            let of_alias = |source: &&FromItem| alias.as_ref().is_some_and(|a| *a == source.alias);
             let named: Vec<usize> =
                 sources[..own].iter().filter(of_alias).filter_map(table_of).collect();
             let nodes =
@@ -205,8 +205,8 @@ impl StatementReader<'_> {
             for node in nodes {
                 let table = &mut self.nodes[node];
                 table.mode = AccessMode::Update;
-                table.written.add(&column);
-                let value = if is_one { flow.clone() } else { Flow::unknown() };
+                table.written.add_column(&column);
+                let value = if is_one { flow.clone() } else { ValueFlow::unknown() };
                 table.assigned.insert(column.clone(), value);
             }
         }
@@ -214,7 +214,7 @@ impl StatementReader<'_> {
     }
 
     /// The tables that an unqualified column may be of: the one that has it, else all.
-    fn owners(&self, sources: &[Source], column: &str) -> Vec<usize> {
+    fn owners(&self, sources: &[FromItem], column: &str) -> Vec<usize> {
         let nodes: Vec<usize> = sources.iter().filter_map(table_of).collect();
         let has = |node: &usize| {
             let columns = self.context.columns_of(&self.nodes[*node].name);
@@ -225,10 +225,10 @@ impl StatementReader<'_> {
         if certain.len() == 1 { certain } else { nodes }
     }
 
-    fn delete(&mut self, delete: &Delete) -> Reading<()> {
+    fn delete(&mut self, delete: &Delete) -> ScopeResult<()> {
         let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
         let is_mysql = self.context.dialect == DialectName::Mysql;
-        self.scopes.push(Scope::default());
+        self.scopes.push(NameScope::default());
         let mut wanted = Vec::new();
         if let (Some(using), true) = (&delete.using, is_mysql) {
             // DELETE FROM a, b USING a JOIN b ON …
@@ -268,28 +268,28 @@ impl StatementReader<'_> {
             }
         }
         if !is_found {
-            return Err(Refused("which table is deleted from".to_owned()));
+            return Err(NotRead("which table is deleted from".to_owned()));
         }
-        self.all(delete.order_by.iter().map(|key| &key.expr))?;
-        self.all(delete.limit.as_ref())?;
+        self.read_expressions(delete.order_by.iter().map(|key| &key.expr))?;
+        self.read_expressions(delete.limit.as_ref())?;
         self.returning(delete.returning.as_ref())?;
         self.scopes.pop();
         Ok(())
     }
 
-    fn merge_statement(&mut self, merge: &Merge) -> Reading<()> {
-        self.scopes.push(Scope::default());
+    fn merge_statement(&mut self, merge: &Merge) -> ScopeResult<()> {
+        self.scopes.push(NameScope::default());
         self.table_factor(&merge.table)?;
         let first = self.scopes.last().and_then(|scope| scope.sources.first());
         let node = first.and_then(table_of);
-        let node = node.ok_or_else(|| Refused("the target of MERGE".to_owned()))?;
+        let node = node.ok_or_else(|| NotRead("the target of MERGE".to_owned()))?;
         self.table_factor(&merge.source)?;
         // Rows without a partner are touched too, so that ON narrows nothing.
         let outer = self.narrowed.replace(0..0);
         self.condition(&merge.on)?;
         self.narrowed = outer;
         for clause in &merge.clauses {
-            self.all(clause.predicate.as_ref())?;
+            self.read_expressions(clause.predicate.as_ref())?;
             self.merge_action(&clause.action)?;
         }
         self.nodes[node].mode = AccessMode::Upsert;
@@ -299,28 +299,30 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    fn merge_action(&mut self, action: &MergeAction) -> Reading<()> {
+    fn merge_action(&mut self, action: &MergeAction) -> ScopeResult<()> {
         match action {
             MergeAction::Insert(insert) => {
                 if let MergeInsertKind::Values(values) = &insert.kind {
                     self.values(values)?;
                 }
-                self.all(insert.insert_predicate.as_ref())
+                self.read_expressions(insert.insert_predicate.as_ref())
             }
             MergeAction::Update(update) => {
                 if let MergeUpdateKind::Set(assignments) = &update.kind {
-                    self.all(assignments.iter().map(|one| &one.value))?;
+                    self.read_expressions(assignments.iter().map(|one| &one.value))?;
                 }
-                self.all(update.update_predicate.iter().chain(&update.delete_predicate))
+                self.read_expressions(
+                    update.update_predicate.iter().chain(&update.delete_predicate),
+                )
             }
             MergeAction::Delete { .. } | MergeAction::DoNothing { .. } => Ok(()),
             #[expect(unreachable_patterns, reason = "the parser's list may grow")]
-            _ => Err(Refused("an action of MERGE".to_owned())),
+            _ => Err(NotRead("an action of MERGE".to_owned())),
         }
     }
 }
 
-fn table_of(source: &Source) -> Option<usize> {
+fn table_of(source: &FromItem) -> Option<usize> {
     match source.kind {
         SourceKind::Table(node) => Some(node),
         SourceKind::Derived(_) | SourceKind::Opaque => None,

@@ -6,10 +6,10 @@ use crate::domain::job::{JobDef, JobDependency, ParamDecl, ParamMode};
 use crate::domain::source::DialectName;
 use crate::domain::source::routine_name::is_plain_part;
 use crate::domain::source::sql_text::SqlText;
-use crate::lineage::access::{CallKind, ObjectName, RoutineParam};
-use crate::lineage::catalogue::{BodyText, Catalogue, Routine, RoutineLanguage};
-use crate::lineage::conflict::{JobLineage, LineageCoverage, find_conflicts, meet};
-use crate::lineage::data_order::{Direction, order_by_data};
+use crate::lineage::access::{CallKind, CalledParam, ObjectName};
+use crate::lineage::catalogue::{BodyText, Catalogue, CatalogueRoutine, RoutineLanguage};
+use crate::lineage::conflict::{JobLineage, LineageCoverage, accesses_meet, find_conflicts};
+use crate::lineage::data_order::{DataDirection, order_by_data};
 use crate::lineage::draft_edges::fewest_parents;
 use crate::lineage::draft_note::{DraftMatter, DraftNote, GateMatter};
 use crate::lineage::draft_params::{DraftedParams, HandedIn, ParamDrafter, param_type};
@@ -17,7 +17,7 @@ use crate::lineage::job::{LineageTarget, job_lineage};
 use crate::lineage::master_plan::{
     Barrier, GateReason, MasterArgument, MasterHabit, MasterPlan, MasterStep, StepAction, param_at,
 };
-use crate::lineage::reader::{Body, BodyKind, read_body};
+use crate::lineage::reader::{BodyKind, SourceText, read_body};
 use crate::lineage::session_variables::SessionVariables;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    fn note(&mut self, job: Option<&JobCode>, matter: DraftMatter) {
+    fn add_note(&mut self, job: Option<&JobCode>, matter: DraftMatter) {
         self.notes.push(DraftNote { job: job.cloned(), matter });
     }
 
@@ -124,7 +124,8 @@ impl<'a> Drafter<'a> {
     }
 
     fn bare_job(&self, code: JobCode, job_type: &str) -> Result<JobDef, DiscoveryError> {
-        let mut job = JobDef::bare(code, self.place.group.clone(), JobType::parse(job_type)?);
+        let mut job =
+            JobDef::with_defaults(code, self.place.group.clone(), JobType::parse(job_type)?);
         if job_type != "NOOP" {
             job.source = Some(self.place.source.clone());
         }
@@ -137,15 +138,15 @@ impl<'a> Drafter<'a> {
         let lineage = job_lineage(&job, &targets);
         let code = job.code.clone();
         for matter in matters {
-            self.note(Some(&code), matter);
+            self.add_note(Some(&code), matter);
         }
         if !lineage.reading.dynamic.is_empty() {
             let places = lineage.reading.dynamic.clone();
-            self.note(Some(&code), DraftMatter::Dynamic { places });
+            self.add_note(Some(&code), DraftMatter::Dynamic { places });
         }
         for part in &lineage.reading.opaque {
             let (place, reason) = (part.place.clone(), part.reason.clone());
-            self.note(Some(&code), DraftMatter::Opaque { place, reason });
+            self.add_note(Some(&code), DraftMatter::Opaque { place, reason });
         }
         self.jobs.push(job);
         self.lineages.push(lineage);
@@ -155,7 +156,10 @@ impl<'a> Drafter<'a> {
     // --- All procedures of a schema ------------------------------------------------------------------
 
     /// The procedures that are jobs: not those that only call others, and not those that others call.
-    pub(super) fn leave_out_parts(&mut self, found: &[&'a Routine]) -> Vec<&'a Routine> {
+    pub(super) fn leave_out_parts(
+        &mut self,
+        found: &[&'a CatalogueRoutine],
+    ) -> Vec<&'a CatalogueRoutine> {
         let facts: Vec<(BTreeSet<usize>, bool)> =
             found.iter().map(|one| self.calls_of(one, found)).collect();
         let is_master = |at: usize| facts[at].0.len() > 1 && facts[at].1;
@@ -168,11 +172,11 @@ impl<'a> Drafter<'a> {
             let routine_name = routine.name.name.clone();
             if is_master(at) {
                 let calls = facts[at].0.len();
-                self.note(None, DraftMatter::OnlyCalls { routine: routine_name, calls });
+                self.add_note(None, DraftMatter::OnlyCalls { routine: routine_name, calls });
             } else if callers.is_empty() {
                 kept.push(*routine);
             } else {
-                self.note(None, DraftMatter::CalledByOthers { routine: routine_name, callers });
+                self.add_note(None, DraftMatter::CalledByOthers { routine: routine_name, callers });
             }
         }
         // A circle of calls would leave none of its procedures.
@@ -180,7 +184,11 @@ impl<'a> Drafter<'a> {
     }
 
     /// Which of these procedures one calls by itself, and whether it does nothing else.
-    fn calls_of(&self, routine: &Routine, all: &[&Routine]) -> (BTreeSet<usize>, bool) {
+    fn calls_of(
+        &self,
+        routine: &CatalogueRoutine,
+        all: &[&CatalogueRoutine],
+    ) -> (BTreeSet<usize>, bool) {
         let (BodyText::Text(text), RoutineLanguage::Procedural | RoutineLanguage::Sql) =
             (&routine.body, &routine.language)
         else {
@@ -192,7 +200,7 @@ impl<'a> Drafter<'a> {
             RoutineLanguage::Sql => BodyKind::Sql,
             _ => BodyKind::Procedural,
         };
-        let body = Body { text, first_line: 1, kind, params: &routine.params, path: &path };
+        let body = SourceText { text, first_line: 1, kind, params: &routine.params, path: &path };
         let facts = read_body(&body, self.catalogue);
         let mut called = BTreeSet::new();
         for call in facts.calls.iter().filter(|call| call.kind == CallKind::Procedure) {
@@ -205,7 +213,10 @@ impl<'a> Drafter<'a> {
         (called, is_pure && facts.unreadable.is_empty())
     }
 
-    pub(super) fn add_procedure(&mut self, routine: &Routine) -> Result<(), DiscoveryError> {
+    pub(super) fn add_procedure(
+        &mut self,
+        routine: &CatalogueRoutine,
+    ) -> Result<(), DiscoveryError> {
         let code = self.make_code(&routine.name.name)?;
         match self.params.draft(&code, routine, |_| HandedIn::ByName) {
             Ok(DraftedParams { params, matters, .. }) => {
@@ -216,7 +227,7 @@ impl<'a> Drafter<'a> {
             }
             Err(why) => {
                 let routine = routine.name.name.clone();
-                self.note(None, DraftMatter::NoJob { routine, why });
+                self.add_note(None, DraftMatter::NoJob { routine, why });
             }
         }
         Ok(())
@@ -224,7 +235,7 @@ impl<'a> Drafter<'a> {
 
     /// The name as a job has to write it: with its schema where it is not found without, with its types where there are
     /// several of the name.
-    fn written_name(&self, routine: &Routine) -> String {
+    fn written_name(&self, routine: &CatalogueRoutine) -> String {
         let dialect = self.catalogue.dialect;
         let quote = |part: &str| {
             let is_folded = dialect != DialectName::Postgres || part.to_lowercase() == part;
@@ -318,9 +329,9 @@ impl<'a> Drafter<'a> {
         for pair in &order.pairs {
             let (other, table) = (code(pair.first), pair.table.clone());
             let matter = match pair.direction {
-                Direction::Certain => continue,
-                Direction::Likely => DraftMatter::LikelyOrder { other, table },
-                Direction::Open => DraftMatter::OpenOrder { other, table },
+                DataDirection::Certain => continue,
+                DataDirection::Likely => DraftMatter::LikelyOrder { other, table },
+                DataDirection::Open => DraftMatter::OpenOrder { other, table },
             };
             let count = listed.entry(pair.second).or_default();
             *count += 1;
@@ -341,7 +352,7 @@ impl<'a> Drafter<'a> {
 
     pub(super) fn add_plan(
         &mut self,
-        master: &Routine,
+        master: &CatalogueRoutine,
         plan: &MasterPlan,
     ) -> Result<(), DiscoveryError> {
         let typed = master.params.iter().filter_map(|param| {
@@ -392,11 +403,11 @@ impl<'a> Drafter<'a> {
                     DraftMatter::Transaction { line: Some(*line) }
                 }
             };
-            self.note(None, matter);
+            self.add_note(None, matter);
         }
         // PostgreSQL runs a procedure in one transaction unless it says otherwise.
         if !has_transaction && self.catalogue.dialect == DialectName::Postgres {
-            self.note(None, DraftMatter::Transaction { line: None });
+            self.add_note(None, DraftMatter::Transaction { line: None });
         }
     }
 
@@ -413,7 +424,7 @@ impl<'a> Drafter<'a> {
                         job.params = params;
                         Ok((job, matters, steps, false))
                     }
-                    Err(why) => self.gate(code, GateMatter::Statement(why), text, step.line),
+                    Err(why) => self.add_gate(code, GateMatter::Statement(why), text, step.line),
                 }
             }
             StepAction::Gate { reason, text } => {
@@ -424,12 +435,12 @@ impl<'a> Drafter<'a> {
                     GateReason::Statement { why } => GateMatter::Statement(why.clone()),
                 };
                 let code = self.make_code(&format!("line_{}", step.line))?;
-                self.gate(code, what, text, step.line)
+                self.add_gate(code, what, text, step.line)
             }
         }
     }
 
-    fn gate(
+    fn add_gate(
         &self,
         code: JobCode,
         what: GateMatter,
@@ -452,7 +463,7 @@ impl<'a> Drafter<'a> {
         let found = self.catalogue.resolve_routine(name, arguments.len(), path);
         let drafted = match found.first() {
             Some(routine) => {
-                let handed_in = |param: &RoutineParam| {
+                let handed_in = |param: &CalledParam| {
                     let its = |(at, one): (usize, &MasterArgument)| {
                         let meant = param_at(&routine.params, at, one.name.as_deref())?;
                         std::ptr::eq(meant, param).then(|| one.value.clone())
@@ -474,7 +485,7 @@ impl<'a> Drafter<'a> {
             }
             Err(why) => {
                 let text = format!("CALL {name}");
-                self.gate(code, GateMatter::Statement(why), &text, step.line)
+                self.add_gate(code, GateMatter::Statement(why), &text, step.line)
             }
         }
     }
@@ -490,7 +501,7 @@ impl<'a> Drafter<'a> {
             _ => true,
         });
         for matter in names.into_values() {
-            self.note(None, matter);
+            self.add_note(None, matter);
         }
     }
 
@@ -532,7 +543,7 @@ fn matter_of_barrier(barrier: &Barrier) -> DraftMatter {
 
 fn do_meet(one: &JobLineage, two: &JobLineage) -> bool {
     let theirs = &two.reading.accesses;
-    one.reading.accesses.iter().any(|a| theirs.iter().any(|b| meet(a, b)))
+    one.reading.accesses.iter().any(|a| theirs.iter().any(|b| accesses_meet(a, b)))
 }
 
 /// A statement without the indentation that its lines have in common; the first line has none.

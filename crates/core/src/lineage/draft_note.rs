@@ -2,7 +2,7 @@
 
 use crate::domain::id::JobCode;
 use crate::domain::text::lang::Lang;
-use crate::lineage::reading::{OpaqueReason, Place};
+use crate::lineage::reading::{OpaqueReason, TextPlace};
 use serde::Serialize;
 
 /// A comment, of a job or of the draft as a whole.
@@ -22,12 +22,12 @@ pub enum DraftMatter {
     /// SQL is made at run time.
     Dynamic {
         /// Where.
-        places: Vec<Place>,
+        places: Vec<TextPlace>,
     },
     /// A part cannot be read.
     Opaque {
         /// Where.
-        place: Place,
+        place: TextPlace,
         /// Why.
         reason: OpaqueReason,
     },
@@ -181,7 +181,7 @@ impl DraftMatter {
         match self {
             Self::Dynamic { places } => format!(
                 "SQL is made at run time at {}: what it touches is not known; say it with lineage:, and check the order",
-                list(places)
+                list_places(places)
             ),
             Self::Opaque { place, reason } => format!("{place}: {reason}"),
             Self::UnknownValue { param, asked_as, from, offered } => {
@@ -210,7 +210,7 @@ impl DraftMatter {
                 )
             }
             Self::CalledByOthers { routine, callers } => {
-                format!("{routine} is no job: {} call it", some(callers))
+                format!("{routine} is no job: {} call it", first_few(callers))
             }
             Self::OnlyCalls { routine, calls } => format!(
                 "{routine} is no job: it only calls {calls} procedures, which are; --from-master {routine} keeps its order"
@@ -240,7 +240,7 @@ impl DraftMatter {
         match self {
             Self::Dynamic { places } => format!(
                 "{} 处在运行时拼接 SQL:访问哪些表未知；请用 lineage: 说明，并核对先后顺序",
-                list(places)
+                list_places(places)
             ),
             Self::Opaque { place, reason } => format!("{place}:{reason}"),
             Self::UnknownValue { param, asked_as, from, offered } => {
@@ -267,7 +267,7 @@ impl DraftMatter {
                 )
             }
             Self::CalledByOthers { routine, callers } => {
-                format!("{routine} 不单独成为作业：由 {} 调用", some(callers))
+                format!("{routine} 不单独成为作业：由 {} 调用", first_few(callers))
             }
             Self::OnlyCalls { routine, calls } => format!(
                 "{routine} 不是作业：它只调用 {calls} 个已成为作业的过程；用 --from-master {routine} 可保留其顺序"
@@ -348,8 +348,8 @@ fn describe_gate(what: &GateMatter, text: &str, line: u32, lang: Lang) -> String
 fn describe_handler(line: u32, calls: &[String], lang: Lang) -> String {
     let calls = match (calls, lang) {
         ([], _) => String::new(),
-        (calls, Lang::En) => format!(", and calls {}", some(calls)),
-        (calls, Lang::Zh) => format!("，并调用 {}", some(calls)),
+        (calls, Lang::En) => format!(", and calls {}", first_few(calls)),
+        (calls, Lang::Zh) => format!("，并调用 {}", first_few(calls)),
     };
     match lang {
         Lang::En => format!(
@@ -366,7 +366,7 @@ fn describe_session_variable(variable: &str, set_by: &[JobCode], lang: Lang) -> 
     let by = match (set_by, lang) {
         ([], Lang::En) => "the master".to_owned(),
         ([], Lang::Zh) => "主过程".to_owned(),
-        (jobs, _) => some(&jobs.iter().map(JobCode::to_string).collect::<Vec<_>>()),
+        (jobs, _) => first_few(&jobs.iter().map(JobCode::to_string).collect::<Vec<_>>()),
     };
     match lang {
         Lang::En => format!(
@@ -404,12 +404,12 @@ fn at_line(line: u32, lang: Lang) -> String {
     }
 }
 
-fn list(places: &[Place]) -> String {
-    some(&places.iter().map(Place::to_string).collect::<Vec<_>>())
+fn list_places(places: &[TextPlace]) -> String {
+    first_few(&places.iter().map(TextPlace::to_string).collect::<Vec<_>>())
 }
 
 /// The first few of a list.
-fn some(all: &[String]) -> String {
+fn first_few(all: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = all.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     match all.len().checked_sub(SHOWN).filter(|rest| *rest > 0) {

@@ -4,24 +4,28 @@
 //! handed back. To take that for an input would order jobs by values that nobody reads.
 
 use crate::domain::source::DialectName;
-use crate::lineage::catalogue::{BodyText, Routine, RoutineLanguage};
-use crate::lineage::words::{Words, name_of, tokenize};
+use crate::lineage::catalogue::{BodyText, CatalogueRoutine, RoutineLanguage};
+use crate::lineage::words::{TokenWords, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Whether the body fills a parameter before it reads it, on every way through it. No when that is not certain.
-pub(super) fn is_only_handed_back(routine: &Routine, name: &str, dialect: DialectName) -> bool {
+pub(super) fn is_only_handed_back(
+    routine: &CatalogueRoutine,
+    name: &str,
+    dialect: DialectName,
+) -> bool {
     let (RoutineLanguage::Procedural, BodyText::Text(text)) = (&routine.language, &routine.body)
     else {
         return false;
     };
     let Ok(tokens) = tokenize(text, dialect, 1) else { return false };
     let name = name.to_lowercase();
-    let body = ParamBody { words: Words(&tokens), all: &tokens, name: &name, dialect };
+    let body = ParamBody { words: TokenWords(&tokens), all: &tokens, name: &name, dialect };
     body.fills_first()
 }
 
 struct ParamBody<'t> {
-    words: Words<'t>,
+    words: TokenWords<'t>,
     all: &'t [TokenWithSpan],
     name: &'t str,
     dialect: DialectName,
@@ -40,7 +44,7 @@ impl ParamBody<'_> {
     fn fills_first(&self) -> bool {
         // $1 and aliases are other names for it.
         let has_other_name = |at: usize| {
-            matches!(self.all[at].token, Token::Placeholder(_)) || self.words.is(at, "ALIAS")
+            matches!(self.all[at].token, Token::Placeholder(_)) || self.words.is_word(at, "ALIAS")
         };
         if (0..self.all.len()).any(has_other_name) {
             return false;
@@ -54,7 +58,7 @@ impl ParamBody<'_> {
         let start = (0..first)
             .rev()
             .find(|at| {
-                self.words.has(*at, &Token::SemiColon) || self.words.is_one_of(*at, &["BEGIN"])
+                self.words.is_token(*at, &Token::SemiColon) || self.words.is_one_of(*at, &["BEGIN"])
             })
             .map_or(0, |at| at + 1);
         let end = self.words.find_end(first);
@@ -68,22 +72,22 @@ impl ParamBody<'_> {
         let mut at = 0;
         while at < place {
             let starts = at == 0
-                || words.has(at - 1, &Token::SemiColon)
+                || words.is_token(at - 1, &Token::SemiColon)
                 || words.is_one_of(at - 1, &["BEGIN", "THEN", "ELSE", "LOOP", "DO", "REPEAT"]);
-            if words.is(at, "END") {
+            if words.is_word(at, "END") {
                 open.pop();
                 if words.is_one_of(at + 1, &["IF", "CASE", "LOOP", "WHILE", "REPEAT"]) {
                     at += 1;
                 }
-            } else if words.is(at, "BEGIN") {
+            } else if words.is_word(at, "BEGIN") {
                 open.push(false);
             } else if words.is_one_of(at, &["CASE", "LOOP"])
                 || starts && words.is_one_of(at, &["IF", "REPEAT"])
-                || starts && words.is(at, "WHILE") && self.dialect == DialectName::Mysql
+                || starts && words.is_word(at, "WHILE") && self.dialect == DialectName::Mysql
             {
                 open.push(true);
             } else if words.is_one_of(at, &["RETURN", "LEAVE", "HANDLER", "EXCEPTION"])
-                && !words.is(at.wrapping_sub(1), "RAISE")
+                && !words.is_word(at.wrapping_sub(1), "RAISE")
             {
                 return false;
             }
@@ -95,19 +99,21 @@ impl ParamBody<'_> {
     /// Whether the place in a statement is one that is filled.
     fn is_target(&self, start: usize, place: usize, end: usize) -> bool {
         let words = self.words;
-        let is_sign = words.has(place + 1, &Token::Assignment) || words.has(place + 1, &Token::Eq);
+        let is_sign =
+            words.is_token(place + 1, &Token::Assignment) || words.is_token(place + 1, &Token::Eq);
         if place == start {
             return self.dialect == DialectName::Postgres && is_sign;
         }
         if words.is_one_of(start, &["SET", "GET"]) {
             return is_sign;
         }
-        let into = words.find(start, |w, i| i >= end || w.is(i, "INTO"));
+        let into = words.find_from(start, |w, i| i >= end || w.is_word(i, "INTO"));
         // INSERT INTO t … is no target; its RETURNING … INTO is not looked for.
         if into >= place || !words.is_one_of(start, &["SELECT", "WITH", "EXECUTE"]) {
             return false;
         }
-        let is_of_list = |at: usize| words.word(at).is_some() || words.has(at, &Token::Comma);
+        let is_of_list =
+            |at: usize| words.word_at(at).is_some() || words.is_token(at, &Token::Comma);
         (into + 1..place).all(is_of_list)
             && !(into + 1..place).any(|at| words.is_one_of(at, &["FROM", "WHERE"]))
     }

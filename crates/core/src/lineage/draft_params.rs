@@ -1,11 +1,11 @@
 //! Parameters of drafted jobs: names, directions and types of the catalogue, with the values that are known.
 
 use crate::domain::id::JobCode;
-use crate::domain::job::{Need, Param, ParamDecl, ParamMode, ParamType, Secrecy};
+use crate::domain::job::{Param, ParamDecl, ParamMode, ParamNeed, ParamType, Secrecy};
 use crate::domain::params::check_declared;
 use crate::domain::source::DialectName;
-use crate::lineage::access::RoutineParam;
-use crate::lineage::catalogue::Routine;
+use crate::lineage::access::CalledParam;
+use crate::lineage::catalogue::CatalogueRoutine;
 use crate::lineage::draft_note::DraftMatter;
 use crate::lineage::draft_outputs::is_only_handed_back;
 use crate::lineage::master_plan::StatementValue;
@@ -45,7 +45,7 @@ impl ParamDrafter {
             name: name.clone(),
             ty: *ty,
             value: None,
-            need: Need::Required,
+            need: ParamNeed::Required,
             secrecy: Secrecy::Open,
         };
         self.asked.iter().map(one).collect()
@@ -55,8 +55,8 @@ impl ParamDrafter {
     pub(super) fn draft(
         &mut self,
         code: &JobCode,
-        routine: &Routine,
-        handed_in: impl Fn(&RoutineParam) -> HandedIn,
+        routine: &CatalogueRoutine,
+        handed_in: impl Fn(&CalledParam) -> HandedIn,
     ) -> Result<DraftedParams, String> {
         let mut made = DraftedParams::default();
         for (place, param) in routine.params.iter().enumerate() {
@@ -98,10 +98,10 @@ impl ParamDrafter {
             made.matters.push(DraftMatter::TakenForBatchNo { param: param.name.clone() });
             return Some("${batch_no}".to_owned());
         }
-        Some(self.ask(code, param, None, made))
+        Some(self.ask_for(code, param, None, made))
     }
 
-    fn ask(
+    fn ask_for(
         &mut self,
         code: &JobCode,
         param: &Param,
@@ -154,7 +154,7 @@ impl ParamDrafter {
                 Some(text.clone())
             }
             MasterValue::Constant(text) => {
-                Some(self.ask(code, param, Some((text.clone(), 0)), made))
+                Some(self.ask_for(code, param, Some((text.clone(), 0)), made))
             }
             MasterValue::Boolean(yes) => Some(match param.ty {
                 ParamType::Bool => yes.to_string(),
@@ -174,7 +174,9 @@ impl ParamDrafter {
                 self.declare(&asked_as, ty);
                 Some(format!("${{params.{asked_as}}}"))
             }
-            MasterValue::Param(name) => Some(self.ask(code, param, Some((name.clone(), 1)), made)),
+            MasterValue::Param(name) => {
+                Some(self.ask_for(code, param, Some((name.clone(), 1)), made))
+            }
             MasterValue::Output { step, param: output } => {
                 let source = self.codes.get(*step).cloned().flatten();
                 let usable = output.clone().filter(|output| is_usable(output));
@@ -185,12 +187,12 @@ impl ParamDrafter {
                     }
                     _ => {
                         let text = "what an earlier step hands back".to_owned();
-                        Some(self.ask(code, param, Some((text, 0)), made))
+                        Some(self.ask_for(code, param, Some((text, 0)), made))
                     }
                 }
             }
             MasterValue::Unknown { text, line } => {
-                Some(self.ask(code, param, Some((text.clone(), *line)), made))
+                Some(self.ask_for(code, param, Some((text.clone(), *line)), made))
             }
         }
     }

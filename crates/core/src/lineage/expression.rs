@@ -1,8 +1,8 @@
 //! Reads expressions and conditions: columns that are read, functions that are called, what a value may be.
 
 use crate::lineage::access::CallKind;
-use crate::lineage::flow::{Flow, Operand};
-use crate::lineage::scope::{MetCall, Reading, Refused, StatementReader};
+use crate::lineage::flow::{FlowOperand, ValueFlow};
+use crate::lineage::scope::{MetCall, NotRead, ScopeResult, StatementReader};
 use crate::lineage::slice::SliceValue;
 use sqlparser::ast::{
     self, BinaryOperator, CaseWhen, CharacterLength, DataType, Expr, Function, FunctionArg,
@@ -32,7 +32,7 @@ pub(super) fn runs_text(name: &str) -> bool {
 
 impl StatementReader<'_> {
     /// Reads a condition that all rows of interest fulfil.
-    pub(super) fn condition(&mut self, expr: &Expr) -> Reading<()> {
+    pub(super) fn condition(&mut self, expr: &Expr) -> ScopeResult<()> {
         match expr {
             Expr::Nested(inner) => self.condition(inner),
             Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -53,9 +53,9 @@ impl StatementReader<'_> {
                     return self.tuples_in(columns, list);
                 }
                 let one = self.expression(expr)?;
-                let mut flow = Flow::default();
+                let mut flow = ValueFlow::default();
                 for value in list {
-                    flow = flow.or(self.expression(value)?.flow);
+                    flow = flow.either(self.expression(value)?.flow);
                 }
                 self.narrow(&one, &flow);
                 Ok(())
@@ -70,9 +70,9 @@ impl StatementReader<'_> {
                 let one = self.expression(left)?;
                 match &**right {
                     Expr::Array(array) => {
-                        let mut flow = Flow::default();
+                        let mut flow = ValueFlow::default();
                         for value in &array.elem {
-                            flow = flow.or(self.expression(value)?.flow);
+                            flow = flow.either(self.expression(value)?.flow);
                         }
                         self.narrow(&one, &flow);
                     }
@@ -84,14 +84,14 @@ impl StatementReader<'_> {
             }
             Expr::IsNull(inner) => {
                 let one = self.expression(inner)?;
-                self.narrow(&one, &Flow::value(SliceValue::Null));
+                self.narrow(&one, &ValueFlow::value(SliceValue::Null));
                 Ok(())
             }
             other => self.expression(other).map(|_| ()),
         }
     }
 
-    fn equality(&mut self, left: &Expr, right: &Expr) -> Reading<()> {
+    fn equality(&mut self, left: &Expr, right: &Expr) -> ScopeResult<()> {
         if let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right)
             && left.len() == right.len()
         {
@@ -106,18 +106,18 @@ impl StatementReader<'_> {
     }
 
     /// `(a, b) IN ((1, 2), (3, 4))`
-    fn tuples_in(&mut self, columns: &[Expr], list: &[Expr]) -> Reading<()> {
-        let mut flows = vec![Flow::default(); columns.len()];
+    fn tuples_in(&mut self, columns: &[Expr], list: &[Expr]) -> ScopeResult<()> {
+        let mut flows = vec![ValueFlow::default(); columns.len()];
         for row in list {
             match row {
                 Expr::Tuple(values) if values.len() == columns.len() => {
                     for (flow, value) in flows.iter_mut().zip(values) {
-                        *flow = std::mem::take(flow).or(self.expression(value)?.flow);
+                        *flow = std::mem::take(flow).either(self.expression(value)?.flow);
                     }
                 }
                 other => {
                     self.expression(other)?;
-                    flows.fill(Flow::unknown());
+                    flows.fill(ValueFlow::unknown());
                 }
             }
         }
@@ -129,7 +129,7 @@ impl StatementReader<'_> {
     }
 
     /// `a OR b`: a column is narrowed where every branch narrows it.
-    fn alternatives(&mut self, expr: &Expr) -> Reading<()> {
+    fn alternatives(&mut self, expr: &Expr) -> ScopeResult<()> {
         let mut branches = Vec::new();
         let mut open = vec![expr];
         while let Some(one) = open.pop() {
@@ -143,7 +143,7 @@ impl StatementReader<'_> {
             }
         }
         let start = self.constraints.len();
-        let mut common: Option<Vec<(crate::lineage::flow::Target, Flow)>> = None;
+        let mut common: Option<Vec<(crate::lineage::flow::NarrowedColumn, ValueFlow)>> = None;
         for branch in branches {
             let before = self.constraints.len();
             self.condition(branch)?;
@@ -154,7 +154,7 @@ impl StatementReader<'_> {
                     .into_iter()
                     .filter_map(|(target, flow)| {
                         let same = own.iter().find(|one| one.target == target)?;
-                        Some((target, flow.or(same.flow.clone())))
+                        Some((target, flow.either(same.flow.clone())))
                     })
                     .collect(),
             });
@@ -167,7 +167,7 @@ impl StatementReader<'_> {
     }
 
     /// Reads a subquery that stands for a value; what its first column may be.
-    pub(super) fn subquery(&mut self, query: &Query) -> Reading<Flow> {
+    pub(super) fn subquery(&mut self, query: &Query) -> ScopeResult<ValueFlow> {
         // What an outer join says is of its own tables; a subquery's tables are its own.
         let narrowed = self.narrowed.take();
         let relation = self.query(query);
@@ -175,12 +175,12 @@ impl StatementReader<'_> {
         let relation = relation?;
         Ok(match (relation.columns.first(), relation.stars.is_empty()) {
             (Some(column), true) => column.operand.flow.clone(),
-            _ => Flow::unknown(),
+            _ => ValueFlow::unknown(),
         })
     }
 
     /// Reads any expression.
-    pub(super) fn expression(&mut self, expr: &Expr) -> Reading<Operand> {
+    pub(super) fn expression(&mut self, expr: &Expr) -> ScopeResult<FlowOperand> {
         match expr {
             Expr::Identifier(ident) => {
                 let name = self.column_name(ident);
@@ -192,112 +192,117 @@ impl StatementReader<'_> {
                     let column = self.column_name(column);
                     Ok(self.resolve_qualified(&qualifier, &column))
                 }
-                _ => Ok(Operand::unknown()),
+                _ => Ok(FlowOperand::unknown()),
             },
-            Expr::Value(value) => Ok(Operand::of(literal(&value.value))),
-            Expr::TypedString(typed) => Ok(Operand::of(literal(&typed.value.value))),
+            Expr::Value(value) => Ok(FlowOperand::from_flow(literal(&value.value))),
+            Expr::TypedString(typed) => Ok(FlowOperand::from_flow(literal(&typed.value.value))),
             Expr::Nested(inner) => self.expression(inner),
             Expr::Collate { expr, .. } => self.expression(expr),
             Expr::Cast { expr, data_type, .. } => {
                 let operand = self.expression(expr)?;
-                Ok(Operand::of(cast(operand.flow, data_type)))
+                Ok(FlowOperand::from_flow(cast_flow(operand.flow, data_type)))
             }
             Expr::Convert { expr, styles, data_type, .. } => {
                 let operand = self.expression(expr)?;
-                self.all(styles)?;
-                Ok(Operand::of(match data_type {
-                    Some(data_type) => cast(operand.flow, data_type),
+                self.read_expressions(styles)?;
+                Ok(FlowOperand::from_flow(match data_type {
+                    Some(data_type) => cast_flow(operand.flow, data_type),
                     None => operand.flow,
                 }))
             }
             Expr::UnaryOp { op, expr } => {
                 let operand = self.expression(expr)?;
-                Ok(Operand::of(signed(*op, operand.flow)))
+                Ok(FlowOperand::from_flow(signed(*op, operand.flow)))
             }
             Expr::Case { operand, conditions, else_result, .. } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref())
+                self.read_case(operand.as_deref(), conditions, else_result.as_deref())
             }
             Expr::Function(function) => self.function(function),
             Expr::Subquery(query) => {
                 let flow = self.subquery(query)?;
-                Ok(Operand::of(flow.or(Flow::value(SliceValue::Null))))
+                Ok(FlowOperand::from_flow(flow.either(ValueFlow::value(SliceValue::Null))))
             }
             Expr::Exists { subquery, .. } | Expr::InSubquery { subquery, .. } => {
                 if let Expr::InSubquery { expr, .. } = expr {
                     self.expression(expr)?;
                 }
                 self.subquery(subquery)?;
-                Ok(Operand::unknown())
+                Ok(FlowOperand::unknown())
             }
             other => {
                 self.parts(other)?;
-                Ok(Operand::unknown())
+                Ok(FlowOperand::unknown())
             }
         }
     }
 
-    pub(super) fn all<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) -> Reading<()> {
+    pub(super) fn read_expressions<'e>(
+        &mut self,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+    ) -> ScopeResult<()> {
         for expr in exprs {
             self.expression(expr)?;
         }
         Ok(())
     }
 
-    fn case(
+    fn read_case(
         &mut self,
         operand: Option<&Expr>,
         conditions: &[CaseWhen],
         otherwise: Option<&Expr>,
-    ) -> Reading<Operand> {
-        self.all(operand)?;
+    ) -> ScopeResult<FlowOperand> {
+        self.read_expressions(operand)?;
         let mut flow = match otherwise {
             Some(expr) => self.expression(expr)?.flow,
-            None => Flow::value(SliceValue::Null),
+            None => ValueFlow::value(SliceValue::Null),
         };
         for when in conditions {
             self.expression(&when.condition)?;
-            flow = flow.or(self.expression(&when.result)?.flow);
+            flow = flow.either(self.expression(&when.result)?.flow);
         }
-        Ok(Operand::of(flow))
+        Ok(FlowOperand::from_flow(flow))
     }
 
     /// The parts of an expression whose value is not followed.
-    fn parts(&mut self, expr: &Expr) -> Reading<()> {
+    fn parts(&mut self, expr: &Expr) -> ScopeResult<()> {
         if let Some(operands) = operands(expr) {
-            return self.all(operands);
+            return self.read_expressions(operands);
         }
         match expr {
             Expr::Like { expr, pattern, escape_char, .. }
             | Expr::ILike { expr, pattern, escape_char, .. }
             | Expr::SimilarTo { expr, pattern, escape_char, .. } => {
-                self.all([&**expr, &**pattern])?;
-                self.all(escape_char.as_deref())
+                self.read_expressions([&**expr, &**pattern])?;
+                self.read_expressions(escape_char.as_deref())
             }
-            Expr::Between { expr, low, high, .. } => self.all([&**expr, &**low, &**high]),
+            Expr::Between { expr, low, high, .. } => {
+                self.read_expressions([&**expr, &**low, &**high])
+            }
             Expr::InList { expr, list, .. } => {
-                self.all([&**expr])?;
-                self.all(list)
+                self.read_expressions([&**expr])?;
+                self.read_expressions(list)
             }
             Expr::Substring { expr, substring_from, substring_for, .. } => {
-                self.all([&**expr])?;
-                self.all(substring_from.as_deref())?;
-                self.all(substring_for.as_deref())
+                self.read_expressions([&**expr])?;
+                self.read_expressions(substring_from.as_deref())?;
+                self.read_expressions(substring_for.as_deref())
             }
             Expr::Trim { expr, trim_what, trim_characters, .. } => {
-                self.all([&**expr])?;
-                self.all(trim_what.as_deref())?;
-                self.all(trim_characters.iter().flatten())
+                self.read_expressions([&**expr])?;
+                self.read_expressions(trim_what.as_deref())?;
+                self.read_expressions(trim_characters.iter().flatten())
             }
             Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
-                self.all([&**expr, &**overlay_what, &**overlay_from])?;
-                self.all(overlay_for.as_deref())
+                self.read_expressions([&**expr, &**overlay_what, &**overlay_from])?;
+                self.read_expressions(overlay_for.as_deref())
             }
             Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
-                self.all(sets.iter().flatten())
+                self.read_expressions(sets.iter().flatten())
             }
-            Expr::Tuple(values) => self.all(values),
-            Expr::Array(array) => self.all(&array.elem),
-            Expr::Interval(interval) => self.all([&*interval.value]),
+            Expr::Tuple(values) => self.read_expressions(values),
+            Expr::Array(array) => self.read_expressions(&array.elem),
+            Expr::Interval(interval) => self.read_expressions([&*interval.value]),
             Expr::MatchAgainst { columns, .. } => {
                 for column in columns {
                     let name = self.object_name(column)?.name;
@@ -305,18 +310,18 @@ impl StatementReader<'_> {
                 }
                 Ok(())
             }
-            Expr::MemberOf(member) => self.all([&*member.value, &*member.array]),
+            Expr::MemberOf(member) => self.read_expressions([&*member.value, &*member.array]),
             Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => Ok(()),
-            other => Err(Refused(format!("an expression: {other}"))),
+            other => Err(NotRead(format!("an expression: {other}"))),
         }
     }
 
-    pub(super) fn window(&mut self, spec: &WindowSpec) -> Reading<()> {
-        self.all(&spec.partition_by)?;
-        self.all(spec.order_by.iter().map(|key| &key.expr))
+    pub(super) fn window(&mut self, spec: &WindowSpec) -> ScopeResult<()> {
+        self.read_expressions(&spec.partition_by)?;
+        self.read_expressions(spec.order_by.iter().map(|key| &key.expr))
     }
 
-    fn function(&mut self, function: &Function) -> Reading<Operand> {
+    fn function(&mut self, function: &Function) -> ScopeResult<FlowOperand> {
         let name = self.object_name(&function.name)?;
         let lower = name.name.to_lowercase();
         let mut arguments = Vec::new();
@@ -331,32 +336,32 @@ impl StatementReader<'_> {
                 }
                 for clause in &list.clauses {
                     if let ast::FunctionArgumentClause::OrderBy(keys) = clause {
-                        self.all(keys.iter().map(|key| &key.expr))?;
+                        self.read_expressions(keys.iter().map(|key| &key.expr))?;
                     }
                 }
             }
         }
-        self.all(function.filter.as_deref())?;
-        self.all(function.within_group.iter().map(|key| &key.expr))?;
+        self.read_expressions(function.filter.as_deref())?;
+        self.read_expressions(function.within_group.iter().map(|key| &key.expr))?;
         if let Some(WindowType::WindowSpec(spec)) = &function.over {
             self.window(spec)?;
         }
         let flow = match (lower.as_str(), arguments.as_slice()) {
             ("coalesce" | "ifnull" | "nvl", values) if name.schema.is_none() => {
-                Flow::any(values.iter().map(|(_, flow)| flow.clone()))
+                ValueFlow::any_of(values.iter().map(|(_, flow)| flow.clone()))
             }
-            ("if", [_, one, two]) => one.1.clone().or(two.1.clone()),
-            _ => Flow::unknown(),
+            ("if", [_, one, two]) => one.1.clone().either(two.1.clone()),
+            _ => ValueFlow::unknown(),
         };
-        let line = self.line(&function.name);
+        let line = self.line_of(&function.name);
         if runs_text(&lower) {
             self.dynamic.push(line);
         }
         self.calls.push(MetCall { routine: name, kind: CallKind::Function, arguments, line });
-        Ok(Operand::of(flow))
+        Ok(FlowOperand::from_flow(flow))
     }
 
-    fn argument(&mut self, argument: &FunctionArg) -> Reading<(Option<String>, Flow)> {
+    fn argument(&mut self, argument: &FunctionArg) -> ScopeResult<(Option<String>, ValueFlow)> {
         let (name, value) = match argument {
             FunctionArg::Named { name, arg, .. } => (Some(self.column_name(name)), arg),
             FunctionArg::ExprNamed { name, arg, .. } => {
@@ -372,7 +377,7 @@ impl StatementReader<'_> {
             FunctionArgExpr::Expr(expr) => self.expression(expr)?.flow,
             FunctionArgExpr::QualifiedWildcard(_)
             | FunctionArgExpr::Wildcard
-            | FunctionArgExpr::WildcardWithOptions(_) => Flow::unknown(),
+            | FunctionArgExpr::WildcardWithOptions(_) => ValueFlow::unknown(),
         };
         Ok((name, flow))
     }
@@ -382,12 +387,12 @@ impl StatementReader<'_> {
         &mut self,
         name: &ast::ObjectName,
         args: &[FunctionArg],
-    ) -> Reading<()> {
+    ) -> ScopeResult<()> {
         let mut arguments = Vec::new();
         for argument in args {
             arguments.push(self.argument(argument)?);
         }
-        let (routine, line) = (self.object_name(name)?, self.line(name));
+        let (routine, line) = (self.object_name(name)?, self.line_of(name));
         if runs_text(&routine.name) {
             self.dynamic.push(line);
         }
@@ -396,7 +401,7 @@ impl StatementReader<'_> {
     }
 
     /// `CALL p(a, b)`
-    pub(super) fn procedure_call(&mut self, function: &Function) -> Reading<()> {
+    pub(super) fn procedure_call(&mut self, function: &Function) -> ScopeResult<()> {
         let before = self.calls.len();
         self.function(function)?;
         // Arguments were read first: the call itself is the last one.
@@ -444,29 +449,29 @@ fn operands(expr: &Expr) -> Option<Vec<&Expr>> {
 }
 
 /// What a literal is; a placeholder is a parameter of the job.
-fn literal(value: &Value) -> Flow {
+fn literal(value: &Value) -> ValueFlow {
     match value {
-        Value::Number(number, _) => Flow::value(SliceValue::Number(number.clone())),
+        Value::Number(number, _) => ValueFlow::value(SliceValue::Number(number.clone())),
         Value::Boolean(yes) => {
-            Flow::value(SliceValue::Number(if *yes { "1" } else { "0" }.to_owned()))
+            ValueFlow::value(SliceValue::Number(if *yes { "1" } else { "0" }.to_owned()))
         }
-        Value::Null => Flow::value(SliceValue::Null),
-        Value::Placeholder(name) => Flow::value(SliceValue::Param(name.to_lowercase())),
+        Value::Null => ValueFlow::value(SliceValue::Null),
+        Value::Placeholder(name) => ValueFlow::value(SliceValue::Param(name.to_lowercase())),
         Value::SingleQuotedString(text)
         | Value::DoubleQuotedString(text)
         | Value::EscapedStringLiteral(text)
-        | Value::NationalStringLiteral(text) => Flow::value(SliceValue::Text(text.clone())),
-        Value::DollarQuotedString(text) => Flow::value(SliceValue::Text(text.value.clone())),
-        _ => Flow::unknown(),
+        | Value::NationalStringLiteral(text) => ValueFlow::value(SliceValue::Text(text.clone())),
+        Value::DollarQuotedString(text) => ValueFlow::value(SliceValue::Text(text.value.clone())),
+        _ => ValueFlow::unknown(),
     }
 }
 
 /// A cast keeps a value where the type can hold it as it is: a text that is cut short, a rounded number and the day of
 /// a moment are other values.
-fn cast(flow: Flow, data_type: &DataType) -> Flow {
+fn cast_flow(flow: ValueFlow, data_type: &DataType) -> ValueFlow {
     // A column that is cast may hold what no comparison of texts can tell.
     if !flow.from.is_empty() {
-        return Flow::unknown();
+        return ValueFlow::unknown();
     }
     let keeps = |value: &SliceValue| match (data_type, value) {
         (_, SliceValue::Null) => true,
@@ -490,21 +495,21 @@ fn cast(flow: Flow, data_type: &DataType) -> Flow {
         ) => text.parse::<i64>().is_ok(),
         _ => false,
     };
-    if flow.known.iter().all(keeps) { flow } else { Flow::unknown() }
+    if flow.known.iter().all(keeps) { flow } else { ValueFlow::unknown() }
 }
 
-fn signed(op: UnaryOperator, flow: Flow) -> Flow {
+fn signed(op: UnaryOperator, flow: ValueFlow) -> ValueFlow {
     let is_number = |value: &SliceValue| matches!(value, SliceValue::Number(_));
     if !flow.from.is_empty() || flow.is_unknown || !flow.known.iter().all(is_number) {
-        return Flow::unknown();
+        return ValueFlow::unknown();
     }
     match op {
         UnaryOperator::Plus => flow,
-        UnaryOperator::Minus => Flow::any(flow.known.into_iter().map(|value| {
-            let SliceValue::Number(number) = value else { return Flow::unknown() };
+        UnaryOperator::Minus => ValueFlow::any_of(flow.known.into_iter().map(|value| {
+            let SliceValue::Number(number) = value else { return ValueFlow::unknown() };
             let negated = number.strip_prefix('-').map_or(format!("-{number}"), ToOwned::to_owned);
-            Flow::value(SliceValue::Number(negated))
+            ValueFlow::value(SliceValue::Number(negated))
         })),
-        _ => Flow::unknown(),
+        _ => ValueFlow::unknown(),
     }
 }

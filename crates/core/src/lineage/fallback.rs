@@ -4,8 +4,8 @@
 //! too much rather than too little.
 
 use crate::domain::source::DialectName;
-use crate::lineage::access::{Access, AccessMode, Argument, Call, CallKind, ObjectName};
-use crate::lineage::words::{Words, name_of};
+use crate::lineage::access::{Access, AccessMode, Argument, CallKind, ObjectName, RoutineCall};
+use crate::lineage::words::{TokenWords, name_of};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct WordFacts {
     pub(super) accesses: Vec<Access>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<RoutineCall>,
     pub(super) temporary: BTreeSet<String>,
 }
 
@@ -66,7 +66,7 @@ const DEFINES: [&str; 7] = ["TRUNCATE", "DROP", "CREATE", "ALTER", "RENAME", "LO
 /// Reads a query or a change of rows by its words.
 pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> WordFacts {
     let mut reader = WordReader {
-        words: Words(tokens),
+        words: TokenWords(tokens),
         tokens,
         dialect,
         closes: closing_brackets(tokens),
@@ -81,7 +81,7 @@ pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> W
 }
 
 struct WordReader<'t> {
-    words: Words<'t>,
+    words: TokenWords<'t>,
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
     /// The place behind the end of each bracket.
@@ -116,7 +116,7 @@ impl WordReader<'_> {
 
     /// Names that are followed by `AS (`: common table expressions.
     fn common_tables(&mut self) {
-        if !(0..self.words.len()).any(|at| self.words.is(at, "WITH")) {
+        if !(0..self.words.len()).any(|at| self.words.is_word(at, "WITH")) {
             return;
         }
         for at in 0..self.words.len() {
@@ -125,15 +125,15 @@ impl WordReader<'_> {
                 continue;
             };
             let mut next = at + 1;
-            if self.words.has(next, &Token::LParen) {
+            if self.words.is_token(next, &Token::LParen) {
                 next = self.after_brackets(next);
             }
-            if self.words.is(next, "AS") {
+            if self.words.is_word(next, "AS") {
                 next += 1;
                 while self.words.is_one_of(next, &["NOT", "MATERIALIZED"]) {
                     next += 1;
                 }
-                if self.words.has(next, &Token::LParen) {
+                if self.words.is_token(next, &Token::LParen) {
                     self.common.insert(name.to_lowercase());
                 }
             }
@@ -142,33 +142,36 @@ impl WordReader<'_> {
 
     fn read_at(&mut self, at: usize) {
         let words = self.words;
-        if words.is(at, "FROM") || words.is(at, "JOIN") || words.is(at, "STRAIGHT_JOIN") {
+        if words.is_word(at, "FROM")
+            || words.is_word(at, "JOIN")
+            || words.is_word(at, "STRAIGHT_JOIN")
+        {
             let mode = if words.is_one_of(at.wrapping_sub(1), &["DELETE", "QUICK", "IGNORE"]) {
                 AccessMode::Delete
             } else {
                 AccessMode::Read
             };
             // extract(year FROM x), trim(a FROM b), IS DISTINCT FROM
-            if self.is_from_of_function(at) || words.is(at.wrapping_sub(1), "DISTINCT") {
+            if self.is_from_of_function(at) || words.is_word(at.wrapping_sub(1), "DISTINCT") {
                 return;
             }
-            self.list(at + 1, mode);
-        } else if words.is(at, "TABLE") && !words.is_one_of(0, &DEFINES) {
+            self.read_list(at + 1, mode);
+        } else if words.is_word(at, "TABLE") && !words.is_one_of(0, &DEFINES) {
             // INSERT INTO t TABLE s
-            self.list(at + 1, AccessMode::Read);
-        } else if words.is(at, "USING") && !words.has(at + 1, &Token::LParen) {
-            self.list(at + 1, AccessMode::Read);
-        } else if words.is(at, "INTO")
+            self.read_list(at + 1, AccessMode::Read);
+        } else if words.is_word(at, "USING") && !words.is_token(at + 1, &Token::LParen) {
+            self.read_list(at + 1, AccessMode::Read);
+        } else if words.is_word(at, "INTO")
             && words.is_one_of(at.wrapping_sub(1), &["INSERT", "REPLACE", "MERGE", "IGNORE"])
         {
-            self.list(at + 1, AccessMode::Upsert);
-        } else if words.is(at, "UPDATE")
+            self.read_list(at + 1, AccessMode::Upsert);
+        } else if words.is_word(at, "UPDATE")
             && !words.is_one_of(at.wrapping_sub(1), &["FOR", "KEY", "DO", "ON", "THEN"])
         {
-            self.list(at + 1, AccessMode::Update);
-        } else if words.has(at, &Token::LParen) && at > 0 {
+            self.read_list(at + 1, AccessMode::Update);
+        } else if words.is_token(at, &Token::LParen) && at > 0 {
             self.function(at - 1);
-        } else if words.is(at, "CALL") {
+        } else if words.is_word(at, "CALL") {
             self.called(at + 1, CallKind::Procedure);
         }
     }
@@ -185,7 +188,7 @@ impl WordReader<'_> {
                     );
                 }
                 Token::LParen => depth -= 1,
-                _ if depth == 0 && self.words.is(place, "SELECT") => return false,
+                _ if depth == 0 && self.words.is_word(place, "SELECT") => return false,
                 _ => {}
             }
         }
@@ -193,7 +196,7 @@ impl WordReader<'_> {
     }
 
     /// A list of tables with aliases: `a x, (b, c), (SELECT …) z`. Brackets are kept on a stack of their ends.
-    fn list(&mut self, from: usize, mode: AccessMode) {
+    fn read_list(&mut self, from: usize, mode: AccessMode) {
         let words = self.words;
         let mut outer = Vec::new();
         let mut at = from;
@@ -202,14 +205,14 @@ impl WordReader<'_> {
                 at += 1;
             }
             let is_query = words.is_one_of(at + 1, &["SELECT", "WITH", "VALUES"]);
-            if words.has(at, &Token::LParen) && !is_query {
+            if words.is_token(at, &Token::LParen) && !is_query {
                 outer.push(self.after_brackets(at));
                 at += 1;
                 continue;
             }
             at = match self.name(at) {
                 // A query is met by itself.
-                _ if words.has(at, &Token::LParen) => self.after_brackets(at),
+                _ if words.is_token(at, &Token::LParen) => self.after_brackets(at),
                 Some((name, next)) => self.listed(name, (at, next), mode),
                 None => match outer.pop() {
                     Some(end) => end,
@@ -218,7 +221,7 @@ impl WordReader<'_> {
             };
             loop {
                 at = self.after_alias(at);
-                if words.has(at, &Token::Comma) && mode != AccessMode::Upsert {
+                if words.is_token(at, &Token::Comma) && mode != AccessMode::Upsert {
                     at += 1;
                     break;
                 }
@@ -232,13 +235,13 @@ impl WordReader<'_> {
 
     /// A name in such a list, and the place behind it.
     fn listed(&mut self, name: ObjectName, (at, next): (usize, usize), mode: AccessMode) -> usize {
-        if self.words.has(next, &Token::LParen) && mode == AccessMode::Read {
+        if self.words.is_token(next, &Token::LParen) && mode == AccessMode::Read {
             // A function.
             return self.after_brackets(next);
         }
         let is_common = name.schema.is_none() && self.common.contains(&name.name.to_lowercase());
         if !is_common {
-            self.found.accesses.push(Access::new(name, mode, self.words.line(at)));
+            self.found.accesses.push(Access::new(name, mode, self.words.line_at(at)));
         }
         next
     }
@@ -276,7 +279,7 @@ impl WordReader<'_> {
             "WITH",
         ];
         let mut at = at;
-        if words.is(at, "AS") {
+        if words.is_word(at, "AS") {
             at += 1;
         }
         let is_alias =
@@ -284,7 +287,7 @@ impl WordReader<'_> {
                 && !words.is_one_of(at, &ends);
         if is_alias {
             at += 1;
-            if words.has(at, &Token::LParen) {
+            if words.is_token(at, &Token::LParen) {
                 at = self.after_brackets(at);
             }
         }
@@ -302,12 +305,12 @@ impl WordReader<'_> {
             return;
         }
         let mut first = last;
-        while first >= 2 && words.has(first - 1, &Token::Period) {
+        while first >= 2 && words.is_token(first - 1, &Token::Period) {
             first -= 2;
         }
         // INSERT INTO t (a, b) and CREATE TABLE t (…) call nothing.
         let before = ["INTO", "TABLE", "EXISTS", "AS", "UPDATE", "JOIN"];
-        if first > 0 && words.is_one_of(first - 1, &before) && !words.is(first - 1, "JOIN") {
+        if first > 0 && words.is_one_of(first - 1, &before) && !words.is_word(first - 1, "JOIN") {
             return;
         }
         self.called(first, CallKind::Function);
@@ -317,16 +320,22 @@ impl WordReader<'_> {
         let Some((routine, next)) = self.name(at) else { return };
         let mut arguments = Vec::new();
         // How many there are only chooses between routines of one name.
-        if self.words.has(next, &Token::LParen) && self.tokens.len() <= COUNTED_MAX {
+        if self.words.is_token(next, &Token::LParen) && self.tokens.len() <= COUNTED_MAX {
             let end = self.after_brackets(next).saturating_sub(1);
             let mut from = next + 1;
             while from < end {
-                let to = self.words.find(from, |w, i| i >= end || w.has(i, &Token::Comma));
+                let to =
+                    self.words.find_from(from, |w, i| i >= end || w.is_token(i, &Token::Comma));
                 arguments.push(Argument { name: None, values: None });
                 from = to.min(end) + 1;
             }
         }
-        self.found.calls.push(Call { routine, kind, arguments, line: self.words.line(at) });
+        self.found.calls.push(RoutineCall {
+            routine,
+            kind,
+            arguments,
+            line: self.words.line_at(at),
+        });
     }
 }
 
@@ -336,10 +345,10 @@ pub(super) fn read_name(
     from: usize,
     dialect: DialectName,
 ) -> Option<(ObjectName, usize)> {
-    let words = Words(tokens);
+    let words = TokenWords(tokens);
     let mut parts = vec![name_of(&tokens.get(from)?.token, dialect)?];
     let mut at = from + 1;
-    while words.has(at, &Token::Period) {
+    while words.is_token(at, &Token::Period) {
         let Some(part) = tokens.get(at + 1).and_then(|token| name_of(&token.token, dialect)) else {
             break;
         };
@@ -356,24 +365,25 @@ pub(super) fn read_definition(
     tokens: &[TokenWithSpan],
     dialect: DialectName,
 ) -> (WordFacts, Option<usize>) {
-    let words = Words(tokens);
+    let words = TokenWords(tokens);
     let mut found = WordFacts::default();
-    let query = words.find(0, |w, i| w.is_one_of(i, &["SELECT", "WITH"]) && i > 0);
-    let is_table = words.is(0, "CREATE") && (1..5).any(|at| words.is(at, "TABLE"));
+    let query = words.find_from(0, |w, i| w.is_one_of(i, &["SELECT", "WITH"]) && i > 0);
+    let is_table = words.is_word(0, "CREATE") && (1..5).any(|at| words.is_word(at, "TABLE"));
     let mut with_query = (is_table && query < words.len()).then_some(query);
-    let is_open = query > 0 && words.has(query - 1, &Token::LParen);
+    let is_open = query > 0 && words.is_token(query - 1, &Token::LParen);
     if is_open {
         with_query = None;
     }
     // CREATE TABLE t (SELECT …) AS … has its query in brackets.
-    let in_brackets = (1..tokens.len().saturating_sub(1))
-        .find(|at| words.has(*at, &Token::LParen) && words.is_one_of(at + 1, &["SELECT", "WITH"]));
+    let in_brackets = (1..tokens.len().saturating_sub(1)).find(|at| {
+        words.is_token(*at, &Token::LParen) && words.is_one_of(at + 1, &["SELECT", "WITH"])
+    });
     if let (true, None, Some(at)) = (is_table, with_query, in_brackets) {
         with_query = Some(at);
     }
     let is_temporary = words.is_one_of(1, &["TEMPORARY", "TEMP"])
         || words.is_one_of(2, &["TEMPORARY", "TEMP"])
-        || words.is_one_of(3, &["TEMPORARY", "TEMP"]) && words.is(1, "OR");
+        || words.is_one_of(3, &["TEMPORARY", "TEMP"]) && words.is_word(1, "OR");
     let end = with_query.unwrap_or(tokens.len());
     for (at, mode) in definition_places(&words, end) {
         let mut next = at;
@@ -386,11 +396,11 @@ pub(super) fn read_definition(
             if is_made && (is_temporary || name.schema.as_deref() == Some("pg_temp")) {
                 found.temporary.insert(name.name.to_lowercase());
             } else {
-                found.accesses.push(Access::new(name, mode, words.line(next)));
+                found.accesses.push(Access::new(name, mode, words.line_at(next)));
             }
             next = after;
             let goes_on = words.is_one_of(0, &["DROP", "TRUNCATE", "ANALYZE"])
-                && words.has(next, &Token::Comma);
+                && words.is_token(next, &Token::Comma);
             if !goes_on {
                 break;
             }
@@ -401,13 +411,13 @@ pub(super) fn read_definition(
 }
 
 /// Places of tables in a statement of data definition.
-fn definition_places(words: &Words<'_>, end: usize) -> Vec<(usize, AccessMode)> {
+fn definition_places(words: &TokenWords<'_>, end: usize) -> Vec<(usize, AccessMode)> {
     let mut places = Vec::new();
-    let first = words.word(0).unwrap_or_default().to_ascii_uppercase();
+    let first = words.word_at(0).unwrap_or_default().to_ascii_uppercase();
     match first.as_str() {
         "TRUNCATE" => places.push((1, AccessMode::Whole)),
         "COPY" => {
-            let mode = if (1..end).any(|at| words.is(at, "FROM")) {
+            let mode = if (1..end).any(|at| words.is_word(at, "FROM")) {
                 AccessMode::Insert
             } else {
                 AccessMode::Read
@@ -415,29 +425,29 @@ fn definition_places(words: &Words<'_>, end: usize) -> Vec<(usize, AccessMode)> 
             places.push((1, mode));
         }
         "LOAD" => {
-            let into = (0..end).find(|at| words.is(*at, "TABLE"));
+            let into = (0..end).find(|at| words.is_word(*at, "TABLE"));
             places.extend(into.map(|at| (at + 1, AccessMode::Upsert)));
         }
         "REFRESH" => {
-            let view = (0..end).find(|at| words.is(*at, "VIEW"));
-            let skip = |at: usize| if words.is(at, "CONCURRENTLY") { at + 1 } else { at };
+            let view = (0..end).find(|at| words.is_word(*at, "VIEW"));
+            let skip = |at: usize| if words.is_word(at, "CONCURRENTLY") { at + 1 } else { at };
             places.extend(view.map(|at| (skip(at + 1), AccessMode::Whole)));
         }
-        "CREATE" if (1..5).any(|at| words.is(at, "INDEX")) => {}
+        "CREATE" if (1..5).any(|at| words.is_word(at, "INDEX")) => {}
         "CREATE" | "DROP" | "ALTER" | "RENAME" => {
             let kinds = ["TABLE", "VIEW", "SEQUENCE"];
             for at in 1..end {
                 // EXCHANGE PARTITION p WITH TABLE t, RENAME TABLE a TO b, RENAME TO c, ATTACH PARTITION t,
                 // CREATE TABLE t LIKE s.
                 let is_table = words.is_one_of(at, &kinds[..2]);
-                let is_renamed =
-                    words.is(at, "TO") && (first == "RENAME" || words.is(at - 1, "RENAME"));
-                let is_partition =
-                    words.is(at, "PARTITION") && words.is_one_of(at - 1, &["ATTACH", "DETACH"]);
-                let is_next = first == "RENAME" && words.has(at, &Token::Comma);
+                let is_renamed = words.is_word(at, "TO")
+                    && (first == "RENAME" || words.is_word(at - 1, "RENAME"));
+                let is_partition = words.is_word(at, "PARTITION")
+                    && words.is_one_of(at - 1, &["ATTACH", "DETACH"]);
+                let is_next = first == "RENAME" && words.is_token(at, &Token::Comma);
                 if is_table || is_renamed || is_partition || is_next {
                     places.push((at + 1, AccessMode::Whole));
-                } else if words.is(at, "LIKE") && first == "CREATE" {
+                } else if words.is_word(at, "LIKE") && first == "CREATE" {
                     places.push((at + 1, AccessMode::Read));
                 }
             }

@@ -18,13 +18,13 @@ pub(super) type ColumnRef = (usize, String);
 
 /// What an expression may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flow {
+pub(super) struct ValueFlow {
     pub(super) known: ValueSet,
     pub(super) from: Vec<ColumnRef>,
     pub(super) is_unknown: bool,
 }
 
-impl Flow {
+impl ValueFlow {
     pub(super) fn unknown() -> Self {
         Self { is_unknown: true, ..Self::default() }
     }
@@ -38,7 +38,7 @@ impl Flow {
     }
 
     /// What is one or the other.
-    pub(super) fn or(mut self, other: Self) -> Self {
+    pub(super) fn either(mut self, other: Self) -> Self {
         self.is_unknown |= other.is_unknown;
         let is_large = self.known.len() + other.known.len() > PARTS_MAX
             || self.from.len() + other.from.len() > PARTS_MAX;
@@ -50,32 +50,32 @@ impl Flow {
         self
     }
 
-    pub(super) fn any(flows: impl IntoIterator<Item = Self>) -> Self {
-        flows.into_iter().fold(Self::default(), Self::or)
+    pub(super) fn any_of(flows: impl IntoIterator<Item = Self>) -> Self {
+        flows.into_iter().fold(Self::default(), Self::either)
     }
 }
 
 /// A column that a condition may narrow. With a guard, only if the common table expression of that number is used
 /// once: what one use asks for says nothing about the other's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct NarrowedColumn {
     pub(super) column: ColumnRef,
     pub(super) guards: Vec<usize>,
 }
 
 /// An expression that was read: what it may be, and the columns that an equality with it narrows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Operand {
-    pub(super) flow: Flow,
-    pub(super) targets: Vec<Target>,
+pub(super) struct FlowOperand {
+    pub(super) flow: ValueFlow,
+    pub(super) targets: Vec<NarrowedColumn>,
 }
 
-impl Operand {
+impl FlowOperand {
     pub(super) fn unknown() -> Self {
-        Self::of(Flow::unknown())
+        Self::from_flow(ValueFlow::unknown())
     }
 
-    pub(super) fn of(flow: Flow) -> Self {
+    pub(super) fn from_flow(flow: ValueFlow) -> Self {
         Self { flow, targets: Vec::new() }
     }
 }
@@ -83,8 +83,8 @@ impl Operand {
 /// That the rows that matter have in this column one of what a flow may be.
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
-    pub(super) target: Target,
-    pub(super) flow: Flow,
+    pub(super) target: NarrowedColumn,
+    pub(super) flow: ValueFlow,
 }
 
 /// What was found of each column: conditions that all hold.
@@ -92,7 +92,8 @@ pub(super) type Solution = HashMap<ColumnRef, Vec<ValueSet>>;
 
 /// Solves constraints. `uses` counts how often each common table expression is read.
 pub(super) fn solve(constraints: &[Constraint], uses: &[usize]) -> Solution {
-    let may_push = |target: &Target| target.guards.iter().all(|guard| uses.get(*guard) == Some(&1));
+    let may_push =
+        |target: &NarrowedColumn| target.guards.iter().all(|guard| uses.get(*guard) == Some(&1));
     let mut solution = Solution::new();
     for _ in 0..ROUNDS_MAX {
         let mut is_new = false;
@@ -112,7 +113,7 @@ pub(super) fn solve(constraints: &[Constraint], uses: &[usize]) -> Solution {
 }
 
 /// The values that a flow may be; none when it may be anything.
-pub(super) fn values_of(flow: &Flow, solution: &Solution) -> Option<ValueSet> {
+pub(super) fn values_of(flow: &ValueFlow, solution: &Solution) -> Option<ValueSet> {
     if flow.is_unknown {
         return None;
     }

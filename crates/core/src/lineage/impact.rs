@@ -2,7 +2,7 @@
 
 use crate::lineage::access::AccessMode;
 use crate::lineage::conflict::JobLineage;
-use crate::lineage::conflict::meet;
+use crate::lineage::conflict::accesses_meet;
 use crate::lineage::reading::JobAccess;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ pub fn find_impact(jobs: &[JobLineage], table: &str) -> TableImpact {
             let mine = job.reading.accesses.iter().filter(is_it);
             let mut verbs: Vec<&'static str> = mine
                 .filter(|one| is_wanted(one.access.mode))
-                .map(|one| one.access.mode.verb())
+                .map(|one| one.access.mode.as_verb())
                 .collect();
             verbs.sort_unstable();
             verbs.dedup();
@@ -101,7 +101,7 @@ fn reached(jobs: &[JobLineage], is_it: impl Fn(&&JobAccess) -> bool) -> Vec<Reac
                 continue;
             }
             let met = reads(job);
-            let met = met.iter().find(|read| writes.iter().any(|write| meet(write, read)));
+            let met = met.iter().find(|read| writes.iter().any(|write| accesses_meet(write, read)));
             if let Some(read) = met {
                 seen[at] = true;
                 open.push_back(at);

@@ -12,7 +12,7 @@ use crate::lineage::access::{Access, AccessMode, Argument, ObjectName};
 use crate::lineage::catalogue::Catalogue;
 use crate::lineage::closure::{JobRoot, trace_job};
 use crate::lineage::conflict::JobLineage;
-use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};
+use crate::lineage::reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, TextPlace};
 use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet};
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn not_sql(what: &str) -> OpaqueReason {
 }
 
 fn add_opaque(job: &JobDef, reading: &mut JobReading, reason: OpaqueReason) {
-    let place = Place { text: job.code.to_string(), line: 1 };
+    let place = TextPlace { text: job.code.to_string(), line: 1 };
     reading.opaque.push(OpaquePart { place, reason });
 }
 
@@ -77,7 +77,7 @@ fn read_on(
             Some(text) => Some(statements(job, text, label)),
             None => call(job, name, dialect),
         },
-        (None, Some(sql)) => sql.of(dialect).map(|text| statements(job, text, label)),
+        (None, Some(sql)) => sql.text_for(dialect).map(|text| statements(job, text, label)),
         (None, None) => None,
     };
     match root {
@@ -170,7 +170,7 @@ fn read_checks(
             let Some((target, catalogue)) = catalogue_of(job, source, targets, reading) else {
                 continue;
             };
-            let Some(text) = sql.of(catalogue.dialect) else { continue };
+            let Some(text) = sql.text_for(catalogue.dialect) else { continue };
             let label = format!("{} check {:?}", job.code, check.name);
             let root = statements(job, text, label);
             reading.extend(trace_job(&[root], catalogue, &target.server));
@@ -218,7 +218,7 @@ fn add_declared(
         if !is_found {
             let mut access = Access::new(table, mode, 1);
             access.slice = slice;
-            let place = Place { text: format!("{} lineage", job.code), line: 1 };
+            let place = TextPlace { text: format!("{} lineage", job.code), line: 1 };
             reading.accesses.push(JobAccess { access, server: server.clone(), place });
         }
     }

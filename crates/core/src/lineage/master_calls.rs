@@ -4,14 +4,14 @@
 //! happen or not, or often: those steps are marked, and a variable that is set there is known afterwards no more.
 
 use crate::domain::source::DialectName;
-use crate::lineage::catalogue::{Catalogue, Routine};
+use crate::lineage::catalogue::{Catalogue, CatalogueRoutine};
 use crate::lineage::create::byte_of;
 use crate::lineage::fallback::read_name;
 use crate::lineage::master_plan::{
     Barrier, GateReason, MasterArgument, MasterHabit, MasterPlan, MasterStep, StepAction, param_at,
 };
 use crate::lineage::master_value::{MasterValue, MasterVariables, read_value};
-use crate::lineage::words::{Words, name_of, tokenize};
+use crate::lineage::words::{TokenWords, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const EXCERPT_MAX: usize = 100;
 
 /// Reads the body of a master; why not is a sentence.
 pub(super) fn read_master(
-    master: &Routine,
+    master: &CatalogueRoutine,
     text: &str,
     catalogue: &Catalogue,
 ) -> Result<MasterPlan, String> {
@@ -34,7 +34,7 @@ pub(super) fn read_master(
         let mut reader = MasterReader {
             text,
             all: &tokens,
-            words: Words(&tokens),
+            words: TokenWords(&tokens),
             at: 0,
             catalogue,
             path: &path,
@@ -43,7 +43,7 @@ pub(super) fn read_master(
             variables,
             plan: MasterPlan::default(),
         };
-        reader.read();
+        reader.read_statements();
         assigned = reader.variables.assigned().clone();
         if reader.variables.knows_assigned() || assigned.is_empty() {
             return Ok(reader.plan);
@@ -76,7 +76,7 @@ struct Frame {
 pub(super) struct MasterReader<'t> {
     pub(super) text: &'t str,
     all: &'t [TokenWithSpan],
-    pub(super) words: Words<'t>,
+    pub(super) words: TokenWords<'t>,
     pub(super) at: usize,
     pub(super) catalogue: &'t Catalogue,
     path: &'t [String],
@@ -88,10 +88,10 @@ pub(super) struct MasterReader<'t> {
 }
 
 impl MasterReader<'_> {
-    fn read(&mut self) {
+    fn read_statements(&mut self) {
         while self.at < self.all.len() {
             let before = self.at;
-            self.step();
+            self.read_step();
             self.at = self.at.max(before + 1);
         }
     }
@@ -100,18 +100,18 @@ impl MasterReader<'_> {
         self.catalogue.dialect
     }
 
-    fn step(&mut self) {
+    fn read_step(&mut self) {
         let (words, at) = (self.words, self.at);
-        if words.has(at, &Token::SemiColon) {
+        if words.is_token(at, &Token::SemiColon) {
             self.at += 1;
-        } else if words.has(at, &Token::Sharp) {
+        } else if words.is_token(at, &Token::Sharp) {
             self.at += 3;
-        } else if words.has(at, &Token::ShiftLeft) {
-            self.at = words.find(at, |w, i| w.has(i, &Token::ShiftRight)) + 1;
-        } else if words.has(at + 1, &Token::Colon) && words.word(at).is_some() {
+        } else if words.is_token(at, &Token::ShiftLeft) {
+            self.at = words.find_from(at, |w, i| w.is_token(i, &Token::ShiftRight)) + 1;
+        } else if words.is_token(at + 1, &Token::Colon) && words.word_at(at).is_some() {
             self.at += 2;
         } else {
-            let word = words.word(at).unwrap_or_default().to_ascii_uppercase();
+            let word = words.word_at(at).unwrap_or_default().to_ascii_uppercase();
             if !self.frame(&word) && !self.assignment(&word) && !self.control(&word) {
                 self.action(&word);
             }
@@ -120,10 +120,10 @@ impl MasterReader<'_> {
 
     // --- What opens and closes ---------------------------------------------------------------------
 
-    fn push(&mut self, kind: FrameKind, text: String) {
+    fn push_frame(&mut self, kind: FrameKind, text: String) {
         self.frames.push(Frame {
             kind,
-            line: self.words.line(self.at),
+            line: self.words.line_at(self.at),
             text,
             first_step: self.plan.steps.len(),
             assigned: BTreeSet::new(),
@@ -135,10 +135,10 @@ impl MasterReader<'_> {
     /// Words that open, divide and close; true when it was one of them.
     fn frame(&mut self, word: &str) -> bool {
         let (words, at) = (self.words, self.at);
-        let is_call = words.has(at + 1, &Token::LParen);
+        let is_call = words.is_token(at + 1, &Token::LParen);
         match word {
             "BEGIN" => {
-                self.push(FrameKind::Block, String::new());
+                self.push_frame(FrameKind::Block, String::new());
                 self.at += 1;
                 while words.is_one_of(self.at, &["NOT", "ATOMIC"]) {
                     self.at += 1;
@@ -146,13 +146,13 @@ impl MasterReader<'_> {
             }
             "END" => self.close(),
             "IF" => {
-                let then = words.find(at + 1, |w, i| w.is(i, "THEN"));
+                let then = words.find_from(at + 1, |w, i| w.is_word(i, "THEN"));
                 let text = self.excerpt(at, then);
-                self.push(FrameKind::Condition, text);
+                self.push_frame(FrameKind::Condition, text);
                 self.at = then + 1;
             }
             "ELSEIF" | "ELSIF" => {
-                let then = words.find(at + 1, |w, i| w.is(i, "THEN"));
+                let then = words.find_from(at + 1, |w, i| w.is_word(i, "THEN"));
                 self.divide();
                 self.at = then + 1;
             }
@@ -161,33 +161,33 @@ impl MasterReader<'_> {
                 self.at += 1;
             }
             "CASE" => {
-                let when = words.find(at + 1, |w, i| w.is(i, "WHEN"));
+                let when = words.find_from(at + 1, |w, i| w.is_word(i, "WHEN"));
                 let text = self.excerpt(at, when);
-                self.push(FrameKind::Condition, text);
+                self.push_frame(FrameKind::Condition, text);
                 self.at = when;
             }
             "WHEN" => {
                 self.divide();
-                self.at = words.find(at + 1, |w, i| w.is(i, "THEN")) + 1;
+                self.at = words.find_from(at + 1, |w, i| w.is_word(i, "THEN")) + 1;
             }
             "EXCEPTION" => {
                 self.open_exception();
             }
             "LOOP" | "REPEAT" if !is_call => {
-                self.push(FrameKind::Loop, word.to_owned());
+                self.push_frame(FrameKind::Loop, word.to_owned());
                 self.at += 1;
             }
             "WHILE" | "FOR" | "FOREACH" => {
-                let within = words.find(at + 1, |w, i| w.is(i, "IN"));
-                let end = words.find(at + 1, |w, i| w.is_one_of(i, &["DO", "LOOP"]));
+                let within = words.find_from(at + 1, |w, i| w.is_word(i, "IN"));
+                let end = words.find_from(at + 1, |w, i| w.is_one_of(i, &["DO", "LOOP"]));
                 let text = self.excerpt(at, end);
-                self.push(FrameKind::Loop, text);
+                self.push_frame(FrameKind::Loop, text);
                 if word != "WHILE" {
                     self.forget_names(at + 1, within.min(end));
                 }
                 self.at = end + 1;
             }
-            "UNTIL" => self.at = words.find(at + 1, |w, i| w.is(i, "END")),
+            "UNTIL" => self.at = words.find_from(at + 1, |w, i| w.is_word(i, "END")),
             _ => return false,
         }
         true
@@ -233,7 +233,7 @@ impl MasterReader<'_> {
 
     /// `EXCEPTION WHEN … THEN`: the rest of its block runs after a failure.
     fn open_exception(&mut self) {
-        let line = self.words.line(self.at);
+        let line = self.words.line_at(self.at);
         if let Some(frame) = self.frames.last_mut() {
             frame.has_handler = true;
             frame.is_handler = true;
@@ -255,7 +255,7 @@ impl MasterReader<'_> {
         if self.is_in_handler() {
             self.variables.set_volatile(name);
         } else {
-            self.variables.set(name, value);
+            self.variables.set_value(name, value);
         }
     }
 
@@ -269,7 +269,7 @@ impl MasterReader<'_> {
     }
 
     fn unknown(&self, from: usize, to: usize) -> MasterValue {
-        MasterValue::Unknown { text: self.excerpt(from, to), line: self.words.line(from) }
+        MasterValue::Unknown { text: self.excerpt(from, to), line: self.words.line_at(from) }
     }
 
     /// What an expression is here.
@@ -289,7 +289,7 @@ impl MasterReader<'_> {
         match word {
             "DECLARE" if is_postgres => self.declare_section(),
             "DECLARE" => self.declare(at + 1, end),
-            "SET" if !is_postgres => self.set(end),
+            "SET" if !is_postgres => self.read_set(end),
             "FETCH" => {
                 self.fill_targets(at, end);
                 self.at = end + 1;
@@ -298,12 +298,14 @@ impl MasterReader<'_> {
                 self.forget_names(at + 1, end);
                 self.at = end + 1;
             }
-            _ if is_postgres && words.word(at).is_some() => {
+            _ if is_postgres && words.word_at(at).is_some() => {
                 let sign = at + 1;
-                let is_sign = words.has(sign, &Token::Assignment) || words.has(sign, &Token::Eq);
-                let is_part = words.has(sign, &Token::LBracket) || words.has(sign, &Token::Period);
+                let is_sign =
+                    words.is_token(sign, &Token::Assignment) || words.is_token(sign, &Token::Eq);
+                let is_part =
+                    words.is_token(sign, &Token::LBracket) || words.is_token(sign, &Token::Period);
                 let has_sign =
-                    is_part && (at..end).any(|place| words.has(place, &Token::Assignment));
+                    is_part && (at..end).any(|place| words.is_token(place, &Token::Assignment));
                 let Some(name) = self.name(at).filter(|_| is_sign || has_sign) else {
                     return false;
                 };
@@ -321,11 +323,11 @@ impl MasterReader<'_> {
 
     fn declare_section(&mut self) {
         self.at += 1;
-        while self.at < self.all.len() && !self.words.is(self.at, "BEGIN") {
+        while self.at < self.all.len() && !self.words.is_word(self.at, "BEGIN") {
             let end = self.words.find_end(self.at);
             self.declared(self.at, end);
             self.at = end + 1;
-            if self.words.is(self.at, "DECLARE") {
+            if self.words.is_word(self.at, "DECLARE") {
                 self.at += 1;
             }
         }
@@ -334,27 +336,27 @@ impl MasterReader<'_> {
     /// A declaration of MySQL: variables, a cursor, a condition or a handler.
     fn declare(&mut self, from: usize, end: usize) {
         let words = self.words;
-        if !words.is(from + 1, "HANDLER") {
+        if !words.is_word(from + 1, "HANDLER") {
             self.declared(from, end);
             self.at = end + 1;
             return;
         }
-        let body = words.find(from, |w, i| {
+        let body = words.find_from(from, |w, i| {
             w.is_one_of(i, &["BEGIN", "SET", "CALL", "ROLLBACK", "RESIGNAL", "INSERT", "UPDATE"])
                 || w.is_one_of(i, &["SELECT", "SIGNAL", "IF", "DELETE", "LEAVE", "REPLACE"])
         });
-        let only_not_found =
-            words.is(from + 3, "NOT") && !(from + 3..body).any(|i| words.has(i, &Token::Comma));
+        let only_not_found = words.is_word(from + 3, "NOT")
+            && !(from + 3..body).any(|i| words.is_token(i, &Token::Comma));
         if let Some(frame) = self.frames.last_mut() {
             frame.has_handler |= !only_not_found;
         }
         if !only_not_found {
-            let line = words.line(from);
+            let line = words.line_at(from);
             self.plan.habits.push(MasterHabit::Handler { line, calls: Vec::new() });
         }
         self.at = body;
-        if words.is(body, "BEGIN") {
-            self.push(FrameKind::Block, String::new());
+        if words.is_word(body, "BEGIN") {
+            self.push_frame(FrameKind::Block, String::new());
             if let Some(frame) = self.frames.last_mut() {
                 frame.is_handler = true;
             }
@@ -368,12 +370,15 @@ impl MasterReader<'_> {
     fn declared(&mut self, from: usize, end: usize) {
         let words = self.words;
         let is_other =
-            |w: Words<'_>, i: usize| i >= end || w.is_one_of(i, &["CURSOR", "CONDITION"]);
-        if words.find(from, is_other) < end {
+            |w: TokenWords<'_>, i: usize| i >= end || w.is_one_of(i, &["CURSOR", "CONDITION"]);
+        if words.find_from(from, is_other) < end {
             return;
         }
-        let start = words.find(from, |w, i| {
-            i >= end || w.is(i, "DEFAULT") || w.has(i, &Token::Assignment) || w.has(i, &Token::Eq)
+        let start = words.find_from(from, |w, i| {
+            i >= end
+                || w.is_word(i, "DEFAULT")
+                || w.is_token(i, &Token::Assignment)
+                || w.is_token(i, &Token::Eq)
         });
         let value = match start < end {
             true => self.value(start + 1, end),
@@ -384,29 +389,31 @@ impl MasterReader<'_> {
         while let Some(name) = self.name(at) {
             names.push(name);
             at += 1;
-            if !words.has(at, &Token::Comma) {
+            if !words.is_token(at, &Token::Comma) {
                 break;
             }
             at += 1;
         }
-        let is_constant = usize::from(words.is(at, "CONSTANT"));
+        let is_constant = usize::from(words.is_word(at, "CONSTANT"));
         let type_name = self.slice((at + is_constant).min(start), start.min(end)).to_owned();
         for name in names {
             self.variables.declare(&name, &type_name, value.clone());
         }
     }
 
-    fn set(&mut self, end: usize) {
+    fn read_set(&mut self, end: usize) {
         let (words, mut from) = (self.words, self.at + 1);
         let plain = ["TRANSACTION", "NAMES", "CHARSET", "CHARACTER", "ROLE", "STATEMENT"];
         if words.is_one_of(from, &["AUTOCOMMIT"]) {
-            let line = words.line(from);
+            let line = words.line_at(from);
             self.plan.habits.push(MasterHabit::Transaction { line });
         }
         while from < end && !words.is_one_of(from, &plain) {
-            let to = words.find(from, |w, i| i >= end || w.has(i, &Token::Comma)).min(end);
+            let to =
+                words.find_from(from, |w, i| i >= end || w.is_token(i, &Token::Comma)).min(end);
             let sign = from + 1;
-            let is_sign = words.has(sign, &Token::Eq) || words.has(sign, &Token::Assignment);
+            let is_sign =
+                words.is_token(sign, &Token::Eq) || words.is_token(sign, &Token::Assignment);
             if let Some(name) = self.name(from).filter(|_| is_sign) {
                 let value = self.value((sign + 1).min(to), to);
                 self.assign(&name, value);
@@ -418,16 +425,16 @@ impl MasterReader<'_> {
 
     /// The variables behind INTO.
     pub(super) fn fill_targets(&mut self, from: usize, end: usize) {
-        let mut at = self.words.find(from, |w, i| i >= end || w.is(i, "INTO")) + 1;
+        let mut at = self.words.find_from(from, |w, i| i >= end || w.is_word(i, "INTO")) + 1;
         while at < end {
-            if self.words.is(at, "STRICT") {
+            if self.words.is_word(at, "STRICT") {
                 at += 1;
             }
             if let Some(name) = self.name(at) {
                 let value = self.unknown(from, end);
                 self.assign(&name, value);
             }
-            if !self.words.has(at + 1, &Token::Comma) {
+            if !self.words.is_token(at + 1, &Token::Comma) {
                 break;
             }
             at += 2;
@@ -446,7 +453,7 @@ impl MasterReader<'_> {
                 let is_known =
                     |habit: &MasterHabit| matches!(habit, MasterHabit::Transaction { .. });
                 if !self.is_in_handler() && !self.plan.habits.iter().any(is_known) {
-                    let line = words.line(at);
+                    let line = words.line_at(at);
                     self.plan.habits.push(MasterHabit::Transaction { line });
                 }
             }
@@ -477,7 +484,7 @@ impl MasterReader<'_> {
     }
 
     fn add_gate(&mut self, reason: GateReason, end: usize) {
-        let (line, text) = (self.words.line(self.at), self.excerpt(self.at, end));
+        let (line, text) = (self.words.line_at(self.at), self.excerpt(self.at, end));
         self.add_step(line, StepAction::Gate { reason, text });
     }
 
@@ -503,7 +510,7 @@ impl MasterReader<'_> {
         let Some((routine, next)) = read_name(self.all, at + 1, self.dialect()) else {
             return false;
         };
-        let has_arguments = words.has(next, &Token::LParen);
+        let has_arguments = words.is_token(next, &Token::LParen);
         let close = if has_arguments { words.after_brackets(next) } else { next };
         if close != end {
             return false;
@@ -517,10 +524,10 @@ impl MasterReader<'_> {
         let (mut arguments, mut places) = (Vec::new(), Vec::new());
         let mut from = next + 1;
         while from + 1 < close {
-            let to = words.find(from, |w, i| i + 1 >= close || w.has(i, &Token::Comma));
+            let to = words.find_from(from, |w, i| i + 1 >= close || w.is_token(i, &Token::Comma));
             let to = to.min(close - 1);
-            let is_named =
-                words.has(from + 1, &Token::RArrow) || words.has(from + 1, &Token::Assignment);
+            let is_named = words.is_token(from + 1, &Token::RArrow)
+                || words.is_token(from + 1, &Token::Assignment);
             let name = self.name(from).filter(|_| is_named);
             let start = if is_named { from + 2 } else { from };
             arguments.push(MasterArgument { name, value: self.value(start, to) });
@@ -529,7 +536,7 @@ impl MasterReader<'_> {
         }
         let found = self.catalogue.resolve_routine(&routine, arguments.len(), self.path);
         let params = found.first().map(|one| one.params.clone());
-        let line = words.line(at);
+        let line = words.line_at(at);
         let step = self.plan.steps.len();
         let names: Vec<Option<String>> = arguments.iter().map(|one| one.name.clone()).collect();
         let routine = found.first().map_or(routine, |one| one.name.clone());
@@ -554,19 +561,19 @@ impl MasterReader<'_> {
 
     // --- Texts -------------------------------------------------------------------------------------
 
-    pub(super) fn byte(&self, at: usize) -> usize {
+    pub(super) fn byte_at(&self, at: usize) -> usize {
         let place = self.all.get(at).and_then(|one| byte_of(self.text, one.span.start));
         place.unwrap_or(self.text.len())
     }
 
     /// The end of the text before a token.
     pub(super) fn end_byte(&self, to: usize) -> usize {
-        let end = self.text[..self.byte(to)].trim_end().len();
-        end.max(self.byte(to.saturating_sub(1)))
+        let end = self.text[..self.byte_at(to)].trim_end().len();
+        end.max(self.byte_at(to.saturating_sub(1)))
     }
 
     pub(super) fn slice(&self, from: usize, to: usize) -> &str {
-        self.text.get(self.byte(from)..self.end_byte(to)).unwrap_or_default()
+        self.text.get(self.byte_at(from)..self.end_byte(to)).unwrap_or_default()
     }
 
     /// A piece of the text on one line.

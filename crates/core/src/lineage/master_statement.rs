@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Token;
 impl MasterReader<'_> {
     /// A statement of the master's own. One that reads alone is no step: what it fills is asked for where it is used.
     pub(super) fn statement(&mut self, end: usize) {
-        let (at, line) = (self.at, self.words.line(self.at));
+        let (at, line) = (self.at, self.words.line_at(self.at));
         let text = self.slice(at, end).to_owned();
         let root = JobRoot::Statements {
             text: text.clone(),
@@ -19,7 +19,7 @@ impl MasterReader<'_> {
         };
         let reading = trace_job(&[root], self.catalogue, "");
         let changes = reading.accesses.iter().any(|one| one.access.mode.is_write());
-        let is_step = changes || !reading.is_whole() || self.words.is(at, "CREATE");
+        let is_step = changes || !reading.is_whole() || self.words.is_word(at, "CREATE");
         if is_step {
             let tables: Vec<&ObjectName> =
                 reading.accesses.iter().map(|one| &one.access.table).collect();
@@ -40,9 +40,10 @@ impl MasterReader<'_> {
             self.add_step(line, action);
         }
         if !self.words.is_one_of(at, &["INSERT", "REPLACE"])
-            || (at..end).any(|place| self.words.is(place, "RETURNING"))
+            || (at..end).any(|place| self.words.is_word(place, "RETURNING"))
         {
-            let from = (at..end).find(|place| self.words.is(*place, "RETURNING")).unwrap_or(at);
+            let from =
+                (at..end).find(|place| self.words.is_word(*place, "RETURNING")).unwrap_or(at);
             self.fill_targets(from, end);
         }
     }
@@ -61,20 +62,20 @@ impl MasterReader<'_> {
             return Err("a temporary table lives in one session alone".to_owned());
         }
         let is_insert = words.is_one_of(self.at, &["INSERT", "REPLACE", "MERGE"]);
-        let into = (self.at..end).filter(|at| words.is(*at, "INTO")).count();
+        let into = (self.at..end).filter(|at| words.is_word(*at, "INTO")).count();
         if into > usize::from(is_insert) {
             return Err("it fills variables".to_owned());
         }
         let (mut text, mut values) = (String::new(), Vec::<StatementValue>::new());
-        let mut copied = self.byte(self.at);
+        let mut copied = self.byte_at(self.at);
         for at in self.at..end {
-            let Some(name) = words.word(at).map(str::to_lowercase) else { continue };
+            let Some(name) = words.word_at(at).map(str::to_lowercase) else { continue };
             if name.starts_with('@') {
                 return Err(format!("{name} lives in one session alone"));
             }
-            let is_part = at > 0 && words.has(at - 1, &Token::Period)
-                || words.has(at + 1, &Token::Period)
-                || words.has(at + 1, &Token::LParen);
+            let is_part = at > 0 && words.is_token(at - 1, &Token::Period)
+                || words.is_token(at + 1, &Token::Period)
+                || words.is_token(at + 1, &Token::LParen);
             if is_part || !self.variables.is_variable(&name) {
                 continue;
             }
@@ -84,11 +85,11 @@ impl MasterReader<'_> {
             if tables.iter().any(has_column) {
                 return Err(format!("{name} may be a variable or a column"));
             }
-            let start = self.byte(at);
+            let start = self.byte_at(at);
             text.push_str(&self.text[copied..start]);
             text.push(':');
             text.push_str(&name);
-            copied = start + words.word(at).map_or(0, str::len);
+            copied = start + words.word_at(at).map_or(0, str::len);
             if values.iter().all(|known| known.name != name) {
                 let type_name = self.variables.type_name(&name).to_owned();
                 values.push(StatementValue { name, type_name, value: self.value(at, at + 1) });

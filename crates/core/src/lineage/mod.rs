@@ -41,12 +41,12 @@ mod split;
 mod words;
 
 pub use access::{
-    Access, AccessMode, Argument, BodyFacts, Call, CallKind, ColumnSet, ConflictKey,
-    DynamicStatement, ObjectName, RoutineParam, Unreadable,
+    Access, AccessMode, Argument, BodyFacts, CallKind, CalledParam, ColumnSet, ConflictKey,
+    DynamicStatement, ObjectName, RoutineCall, UnreadablePlace,
 };
 pub use catalogue::{
-    BodyText, Cascade, Catalogue, Routine, RoutineLanguage, Table, Trigger, TriggerAction,
-    TriggerEvent,
+    BodyText, Cascade, Catalogue, CatalogueRoutine, CatalogueTrigger, RoutineLanguage, Table,
+    TriggerAction, TriggerEvent,
 };
 pub use closure::{JobRoot, trace_job};
 pub use conflict::{
@@ -59,8 +59,8 @@ pub use draft_jobs::{DefinitionDraft, DiscoveryError, DraftPlace};
 pub use draft_note::{DraftMatter, DraftNote, GateMatter};
 pub use impact::{ReachedJob, TableImpact, TableUse, find_impact};
 pub use job::{LineageTarget, job_lineage};
-pub use reader::{Body, BodyKind, read_body};
-pub use reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, Place};
+pub use reader::{BodyKind, SourceText, read_body};
+pub use reading::{JobAccess, JobReading, OpaquePart, OpaqueReason, TextPlace};
 pub use slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 
 #[cfg(test)]

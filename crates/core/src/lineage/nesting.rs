@@ -1,7 +1,7 @@
 //! How deep a statement is nested, before the parser is asked: its tree is walked by recursion, and a thread's stack is
 //! small.
 
-use crate::lineage::words::Words;
+use crate::lineage::words::TokenWords;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Deepest nesting of operators and brackets that the parser is given: its tree is walked by recursion.
@@ -14,13 +14,13 @@ const BRACKET_COST: usize = 3;
 
 /// Whether the parser's tree stays shallow: an estimate from brackets and operators.
 pub(super) fn is_shallow(tokens: &[TokenWithSpan]) -> bool {
-    let words = Words(tokens);
+    let words = TokenWords(tokens);
     let mut levels = vec![NestingLevel::default()];
     for (at, one) in tokens.iter().enumerate() {
         match &one.token {
             Token::LParen | Token::LBracket => {
                 let holds_query = words.is_one_of(at + 1, &["SELECT", "WITH"])
-                    || words.has(at + 1, &Token::LParen);
+                    || words.is_token(at + 1, &Token::LParen);
                 let cost = if holds_query { BRACKET_COST } else { 1 };
                 levels.push(NestingLevel { cost, ..NestingLevel::default() });
             }

@@ -1,9 +1,9 @@
 //! Reads SELECT: FROM, joins, derived tables, common table expressions, set operations.
 
 use crate::lineage::access::{AccessMode, ColumnSet, ObjectName};
-use crate::lineage::flow::{Flow, Operand};
+use crate::lineage::flow::{FlowOperand, ValueFlow};
 use crate::lineage::scope::{
-    CommonTable, OutputColumn, Reading, Refused, Relation, Scope, Source, SourceKind,
+    CommonTable, FromItem, NameScope, NotRead, OutputColumn, Relation, ScopeResult, SourceKind,
     StatementReader,
 };
 use sqlparser::ast::{
@@ -27,7 +27,7 @@ enum JoinSide {
 
 impl StatementReader<'_> {
     /// Reads a query; its tables are added, and what its columns are is returned.
-    pub(super) fn query(&mut self, query: &Query) -> Reading<Relation> {
+    pub(super) fn query(&mut self, query: &Query) -> ScopeResult<Relation> {
         let visible = self.common.len();
         if let Some(with) = &query.with {
             for table in &with.cte_tables {
@@ -41,13 +41,13 @@ impl StatementReader<'_> {
             relation.forget_targets();
         }
         if !query.pipe_operators.is_empty() || query.settings.is_some() {
-            return Err(Refused("pipe operators".to_owned()));
+            return Err(NotRead("pipe operators".to_owned()));
         }
         self.common.truncate(visible);
         Ok(relation)
     }
 
-    fn common_table_expression(&mut self, table: &Cte, is_recursive: bool) -> Reading<()> {
+    fn common_table_expression(&mut self, table: &Cte, is_recursive: bool) -> ScopeResult<()> {
         let name = self.column_name(&table.alias.name).to_lowercase();
         let number = self.uses.len();
         self.uses.push(0);
@@ -78,7 +78,7 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    fn limit(&mut self, limit: Option<&LimitClause>) -> Reading<()> {
+    fn limit(&mut self, limit: Option<&LimitClause>) -> ScopeResult<()> {
         match limit {
             None => {}
             Some(LimitClause::LimitOffset { limit, offset, limit_by }) => {
@@ -95,7 +95,7 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    fn set_expression(&mut self, body: &SetExpr, order: Option<&OrderBy>) -> Reading<Relation> {
+    fn set_expression(&mut self, body: &SetExpr, order: Option<&OrderBy>) -> ScopeResult<Relation> {
         match body {
             SetExpr::Select(select) => self.select(select, order),
             SetExpr::Query(query) => self.query(query),
@@ -113,7 +113,7 @@ impl StatementReader<'_> {
                 Ok(Relation::opaque())
             }
             SetExpr::Table(table) => {
-                let name = table.table_name.clone().ok_or_else(|| Refused("TABLE".to_owned()))?;
+                let name = table.table_name.clone().ok_or_else(|| NotRead("TABLE".to_owned()))?;
                 let name = ObjectName { schema: table.schema_name.clone(), name };
                 let node = self.add_node(name, 1)?;
                 self.nodes[node].read = ColumnSet::All;
@@ -137,7 +137,7 @@ impl StatementReader<'_> {
             match op {
                 SetOperator::Union => {
                     let flow = std::mem::take(&mut column.operand.flow);
-                    column.operand.flow = flow.or(other.operand.flow);
+                    column.operand.flow = flow.either(other.operand.flow);
                     let all = &mut column.operand.targets;
                     if all.len() + other.operand.targets.len() <= TARGETS_MAX {
                         all.extend(other.operand.targets);
@@ -153,33 +153,33 @@ impl StatementReader<'_> {
         merged
     }
 
-    pub(super) fn values(&mut self, values: &Values) -> Reading<Relation> {
-        let mut columns: Vec<Flow> = Vec::new();
+    pub(super) fn values(&mut self, values: &Values) -> ScopeResult<Relation> {
+        let mut columns: Vec<ValueFlow> = Vec::new();
         for (number, row) in values.rows.iter().enumerate() {
             for (at, value) in row.content.iter().enumerate() {
                 let flow = self.expression(value)?.flow;
                 match columns.get_mut(at) {
-                    Some(column) => *column = std::mem::take(column).or(flow),
+                    Some(column) => *column = std::mem::take(column).either(flow),
                     None if number == 0 => columns.push(flow),
-                    None => return Err(Refused("rows of different lengths".to_owned())),
+                    None => return Err(NotRead("rows of different lengths".to_owned())),
                 }
             }
         }
         let columns = columns.into_iter().enumerate().map(|(at, flow)| OutputColumn {
             name: Some(format!("column{}", at + 1)),
-            operand: Operand::of(flow),
+            operand: FlowOperand::from_flow(flow),
         });
         Ok(Relation { columns: columns.collect(), stars: Vec::new() })
     }
 
-    fn select(&mut self, select: &Select, order: Option<&OrderBy>) -> Reading<Relation> {
+    fn select(&mut self, select: &Select, order: Option<&OrderBy>) -> ScopeResult<Relation> {
         if !select.lateral_views.is_empty()
             || !select.connect_by.is_empty()
             || select.prewhere.is_some()
         {
-            return Err(Refused("LATERAL VIEW or CONNECT BY".to_owned()));
+            return Err(NotRead("LATERAL VIEW or CONNECT BY".to_owned()));
         }
-        self.scopes.push(Scope::default());
+        self.scopes.push(NameScope::default());
         for from in &select.from {
             self.table_with_joins(from)?;
         }
@@ -210,7 +210,7 @@ impl StatementReader<'_> {
     }
 
     /// GROUP BY, HAVING and windows; true when rows of other values have a say in a row of the result.
-    fn select_tail(&mut self, select: &Select) -> Reading<bool> {
+    fn select_tail(&mut self, select: &Select) -> ScopeResult<bool> {
         match &select.group_by {
             GroupByExpr::All(_) => {}
             GroupByExpr::Expressions(keys, _) => {
@@ -230,7 +230,7 @@ impl StatementReader<'_> {
         Ok(!select.named_window.is_empty() || select.qualify.is_some())
     }
 
-    pub(super) fn order_by(&mut self, order: Option<&OrderBy>) -> Reading<()> {
+    pub(super) fn order_by(&mut self, order: Option<&OrderBy>) -> ScopeResult<()> {
         let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = order else {
             return Ok(());
         };
@@ -240,14 +240,14 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    fn select_into(&mut self, into: &sqlparser::ast::SelectInto) -> Reading<()> {
+    fn select_into(&mut self, into: &sqlparser::ast::SelectInto) -> ScopeResult<()> {
         for target in &into.targets {
             let name = match target {
                 Expr::Identifier(ident) => ObjectName::bare(&self.column_name(ident)),
                 Expr::CompoundIdentifier(parts) if parts.len() == 2 => {
                     ObjectName::within(&self.column_name(&parts[0]), &self.column_name(&parts[1]))
                 }
-                _ => return Err(Refused("the target of INTO".to_owned())),
+                _ => return Err(NotRead("the target of INTO".to_owned())),
             };
             let node = self.add_node(name, 1)?;
             self.nodes[node].mode = AccessMode::Whole;
@@ -255,7 +255,7 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    pub(super) fn projection(&mut self, item: &SelectItem, into: &mut Relation) -> Reading<()> {
+    pub(super) fn projection(&mut self, item: &SelectItem, into: &mut Relation) -> ScopeResult<()> {
         let sources = self.scopes.last().map(|scope| scope.sources.clone()).unwrap_or_default();
         match item {
             SelectItem::UnnamedExpr(expr) => {
@@ -276,7 +276,7 @@ impl StatementReader<'_> {
                 into.columns.push(OutputColumn { name: Some(self.column_name(alias)), operand });
             }
             SelectItem::ExprWithAliases { .. } => {
-                return Err(Refused("several aliases".to_owned()));
+                return Err(NotRead("several aliases".to_owned()));
             }
             SelectItem::Wildcard(_) => {
                 for source in &sources {
@@ -286,11 +286,11 @@ impl StatementReader<'_> {
             }
             SelectItem::QualifiedWildcard(kind, _) => {
                 let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                    return Err(Refused("a field of an expression".to_owned()));
+                    return Err(NotRead("a field of an expression".to_owned()));
                 };
                 let alias = self.object_name(name)?.name.to_lowercase();
                 let found = sources.into_iter().filter(|source| source.alias == alias);
-                let mut found: Vec<Source> = found.collect();
+                let mut found: Vec<FromItem> = found.collect();
                 if found.is_empty() {
                     let outer = self.scopes.iter().flat_map(|scope| scope.sources.clone());
                     found = outer.filter(|source| source.alias == alias).collect();
@@ -304,24 +304,24 @@ impl StatementReader<'_> {
         Ok(())
     }
 
-    pub(super) fn table_with_joins(&mut self, table: &TableWithJoins) -> Reading<()> {
+    pub(super) fn table_with_joins(&mut self, table: &TableWithJoins) -> ScopeResult<()> {
         let first = self.sources().len();
         self.table_factor(&table.relation)?;
         for join in &table.joins {
-            self.join(join, first)?;
+            self.read_join(join, first)?;
         }
         Ok(())
     }
 
-    fn sources(&mut self) -> &mut Vec<Source> {
+    fn sources(&mut self) -> &mut Vec<FromItem> {
         if self.scopes.is_empty() {
-            self.scopes.push(Scope::default());
+            self.scopes.push(NameScope::default());
         }
         let last = self.scopes.len() - 1;
         &mut self.scopes[last].sources
     }
 
-    fn join(&mut self, join: &Join, first: usize) -> Reading<()> {
+    fn read_join(&mut self, join: &Join, first: usize) -> ScopeResult<()> {
         let (nodes_before, left_end) = (self.nodes.len(), self.sources().len());
         self.table_factor(&join.relation)?;
         let right_nodes = nodes_before..self.nodes.len();
@@ -335,7 +335,7 @@ impl StatementReader<'_> {
             J::FullOuter(on) => (JoinSide::Full, Some(on)),
             J::CrossApply => (JoinSide::Inner, None),
             J::OuterApply => (JoinSide::Left, None),
-            _ => return Err(Refused("a join of another system".to_owned())),
+            _ => return Err(NotRead("a join of another system".to_owned())),
         };
         let outer = self.narrowed.clone();
         self.narrowed = match side {
@@ -363,7 +363,7 @@ impl StatementReader<'_> {
         &mut self,
         constraint: &JoinConstraint,
         (first, left_end): (usize, usize),
-    ) -> Reading<()> {
+    ) -> ScopeResult<()> {
         match constraint {
             JoinConstraint::On(on) => self.condition(on),
             JoinConstraint::Using(columns) => {
@@ -393,7 +393,7 @@ impl StatementReader<'_> {
         }
     }
 
-    pub(super) fn table_factor(&mut self, factor: &TableFactor) -> Reading<()> {
+    pub(super) fn table_factor(&mut self, factor: &TableFactor) -> ScopeResult<()> {
         let (alias, kind) = match factor {
             TableFactor::Table { name, alias, args, with_hints, .. } => {
                 for hint in with_hints {
@@ -409,7 +409,7 @@ impl StatementReader<'_> {
                     self.uses[number] += 1;
                     SourceKind::Derived(Rc::new(relation))
                 } else {
-                    SourceKind::Table(self.add_node(written, self.line(name))?)
+                    SourceKind::Table(self.add_node(written, self.line_of(name))?)
                 };
                 (alias.as_ref().map_or(own, |alias| self.alias_of(alias)), kind)
             }
@@ -446,9 +446,9 @@ impl StatementReader<'_> {
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 return self.table_with_joins(table_with_joins);
             }
-            _ => return Err(Refused("a table of another system".to_owned())),
+            _ => return Err(NotRead("a table of another system".to_owned())),
         };
-        self.sources().push(Source { alias, kind, is_nullable: false });
+        self.sources().push(FromItem { alias, kind, is_nullable: false });
         Ok(())
     }
 

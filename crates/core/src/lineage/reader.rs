@@ -2,19 +2,19 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{
-    Access, AccessMode, Argument, BodyFacts, Call, ColumnSet, DynamicStatement, RoutineParam,
-    Unreadable,
+    Access, AccessMode, Argument, BodyFacts, CalledParam, ColumnSet, DynamicStatement, RoutineCall,
+    UnreadablePlace,
 };
 use crate::lineage::catalogue::Catalogue;
 use crate::lineage::fallback::{WordFacts, read_by_words, read_definition, read_name};
-use crate::lineage::flow::{Flow, solve, values_of};
+use crate::lineage::flow::{ValueFlow, solve, values_of};
 use crate::lineage::guess::guess_from_literals;
 use crate::lineage::nesting::is_shallow;
 use crate::lineage::rewrite::rewrite;
-use crate::lineage::scope::{Reading, Refused, StatementContext, StatementReader, TableNode};
+use crate::lineage::scope::{NotRead, ScopeResult, StatementContext, StatementReader, TableNode};
 use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
-use crate::lineage::split::{Piece, split_body};
-use crate::lineage::words::{Words, name_of, parser_dialect, tokenize};
+use crate::lineage::split::{BodyPiece, split_body};
+use crate::lineage::words::{TokenWords, name_of, parser_dialect, tokenize};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -38,7 +38,7 @@ pub enum BodyKind {
 
 /// A text to be read.
 #[derive(Clone, Copy, Debug)]
-pub struct Body<'t> {
+pub struct SourceText<'t> {
     /// The text of the body alone.
     pub text: &'t str,
     /// The line of its first line, from 1.
@@ -46,14 +46,14 @@ pub struct Body<'t> {
     /// How it is written.
     pub kind: BodyKind,
     /// Parameters of the routine.
-    pub params: &'t [RoutineParam],
+    pub params: &'t [CalledParam],
     /// Where unqualified names are looked for.
     pub path: &'t [String],
 }
 
 /// Reads a body. What the catalogue knows of columns and parameters makes slices sharper; without it they are wider.
 /// Never fails: a place that cannot be read is in the result.
-pub fn read_body(body: &Body<'_>, catalogue: &Catalogue) -> BodyFacts {
+pub fn read_body(body: &SourceText<'_>, catalogue: &Catalogue) -> BodyFacts {
     let mut reader = BodyReader {
         body,
         catalogue,
@@ -62,14 +62,14 @@ pub fn read_body(body: &Body<'_>, catalogue: &Catalogue) -> BodyFacts {
         assigned: BTreeMap::new(),
         facts: BodyFacts::default(),
     };
-    reader.read(body.text, body.first_line, 0);
+    reader.read_source(body.text, body.first_line, 0);
     let bindings = reader.solve_variables();
     bind_facts(&mut reader.facts, &bindings);
     reader.facts
 }
 
 struct BodyReader<'b> {
-    body: &'b Body<'b>,
+    body: &'b SourceText<'b>,
     catalogue: &'b Catalogue,
     dialect: DialectName,
     variables: BTreeSet<String>,
@@ -79,11 +79,11 @@ struct BodyReader<'b> {
 }
 
 impl BodyReader<'_> {
-    fn read(&mut self, text: &str, first_line: u32, depth: usize) {
+    fn read_source(&mut self, text: &str, first_line: u32, depth: usize) {
         let tokens = match tokenize(text, self.dialect, first_line) {
             Ok(tokens) => tokens,
             Err(none) => {
-                self.facts.unreadable.push(Unreadable { line: none.line, why: none.why });
+                self.facts.unreadable.push(UnreadablePlace { line: none.line, why: none.why });
                 return;
             }
         };
@@ -91,16 +91,16 @@ impl BodyReader<'_> {
         self.learn_variables(&pieces);
         for piece in pieces {
             match piece {
-                Piece::Statement(tokens) => self.read_statement(tokens, depth),
-                Piece::Expression { tokens, target } => self.read_expression(tokens, target),
-                Piece::Dynamic(words) => self.read_dynamic(words, &tokens),
-                Piece::Declared(_) => {}
-                Piece::Unknown(name) => self.assign(name, None),
+                BodyPiece::Statement(tokens) => self.read_statement(tokens, depth),
+                BodyPiece::Expression { tokens, target } => self.read_expression(tokens, target),
+                BodyPiece::Dynamic(words) => self.read_dynamic(words, &tokens),
+                BodyPiece::Declared(_) => {}
+                BodyPiece::Unknown(name) => self.assign(name, None),
             }
         }
     }
 
-    fn learn_variables(&mut self, pieces: &[Piece<'_>]) {
+    fn learn_variables(&mut self, pieces: &[BodyPiece<'_>]) {
         // `#variable_conflict use_column`: a name of both is the column's, so that none is taken for a variable.
         if self.body.text.contains("use_column") {
             return;
@@ -109,12 +109,12 @@ impl BodyReader<'_> {
         self.variables.extend(params.map(str::to_lowercase));
         for piece in pieces {
             let name = match piece {
-                Piece::Expression { target: Some(name), .. }
-                | Piece::Declared(name)
-                | Piece::Unknown(name) => name,
-                Piece::Statement(_)
-                | Piece::Expression { target: None, .. }
-                | Piece::Dynamic(_) => {
+                BodyPiece::Expression { target: Some(name), .. }
+                | BodyPiece::Declared(name)
+                | BodyPiece::Unknown(name) => name,
+                BodyPiece::Statement(_)
+                | BodyPiece::Expression { target: None, .. }
+                | BodyPiece::Dynamic(_) => {
                     continue;
                 }
             };
@@ -140,8 +140,8 @@ impl BodyReader<'_> {
     }
 
     fn read_statement(&mut self, tokens: &[TokenWithSpan], depth: usize) {
-        let words = Words(tokens);
-        let first = words.word(0).unwrap_or("(").to_ascii_uppercase();
+        let words = TokenWords(tokens);
+        let first = words.word_at(0).unwrap_or("(").to_ascii_uppercase();
         match first.as_str() {
             "SELECT" | "WITH" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "VALUES"
             | "TABLE" | "PERFORM" | "(" => {
@@ -161,28 +161,30 @@ impl BodyReader<'_> {
                     self.read_sql(&tokens[at..]);
                 }
             }
-            "SET" if (1..words.len()).any(|at| words.is(at, "SEARCH_PATH")) => {
+            "SET" if (1..words.len()).any(|at| words.is_word(at, "SEARCH_PATH")) => {
                 self.unreadable(
-                    words.line(0),
+                    words.line_at(0),
                     "SET search_path changes where names are looked for",
                 );
             }
-            "USE" => self.unreadable(words.line(0), "USE changes where names are looked for"),
+            "USE" => self.unreadable(words.line_at(0), "USE changes where names are looked for"),
             "ANALYZE" | "VACUUM" | "OPTIMIZE" | "CHECK" | "REPAIR" | "CHECKSUM" | "GRANT"
             | "REVOKE" | "SHOW" | "FLUSH" | "KILL" | "NOTIFY" | "LISTEN" | "UNLISTEN"
             | "COMMENT" | "SET" | "RESET" | "PRAGMA" | "LOCK" | "DISCARD" | "DELIMITER"
             | "REINDEX" | "CLUSTER" | "CHECKPOINT" | "HANDLER" | "XA" | "PURGE" | "RESIGNAL"
             | "SIGNAL" | "ABORT" | "END" | "BINLOG" | "CACHE" | "DEALLOCATE" => {}
-            "ATTACH" | "DETACH" => self.unreadable(words.line(0), "ATTACH brings other databases"),
+            "ATTACH" | "DETACH" => {
+                self.unreadable(words.line_at(0), "ATTACH brings other databases")
+            }
             _ => {
                 let why = format!("a statement that begins with {first:?} is not known");
-                self.unreadable(words.line(0), &why);
+                self.unreadable(words.line_at(0), &why);
             }
         }
     }
 
     fn unreadable(&mut self, line: u32, why: &str) {
-        self.facts.unreadable.push(Unreadable { line, why: why.to_owned() });
+        self.facts.unreadable.push(UnreadablePlace { line, why: why.to_owned() });
     }
 
     /// `DO expression` of MySQL, `DO $$ … $$` of PostgreSQL.
@@ -192,11 +194,11 @@ impl BodyReader<'_> {
             Token::SingleQuotedString(text) => Some((text.clone(), one.span)),
             _ => None,
         });
-        let line = Words(tokens).line(0);
+        let line = TokenWords(tokens).line_at(0);
         match (self.dialect, body) {
             (DialectName::Postgres, Some((text, span))) if depth < BODIES_MAX => {
                 let line = u32::try_from(span.start.line).unwrap_or(line);
-                self.read(&text, line, depth + 1);
+                self.read_source(&text, line, depth + 1);
             }
             (DialectName::Postgres, _) => self.unreadable(line, "DO without a body that is read"),
             (DialectName::Mysql | DialectName::Sqlite, _) => {
@@ -208,16 +210,17 @@ impl BodyReader<'_> {
     /// Variables that a CALL fills: those in places of OUT parameters; all where the routine is not known.
     fn call_targets(&mut self, tokens: &[TokenWithSpan]) {
         let Some((routine, next)) = read_name(tokens, 1, self.dialect) else { return };
-        let words = Words(tokens);
-        if !words.has(next, &Token::LParen) {
+        let words = TokenWords(tokens);
+        if !words.is_token(next, &Token::LParen) {
             return;
         }
         let end = words.after_brackets(next).saturating_sub(1);
         let mut arguments = Vec::new();
         let mut from = next + 1;
         while from < end {
-            let to = words.find(from, |w, i| i >= end || w.has(i, &Token::Comma)).min(end);
-            let named = words.has(from + 1, &Token::RArrow);
+            let to =
+                words.find_from(from, |w, i| i >= end || w.is_token(i, &Token::Comma)).min(end);
+            let named = words.is_token(from + 1, &Token::RArrow);
             let value = if named { from + 2 } else { from };
             let is_name = value + 1 == to;
             let name = is_name.then(|| name_of(&tokens[value].token, self.dialect)).flatten();
@@ -242,9 +245,9 @@ impl BodyReader<'_> {
         }
         match self.parse(&ready.tokens) {
             Ok(values) => values,
-            Err(Refused(why)) => {
-                let line = Words(tokens).line(0);
-                self.facts.read_by_words.push(Unreadable { line, why });
+            Err(NotRead(why)) => {
+                let line = TokenWords(tokens).line_at(0);
+                self.facts.read_by_words.push(UnreadablePlace { line, why });
                 self.add_words(read_by_words(&ready.tokens, self.dialect));
                 None
             }
@@ -262,16 +265,16 @@ impl BodyReader<'_> {
         self.facts.temporary.extend(found.temporary);
     }
 
-    fn parse(&mut self, tokens: &[TokenWithSpan]) -> Reading<Option<ValueSet>> {
+    fn parse(&mut self, tokens: &[TokenWithSpan]) -> ScopeResult<Option<ValueSet>> {
         if tokens.len() > STATEMENT_MAX || !is_shallow(tokens) {
-            return Err(Refused("too long or too deep".to_owned()));
+            return Err(NotRead("too long or too deep".to_owned()));
         }
         let mut parser =
             Parser::new(parser_dialect(self.dialect)).with_tokens_with_locations(tokens.to_vec());
-        let refused = |error: sqlparser::parser::ParserError| Refused(error.to_string());
+        let refused = |error: sqlparser::parser::ParserError| NotRead(error.to_string());
         let statement = parser.parse_statement().map_err(refused)?;
         if parser.peek_token().token != Token::EOF {
-            return Err(Refused("words behind the statement".to_owned()));
+            return Err(NotRead("words behind the statement".to_owned()));
         }
         // The reader borrows the variables while what it found is added here.
         let variables = std::mem::take(&mut self.variables);
@@ -284,14 +287,14 @@ impl BodyReader<'_> {
         let mut reader = StatementReader::new(context);
         let flow = match &statement {
             sqlparser::ast::Statement::Query(query) => reader.subquery(query),
-            other => reader.statement(other).map(|()| Flow::unknown()),
+            other => reader.statement(other).map(|()| ValueFlow::unknown()),
         };
         let values = flow.map(|flow| self.add_statement(reader, &flow));
         self.variables = variables;
         values
     }
 
-    fn add_statement(&mut self, reader: StatementReader<'_>, flow: &Flow) -> Option<ValueSet> {
+    fn add_statement(&mut self, reader: StatementReader<'_>, flow: &ValueFlow) -> Option<ValueSet> {
         let solution = solve(&reader.constraints, &reader.uses);
         for (at, node) in reader.nodes.into_iter().enumerate() {
             let mut slice = Slice::default();
@@ -311,11 +314,11 @@ impl BodyReader<'_> {
             self.facts.accesses.push(access_of(node, slice));
         }
         for call in reader.calls {
-            let argument = |(name, flow): &(Option<String>, Flow)| Argument {
+            let argument = |(name, flow): &(Option<String>, ValueFlow)| Argument {
                 name: name.clone(),
                 values: values_of(flow, &solution),
             };
-            self.facts.calls.push(Call {
+            self.facts.calls.push(RoutineCall {
                 arguments: call.arguments.iter().map(argument).collect(),
                 routine: call.routine,
                 kind: call.kind,
@@ -329,7 +332,7 @@ impl BodyReader<'_> {
 
     /// A statement that is made at run time, and what the literals of the body suggest.
     fn read_dynamic(&mut self, words: &[TokenWithSpan], body: &[TokenWithSpan]) {
-        let line = Words(words).line(0);
+        let line = TokenWords(words).line_at(0);
         let is_first = self.facts.dynamic.is_empty();
         self.facts.dynamic.push(DynamicStatement { line });
         if is_first {
@@ -337,9 +340,9 @@ impl BodyReader<'_> {
         }
         // EXECUTE 'text' || (SELECT …) USING (SELECT …): what makes it, and what is handed in, is read like any
         // expression.
-        let using = Words(words).find(0, |w, i| w.is(i, "USING"));
+        let using = TokenWords(words).find_from(0, |w, i| w.is_word(i, "USING"));
         if self.dialect == DialectName::Postgres {
-            let end = Words(words).find(0, |w, i| w.is_one_of(i, &["USING", "INTO"]));
+            let end = TokenWords(words).find_from(0, |w, i| w.is_one_of(i, &["USING", "INTO"]));
             self.read_expression(words.get(1..end).unwrap_or_default(), None);
         }
         if using < words.len() {
@@ -445,7 +448,7 @@ fn widen(slice: &mut Slice, column: &str, values: Option<ValueSet>) {
 
 fn access_of(node: TableNode, slice: Slice) -> Access {
     let written = match node.mode {
-        AccessMode::Read => ColumnSet::none(),
+        AccessMode::Read => ColumnSet::no_columns(),
         AccessMode::Update => node.written,
         AccessMode::Insert | AccessMode::Upsert | AccessMode::Delete | AccessMode::Whole => {
             ColumnSet::All
@@ -463,11 +466,11 @@ fn access_of(node: TableNode, slice: Slice) -> Access {
 }
 
 /// Whether a statement makes a routine, trigger or event, whose body is no part of what is done now.
-fn is_routine(words: Words<'_>) -> bool {
+fn is_routine(words: TokenWords<'_>) -> bool {
     let kinds = ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "AGGREGATE", "RULE"];
-    let stops = |w: Words<'_>, i: usize| {
+    let stops = |w: TokenWords<'_>, i: usize| {
         w.is_one_of(i, &["TABLE", "VIEW", "INDEX", "AS", "SCHEMA", "DATABASE", "SEQUENCE", "TYPE"])
     };
-    let end = words.find(1, stops);
+    let end = words.find_from(1, stops);
     (1..end).any(|at| words.is_one_of(at, &kinds))
 }

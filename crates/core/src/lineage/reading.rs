@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 
 /// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Place {
+pub struct TextPlace {
     /// The routine, view or trigger, or what the job's own text is called.
     pub text: String,
     /// Line in it, from 1.
     pub line: u32,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for TextPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.text, self.line)
     }
@@ -88,7 +88,7 @@ impl std::fmt::Display for OpaqueReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpaquePart {
     /// Where.
-    pub place: Place,
+    pub place: TextPlace,
     /// Why.
     pub reason: OpaqueReason,
 }
@@ -102,7 +102,7 @@ pub struct JobAccess {
     /// The server and database of the table; names of different servers never meet.
     pub server: String,
     /// Where it is written.
-    pub place: Place,
+    pub place: TextPlace,
 }
 
 /// All that is known of what a job does.
@@ -113,11 +113,11 @@ pub struct JobReading {
     /// What literals of statements that are made at run time suggest.
     pub guesses: Vec<JobAccess>,
     /// Statements that are made at run time.
-    pub dynamic: Vec<Place>,
+    pub dynamic: Vec<TextPlace>,
     /// Parts that are not known.
     pub opaque: Vec<OpaquePart>,
     /// Statements that were read by their words alone: rows and columns of them are not known.
-    pub read_by_words: Vec<Place>,
+    pub read_by_words: Vec<TextPlace>,
     /// Routines, views and triggers that were read.
     pub bodies: BTreeSet<String>,
 }

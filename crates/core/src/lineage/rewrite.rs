@@ -2,7 +2,7 @@
 //! `@v :=`, partitions, modifiers. Works on tokens, so that every name keeps its place in the text.
 
 use crate::domain::source::DialectName;
-use crate::lineage::words::{Words, name_of};
+use crate::lineage::words::{TokenWords, name_of};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -36,25 +36,25 @@ pub(super) fn rewrite(
     is_procedural: bool,
 ) -> Rewritten {
     let mut rewriter = Rewriter {
-        words: Words(tokens),
+        words: TokenWords(tokens),
         tokens,
         dialect,
         is_procedural,
-        set_at: (0..tokens.len()).find(|at| Words(tokens).is(*at, "SET")),
+        set_at: (0..tokens.len()).find(|at| TokenWords(tokens).is_word(*at, "SET")),
         at: 0,
         depth: 0,
         done: Rewritten::default(),
     };
     while rewriter.at < tokens.len() {
         if !rewriter.skip_any() && !rewriter.replace_any() {
-            rewriter.copy();
+            rewriter.copy_token();
         }
     }
     rewriter.done
 }
 
 struct Rewriter<'t> {
-    words: Words<'t>,
+    words: TokenWords<'t>,
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
     is_procedural: bool,
@@ -66,7 +66,7 @@ struct Rewriter<'t> {
 }
 
 impl Rewriter<'_> {
-    fn copy(&mut self) {
+    fn copy_token(&mut self) {
         match self.tokens[self.at].token {
             Token::LParen => self.depth += 1,
             Token::RParen => self.depth = self.depth.saturating_sub(1),
@@ -77,7 +77,7 @@ impl Rewriter<'_> {
     }
 
     /// Puts a keyword in place of `count` tokens.
-    fn put(&mut self, value: &str, keyword: Keyword, count: usize) {
+    fn put_value(&mut self, value: &str, keyword: Keyword, count: usize) {
         let span = self.tokens[self.at].span;
         let word = Word { value: value.to_owned(), quote_style: None, keyword };
         self.done.tokens.push(TokenWithSpan { token: Token::Word(word), span });
@@ -106,7 +106,7 @@ impl Rewriter<'_> {
     /// Skips what is left out; true when there was something.
     fn skip_any(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
-        if words.is(at, "INTO") && self.is_select_into() {
+        if words.is_word(at, "INTO") && self.is_select_into() {
             self.skip_into();
             return true;
         }
@@ -114,22 +114,27 @@ impl Rewriter<'_> {
             return self.skip_of_mysql();
         }
         let tables = ["FROM", "UPDATE", "INTO", "JOIN", "TABLE", "TRUNCATE"];
-        let is_only = words.is(at, "ONLY") && words.is_one_of(at.wrapping_sub(1), &tables);
+        let is_only = words.is_word(at, "ONLY") && words.is_one_of(at.wrapping_sub(1), &tables);
         let is_symmetric = words.is_one_of(at, &["SYMMETRIC", "ASYMMETRIC"])
-            && words.is(at.wrapping_sub(1), "BETWEEN");
+            && words.is_word(at.wrapping_sub(1), "BETWEEN");
         if is_only || is_symmetric {
             self.at += 1;
-        } else if words.is(at, "OF") && words.is_one_of(at.wrapping_sub(1), &["UPDATE", "SHARE"]) {
+        } else if words.is_word(at, "OF")
+            && words.is_one_of(at.wrapping_sub(1), &["UPDATE", "SHARE"])
+        {
             // FOR UPDATE OF a, b
             self.at += 2;
-            while words.has(self.at, &Token::Comma) {
+            while words.is_token(self.at, &Token::Comma) {
                 self.at += 2;
             }
-        } else if words.is(at, "OVERRIDING") && words.is(at + 2, "VALUE") {
+        } else if words.is_word(at, "OVERRIDING") && words.is_word(at + 2, "VALUE") {
             self.at += 3;
-        } else if words.is(at, "WHERE") && words.is(at + 1, "CURRENT") && words.is(at + 2, "OF") {
+        } else if words.is_word(at, "WHERE")
+            && words.is_word(at + 1, "CURRENT")
+            && words.is_word(at + 2, "OF")
+        {
             self.at += 4;
-        } else if words.is(at, "ON") && words.is(at + 1, "CONFLICT") {
+        } else if words.is_word(at, "ON") && words.is_word(at + 1, "CONFLICT") {
             return self.conflict_target();
         } else {
             return false;
@@ -140,26 +145,30 @@ impl Rewriter<'_> {
     fn skip_of_mysql(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         let is_variable =
-            words.word(at).is_some_and(|word| word.starts_with('@') && !word.starts_with("@@"));
-        if is_variable && words.has(at + 1, &Token::Assignment) {
+            words.word_at(at).is_some_and(|word| word.starts_with('@') && !word.starts_with("@@"));
+        if is_variable && words.is_token(at + 1, &Token::Assignment) {
             self.at += 2;
         } else if words.is_one_of(at, &MODIFIERS) && at > 0 {
             self.at += 1;
         } else if words.is_one_of(at, &["FORCE", "USE", "IGNORE"])
             && words.is_one_of(at + 1, &["INDEX", "KEY"])
         {
-            let open = words.find(at, |w, i| w.has(i, &Token::LParen));
+            let open = words.find_from(at, |w, i| w.is_token(i, &Token::LParen));
             self.at = words.after_brackets(open);
-        } else if words.is(at, "PARTITION") && words.has(at + 1, &Token::LParen) {
+        } else if words.is_word(at, "PARTITION") && words.is_token(at + 1, &Token::LParen) {
             self.at = words.after_brackets(at + 1);
-        } else if words.is(at, "LOCK") && words.is(at + 1, "IN") && words.is(at + 2, "SHARE") {
+        } else if words.is_word(at, "LOCK")
+            && words.is_word(at + 1, "IN")
+            && words.is_word(at + 2, "SHARE")
+        {
             self.at += 4;
-        } else if words.has(at, &Token::Period)
-            && words.has(at + 1, &Token::Mul)
-            && words.is(0, "DELETE")
+        } else if words.is_token(at, &Token::Period)
+            && words.is_token(at + 1, &Token::Mul)
+            && words.is_word(0, "DELETE")
         {
             self.at += 2;
-        } else if words.is(at, "STRAIGHT_JOIN") && words.is(at.wrapping_sub(1), "SELECT") {
+        } else if words.is_word(at, "STRAIGHT_JOIN") && words.is_word(at.wrapping_sub(1), "SELECT")
+        {
             self.at += 1;
         } else {
             return false;
@@ -172,33 +181,36 @@ impl Rewriter<'_> {
         let (words, at) = (self.words, self.at);
         let units = ["YEAR_MONTH", "DAY_HOUR", "DAY_MINUTE", "DAY_SECOND", "HOUR_MINUTE"];
         let more_units = ["HOUR_SECOND", "MINUTE_SECOND", "DAY_MICROSECOND"];
-        if at == 0 && words.is(0, "PERFORM") {
-            self.put("SELECT", Keyword::SELECT, 1);
-        } else if words.is(at, "STRAIGHT_JOIN") {
-            self.put("JOIN", Keyword::JOIN, 1);
+        if at == 0 && words.is_word(0, "PERFORM") {
+            self.put_value("SELECT", Keyword::SELECT, 1);
+        } else if words.is_word(at, "STRAIGHT_JOIN") {
+            self.put_value("JOIN", Keyword::JOIN, 1);
         } else if self.is_mysql()
             && (words.is_one_of(at, &units) || words.is_one_of(at, &more_units))
         {
-            self.put("DAY", Keyword::DAY, 1);
-        } else if self.is_mysql() && words.is(at, "MOD") && !words.has(at + 1, &Token::LParen) {
+            self.put_value("DAY", Keyword::DAY, 1);
+        } else if self.is_mysql()
+            && words.is_word(at, "MOD")
+            && !words.is_token(at + 1, &Token::LParen)
+        {
             self.put_token(Token::Mod);
         } else if self.is_mysql()
-            && words.is(at.wrapping_sub(2), "AGAINST")
-            && words.has(at.wrapping_sub(1), &Token::LParen)
-            && words.word(at).is_some()
+            && words.is_word(at.wrapping_sub(2), "AGAINST")
+            && words.is_token(at.wrapping_sub(1), &Token::LParen)
+            && words.word_at(at).is_some()
         {
             // The parser takes a literal alone there.
             self.put_token(Token::SingleQuotedString(String::new()));
-        } else if words.has(at, &Token::Colon) && words.word(at + 1).is_some() {
-            let name = words.word(at + 1).unwrap_or_default();
+        } else if words.is_token(at, &Token::Colon) && words.word_at(at + 1).is_some() {
+            let name = words.word_at(at + 1).unwrap_or_default();
             let span = self.tokens[at].span;
             let token = Token::Placeholder(format!(":{}", name.to_lowercase()));
             self.done.tokens.push(TokenWithSpan { token, span });
             self.at += 2;
         } else if self.is_mysql()
             && self.depth == 0
-            && words.is(0, "UPDATE")
-            && words.has(at, &Token::Comma)
+            && words.is_word(0, "UPDATE")
+            && words.is_token(at, &Token::Comma)
             && self.set_at.is_none_or(|set| at < set)
         {
             // UPDATE a, b SET …
@@ -212,7 +224,7 @@ impl Rewriter<'_> {
     /// Whether this INTO fills variables: not INSERT INTO, REPLACE INTO, MERGE INTO.
     fn is_select_into(&self) -> bool {
         let (words, at) = (self.words, self.at);
-        let before = |word: &str| at > 0 && words.is(at - 1, word);
+        let before = |word: &str| at > 0 && words.is_word(at - 1, word);
         let of_insert = ["INSERT", "REPLACE", "MERGE", "IGNORE", "LOW_PRIORITY", "DELAYED"];
         if of_insert.iter().any(|word| before(word)) || before("HIGH_PRIORITY") {
             return false;
@@ -229,10 +241,11 @@ impl Rewriter<'_> {
         let mut at = self.at + 1;
         if words.is_one_of(at, &["OUTFILE", "DUMPFILE"]) {
             let goes_on = ["FROM", "FOR", "WHERE", "ORDER", "LIMIT"];
-            self.at = words.find(at, |w, i| w.is_one_of(i, &goes_on) || w.has(i, &Token::RParen));
+            self.at = words
+                .find_from(at, |w, i| w.is_one_of(i, &goes_on) || w.is_token(i, &Token::RParen));
             return;
         }
-        if words.is(at, "STRICT") {
+        if words.is_word(at, "STRICT") {
             at += 1;
         }
         loop {
@@ -245,14 +258,14 @@ impl Rewriter<'_> {
             };
             self.done.targets.push(name.to_lowercase());
             at += 1;
-            while words.has(at, &Token::Period) || words.has(at, &Token::LBracket) {
-                at = if words.has(at, &Token::Period) {
+            while words.is_token(at, &Token::Period) || words.is_token(at, &Token::LBracket) {
+                at = if words.is_token(at, &Token::Period) {
                     at + 2
                 } else {
-                    words.find(at + 1, |w, i| w.has(i, &Token::RBracket)) + 1
+                    words.find_from(at + 1, |w, i| w.is_token(i, &Token::RBracket)) + 1
                 };
             }
-            if !words.has(at, &Token::Comma) {
+            if !words.is_token(at, &Token::Comma) {
                 break;
             }
             at += 1;
@@ -263,23 +276,23 @@ impl Rewriter<'_> {
     /// `ON CONFLICT (lower(a)) WHERE p DO`: keeps a list of columns, drops expressions and the predicate.
     fn conflict_target(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
-        self.copy();
-        self.copy();
-        if words.has(at + 2, &Token::LParen) {
+        self.copy_token();
+        self.copy_token();
+        if words.is_token(at + 2, &Token::LParen) {
             let close = words.after_brackets(at + 2);
             let is_plain = (at + 3..close.saturating_sub(1)).all(|i| {
                 matches!(self.tokens[i].token, Token::Word(_) | Token::Comma)
-                    && !words.is(i, "COLLATE")
+                    && !words.is_word(i, "COLLATE")
             });
             if is_plain {
                 while self.at < close {
-                    self.copy();
+                    self.copy_token();
                 }
             }
             self.at = close;
         }
-        if words.is(self.at, "WHERE") {
-            self.at = words.find(self.at, |w, i| w.is(i, "DO"));
+        if words.is_word(self.at, "WHERE") {
+            self.at = words.find_from(self.at, |w, i| w.is_word(i, "DO"));
         }
         true
     }

@@ -3,9 +3,9 @@
 use crate::domain::source::DialectName;
 use crate::lineage::access::{AccessMode, CallKind, ColumnSet, ConflictKey, ObjectName};
 use crate::lineage::catalogue::Catalogue;
-use crate::lineage::flow::{Constraint, Flow, Operand, Target};
+use crate::lineage::flow::{Constraint, FlowOperand, NarrowedColumn, ValueFlow};
 use crate::lineage::slice::SliceValue;
-use crate::lineage::words::{fold, line_of};
+use crate::lineage::words::{fold_name, line_of};
 use sqlparser::ast;
 use sqlparser::ast::{Ident, ObjectNamePart, Spanned as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,9 +20,9 @@ const STAR_WIDTH: usize = 8;
 
 /// That the parser's tree holds something that is not read here.
 #[derive(Clone, Debug)]
-pub(super) struct Refused(pub(super) String);
+pub(super) struct NotRead(pub(super) String);
 
-pub(super) type Reading<T> = Result<T, Refused>;
+pub(super) type ScopeResult<T> = Result<T, NotRead>;
 
 /// What a statement is read with.
 #[derive(Clone, Copy)]
@@ -52,13 +52,13 @@ pub(super) struct TableNode {
     pub(super) written: ColumnSet,
     pub(super) conflict_key: Option<ConflictKey>,
     /// Columns that are assigned, with what they get.
-    pub(super) assigned: BTreeMap<String, Flow>,
+    pub(super) assigned: BTreeMap<String, ValueFlow>,
     pub(super) line: u32,
 }
 
 /// What stands in FROM under a name.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct FromItem {
     pub(super) alias: String,
     pub(super) kind: SourceKind,
     /// An outer join may put NULL in place of its columns.
@@ -80,13 +80,14 @@ pub(super) enum SourceKind {
 pub(super) struct Relation {
     pub(super) columns: Vec<OutputColumn>,
     /// Sources of `*`, whose columns are all of the result's.
-    pub(super) stars: Vec<Source>,
+    pub(super) stars: Vec<FromItem>,
 }
 
 impl Relation {
     /// A result of which nothing is known.
     pub(super) fn opaque() -> Self {
-        let source = Source { alias: String::new(), kind: SourceKind::Opaque, is_nullable: false };
+        let source =
+            FromItem { alias: String::new(), kind: SourceKind::Opaque, is_nullable: false };
         Self { columns: Vec::new(), stars: vec![source] }
     }
 
@@ -105,7 +106,7 @@ impl Relation {
     pub(super) fn forget_flows(&mut self) {
         self.forget_targets();
         for column in &mut self.columns {
-            column.operand.flow = Flow::unknown();
+            column.operand.flow = ValueFlow::unknown();
         }
     }
 }
@@ -113,12 +114,12 @@ impl Relation {
 #[derive(Clone, Debug)]
 pub(super) struct OutputColumn {
     pub(super) name: Option<String>,
-    pub(super) operand: Operand,
+    pub(super) operand: FlowOperand,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scope {
-    pub(super) sources: Vec<Source>,
+pub(super) struct NameScope {
+    pub(super) sources: Vec<FromItem>,
 }
 
 /// A common table expression.
@@ -134,7 +135,7 @@ pub(super) struct CommonTable {
 pub(super) struct MetCall {
     pub(super) routine: ObjectName,
     pub(super) kind: CallKind,
-    pub(super) arguments: Vec<(Option<String>, Flow)>,
+    pub(super) arguments: Vec<(Option<String>, ValueFlow)>,
     pub(super) line: u32,
 }
 
@@ -143,7 +144,7 @@ pub(super) struct StatementReader<'c> {
     pub(super) context: StatementContext<'c>,
     pub(super) nodes: Vec<TableNode>,
     pub(super) constraints: Vec<Constraint>,
-    pub(super) scopes: Vec<Scope>,
+    pub(super) scopes: Vec<NameScope>,
     pub(super) common: Vec<CommonTable>,
     /// How often each common table expression is used.
     pub(super) uses: Vec<usize>,
@@ -171,40 +172,42 @@ impl<'c> StatementReader<'c> {
     /// A column or alias as it is compared.
     pub(super) fn column_name(&self, ident: &Ident) -> String {
         match self.context.dialect {
-            DialectName::Postgres => fold(&ident.value, ident.quote_style, DialectName::Postgres),
+            DialectName::Postgres => {
+                fold_name(&ident.value, ident.quote_style, DialectName::Postgres)
+            }
             DialectName::Mysql | DialectName::Sqlite => ident.value.to_lowercase(),
         }
     }
 
     /// The last two parts of a name.
-    pub(super) fn object_name(&self, name: &ast::ObjectName) -> Reading<ObjectName> {
+    pub(super) fn object_name(&self, name: &ast::ObjectName) -> ScopeResult<ObjectName> {
         let mut parts = Vec::new();
         for part in &name.0 {
             match part {
                 ObjectNamePart::Identifier(ident) => {
-                    parts.push(fold(&ident.value, ident.quote_style, self.context.dialect));
+                    parts.push(fold_name(&ident.value, ident.quote_style, self.context.dialect));
                 }
-                ObjectNamePart::Function(_) => return Err(Refused(format!("the name {name}"))),
+                ObjectNamePart::Function(_) => return Err(NotRead(format!("the name {name}"))),
             }
         }
-        let last = parts.pop().ok_or_else(|| Refused("an empty name".to_owned()))?;
+        let last = parts.pop().ok_or_else(|| NotRead("an empty name".to_owned()))?;
         Ok(ObjectName { schema: parts.pop(), name: last })
     }
 
-    pub(super) fn line(&self, name: &ast::ObjectName) -> u32 {
+    pub(super) fn line_of(&self, name: &ast::ObjectName) -> u32 {
         line_of(name.span())
     }
 
     /// Adds a table that is read.
-    pub(super) fn add_node(&mut self, name: ObjectName, line: u32) -> Reading<usize> {
+    pub(super) fn add_node(&mut self, name: ObjectName, line: u32) -> ScopeResult<usize> {
         if self.nodes.len() >= NODES_MAX {
-            return Err(Refused(format!("more than {NODES_MAX} tables")));
+            return Err(NotRead(format!("more than {NODES_MAX} tables")));
         }
         self.nodes.push(TableNode {
             name,
             mode: AccessMode::Read,
-            read: ColumnSet::none(),
-            written: ColumnSet::none(),
+            read: ColumnSet::no_columns(),
+            written: ColumnSet::no_columns(),
             conflict_key: None,
             assigned: BTreeMap::new(),
             line,
@@ -221,52 +224,57 @@ impl<'c> StatementReader<'c> {
     }
 
     /// A name of one part: a variable, or a column of what is in scope.
-    pub(super) fn resolve(&mut self, column: &str) -> Operand {
+    pub(super) fn resolve(&mut self, column: &str) -> FlowOperand {
         let lower = column.to_lowercase();
         if self.context.variables.contains(&lower) {
-            return Operand::of(Flow::value(SliceValue::Param(lower)));
+            return FlowOperand::from_flow(ValueFlow::value(SliceValue::Param(lower)));
         }
         if column.starts_with('@') {
-            return Operand::unknown();
+            return FlowOperand::unknown();
         }
         for depth in (0..self.scopes.len()).rev() {
             let is_own = depth + 1 == self.scopes.len();
             let sources = self.scopes[depth].sources.clone();
             if let Some(found) = self.find_column(&sources, column, 0) {
-                return if is_own { found } else { Operand::of(found.flow) };
+                return if is_own { found } else { FlowOperand::from_flow(found.flow) };
             }
         }
-        Operand::unknown()
+        FlowOperand::unknown()
     }
 
     /// A name of two parts: of a table in scope, of a routine's own, of a trigger's row.
-    pub(super) fn resolve_qualified(&mut self, qualifier: &str, column: &str) -> Operand {
+    pub(super) fn resolve_qualified(&mut self, qualifier: &str, column: &str) -> FlowOperand {
         let alias = qualifier.to_lowercase();
         for depth in (0..self.scopes.len()).rev() {
             let is_own = depth + 1 == self.scopes.len();
             let found = self.scopes[depth].sources.iter().find(|one| one.alias == alias).cloned();
             if let Some(source) = found {
-                let found = self.column_of(&source, column, 0).unwrap_or_else(Operand::unknown);
-                return if is_own { found } else { Operand::of(found.flow) };
+                let found = self.column_of(&source, column, 0).unwrap_or_else(FlowOperand::unknown);
+                return if is_own { found } else { FlowOperand::from_flow(found.flow) };
             }
         }
         if alias == "new" || alias == "old" {
             let param = format!("{alias}.{}", column.to_lowercase());
-            return Operand::of(Flow::value(SliceValue::Param(param)));
+            return FlowOperand::from_flow(ValueFlow::value(SliceValue::Param(param)));
         }
         let lower = column.to_lowercase();
         if self.context.variables.contains(&lower) && !self.context.variables.contains(&alias) {
-            return Operand::of(Flow::value(SliceValue::Param(lower)));
+            return FlowOperand::from_flow(ValueFlow::value(SliceValue::Param(lower)));
         }
-        Operand::unknown()
+        FlowOperand::unknown()
     }
 
     /// An unqualified column: of the one source that has it, else of none for certain.
-    fn find_column(&mut self, sources: &[Source], column: &str, depth: usize) -> Option<Operand> {
-        let has = |reader: &Self, source: &Source| reader.has_column(source, column, depth);
-        let certain: Vec<&Source> =
+    fn find_column(
+        &mut self,
+        sources: &[FromItem],
+        column: &str,
+        depth: usize,
+    ) -> Option<FlowOperand> {
+        let has = |reader: &Self, source: &FromItem| reader.has_column(source, column, depth);
+        let certain: Vec<&FromItem> =
             sources.iter().filter(|one| has(self, one) == Some(true)).collect();
-        let possible: Vec<&Source> =
+        let possible: Vec<&FromItem> =
             sources.iter().filter(|one| has(self, one) != Some(false)).collect();
         match (certain.as_slice(), possible.as_slice()) {
             ([one], _) | ([], [one]) => self.column_of(one, column, depth),
@@ -276,13 +284,13 @@ impl<'c> StatementReader<'c> {
                 for source in possible {
                     self.column_of(source, column, depth);
                 }
-                Some(Operand::unknown())
+                Some(FlowOperand::unknown())
             }
         }
     }
 
     /// Whether a source has a column; none when that is not known.
-    fn has_column(&self, source: &Source, column: &str, depth: usize) -> Option<bool> {
+    fn has_column(&self, source: &FromItem, column: &str, depth: usize) -> Option<bool> {
         match &source.kind {
             SourceKind::Table(node) => {
                 let columns = self.context.columns_of(&self.nodes[*node].name)?;
@@ -316,16 +324,16 @@ impl<'c> StatementReader<'c> {
     /// A column of a source, which counts as read.
     pub(super) fn column_of(
         &mut self,
-        source: &Source,
+        source: &FromItem,
         column: &str,
         depth: usize,
-    ) -> Option<Operand> {
+    ) -> Option<FlowOperand> {
         let mut operand = match &source.kind {
             SourceKind::Table(node) => {
-                self.nodes[*node].read.add(column);
+                self.nodes[*node].read.add_column(column);
                 let column = (*node, column.to_owned());
-                let target = Target { column: column.clone(), guards: Vec::new() };
-                Operand { flow: Flow::column(column), targets: vec![target] }
+                let target = NarrowedColumn { column: column.clone(), guards: Vec::new() };
+                FlowOperand { flow: ValueFlow::column(column), targets: vec![target] }
             }
             SourceKind::Derived(relation) => {
                 let named = |one: &&OutputColumn| one.name.as_deref() == Some(column);
@@ -344,7 +352,7 @@ impl<'c> StatementReader<'c> {
                     },
                 }
             }
-            SourceKind::Opaque => Operand::unknown(),
+            SourceKind::Opaque => FlowOperand::unknown(),
         };
         if source.is_nullable {
             operand.flow.known.insert(SliceValue::Null);
@@ -353,7 +361,7 @@ impl<'c> StatementReader<'c> {
     }
 
     /// All columns of a source are read; those of a query are read where it stands.
-    pub(super) fn read_all(&mut self, source: &Source) {
+    pub(super) fn read_all(&mut self, source: &FromItem) {
         match &source.kind {
             SourceKind::Table(node) => self.nodes[*node].read = ColumnSet::All,
             SourceKind::Derived(_) | SourceKind::Opaque => {}
@@ -361,13 +369,13 @@ impl<'c> StatementReader<'c> {
     }
 
     /// That `one` equals `two`: each narrows the columns of the other.
-    pub(super) fn equate(&mut self, one: &Operand, two: &Operand) {
+    pub(super) fn equate(&mut self, one: &FlowOperand, two: &FlowOperand) {
         self.narrow(one, &two.flow);
         self.narrow(two, &one.flow);
     }
 
     /// That `one` is something of `flow`.
-    pub(super) fn narrow(&mut self, one: &Operand, flow: &Flow) {
+    pub(super) fn narrow(&mut self, one: &FlowOperand, flow: &ValueFlow) {
         let narrowed = self.narrowed.clone();
         for target in &one.targets {
             let may = narrowed.as_ref().is_none_or(|nodes| nodes.contains(&target.column.0));

@@ -3,7 +3,7 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::catalogue::{BodyText, Catalogue};
-use crate::lineage::words::{Words, tokenize};
+use crate::lineage::words::{TokenWords, tokenize};
 use sqlparser::tokenizer::Token;
 use std::collections::BTreeSet;
 
@@ -34,11 +34,11 @@ impl SessionVariables {
     /// Adds those of a text of MySQL.
     pub(super) fn add_text(&mut self, text: &str) {
         let Ok(tokens) = tokenize(text, DialectName::Mysql, 1) else { return };
-        let words = Words(&tokens);
+        let words = TokenWords(&tokens);
         let mut is_into = false;
         for at in 0..tokens.len() {
-            let Some(word) = words.word(at) else {
-                is_into &= words.has(at, &Token::Comma);
+            let Some(word) = words.word_at(at) else {
+                is_into &= words.is_token(at, &Token::Comma);
                 continue;
             };
             if word.eq_ignore_ascii_case("INTO") {
@@ -50,10 +50,10 @@ impl SessionVariables {
                 continue;
             }
             let name = word.to_lowercase();
-            let is_set = words.has(at + 1, &Token::Assignment)
-                || words.has(at + 1, &Token::Eq)
+            let is_set = words.is_token(at + 1, &Token::Assignment)
+                || words.is_token(at + 1, &Token::Eq)
                     && at > 0
-                    && (words.is(at - 1, "SET") || words.has(at - 1, &Token::Comma));
+                    && (words.is_word(at - 1, "SET") || words.is_token(at - 1, &Token::Comma));
             if is_set || is_into {
                 self.set.insert(name.clone());
             }

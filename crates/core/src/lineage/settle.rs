@@ -4,15 +4,15 @@
 use crate::domain::source::DialectName;
 use crate::lineage::access::{Access, AccessMode, Argument, ColumnSet, ConflictKey};
 use crate::lineage::catalogue::{
-    BodyText, Catalogue, Routine, Table, Trigger, TriggerAction, TriggerEvent,
+    BodyText, Catalogue, CatalogueRoutine, CatalogueTrigger, Table, TriggerAction, TriggerEvent,
 };
 use crate::lineage::slice::{Binding, Slice};
-use crate::lineage::words::{Words, tokenize};
+use crate::lineage::words::{TokenWords, tokenize};
 use sqlparser::tokenizer::Token;
 use std::collections::BTreeSet;
 
 /// What each parameter of a routine is handed.
-pub(super) fn bind_arguments(routine: &Routine, arguments: &[Argument]) -> Binding {
+pub(super) fn bind_arguments(routine: &CatalogueRoutine, arguments: &[Argument]) -> Binding {
     let mut binding = Binding::new();
     for (at, param) in routine.params.iter().enumerate() {
         let place = format!("${}", at + 1);
@@ -74,7 +74,7 @@ pub(super) fn settle(mut access: Access, table: &Table, catalogue: &Catalogue) -
     }
     if access.mode == AccessMode::Update {
         for column in &table.derived_columns {
-            access.written.add(column);
+            access.written.add_column(column);
         }
     }
     let events = events_of(&access);
@@ -94,7 +94,7 @@ pub(super) fn settle(mut access: Access, table: &Table, catalogue: &Catalogue) -
 }
 
 /// The columns of its row that a trigger assigns: `NEW.a := …`, `SET NEW.a = …`.
-fn changed_columns(trigger: &Trigger, catalogue: &Catalogue) -> ColumnSet {
+fn changed_columns(trigger: &CatalogueTrigger, catalogue: &Catalogue) -> ColumnSet {
     let text = match &trigger.action {
         TriggerAction::Body(BodyText::Text(text)) => text,
         TriggerAction::Body(BodyText::Hidden { .. }) => return ColumnSet::All,
@@ -107,16 +107,19 @@ fn changed_columns(trigger: &Trigger, catalogue: &Catalogue) -> ColumnSet {
         }
     };
     let Ok(tokens) = tokenize(text, catalogue.dialect, 1) else { return ColumnSet::All };
-    let words = Words(&tokens);
+    let words = TokenWords(&tokens);
     let mut changed = BTreeSet::new();
-    let is_assigned = |at: usize| words.has(at, &Token::Assignment) || words.has(at, &Token::Eq);
+    let is_assigned =
+        |at: usize| words.is_token(at, &Token::Assignment) || words.is_token(at, &Token::Eq);
     for at in 0..tokens.len() {
-        if !words.is(at, "NEW") {
+        if !words.is_word(at, "NEW") {
             continue;
         }
-        if words.has(at + 1, &Token::Period) && is_assigned(at + 3) {
-            changed.extend(words.word(at + 2).map(str::to_lowercase));
-        } else if words.has(at + 1, &Token::Assignment) || words.is(at.wrapping_sub(1), "INTO") {
+        if words.is_token(at + 1, &Token::Period) && is_assigned(at + 3) {
+            changed.extend(words.word_at(at + 2).map(str::to_lowercase));
+        } else if words.is_token(at + 1, &Token::Assignment)
+            || words.is_word(at.wrapping_sub(1), "INTO")
+        {
             return ColumnSet::All;
         }
     }

@@ -74,7 +74,7 @@ impl Slice {
     }
 
     /// The same with parameters replaced. A condition with a parameter that may hold anything is dropped.
-    pub fn bind(&self, binding: &Binding) -> Self {
+    pub fn bind_params(&self, binding: &Binding) -> Self {
         let mut bound = Self::default();
         for (column, conditions) in &self.columns {
             for values in conditions.iter().filter_map(|values| bind_values(values, binding)) {
@@ -237,9 +237,9 @@ mod tests {
         let before = slice("code", &[SliceValue::Param("p_code".into())]);
         let given = Some(ValueSet::from([text("AP")]));
         let binding = Binding::from([("p_code".to_owned(), given)]);
-        assert_eq!(before.bind(&binding), slice("code", &[text("AP")]));
+        assert_eq!(before.bind_params(&binding), slice("code", &[text("AP")]));
         let anything = Binding::from([("p_code".to_owned(), None)]);
-        assert!(before.bind(&anything).is_everything());
-        assert!(before.bind(&Binding::new()).is_everything());
+        assert!(before.bind_params(&anything).is_everything());
+        assert!(before.bind_params(&Binding::new()).is_everything());
     }
 }

@@ -5,12 +5,12 @@
 //! on. A statement's text always ends at its semicolon.
 
 use crate::domain::source::DialectName;
-use crate::lineage::words::{Words, name_of};
+use crate::lineage::words::{TokenWords, name_of};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// A part of a body.
 #[derive(Clone, Debug)]
-pub(super) enum Piece<'t> {
+pub(super) enum BodyPiece<'t> {
     /// A SQL statement.
     Statement(&'t [TokenWithSpan]),
     /// An expression, and the variable that it is assigned to.
@@ -24,12 +24,12 @@ pub(super) enum Piece<'t> {
 }
 
 /// Splits tokens into pieces.
-pub(super) fn split_body(tokens: &[TokenWithSpan], dialect: DialectName) -> Vec<Piece<'_>> {
+pub(super) fn split_body(tokens: &[TokenWithSpan], dialect: DialectName) -> Vec<BodyPiece<'_>> {
     let mut splitter =
-        Splitter { words: Words(tokens), all: tokens, at: 0, dialect, pieces: Vec::new() };
+        Splitter { words: TokenWords(tokens), all: tokens, at: 0, dialect, pieces: Vec::new() };
     while splitter.at < tokens.len() {
         let before = splitter.at;
-        splitter.step();
+        splitter.read_step();
         // Whatever the text is, every step goes forward.
         splitter.at = splitter.at.max(before + 1);
     }
@@ -37,25 +37,25 @@ pub(super) fn split_body(tokens: &[TokenWithSpan], dialect: DialectName) -> Vec<
 }
 
 struct Splitter<'t> {
-    words: Words<'t>,
+    words: TokenWords<'t>,
     all: &'t [TokenWithSpan],
     at: usize,
     dialect: DialectName,
-    pieces: Vec<Piece<'t>>,
+    pieces: Vec<BodyPiece<'t>>,
 }
 
 impl<'t> Splitter<'t> {
-    fn step(&mut self) {
+    fn read_step(&mut self) {
         let (words, at) = (self.words, self.at);
-        if words.has(at, &Token::SemiColon) {
+        if words.is_token(at, &Token::SemiColon) {
             self.at += 1;
-        } else if words.has(at, &Token::Sharp) {
+        } else if words.is_token(at, &Token::Sharp) {
             // #variable_conflict use_column
             self.at += 3;
-        } else if words.has(at, &Token::ShiftLeft) {
+        } else if words.is_token(at, &Token::ShiftLeft) {
             // <<label>>
-            self.at = words.find(at, |w, i| w.has(i, &Token::ShiftRight)) + 1;
-        } else if words.has(at + 1, &Token::Colon) && words.word(at).is_some() {
+            self.at = words.find_from(at, |w, i| w.is_token(i, &Token::ShiftRight)) + 1;
+        } else if words.is_token(at + 1, &Token::Colon) && words.word_at(at).is_some() {
             self.at += 2;
         } else if words.is_one_of(at, &["DECLARE"]) {
             self.declare();
@@ -67,7 +67,7 @@ impl<'t> Splitter<'t> {
     fn expression(&mut self, from: usize, to: usize, target: Option<String>) {
         let tokens = &self.all[from.min(to)..to];
         if !tokens.is_empty() {
-            self.pieces.push(Piece::Expression { tokens, target });
+            self.pieces.push(BodyPiece::Expression { tokens, target });
         }
     }
 
@@ -79,11 +79,11 @@ impl<'t> Splitter<'t> {
     fn statement(&mut self) {
         let end = self.words.find_end(self.at);
         let tokens = &self.all[self.at..end];
-        if self.words.is(self.at, "EXECUTE") || self.words.is(self.at, "PREPARE") {
-            self.pieces.push(Piece::Dynamic(tokens));
+        if self.words.is_word(self.at, "EXECUTE") || self.words.is_word(self.at, "PREPARE") {
+            self.pieces.push(BodyPiece::Dynamic(tokens));
             self.fill_targets(self.at, end);
         } else {
-            self.pieces.push(Piece::Statement(tokens));
+            self.pieces.push(BodyPiece::Statement(tokens));
         }
         self.at = end + 1;
     }
@@ -91,7 +91,7 @@ impl<'t> Splitter<'t> {
     /// BEGIN, END, IF, CASE, EXCEPTION and what returns; true when it was one of them.
     fn control(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
-        let Some(word) = words.word(at) else { return false };
+        let Some(word) = words.word_at(at) else { return false };
         match word.to_ascii_uppercase().as_str() {
             "BEGIN" => {
                 self.at += 1;
@@ -107,14 +107,14 @@ impl<'t> Splitter<'t> {
             "ELSE" => self.at += 1,
             "IF" | "ELSEIF" | "ELSIF" => self.condition("THEN"),
             "CASE" if self.dialect != DialectName::Sqlite => {
-                let when = words.find(at + 1, |w, i| w.is(i, "WHEN"));
+                let when = words.find_from(at + 1, |w, i| w.is_word(i, "WHEN"));
                 self.expression(at + 1, when, None);
                 self.at = when;
             }
-            "WHEN" => self.when(),
+            "WHEN" => self.read_when(),
             "EXCEPTION" => self.at += 1,
             "UNTIL" => {
-                let end = words.find(at + 1, |w, i| w.is(i, "END"));
+                let end = words.find_from(at + 1, |w, i| w.is_word(i, "END"));
                 self.expression(at + 1, end, None);
                 self.at = end;
             }
@@ -128,17 +128,17 @@ impl<'t> Splitter<'t> {
                 // GET DIAGNOSTICS a = ROW_COUNT, b = …
                 let end = words.find_end(at);
                 for place in at..end {
-                    let is_sign = words.has(place + 1, &Token::Eq)
-                        || words.has(place + 1, &Token::Assignment);
+                    let is_sign = words.is_token(place + 1, &Token::Eq)
+                        || words.is_token(place + 1, &Token::Assignment);
                     if let (true, Some(name)) = (is_sign, self.name(place)) {
-                        self.pieces.push(Piece::Unknown(name));
+                        self.pieces.push(BodyPiece::Unknown(name));
                     }
                 }
                 self.at = end + 1;
             }
             "EXIT" | "CONTINUE" => {
                 let end = words.find_end(at);
-                let when = words.find(at, |w, i| i >= end || w.is(i, "WHEN"));
+                let when = words.find_from(at, |w, i| i >= end || w.is_word(i, "WHEN"));
                 self.expression((when + 1).min(end), end, None);
                 self.at = end + 1;
             }
@@ -149,17 +149,17 @@ impl<'t> Splitter<'t> {
 
     /// An expression between this word and `stop`.
     fn condition(&mut self, stop: &str) {
-        let end = self.words.find(self.at + 1, |w, i| w.is(i, stop));
+        let end = self.words.find_from(self.at + 1, |w, i| w.is_word(i, stop));
         self.expression(self.at + 1, end, None);
         self.at = end + 1;
     }
 
     /// WHEN of a CASE statement, or of an exception handler, whose conditions are names.
-    fn when(&mut self) {
+    fn read_when(&mut self) {
         let (words, at) = (self.words, self.at);
-        let end = words.find(at + 1, |w, i| w.is(i, "THEN"));
+        let end = words.find_from(at + 1, |w, i| w.is_word(i, "THEN"));
         let is_name = |i: usize| {
-            words.word(i).is_some() || matches!(self.all[i].token, Token::SingleQuotedString(_))
+            words.word_at(i).is_some() || matches!(self.all[i].token, Token::SingleQuotedString(_))
         };
         let is_handler = (at + 1..end).all(is_name) && self.dialect == DialectName::Postgres;
         if !is_handler {
@@ -172,12 +172,12 @@ impl<'t> Splitter<'t> {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
         self.at = end + 1;
-        if words.is(at + 1, "QUERY") && words.is(at + 2, "EXECUTE") {
-            self.pieces.push(Piece::Dynamic(&self.all[at + 2..end]));
-        } else if words.is(at + 1, "QUERY") {
-            self.pieces.push(Piece::Statement(&self.all[(at + 2).min(end)..end]));
+        if words.is_word(at + 1, "QUERY") && words.is_word(at + 2, "EXECUTE") {
+            self.pieces.push(BodyPiece::Dynamic(&self.all[at + 2..end]));
+        } else if words.is_word(at + 1, "QUERY") {
+            self.pieces.push(BodyPiece::Statement(&self.all[(at + 2).min(end)..end]));
         } else {
-            let from = if words.is(at + 1, "NEXT") { at + 2 } else { at + 1 };
+            let from = if words.is_word(at + 1, "NEXT") { at + 2 } else { at + 1 };
             self.expression(from.min(end), end, None);
         }
     }
@@ -187,16 +187,19 @@ impl<'t> Splitter<'t> {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
         self.at = end + 1;
-        let separates = |w: Words<'_>, i: usize| {
-            i >= end || w.has(i, &Token::Comma) || w.has(i, &Token::Eq) || w.is(i, "USING")
+        let separates = |w: TokenWords<'_>, i: usize| {
+            i >= end
+                || w.is_token(i, &Token::Comma)
+                || w.is_token(i, &Token::Eq)
+                || w.is_word(i, "USING")
         };
-        if words.is(at, "ASSERT") {
+        if words.is_word(at, "ASSERT") {
             self.expression(at + 1, end, None);
             return;
         }
-        let mut from = words.find(at + 1, separates) + 1;
+        let mut from = words.find_from(at + 1, separates) + 1;
         while from < end {
-            let to = words.find(from, separates).min(end);
+            let to = words.find_from(from, separates).min(end);
             // `name =` before a value is no expression of interest, and does no harm as one.
             self.expression(from, to, None);
             from = to + 1;
@@ -206,12 +209,12 @@ impl<'t> Splitter<'t> {
     /// LOOP, WHILE, REPEAT, FOR, FOREACH; true when it was one of them.
     fn loops(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
-        let Some(word) = words.word(at) else { return false };
-        let is_call = words.has(at + 1, &Token::LParen);
+        let Some(word) = words.word_at(at) else { return false };
+        let is_call = words.is_token(at + 1, &Token::LParen);
         match word.to_ascii_uppercase().as_str() {
             "LOOP" | "REPEAT" if !is_call => self.at += 1,
             "WHILE" => {
-                let end = words.find(at + 1, |w, i| w.is_one_of(i, &["DO", "LOOP"]));
+                let end = words.find_from(at + 1, |w, i| w.is_one_of(i, &["DO", "LOOP"]));
                 self.expression(at + 1, end, None);
                 self.at = end + 1;
             }
@@ -223,27 +226,29 @@ impl<'t> Splitter<'t> {
 
     fn for_loop(&mut self) {
         let (words, at) = (self.words, self.at);
-        let is_in = |w: Words<'_>, i: usize| w.is(i, "IN");
-        let within = words.find(at + 1, is_in);
-        let end = words.find(within, |w, i| w.is_one_of(i, &["LOOP", "DO"]));
+        let is_in = |w: TokenWords<'_>, i: usize| w.is_word(i, "IN");
+        let within = words.find_from(at + 1, is_in);
+        let end = words.find_from(within, |w, i| w.is_one_of(i, &["LOOP", "DO"]));
         for place in at + 1..within {
             if let Some(name) = self.name(place) {
-                self.pieces.push(Piece::Unknown(name));
+                self.pieces.push(BodyPiece::Unknown(name));
             }
         }
         let mut from = within + 1;
         while words.is_one_of(from, &["REVERSE", "ARRAY"]) {
             from += 1;
         }
-        if words.is(from, "EXECUTE") {
-            self.pieces.push(Piece::Dynamic(&self.all[from..end]));
+        if words.is_word(from, "EXECUTE") {
+            self.pieces.push(BodyPiece::Dynamic(&self.all[from..end]));
         } else if words.is_one_of(from, &["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "VALUES"])
         {
-            self.pieces.push(Piece::Statement(&self.all[from..end]));
-        } else if words.has(from, &Token::LParen) && words.is_one_of(from + 1, &["SELECT", "WITH"])
+            self.pieces.push(BodyPiece::Statement(&self.all[from..end]));
+        } else if words.is_token(from, &Token::LParen)
+            && words.is_one_of(from + 1, &["SELECT", "WITH"])
         {
             let close = words.after_brackets(from).saturating_sub(1);
-            self.pieces.push(Piece::Statement(&self.all[from + 1..close.min(end).max(from + 1)]));
+            self.pieces
+                .push(BodyPiece::Statement(&self.all[from + 1..close.min(end).max(from + 1)]));
         } else {
             self.range(from, end);
         }
@@ -254,15 +259,15 @@ impl<'t> Splitter<'t> {
     fn range(&mut self, from: usize, end: usize) {
         let mut start = from;
         for place in from..end {
-            let is_dots =
-                self.words.has(place, &Token::Period) && self.words.has(place + 1, &Token::Period);
-            if is_dots || self.words.is(place, "BY") {
+            let is_dots = self.words.is_token(place, &Token::Period)
+                && self.words.is_token(place + 1, &Token::Period);
+            if is_dots || self.words.is_word(place, "BY") {
                 self.expression(start, place, None);
                 start = if is_dots { place + 2 } else { place + 1 };
             }
         }
         // A cursor's name alone reads nothing by itself: its query is at its declaration.
-        let is_name = start == from && end == from + 1 && self.words.word(from).is_some();
+        let is_name = start == from && end == from + 1 && self.words.word_at(from).is_some();
         if !is_name && start < end {
             self.expression(start, end, None);
         }
@@ -271,19 +276,21 @@ impl<'t> Splitter<'t> {
     /// `x := e` and `x = e` of PL/pgSQL, `SET x = e, y = f` of MySQL; true when it was one.
     fn assign(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
-        if words.is(at, "SET") && self.dialect != DialectName::Sqlite {
-            return self.set();
+        if words.is_word(at, "SET") && self.dialect != DialectName::Sqlite {
+            return self.read_set();
         }
-        if self.dialect != DialectName::Postgres || words.word(at).is_none() {
+        if self.dialect != DialectName::Postgres || words.word_at(at).is_none() {
             return false;
         }
         let end = words.find_end(at);
-        let is_sign = |w: Words<'_>, i: usize| w.has(i, &Token::Assignment) || w.has(i, &Token::Eq);
+        let is_sign = |w: TokenWords<'_>, i: usize| {
+            w.is_token(i, &Token::Assignment) || w.is_token(i, &Token::Eq)
+        };
         // The target is a name with fields and places of an array: a second word is a statement's.
-        let sign = words.find(at, |w, i| i >= end || is_sign(w, i));
+        let sign = words.find_from(at, |w, i| i >= end || is_sign(w, i));
         let starts_target = sign == at + 1
-            || words.has(at + 1, &Token::Period)
-            || words.has(at + 1, &Token::LBracket);
+            || words.is_token(at + 1, &Token::Period)
+            || words.is_token(at + 1, &Token::LBracket);
         if sign >= end || !starts_target {
             return false;
         }
@@ -291,7 +298,7 @@ impl<'t> Splitter<'t> {
             if sign == at + 1 {
                 self.expression(sign + 1, end, Some(name));
             } else {
-                self.pieces.push(Piece::Unknown(name));
+                self.pieces.push(BodyPiece::Unknown(name));
                 self.expression(sign + 1, end, None);
             }
         }
@@ -299,28 +306,31 @@ impl<'t> Splitter<'t> {
         true
     }
 
-    fn set(&mut self) -> bool {
+    fn read_set(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
         let plain = ["TRANSACTION", "NAMES", "CHARSET", "CHARACTER", "ROLE", "CONSTRAINTS"];
         if self.dialect == DialectName::Postgres || words.is_one_of(at + 1, &plain) {
-            if (at..end).any(|place| words.is(place, "SEARCH_PATH")) {
-                self.pieces.push(Piece::Statement(&self.all[at..end]));
+            if (at..end).any(|place| words.is_word(place, "SEARCH_PATH")) {
+                self.pieces.push(BodyPiece::Statement(&self.all[at..end]));
             }
             self.at = end + 1;
             return true;
         }
-        if words.is(at + 1, "STATEMENT") {
+        if words.is_word(at + 1, "STATEMENT") {
             // MariaDB: SET STATEMENT max_statement_time = 5 FOR SELECT …
-            let of = words.find(at + 1, |w, i| w.is(i, "FOR"));
+            let of = words.find_from(at + 1, |w, i| w.is_word(i, "FOR"));
             self.at = of + 1;
             return true;
         }
         let mut from = at + 1;
         while from < end {
-            let to = words.find(from, |w, i| i >= end || w.has(i, &Token::Comma)).min(end);
+            let to =
+                words.find_from(from, |w, i| i >= end || w.is_token(i, &Token::Comma)).min(end);
             let sign = words
-                .find(from, |w, i| i >= to || w.has(i, &Token::Eq) || w.has(i, &Token::Assignment))
+                .find_from(from, |w, i| {
+                    i >= to || w.is_token(i, &Token::Eq) || w.is_token(i, &Token::Assignment)
+                })
                 .min(to);
             let target = if sign == from + 1 { self.name(from) } else { None };
             self.expression((sign + 1).min(to), to, target);
@@ -334,19 +344,19 @@ impl<'t> Splitter<'t> {
     fn cursor(&mut self) -> bool {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
-        if words.is(at, "FETCH") {
+        if words.is_word(at, "FETCH") {
             self.fill_targets(at, end);
-        } else if words.is(at, "OPEN") {
-            let query = words.find(at, |w, i| i >= end || w.is(i, "FOR"));
-            if query < end && words.is(query + 1, "EXECUTE") {
-                self.pieces.push(Piece::Dynamic(&self.all[query + 1..end]));
+        } else if words.is_word(at, "OPEN") {
+            let query = words.find_from(at, |w, i| i >= end || w.is_word(i, "FOR"));
+            if query < end && words.is_word(query + 1, "EXECUTE") {
+                self.pieces.push(BodyPiece::Dynamic(&self.all[query + 1..end]));
             } else if query < end {
-                self.pieces.push(Piece::Statement(&self.all[query + 1..end]));
-            } else if words.has(at + 2, &Token::LParen) {
+                self.pieces.push(BodyPiece::Statement(&self.all[query + 1..end]));
+            } else if words.is_token(at + 2, &Token::LParen) {
                 self.expression(at + 2, end, None);
             }
-        } else if words.is(at, "PERFORM") && self.dialect == DialectName::Postgres {
-            self.pieces.push(Piece::Statement(&self.all[at..end]));
+        } else if words.is_word(at, "PERFORM") && self.dialect == DialectName::Postgres {
+            self.pieces.push(BodyPiece::Statement(&self.all[at..end]));
         } else {
             return false;
         }
@@ -356,12 +366,12 @@ impl<'t> Splitter<'t> {
 
     /// The variables behind INTO.
     fn fill_targets(&mut self, from: usize, end: usize) {
-        let mut at = self.words.find(from, |w, i| i >= end || w.is(i, "INTO")) + 1;
+        let mut at = self.words.find_from(from, |w, i| i >= end || w.is_word(i, "INTO")) + 1;
         while at < end {
             if let Some(name) = self.name(at) {
-                self.pieces.push(Piece::Unknown(name));
+                self.pieces.push(BodyPiece::Unknown(name));
             }
-            if !self.words.has(at + 1, &Token::Comma) {
+            if !self.words.is_token(at + 1, &Token::Comma) {
                 break;
             }
             at += 2;
@@ -372,18 +382,18 @@ impl<'t> Splitter<'t> {
     fn declare(&mut self) {
         if self.dialect == DialectName::Postgres {
             self.at += 1;
-            while self.at < self.words.len() && !self.words.is(self.at, "BEGIN") {
+            while self.at < self.words.len() && !self.words.is_word(self.at, "BEGIN") {
                 let end = self.words.find_end(self.at);
                 self.declared(self.at, end);
                 self.at = end + 1;
-                if self.words.is(self.at, "DECLARE") {
+                if self.words.is_word(self.at, "DECLARE") {
                     self.at += 1;
                 }
             }
             return;
         }
         let (words, at) = (self.words, self.at);
-        if words.is(at + 2, "HANDLER") {
+        if words.is_word(at + 2, "HANDLER") {
             self.at = self.after_handler_conditions(at + 4);
             return;
         }
@@ -396,14 +406,14 @@ impl<'t> Splitter<'t> {
     fn after_handler_conditions(&self, from: usize) -> usize {
         let (words, mut at) = (self.words, from);
         loop {
-            if words.is(at, "SQLSTATE") {
-                at += if words.is(at + 1, "VALUE") { 3 } else { 2 };
-            } else if words.is(at, "NOT") {
+            if words.is_word(at, "SQLSTATE") {
+                at += if words.is_word(at + 1, "VALUE") { 3 } else { 2 };
+            } else if words.is_word(at, "NOT") {
                 at += 2;
             } else {
                 at += 1;
             }
-            if !words.has(at, &Token::Comma) {
+            if !words.is_token(at, &Token::Comma) {
                 return at;
             }
             at += 1;
@@ -413,27 +423,30 @@ impl<'t> Splitter<'t> {
     /// `a, b type DEFAULT e`, `c CURSOR FOR query`, `c CONDITION FOR …`, `x ALIAS FOR $1`.
     fn declared(&mut self, from: usize, end: usize) {
         let words = self.words;
-        let is_cursor = |w: Words<'_>, i: usize| i >= end || w.is(i, "CURSOR");
-        let cursor = words.find(from, is_cursor);
+        let is_cursor = |w: TokenWords<'_>, i: usize| i >= end || w.is_word(i, "CURSOR");
+        let cursor = words.find_from(from, is_cursor);
         if cursor < end {
-            let query = words.find(cursor, |w, i| i >= end || w.is_one_of(i, &["FOR", "IS"]));
+            let query = words.find_from(cursor, |w, i| i >= end || w.is_one_of(i, &["FOR", "IS"]));
             // `c CURSOR;` is opened with its query later.
             if query < end {
-                self.pieces.push(Piece::Statement(&self.all[query + 1..end]));
+                self.pieces.push(BodyPiece::Statement(&self.all[query + 1..end]));
             }
             return;
         }
         if words.is_one_of(from + 1, &["CONDITION", "ALIAS"]) {
             return;
         }
-        let value = words.find(from, |w, i| {
-            i >= end || w.is(i, "DEFAULT") || w.has(i, &Token::Assignment) || w.has(i, &Token::Eq)
+        let value = words.find_from(from, |w, i| {
+            i >= end
+                || w.is_word(i, "DEFAULT")
+                || w.is_token(i, &Token::Assignment)
+                || w.is_token(i, &Token::Eq)
         });
         let mut at = from;
         let mut names = Vec::new();
         while let Some(name) = self.name(at) {
             names.push(name);
-            if !words.has(at + 1, &Token::Comma) {
+            if !words.is_token(at + 1, &Token::Comma) {
                 break;
             }
             at += 2;
@@ -442,7 +455,7 @@ impl<'t> Splitter<'t> {
             if value < end {
                 self.expression(value + 1, end, Some(name));
             } else {
-                self.pieces.push(Piece::Declared(name));
+                self.pieces.push(BodyPiece::Declared(name));
             }
         }
     }

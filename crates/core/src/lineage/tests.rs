@@ -2,7 +2,8 @@
 
 use crate::domain::source::DialectName::{self, Mysql, Postgres};
 use crate::lineage::{
-    AccessMode, Body, BodyFacts, BodyKind, BodyText, Catalogue, ColumnSet, parse_routine, read_body,
+    AccessMode, BodyFacts, BodyKind, BodyText, Catalogue, ColumnSet, SourceText, parse_routine,
+    read_body,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,7 +15,7 @@ fn read(text: &str, dialect: DialectName) -> BodyFacts {
     let BodyText::Text(body) = &made.routine.body else { panic!("a text") };
     let params = &made.routine.params;
     read_body(
-        &Body {
+        &SourceText {
             text: body,
             first_line: 1,
             kind: BodyKind::Procedural,
@@ -27,7 +28,7 @@ fn read(text: &str, dialect: DialectName) -> BodyFacts {
 
 fn read_sql(text: &str, dialect: DialectName) -> BodyFacts {
     let catalogue = Catalogue::new(dialect, vec!["db".to_owned()], false);
-    let body = Body {
+    let body = SourceText {
         text,
         first_line: 1,
         kind: BodyKind::Sql,
@@ -42,7 +43,7 @@ fn lines(facts: &BodyFacts) -> Vec<String> {
     facts
         .accesses
         .iter()
-        .map(|one| format!("{} {}[{}]@{}", one.mode.verb(), one.table, one.slice, one.line))
+        .map(|one| format!("{} {}[{}]@{}", one.mode.as_verb(), one.table, one.slice, one.line))
         .collect()
 }
 

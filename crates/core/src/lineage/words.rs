@@ -62,13 +62,13 @@ pub(super) fn bare_word(token: &Token) -> Option<&str> {
 /// A name: a word, quoted or not.
 pub(super) fn name_of(token: &Token, dialect: DialectName) -> Option<String> {
     match token {
-        Token::Word(word) => Some(fold(&word.value, word.quote_style, dialect)),
+        Token::Word(word) => Some(fold_name(&word.value, word.quote_style, dialect)),
         _ => None,
     }
 }
 
 /// A name as the server keeps it: PostgreSQL folds what is not quoted.
-pub(super) fn fold(value: &str, quote: Option<char>, dialect: DialectName) -> String {
+pub(super) fn fold_name(value: &str, quote: Option<char>, dialect: DialectName) -> String {
     match (dialect, quote) {
         (DialectName::Postgres, None) => value.to_lowercase(),
         (DialectName::Postgres, Some(_)) | (DialectName::Mysql | DialectName::Sqlite, _) => {
@@ -84,31 +84,31 @@ pub(super) fn line_of(span: Span) -> u32 {
 
 /// Tokens with questions about them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Words<'t>(pub(super) &'t [TokenWithSpan]);
+pub(super) struct TokenWords<'t>(pub(super) &'t [TokenWithSpan]);
 
-impl<'t> Words<'t> {
+impl<'t> TokenWords<'t> {
     /// Whether the token there is this unquoted word.
-    pub(super) fn is(self, at: usize, word: &str) -> bool {
-        self.word(at).is_some_and(|found| found.eq_ignore_ascii_case(word))
+    pub(super) fn is_word(self, at: usize, word: &str) -> bool {
+        self.word_at(at).is_some_and(|found| found.eq_ignore_ascii_case(word))
     }
 
     /// Whether the token there is one of these unquoted words.
     pub(super) fn is_one_of(self, at: usize, words: &[&str]) -> bool {
-        words.iter().any(|word| self.is(at, word))
+        words.iter().any(|word| self.is_word(at, word))
     }
 
     /// The unquoted word there.
-    pub(super) fn word(self, at: usize) -> Option<&'t str> {
+    pub(super) fn word_at(self, at: usize) -> Option<&'t str> {
         bare_word(&self.0.get(at)?.token)
     }
 
     /// Whether the token there is this one.
-    pub(super) fn has(self, at: usize, token: &Token) -> bool {
+    pub(super) fn is_token(self, at: usize, token: &Token) -> bool {
         self.0.get(at).is_some_and(|found| found.token == *token)
     }
 
     /// The line of the token there; of the last one beyond the end.
-    pub(super) fn line(self, at: usize) -> u32 {
+    pub(super) fn line_at(self, at: usize) -> u32 {
         self.0.get(at).or(self.0.last()).map_or(1, |token| line_of(token.span))
     }
 
@@ -118,7 +118,7 @@ impl<'t> Words<'t> {
     }
 
     /// The first place from `from` on, outside of brackets and of CASE … END, where `stop` holds; else the end.
-    pub(super) fn find(self, from: usize, stop: impl Fn(Self, usize) -> bool) -> usize {
+    pub(super) fn find_from(self, from: usize, stop: impl Fn(Self, usize) -> bool) -> usize {
         let (mut depth, mut cases) = (0_usize, 0_usize);
         for at in from..self.len() {
             if depth == 0 && cases == 0 && stop(self, at) {
@@ -127,8 +127,8 @@ impl<'t> Words<'t> {
             match &self.0[at].token {
                 Token::LParen | Token::LBracket => depth += 1,
                 Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
-                _ if self.is(at, "CASE") => cases += 1,
-                _ if self.is(at, "END") => cases = cases.saturating_sub(1),
+                _ if self.is_word(at, "CASE") => cases += 1,
+                _ if self.is_word(at, "END") => cases = cases.saturating_sub(1),
                 _ => {}
             }
         }
@@ -137,7 +137,7 @@ impl<'t> Words<'t> {
 
     /// The semicolon that ends the statement at `from`, or the end.
     pub(super) fn find_end(self, from: usize) -> usize {
-        (from..self.len()).find(|at| self.has(*at, &Token::SemiColon)).unwrap_or(self.len())
+        (from..self.len()).find(|at| self.is_token(*at, &Token::SemiColon)).unwrap_or(self.len())
     }
 
     /// Behind the bracket that closes the one at `from`.

@@ -2,7 +2,9 @@
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::picture::view::{Item, ItemKind, JobState, Link, Timing, View, needed};
+use crate::picture::view::{
+    DagView, ForecastTiming, JobState, PictureEdge, PictureNode, PictureNodeKind, needed,
+};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +20,14 @@ pub enum Collapse {
 
 /// What a node of the smaller picture is before it is known whether it must be cut in parts.
 #[derive(Clone, Debug)]
-struct Class {
+struct CollapseClass {
     id: String,
     name: String,
-    kind: ItemKind,
+    kind: PictureNodeKind,
     group: Option<String>,
 }
 
-impl View {
+impl DagView {
     /// The same with one node per group or tag. Jobs without a tag stay as they are. Where a tag's
     /// jobs stand both before and after others, as in load → post → load, it becomes several nodes,
     /// `load` and `load (2)`, for one node would make a circle of it.
@@ -42,7 +44,7 @@ impl View {
             }
         }
         let parts: BTreeSet<(usize, usize)> = of.iter().copied().zip(stages.clone()).collect();
-        let mut members: BTreeMap<(usize, usize), Vec<&Item>> = BTreeMap::new();
+        let mut members: BTreeMap<(usize, usize), Vec<&PictureNode>> = BTreeMap::new();
         for (i, item) in self.nodes.iter().enumerate() {
             members.entry((of[i], stages[i])).or_default().push(item);
         }
@@ -51,14 +53,14 @@ impl View {
         for part in &parts {
             let number = parts.range((part.0, 0)..=*part).count();
             at.insert(*part, nodes.len());
-            nodes.push(node(&classes[part.0], number, &members[part]));
+            nodes.push(group_item(&classes[part.0], number, &members[part]));
         }
-        let mut edges: BTreeMap<(usize, usize), Link> = BTreeMap::new();
+        let mut edges: BTreeMap<(usize, usize), PictureEdge> = BTreeMap::new();
         for edge in &self.edges {
             let place = |i: usize| at[&(of[i], stages[i])];
             let ends = (place(edge.source), place(edge.target));
             if ends.0 != ends.1 {
-                let moved = Link { source: ends.0, target: ends.1, ..edge.clone() };
+                let moved = PictureEdge { source: ends.0, target: ends.1, ..edge.clone() };
                 edges.entry(ends).and_modify(|e| merge(e, edge)).or_insert(moved);
             }
         }
@@ -69,16 +71,18 @@ impl View {
     }
 
     /// The classes by id, and for each node its class.
-    fn classes(&self, by: Collapse) -> (Vec<Class>, Vec<usize>) {
-        let found: Vec<Class> = self.nodes.iter().map(|item| self.class(item, by)).collect();
-        let ids: BTreeMap<&str, &Class> = found.iter().map(|c| (c.id.as_str(), c)).collect();
+    fn classes(&self, by: Collapse) -> (Vec<CollapseClass>, Vec<usize>) {
+        let found: Vec<CollapseClass> =
+            self.nodes.iter().map(|item| self.class(item, by)).collect();
+        let ids: BTreeMap<&str, &CollapseClass> =
+            found.iter().map(|c| (c.id.as_str(), c)).collect();
         let at: BTreeMap<&str, usize> = ids.keys().enumerate().map(|(i, id)| (*id, i)).collect();
         let of = found.iter().map(|c| at[c.id.as_str()]).collect();
         (ids.into_values().cloned().collect(), of)
     }
 
-    fn class(&self, item: &Item, by: Collapse) -> Class {
-        let alone = Class {
+    fn class(&self, item: &PictureNode, by: Collapse) -> CollapseClass {
+        let alone = CollapseClass {
             id: item.code.clone(),
             name: item.name.clone(),
             kind: item.kind,
@@ -87,17 +91,17 @@ impl View {
         match (by, &item.group, item.tags.first()) {
             (Collapse::Group, Some(group), _) => {
                 let cluster = self.groups.iter().find(|g| g.id == *group);
-                Class {
+                CollapseClass {
                     id: format!("group/{group}"),
                     name: cluster.map_or_else(|| group.clone(), |g| g.label.clone()),
-                    kind: ItemKind::Group,
+                    kind: PictureNodeKind::Group,
                     group: cluster.and_then(|g| g.parent.clone()),
                 }
             }
-            (Collapse::Tag, Some(group), Some(tag)) => Class {
+            (Collapse::Tag, Some(group), Some(tag)) => CollapseClass {
                 id: format!("tag/{group}/{tag}"),
                 name: tag.clone(),
-                kind: ItemKind::Tag,
+                kind: PictureNodeKind::Tag,
                 group: item.group.clone(),
             },
             (Collapse::Group, None, _) | (Collapse::Tag, _, _) => alone,
@@ -148,15 +152,15 @@ impl View {
     }
 }
 
-fn merge(into: &mut Link, edge: &Link) {
+fn merge(into: &mut PictureEdge, edge: &PictureEdge) {
     if !into.condition.split(", ").any(|word| word == edge.condition) {
         into.condition = format!("{}, {}", into.condition, edge.condition);
     }
     into.kind = into.kind.min(edge.kind);
 }
 
-fn node(class: &Class, number: usize, members: &[&Item]) -> Item {
-    if let (ItemKind::Job | ItemKind::External, [one]) = (class.kind, members) {
+fn group_item(class: &CollapseClass, number: usize, members: &[&PictureNode]) -> PictureNode {
+    if let (PictureNodeKind::Job | PictureNodeKind::External, [one]) = (class.kind, members) {
         return (*one).clone();
     }
     let suffix = |mark: &str| {
@@ -169,7 +173,7 @@ fn node(class: &Class, number: usize, members: &[&Item]) -> Item {
     let slack = members.iter().filter_map(|i| i.timing.slack_ms).min();
     let critical = members.iter().filter_map(|i| i.timing.critical).max();
     let tags: BTreeSet<&String> = members.iter().flat_map(|i| &i.tags).collect();
-    Item {
+    PictureNode {
         code: format!("{}{}", class.id, suffix("#N")),
         name: format!("{}{}", class.name, suffix(" (N)")),
         kind: class.kind,
@@ -179,7 +183,7 @@ fn node(class: &Class, number: usize, members: &[&Item]) -> Item {
         tags: tags.into_iter().cloned().collect(),
         level: 0,
         state: state(members),
-        timing: Timing { slack_ms: slack, critical, ..Timing::default() },
+        timing: ForecastTiming { slack_ms: slack, critical, ..ForecastTiming::default() },
         members: counts,
     }
 }
@@ -205,7 +209,7 @@ const WORST_FIRST: [QueueStatus; 16] = [
 ];
 
 /// The worst state, from the first start to the last end; no end while one of them is open.
-fn state(members: &[&Item]) -> Option<JobState> {
+fn state(members: &[&PictureNode]) -> Option<JobState> {
     let states: Vec<&JobState> = members.iter().filter_map(|i| i.state.as_ref()).collect();
     let status = WORST_FIRST.into_iter().find(|s| states.iter().any(|j| j.status == *s))?;
     let over = states.iter().all(|s| s.status.is_final());

@@ -1,26 +1,27 @@
 //! Cytoscape.js: what `cy.json({ elements })` and `cytoscape({ elements })` take.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{class, group_id, labelled, whole_link};
 use crate::picture::formats::Drawn;
-use crate::picture::view::{Cluster, Item};
+use crate::picture::view::{PictureFrame, PictureNode};
 use serde_json::{Value, json};
 
 /// `{elements: {nodes, edges}}`, all that is ours in `data`; positions are of the middle.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_cytoscape<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     if scene.framed() {
         nodes.extend(view.groups.iter().map(frame));
     }
-    nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges = Document::list(view.edges.len(), move |i| json!({ "data": whole_link(scene, i) }));
+    nodes.extend((0..view.nodes.len()).map(|i| node_value(scene, i)));
+    let edges =
+        Document::list_of(view.edges.len(), move |i| json!({ "data": whole_link(scene, i) }));
     let elements = Document::object([("nodes", json!(nodes).into()), ("edges", edges)]);
     Drawn::Json(Document::object([("elements", elements)]))
 }
 
-fn frame(cluster: &Cluster) -> Value {
+fn frame(cluster: &PictureFrame) -> Value {
     let mut data = json!({ "id": group_id(&cluster.id), "label": cluster.label });
     if let Some(outer) = &cluster.parent {
         data["parent"] = json!(group_id(outer));
@@ -28,7 +29,7 @@ fn frame(cluster: &Cluster) -> Value {
     json!({ "data": data, "classes": "group" })
 }
 
-fn node(scene: &Scene<'_>, i: usize) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let item = &scene.view.nodes[i];
     let mut data = labelled(i, item);
     data.insert("id".to_owned(), json!(item.code));
@@ -47,7 +48,7 @@ fn node(scene: &Scene<'_>, i: usize) -> Value {
     node
 }
 
-fn classes(item: &Item) -> Vec<String> {
+fn classes(item: &PictureNode) -> Vec<String> {
     let critical = (item.timing.critical == Some(true)).then(|| "critical".to_owned());
     class(item).into_iter().chain(critical).collect()
 }

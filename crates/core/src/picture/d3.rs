@@ -1,15 +1,15 @@
 //! D3's force layout, and whatever else reads nodes and links.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{labelled, whole_link};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
 /// `{nodes, links}`; positions are of the middle, where `forceSimulation` starts from.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_d3<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
-    let nodes = Document::list(view.nodes.len(), move |i| {
+    let nodes = Document::list_of(view.nodes.len(), move |i| {
         let item = &view.nodes[i];
         let mut node = labelled(i, item);
         node.insert("id".to_owned(), json!(item.code));
@@ -20,6 +20,6 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
         }
         Value::Object(node)
     });
-    let links = Document::list(view.edges.len(), move |i| Value::Object(whole_link(scene, i)));
+    let links = Document::list_of(view.edges.len(), move |i| Value::Object(whole_link(scene, i)));
     Drawn::Json(Document::object([("nodes", nodes), ("links", links)]))
 }

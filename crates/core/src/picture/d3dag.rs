@@ -1,13 +1,13 @@
 //! d3-dag: what the default `graphStratify()` and `graphConnect()` take.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::labelled;
 use crate::picture::formats::Drawn;
 use serde_json::json;
 
 /// `[{id, parentIds, data}]`; a source has no `parentIds`.
-pub(super) fn stratify<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn stratify<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let parents = view.parents();
     let node = move |i: usize| {
@@ -19,12 +19,12 @@ pub(super) fn stratify<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
         }
         node
     };
-    Drawn::Json(Document::list(view.nodes.len(), node))
+    Drawn::Json(Document::list_of(view.nodes.len(), node))
 }
 
 /// `[[source, target]]`; a job without any dependency is `[job, job]`, which needs
 /// `graphConnect().single(true)`.
-pub(super) fn connect<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn connect<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut alone = vec![true; view.nodes.len()];
     let mut pairs: Vec<[&str; 2]> = Vec::with_capacity(view.edges.len());
@@ -34,5 +34,5 @@ pub(super) fn connect<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     }
     let single = view.nodes.iter().zip(alone).filter(|(_, alone)| *alone);
     pairs.extend(single.map(|(item, _)| [item.code.as_str(); 2]));
-    Drawn::Json(Document::list(pairs.len(), move |i| json!(pairs[i])))
+    Drawn::Json(Document::list_of(pairs.len(), move |i| json!(pairs[i])))
 }

@@ -1,13 +1,13 @@
 //! dagre: what `json.read` of graphlib reads, ready for `dagre.layout`.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
 /// `{options, nodes: [{v, value, parent}], edges: [{v, w, value}], value}`.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_dagre<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     for cluster in view.groups.iter().filter(|_| scene.framed()) {
@@ -20,8 +20,8 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
         }
         nodes.push(node);
     }
-    nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges = Document::list(view.edges.len(), move |i| {
+    nodes.extend((0..view.nodes.len()).map(|i| node_value(scene, i)));
+    let edges = Document::list_of(view.edges.len(), move |i| {
         let link = &view.edges[i];
         json!({
             "v": view.nodes[link.source].code,
@@ -34,11 +34,11 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
         ("options", options.into()),
         ("nodes", json!(nodes).into()),
         ("edges", edges),
-        ("value", json!({ "rankdir": scene.wishes.direction.word() }).into()),
+        ("value", json!({ "rankdir": scene.wishes.direction.as_letters() }).into()),
     ]))
 }
 
-fn node(scene: &Scene<'_>, i: usize) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let item = &scene.view.nodes[i];
     let mut value = labelled(i, item);
     value.insert("width".to_owned(), json!(scene.sizes[i].w));

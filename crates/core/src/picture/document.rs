@@ -7,9 +7,9 @@ use std::fmt;
 
 /// A JSON document. The elements of its long lists are made one after the other while it is written:
 /// 990,000 arrows took 2 GiB as values, for a text of 281 MB.
-pub struct Document<'a>(Part<'a>);
+pub struct Document<'a>(DocumentPart<'a>);
 
-enum Part<'a> {
+enum DocumentPart<'a> {
     Value(Value),
     /// Ordered by key, as a `Value` is.
     Object(BTreeMap<&'static str, Document<'a>>),
@@ -20,33 +20,33 @@ enum Part<'a> {
 impl<'a> Document<'a> {
     /// These keys and no others.
     pub(super) fn object(keys: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
-        Self(Part::Object(keys.into_iter().collect()))
+        Self(DocumentPart::Object(keys.into_iter().collect()))
     }
 
     /// A short list.
     pub(super) fn items<const N: usize>(items: [Self; N]) -> Self {
-        Self(Part::Items(items.into()))
+        Self(DocumentPart::Items(items.into()))
     }
 
     /// A list of so many; `element` is asked for each whenever the document is written.
-    pub(super) fn list(length: usize, element: impl Fn(usize) -> Value + 'a) -> Self {
-        Self(Part::List(length, Box::new(element)))
+    pub(super) fn list_of(length: usize, element: impl Fn(usize) -> Value + 'a) -> Self {
+        Self(DocumentPart::List(length, Box::new(element)))
     }
 }
 
 impl From<Value> for Document<'_> {
     fn from(value: Value) -> Self {
-        Self(Part::Value(value))
+        Self(DocumentPart::Value(value))
     }
 }
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
-            Part::Value(value) => value.serialize(to),
-            Part::Object(keys) => to.collect_map(keys),
-            Part::Items(items) => to.collect_seq(items),
-            Part::List(length, element) => to.collect_seq((0..*length).map(element)),
+            DocumentPart::Value(value) => value.serialize(to),
+            DocumentPart::Object(keys) => to.collect_map(keys),
+            DocumentPart::Items(items) => to.collect_seq(items),
+            DocumentPart::List(length, element) => to.collect_seq((0..*length).map(element)),
         }
     }
 }

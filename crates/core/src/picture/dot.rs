@@ -1,25 +1,25 @@
 //! DOT text for Graphviz.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::formats::Drawn;
-use crate::picture::measure::Lines;
-use crate::picture::paint::fill;
-use crate::picture::view::{Item, ItemKind, Link, SUCCESS};
+use crate::picture::measure::BoxText;
+use crate::picture::paint::fill_colour;
+use crate::picture::view::{PictureEdge, PictureNode, PictureNodeKind, SUCCESS};
 use std::fmt::Write;
 
 /// A DOT digraph: groups as clusters, states as colours, the critical path in bold, what belongs to
 /// other batches dashed.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_dot<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let mut out = String::new();
     // Writing to a String cannot fail; fmt::Error is a formality.
     let _ = write(scene, &mut out);
     Drawn::Text(out)
 }
 
-fn write(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
+fn write(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     let view = scene.view;
     writeln!(out, "digraph {} {{", quoted(&view.title))?;
-    writeln!(out, "  rankdir={};", scene.wishes.direction.word())?;
+    writeln!(out, "  rankdir={};", scene.wishes.direction.as_letters())?;
     writeln!(out, "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\"];")?;
     inside(scene, None, 1, out)?;
     for (link, critical) in view.edges.iter().zip(&scene.critical_edges) {
@@ -31,7 +31,7 @@ fn write(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
 
 /// Clusters and nodes that stand directly in a group, or in none.
 fn inside(
-    scene: &Scene<'_>,
+    scene: &PictureScene<'_>,
     group: Option<&str>,
     depth: usize,
     out: &mut String,
@@ -45,23 +45,25 @@ fn inside(
         writeln!(out, "{pad}}}")?;
     }
     for item in view.nodes.iter().filter(|item| item.group.as_deref() == group) {
-        let lines: Vec<String> = Lines::of(item).all().map(str::to_owned).collect();
-        let colour = fill(item.state.as_ref().map(|s| s.status));
+        let lines: Vec<String> = BoxText::of_item(item).all_lines().map(str::to_owned).collect();
+        let colour = fill_colour(item.state.as_ref().map(|s| s.status));
         let (code, label) = (quoted(&item.code), quoted(&lines.join("\n")));
         writeln!(out, "{pad}{code} [label={label}, fillcolor=\"{colour}\"{}];", extra(item))?;
     }
     Ok(())
 }
 
-fn extra(item: &Item) -> &'static str {
+fn extra(item: &PictureNode) -> &'static str {
     match (item.kind, item.timing.critical) {
-        (ItemKind::External, _) => ", style=\"rounded,filled,dashed\"",
-        (ItemKind::Job | ItemKind::Group | ItemKind::Tag, Some(true)) => ", penwidth=3",
-        (ItemKind::Job | ItemKind::Group | ItemKind::Tag, _) => "",
+        (PictureNodeKind::External, _) => ", style=\"rounded,filled,dashed\"",
+        (PictureNodeKind::Job | PictureNodeKind::Group | PictureNodeKind::Tag, Some(true)) => {
+            ", penwidth=3"
+        }
+        (PictureNodeKind::Job | PictureNodeKind::Group | PictureNodeKind::Tag, _) => "",
     }
 }
 
-fn style(link: &Link, critical: bool) -> String {
+fn style(link: &PictureEdge, critical: bool) -> String {
     let mut words = Vec::new();
     if link.condition != SUCCESS {
         words.push(format!("label={}", quoted(&link.condition)));

@@ -1,26 +1,29 @@
 //! Apache ECharts: an option for `chart.setOption`, with one graph series.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{labelled, link_facts};
 use crate::picture::formats::Drawn;
-use crate::picture::paint::fill;
-use crate::picture::view::Item;
+use crate::picture::paint::fill_colour;
+use crate::picture::view::PictureNode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// `{legend, series: [{type: "graph", data, links, categories}]}`: names are the ids, categories the
 /// states.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_echarts<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut words: BTreeMap<&str, Value> = BTreeMap::new();
     for item in &view.nodes {
         let status = item.state.as_ref().map(|s| s.status);
-        words.insert(word(item), json!({ "color": fill(status), "borderColor": "#52606d" }));
+        words.insert(
+            category(item),
+            json!({ "color": fill_colour(status), "borderColor": "#52606d" }),
+        );
     }
     let at: BTreeMap<&str, usize> = words.keys().enumerate().map(|(i, w)| (*w, i)).collect();
-    let data: Vec<Value> = (0..view.nodes.len()).map(|i| node(scene, i, &at)).collect();
-    let links = Document::list(view.edges.len(), move |i| {
+    let data: Vec<Value> = (0..view.nodes.len()).map(|i| node_value(scene, i, &at)).collect();
+    let links = Document::list_of(view.edges.len(), move |i| {
         let (link, critical) = (&view.edges[i], scene.critical_edges[i]);
         json!({
             "source": view.nodes[link.source].code,
@@ -55,14 +58,14 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     ]))
 }
 
-fn node(scene: &Scene<'_>, i: usize, categories: &BTreeMap<&str, usize>) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize, categories: &BTreeMap<&str, usize>) -> Value {
     let item = &scene.view.nodes[i];
     let size = scene.sizes[i];
-    let seconds = item.state.as_ref().and_then(|s| s.took()).map(|ms| ms as f64 / 1_000.0);
+    let seconds = item.state.as_ref().and_then(|s| s.time_taken()).map(|ms| ms as f64 / 1_000.0);
     let mut node = json!({
         "name": item.code,
         "value": seconds,
-        "category": categories[word(item)],
+        "category": categories[category(item)],
         "symbolSize": [size.w, size.h],
         "data": labelled(i, item),
     });
@@ -77,6 +80,6 @@ fn node(scene: &Scene<'_>, i: usize, categories: &BTreeMap<&str, usize>) -> Valu
     node
 }
 
-fn word(item: &Item) -> &'static str {
+fn category(item: &PictureNode) -> &'static str {
     item.state.as_ref().map_or("DEFINED", |s| s.status.as_str())
 }

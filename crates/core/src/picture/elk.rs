@@ -1,25 +1,25 @@
 //! The Eclipse Layout Kernel: what `elk.layout` of elkjs takes.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts, link_id};
-use crate::picture::formats::{Direction, Drawn};
+use crate::picture::formats::{ArrowDirection, Drawn};
 use serde_json::{Value, json};
 
 /// `{id: "root", layoutOptions, children, edges}`, groups as nodes with children of their own. What
 /// is ours is in `data`, which ELK hands back untouched.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_elk<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let direction = match scene.wishes.direction {
-        Direction::Lr => "RIGHT",
-        Direction::Tb => "DOWN",
+        ArrowDirection::Lr => "RIGHT",
+        ArrowDirection::Tb => "DOWN",
     };
     let children = if scene.framed() {
         inside(scene, None)
     } else {
-        (0..view.nodes.len()).map(|i| node(scene, i)).collect()
+        (0..view.nodes.len()).map(|i| node_value(scene, i)).collect()
     };
-    let edges = Document::list(view.edges.len(), move |i| {
+    let edges = Document::list_of(view.edges.len(), move |i| {
         let link = &view.edges[i];
         json!({
             "id": link_id(view, link),
@@ -42,7 +42,7 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
 }
 
 /// Frames and nodes that stand directly in a group, or in none.
-fn inside(scene: &Scene<'_>, group: Option<&str>) -> Vec<Value> {
+fn inside(scene: &PictureScene<'_>, group: Option<&str>) -> Vec<Value> {
     let view = scene.view;
     let frames = view.groups.iter().filter(|g| g.parent.as_deref() == group).map(|g| {
         json!({
@@ -53,10 +53,10 @@ fn inside(scene: &Scene<'_>, group: Option<&str>) -> Vec<Value> {
         })
     });
     let here = (0..view.nodes.len()).filter(|i| view.nodes[*i].group.as_deref() == group);
-    frames.chain(here.map(|i| node(scene, i))).collect()
+    frames.chain(here.map(|i| node_value(scene, i))).collect()
 }
 
-fn node(scene: &Scene<'_>, i: usize) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let item = &scene.view.nodes[i];
     json!({
         "id": item.code,

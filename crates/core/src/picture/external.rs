@@ -2,7 +2,9 @@
 
 use crate::domain::id::JobCode;
 use crate::domain::job::external::ExternalDependency;
-use crate::picture::view::{Item, ItemKind, JobState, Link, LinkKind, Timing, View};
+use crate::picture::view::{
+    DagView, ForecastTiming, JobState, LinkKind, PictureEdge, PictureNode, PictureNodeKind,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// A job of this batch waits for another batch, or for one job of it.
@@ -44,24 +46,24 @@ impl External {
         }
     }
 
-    fn item(&self) -> Item {
-        Item {
+    fn as_item(&self) -> PictureNode {
+        PictureNode {
             code: self.id(),
             name: format!("{} {}", self.batch, self.job.as_ref().unwrap_or(&self.group)),
-            kind: ItemKind::External,
+            kind: PictureNodeKind::External,
             job_type: String::new(),
             source: None,
             group: None,
             tags: vec![],
             level: 0,
             state: self.state.clone(),
-            timing: Timing::default(),
+            timing: ForecastTiming::default(),
             members: BTreeMap::new(),
         }
     }
 }
 
-impl View {
+impl DagView {
     /// The same with what its jobs wait for in other batches, a node each however many wait for it.
     /// One whose child is not drawn is not drawn either.
     pub fn with_external(mut self, externals: &[External]) -> Self {
@@ -70,13 +72,13 @@ impl View {
         for external in externals {
             let Some(&child) = at.get(external.child.as_str()) else { continue };
             let source = *at.entry(external.id()).or_insert_with(|| {
-                self.nodes.push(external.item());
+                self.nodes.push(external.as_item());
                 self.nodes.len() - 1
             });
             if self.edges.iter().any(|e| (e.source, e.target) == (source, child)) {
                 continue;
             }
-            self.edges.push(Link {
+            self.edges.push(PictureEdge {
                 source,
                 target: child,
                 kind: LinkKind::External,

@@ -3,19 +3,21 @@
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
-use crate::picture::Scene;
-use crate::picture::view::{Item, ItemKind, Link, LinkKind, Subject, View};
+use crate::picture::PictureScene;
+use crate::picture::view::{
+    DagView, LinkKind, PictureEdge, PictureNode, PictureNodeKind, PictureSubject,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Facts of a node, without its id: `code, name, type, kind, group, level, order, …`. What is not
 /// known has no key, but for `start` and `end` of a job that has a state.
-pub(super) fn facts(order: usize, item: &Item) -> Map<String, Value> {
+pub(super) fn facts(order: usize, item: &PictureNode) -> Map<String, Value> {
     let mut facts = Map::new();
     let mut put = |key: &str, value: Value| drop(facts.insert(key.to_owned(), value));
     put("code", json!(item.code));
     put("name", json!(item.name));
-    put("kind", json!(item.kind.word()));
+    put("kind", json!(item.kind.as_word()));
     put("level", json!(item.level));
     put("order", json!(order));
     if !item.job_type.is_empty() {
@@ -40,7 +42,7 @@ pub(super) fn facts(order: usize, item: &Item) -> Map<String, Value> {
         put("start", json!(moment(state.start)));
         put("end", json!(moment(state.end)));
     }
-    let took = item.state.as_ref().and_then(|state| state.took());
+    let took = item.state.as_ref().and_then(|state| state.time_taken());
     let times = [
         ("duration_sec", took),
         ("est_sec", item.timing.est_ms),
@@ -70,7 +72,7 @@ pub(super) fn facts(order: usize, item: &Item) -> Map<String, Value> {
 }
 
 /// The same with `label`, which is what libraries show: the name for people.
-pub(super) fn labelled(order: usize, item: &Item) -> Map<String, Value> {
+pub(super) fn labelled(order: usize, item: &PictureNode) -> Map<String, Value> {
     let mut facts = facts(order, item);
     facts.insert("label".to_owned(), json!(item.name));
     facts
@@ -82,14 +84,14 @@ fn seconds(ms: i64) -> Value {
 }
 
 /// Id of an arrow. No code holds a `>`, so none is taken for a node.
-pub(super) fn link_id(view: &View, link: &Link) -> String {
+pub(super) fn link_id(view: &DagView, link: &PictureEdge) -> String {
     format!("{}->{}", view.nodes[link.source].code, view.nodes[link.target].code)
 }
 
 /// Facts of an arrow, without its id and ends.
-pub(super) fn link_facts(link: &Link, critical: bool) -> Map<String, Value> {
+pub(super) fn link_facts(link: &PictureEdge, critical: bool) -> Map<String, Value> {
     let mut facts = Map::new();
-    facts.insert("kind".to_owned(), json!(link.kind.word()));
+    facts.insert("kind".to_owned(), json!(link.kind.as_word()));
     facts.insert("condition".to_owned(), json!(link.condition));
     if critical {
         facts.insert("critical".to_owned(), json!(true));
@@ -98,7 +100,7 @@ pub(super) fn link_facts(link: &Link, critical: bool) -> Map<String, Value> {
 }
 
 /// The same with `id`, `source` and `target`, of the arrow at `i`.
-pub(super) fn whole_link(scene: &Scene<'_>, i: usize) -> Map<String, Value> {
+pub(super) fn whole_link(scene: &PictureScene<'_>, i: usize) -> Map<String, Value> {
     let (view, link) = (scene.view, &scene.view.edges[i]);
     let mut facts = link_facts(link, scene.critical_edges[i]);
     facts.insert("id".to_owned(), json!(link_id(view, link)));
@@ -114,12 +116,12 @@ pub(super) fn group_id(group: &str) -> String {
 }
 
 /// The state as a CSS class: `success`, `upstream_failed`.
-pub(super) fn class(item: &Item) -> Option<String> {
+pub(super) fn class(item: &PictureNode) -> Option<String> {
     item.state.as_ref().map(|s| s.status.as_str().to_lowercase())
 }
 
-impl ItemKind {
-    pub(super) fn word(self) -> &'static str {
+impl PictureNodeKind {
+    pub(super) fn as_word(self) -> &'static str {
         match self {
             Self::Job => "job",
             Self::External => "external",
@@ -130,7 +132,7 @@ impl ItemKind {
 }
 
 impl LinkKind {
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_word(self) -> &'static str {
         match self {
             Self::Dependency => "dependency",
             Self::External => "external",
@@ -138,8 +140,8 @@ impl LinkKind {
     }
 }
 
-impl Subject {
-    pub(super) fn word(self) -> &'static str {
+impl PictureSubject {
+    pub(super) fn as_word(self) -> &'static str {
         match self {
             Self::Batch => "batch",
             Self::Definition => "definition",

@@ -1,13 +1,13 @@
 //! The neighbourhood of one job.
 
-use crate::picture::view::{Item, ItemKind, View};
+use crate::picture::view::{DagView, PictureNode, PictureNodeKind};
 
-impl View {
+impl DagView {
     /// The codes of the nodes that `word` names: a code, a job's `group.CODE`, or the code that jobs of several
     /// groups have.
     pub fn find_codes(&self, word: &str) -> Vec<&str> {
-        let with = |fits: &dyn Fn(&Item, &str) -> bool| -> Vec<&str> {
-            let jobs = self.nodes.iter().filter(|item| item.kind == ItemKind::Job);
+        let with = |fits: &dyn Fn(&PictureNode, &str) -> bool| -> Vec<&str> {
+            let jobs = self.nodes.iter().filter(|item| item.kind == PictureNodeKind::Job);
             let fitting = jobs.filter(|item| item.group.as_deref().is_some_and(|g| fits(item, g)));
             fitting.map(|item| item.code.as_str()).collect()
         };
@@ -31,7 +31,7 @@ impl View {
         let mut keep = vec![false; self.nodes.len()];
         reach(at, &self.parents(), up, &mut keep);
         reach(at, &self.children(), down, &mut keep);
-        Some(self.only(&keep))
+        Some(self.keep_only(&keep))
     }
 }
 

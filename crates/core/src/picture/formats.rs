@@ -5,7 +5,7 @@ use crate::domain::time::Millis;
 use crate::picture::document::Document;
 use crate::picture::layout::{Layout, layered};
 use crate::picture::measure::{Size, sizes, steady_sizes};
-use crate::picture::view::View;
+use crate::picture::view::DagView;
 use crate::picture::{
     cytoscape, d3, d3dag, dagre, dot, echarts, elk, g6, jgf, mermaid, native, reactflow, svg, tree,
     x6,
@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 /// A shape of picture: one file in this folder and one line in `FORMATS`.
 #[derive(Debug)]
-pub struct Format {
+pub struct PictureFormat {
     /// The word after `--format`.
     pub name: &'static str,
     /// What it is for, in a sentence.
     pub about: &'static str,
     positions: Positions,
-    draw: for<'a> fn(&'a Scene<'_>) -> Drawn<'a>,
+    draw: for<'a> fn(&'a PictureScene<'_>) -> Drawn<'a>,
 }
 
 /// Whether a shape says where things are.
@@ -36,35 +36,35 @@ enum Positions {
 
 /// Every shape, in the order in which people are told of them.
 #[rustfmt::skip]
-pub const FORMATS: &[Format] = &[
-    Format { name: "native", about: "Procession's own JSON, of which the others are made", positions: Positions::Welcome, draw: native::draw },
-    Format { name: "reactflow", about: "React Flow: nodes, edges and viewport, with positions", positions: Positions::Welcome, draw: reactflow::draw },
-    Format { name: "cytoscape", about: "Cytoscape.js: elements of a graph", positions: Positions::Welcome, draw: cytoscape::draw },
-    Format { name: "g6", about: "AntV G6, version 5: nodes, edges and combos", positions: Positions::Welcome, draw: g6::draw },
-    Format { name: "x6", about: "AntV X6: nodes with ports, and edges between the ports", positions: Positions::Welcome, draw: x6::draw },
-    Format { name: "d3dag", about: "d3-dag, for graphStratify: a list of ids with parentIds", positions: Positions::Unused, draw: d3dag::stratify },
-    Format { name: "d3dag-connect", about: "d3-dag, for graphConnect: a list of pairs of ids", positions: Positions::Unused, draw: d3dag::connect },
-    Format { name: "d3", about: "D3 force layout: nodes and links", positions: Positions::Welcome, draw: d3::draw },
-    Format { name: "tree", about: "D3 hierarchy: a tree; what comes a second time is only named", positions: Positions::Unused, draw: tree::draw },
-    Format { name: "elk", about: "ELK and elkjs: a graph to be laid out there", positions: Positions::Unused, draw: elk::draw },
-    Format { name: "dagre", about: "dagre: what graphlib's json.read reads", positions: Positions::Unused, draw: dagre::draw },
-    Format { name: "jgf", about: "JSON Graph Format, version 2", positions: Positions::Welcome, draw: jgf::draw },
-    Format { name: "echarts", about: "Apache ECharts: an option with a graph series", positions: Positions::Welcome, draw: echarts::draw },
-    Format { name: "dot", about: "Graphviz DOT text", positions: Positions::Unused, draw: dot::draw },
-    Format { name: "mermaid", about: "Mermaid flowchart text, for Markdown pages", positions: Positions::Unused, draw: mermaid::draw },
-    Format { name: "svg", about: "A drawing that stands by itself, for reports and browsers", positions: Positions::Needed, draw: svg::draw },
+pub const FORMATS: &[PictureFormat] = &[
+    PictureFormat { name: "native", about: "Procession's own JSON, of which the others are made", positions: Positions::Welcome, draw: native::draw_native },
+    PictureFormat { name: "reactflow", about: "React Flow: nodes, edges and viewport, with positions", positions: Positions::Welcome, draw: reactflow::draw_reactflow },
+    PictureFormat { name: "cytoscape", about: "Cytoscape.js: elements of a graph", positions: Positions::Welcome, draw: cytoscape::draw_cytoscape },
+    PictureFormat { name: "g6", about: "AntV G6, version 5: nodes, edges and combos", positions: Positions::Welcome, draw: g6::draw_g6 },
+    PictureFormat { name: "x6", about: "AntV X6: nodes with ports, and edges between the ports", positions: Positions::Welcome, draw: x6::draw_x6 },
+    PictureFormat { name: "d3dag", about: "d3-dag, for graphStratify: a list of ids with parentIds", positions: Positions::Unused, draw: d3dag::stratify },
+    PictureFormat { name: "d3dag-connect", about: "d3-dag, for graphConnect: a list of pairs of ids", positions: Positions::Unused, draw: d3dag::connect },
+    PictureFormat { name: "d3", about: "D3 force layout: nodes and links", positions: Positions::Welcome, draw: d3::draw_d3 },
+    PictureFormat { name: "tree", about: "D3 hierarchy: a tree; what comes a second time is only named", positions: Positions::Unused, draw: tree::draw_tree },
+    PictureFormat { name: "elk", about: "ELK and elkjs: a graph to be laid out there", positions: Positions::Unused, draw: elk::draw_elk },
+    PictureFormat { name: "dagre", about: "dagre: what graphlib's json.read reads", positions: Positions::Unused, draw: dagre::draw_dagre },
+    PictureFormat { name: "jgf", about: "JSON Graph Format, version 2", positions: Positions::Welcome, draw: jgf::draw_jgf },
+    PictureFormat { name: "echarts", about: "Apache ECharts: an option with a graph series", positions: Positions::Welcome, draw: echarts::draw_echarts },
+    PictureFormat { name: "dot", about: "Graphviz DOT text", positions: Positions::Unused, draw: dot::draw_dot },
+    PictureFormat { name: "mermaid", about: "Mermaid flowchart text, for Markdown pages", positions: Positions::Unused, draw: mermaid::draw_mermaid },
+    PictureFormat { name: "svg", about: "A drawing that stands by itself, for reports and browsers", positions: Positions::Needed, draw: svg::draw_svg },
 ];
 
 /// The shape of this name.
-pub fn format(name: &str) -> Option<&'static Format> {
+pub fn format(name: &str) -> Option<&'static PictureFormat> {
     FORMATS.iter().find(|f| f.name == name)
 }
 
 /// A view in a shape, with everything in its place.
 #[derive(Debug)]
 pub struct Drawing<'a> {
-    scene: Scene<'a>,
-    draw: for<'s> fn(&'s Scene<'_>) -> Drawn<'s>,
+    scene: PictureScene<'a>,
+    draw: for<'s> fn(&'s PictureScene<'_>) -> Drawn<'s>,
 }
 
 /// A finished picture.
@@ -78,7 +78,7 @@ pub enum Drawn<'a> {
 
 /// Where the arrows run to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Direction {
+pub enum ArrowDirection {
     /// From left to right.
     #[default]
     Lr,
@@ -86,9 +86,9 @@ pub enum Direction {
     Tb,
 }
 
-impl Direction {
+impl ArrowDirection {
     /// The two letters that dagre, Graphviz and Mermaid know it by.
-    pub fn word(self) -> &'static str {
+    pub fn as_letters(self) -> &'static str {
         match self {
             Self::Lr => "LR",
             Self::Tb => "TB",
@@ -114,7 +114,7 @@ pub struct Wishes {
     /// Whether positions are worked out here.
     pub placing: Placing,
     /// Where the arrows run to.
-    pub direction: Direction,
+    pub direction: ArrowDirection,
     /// Language of what is written around the jobs.
     pub lang: Lang,
     /// The moment the picture shows. Nothing here knows the time; without it two pictures of one
@@ -124,32 +124,37 @@ pub struct Wishes {
 
 /// What a shape is drawn from.
 #[derive(Debug)]
-pub(super) struct Scene<'a> {
-    pub(super) view: &'a View,
+pub(super) struct PictureScene<'a> {
+    pub(super) view: &'a DagView,
     pub(super) wishes: Wishes,
     pub(super) sizes: Vec<Size>,
     pub(super) layout: Option<Arc<Layout>>,
     pub(super) critical_edges: Vec<bool>,
 }
 
-impl Format {
+impl PictureFormat {
     /// Draws the picture.
-    pub fn draw<'a>(&self, view: &'a View, wishes: Wishes) -> Drawing<'a> {
+    pub fn draw_view<'a>(&self, view: &'a DagView, wishes: Wishes) -> Drawing<'a> {
         let sizes = match wishes.placing {
             Placing::Steady => steady_sizes(view),
             Placing::Layered | Placing::None => sizes(view),
         };
         let layout = self.places(wishes).then(|| Arc::new(layered(view, &sizes, wishes.direction)));
         let critical_edges = view.critical_edges();
-        let scene = Scene { view, wishes, sizes, layout, critical_edges };
+        let scene = PictureScene { view, wishes, sizes, layout, critical_edges };
         Drawing { scene, draw: self.draw }
     }
 
-    /// Draws a steady picture whose places are known from an earlier one with the same `View::outline`.
-    pub fn draw_at<'a>(&self, view: &'a View, wishes: Wishes, places: &Places) -> Drawing<'a> {
+    /// Draws a steady picture whose places are known from an earlier one with the same `DagView::outline`.
+    pub fn draw_at<'a>(
+        &self,
+        view: &'a DagView,
+        wishes: Wishes,
+        places: &PicturePlaces,
+    ) -> Drawing<'a> {
         let layout = self.places(wishes).then(|| Arc::clone(&places.0));
         let (sizes, critical_edges) = (steady_sizes(view), view.critical_edges());
-        let scene = Scene { view, wishes, sizes, layout, critical_edges };
+        let scene = PictureScene { view, wishes, sizes, layout, critical_edges };
         Drawing { scene, draw: self.draw }
     }
 
@@ -170,7 +175,7 @@ impl Format {
 
 /// Where everything stands in a steady picture: costs more than all the rest of it.
 #[derive(Clone, Debug)]
-pub struct Places(Arc<Layout>);
+pub struct PicturePlaces(Arc<Layout>);
 
 impl Drawing<'_> {
     /// As what its reader takes.
@@ -179,14 +184,14 @@ impl Drawing<'_> {
     }
 }
 
-impl Places {
+impl PicturePlaces {
     /// Of this view.
-    pub fn of(view: &View, direction: Direction) -> Self {
+    pub fn from_view(view: &DagView, direction: ArrowDirection) -> Self {
         Self(Arc::new(layered(view, &steady_sizes(view), direction)))
     }
 }
 
-impl Scene<'_> {
+impl PictureScene<'_> {
     /// Whether groups are drawn as frames. A single frame around everything says nothing, and
     /// costs every front end a level of nesting.
     pub(super) fn framed(&self) -> bool {

@@ -1,16 +1,16 @@
 //! AntV G6, version 5: what `new Graph({ data })` and `graph.setData` take.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{class, group_id, labelled, link_facts, link_id};
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
 
 /// `{nodes, edges, combos}`; positions are of the middle.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_g6<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
-    let nodes = Document::list(view.nodes.len(), move |i| node(scene, i));
-    let edges = Document::list(view.edges.len(), move |i| {
+    let nodes = Document::list_of(view.nodes.len(), move |i| node_value(scene, i));
+    let edges = Document::list_of(view.edges.len(), move |i| {
         let link = &view.edges[i];
         json!({
             "id": link_id(view, link),
@@ -40,7 +40,7 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     ]))
 }
 
-fn node(scene: &Scene<'_>, i: usize) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let item = &scene.view.nodes[i];
     let mut states: Vec<String> = class(item).into_iter().collect();
     if item.timing.critical == Some(true) {

@@ -1,7 +1,7 @@
 //! How large a job's box is: its lines of text, and how wide they will be on a screen.
 
 use crate::domain::time::span_words;
-use crate::picture::view::{Item, ItemKind, JobState, View};
+use crate::picture::view::{DagView, JobState, PictureNode, PictureNodeKind};
 use unicode_width::UnicodeWidthChar as _;
 
 /// Height of a line of text in a box.
@@ -17,17 +17,17 @@ const WIDEST_NAME: f64 = 260.0;
 
 /// What is written in a box: `code` in bold, the others below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Lines {
+pub(super) struct BoxText {
     pub(super) head: String,
     pub(super) name: Option<String>,
     pub(super) state: Option<String>,
 }
 
-impl Lines {
-    pub(super) fn of(item: &Item) -> Self {
+impl BoxText {
+    pub(super) fn of_item(item: &PictureNode) -> Self {
         let stands_for_others = match item.kind {
-            ItemKind::Job => false,
-            ItemKind::External | ItemKind::Group | ItemKind::Tag => true,
+            PictureNodeKind::Job => false,
+            PictureNodeKind::External | PictureNodeKind::Group | PictureNodeKind::Tag => true,
         };
         let (head, name) = if stands_for_others {
             (item.name.clone(), count_words(item))
@@ -37,13 +37,13 @@ impl Lines {
         Self { head, name, state: state_line(item) }
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn all_lines(&self) -> impl Iterator<Item = &str> {
         let below = [&self.name, &self.state].into_iter().flatten().map(String::as_str);
         std::iter::once(self.head.as_str()).chain(below)
     }
 }
 
-fn count_words(item: &Item) -> Option<String> {
+fn count_words(item: &PictureNode) -> Option<String> {
     match item.members.values().sum::<usize>() {
         0 => None,
         1 => Some("1 job".to_owned()),
@@ -52,7 +52,7 @@ fn count_words(item: &Item) -> Option<String> {
 }
 
 /// State, time taken and number of tries; before the end, what is expected.
-fn state_line(item: &Item) -> Option<String> {
+fn state_line(item: &PictureNode) -> Option<String> {
     let expected = item.timing.est_ms.map(|ms| format!("≈ {}", span_words(ms)));
     let Some(state) = &item.state else { return expected };
     let expected = expected.filter(|_| !state.status.is_final());
@@ -61,7 +61,7 @@ fn state_line(item: &Item) -> Option<String> {
 }
 
 fn state_words(state: &JobState) -> String {
-    let took = state.took().map(|ms| format!(" {}", span_words(ms)));
+    let took = state.time_taken().map(|ms| format!(" {}", span_words(ms)));
     let again = if state.attempt > 1 { format!(" (try {})", state.attempt) } else { String::new() };
     format!("{}{}{again}", state.status, took.unwrap_or_default())
 }
@@ -74,38 +74,38 @@ pub(super) struct Size {
 }
 
 /// The boxes of a view: as wide as their text within limits, all of the same height.
-pub(super) fn sizes(view: &View) -> Vec<Size> {
-    let lines: Vec<Lines> = view.nodes.iter().map(Lines::of).collect();
-    let most = lines.iter().map(|l| l.all().count()).max().unwrap_or(1);
+pub(super) fn sizes(view: &DagView) -> Vec<Size> {
+    let lines: Vec<BoxText> = view.nodes.iter().map(BoxText::of_item).collect();
+    let most = lines.iter().map(|l| l.all_lines().count()).max().unwrap_or(1);
     let height = 12.0 + LINE * most as f64;
-    lines.iter().map(|lines| Size { w: room(lines), h: height }).collect()
+    lines.iter().map(|lines| Size { w: box_width(lines), h: height }).collect()
 }
 
 /// How wide a box of these lines is.
-fn room(lines: &Lines) -> f64 {
+fn box_width(lines: &BoxText) -> f64 {
     let head = width(&lines.head, 12.5);
-    let rest = lines.all().skip(1).map(|line| width(line, 11.0));
+    let rest = lines.all_lines().skip(1).map(|line| width(line, 11.0));
     let rest = rest.fold(0.0, f64::max).min(WIDEST_NAME - 2.0 * PAD);
     let widest = head.max(rest) + 2.0 * PAD;
     (widest / 4.0).ceil().clamp(NARROWEST / 4.0, WIDEST / 4.0) * 4.0
 }
 
 /// The boxes of a view, whatever states its jobs are in or will be: with room for the words of any.
-pub(super) fn steady_sizes(view: &View) -> Vec<Size> {
-    let lines: Vec<Lines> =
-        view.nodes.iter().map(|item| Lines { state: None, ..Lines::of(item) }).collect();
-    let most = lines.iter().map(|l| l.all().count()).max().unwrap_or(1) + 1;
+pub(super) fn steady_sizes(view: &DagView) -> Vec<Size> {
+    let lines: Vec<BoxText> =
+        view.nodes.iter().map(|item| BoxText { state: None, ..BoxText::of_item(item) }).collect();
+    let most = lines.iter().map(|l| l.all_lines().count()).max().unwrap_or(1) + 1;
     let height = 12.0 + LINE * most as f64;
-    lines.iter().map(|lines| Size { w: room(lines).max(STEADY), h: height }).collect()
+    lines.iter().map(|lines| Size { w: box_width(lines).max(STEADY), h: height }).collect()
 }
 
 /// About how wide `text` is in a sans-serif font of `size` pixels; Chinese characters are as wide
 /// as they are high.
 pub(super) fn width(text: &str, size: f64) -> f64 {
-    text.chars().map(|c| em(c) * size).sum()
+    text.chars().map(|c| char_width(c) * size).sum()
 }
 
-fn em(c: char) -> f64 {
+fn char_width(c: char) -> f64 {
     match (c.width(), c) {
         (None | Some(0), _) => 0.0,
         (Some(1), 'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ') => 0.32,
@@ -129,7 +129,7 @@ pub(super) fn clipped(text: &str, size: f64, room: f64) -> String {
     while head < tail {
         let is_head = head <= chars.len() - tail;
         let next = if is_head { chars[head] } else { chars[tail - 1] };
-        left -= em(next) * size;
+        left -= char_width(next) * size;
         if left < 0.0 {
             break;
         }

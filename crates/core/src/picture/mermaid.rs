@@ -1,10 +1,10 @@
 //! Mermaid flowchart text.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::formats::Drawn;
-use crate::picture::measure::Lines;
+use crate::picture::measure::BoxText;
 use crate::picture::paint::paint_of;
-use crate::picture::view::{ItemKind, Link, SUCCESS};
+use crate::picture::view::{PictureEdge, PictureNodeKind, SUCCESS};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const EDGES_MAX: usize = 500;
 const TEXT_MAX: usize = 50_000;
 
 /// A flowchart. Its ids are `n1`, `n2`, … and not the codes, for a job called `end` would break it.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_mermaid<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let mut body = String::new();
     // Writing to a String cannot fail; fmt::Error is a formality.
     let _ = write(scene, &mut body);
@@ -31,9 +31,9 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     Drawn::Text(out + &body)
 }
 
-fn write(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
+fn write(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     let view = scene.view;
-    writeln!(out, "flowchart {}", scene.wishes.direction.word())?;
+    writeln!(out, "flowchart {}", scene.wishes.direction.as_letters())?;
     inside(scene, None, 1, out)?;
     for link in &view.edges {
         writeln!(out, "  n{} {} n{}", link.source + 1, arrow(link), link.target + 1)?;
@@ -57,7 +57,7 @@ fn write(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
 }
 
 /// The critical path, and what belongs to other batches.
-fn marks(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
+fn marks(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     let nodes = scene.view.nodes.iter().enumerate();
     let ids = |(i, _)| format!("n{}", i + 1);
     let critical: Vec<String> =
@@ -67,7 +67,7 @@ fn marks(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
         writeln!(out, "  class {} critical", critical.join(","))?;
     }
     let external: Vec<String> =
-        nodes.filter(|(_, item)| item.kind == ItemKind::External).map(ids).collect();
+        nodes.filter(|(_, item)| item.kind == PictureNodeKind::External).map(ids).collect();
     if !external.is_empty() {
         writeln!(out, "  classDef external stroke-dasharray:5 4")?;
         writeln!(out, "  class {} external", external.join(","))?;
@@ -82,7 +82,7 @@ fn marks(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
 
 /// Frames and nodes that stand directly in a group, or in none.
 fn inside(
-    scene: &Scene<'_>,
+    scene: &PictureScene<'_>,
     group: Option<&str>,
     depth: usize,
     out: &mut String,
@@ -99,14 +99,14 @@ fn inside(
     }
     for (i, item) in view.nodes.iter().enumerate() {
         if item.group.as_deref() == group {
-            let lines: Vec<String> = Lines::of(item).all().map(escaped).collect();
+            let lines: Vec<String> = BoxText::of_item(item).all_lines().map(escaped).collect();
             writeln!(out, "{pad}n{}[\"{}\"]", i + 1, lines.join("<br/>"))?;
         }
     }
     Ok(())
 }
 
-fn arrow(link: &Link) -> String {
+fn arrow(link: &PictureEdge) -> String {
     if link.condition == SUCCESS {
         "-->".to_owned()
     } else {

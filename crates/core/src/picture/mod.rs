@@ -35,20 +35,20 @@ mod x6;
 pub use collapse::Collapse;
 pub use document::Document;
 pub use external::External;
-pub use formats::Direction;
+pub use formats::ArrowDirection;
 pub use formats::Drawing;
 pub use formats::Drawn;
 pub use formats::FORMATS;
-pub use formats::Format;
-pub use formats::Places;
+pub use formats::PictureFormat;
+pub use formats::PicturePlaces;
 pub use formats::Placing;
 pub use formats::Wishes;
 pub use formats::format;
+pub use view::DagView;
+pub use view::ForecastTiming;
 pub use view::JobState;
-pub use view::Timing;
-pub use view::View;
 
-use formats::Scene;
+use formats::PictureScene;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The neutral JSON shape, from which front ends make their own.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{facts, whole_link};
 use crate::picture::formats::Drawn;
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 const VERSION: u32 = 1;
 
 /// The picture as `{batch, version, generated_at, nodes, edges, groups, layout}`.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_native<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
-    let mut layout = json!({ "direction": scene.wishes.direction.word() });
+    let mut layout = json!({ "direction": scene.wishes.direction.as_letters() });
     if let Some(placed) = &scene.layout {
         layout["width"] = json!(placed.width);
         layout["height"] = json!(placed.height);
@@ -26,15 +26,15 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     let keys = [
         ("batch", json!(view.title).into()),
         ("version", json!(VERSION).into()),
-        ("nodes", Document::list(view.nodes.len(), move |i| node(scene, i))),
-        ("edges", Document::list(view.edges.len(), move |i| edge(scene, i))),
+        ("nodes", Document::list_of(view.nodes.len(), move |i| node_value(scene, i))),
+        ("edges", Document::list_of(view.edges.len(), move |i| edge_value(scene, i))),
         ("groups", json!(groups).into()),
         ("layout", layout.into()),
     ];
     Drawn::Json(Document::object(keys.into_iter().chain(at)))
 }
 
-fn node(scene: &Scene<'_>, i: usize) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let item = &scene.view.nodes[i];
     let mut node = facts(i, item);
     node.insert("id".to_owned(), json!(item.code));
@@ -47,7 +47,7 @@ fn node(scene: &Scene<'_>, i: usize) -> Value {
     Value::Object(node)
 }
 
-fn edge(scene: &Scene<'_>, i: usize) -> Value {
+fn edge_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let mut edge = whole_link(scene, i);
     if let Some(layout) = &scene.layout {
         edge.insert("points".to_owned(), json!(layout.routes[i]));

@@ -50,6 +50,6 @@ pub(super) fn paint_of(status: Option<QueueStatus>) -> Paint {
 }
 
 /// The fill alone.
-pub(super) fn fill(status: Option<QueueStatus>) -> &'static str {
+pub(super) fn fill_colour(status: Option<QueueStatus>) -> &'static str {
     paint_of(status).fill
 }

@@ -2,16 +2,16 @@
 //! size.
 
 use crate::domain::job::queue::QueueStatus;
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts, link_id};
-use crate::picture::formats::{Direction, Drawn};
+use crate::picture::formats::{ArrowDirection, Drawn};
 use crate::picture::layout::{Layout, Rect};
-use crate::picture::view::{Link, SUCCESS};
+use crate::picture::view::{PictureEdge, SUCCESS};
 use serde_json::{Value, json};
 
 /// `{nodes, edges, viewport}`; frames come before what stands in them.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_reactflow<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     if scene.framed() {
@@ -34,8 +34,8 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
             }
         }
     }
-    nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges = Document::list(view.edges.len(), move |i| edge(scene, i, &view.edges[i]));
+    nodes.extend((0..view.nodes.len()).map(|i| node_value(scene, i)));
+    let edges = Document::list_of(view.edges.len(), move |i| edge_value(scene, i, &view.edges[i]));
     Drawn::Json(Document::object([
         ("nodes", json!(nodes).into()),
         ("edges", edges),
@@ -43,7 +43,7 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     ]))
 }
 
-fn frame(scene: &Scene<'_>, g: usize) -> Value {
+fn frame(scene: &PictureScene<'_>, g: usize) -> Value {
     let cluster = &scene.view.groups[g];
     let rect = scene.layout.as_ref().and_then(|l| l.frames[g]);
     let mut node = json!({
@@ -63,7 +63,7 @@ fn frame(scene: &Scene<'_>, g: usize) -> Value {
 }
 
 /// Relative to the frame around it, as React Flow wants it.
-fn position(scene: &Scene<'_>, rect: Option<Rect>, outer: Option<&str>) -> Value {
+fn position(scene: &PictureScene<'_>, rect: Option<Rect>, outer: Option<&str>) -> Value {
     let Some(rect) = rect else { return json!({ "x": 0, "y": 0 }) };
     let frame = |layout: &Layout| {
         let at = scene.view.groups.iter().position(|g| Some(g.id.as_str()) == outer)?;
@@ -73,12 +73,12 @@ fn position(scene: &Scene<'_>, rect: Option<Rect>, outer: Option<&str>) -> Value
     json!({ "x": rect.x - x, "y": rect.y - y })
 }
 
-fn node(scene: &Scene<'_>, i: usize) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let item = &scene.view.nodes[i];
     let rect = scene.layout.as_ref().map(|l| l.boxes[i]);
     let (source, target) = match scene.wishes.direction {
-        Direction::Lr => ("right", "left"),
-        Direction::Tb => ("bottom", "top"),
+        ArrowDirection::Lr => ("right", "left"),
+        ArrowDirection::Tb => ("bottom", "top"),
     };
     let outer = scene.frame_of(i);
     let mut node = json!({
@@ -98,7 +98,7 @@ fn node(scene: &Scene<'_>, i: usize) -> Value {
     node
 }
 
-fn edge(scene: &Scene<'_>, i: usize, link: &Link) -> Value {
+fn edge_value(scene: &PictureScene<'_>, i: usize, link: &PictureEdge) -> Value {
     let view = scene.view;
     let status = view.nodes[link.target].state.as_ref().map(|s| s.status);
     let mut edge = json!({

@@ -1,6 +1,6 @@
 //! Leaves out arrows that others imply.
 
-use crate::picture::view::{Link, LinkKind, SUCCESS, View};
+use crate::picture::view::{DagView, LinkKind, PictureEdge, SUCCESS};
 
 /// Targets looked at in one round: a row of bits per node, so that 100,000 nodes need 51 MB at a
 /// time and not the 1.2 GB of the whole table.
@@ -10,12 +10,12 @@ const WORDS: usize = ROUND / 64;
 /// For each node its arrows: where to, and which arrow of the view that is.
 type Arrows = Vec<Vec<(usize, usize)>>;
 
-impl View {
+impl DagView {
     /// The transitive reduction: without each arrow from A to C where A reaches C over others too.
     /// Only dependencies on success count, in both parts: that A succeeded follows from a chain of
     /// successes, and from nothing weaker.
     pub fn reduced(&self) -> Self {
-        let plain = |e: &Link| e.kind == LinkKind::Dependency && e.condition == SUCCESS;
+        let plain = |e: &PictureEdge| e.kind == LinkKind::Dependency && e.condition == SUCCESS;
         let mut arrows: Arrows = vec![Vec::new(); self.nodes.len()];
         for (i, edge) in self.edges.iter().enumerate().filter(|(_, e)| plain(e)) {
             arrows[edge.source].push((edge.target, i));

@@ -4,7 +4,7 @@ use super::*;
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::queue::QueueStatus;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::job::{Group, JobDef, JobDependency, Shared};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
@@ -24,7 +24,8 @@ pub(super) fn snapshot_of(
 ) -> Snapshot {
     let group = GroupCode::parse(group).expect("group");
     let job = |(c, name): &(&str, &str)| {
-        let mut job = JobDef::bare(code(c), group.clone(), JobType::parse("NOOP").expect("type"));
+        let mut job =
+            JobDef::with_defaults(code(c), group.clone(), JobType::parse("NOOP").expect("type"));
         job.name = (*name).to_owned();
         job
     };
@@ -33,11 +34,11 @@ pub(super) fn snapshot_of(
         job_code: code(job),
         depends_on: code(parent),
         dependency_order: 1,
-        when: When::Success,
+        when: EdgeCondition::Success,
     };
     Snapshot {
         calendars: Default::default(),
-        group: Group { name: label.to_owned(), ..Group::bare(group.clone()) },
+        group: Group { name: label.to_owned(), ..Group::with_defaults(group.clone()) },
         jobs: jobs.iter().map(job).collect(),
         dependencies: edges.iter().map(edge).collect(),
         sources: vec![],
@@ -50,12 +51,12 @@ fn snapshot(jobs: &[(&str, &str)], edges: &[(&str, &str)], label: &str) -> Snaps
     snapshot_of("month_end", jobs, edges, label)
 }
 
-fn view(snapshot: &Snapshot, states: Option<&[JobState]>) -> View {
-    View::of("202407", snapshot, &snapshot.dag().expect("dag"), states)
+fn view(snapshot: &Snapshot, states: Option<&[JobState]>) -> DagView {
+    DagView::of_batch("202407", snapshot, &snapshot.build_dag().expect("dag"), states)
 }
 
 /// Jobs named by letters; `edges` as `B<A` for B waits for A.
-pub(super) fn plain(jobs: &str, edges: &str) -> View {
+pub(super) fn plain(jobs: &str, edges: &str) -> DagView {
     let jobs: Vec<(&str, &str)> = jobs.split_whitespace().map(|j| (j, j)).collect();
     let edges: Vec<(&str, &str)> =
         edges.split_whitespace().map(|e| e.split_once('<').expect("child<parent")).collect();
@@ -66,18 +67,22 @@ fn state(status: QueueStatus, start: i64, end: Option<i64>, attempt: u32) -> Job
     JobState { status, start: Some(Millis(start)), end: end.map(Millis), attempt }
 }
 
-const BARE: Wishes =
-    Wishes { placing: Placing::None, direction: Direction::Lr, lang: Lang::En, generated_at: None };
+const BARE: Wishes = Wishes {
+    placing: Placing::None,
+    direction: ArrowDirection::Lr,
+    lang: Lang::En,
+    generated_at: None,
+};
 
-fn drawing<'a>(view: &'a View, name: &str, wishes: Wishes) -> Drawing<'a> {
-    format(name).expect("format").draw(view, wishes)
+fn drawing<'a>(view: &'a DagView, name: &str, wishes: Wishes) -> Drawing<'a> {
+    format(name).expect("format").draw_view(view, wishes)
 }
 
 fn value(document: &Document<'_>) -> Value {
     serde_json::to_value(document).expect("JSON")
 }
 
-fn json_of(view: &View, name: &str, wishes: Wishes) -> Value {
+fn json_of(view: &DagView, name: &str, wishes: Wishes) -> Value {
     match drawing(view, name, wishes).drawn() {
         Drawn::Json(document) => value(&document),
         Drawn::Text(text) => panic!("not JSON: {text}"),
@@ -92,18 +97,18 @@ fn said(drawing: &Drawing<'_>) -> String {
     }
 }
 
-fn text_of(view: &View, name: &str) -> String {
+fn text_of(view: &DagView, name: &str) -> String {
     match drawing(view, name, Wishes::default()).drawn() {
         Drawn::Json(document) => panic!("not text: {}", value(&document)),
         Drawn::Text(text) => text,
     }
 }
 
-fn ids(view: &View) -> String {
+fn ids(view: &DagView) -> String {
     view.nodes.iter().map(|n| n.code.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-fn links(view: &View) -> String {
+fn links(view: &DagView) -> String {
     let code = |i: usize| view.nodes[i].code.as_str();
     let words = view.edges.iter().map(|e| format!("{}>{}", code(e.source), code(e.target)));
     words.collect::<Vec<_>>().join(" ")
@@ -134,11 +139,11 @@ fn the_native_shape() {
         "groups": [{"id": "month_end", "label": "Month-end", "parent": null}],
         "layout": {"direction": "LR"},
     });
-    let timing = Timing {
+    let timing = ForecastTiming {
         est_ms: Some(2_000),
         slack_ms: Some(0),
         critical: Some(true),
-        ..Timing::default()
+        ..ForecastTiming::default()
     };
     let shown = view(&snapshot, Some(&states)).timed(&BTreeMap::from([(code("A"), timing)]));
     let wishes = Wishes { generated_at: Some(Millis(2_000)), ..BARE };
@@ -240,7 +245,7 @@ fn a_reduction_leaves_out_what_follows_from_the_rest() {
     assert_eq!(links(&view.conditioned(&weak).reduced()), "A>B A>C B>C B>D C>D");
 }
 
-fn tagged(jobs: &[(&str, &str)], edges: &[(&str, &str)]) -> View {
+fn tagged(jobs: &[(&str, &str)], edges: &[(&str, &str)]) -> DagView {
     let codes: Vec<(&str, &str)> = jobs.iter().map(|(c, _)| (*c, *c)).collect();
     let mut snapshot = snapshot(&codes, edges, "Month-end");
     for (job, (_, tags)) in snapshot.jobs.iter_mut().zip(jobs) {
@@ -279,10 +284,10 @@ fn a_collapsed_tag_is_one_node_and_never_a_circle() {
     assert_eq!(group.nodes[0].name, "Month-end");
 }
 
-fn two_groups() -> View {
+fn two_groups() -> DagView {
     let first = snapshot_of("one", &[("A", "A"), ("B", "B")], &[("B", "A")], "One");
     let second = snapshot_of("two", &[("C", "C"), ("D", "D")], &[("D", "C")], "Two");
-    View::join("both", vec![view(&first, None), view(&second, None)])
+    DagView::join_views("both", vec![view(&first, None), view(&second, None)])
 }
 
 /// Codes that two groups have: each job is a node of its own in every shape, and is found by its full name.
@@ -293,14 +298,14 @@ fn a_code_of_several_groups_is_a_node_for_each() {
     };
     let one = group("one", &[("LOAD", "LOAD"), ("POST", "Posting"), ("ONLY", "ONLY")]);
     let two = group("two", &[("LOAD", "LOAD"), ("POST", "POST")]);
-    let view = View::join("both", vec![one, two]);
+    let view = DagView::join_views("both", vec![one, two]);
     assert_eq!(ids(&view), "ONLY one.LOAD two.LOAD one.POST two.POST");
     assert_eq!(links(&view), "one.LOAD>one.POST two.LOAD>two.POST");
     let name =
         |code: &str| view.nodes.iter().find(|n| n.code == code).expect("a node").name.clone();
     assert_eq!([name("one.LOAD"), name("one.POST")], ["one.LOAD", "Posting"]);
     for format in FORMATS {
-        let text = said(&format.draw(&view, Wishes::default()));
+        let text = said(&format.draw_view(&view, Wishes::default()));
         assert!(text.contains("two.LOAD") && text.contains("one.LOAD"), "{}: {text}", format.name);
     }
     for (word, found) in [
@@ -315,7 +320,7 @@ fn a_code_of_several_groups_is_a_node_for_each() {
     // A code that reads like the full name of another group's job.
     let odd = group("two", &[("LOAD", "LOAD"), ("POST", "POST"), ("one.LOAD", "one.LOAD")]);
     let one = group("one", &[("LOAD", "LOAD"), ("POST", "POST")]);
-    let view = View::join("both", vec![one, odd]);
+    let view = DagView::join_views("both", vec![one, odd]);
     assert_eq!(ids(&view), "job/one/LOAD job/two/one.LOAD two.LOAD one.POST two.POST");
 }
 
@@ -348,7 +353,7 @@ fn several_groups_are_frames_that_do_not_touch() {
 fn a_frame_within_a_frame_lies_within_it_and_touches_no_other() {
     let inner = [GroupCode::parse("two").expect("code")];
     let view = two_groups().framed("outer", "Outer", &inner);
-    for direction in [Direction::Lr, Direction::Tb] {
+    for direction in [ArrowDirection::Lr, ArrowDirection::Tb] {
         let layout = layout::layered(&view, &measure::sizes(&view), direction);
         let frame = |i: usize| layout.frames[i].expect("a frame");
         let (one, two, outer) = (frame(0), frame(1), frame(2));
@@ -400,7 +405,7 @@ fn two_groups_that_wait_for_one_batch_share_its_node() {
         };
         view(&snapshot_of(group, &[(job, job)], &[], group), None).with_external(&[external])
     };
-    let both = View::join("both", vec![waits("one", "A"), waits("two", "B")]);
+    let both = DagView::join_views("both", vec![waits("one", "A"), waits("two", "B")]);
     assert_eq!(links(&both), "prev/ledger>A prev/ledger>B");
     assert_eq!(ids(&both), "A B prev/ledger");
 }
@@ -408,7 +413,7 @@ fn two_groups_that_wait_for_one_batch_share_its_node() {
 #[test]
 fn conditions_are_those_of_the_definition() {
     let mut snapshot = snapshot(&[("A", "A"), ("B", "B")], &[("B", "A")], "g");
-    snapshot.dependencies[0].when = When::Failure;
+    snapshot.dependencies[0].when = EdgeCondition::Failure;
     let view = view(&snapshot, None);
     assert_eq!(json_of(&view, "native", BARE)["edges"][0]["condition"], "failure");
     assert!(text_of(&view, "dot").contains("\"A\" -> \"B\" [label=\"failure\"];"));
@@ -417,7 +422,8 @@ fn conditions_are_those_of_the_definition() {
 
 #[test]
 fn the_critical_path_is_one_path() {
-    let critical = |c: &str| (code(c), Timing { critical: Some(true), ..Timing::default() });
+    let critical =
+        |c: &str| (code(c), ForecastTiming { critical: Some(true), ..ForecastTiming::default() });
     let view = plain("A B C D", "B<A C<B C<A D<A")
         .timed(&["A", "B", "C"].map(critical).into_iter().collect());
     let native = json_of(&view, "native", BARE);
@@ -458,7 +464,7 @@ fn a_tree_names_a_job_again_and_ends() {
 
 /// 2,000 jobs with 6,000 dependencies, without chance: each waits for three of the hundred before
 /// it.
-pub(super) fn large(jobs: usize) -> View {
+pub(super) fn large(jobs: usize) -> DagView {
     let names: Vec<String> = (0..jobs).map(|i| format!("JOB_{i:05}")).collect();
     let mut edges = BTreeSet::new();
     for i in 1..jobs {
@@ -481,7 +487,7 @@ fn a_document_is_the_text_of_its_value() {
     let wishes = Wishes { generated_at: Some(Millis(0)), ..Wishes::default() };
     for view in [large(40), plain("A B C", "B<A C<A C<B"), plain("A", "")] {
         for format in FORMATS {
-            let drawing = format.draw(&view, wishes);
+            let drawing = format.draw_view(&view, wishes);
             let Drawn::Json(document) = drawing.drawn() else { continue };
             assert_eq!(said(&drawing), value(&document).to_string(), "{}", format.name);
         }
@@ -495,7 +501,7 @@ fn every_shape_holds_2000_jobs_and_their_dependencies() {
     assert!(nodes == 2_000 && edges > 5_700, "{edges}");
     let list = |value: &Value| value.as_array().map_or(0, Vec::len);
     for format in FORMATS {
-        let found = match format.draw(&view, Wishes::default()).drawn() {
+        let found = match format.draw_view(&view, Wishes::default()).drawn() {
             Drawn::Text(text) => match format.name {
                 "dot" => (text.matches("[label=").count(), text.matches(" -> ").count()),
                 "mermaid" => {
@@ -538,7 +544,7 @@ fn names_and_sentences_of_the_shapes() {
     let names: BTreeSet<&str> = FORMATS.iter().map(|f| f.name).collect();
     assert_eq!(names.len(), FORMATS.len(), "each name once");
     assert!(FORMATS.iter().all(|f| !f.about.is_empty() && !f.about.ends_with('.')));
-    assert!(format("svg").is_some_and(Format::needs_positions) && format("nope").is_none());
+    assert!(format("svg").is_some_and(PictureFormat::needs_positions) && format("nope").is_none());
 }
 
 proptest! {
@@ -573,7 +579,7 @@ proptest! {
         let plain = plain("A B C D", "B<A C<A D<B D<C");
         for format in FORMATS {
             let wishes = Wishes::default();
-            let [one, other] = [&shuffled, &plain].map(|view| said(&format.draw(view, wishes)));
+            let [one, other] = [&shuffled, &plain].map(|view| said(&format.draw_view(view, wishes)));
             prop_assert_eq!(one, other);
         }
     }
@@ -606,7 +612,7 @@ proptest! {
             .map(|(p, c)| format!("{}<{}", names[*c], names[*p])).collect();
         let view = plain(&names.join(" "), &edges.join(" "));
         let small = view.reduced();
-        let reach = |view: &View, leave_out: Option<usize>| {
+        let reach = |view: &DagView, leave_out: Option<usize>| {
             let mut reach = [[false; 8]; 8];
             let place = |i: usize| view.nodes[i].code[1..].parse::<usize>().expect("number");
             for (_, e) in view.edges.iter().enumerate().filter(|(i, _)| Some(*i) != leave_out) {

@@ -1,6 +1,6 @@
 //! D3's hierarchy: the DAG as a tree.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::facts::labelled;
 use crate::picture::formats::Drawn;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const DEEPEST: usize = 50;
 /// its children and at the others as `{id, ref: true}`; written out everywhere, 30 diamonds in a row
 /// would be a thousand million nodes. Where the tree grows too deep it goes on below the root. With
 /// one source and no such cut the source is the root.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_tree<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let children = view.children();
     let mut has_parent = vec![false; view.nodes.len()];
@@ -37,7 +37,7 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
 }
 
 struct Growing<'a> {
-    scene: &'a Scene<'a>,
+    scene: &'a PictureScene<'a>,
     children: Vec<Vec<usize>>,
     seen: Vec<bool>,
     /// What was too deep, to be written below the root.

@@ -35,7 +35,7 @@ impl From<&QueueEntry> for JobState {
 
 impl JobState {
     /// Milliseconds of the last try that ended; `None` while the present one runs.
-    pub(super) fn took(&self) -> Option<i64> {
+    pub(super) fn time_taken(&self) -> Option<i64> {
         let (start, end) = self.start.zip(self.end)?;
         (end >= start).then(|| end.since(start))
     }
@@ -43,7 +43,7 @@ impl JobState {
 
 /// What a forecast says of a job; every part may be unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Timing {
+pub struct ForecastTiming {
     /// How long it is expected to run, in milliseconds.
     pub est_ms: Option<i64>,
     /// That is a guess: the job has no history, and others of the batch have.
@@ -56,17 +56,17 @@ pub struct Timing {
 
 /// A DAG ready to be drawn: what every shape of picture is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct DagView {
     pub(super) title: String,
-    pub(super) subject: Subject,
-    pub(super) groups: Vec<Cluster>,
-    pub(super) nodes: Vec<Item>,
-    pub(super) edges: Vec<Link>,
+    pub(super) subject: PictureSubject,
+    pub(super) groups: Vec<PictureFrame>,
+    pub(super) nodes: Vec<PictureNode>,
+    pub(super) edges: Vec<PictureEdge>,
 }
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum PictureSubject {
     /// A batch: jobs have states.
     Batch,
     /// What is defined: nothing has run.
@@ -75,7 +75,7 @@ pub(super) enum Subject {
 
 /// A frame around jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cluster {
+pub(super) struct PictureFrame {
     pub(super) id: String,
     pub(super) label: String,
     pub(super) parent: Option<String>,
@@ -83,7 +83,7 @@ pub(super) struct Cluster {
 
 /// What a node of the picture stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ItemKind {
+pub(super) enum PictureNodeKind {
     /// A job.
     Job,
     /// A job of another batch, for which one of this batch waits.
@@ -96,17 +96,17 @@ pub(super) enum ItemKind {
 
 /// A node of the picture: a job, or what stands for several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct PictureNode {
     pub(super) code: String,
     pub(super) name: String,
-    pub(super) kind: ItemKind,
+    pub(super) kind: PictureNodeKind,
     pub(super) job_type: String,
     pub(super) source: Option<String>,
     pub(super) group: Option<String>,
     pub(super) tags: Vec<String>,
     pub(super) level: u32,
     pub(super) state: Option<JobState>,
-    pub(super) timing: Timing,
+    pub(super) timing: ForecastTiming,
     /// For a node that stands for several jobs: how many are in which state, or in none.
     pub(super) members: BTreeMap<Option<QueueStatus>, usize>,
 }
@@ -120,9 +120,9 @@ pub(super) enum LinkKind {
     External,
 }
 
-/// An arrow: places in `View::nodes`, and when the target may go on.
+/// An arrow: places in `DagView::nodes`, and when the target may go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct PictureEdge {
     pub(super) source: usize,
     pub(super) target: usize,
     pub(super) kind: LinkKind,
@@ -132,26 +132,37 @@ pub(super) struct Link {
 /// The condition of a dependency that says nothing else.
 pub(super) const SUCCESS: &str = "success";
 
-impl View {
+impl DagView {
     /// The jobs of `snapshot` as `dag` orders them. `title` is the batch number, or the group's
     /// code when no batch is meant; `statuses`, where there is a batch, run parallel to the jobs.
-    pub fn of(title: &str, snapshot: &Snapshot, dag: &Dag, statuses: Option<&[JobState]>) -> Self {
+    pub fn of_batch(
+        title: &str,
+        snapshot: &Snapshot,
+        dag: &Dag,
+        statuses: Option<&[JobState]>,
+    ) -> Self {
         let places: HashMap<&str, usize> =
             snapshot.jobs.iter().enumerate().map(|(i, j)| (j.code.as_str(), i)).collect();
         let group = snapshot.group.code.to_string();
-        let mut nodes: Vec<Item> = Vec::with_capacity(dag.len());
+        let mut nodes: Vec<PictureNode> = Vec::with_capacity(dag.len());
         let mut edges = Vec::new();
         for node in dag.in_order() {
-            let place = places.get(dag.code(*node).as_str()).copied();
+            let place = places.get(dag.job_code(*node).as_str()).copied();
             let state = place.and_then(|i| statuses?.get(i).cloned());
-            nodes.push(item(*node, dag, place.and_then(|i| snapshot.jobs.get(i)), state, &group));
-            edges.extend(dag.children(*node).map(|child| (node.at(), child.at())));
+            nodes.push(make_item(
+                *node,
+                dag,
+                place.and_then(|i| snapshot.jobs.get(i)),
+                state,
+                &group,
+            ));
+            edges.extend(dag.children(*node).map(|child| (node.index(), child.index())));
         }
         let mut at = vec![0; dag.len()];
         for (i, node) in dag.in_order().iter().enumerate() {
-            at[node.at()] = i;
+            at[node.index()] = i;
         }
-        let link = |(source, target): (usize, usize)| Link {
+        let link = |(source, target): (usize, usize)| PictureEdge {
             source: at[source],
             target: at[target],
             kind: LinkKind::Dependency,
@@ -159,8 +170,16 @@ impl View {
         };
         let view = Self {
             title: title.to_owned(),
-            subject: if statuses.is_some() { Subject::Batch } else { Subject::Definition },
-            groups: vec![Cluster { id: group, label: snapshot.group.name.clone(), parent: None }],
+            subject: if statuses.is_some() {
+                PictureSubject::Batch
+            } else {
+                PictureSubject::Definition
+            },
+            groups: vec![PictureFrame {
+                id: group,
+                label: snapshot.group.name.clone(),
+                parent: None,
+            }],
             edges: edges.into_iter().map(link).collect(),
             nodes,
         };
@@ -172,33 +191,34 @@ impl View {
     }
 
     /// Several pictures in one, a frame each. A code that jobs of several groups have becomes `group.CODE`.
-    pub fn join(title: &str, views: Vec<Self>) -> Self {
+    pub fn join_views(title: &str, views: Vec<Self>) -> Self {
         let mut all = Self {
             title: title.to_owned(),
-            subject: Subject::Definition,
+            subject: PictureSubject::Definition,
             groups: vec![],
             nodes: vec![],
             edges: vec![],
         };
         let mut shared: HashMap<String, usize> = HashMap::new();
         for view in views {
-            if view.subject == Subject::Batch {
-                all.subject = Subject::Batch;
+            if view.subject == PictureSubject::Batch {
+                all.subject = PictureSubject::Batch;
             }
             // What jobs of several groups wait for in another batch is one node.
             let mut at = Vec::with_capacity(view.nodes.len());
             for item in view.nodes {
                 let next = all.nodes.len();
                 let place = match item.kind {
-                    ItemKind::External => *shared.entry(item.code.clone()).or_insert(next),
-                    ItemKind::Job | ItemKind::Group | ItemKind::Tag => next,
+                    PictureNodeKind::External => *shared.entry(item.code.clone()).or_insert(next),
+                    PictureNodeKind::Job | PictureNodeKind::Group | PictureNodeKind::Tag => next,
                 };
                 at.push(place);
                 if place == next {
                     all.nodes.push(item);
                 }
             }
-            let moved = |e: Link| Link { source: at[e.source], target: at[e.target], ..e };
+            let moved =
+                |e: PictureEdge| PictureEdge { source: at[e.source], target: at[e.target], ..e };
             all.edges.extend(view.edges.into_iter().map(moved));
             all.groups.extend(view.groups);
         }
@@ -214,7 +234,7 @@ impl View {
         for form in [in_full as fn(&str, &str) -> String, by_path] {
             let shared = shared_codes(&self.nodes);
             let jobs = self.nodes.iter_mut().zip(&own);
-            for (item, own) in jobs.filter(|(item, _)| item.kind == ItemKind::Job) {
+            for (item, own) in jobs.filter(|(item, _)| item.kind == PictureNodeKind::Job) {
                 let Some(group) = item.group.as_deref().filter(|_| shared.contains(&item.code))
                 else {
                     continue;
@@ -230,9 +250,10 @@ impl View {
     }
 
     /// The same with what a forecast says of each job; jobs it does not name keep what they have.
-    pub fn timed(mut self, timings: &BTreeMap<JobCode, Timing>) -> Self {
-        let of: HashMap<&str, &Timing> = timings.iter().map(|(c, t)| (c.as_str(), t)).collect();
-        for item in self.nodes.iter_mut().filter(|item| item.kind == ItemKind::Job) {
+    pub fn timed(mut self, timings: &BTreeMap<JobCode, ForecastTiming>) -> Self {
+        let of: HashMap<&str, &ForecastTiming> =
+            timings.iter().map(|(c, t)| (c.as_str(), t)).collect();
+        for item in self.nodes.iter_mut().filter(|item| item.kind == PictureNodeKind::Job) {
             if let Some(timing) = of.get(item.code.as_str()) {
                 item.timing = (*timing).clone();
             }
@@ -261,13 +282,13 @@ impl View {
                 group.parent = Some(id.to_owned());
             }
         }
-        self.groups.push(Cluster { id: id.to_owned(), label: label.to_owned(), parent: None });
+        self.groups.push(PictureFrame { id: id.to_owned(), label: label.to_owned(), parent: None });
         self
     }
 
     /// Codes of the jobs, for hints about slips of the finger.
     pub fn codes(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().filter(|i| i.kind == ItemKind::Job).map(|i| i.code.as_str())
+        self.nodes.iter().filter(|i| i.kind == PictureNodeKind::Job).map(|i| i.code.as_str())
     }
 
     /// All that decides where a steady picture has what: two views with the same outline have the same
@@ -277,11 +298,11 @@ impl View {
         for node in &self.nodes {
             let group = node.group.as_deref().unwrap_or_default();
             let jobs: usize = node.members.values().sum();
-            let name = (&node.code, &node.name, node.kind.word(), group, node.level, jobs);
+            let name = (&node.code, &node.name, node.kind.as_word(), group, node.level, jobs);
             let _never_fails = writeln!(text, "{name:?}");
         }
         for edge in &self.edges {
-            let arrow = (edge.source, edge.target, edge.kind.word(), &edge.condition);
+            let arrow = (edge.source, edge.target, edge.kind.as_word(), &edge.condition);
             let _never_fails = writeln!(text, "{arrow:?}");
         }
         for group in &self.groups {
@@ -303,22 +324,23 @@ impl View {
         for (new, old) in order.iter().enumerate() {
             at[*old] = new;
         }
-        let mut nodes: Vec<Option<Item>> = self.nodes.into_iter().map(Some).collect();
+        let mut nodes: Vec<Option<PictureNode>> = self.nodes.into_iter().map(Some).collect();
         self.nodes = order.iter().filter_map(|old| nodes[*old].take()).collect();
         for edge in &mut self.edges {
             (edge.source, edge.target) = (at[edge.source], at[edge.target]);
         }
         let nodes = &self.nodes;
         self.edges.sort_by(|a, b| {
-            let key = |e: &Link| (e.source, e.target);
-            let codes = |e: &Link| (nodes[e.source].code.as_str(), nodes[e.target].code.as_str());
+            let key = |e: &PictureEdge| (e.source, e.target);
+            let codes =
+                |e: &PictureEdge| (nodes[e.source].code.as_str(), nodes[e.target].code.as_str());
             codes(a).cmp(&codes(b)).then(key(a).cmp(&key(b)))
         });
         self
     }
 
     /// Only the nodes for which `keep` holds, the arrows between them, and the groups still needed.
-    pub(super) fn only(&self, keep: &[bool]) -> Self {
+    pub(super) fn keep_only(&self, keep: &[bool]) -> Self {
         let mut at = vec![usize::MAX; self.nodes.len()];
         let mut nodes = Vec::new();
         for (i, item) in self.nodes.iter().enumerate().filter(|(i, _)| keep[*i]) {
@@ -327,7 +349,7 @@ impl View {
         }
         let edges = self.edges.iter().filter(|e| keep[e.source] && keep[e.target]);
         let edges = edges
-            .map(|e| Link { source: at[e.source], target: at[e.target], ..e.clone() })
+            .map(|e| PictureEdge { source: at[e.source], target: at[e.target], ..e.clone() })
             .collect();
         let mut view = Self { nodes, edges, ..self.without_content() };
         view.groups = needed(&self.groups, &view.nodes);
@@ -346,14 +368,14 @@ impl View {
 }
 
 /// Codes that several nodes have.
-fn shared_codes(nodes: &[Item]) -> BTreeSet<String> {
+fn shared_codes(nodes: &[PictureNode]) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let again = nodes.iter().filter(|item| !seen.insert(item.code.as_str()));
     again.map(|item| item.code.clone()).collect()
 }
 
 /// Groups that hold a node, and the groups around them.
-pub(super) fn needed(groups: &[Cluster], nodes: &[Item]) -> Vec<Cluster> {
+pub(super) fn needed(groups: &[PictureFrame], nodes: &[PictureNode]) -> Vec<PictureFrame> {
     let mut ids: BTreeSet<&str> = nodes.iter().filter_map(|n| n.group.as_deref()).collect();
     // A parent may have a parent; each turn adds a generation.
     for _ in groups {
@@ -367,11 +389,17 @@ pub(super) fn needed(groups: &[Cluster], nodes: &[Item]) -> Vec<Cluster> {
     groups.iter().filter(|g| ids.contains(g.id.as_str())).cloned().collect()
 }
 
-fn item(node: Node, dag: &Dag, job: Option<&JobDef>, state: Option<JobState>, group: &str) -> Item {
-    let code = dag.code(node).to_string();
-    Item {
+fn make_item(
+    node: Node,
+    dag: &Dag,
+    job: Option<&JobDef>,
+    state: Option<JobState>,
+    group: &str,
+) -> PictureNode {
+    let code = dag.job_code(node).to_string();
+    PictureNode {
         name: job.map_or_else(|| code.clone(), |j| j.name.clone()),
-        kind: ItemKind::Job,
+        kind: PictureNodeKind::Job,
         job_type: job.map_or_else(String::new, |j| j.job_type.to_string()),
         source: job.and_then(|j| j.source.as_ref().map(ToString::to_string)),
         group: Some(group.to_owned()),
@@ -379,7 +407,7 @@ fn item(node: Node, dag: &Dag, job: Option<&JobDef>, state: Option<JobState>, gr
         level: dag.level(node),
         code,
         state,
-        timing: Timing::default(),
+        timing: ForecastTiming::default(),
         members: BTreeMap::new(),
     }
 }

@@ -1,8 +1,8 @@
 //! Ways through a view along its arrows.
 
-use crate::picture::view::{Link, View};
+use crate::picture::view::{DagView, PictureEdge};
 
-impl View {
+impl DagView {
     /// Places of the nodes, parents before children.
     pub(super) fn in_order(&self) -> Vec<usize> {
         let mut open = vec![0usize; self.nodes.len()];
@@ -46,12 +46,12 @@ impl View {
     /// wave hand the path on: with A → B → C all critical, A → C is not part of it.
     pub(super) fn critical_edges(&self) -> Vec<bool> {
         let critical = |i: usize| self.nodes[i].timing.critical == Some(true);
-        let on_path = |e: &Link| critical(e.source) && critical(e.target);
+        let on_path = |e: &PictureEdge| critical(e.source) && critical(e.target);
         let mut latest = vec![0; self.nodes.len()];
         for edge in self.edges.iter().filter(|e| on_path(e)) {
             latest[edge.target] = latest[edge.target].max(self.nodes[edge.source].level);
         }
-        let last = |e: &Link| self.nodes[e.source].level == latest[e.target];
+        let last = |e: &PictureEdge| self.nodes[e.source].level == latest[e.target];
         self.edges.iter().map(|e| on_path(e) && last(e)).collect()
     }
 }

@@ -1,26 +1,26 @@
 //! AntV X6: what `graph.fromJSON` takes.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::document::Document;
 use crate::picture::facts::{group_id, labelled, link_facts, link_id};
-use crate::picture::formats::{Direction, Drawn};
-use crate::picture::paint::fill;
-use crate::picture::view::{Link, SUCCESS};
+use crate::picture::formats::{ArrowDirection, Drawn};
+use crate::picture::paint::fill_colour;
+use crate::picture::view::{PictureEdge, SUCCESS};
 use serde_json::{Value, json};
 
 /// `{nodes, edges}`: every node with a port to come in and one to go out.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_x6<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let view = scene.view;
     let mut nodes = Vec::with_capacity(view.nodes.len());
     if scene.framed() {
         nodes.extend((0..view.groups.len()).map(|g| frame(scene, g)));
     }
-    nodes.extend((0..view.nodes.len()).map(|i| node(scene, i)));
-    let edges = Document::list(view.edges.len(), move |i| edge(scene, i, &view.edges[i]));
+    nodes.extend((0..view.nodes.len()).map(|i| node_value(scene, i)));
+    let edges = Document::list_of(view.edges.len(), move |i| edge_value(scene, i, &view.edges[i]));
     Drawn::Json(Document::object([("nodes", json!(nodes).into()), ("edges", edges)]))
 }
 
-fn frame(scene: &Scene<'_>, g: usize) -> Value {
+fn frame(scene: &PictureScene<'_>, g: usize) -> Value {
     let view = scene.view;
     let cluster = &view.groups[g];
     let inner = view.groups.iter().filter(|c| c.parent.as_ref() == Some(&cluster.id));
@@ -50,11 +50,11 @@ fn frame(scene: &Scene<'_>, g: usize) -> Value {
     frame
 }
 
-fn node(scene: &Scene<'_>, i: usize) -> Value {
+fn node_value(scene: &PictureScene<'_>, i: usize) -> Value {
     let item = &scene.view.nodes[i];
     let (entry, exit) = match scene.wishes.direction {
-        Direction::Lr => ("left", "right"),
-        Direction::Tb => ("top", "bottom"),
+        ArrowDirection::Lr => ("left", "right"),
+        ArrowDirection::Tb => ("top", "bottom"),
     };
     let critical = item.timing.critical == Some(true);
     let mut node = json!({
@@ -65,7 +65,7 @@ fn node(scene: &Scene<'_>, i: usize) -> Value {
         "label": item.name,
         "data": labelled(i, item),
         "attrs": { "body": {
-            "fill": fill(item.state.as_ref().map(|s| s.status)),
+            "fill": fill_colour(item.state.as_ref().map(|s| s.status)),
             "stroke": "#52606d",
             "strokeWidth": if critical { 3 } else { 1 },
             "rx": 6,
@@ -89,7 +89,7 @@ fn node(scene: &Scene<'_>, i: usize) -> Value {
     node
 }
 
-fn edge(scene: &Scene<'_>, i: usize, link: &Link) -> Value {
+fn edge_value(scene: &PictureScene<'_>, i: usize, link: &PictureEdge) -> Value {
     let view = scene.view;
     let mut edge = json!({
         "id": link_id(view, link),

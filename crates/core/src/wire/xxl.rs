@@ -1,6 +1,6 @@
 //! Messages of XXL-JOB between its admin and its executors, as plain data.
 //!
-//! Four dialects are spoken (`Dialect`). What is read is read in all of them at once: fields that a
+//! Four dialects are spoken (`XxlDialect`). What is read is read in all of them at once: fields that a
 //! version does not have may be missing, those that nobody knows are ignored, `null` is the same as
 //! absent. What is written is written in one.
 
@@ -28,7 +28,7 @@ pub const TIMED_OUT: i32 = 502;
 
 /// What the versions of XXL-JOB differ in on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum XxlDialect {
     /// 2.2.
     D0,
     /// 2.3 to 3.2.
@@ -39,7 +39,7 @@ pub enum Dialect {
     D3,
 }
 
-impl Dialect {
+impl XxlDialect {
     /// All of them, the oldest first.
     pub const ALL: [Self; 4] = [Self::D0, Self::D1, Self::D2, Self::D3];
 
@@ -54,7 +54,7 @@ impl Dialect {
     }
 
     /// The dialect of a version, `2.4.1`.
-    pub fn of(version: &str) -> Option<Self> {
+    pub fn of_version(version: &str) -> Option<Self> {
         let mut parts = version.split('.');
         let number = |part: Option<&str>| part.and_then(|text| text.parse::<u32>().ok());
         let (major, minor) = (number(parts.next())?, number(parts.next()).unwrap_or(0));
@@ -70,25 +70,25 @@ impl Dialect {
 
 #[cfg(test)]
 mod tests {
-    use super::Dialect;
+    use super::XxlDialect;
 
     #[test]
     fn a_version_has_its_dialect() {
         for (version, dialect) in [
-            ("2.2.0", Some(Dialect::D0)),
-            ("2.3", Some(Dialect::D1)),
-            ("2.5.0", Some(Dialect::D1)),
-            ("3.2.0", Some(Dialect::D1)),
-            ("3.3.1", Some(Dialect::D2)),
-            ("3.4.2", Some(Dialect::D2)),
-            ("3.5.0-SNAPSHOT", Some(Dialect::D3)),
+            ("2.2.0", Some(XxlDialect::D0)),
+            ("2.3", Some(XxlDialect::D1)),
+            ("2.5.0", Some(XxlDialect::D1)),
+            ("3.2.0", Some(XxlDialect::D1)),
+            ("3.3.1", Some(XxlDialect::D2)),
+            ("3.4.2", Some(XxlDialect::D2)),
+            ("3.5.0-SNAPSHOT", Some(XxlDialect::D3)),
             ("2.1.2", None),
             ("latest", None),
         ] {
-            assert_eq!(Dialect::of(version), dialect, "{version}");
+            assert_eq!(XxlDialect::of_version(version), dialect, "{version}");
         }
-        for dialect in Dialect::ALL {
-            assert_eq!(Dialect::of(dialect.since()), Some(dialect));
+        for dialect in XxlDialect::ALL {
+            assert_eq!(XxlDialect::of_version(dialect.since()), Some(dialect));
         }
     }
 }

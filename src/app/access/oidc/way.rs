@@ -32,27 +32,27 @@ const ANSWER_MAX: usize = 1 << 20;
 
 /// Claims that the standard does not name.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Others(Map<String, Value>);
+struct OtherClaims(Map<String, Value>);
 
-impl AdditionalClaims for Others {}
+impl AdditionalClaims for OtherClaims {}
 
-type Fields = IdTokenFields<
-    Others,
+type FormFields = IdTokenFields<
+    OtherClaims,
     EmptyExtraTokenFields,
     CoreGenderClaim,
     CoreJweContentEncryptionAlgorithm,
     CoreJwsSigningAlgorithm,
 >;
 
-type Provider = Client<
-    Others,
+type OidcProvider = Client<
+    OtherClaims,
     CoreAuthDisplay,
     CoreGenderClaim,
     CoreJweContentEncryptionAlgorithm,
     CoreJsonWebKey,
     CoreAuthPrompt,
     StandardErrorResponse<CoreErrorResponseType>,
-    StandardTokenResponse<Fields, CoreTokenType>,
+    StandardTokenResponse<FormFields, CoreTokenType>,
     CoreTokenIntrospectionResponse,
     CoreRevocableToken,
     CoreRevocationErrorResponse,
@@ -104,7 +104,7 @@ async fn carry(request: HttpRequest) -> Result<HttpResponse, NoAnswer> {
     if url.scheme() != "https" && !is_here(&url) {
         return Err(NoAnswer("the provider names an address without https".to_owned()));
     }
-    let client = outbound::client(TransportProtection::to(&url))
+    let client = outbound::client(TransportProtection::for_url(&url))
         .map_err(NoAnswer)?
         .connect_timeout(PATIENCE);
     // Asked once per login: a connection that is kept may be found dead.
@@ -123,7 +123,7 @@ async fn carry(request: HttpRequest) -> Result<HttpResponse, NoAnswer> {
     Ok(response)
 }
 
-async fn provider(oidc: &Oidc, back: &str) -> Result<Provider> {
+async fn provider(oidc: &Oidc, back: &str) -> Result<OidcProvider> {
     let issuer = IssuerUrl::new(oidc.issuer.clone())?;
     let found = CoreProviderMetadata::discover_async(issuer, &carry).await;
     let found = found.context("ask http.oidc.issuer how it is spoken to")?;

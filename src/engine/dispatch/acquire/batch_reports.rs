@@ -14,12 +14,12 @@ pub struct Served {
     /// Of which group.
     pub group: GroupCode,
     /// What became of it.
-    pub what: Fate,
+    pub what: BatchOutcome,
 }
 
 /// What became of a batch in the hands of a process that serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum BatchOutcome {
     /// It was taken: nobody had it.
     Taken,
     /// It was taken: the process that had it is dead.
@@ -34,7 +34,7 @@ pub enum Fate {
     CastOut(String),
 }
 
-impl Fate {
+impl BatchOutcome {
     /// Its word for programs.
     pub fn as_str(&self) -> &'static str {
         match self {

@@ -1,18 +1,19 @@
 //! One step of a backfill: what has ended is noted, what is next is opened, in one transaction.
 
-use super::{Backfill, BackfillTaken, BatchNews, Course, found, order};
+use super::{ActiveBackfill, BackfillCourse, BackfillTaken, BatchNews, found, order};
 use crate::domain::action::rerun::UnknownJobs;
 use crate::domain::backfill::{
-    Action, BackfillStatus, EntryStatus, Found, Holder, decide, hopeless, next, result,
+    BackfillAction, BackfillStatus, BatchHolder, EntryStatus, ExistingBatchState, decide, hopeless,
+    next, result,
 };
 use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{Batch, BatchError, BatchStatus};
 use crate::domain::id::{BatchId, BatchNo};
-use crate::domain::job::external::Wait;
+use crate::domain::job::external::ExternalWait;
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::opening::create_batch::PackedPlan;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::store::backfill::BackfillBatchState;
 use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result, ensure};
@@ -20,13 +21,13 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What a step has done, to be made known once it is committed.
 #[derive(Default)]
-struct Step {
+struct AdvanceStep {
     load: Vec<BatchId>,
     news: Vec<BatchNews>,
 }
 
 /// What has become of a batch whose turn has come.
-enum Turn {
+enum EntryProgress {
     Open(BatchId),
     Not(EntryStatus, Option<String>),
 }
@@ -34,18 +35,18 @@ enum Turn {
 impl QueueDispatcher {
     /// Whether a backfill here is on its way out, so that nothing new is started.
     pub(in crate::engine::dispatch) fn backfill_ends(&self) -> bool {
-        self.backfill.as_ref().is_some_and(|b| b.course != Course::On)
+        self.backfill.as_ref().is_some_and(|b| b.course != BackfillCourse::On)
     }
 
     /// Looks whether an operator wants the backfill stopped.
     pub async fn look_for_stop(&mut self) -> Result<()> {
         let Some(id) = self.backfill.as_ref().map(|b| b.id) else { return Ok(()) };
-        let mut tx = self.process.db.read().await?;
-        let row = backfill::find(&mut tx, id).await?;
+        let mut tx = self.process.db.begin_read().await?;
+        let row = backfill::find_backfill(&mut tx, id).await?;
         drop(tx);
         let wanted = row.is_some_and(|row| row.status == BackfillStatus::Stopping);
         if let Some(backfill) = self.backfill.as_mut().filter(|_| wanted) {
-            backfill.course = Course::Stopping;
+            backfill.course = BackfillCourse::Stopping;
         }
         Ok(())
     }
@@ -54,7 +55,7 @@ impl QueueDispatcher {
     /// while none has ended.
     pub(in crate::engine::dispatch) async fn advance(&mut self) -> Result<()> {
         let Some(mut backfill) = self.backfill.take() else { return Ok(()) };
-        match self.step(&mut backfill).await {
+        match self.advance_backfill(&mut backfill).await {
             Ok(None) => self.backfill = Some(backfill),
             Ok(Some(_)) => {}
             Err(error) if error.is::<BackfillTaken>() => return Err(error),
@@ -76,8 +77,8 @@ impl QueueDispatcher {
         self.advance().await?;
         let Some(backfill) = self.backfill.take() else { return Ok(()) };
         let status = match backfill.course {
-            Course::Hopeless => BackfillStatus::Failed,
-            Course::On | Course::Stopping => BackfillStatus::Stopped,
+            BackfillCourse::Hopeless => BackfillStatus::Failed,
+            BackfillCourse::On | BackfillCourse::Stopping => BackfillStatus::Stopped,
         };
         let mut tx = self.process.db.begin().await?;
         let now = self.process.clock.now();
@@ -85,7 +86,10 @@ impl QueueDispatcher {
         tx.commit().await.context("put the backfill down")
     }
 
-    async fn step(&mut self, backfill: &mut Backfill) -> Result<Option<BackfillStatus>> {
+    async fn advance_backfill(
+        &mut self,
+        backfill: &mut ActiveBackfill,
+    ) -> Result<Option<BackfillStatus>> {
         let gone = |open: &BTreeMap<usize, BatchId>, this: &Self| -> Vec<(usize, BatchId)> {
             let gone = open.iter().filter(|(_, id)| !this.batches.active.contains_key(id));
             gone.map(|(place, id)| (*place, *id)).collect()
@@ -96,18 +100,18 @@ impl QueueDispatcher {
         }
         let now = self.process.clock.now();
         let mut tx = self.process.db.begin().await?;
-        if !backfill::hold(&mut tx, backfill.id, self.process.node.id()).await? {
+        if !backfill::lock_owned(&mut tx, backfill.id, self.process.node.id()).await? {
             tx.rollback().await?;
             return Err(BackfillTaken(backfill.id).into());
         }
         if backfill.stale {
-            backfill.read(&mut tx).await?;
+            backfill.read_rows(&mut tx).await?;
         }
-        let mut step = Step::default();
+        let mut step = AdvanceStep::default();
         for (place, id) in gone(&backfill.open, self) {
             self.note_end(&mut tx, backfill, (place, id), &mut step, now).await?;
         }
-        if !self.course.draining && backfill.course == Course::On {
+        if !self.course.draining && backfill.course == BackfillCourse::On {
             self.open_next(&mut tx, backfill, &mut step, now).await?;
         }
         let ended = result(&backfill.entries, &backfill.needs, &backfill.options);
@@ -119,7 +123,7 @@ impl QueueDispatcher {
         tx.commit().await?;
         backfill.stale = true;
         for id in step.load {
-            self.load(id).await?;
+            self.load_batch(id).await?;
         }
         (backfill.stale, backfill.fresh) = (false, false);
         if let Some(sender) = &backfill.news {
@@ -134,9 +138,9 @@ impl QueueDispatcher {
     async fn note_end(
         &self,
         tx: &mut Tx,
-        backfill: &mut Backfill,
+        backfill: &mut ActiveBackfill,
         (place, id): (usize, BatchId),
-        step: &mut Step,
+        step: &mut AdvanceStep,
         now: Millis,
     ) -> Result<()> {
         let batch = batch::get(tx, id).await?;
@@ -146,11 +150,11 @@ impl QueueDispatcher {
         }
         let message = "taken over by another process".to_owned();
         let (to, message) = match batch.status.is_final() {
-            true => (EntryStatus::of(batch.status), None),
+            true => (EntryStatus::from_batch_status(batch.status), None),
             false => (EntryStatus::Refused, Some(message)),
         };
         backfill.open.remove(&place);
-        backfill.set(tx, place, to, message, now).await?;
+        backfill.set_entry(tx, place, to, message, now).await?;
         let took = batch.end_time.map(|end| end.since(batch.create_time));
         step.news.push(BatchNews { took_ms: took, ..backfill.news_of(place, now) });
         Ok(())
@@ -159,8 +163,8 @@ impl QueueDispatcher {
     async fn open_next(
         &self,
         tx: &mut Tx,
-        backfill: &mut Backfill,
-        step: &mut Step,
+        backfill: &mut ActiveBackfill,
+        step: &mut AdvanceStep,
         now: Millis,
     ) -> Result<()> {
         loop {
@@ -171,14 +175,16 @@ impl QueueDispatcher {
             for (place, on) in next.blocked {
                 let on = &backfill.entries[on].batch_no;
                 let message = format!("waits for batch {on}, which did not end well");
-                backfill.set(tx, place, EntryStatus::UpstreamFailed, Some(message), now).await?;
+                backfill
+                    .set_entry(tx, place, EntryStatus::UpstreamFailed, Some(message), now)
+                    .await?;
                 step.news.push(backfill.news_of(place, now));
             }
             for place in next.open {
                 let no = backfill.entries[place].batch_no.clone();
-                match self.take_turn(tx, backfill, &no, now).await? {
-                    Turn::Open(id) => {
-                        backfill.set(tx, place, EntryStatus::Open, None, now).await?;
+                match self.take_entry_turn(tx, backfill, &no, now).await? {
+                    EntryProgress::Open(id) => {
+                        backfill.set_entry(tx, place, EntryStatus::Open, None, now).await?;
                         backfill.open.insert(place, id);
                         step.load.push(id);
                         let counts = batch::counts(tx, id).await?;
@@ -186,8 +192,8 @@ impl QueueDispatcher {
                         let jobs = jobs.sum();
                         step.news.push(BatchNews { jobs, ..backfill.news_of(place, now) });
                     }
-                    Turn::Not(status, message) => {
-                        backfill.set(tx, place, status, message, now).await?;
+                    EntryProgress::Not(status, message) => {
+                        backfill.set_entry(tx, place, status, message, now).await?;
                         step.news.push(backfill.news_of(place, now));
                         // After a failure the rest of `next` may have to wait.
                         break;
@@ -198,52 +204,58 @@ impl QueueDispatcher {
     }
 
     /// Opens a batch, or goes on with it, by what there is of it at this moment.
-    async fn take_turn(
+    async fn take_entry_turn(
         &self,
         tx: &mut Tx,
-        backfill: &Backfill,
+        backfill: &ActiveBackfill,
         no: &BatchNo,
         now: Millis,
-    ) -> Result<Turn> {
-        let there = batch::find(tx, no, &backfill.group).await?;
+    ) -> Result<EntryProgress> {
+        let there = batch::find_batch(tx, no, &backfill.group).await?;
         let found = self.found_now(tx, there.as_ref(), now).await?;
         let mut action = decide(&found, backfill.options.only);
-        if let (Some(batch), Found::Interrupted(BatchStatus::Running)) = (&there, &found)
+        if let (Some(batch), ExistingBatchState::Interrupted(BatchStatus::Running)) =
+            (&there, &found)
             && backfill::opened_by(tx, batch.batch_id).await? == Some(backfill.id)
         {
             // Its own batch, left open: not something else that `--only missing` leaves alone.
-            action = Action::GoOn;
+            action = BackfillAction::GoOn;
         }
         match (action, there) {
-            (Action::Open, None) => self.open_one(tx, backfill, no, now).await,
-            (Action::Leave, _) => Ok(Turn::Not(EntryStatus::Left, None)),
+            (BackfillAction::Open, None) => self.open_one(tx, backfill, no, now).await,
+            (BackfillAction::Leave, _) => Ok(EntryProgress::Not(EntryStatus::Left, None)),
             (_, Some(there)) => {
                 match self.take_in(tx, &there, UnknownJobs::Leave, (None, None), now).await {
-                    Ok(_) => Ok(Turn::Open(there.batch_id)),
+                    Ok(_) => Ok(EntryProgress::Open(there.batch_id)),
                     Err(error) => refused(error),
                 }
             }
-            (_, None) => Ok(Turn::Not(EntryStatus::Left, None)),
+            (_, None) => Ok(EntryProgress::Not(EntryStatus::Left, None)),
         }
     }
 
-    async fn found_now(&self, tx: &mut Tx, there: Option<&Batch>, now: Millis) -> Result<Found> {
-        let Some(batch) = there else { return Ok(Found::Missing) };
+    async fn found_now(
+        &self,
+        tx: &mut Tx,
+        there: Option<&Batch>,
+        now: Millis,
+    ) -> Result<ExistingBatchState> {
+        let Some(batch) = there else { return Ok(ExistingBatchState::Missing) };
         let node = match &batch.owner {
-            Some(owner) => node::find(tx, owner).await?,
+            Some(owner) => node::find_node(tx, owner).await?,
             None => None,
         };
-        let holder = node.map(|n| Holder { host: n.host, pid: n.pid, until: n.lease_until });
+        let holder = node.map(|n| BatchHolder { host: n.host, pid: n.pid, until: n.lease_until });
         Ok(found(Some(&BackfillBatchState { status: batch.status, holder }), now))
     }
 
     async fn open_one(
         &self,
         tx: &mut Tx,
-        backfill: &Backfill,
+        backfill: &ActiveBackfill,
         no: &BatchNo,
         now: Millis,
-    ) -> Result<Turn> {
+    ) -> Result<EntryProgress> {
         let (group, options) = (&backfill.group, &backfill.options);
         let plan = match plan_opening(&backfill.defs, &order(group, no, options), now) {
             Ok(mut one) => one.pop().context("one group gives one batch")?,
@@ -251,15 +263,15 @@ impl QueueDispatcher {
         };
         let id = self.write_plan(tx, &PackedPlan::new(plan)?, &backfill.by, now).await?;
         backfill::adopt(tx, id, backfill.id).await?;
-        Ok(Turn::Open(id))
+        Ok(EntryProgress::Open(id))
     }
 
     /// When nothing runs and every open batch waits for one that did not end well, the backfill ends
     /// here: its batches stay open for whoever goes on with it after the cure.
-    fn give_up_hope(&self, backfill: &mut Backfill) {
+    fn give_up_hope(&self, backfill: &mut ActiveBackfill) {
         // What has just ended may be what somebody waits for; and a time that comes may help.
         let may_move = self.running() > 0 || self.course.look_soon || self.next_wake().is_some();
-        if backfill.course != Course::On || may_move || backfill.open.is_empty() {
+        if backfill.course != BackfillCourse::On || may_move || backfill.open.is_empty() {
             return;
         }
         let places: HashMap<&BatchNo, usize> =
@@ -273,8 +285,10 @@ impl QueueDispatcher {
                 .filter(|(_, w)| w.edge.is_none() && w.external.group == backfill.group)
                 .flat_map(|(_, w)| &w.waits)
                 .filter_map(|wait| match wait {
-                    Wait::NotThere(no) | Wait::NotYet(no, _) => places.get(no).copied(),
-                    Wait::NoneYet => None,
+                    ExternalWait::NotThere(no) | ExternalWait::NotYet(no, _) => {
+                        places.get(no).copied()
+                    }
+                    ExternalWait::NoneYet => None,
                 })
                 .collect();
             waits.insert(*place, on);
@@ -282,28 +296,28 @@ impl QueueDispatcher {
         if let Some((place, on)) = hopeless(&backfill.entries, &waits, &backfill.options) {
             let (no, on) = (&backfill.entries[place].batch_no, &backfill.entries[on].batch_no);
             tracing::warn!(batch_no = %no, "waits for batch {on} of this backfill, which did not end well; the backfill ends here");
-            backfill.course = Course::Hopeless;
+            backfill.course = BackfillCourse::Hopeless;
         }
     }
 }
 
 /// A refusal becomes the batch's end in this backfill; whatever else went wrong is tried again.
-fn refused(error: anyhow::Error) -> Result<Turn> {
-    let hurried = matches!(error.downcast_ref(), Some(Refused::Hurried(..)));
-    if (error.is::<Refused>() || error.is::<BatchError>()) && !hurried {
-        return Ok(Turn::Not(EntryStatus::Refused, Some(error.to_string())));
+fn refused(error: anyhow::Error) -> Result<EntryProgress> {
+    let hurried = matches!(error.downcast_ref(), Some(OpeningRefusal::Hurried(..)));
+    if (error.is::<OpeningRefusal>() || error.is::<BatchError>()) && !hurried {
+        return Ok(EntryProgress::Not(EntryStatus::Refused, Some(error.to_string())));
     }
     Err(error)
 }
 
-impl Backfill {
+impl ActiveBackfill {
     /// Memory anew from the rows.
-    async fn read(&mut self, tx: &mut Tx) -> Result<()> {
+    async fn read_rows(&mut self, tx: &mut Tx) -> Result<()> {
         self.entries = backfill::entries(tx, self.id).await?;
         self.open.clear();
         for (place, entry) in self.entries.iter().enumerate() {
             if entry.status == EntryStatus::Open {
-                let batch = batch::find(tx, &entry.batch_no, &self.group).await?;
+                let batch = batch::find_batch(tx, &entry.batch_no, &self.group).await?;
                 let batch = batch.context("an open batch of a backfill is in job_batch")?;
                 self.open.insert(place, batch.batch_id);
             }
@@ -311,7 +325,7 @@ impl Backfill {
         Ok(())
     }
 
-    async fn set(
+    async fn set_entry(
         &mut self,
         tx: &mut Tx,
         place: usize,
@@ -321,7 +335,7 @@ impl Backfill {
     ) -> Result<()> {
         let entry = &mut self.entries[place];
         let (from, text) = (entry.status, message.as_deref());
-        let found = backfill::mark(tx, self.id, place, from, to, text, now).await?;
+        let found = backfill::set_entry_status(tx, self.id, place, from, to, text, now).await?;
         ensure!(found, "batch {} of backfill {} is not {from} any more", entry.batch_no, self.id);
         (entry.status, entry.message) = (to, message);
         Ok(())

@@ -1,6 +1,6 @@
 //! A backfill is asked to stop.
 
-use super::act;
+use super::audit_entry;
 use crate::domain::backfill::BackfillStatus;
 use crate::domain::time::Millis;
 use crate::store::audit::{self, Operator};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// Asks for a backfill to be stopped; `false` when it is not running. One whose process has died is
 /// stopped at once: nobody else would say that it has.
-pub async fn stop(
+pub async fn stop_backfill(
     db: &Db,
     there: &Backfill,
     (by, reason): (&Operator, Option<&str>),
@@ -23,10 +23,10 @@ pub async fn stop(
         return Ok(false);
     }
     let detail = json!({"backfill": there.id.0});
-    let act = act("backfill stop", &there.group, detail, reason);
+    let act = audit_entry("backfill stop", &there.group, detail, reason);
     audit::record(&mut tx, by, &[act], now).await?;
     if let Some(owner) = &there.owner
-        && node::find(&mut tx, owner).await?.is_none_or(|node| node.lease_until <= now)
+        && node::find_node(&mut tx, owner).await?.is_none_or(|node| node.lease_until <= now)
     {
         backfill::finish(&mut tx, there.id, owner, BackfillStatus::Stopped, now).await?;
     }

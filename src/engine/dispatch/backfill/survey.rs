@@ -2,14 +2,15 @@
 
 use super::Request;
 use crate::domain::backfill::{
-    Action, BackfillError, Found, Holder, Need, Options, Step, arrange, decide, needs, would_wait,
+    BackfillAction, BackfillError, BackfillNeed, BackfillOptions, BackfillStep, BatchHolder,
+    ExistingBatchState, arrange, decide, needs, would_wait,
 };
 use crate::domain::batch::open_check::{check_batch_no, plan_opening};
 use crate::domain::batch::{BatchOrder, plan};
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::job::Definition;
 use crate::domain::time::Millis;
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::store::backfill::BackfillBatchState;
 use crate::store::{Tx, backfill};
 use anyhow::Result;
@@ -17,12 +18,12 @@ use std::collections::HashMap;
 
 /// What a backfill would do, batch by batch.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct BackfillSurvey {
     /// One per number, in the order in which they are run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<BackfillStep>,
     /// Why it would be refused, if it would.
     pub refused: Option<BackfillError>,
-    pub(super) needs: Vec<Vec<Need>>,
+    pub(super) needs: Vec<Vec<BackfillNeed>>,
 }
 
 /// Looks what there is of a range, and says what is done with it. Changes nothing.
@@ -31,12 +32,16 @@ pub async fn survey(
     defs: &Definition,
     request: &Request,
     now: Millis,
-) -> Result<Survey> {
+) -> Result<BackfillSurvey> {
     lay_out(defs, request, &backfill::standing(tx, &request.group).await?, now)
 }
 
 /// The same where there are no tables yet.
-pub fn survey_of_nothing(defs: &Definition, request: &Request, now: Millis) -> Result<Survey> {
+pub fn survey_of_nothing(
+    defs: &Definition,
+    request: &Request,
+    now: Millis,
+) -> Result<BackfillSurvey> {
     lay_out(defs, request, &HashMap::new(), now)
 }
 
@@ -45,32 +50,32 @@ fn lay_out(
     request: &Request,
     standing: &HashMap<BatchNo, BackfillBatchState>,
     now: Millis,
-) -> Result<Survey> {
+) -> Result<BackfillSurvey> {
     let options = &request.options;
     let mut steps = Vec::new();
     for batch_no in arrange(request.numbers.clone(), options.order)? {
         let found = found(standing.get(&batch_no), now);
-        steps.push(Step { action: decide(&found, options.only), batch_no, found });
+        steps.push(BackfillStep { action: decide(&found, options.only), batch_no, found });
     }
     let (needs, refused) = match weigh(defs, &request.group, &steps, options, now)? {
         Ok(needs) => (needs, None),
         Err(refused) => (vec![Vec::new(); steps.len()], Some(refused)),
     };
-    Ok(Survey { steps, refused, needs })
+    Ok(BackfillSurvey { steps, refused, needs })
 }
 
 /// What the steps wait for of each other, or why they cannot be run so.
 pub(super) fn weigh(
     defs: &Definition,
     group: &GroupCode,
-    steps: &[Step],
-    options: &Options,
+    steps: &[BackfillStep],
+    options: &BackfillOptions,
     now: Millis,
-) -> Result<Result<Vec<Vec<Need>>, BackfillError>> {
+) -> Result<Result<Vec<Vec<BackfillNeed>>, BackfillError>> {
     let Some(first) = steps.first() else { return Ok(Ok(Vec::new())) };
     // Whatever is wrong with the definition is said before anything is written.
     let planned = plan(defs, &order(group, &first.batch_no, options), now)?;
-    let mut opened = steps.iter().filter(|step| step.action == Action::Open).peekable();
+    let mut opened = steps.iter().filter(|step| step.action == BackfillAction::Open).peekable();
     if let Some(step) = opened.peek() {
         plan_opening(defs, &order(group, &step.batch_no, options), now)?;
     }
@@ -83,7 +88,11 @@ pub(super) fn weigh(
     }))
 }
 
-pub(super) fn order(group: &GroupCode, batch_no: &BatchNo, options: &Options) -> BatchOrder {
+pub(super) fn order(
+    group: &GroupCode,
+    batch_no: &BatchNo,
+    options: &BackfillOptions,
+) -> BatchOrder {
     BatchOrder {
         batch_no: batch_no.clone(),
         batch_type: None,
@@ -94,28 +103,32 @@ pub(super) fn order(group: &GroupCode, batch_no: &BatchNo, options: &Options) ->
     }
 }
 
-pub(super) fn found(there: Option<&BackfillBatchState>, now: Millis) -> Found {
-    let Some(there) = there else { return Found::Missing };
+pub(super) fn found(there: Option<&BackfillBatchState>, now: Millis) -> ExistingBatchState {
+    let Some(there) = there else { return ExistingBatchState::Missing };
     match &there.holder {
-        _ if there.status.is_final() => Found::Ended(there.status),
-        Some(holder) if holder.until > now => Found::Held(there.status, holder.clone()),
-        Some(_) | None => Found::Interrupted(there.status),
+        _ if there.status.is_final() => ExistingBatchState::Ended(there.status),
+        Some(holder) if holder.until > now => {
+            ExistingBatchState::Held(there.status, holder.clone())
+        }
+        Some(_) | None => ExistingBatchState::Interrupted(there.status),
     }
 }
 
-impl Survey {
+impl BackfillSurvey {
     /// Whether any batch is run.
-    pub fn runs(&self) -> bool {
-        self.steps.iter().any(|step| step.action.runs())
+    pub fn runs_any(&self) -> bool {
+        self.steps.iter().any(|step| step.action.runs_batch())
     }
 
     /// The first reason why it is refused, as an error.
     pub fn refusal(&self, group: &GroupCode) -> Result<()> {
         for step in &self.steps {
-            if let (Action::Refuse, Found::Held(_, holder)) = (step.action, &step.found) {
-                let Holder { host, pid, until } = holder.clone();
+            if let (BackfillAction::Refuse, ExistingBatchState::Held(_, holder)) =
+                (step.action, &step.found)
+            {
+                let BatchHolder { host, pid, until } = holder.clone();
                 let (batch_no, group) = (step.batch_no.to_string(), group.to_string());
-                return Err(Refused::Owned { batch_no, group, host, pid, until }.into());
+                return Err(OpeningRefusal::Owned { batch_no, group, host, pid, until }.into());
             }
         }
         self.refused.clone().map_or(Ok(()), |refused| Err(refused.into()))

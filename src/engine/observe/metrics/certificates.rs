@@ -1,6 +1,6 @@
 //! When the certificates of this process end.
 
-use super::{Seconds, put};
+use super::{Seconds, register_metric};
 use crate::domain::access::certificate_expiry::CertificateEnd;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
@@ -15,7 +15,8 @@ impl Certificates {
     pub(super) fn register(to: &mut Registry) -> Self {
         let help =
             "When the certificate or revocation list of a setting ends, in seconds since 1970";
-        let expiry = put(to, "certificate_expiry_timestamp_seconds", help, Family::default());
+        let expiry =
+            register_metric(to, "certificate_expiry_timestamp_seconds", help, Family::default());
         Self { expiry, ends: RwLock::default() }
     }
 
@@ -33,7 +34,7 @@ impl Certificates {
         *self.ends.write().unwrap_or_else(PoisonError::into_inner) = ends;
     }
 
-    pub(super) fn ends(&self) -> Vec<CertificateEnd> {
+    pub(super) fn list_ends(&self) -> Vec<CertificateEnd> {
         self.ends.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

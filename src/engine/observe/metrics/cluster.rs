@@ -1,12 +1,12 @@
 //! What this process knows of itself and the others as members of a cluster.
 
-use super::{Counters, Seconds, put};
+use super::{Counters, Seconds, register_metric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-pub(super) struct Cluster {
+pub(super) struct ClusterMetrics {
     pub(super) renewals_failed: Counter,
     pub(super) fences: Counter,
     pub(super) beats_failed: Counters<1>,
@@ -15,40 +15,40 @@ pub(super) struct Cluster {
     pub(super) uncertainty: Seconds,
 }
 
-impl Cluster {
+impl ClusterMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         Self {
-            renewals_failed: put(
+            renewals_failed: register_metric(
                 to,
                 "lease_renewals_failed",
                 "Renewals of this process's lease that failed",
                 Counter::default(),
             ),
-            fences: put(
+            fences: register_metric(
                 to,
                 "fences",
                 "Times that all that ran here was stopped for want of a lease",
                 Counter::default(),
             ),
-            beats_failed: put(
+            beats_failed: register_metric(
                 to,
                 "beats_failed",
                 "Turns of a loop that failed and were tried again",
                 Family::default(),
             ),
-            nodes: put(
+            nodes: register_metric(
                 to,
                 "nodes_alive",
                 "Processes whose lease held when this one renewed its own last",
                 Gauge::default(),
             ),
-            skew: put(
+            skew: register_metric(
                 to,
                 "clock_skew_seconds",
                 "How far the database's clock is ahead of this machine's",
                 Gauge::default(),
             ),
-            uncertainty: put(
+            uncertainty: register_metric(
                 to,
                 "clock_skew_uncertainty_seconds",
                 "Half of the round trip in which the skew was measured",

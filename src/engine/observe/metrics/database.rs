@@ -1,13 +1,13 @@
 //! What the door to the database has counted.
 
-use super::{put, set};
+use super::{register_metric, set_gauge};
 use crate::store::Counts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::Ordering;
 
-pub(super) struct Database {
+pub(super) struct DatabaseMetrics {
     statements: Counter,
     errors: Counter,
     losses: Counter,
@@ -15,34 +15,34 @@ pub(super) struct Database {
     idle: Gauge,
 }
 
-impl Database {
+impl DatabaseMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         Self {
-            statements: put(
+            statements: register_metric(
                 to,
                 "database_statements",
                 "Statements sent to the metadata database, BEGIN and COMMIT among them",
                 Counter::default(),
             ),
-            errors: put(
+            errors: register_metric(
                 to,
                 "database_errors",
                 "Statements of the metadata database that failed or had no answer",
                 Counter::default(),
             ),
-            losses: put(
+            losses: register_metric(
                 to,
                 "database_losses",
                 "Times that connections to the metadata database were found lost",
                 Counter::default(),
             ),
-            used: put(
+            used: register_metric(
                 to,
                 "database_connections_used",
                 "Connections to the metadata database that are in use",
                 Gauge::default(),
             ),
-            idle: put(
+            idle: register_metric(
                 to,
                 "database_connections_idle",
                 "Connections to the metadata database that wait to be used",
@@ -56,7 +56,7 @@ impl Database {
         self.statements.inner().store(now.statements, Ordering::Relaxed);
         self.errors.inner().store(now.errors, Ordering::Relaxed);
         self.losses.inner().store(now.losses, Ordering::Relaxed);
-        set(&self.used, now.used);
-        set(&self.idle, now.idle);
+        set_gauge(&self.used, now.used);
+        set_gauge(&self.idle, now.idle);
     }
 }

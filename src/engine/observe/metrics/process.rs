@@ -1,37 +1,37 @@
 //! This process as the system counts it, read from /proc; elsewhere nothing is shown of it but its
 //! version.
 
-use super::{Seconds, put};
+use super::{Seconds, register_metric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(super) struct Process {
+pub(super) struct ProcessMetrics {
     started: Seconds,
     memory: Gauge,
     cpu: Counter<f64, AtomicU64>,
 }
 
-impl Process {
+impl ProcessMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         to.register("build", "The program", build);
         Self {
-            started: put(
+            started: register_metric(
                 to,
                 "process_start_time_seconds",
                 "When this process started, in seconds since 1970",
                 Gauge::default(),
             ),
-            memory: put(
+            memory: register_metric(
                 to,
                 "process_resident_memory_bytes",
                 "Memory of this process that is in RAM",
                 Gauge::default(),
             ),
-            cpu: put(
+            cpu: register_metric(
                 to,
                 "process_cpu_seconds",
                 "Time that this process has spent on processors",
@@ -40,7 +40,7 @@ impl Process {
         }
     }
 
-    pub(super) fn read(&self) {
+    pub(super) fn read_process(&self) {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let system = std::fs::read_to_string("/proc/stat").unwrap_or_default();

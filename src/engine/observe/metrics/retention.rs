@@ -1,6 +1,6 @@
 //! What retention has removed, and when it last did.
 
-use super::{Counters, Meter, Seconds, put, seconds};
+use super::{Counters, Meter, Seconds, register_metric, seconds};
 use crate::domain::time::Millis;
 use crate::store::retention::ByTable;
 use prometheus_client::metrics::counter::Counter;
@@ -8,35 +8,35 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-pub(super) struct Retention {
+pub(super) struct RetentionMetrics {
     removed: Counters<1>,
     passes: Counter,
     last_pass: Seconds,
     last_failure: Seconds,
 }
 
-impl Retention {
+impl RetentionMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         Self {
-            removed: put(
+            removed: register_metric(
                 to,
                 "retention_rows_removed",
                 "Old rows that were removed, by table",
                 Family::default(),
             ),
-            passes: put(
+            passes: register_metric(
                 to,
                 "retention_passes",
                 "Passes of retention that came to their end",
                 Counter::default(),
             ),
-            last_pass: put(
+            last_pass: register_metric(
                 to,
                 "retention_last_pass_seconds",
                 "When retention came to its end last, in seconds since 1970; 0: never here",
                 Gauge::default(),
             ),
-            last_failure: put(
+            last_failure: register_metric(
                 to,
                 "retention_last_failure_seconds",
                 "When retention failed last, in seconds since 1970; 0: never here",

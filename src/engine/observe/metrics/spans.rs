@@ -1,17 +1,17 @@
 //! What became of spans.
 
-use super::{Counters, Meter, put};
+use super::{Counters, Meter, register_metric};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-pub(super) struct Spans {
+pub(super) struct SpanMetrics {
     spans: Counters<1>,
 }
 
-impl Spans {
+impl SpanMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         let about = "Spans for the collector of traces, by what became of them: sent, dropped";
-        Self { spans: put(to, "trace_spans", about, Family::default()) }
+        Self { spans: register_metric(to, "trace_spans", about, Family::default()) }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Firings that a person or a program makes.
 
-use super::{Deed, NotDone, found, locked, record};
+use super::{NotDone, ScheduleActionOrigin, found, locked, record};
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
-use crate::domain::schedule::trigger::{Given, Trigger, TriggerStatus};
-use crate::domain::schedule::{Schedule, Swallowed};
+use crate::domain::schedule::trigger::{FiringOverrides, Trigger, TriggerStatus};
+use crate::domain::schedule::{FiringRule, Swallowed};
 use crate::domain::text::did_you_mean::nearest;
 use crate::domain::time::{Millis, day_in};
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::{Db, Tx, calendar, event_key, firing, trigger};
 use anyhow::{Context as _, Result};
 
@@ -24,7 +24,7 @@ pub struct Fired {
 
 /// What an event came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum EventFiringResult {
     /// It made these firings.
     Fired(Vec<Fired>),
     /// It had come before, at this moment, under the same key; nothing was done.
@@ -32,7 +32,12 @@ pub enum Event {
 }
 
 /// Fires a schedule once, at once, whatever its timing says and also while it is paused.
-pub async fn fire_now(db: &Db, code: &TriggerCode, given: &Given, deed: Deed<'_>) -> Result<Fired> {
+pub async fn fire_now(
+    db: &Db,
+    code: &TriggerCode,
+    given: &FiringOverrides,
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<Fired> {
     let mut tx = locked(db, deed.now).await?;
     let was = found(&mut tx, code).await?;
     let row = new_row(&mut tx, &was, Source::Manual, given, deed.now).await?;
@@ -40,7 +45,7 @@ pub async fn fire_now(db: &Db, code: &TriggerCode, given: &Given, deed: Deed<'_>
     firing::append(&mut tx, &[row], None, deed.now).await?;
     let detail = serde_json::json!({ "planned_at": planned.to_string(), "batch_no": given.batch_no, "params": given.params.keys().collect::<Vec<_>>() });
     record(&mut tx, "schedule fire-now", &was.def, Some(detail), deed).await?;
-    hint::give(&mut tx, Topic::Trigger).await?;
+    hint::send_hint(&mut tx, HintTopic::Trigger).await?;
     tx.commit().await.context("fire the schedule")?;
     Ok(Fired { code: code.clone(), planned, left_out: None })
 }
@@ -51,14 +56,15 @@ pub async fn fire_now(db: &Db, code: &TriggerCode, given: &Given, deed: Deed<'_>
 pub async fn event(
     db: &Db,
     name: &str,
-    given: &Given,
+    given: &FiringOverrides,
     key: Option<&str>,
-    deed: Deed<'_>,
-) -> Result<Event> {
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<EventFiringResult> {
     let mut tx = locked(db, deed.now).await?;
     let mut waiting = trigger::of_event(&mut tx, Some(name)).await?;
-    waiting
-        .retain(|t| matches!(&t.def.timing.schedule, Schedule::Event { name: own } if own == name));
+    waiting.retain(
+        |t| matches!(&t.def.timing.schedule, FiringRule::Event { name: own } if own == name),
+    );
     if waiting.is_empty() {
         let all = trigger::of_event(&mut tx, None).await?;
         return Err(no_such_event(name, &all).into());
@@ -67,9 +73,9 @@ pub async fn event(
         && let Some(before) = event_key::remember(&mut tx, name, key, deed.now).await?
     {
         tx.rollback().await?;
-        return Ok(Event::Before(before));
+        return Ok(EventFiringResult::Before(before));
     }
-    let calendars = calendar::all(&mut tx).await?;
+    let calendars = calendar::list_calendars(&mut tx).await?;
     let (mut rows, mut fired) = (Vec::new(), Vec::new());
     for was in &waiting {
         let mut row = new_row(&mut tx, was, Source::Event, given, deed.now).await?;
@@ -88,9 +94,9 @@ pub async fn event(
         record(&mut tx, "event send", &was.def, Some(detail), deed).await?;
     }
     firing::append(&mut tx, &rows, None, deed.now).await?;
-    hint::give(&mut tx, Topic::Trigger).await?;
+    hint::send_hint(&mut tx, HintTopic::Trigger).await?;
     tx.commit().await.context("fire the schedules of an event")?;
-    Ok(Event::Fired(fired))
+    Ok(EventFiringResult::Fired(fired))
 }
 
 fn left_out(was: &Trigger, swallowed: Option<&Swallowed>) -> Option<String> {
@@ -108,15 +114,16 @@ async fn new_row(
     tx: &mut Tx,
     was: &Trigger,
     source: Source,
-    given: &Given,
+    given: &FiringOverrides,
     now: Millis,
 ) -> Result<NewFiring> {
-    let off_second = |at: Millis| if at.0.rem_euclid(1_000) == 0 { at.plus(1) } else { at };
+    let off_second = |at: Millis| if at.0.rem_euclid(1_000) == 0 { at.plus_ms(1) } else { at };
     let mut planned = off_second(now);
     while firing::is_there(tx, was.trigger_id, planned).await? {
-        planned = off_second(planned.plus(1));
+        planned = off_second(planned.plus_ms(1));
     }
-    let params = (*given != Given::default()).then(|| serde_json::to_string(given)).transpose()?;
+    let params =
+        (*given != FiringOverrides::default()).then(|| serde_json::to_string(given)).transpose()?;
     Ok(NewFiring {
         trigger_id: was.trigger_id,
         planned_at: planned,
@@ -134,7 +141,7 @@ async fn new_row(
 
 fn no_such_event(name: &str, all: &[Trigger]) -> NotDone {
     let events = all.iter().filter_map(|t| {
-        let Schedule::Event { name } = &t.def.timing.schedule else { return None };
+        let FiringRule::Event { name } = &t.def.timing.schedule else { return None };
         Some(name.as_str())
     });
     let events: std::collections::BTreeSet<&str> = events.collect();

@@ -1,14 +1,14 @@
 //! What operators decide after the metadata has gone back in time: a gap is declared, shown and accepted.
 
-use super::{Deed, NotDone, from_now, locked, next_of, schedule_rows, stand};
+use super::{NotDone, ScheduleActionOrigin, from_now, locked, next_of, schedule_rows, stand};
 use crate::domain::cluster::metadata_gap::MetadataGap;
 use crate::domain::schedule::firing::FiringStatus;
 use crate::domain::schedule::trigger::TriggerStatus;
 use crate::domain::time::Millis;
 use crate::engine::operate::operator_actions::of_batch;
-use crate::store::audit::Entry;
+use crate::store::audit::AuditEntry;
 use crate::store::batch::Going;
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::next_run::{self, StaleGroups};
 use crate::store::{Db, Tx, audit, batch, firing, metadata_gap, trigger};
 use anyhow::{Context as _, Result};
@@ -24,7 +24,7 @@ pub enum PastTimes {
 
 /// What becomes of batches that are open by the restored rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenBatches {
+pub enum OpenBatchesPolicy {
     /// They are paused, so that nothing of them starts twice before somebody has looked.
     Pause,
     /// They go on from where the restored rows stand.
@@ -48,9 +48,9 @@ pub struct Accepted {
 const FIRINGS_MOST: u32 = 5_000;
 
 /// Puts on record that the metadata was restored, before a process finds it: for a restore while none ran.
-pub async fn declare_gap(db: &Db, deed: Deed<'_>) -> Result<MetadataGap> {
+pub async fn declare_gap(db: &Db, deed: ScheduleActionOrigin<'_>) -> Result<MetadataGap> {
     let mut tx = db.begin().await?;
-    let mark = metadata_gap::read(&mut tx).await?;
+    let mark = metadata_gap::read_mark(&mut tx).await?;
     if let Some(gap) = mark.gap {
         return Err(NotDone::Suspended(gap.restored_to).into());
     }
@@ -58,7 +58,7 @@ pub async fn declare_gap(db: &Db, deed: Deed<'_>) -> Result<MetadataGap> {
     let found_by = deed.by.actor.clone();
     let gap =
         MetadataGap { restored_to: newest, known_until: newest, found_at: deed.now, found_by };
-    metadata_gap::open(&mut tx, &gap).await?;
+    metadata_gap::open_gap(&mut tx, &gap).await?;
     record(&mut tx, "metadata restored", &gap, serde_json::json!({}), deed).await?;
     tx.commit().await.context("declare the restored metadata")?;
     Ok(gap)
@@ -68,47 +68,47 @@ pub async fn declare_gap(db: &Db, deed: Deed<'_>) -> Result<MetadataGap> {
 pub async fn accept_gap(
     db: &Db,
     past: PastTimes,
-    open: OpenBatches,
-    deed: Deed<'_>,
+    open: OpenBatchesPolicy,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<Accepted> {
     let mut tx = locked(db, deed.now).await?;
-    let gap = metadata_gap::lock(&mut tx).await?.ok_or(NotDone::NoGap)?;
+    let gap = metadata_gap::lock_gap(&mut tx).await?.ok_or(NotDone::NoGap)?;
     let mut accepted = Accepted { gap, schedules: 0, firings: 0, batches: 0 };
     if past == PastTimes::MarkFired {
         accepted.firings = leave_out_firings(&mut tx, deed).await?;
         accepted.schedules = leave_out_planned(&mut tx, deed).await?;
     }
-    if open == OpenBatches::Pause {
+    if open == OpenBatchesPolicy::Pause {
         accepted.batches = pause_open(&mut tx, deed).await?;
     }
     metadata_gap::close(&mut tx).await?;
     // What the ledgers of data sources know of the lost time is accepted with it, also when no process runs.
-    let mark = metadata_gap::read(&mut tx).await?;
+    let mark = metadata_gap::read_mark(&mut tx).await?;
     metadata_gap::raise_start(&mut tx, &mark, deed.now).await?;
     let detail = serde_json::json!({
         "past_times": match past { PastTimes::MarkFired => "marked as fired", PastTimes::Fire => "fired by policy" },
         "schedules": accepted.schedules, "firings": accepted.firings, "paused_batches": accepted.batches,
     });
     record(&mut tx, "metadata accept", &accepted.gap, detail, deed).await?;
-    hint::give(&mut tx, Topic::Trigger).await?;
+    hint::send_hint(&mut tx, HintTopic::Trigger).await?;
     tx.commit().await.context("accept the restored metadata")?;
     Ok(accepted)
 }
 
 /// Refuses to start anything by rows that are not the present.
 pub async fn refuse_while_suspended(tx: &mut Tx) -> Result<()> {
-    match metadata_gap::read(tx).await?.gap {
+    match metadata_gap::read_mark(tx).await?.gap {
         Some(gap) => Err(NotDone::Suspended(gap.restored_to).into()),
         None => Ok(()),
     }
 }
 
-fn reason(deed: Deed<'_>) -> String {
+fn reason(deed: ScheduleActionOrigin<'_>) -> String {
     format!("before the metadata was restored; left out by {}", deed.by.actor)
 }
 
 /// Leaves out every firing that is decided and whose time has come.
-async fn leave_out_firings(tx: &mut Tx, deed: Deed<'_>) -> Result<u64> {
+async fn leave_out_firings(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<u64> {
     let mut count = 0;
     loop {
         let firings = firing::unattended(tx, (deed.now, deed.now), FIRINGS_MOST).await?;
@@ -123,7 +123,7 @@ async fn leave_out_firings(tx: &mut Tx, deed: Deed<'_>) -> Result<u64> {
 }
 
 /// Lets every schedule go on from now that has passed planned times without a firing.
-async fn leave_out_planned(tx: &mut Tx, deed: Deed<'_>) -> Result<usize> {
+async fn leave_out_planned(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<usize> {
     let mut count = 0;
     for was in trigger::readable(tx).await? {
         if was.status != TriggerStatus::Enabled || !was.is_overdue(deed.now) {
@@ -140,10 +140,10 @@ async fn leave_out_planned(tx: &mut Tx, deed: Deed<'_>) -> Result<usize> {
 }
 
 /// Pauses what is open by rows that may be older than what has run.
-async fn pause_open(tx: &mut Tx, deed: Deed<'_>) -> Result<usize> {
+async fn pause_open(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<usize> {
     let mut count = 0;
-    for found in batch::open(tx).await? {
-        let there = batch::lock(tx, found.batch_id).await?;
+    for found in batch::list_open(tx).await? {
+        let there = batch::lock_batch(tx, found.batch_id).await?;
         if there.status.is_final() || there.is_paused {
             continue;
         }
@@ -160,12 +160,13 @@ async fn record(
     action: &str,
     gap: &MetadataGap,
     mut detail: serde_json::Value,
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     detail["restored_to"] = gap.restored_to.to_string().into();
     detail["known_until"] = gap.known_until.to_string().into();
     let reason = deed.reason.map(str::to_owned);
     let action = action.to_owned();
-    let entry = Entry { action, group: None, batch: None, job: None, detail: Some(detail), reason };
+    let entry =
+        AuditEntry { action, group: None, batch: None, job: None, detail: Some(detail), reason };
     audit::record(tx, deed.by, &[entry], deed.now).await
 }

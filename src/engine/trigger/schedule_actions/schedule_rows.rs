@@ -1,6 +1,9 @@
 //! Rows of schedules under the lock: new, changed, gone, and those of a whole file.
 
-use super::{Deed, FROM_FILE, FROM_PERSON, NotDone, from_now, next_of, record, set, stand, taken};
+use super::{
+    FROM_FILE, FROM_PERSON, NotDone, ScheduleActionOrigin, from_now, next_of, record, set_status,
+    stand, taken,
+};
 use crate::domain::id::GroupCode;
 use crate::domain::job::Definition;
 use crate::domain::schedule::Occurrence;
@@ -8,7 +11,7 @@ use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::schedule::trigger::{Trigger, TriggerDef, TriggerStatus};
 use crate::domain::time::Millis;
 use crate::engine::trigger::planner::AHEAD_MS;
-use crate::store::hint::{self, Topic};
+use crate::store::hint::{self, HintTopic};
 use crate::store::next_run::{self, StaleGroups};
 use crate::store::{Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
@@ -18,10 +21,10 @@ pub(super) async fn insert(
     tx: &mut Tx,
     def: &TriggerDef,
     origin: &str,
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     trigger::insert(tx, def, origin, deed.now).await.map_err(|e| taken(e, &def.code))?;
-    let made = trigger::find(tx, &def.code).await?.context("it was just written")?;
+    let made = trigger::find_trigger(tx, &def.code).await?.context("it was just written")?;
     settle(tx, &made, def, made.revision, deed).await?;
     let detail = serde_json::json!({ "after": serde_json::to_value(def)? });
     record(tx, "schedule add", def, Some(detail), deed).await
@@ -33,7 +36,7 @@ pub(super) async fn replace(
     was: &Trigger,
     def: &TriggerDef,
     origin: &str,
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     let revision = trigger::replace(tx, was, def, origin, deed.now).await?;
     settle(tx, was, def, revision, deed).await?;
@@ -49,7 +52,7 @@ async fn withhold_moved(
     tx: &mut Tx,
     was: &Trigger,
     def: &TriggerDef,
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     if def.timing == was.def.timing {
         return Ok(());
@@ -58,10 +61,10 @@ async fn withhold_moved(
     if moved.is_empty() {
         return Ok(());
     }
-    let calendars = calendar::all(tx).await?;
+    let calendars = calendar::list_calendars(tx).await?;
     let as_now = Trigger { def: def.clone(), ..was.clone() };
     moved.retain(|f| {
-        let same = as_now.next_after(&calendars, f.planned_at.plus(-1));
+        let same = as_now.next_after(&calendars, f.planned_at.plus_ms(-1));
         !same.is_ok_and(|next| next.is_some_and(|next| next.at == f.planned_at))
     });
     let reason = format!("the schedule was changed by {}", deed.by.actor);
@@ -74,7 +77,7 @@ async fn settle(
     was: &Trigger,
     def: &TriggerDef,
     revision: i64,
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     if was.status == TriggerStatus::Paused {
         return stand(tx, was, revision, None, deed.now).await;
@@ -91,7 +94,7 @@ async fn settle(
     let mut as_now = Trigger { def: def.clone(), ..was.clone() };
     if def.timing != was.def.timing {
         // What was left out far ahead says nothing about another timing.
-        as_now.last_time = was.last_time.map(|last| last.min(deed.now.plus(AHEAD_MS)));
+        as_now.last_time = was.last_time.map(|last| last.min(deed.now.plus_ms(AHEAD_MS)));
     }
     if def.timing.schedule != was.def.timing.schedule {
         as_now = from_now(&as_now, deed.now);
@@ -100,15 +103,19 @@ async fn settle(
     let is_over = next.is_none() && as_now.ends_without_next();
     if is_over {
         let reason = "it has no planned time any more";
-        set(tx, was, TriggerStatus::Ended, Some(reason), deed.now).await?;
+        set_status(tx, was, TriggerStatus::Ended, Some(reason), deed.now).await?;
     } else if was.status == TriggerStatus::Ended {
-        set(tx, was, TriggerStatus::Enabled, None, deed.now).await?;
+        set_status(tx, was, TriggerStatus::Enabled, None, deed.now).await?;
     }
     stand(tx, &as_now, revision, next, deed.now).await
 }
 
 /// Takes a schedule away.
-pub(super) async fn remove(tx: &mut Tx, was: &Trigger, deed: Deed<'_>) -> Result<()> {
+pub(super) async fn remove(
+    tx: &mut Tx,
+    was: &Trigger,
+    deed: ScheduleActionOrigin<'_>,
+) -> Result<()> {
     trigger::remove(tx, was.trigger_id).await?;
     let detail = serde_json::json!({ "before": serde_json::to_value(&was.def)? });
     record(tx, "schedule remove", &was.def, Some(detail), deed).await
@@ -143,7 +150,7 @@ pub(super) async fn leave_overdue(
 }
 
 /// Why a planned time is left out.
-pub(super) fn left_out(deed: Deed<'_>) -> String {
+pub(super) fn left_out(deed: ScheduleActionOrigin<'_>) -> String {
     match deed.reason {
         Some(why) => format!("left out by {}: {why}", deed.by.actor),
         None => format!("left out by {}", deed.by.actor),
@@ -155,7 +162,7 @@ pub(super) async fn leave_out(
     tx: &mut Tx,
     was: &Trigger,
     skipped: &Occurrence,
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     let reason = left_out(deed);
     let row = NewFiring {
@@ -181,7 +188,7 @@ pub(crate) async fn apply_in(
     tx: &mut Tx,
     stored: &[Trigger],
     (wanted, spoken_of): (&Definition, &[TriggerDef]),
-    deed: Deed<'_>,
+    deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     let there = |def: &TriggerDef| stored.iter().find(|t| t.def.code == def.code);
     let mut stale = StaleGroups::default();
@@ -206,7 +213,7 @@ pub(crate) async fn apply_in(
     }
     next_run::refresh(tx, &stale).await?;
     if changed > 0 {
-        hint::give(tx, Topic::Trigger).await?;
+        hint::send_hint(tx, HintTopic::Trigger).await?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 mod desk;
 
-use super::run_state::{Book, Call, Candidates, Part};
+use super::run_state::{CallPart, Candidates, ExecutorCallState, RunRegister};
 use super::{Admin, CallId};
 use crate::domain::executor::LogId;
 use crate::domain::executor::run_wait::RunWait;
@@ -13,35 +13,37 @@ use crate::domain::xxl::executor_run::{RunState, RunStatus, StopWhy, UnreportedE
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::secrets::executor_token;
 use crate::handler::remote::{RemoteBody, RemoteCall};
-use crate::remote::executors::To;
+use crate::remote::executors::ExecutorAddress;
 use crate::store::Tx;
-use crate::store::executor_run::{self as rows, Entry, Group, NewRun, Run};
+use crate::store::executor_run::{
+    self as rows, ExecutorRunRow, NewExecutorRun, RunExecutorGroup, RunQueueEntry,
+};
 use anyhow::Result;
 use desk::DispatchContext;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::PoisonError;
 
 /// What is known once the transaction is committed.
-pub(super) enum Fact {
+pub(super) enum CommittedFact {
     /// The row is not this try's any more.
     NotOurs(CallId),
     /// There is nothing that could be ended.
     Nothing(CallId),
     /// There are rows of an earlier start.
-    Found(CallId, Vec<(Run, Option<To>)>),
+    Found(CallId, Vec<(ExecutorRunRow, Option<ExecutorAddress>)>),
     /// It is to stop, and nothing was begun.
     Stopped(CallId, StopWhy),
     /// It is in line, with a row.
-    Waits(CallId, Run, Option<RunWait>),
+    Waits(CallId, ExecutorRunRow, Option<RunWait>),
     /// It is in line, and executors are asked whether they can.
-    Tests(CallId, Run, Candidates),
+    Tests(CallId, ExecutorRunRow, Candidates),
     /// Executors are to be asked.
-    Asked(CallId, Run, Vec<(LogId, To, (i64, i64))>),
+    Asked(CallId, ExecutorRunRow, Vec<(LogId, ExecutorAddress, (i64, i64))>),
     /// It is over.
-    Over(CallId, Run),
+    Over(CallId, ExecutorRunRow),
 }
 
-impl Fact {
+impl CommittedFact {
     /// Of which call.
     pub(super) fn call(&self) -> CallId {
         match self {
@@ -53,10 +55,10 @@ impl Fact {
 }
 
 /// What is decided of a call.
-enum Decision {
+enum CallDecision {
     /// For this one, or for the one before it in the same transaction.
     Wait(Option<RunWait>),
-    Ask(Vec<To>),
+    Ask(Vec<ExecutorAddress>),
     Test(Candidates),
     End(UnreportedEnd, String),
 }
@@ -64,23 +66,28 @@ enum Decision {
 /// A call that has no row yet.
 struct Fresh {
     id: CallId,
-    entry: Entry,
+    entry: RunQueueEntry,
     job_id: i64,
 }
 
 /// A call with what was decided of it.
-struct Decided<'a> {
+struct DecidedCall<'a> {
     id: CallId,
-    call: &'a Call,
+    call: &'a ExecutorCallState,
     ask: &'a RemoteCall,
     entry: (i64, BatchId),
     job_id: i64,
-    decision: Decision,
+    decision: CallDecision,
 }
 
 impl Admin {
     /// Looks up new calls, and gives turns.
-    pub(super) async fn turns(&self, tx: &mut Tx, book: &Book, now: Millis) -> Result<Vec<Fact>> {
+    pub(super) async fn turns(
+        &self,
+        tx: &mut Tx,
+        book: &RunRegister,
+        now: Millis,
+    ) -> Result<Vec<CommittedFact>> {
         let mut desk = DispatchContext::new(self, now);
         let mut facts = Vec::new();
         let fresh = self.look_up(tx, book, &mut desk, &mut facts).await?;
@@ -95,7 +102,7 @@ impl Admin {
         let in_line: Vec<i64> =
             jobs.iter().copied().filter(|job| !desk.rounds.contains_key(job)).collect();
         desk.rounds.extend(rows::rounds(tx, &in_line).await?);
-        let mut open: BTreeMap<i64, Vec<Run>> = BTreeMap::new();
+        let mut open: BTreeMap<i64, Vec<ExecutorRunRow>> = BTreeMap::new();
         for run in rows::open_of_jobs(tx, &jobs).await? {
             open.entry(run.job_id).or_default().push(run);
         }
@@ -116,34 +123,34 @@ impl Admin {
     async fn look_up(
         &self,
         tx: &mut Tx,
-        book: &Book,
+        book: &RunRegister,
         desk: &mut DispatchContext<'_>,
-        facts: &mut Vec<Fact>,
+        facts: &mut Vec<CommittedFact>,
     ) -> Result<Vec<Fresh>> {
         let calls = |id: &CallId| book.calls.get(id).map(|call| (*id, call));
-        let new: Vec<(CallId, &Call)> = book.new.iter().filter_map(calls).collect();
+        let new: Vec<(CallId, &ExecutorCallState)> = book.new.iter().filter_map(calls).collect();
         let queue: Vec<_> = new.iter().map(|(_, call)| call.queue_id).collect();
         let mut entries = rows::entries(tx, &queue).await?;
-        let mut there: HashMap<_, Vec<Run>> = HashMap::new();
+        let mut there: HashMap<_, Vec<ExecutorRunRow>> = HashMap::new();
         for run in rows::of_rows(tx, &queue).await? {
             there.entry(run.queue_id).or_default().push(run);
         }
         let (mut fresh, mut adopted) = (Vec::new(), Vec::new());
         for (id, call) in new {
             let entry = entries.remove(&call.queue_id);
-            let is_ours = |entry: &Entry| {
+            let is_ours = |entry: &RunQueueEntry| {
                 entry.owner.as_ref() == Some(&self.me) && entry.attempt == call.attempt
             };
             let Some(entry) = entry.filter(is_ours) else {
-                facts.push(Fact::NotOurs(id));
+                facts.push(CommittedFact::NotOurs(id));
                 continue;
             };
             let mut runs = there.remove(&call.queue_id).unwrap_or_default();
             runs.retain(|run| run.run_no == entry.run_no);
             match (&call.ask, runs.is_empty()) {
-                (None, true) => facts.push(Fact::Nothing(id)),
+                (None, true) => facts.push(CommittedFact::Nothing(id)),
                 (Some(_), true) if call.stop.is_some() => {
-                    facts.extend(call.stop.map(|why| Fact::Stopped(id, why)));
+                    facts.extend(call.stop.map(|why| CommittedFact::Stopped(id, why)));
                 }
                 (Some(ask), true) => {
                     let (job_id, rounds) = match entry.job {
@@ -158,7 +165,7 @@ impl Admin {
                 }
                 (_, false) => {
                     adopted.extend(runs.iter().map(|run| run.log_id.0));
-                    facts.push(Fact::Found(id, desk.with_targets(tx, runs).await?));
+                    facts.push(CommittedFact::Found(id, desk.with_targets(tx, runs).await?));
                 }
             }
         }
@@ -169,33 +176,33 @@ impl Admin {
     async fn write_decided(
         &self,
         tx: &mut Tx,
-        decided: Vec<Decided<'_>>,
-        facts: &mut Vec<Fact>,
+        decided: Vec<DecidedCall<'_>>,
+        facts: &mut Vec<CommittedFact>,
         now: Millis,
     ) -> Result<()> {
         let mut new = Vec::new();
         for one in &decided {
             let first = one.call.runs.first().copied();
             match (&one.decision, first) {
-                (Decision::Ask(to), Some(run)) => {
+                (CallDecision::Ask(to), Some(run)) => {
                     let total = i64::try_from(to.len())?;
                     let Some(to) = to.first() else { continue };
                     // Covered by a later run meanwhile: its other parts must not begin alone.
-                    if !rows::ask(tx, run, (&to.address, total), now).await? {
+                    if !rows::note_request(tx, run, (&to.address, total), now).await? {
                         continue;
                     }
                 }
-                (Decision::End(ended, said), Some(run)) => {
-                    rows::end(tx, run, (*ended, said), now).await?;
+                (CallDecision::End(ended, said), Some(run)) => {
+                    rows::end_run(tx, run, (*ended, said), now).await?;
                 }
-                (Decision::Wait(_) | Decision::Test(_), _) | (_, None) => {}
+                (CallDecision::Wait(_) | CallDecision::Test(_), _) | (_, None) => {}
             }
-            new.extend(one.rows(first));
+            new.extend(one.new_rows(first));
         }
         rows::insert(tx, &new, &self.me, now).await?;
         drop(new);
         let queue: Vec<_> = decided.iter().map(|one| one.call.queue_id).collect();
-        let mut written: HashMap<_, Vec<Run>> = HashMap::new();
+        let mut written: HashMap<_, Vec<ExecutorRunRow>> = HashMap::new();
         for run in rows::of_rows(tx, &queue).await? {
             written.entry(run.queue_id).or_default().push(run);
         }
@@ -204,9 +211,9 @@ impl Admin {
             let mut runs = written.remove(&one.call.queue_id).unwrap_or_default();
             runs.retain(|run| run.run_no == one.entry.0);
             let before = last.get(&one.job_id).copied();
-            let stays = !matches!(one.decision, Decision::End(..));
+            let stays = !matches!(one.decision, CallDecision::End(..));
             last.extend(runs.first().filter(|_| stays).map(|run| (one.job_id, run.log_id)));
-            facts.extend(one.fact(runs, before));
+            facts.extend(one.into_fact(runs, before));
         }
         Ok(())
     }
@@ -215,38 +222,43 @@ impl Admin {
     pub(super) async fn targets(
         &self,
         tx: &mut Tx,
-        runs: Vec<Run>,
+        runs: Vec<ExecutorRunRow>,
         now: Millis,
-    ) -> Result<Vec<(Run, Option<To>)>> {
+    ) -> Result<Vec<(ExecutorRunRow, Option<ExecutorAddress>)>> {
         DispatchContext::new(self, now).with_targets(tx, runs).await
     }
 
     /// An executor with its token.
-    fn target(&self, app: &AppName, group: &Group, address: &str) -> Result<To, String> {
+    fn target(
+        &self,
+        app: &AppName,
+        group: &RunExecutorGroup,
+        address: &str,
+    ) -> Result<ExecutorAddress, String> {
         let spoken = group.spoken(address);
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         let known = tokens.get(app).filter(|(sealed, _)| *sealed == group.sealed);
         let token = match known {
             Some((_, token)) => token.clone(),
             None => {
-                let token =
-                    executor_token::open(app, &group.sealed).map_err(|error| error.to_string())?;
+                let token = executor_token::open_token(app, &group.sealed)
+                    .map_err(|error| error.to_string())?;
                 tokens.insert(app.clone(), (group.sealed.clone(), token.clone()));
                 token
             }
         };
-        Ok(To { address: address.to_owned(), app: app.clone(), token, spoken })
+        Ok(ExecutorAddress { address: address.to_owned(), app: app.clone(), token, spoken })
     }
 }
 
-impl<'a> Decided<'a> {
+impl<'a> DecidedCall<'a> {
     /// The rows it needs beside the one that it has.
-    fn rows(&'a self, first: Option<LogId>) -> Vec<NewRun<'a>> {
+    fn new_rows(&'a self, first: Option<LogId>) -> Vec<NewExecutorRun<'a>> {
         let (handler, glue_type) = match &self.ask.what {
             RemoteBody::Bean(name) => (Some(name.as_str()), "BEAN"),
             RemoteBody::Glue { language, .. } => (None, language.glue_type()),
         };
-        let row = |address, shard, ended| NewRun {
+        let row = |address, shard, ended| NewExecutorRun {
             queue_id: self.call.queue_id,
             run_no: self.entry.0,
             attempt: self.call.attempt,
@@ -264,45 +276,50 @@ impl<'a> Decided<'a> {
         };
         let skip = usize::from(first.is_some());
         match &self.decision {
-            Decision::Ask(to) => {
+            CallDecision::Ask(to) => {
                 let total = i64::try_from(to.len()).unwrap_or(i64::MAX);
                 let each = (0..).zip(to).skip(skip);
                 each.map(|(n, to)| row(Some(to.address.as_str()), (n, total), None)).collect()
             }
             _ if skip == 1 => Vec::new(),
-            Decision::Wait(_) | Decision::Test(_) => vec![row(None, (0, 1), None)],
-            Decision::End(ended, said) => vec![row(None, (0, 1), Some((*ended, said)))],
+            CallDecision::Wait(_) | CallDecision::Test(_) => vec![row(None, (0, 1), None)],
+            CallDecision::End(ended, said) => vec![row(None, (0, 1), Some((*ended, said)))],
         }
     }
 
-    fn fact(self, runs: Vec<Run>, before: Option<LogId>) -> Option<Fact> {
+    fn into_fact(self, runs: Vec<ExecutorRunRow>, before: Option<LogId>) -> Option<CommittedFact> {
         let first = runs.first()?.clone();
         Some(match self.decision {
-            Decision::Wait(wait) => {
+            CallDecision::Wait(wait) => {
                 let wait = wait.or(before.map(RunWait::Turn));
-                Fact::Waits(self.id, first, wait)
+                CommittedFact::Waits(self.id, first, wait)
             }
-            Decision::Test(candidates) => Fact::Tests(self.id, first, candidates),
-            Decision::End(..) => Fact::Over(self.id, first),
+            CallDecision::Test(candidates) => CommittedFact::Tests(self.id, first, candidates),
+            CallDecision::End(..) => CommittedFact::Over(self.id, first),
             // A run that is over meanwhile is found when its row is read.
-            Decision::Ask(to) => {
-                let asked = |run: &&Run| run.status == RunStatus::Asked;
-                let at = |run: &Run| {
+            CallDecision::Ask(to) => {
+                let asked = |run: &&ExecutorRunRow| run.status == RunStatus::Asked;
+                let at = |run: &ExecutorRunRow| {
                     let to = to.iter().find(|to| Some(&to.address) == run.address.as_ref())?;
                     Some((run.log_id, to.clone(), run.shard))
                 };
                 let parts = runs.iter().filter(asked).filter_map(at).collect();
-                Fact::Asked(self.id, first, parts)
+                CommittedFact::Asked(self.id, first, parts)
             }
         })
     }
 }
 
 /// How a run that was found is gone on with.
-pub(super) fn found(call: CallId, run: &Run, to: Option<To>, now: Millis) -> Part {
+pub(super) fn found(
+    call: CallId,
+    run: &ExecutorRunRow,
+    to: Option<ExecutorAddress>,
+    now: Millis,
+) -> CallPart {
     let seen = (run.busy_time.is_some(), run.idle_time);
     let state = RunState::found(run.status, seen, run.stopping, now);
-    let mut part = Part::new(call, to, run.job_id, state);
+    let mut part = CallPart::new(call, to, run.job_id, state);
     part.shard = run.shard;
     part.sent = run.trigger_time.filter(|_| run.address.is_some()).unwrap_or(Millis(0));
     part

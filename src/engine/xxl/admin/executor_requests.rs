@@ -1,14 +1,14 @@
 //! What is sent to executors, each in a task of its own; what they answer comes back as something that has
 //! happened.
 
-use super::run_state::{Book, Call, Effect, Part};
+use super::run_state::{CallPart, Effect, ExecutorCallState, RunRegister};
 use super::{Admin, Inbound};
 use crate::domain::executor::LogId;
 use crate::domain::executor::route::Test;
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{Looked, Posted};
 use crate::handler::remote::RemoteBody;
-use crate::remote::executors::{Answer, RunAsk};
+use crate::remote::executors::{ExecutorResponse, RunAsk};
 use std::sync::Arc;
 
 /// A run that could not be sent for so long is not sent any more: whoever took its row over may believe by
@@ -17,7 +17,7 @@ const TOO_LATE_MS: i64 = 20_000;
 
 impl Admin {
     /// Sends something; what is written of it is committed.
-    pub(super) fn send(self: &Arc<Self>, book: &Book, effect: Effect, now: Millis) {
+    pub(super) fn send_request(self: &Arc<Self>, book: &RunRegister, effect: Effect, now: Millis) {
         let admin = self.clone();
         match effect {
             Effect::Post(run) => {
@@ -25,7 +25,7 @@ impl Admin {
                 let Some(call) = book.calls.get(&part.call) else { return };
                 if part.state.stopping.is_some() {
                     let said = "it was stopped before".to_owned();
-                    return admin.hear(Inbound::Posted(run, Posted::NotSent(said)));
+                    return admin.receive(Inbound::Posted(run, Posted::NotSent(said)));
                 }
                 let Some((to, ask)) = part.to.clone().zip(run_ask(run, part, call, now)) else {
                     return;
@@ -34,40 +34,40 @@ impl Admin {
                     let since = admin.clock.uptime();
                     let may = || admin.clock.uptime().since(since) < TOO_LATE_MS;
                     failpoint!("admin.before_post");
-                    let answer = admin.line.run(&to, &ask, may).await;
+                    let answer = admin.line.send_run(&to, &ask, may).await;
                     failpoint!("admin.after_post");
-                    admin.hear(Inbound::Posted(run, posted(answer)));
+                    admin.receive(Inbound::Posted(run, posted(answer)));
                 });
             }
             Effect::Look(run, to, job_id) => {
                 tokio::spawn(async move {
                     let looked = looked(&admin.line.idle_beat(&to, job_id).await);
-                    admin.hear(Inbound::Looked(run, looked));
+                    admin.receive(Inbound::Looked(run, looked));
                 });
             }
             // Whether it has stopped is known when the executor reports the end of the run.
             Effect::Kill(to, job_id) => {
-                tokio::spawn(async move { admin.line.kill(&to, job_id).await });
+                tokio::spawn(async move { admin.line.send_kill(&to, job_id).await });
             }
             Effect::Log(run, to, at, from) => {
                 tokio::spawn(async move {
-                    let page = admin.line.log(&to, (run.0, at.0, from)).await;
-                    admin.hear(Inbound::Logged(run, page));
+                    let page = admin.line.fetch_log(&to, (run.0, at.0, from)).await;
+                    admin.receive(Inbound::Logged(run, page));
                 });
             }
             Effect::Test(call, test, to, job_id) => {
                 tokio::spawn(async move {
                     let answer = match test {
-                        Test::Beats => admin.line.beat(&to).await,
+                        Test::Beats => admin.line.send_beat(&to).await,
                         Test::IsIdle => admin.line.idle_beat(&to, job_id).await,
                     };
                     let answer = match answer {
-                        Answer::Yes(_) => Ok(()),
-                        Answer::No(said) | Answer::NotSent(said) | Answer::Unclear(said) => {
-                            Err(said)
-                        }
+                        ExecutorResponse::Yes(_) => Ok(()),
+                        ExecutorResponse::No(said)
+                        | ExecutorResponse::NotSent(said)
+                        | ExecutorResponse::Unclear(said) => Err(said),
                     };
-                    admin.hear(Inbound::Tested(call, to.address, answer));
+                    admin.receive(Inbound::Tested(call, to.address, answer));
                 });
             }
         }
@@ -75,7 +75,7 @@ impl Admin {
 }
 
 /// The twelve fields that all versions have.
-fn run_ask(run: LogId, part: &Part, call: &Call, now: Millis) -> Option<RunAsk> {
+fn run_ask(run: LogId, part: &CallPart, call: &ExecutorCallState, now: Millis) -> Option<RunAsk> {
     let ask = call.ask.as_ref()?;
     let (handler, glue_type, source, version) = match &ask.what {
         RemoteBody::Bean(name) => (name.as_str(), "BEAN", "", now.0),
@@ -101,20 +101,20 @@ fn run_ask(run: LogId, part: &Part, call: &Call, now: Millis) -> Option<RunAsk> 
     })
 }
 
-fn posted(answer: Answer) -> Posted {
+fn posted(answer: ExecutorResponse) -> Posted {
     match answer {
-        Answer::Yes(_) => Posted::Taken,
-        Answer::No(said) => Posted::Refused(said),
-        Answer::NotSent(said) => Posted::NotSent(said),
-        Answer::Unclear(said) => Posted::Unknown(said),
+        ExecutorResponse::Yes(_) => Posted::Taken,
+        ExecutorResponse::No(said) => Posted::Refused(said),
+        ExecutorResponse::NotSent(said) => Posted::NotSent(said),
+        ExecutorResponse::Unclear(said) => Posted::Unknown(said),
     }
 }
 
 /// A no is what executors that run the job answer.
-fn looked(answer: &Answer) -> Looked {
+fn looked(answer: &ExecutorResponse) -> Looked {
     match answer {
-        Answer::Yes(_) => Looked::Idle,
-        Answer::No(_) => Looked::Busy,
-        Answer::NotSent(_) | Answer::Unclear(_) => Looked::Silent,
+        ExecutorResponse::Yes(_) => Looked::Idle,
+        ExecutorResponse::No(_) => Looked::Busy,
+        ExecutorResponse::NotSent(_) | ExecutorResponse::Unclear(_) => Looked::Silent,
     }
 }

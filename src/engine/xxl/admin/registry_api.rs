@@ -6,7 +6,7 @@
 use crate::domain::access::network::Network;
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::executor::address::{
-    BadAddress, ExecutorUrl, Place, name_allowed, own_or_allowed,
+    BadAddress, ExecutorUrl, HostPattern, name_allowed, own_or_allowed,
 };
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::xxl::xxl_run::AppName;
@@ -35,7 +35,7 @@ const LOOKUP: Duration = Duration::from_secs(1);
 
 /// What showing a token has proved.
 #[derive(Clone, Debug)]
-pub struct Pass {
+pub struct TokenPass {
     /// By which the token is known.
     pub(super) digest: String,
     /// The groups that share it, or the one that was named.
@@ -47,7 +47,7 @@ pub struct Pass {
 /// Why something is refused; the text is what the executor is answered. None of it changes when it is
 /// said again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AdminApiRefusal {
     /// No token, or one of no group, or not of the group that is named.
     #[error("The access token is wrong.")]
     Token,
@@ -93,9 +93,9 @@ pub enum Refused {
     NotAsked(i64),
 }
 
-impl Refused {
+impl AdminApiRefusal {
     /// The word in the audit log.
-    pub fn word(&self) -> &'static str {
+    pub fn audit_label(&self) -> &'static str {
         match self {
             Self::Token => "token",
             Self::Certificate => "certificate",
@@ -132,18 +132,18 @@ pub struct ExecutorApi {
     /// Ports of this process, which are no executor's.
     own_ports: Vec<u16>,
     batcher: Arc<Batcher>,
-    known: Mutex<Option<(Uptime, Tokens)>>,
-    refused: rejected_access::Refused,
+    known: Mutex<Option<(Uptime, GroupsByToken)>>,
+    refused: rejected_access::RejectedAccesses,
 }
 
 /// The groups of each token, by its digest.
-type Tokens = Arc<BTreeMap<String, BTreeSet<AppName>>>;
+type GroupsByToken = Arc<BTreeMap<String, BTreeSet<AppName>>>;
 
 impl ExecutorApi {
     /// On this database; executors may also say that they are in these networks.
     pub fn new(db: Db, clock: Clock, networks: Vec<Network>) -> Self {
         let batcher = Arc::new(Batcher::new(db.clone(), clock.clone()));
-        let refused = rejected_access::Refused::new(db.clone(), clock.clone());
+        let refused = rejected_access::RejectedAccesses::new(db.clone(), clock.clone());
         let own_ports = Vec::new();
         Self { db, clock, networks, own_ports, batcher, known: Mutex::default(), refused }
     }
@@ -160,24 +160,33 @@ impl ExecutorApi {
     }
 
     /// Looks at a token and a name that were shown. An error is one of the database.
-    pub async fn admit(&self, token: &[u8], name: Option<&[u8]>) -> Result<Result<Pass, Refused>> {
+    pub async fn admit(
+        &self,
+        token: &[u8],
+        name: Option<&[u8]>,
+    ) -> Result<Result<TokenPass, AdminApiRefusal>> {
         if token.is_empty() {
-            return Ok(Err(Refused::Token));
+            return Ok(Err(AdminApiRefusal::Token));
         }
         let digest = executor_token::digest(token);
         let tokens = self.tokens(&digest).await?;
-        let Some(apps) = tokens.get(&digest) else { return Ok(Err(Refused::Token)) };
+        let Some(apps) = tokens.get(&digest) else { return Ok(Err(AdminApiRefusal::Token)) };
         let shown = |app: &&AppName| name.is_none_or(|name| name == app.as_str().as_bytes());
         let apps: BTreeSet<AppName> = apps.iter().filter(shown).cloned().collect();
         Ok(match apps.is_empty() {
-            true => Err(Refused::Token),
-            false => Ok(Pass { digest, apps, shows_app_name: name.is_some() }),
+            true => Err(AdminApiRefusal::Token),
+            false => Ok(TokenPass { digest, apps, shows_app_name: name.is_some() }),
         })
     }
 
     /// Puts on record that somebody was refused, once a minute for each reason; `app` only when a token of
     /// its was shown.
-    pub async fn note_refused(&self, refused: &Refused, peer: IpAddr, pass: Option<&Pass>) {
+    pub async fn note_refused(
+        &self,
+        refused: &AdminApiRefusal,
+        peer: IpAddr,
+        pass: Option<&TokenPass>,
+    ) {
         let names = pass.map(|pass| {
             let names: Vec<&str> = pass.apps.iter().map(AppName::as_str).collect();
             format!("executor {}", names.join(" ")).chars().take(200).collect()
@@ -185,16 +194,16 @@ impl ExecutorApi {
         let actor = names.unwrap_or_else(|| rejected_access::STRANGER.to_owned());
         let by = Operator::new(actor, peer.to_canonical().to_string());
         let detail = json!({ "said": refused.to_string() });
-        self.refused.note(refused.word(), Knock { by, detail }).await;
+        self.refused.note_refusal(refused.audit_label(), Knock { by, detail }).await;
     }
 
     /// An executor says that it is there.
     pub async fn register(
         &self,
-        pass: &Pass,
+        pass: &TokenPass,
         (key, value): (&str, &str),
         peer: IpAddr,
-    ) -> Result<Result<(), Refused>> {
+    ) -> Result<Result<(), AdminApiRefusal>> {
         let (app, url) = match self.place(pass, (key, value), peer).await {
             Ok(place) => place,
             Err(refused) => return Ok(Err(refused)),
@@ -207,10 +216,10 @@ impl ExecutorApi {
     /// An executor says that it goes.
     pub async fn remove(
         &self,
-        pass: &Pass,
+        pass: &TokenPass,
         (key, value): (&str, &str),
         peer: IpAddr,
-    ) -> Result<Result<(), Refused>> {
+    ) -> Result<Result<(), AdminApiRefusal>> {
         match self.place(pass, (key, value), peer).await {
             Ok((app, url)) => {
                 self.batcher.write(pass, ExecutorMessage::Gone(app, url.into())).await
@@ -223,9 +232,9 @@ impl ExecutorApi {
     /// nothing.
     pub async fn callback(
         &self,
-        pass: &Pass,
+        pass: &TokenPass,
         ends: Vec<ReportedRunEnd>,
-    ) -> Result<Result<(), Refused>> {
+    ) -> Result<Result<(), AdminApiRefusal>> {
         let mut seen = BTreeSet::new();
         let mut ends: Vec<ReportedRunEnd> = ends
             .into_iter()
@@ -248,7 +257,7 @@ impl ExecutorApi {
 
     /// Puts refusals on record that were held back for a minute, until `stop`.
     pub async fn keep_refused(&self, stop: &CancellationToken) {
-        self.refused.keep(stop).await;
+        self.refused.record_held_back(stop).await;
     }
 
     /// The same, once.
@@ -263,7 +272,7 @@ impl ExecutorApi {
     }
 
     /// The groups of every token; read anew when it is old, or when this token is not among them.
-    async fn tokens(&self, digest: &str) -> Result<Tokens> {
+    async fn tokens(&self, digest: &str) -> Result<GroupsByToken> {
         let now = self.clock.uptime();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((at, tokens)) = known {
@@ -272,7 +281,7 @@ impl ExecutorApi {
                 return Ok(tokens);
             }
         }
-        let mut tx = self.db.read().await.context("look for tokens of executors")?;
+        let mut tx = self.db.begin_read().await.context("look for tokens of executors")?;
         let tokens = Arc::new(executor_group::tokens(&mut tx).await?);
         drop(tx);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, tokens.clone()));
@@ -282,19 +291,19 @@ impl ExecutorApi {
     /// The group and the address that an executor says, if it may.
     async fn place(
         &self,
-        pass: &Pass,
+        pass: &TokenPass,
         (key, value): (&str, &str),
         peer: IpAddr,
-    ) -> Result<(AppName, ExecutorUrl), Refused> {
+    ) -> Result<(AppName, ExecutorUrl), AdminApiRefusal> {
         let app = pass.apps.iter().find(|app| app.as_str() == key).cloned();
-        let app = app.ok_or_else(|| Refused::Group(storable(key.as_bytes(), 64)))?;
+        let app = app.ok_or_else(|| AdminApiRefusal::Group(storable(key.as_bytes(), 64)))?;
         let mut url = ExecutorUrl::parse(value)?;
         match url.place() {
-            Place::At(address) => {
+            HostPattern::At(address) => {
                 own_or_allowed(address, peer, &self.networks)?;
                 self.refuse_own(&url, address)?;
             }
-            Place::Named(name, port) => {
+            HostPattern::Named(name, port) => {
                 let found = match self.networks.is_empty() {
                     // Whatever is found, none of it is allowed: nobody is asked for it.
                     true => return Err(BadAddress::NoNames(name).into()),

@@ -9,23 +9,23 @@ use crate::domain::executor::LogId;
 use crate::domain::executor::route::Test;
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::{BatchId, QueueId};
-use crate::domain::job::outcome::{Outcome, Stream};
+use crate::domain::job::outcome::{AttemptOutcome, Stream};
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{
     Posted, RunDo, RunEnd, RunEvent, RunState, StopWhy, UnreportedEnd, log_after_ms,
 };
 use crate::handler::log::RunLog;
 use crate::handler::remote::RemoteCall;
-use crate::remote::executors::To;
+use crate::remote::executors::ExecutorAddress;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use tokio::sync::{oneshot, watch};
 
 /// What this process knows.
 #[derive(Default)]
-pub(super) struct Book {
-    pub(super) calls: HashMap<CallId, Call>,
-    pub(super) parts: HashMap<LogId, Part>,
+pub(super) struct RunRegister {
+    pub(super) calls: HashMap<CallId, ExecutorCallState>,
+    pub(super) parts: HashMap<LogId, CallPart>,
     /// Calls of which it was not looked yet what rows there are.
     pub(super) new: Vec<CallId>,
     /// Calls that wait for their turn, by the number of their job.
@@ -44,14 +44,14 @@ pub(super) struct Book {
 }
 
 /// A call of a try.
-pub(super) struct Call {
+pub(super) struct ExecutorCallState {
     pub(super) queue_id: QueueId,
     pub(super) attempt: u32,
     pub(super) ask: Option<RemoteCall>,
     pub(super) log: RunLog,
     /// What its try is told that it waits for.
     pub(super) waits: watch::Sender<Option<RunWait>>,
-    pub(super) answer: Option<oneshot::Sender<Outcome>>,
+    pub(super) answer: Option<oneshot::Sender<AttemptOutcome>>,
     pub(super) stop: Option<StopWhy>,
     pub(super) job_id: i64,
     pub(super) run_no: i64,
@@ -66,27 +66,27 @@ pub(super) struct Call {
 /// Executors that are asked in turn whether they can.
 pub(super) struct Candidates {
     pub(super) test: Test,
-    pub(super) left: VecDeque<To>,
+    pub(super) left: VecDeque<ExecutorAddress>,
     /// The one that is asked, or said that it can.
-    pub(super) at: Option<To>,
+    pub(super) at: Option<ExecutorAddress>,
     pub(super) is_fit: bool,
     pub(super) said: Vec<String>,
 }
 
 /// A run of a call, or a part of one.
-pub(super) struct Part {
+pub(super) struct CallPart {
     pub(super) call: CallId,
-    pub(super) to: Option<To>,
+    pub(super) to: Option<ExecutorAddress>,
     pub(super) job_id: i64,
     pub(super) shard: (i64, i64),
     pub(super) sent: Millis,
     pub(super) state: RunState,
     pub(super) end: Option<RunEnd>,
-    lines: Lines,
+    lines: LogReadState,
 }
 
 /// How far its log was read.
-struct Lines {
+struct LogReadState {
     next: i64,
     asked: u32,
     at: Option<Millis>,
@@ -125,17 +125,22 @@ impl Writes {
 /// What is sent once everything is written.
 #[derive(Debug)]
 pub(super) enum Effect {
-    Test(CallId, Test, To, i64),
+    Test(CallId, Test, ExecutorAddress, i64),
     Post(LogId),
-    Look(LogId, To, i64),
-    Kill(To, i64),
+    Look(LogId, ExecutorAddress, i64),
+    Kill(ExecutorAddress, i64),
     /// Lines from this one on, of a run that was sent then.
-    Log(LogId, To, Millis, i64),
+    Log(LogId, ExecutorAddress, Millis, i64),
 }
 
-impl Part {
-    pub(super) fn new(call: CallId, to: Option<To>, job_id: i64, state: RunState) -> Self {
-        let lines = Lines {
+impl CallPart {
+    pub(super) fn new(
+        call: CallId,
+        to: Option<ExecutorAddress>,
+        job_id: i64,
+        state: RunState,
+    ) -> Self {
+        let lines = LogReadState {
             next: 1,
             asked: 0,
             at: None,
@@ -148,22 +153,22 @@ impl Part {
     }
 }
 
-impl Book {
+impl RunRegister {
     /// Takes in what has happened.
     pub(super) fn take_in(&mut self, inbound: Inbound, give_up: i64, now: Millis) {
         match inbound {
             Inbound::Begin(begin) => self.begin(begin),
-            Inbound::Stop(call, why) => self.stop(call, why, give_up, now),
+            Inbound::Stop(call, why) => self.stop_call(call, why, give_up, now),
             Inbound::Leave(call) => self.forget(call),
             Inbound::Tested(call, at, answer) => self.tested(call, &at, answer),
             Inbound::Posted(run, answer) => {
                 self.say_posted(run, &answer);
-                self.step(run, &RunEvent::Posted(answer), give_up, now);
+                self.apply_event(run, &RunEvent::Posted(answer), give_up, now);
             }
             Inbound::Looked(run, looked) => {
-                self.step(run, &RunEvent::Looked(looked), give_up, now);
+                self.apply_event(run, &RunEvent::Looked(looked), give_up, now);
             }
-            Inbound::Gone(run) => self.step(run, &RunEvent::Gone, give_up, now),
+            Inbound::Gone(run) => self.apply_event(run, &RunEvent::Gone, give_up, now),
             Inbound::Logged(run, page) => self.logged(run, page, now),
         }
     }
@@ -180,22 +185,22 @@ impl Book {
                 "whether {at} has taken run {run} is not known ({said}); it is looked whether it is busy"
             ),
         };
-        call.log.line(Stream::System, said);
+        call.log.add_line(Stream::System, said);
     }
 
     /// What an event makes of a run.
-    pub(super) fn step(&mut self, run: LogId, event: &RunEvent, give_up: i64, now: Millis) {
+    pub(super) fn apply_event(&mut self, run: LogId, event: &RunEvent, give_up: i64, now: Millis) {
         let Some(part) = self.parts.get_mut(&run) else { return };
-        let dos = part.state.step(event, give_up, now);
+        let dos = part.state.apply_event(event, give_up, now);
         if *event == RunEvent::Posted(Posted::Taken) {
-            part.lines.at = Some(now.plus(log_after_ms(0)));
+            part.lines.at = Some(now.plus_ms(log_after_ms(0)));
         }
         self.apply(run, dos);
-        self.arm(run);
+        self.schedule_run(run);
     }
 
     /// Remembers when the run is due next.
-    pub(super) fn arm(&mut self, run: LogId) {
+    pub(super) fn schedule_run(&mut self, run: LogId) {
         let Some(part) = self.parts.get(&run) else { return };
         let next = part.state.next.into_iter().chain(part.lines.at).min();
         self.due.extend(next.map(|at| Reverse((at, run))));
@@ -235,7 +240,7 @@ impl Book {
     }
 
     /// Does what is due by now.
-    pub(super) fn wake(&mut self, give_up: i64, now: Millis) {
+    pub(super) fn run_due(&mut self, give_up: i64, now: Millis) {
         // What is due again at once is of the next beat.
         let mut ready = BTreeSet::new();
         while let Some(Reverse((at, run))) = self.due.peek().copied() {
@@ -247,7 +252,7 @@ impl Book {
         }
         for run in ready {
             self.ask_for_lines(run, now);
-            self.step(run, &RunEvent::Due, give_up, now);
+            self.apply_event(run, &RunEvent::Due, give_up, now);
         }
     }
 

@@ -2,13 +2,13 @@
 //! rows go.
 
 use super::dispatch::found;
-use super::run_state::{Book, Call};
+use super::run_state::{ExecutorCallState, RunRegister};
 use super::{Admin, CallId};
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{RunEvent, RunStatus, StopWhy, UnreportedEnd};
 use crate::handler::log::RunLog;
-use crate::store::executor_run::{self as rows, Run};
-use crate::store::hint::Topic;
+use crate::store::executor_run::{self as rows, ExecutorRunRow};
+use crate::store::hint::HintTopic;
 use crate::store::{self, executor_registry};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
@@ -32,14 +32,14 @@ const AWAY: Duration = Duration::from_millis(500);
 const REST_MS: i64 = 5_000;
 
 /// A task that beats; it stops when this is dropped.
-pub(in crate::engine) struct Keeping {
+pub(in crate::engine) struct AdminTask {
     task: JoinHandle<()>,
     stop: DropGuard,
 }
 
-impl Keeping {
+impl AdminTask {
     /// Ends it and waits for its end.
-    pub(in crate::engine) async fn end(self) {
+    pub(in crate::engine) async fn end_and_wait(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
             tracing::error!(%error, "what asks executors broke down");
@@ -49,31 +49,31 @@ impl Keeping {
 
 impl Admin {
     /// Beats in a task of its own until it is told to end.
-    pub(in crate::engine) fn start(self: &Arc<Self>) -> Keeping {
+    pub(in crate::engine) fn start(self: &Arc<Self>) -> AdminTask {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(self.clone().keep(stop.clone()));
-        Keeping { task, stop: stop.drop_guard() }
+        let task = tokio::spawn(self.clone().keep_running(stop.clone()));
+        AdminTask { task, stop: stop.drop_guard() }
     }
 
-    async fn keep(self: Arc<Self>, stop: CancellationToken) {
+    async fn keep_running(self: Arc<Self>, stop: CancellationToken) {
         let mut hints = self.hints.clone();
         // Not of a process that does one batch and goes.
-        self.book.lock().await.tidy_at = self.clock.now().plus(TIDY_MS);
+        self.book.lock().await.tidy_at = self.clock.now().plus_ms(TIDY_MS);
         while !stop.is_cancelled() {
             match self.round().await {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => {
-                    say(&error);
+                    log_error(&error);
                     tokio::time::sleep(AWAY).await;
                     continue;
                 }
             }
-            let rest = self.rest().await;
+            let rest = self.idle_time().await;
             let is_told = tokio::select! {
                 () = stop.cancelled() => false,
                 () = self.nudge.notified() => false,
-                () = hints.told(&[Topic::Run]) => true,
+                () = hints.wait_for_topic(&[HintTopic::Run]) => true,
                 () = tokio::time::sleep(rest) => false,
             };
             if is_told {
@@ -83,7 +83,7 @@ impl Admin {
     }
 
     async fn round(self: &Arc<Self>) -> Result<bool> {
-        if self.beat().await? {
+        if self.run_tick().await? {
             return Ok(true);
         }
         let now = self.clock.now();
@@ -91,44 +91,44 @@ impl Admin {
         if now < book.tidy_at {
             return Ok(false);
         }
-        book.tidy_at = now.plus(TIDY_MS);
-        self.tidy(&mut book, now).await?;
+        book.tidy_at = now.plus_ms(TIDY_MS);
+        self.end_stale_runs(&mut book, now).await?;
         Ok(false)
     }
 
     /// Looks at once for runs that nobody waits for.
     pub async fn tidy_now(&self) -> Result<()> {
-        self.tidy(&mut *self.book.lock().await, self.clock.now()).await
+        self.end_stale_runs(&mut *self.book.lock().await, self.clock.now()).await
     }
 
     /// How long there is nothing to do.
-    async fn rest(&self) -> Duration {
+    async fn idle_time(&self) -> Duration {
         let (book, now) = (self.book.lock().await, self.clock.now());
-        let until = if book.is_idle() { now.plus(REST_MS) } else { book.look_at };
+        let until = if book.is_idle() { now.plus_ms(REST_MS) } else { book.look_at };
         let until = book.next().map_or(until, |next| next.min(until)).min(book.tidy_at);
         Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).clamp(1, 5_000))
     }
 
     /// Ends runs whose jobs are over although nobody has waited for their ends: they would keep others of
     /// their jobs from their turn. Removes what is old.
-    async fn tidy(&self, book: &mut Book, now: Millis) -> Result<()> {
-        let mut tx = self.db.read().await?;
+    async fn end_stale_runs(&self, book: &mut RunRegister, now: Millis) -> Result<()> {
+        let mut tx = self.db.begin_read().await?;
         let mut left = rows::left_over(&mut tx, TIDY_MOST).await?;
         drop(tx);
         left.retain(|run| !book.parts.contains_key(&run.log_id));
         let mut tx = self.db.begin().await?;
-        executor_registry::forget(&mut tx, now.plus(-DAY_MS), FORGET_MOST).await?;
-        rows::forget_uses(&mut tx, now.plus(-DAY_MS)).await?;
+        executor_registry::forget(&mut tx, now.plus_ms(-DAY_MS), FORGET_MOST).await?;
+        rows::forget_uses(&mut tx, now.plus_ms(-DAY_MS)).await?;
         let said = "its job is over";
-        let (waiting, sent): (Vec<Run>, Vec<Run>) =
+        let (waiting, sent): (Vec<ExecutorRunRow>, Vec<ExecutorRunRow>) =
             left.into_iter().partition(|run| run.status == RunStatus::Waiting);
         for run in &waiting {
             let ended = UnreportedEnd::Stopped(StopWhy::Killed);
-            rows::end(&mut tx, run.log_id, (ended, said), now).await?;
+            rows::end_run(&mut tx, run.log_id, (ended, said), now).await?;
         }
         let ids: Vec<i64> = sent.iter().map(|run| run.log_id.0).collect();
         rows::adopt(&mut tx, &ids, &self.me, now).await?;
-        rows::stop(&mut tx, &ids, StopWhy::Killed, now).await?;
+        rows::stop_runs(&mut tx, &ids, StopWhy::Killed, now).await?;
         let sent = self.targets(&mut tx, sent, now).await?;
         tx.commit().await.context("end runs that nobody waits for")?;
         for (run, to) in sent {
@@ -136,16 +136,16 @@ impl Admin {
             let id = CallId(self.next_call.fetch_add(1, Ordering::Relaxed));
             book.calls.insert(id, orphan(&run));
             let part = found(id, &run, to, now);
-            book.put(id, run.log_id, part);
-            book.step(run.log_id, &RunEvent::Stop(StopWhy::Killed), self.give_up_ms, now);
+            book.add_part(id, run.log_id, part);
+            book.apply_event(run.log_id, &RunEvent::Stop(StopWhy::Killed), self.give_up_ms, now);
         }
         Ok(())
     }
 }
 
 /// A call that nobody waits for.
-fn orphan(run: &Run) -> Call {
-    Call {
+fn orphan(run: &ExecutorRunRow) -> ExecutorCallState {
+    ExecutorCallState {
         queue_id: run.queue_id,
         attempt: run.attempt,
         ask: None,
@@ -162,7 +162,7 @@ fn orphan(run: &Run) -> Call {
     }
 }
 
-fn say(error: &anyhow::Error) {
+fn log_error(error: &anyhow::Error) {
     let text = format!("{error:#}");
     match store::asks_again(error) {
         true => tracing::debug!(error = text, "runs of executors could not be followed"),

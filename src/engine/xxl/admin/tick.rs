@@ -1,17 +1,17 @@
 //! One beat: what has happened, what is due, one transaction, and what is sent after it.
 
-use super::dispatch::{Fact, found};
-use super::run_state::Book;
+use super::dispatch::{CommittedFact, found};
+use super::run_state::RunRegister;
 use super::{Admin, CallId, Inbound};
 use crate::domain::executor::LogId;
-use crate::domain::job::outcome::{End, Outcome};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{RunEnd, RunEvent, RunStatus, StopWhy};
 use crate::handler::NOT_OURS;
-use crate::remote::executors::To;
+use crate::remote::executors::ExecutorAddress;
 use crate::store::Tx;
-use crate::store::executor_run::{self as rows, Run};
-use crate::store::hint::{self, Topic};
+use crate::store::executor_run::{self as rows, ExecutorRunRow};
+use crate::store::hint::{self, HintTopic};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const LOOK_MS: (i64, i64) = (1_000, 5_000);
 
 /// Whether a transaction decides about turns too.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turns {
+enum TurnDecisions {
     Given,
     None,
 }
@@ -29,7 +29,7 @@ enum Turns {
 /// What a transaction has found.
 #[derive(Default)]
 struct TickFindings {
-    facts: Vec<Fact>,
+    facts: Vec<CommittedFact>,
     /// Runs that this process has ended; others were faster with the rest.
     ended: Vec<LogId>,
     beaten: bool,
@@ -39,7 +39,7 @@ struct TickFindings {
 impl Admin {
     /// One turn: everything that waits. `true` when anything was to be done. After an error what was to be
     /// written is written by the next.
-    pub async fn beat(self: &Arc<Self>) -> Result<bool> {
+    pub async fn run_tick(self: &Arc<Self>) -> Result<bool> {
         let mut book = self.book.lock().await;
         let now = self.clock.now();
         let inbox = self.take_inbox();
@@ -47,14 +47,14 @@ impl Admin {
         for inbound in inbox {
             book.take_in(inbound, self.give_up_ms, now);
         }
-        book.wake(self.give_up_ms, now);
+        book.run_due(self.give_up_ms, now);
         if !book.parts.is_empty() && (book.look_now || now >= book.look_at) {
-            self.look(&mut book, now).await?;
+            self.poll_rows(&mut book, now).await?;
         }
         any |= self.write(&mut book, now).await?;
         for effect in std::mem::take(&mut book.effects) {
             any = true;
-            self.send(&book, effect, now);
+            self.send_request(&book, effect, now);
         }
         Ok(any)
     }
@@ -65,9 +65,9 @@ impl Admin {
     }
 
     /// Reads which runs of this process have ended, and which others want stopped.
-    async fn look(&self, book: &mut Book, now: Millis) -> Result<()> {
-        let mut tx = self.db.read().await?;
-        let told = rows::told(&mut tx, &self.me).await?;
+    async fn poll_rows(&self, book: &mut RunRegister, now: Millis) -> Result<()> {
+        let mut tx = self.db.begin_read().await?;
+        let told = rows::list_reported(&mut tx, &self.me).await?;
         let is_time = now >= book.look_at;
         let unwanted = match is_time || book.look_now {
             true => rows::unwanted(&mut tx, &self.me).await?,
@@ -76,29 +76,29 @@ impl Admin {
         drop(tx);
         book.look_now = false;
         if is_time {
-            book.look_at = now.plus(self.hints.pace(LOOK_MS.0, LOOK_MS.1));
+            book.look_at = now.plus_ms(self.hints.poll_interval(LOOK_MS.0, LOOK_MS.1));
             // Others may have made room.
             let waiting: Vec<i64> = book.lines.keys().copied().collect();
             book.turns.extend(waiting);
         }
         for run in told {
-            book.over(run.log_id, run.end(), self.give_up_ms, now);
+            book.finish_run(run.log_id, run.run_end(), self.give_up_ms, now);
         }
         for run in unwanted {
             if let Some(why) = run.stopping {
-                book.step(run.log_id, &RunEvent::Stop(why), self.give_up_ms, now);
+                book.apply_event(run.log_id, &RunEvent::Stop(why), self.give_up_ms, now);
             }
         }
         Ok(())
     }
 
-    async fn write(&self, book: &mut Book, now: Millis) -> Result<bool> {
+    async fn write(&self, book: &mut RunRegister, now: Millis) -> Result<bool> {
         let has_turn = |job: &i64| book.lines.contains_key(job);
         let turns = match !book.new.is_empty() || book.turns.iter().any(has_turn) {
-            true => Turns::Given,
-            false => Turns::None,
+            true => TurnDecisions::Given,
+            false => TurnDecisions::None,
         };
-        if book.writes.is_empty() && turns == Turns::None {
+        if book.writes.is_empty() && turns == TurnDecisions::None {
             book.turns.clear();
             return Ok(false);
         }
@@ -111,7 +111,7 @@ impl Admin {
         };
         let writes = std::mem::take(&mut book.writes);
         book.turns.clear();
-        if turns == Turns::Given {
+        if turns == TurnDecisions::Given {
             book.new.clear();
         }
         book.look_now |= written.beaten;
@@ -128,27 +128,32 @@ impl Admin {
                     code: None,
                     said,
                 };
-                book.over(run, end, self.give_up_ms, now);
+                book.finish_run(run, end, self.give_up_ms, now);
             }
         }
         for run in written.gone {
-            self.hear(Inbound::Gone(run));
+            self.receive(Inbound::Gone(run));
         }
         for fact in written.facts {
             let call = fact.call();
-            self.heed(book, fact, now);
+            self.apply_fact(book, fact, now);
             self.stop_found(book, call, now);
         }
         Ok(true)
     }
 
-    async fn transact(&self, book: &Book, gives_turns: Turns, now: Millis) -> Result<TickFindings> {
+    async fn transact(
+        &self,
+        book: &RunRegister,
+        gives_turns: TurnDecisions,
+        now: Millis,
+    ) -> Result<TickFindings> {
         let mut tx = self.db.begin().await?;
-        if gives_turns == Turns::Given {
-            rows::hold(&mut tx, now).await?;
+        if gives_turns == TurnDecisions::Given {
+            rows::lock_runs(&mut tx, now).await?;
         }
         let mut written = self.write_events(&mut tx, book, now).await?;
-        if gives_turns == Turns::Given {
+        if gives_turns == TurnDecisions::Given {
             written.facts = self.turns(&mut tx, book, now).await?;
         }
         failpoint!("admin.before_commit");
@@ -157,27 +162,32 @@ impl Admin {
         Ok(written)
     }
 
-    async fn write_events(&self, tx: &mut Tx, book: &Book, now: Millis) -> Result<TickFindings> {
+    async fn write_events(
+        &self,
+        tx: &mut Tx,
+        book: &RunRegister,
+        now: Millis,
+    ) -> Result<TickFindings> {
         let writes = &book.writes;
         let mut written = TickFindings::default();
         rows::began(tx, &writes.began, now).await?;
         rows::saw_busy(tx, &writes.busy, now).await?;
         rows::saw_idle(tx, &writes.idle, now).await?;
         for (why, runs) in &writes.stops {
-            rows::stop(tx, runs, *why, now).await?;
+            rows::stop_runs(tx, runs, *why, now).await?;
         }
         for (run, said) in &writes.back {
             rows::wait_again(tx, (*run, &self.me), said, now).await?;
         }
         for (run, ended, said) in &writes.ends {
-            match rows::end(tx, *run, (*ended, said), now).await? {
+            match rows::end_run(tx, *run, (*ended, said), now).await? {
                 true => written.ended.push(*run),
                 false => written.beaten = true,
             }
         }
         if !written.ended.is_empty() {
             // Others may wait for their turn.
-            hint::give(tx, Topic::Run).await?;
+            hint::send_hint(tx, HintTopic::Run).await?;
         }
         for run in &writes.missed {
             let to = book.parts.get(run).and_then(|part| part.to.as_ref());
@@ -190,45 +200,56 @@ impl Admin {
     }
 
     /// Takes in what was found under the lock.
-    fn heed(&self, book: &mut Book, fact: Fact, now: Millis) {
+    fn apply_fact(&self, book: &mut RunRegister, fact: CommittedFact, now: Millis) {
         match fact {
-            Fact::NotOurs(call) => {
+            CommittedFact::NotOurs(call) => {
                 let said = format!("{NOT_OURS}; nothing was run");
-                let lost = Outcome::ended(End::Failed, said).before_it_began().of_lost_row();
+                let lost =
+                    AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began().of_lost_row();
                 book.answer(call, lost);
             }
-            Fact::Nothing(call) => {
+            CommittedFact::Nothing(call) => {
                 let said = "its worker died; no executor was asked for it, so nothing of it runs";
-                book.answer(call, Outcome::ended(End::Killed, said));
+                book.answer(call, AttemptOutcome::ended(AttemptEnd::Killed, said));
             }
-            Fact::Found(call, runs) => self.go_on(book, call, runs, now),
-            Fact::Waits(call, run, wait) => {
+            CommittedFact::Found(call, runs) => self.go_on(book, call, runs, now),
+            CommittedFact::Waits(call, run, wait) => {
                 book.stand(call, &run, now);
                 book.waits_for(call, wait);
             }
-            Fact::Tests(call, run, candidates) => {
+            CommittedFact::Tests(call, run, candidates) => {
                 book.stand(call, &run, now);
                 book.waits_for(call, None);
-                book.test(call, candidates);
+                book.find_idle_executor(call, candidates);
             }
-            Fact::Stopped(call, why) => {
-                let end = if why == StopWhy::TimedOut { End::TimedOut } else { End::Killed };
+            CommittedFact::Stopped(call, why) => {
+                let end = if why == StopWhy::TimedOut {
+                    AttemptEnd::TimedOut
+                } else {
+                    AttemptEnd::Killed
+                };
                 book.refuse(call, end, "stopped before an executor was asked");
             }
-            Fact::Asked(call, run, parts) => {
-                book.know(call, &run);
+            CommittedFact::Asked(call, run, parts) => {
+                book.note_job(call, &run);
                 book.asked(call, parts, now);
             }
-            Fact::Over(call, run) => {
-                let (log_id, end) = (run.log_id, run.end());
-                book.put(call, log_id, found(call, &run, None, now));
-                book.over(log_id, end, self.give_up_ms, now);
+            CommittedFact::Over(call, run) => {
+                let (log_id, end) = (run.log_id, run.run_end());
+                book.add_part(call, log_id, found(call, &run, None, now));
+                book.finish_run(log_id, end, self.give_up_ms, now);
             }
         }
     }
 
     /// Goes on with the runs that an earlier start of the try has begun.
-    fn go_on(&self, book: &mut Book, id: CallId, runs: Vec<(Run, Option<To>)>, now: Millis) {
+    fn go_on(
+        &self,
+        book: &mut RunRegister,
+        id: CallId,
+        runs: Vec<(ExecutorRunRow, Option<ExecutorAddress>)>,
+        now: Millis,
+    ) {
         let Some(call) = book.calls.get(&id) else { return };
         let (attempt, can_ask) = (call.attempt, call.ask.is_some());
         let mut over = Vec::new();
@@ -239,20 +260,20 @@ impl Admin {
             let is_unsent = run.attempt == attempt && run.status == RunStatus::Asked;
             match (run.status, to) {
                 (RunStatus::Told | RunStatus::Done | RunStatus::Unconfirmed, to) => {
-                    over.push((log_id, run.end()));
-                    book.put(id, log_id, found(id, &run, to, now));
+                    over.push((log_id, run.run_end()));
+                    book.add_part(id, log_id, found(id, &run, to, now));
                 }
                 (RunStatus::Waiting, _) if can_ask => {
                     book.stand(id, &run, now);
                     book.turns.insert(run.job_id);
                 }
                 (_, Some(to)) if is_unsent && can_ask && run.stopping.is_none() => {
-                    book.know(id, &run);
+                    book.note_job(id, &run);
                     ours.push((log_id, to, run.shard));
                 }
                 (_, to) => {
-                    book.put(id, log_id, found(id, &run, to, now));
-                    book.arm(log_id);
+                    book.add_part(id, log_id, found(id, &run, to, now));
+                    book.schedule_run(log_id);
                 }
             }
         }
@@ -261,15 +282,15 @@ impl Admin {
             book.asked(id, ours, now);
         }
         for (log_id, end) in over {
-            book.over(log_id, end, self.give_up_ms, now);
+            book.finish_run(log_id, end, self.give_up_ms, now);
         }
     }
 
-    fn stop_found(&self, book: &mut Book, id: CallId, now: Millis) {
+    fn stop_found(&self, book: &mut RunRegister, id: CallId, now: Millis) {
         let Some(call) = book.calls.get(&id) else { return };
         let Some(why) = call.stop else { return };
         for run in call.runs.clone() {
-            book.step(run, &RunEvent::Stop(why), self.give_up_ms, now);
+            book.apply_event(run, &RunEvent::Stop(why), self.give_up_ms, now);
         }
     }
 }

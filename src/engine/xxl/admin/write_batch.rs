@@ -1,6 +1,6 @@
 //! Writes what executors say: all that waits in one transaction, and each is answered after the commit.
 
-use super::registry_api::{ExecutorMessage, Pass, Refused};
+use super::registry_api::{AdminApiRefusal, ExecutorMessage, TokenPass};
 use crate::domain::executor::LogId;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::clock::Clock;
@@ -24,7 +24,7 @@ const TRIES: usize = 5;
 struct PendingWrite {
     digest: String,
     said: ExecutorMessage,
-    answer: oneshot::Sender<Result<Result<(), Refused>>>,
+    answer: oneshot::Sender<Result<Result<(), AdminApiRefusal>>>,
 }
 
 impl PendingWrite {
@@ -65,9 +65,9 @@ impl Batcher {
     /// stops waiting takes nothing back.
     pub(super) async fn write(
         self: &Arc<Self>,
-        pass: &Pass,
+        pass: &TokenPass,
         said: ExecutorMessage,
-    ) -> Result<Result<(), Refused>> {
+    ) -> Result<Result<(), AdminApiRefusal>> {
         let (answer, answered) = oneshot::channel();
         let waiting = PendingWrite { digest: pass.digest.clone(), said, answer };
         let is_first = {
@@ -157,7 +157,7 @@ impl Batcher {
     async fn commit_again(
         &self,
         said: &[(&str, &ExecutorMessage)],
-    ) -> Result<Vec<Result<(), Refused>>> {
+    ) -> Result<Vec<Result<(), AdminApiRefusal>>> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -169,28 +169,34 @@ impl Batcher {
     }
 
     /// One transaction; an answer for each.
-    async fn commit(&self, said: &[(&str, &ExecutorMessage)]) -> Result<Vec<Result<(), Refused>>> {
+    async fn commit(
+        &self,
+        said: &[(&str, &ExecutorMessage)],
+    ) -> Result<Vec<Result<(), AdminApiRefusal>>> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let digests: BTreeSet<String> = said.iter().map(|(d, _)| (*d).to_owned()).collect();
         // A token that was changed meanwhile is none.
         let tokens = executor_group::of_tokens(&mut tx, &digests).await?;
-        let ids: BTreeSet<i64> = said.iter().flat_map(|(_, said)| ids(said)).collect();
+        let ids: BTreeSet<i64> = said.iter().flat_map(|(_, said)| log_ids(said)).collect();
         let ids: Vec<i64> = ids.into_iter().collect();
         let known = match ids.is_empty() {
             true => Vec::new(),
             false => executor_run::known(&mut tx, &ids).await?,
         };
         let known: BTreeMap<LogId, KnownRun> = known.into_iter().map(|k| (k.log_id, k)).collect();
-        let mut all = All::default();
+        let mut all = WriteBatch::default();
         let none = BTreeSet::new();
         let verdicts = said
             .iter()
-            .map(|(digest, said)| all.take(said, tokens.get(*digest).unwrap_or(&none), &known))
+            .map(|(digest, said)| {
+                all.take_message(said, tokens.get(*digest).unwrap_or(&none), &known)
+            })
             .collect();
-        executor_registry::seen(&mut tx, &all.there, now).await?;
-        executor_registry::gone(&mut tx, &all.gone).await?;
-        executor_run::tell(&mut tx, &all.ends.into_values().collect::<Vec<_>>(), now).await?;
+        executor_registry::note_seen(&mut tx, &all.there, now).await?;
+        executor_registry::remove_gone(&mut tx, &all.gone).await?;
+        executor_run::report_ends(&mut tx, &all.ends.into_values().collect::<Vec<_>>(), now)
+            .await?;
         failpoint!("admin.before_commit");
         tx.commit().await.context("write what executors say")?;
         failpoint!("admin.after_commit");
@@ -210,7 +216,7 @@ impl Drop for Writing {
     }
 }
 
-fn ids(said: &ExecutorMessage) -> Vec<i64> {
+fn log_ids(said: &ExecutorMessage) -> Vec<i64> {
     match said {
         ExecutorMessage::There(_) | ExecutorMessage::Gone(..) => Vec::new(),
         ExecutorMessage::Ends(ends, _) => ends.iter().map(|end| end.log_id.0).collect(),
@@ -219,20 +225,20 @@ fn ids(said: &ExecutorMessage) -> Vec<i64> {
 
 /// All that a transaction writes.
 #[derive(Default)]
-struct All {
+struct WriteBatch {
     there: BTreeSet<executor_registry::There>,
     gone: BTreeSet<(AppName, String)>,
     ends: BTreeMap<LogId, ReportedRunEnd>,
 }
 
-impl All {
+impl WriteBatch {
     /// Takes one thing up, if it may be said by who has this token.
-    fn take(
+    fn take_message(
         &mut self,
         said: &ExecutorMessage,
         token: &BTreeSet<AppName>,
         known: &BTreeMap<LogId, KnownRun>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), AdminApiRefusal> {
         match said {
             ExecutorMessage::There(there) => {
                 holds(token, &there.app_name)?;
@@ -263,8 +269,8 @@ impl All {
                     };
                     let its = apps.contains(&run.app_name) && token.contains(&run.app_name);
                     match (its, run.was_asked) {
-                        (false, _) => refused = Err(Refused::OtherRun(end.log_id.0)),
-                        (true, false) => refused = Err(Refused::NotAsked(end.log_id.0)),
+                        (false, _) => refused = Err(AdminApiRefusal::OtherRun(end.log_id.0)),
+                        (true, false) => refused = Err(AdminApiRefusal::NotAsked(end.log_id.0)),
                         (true, true) => {
                             self.ends.entry(end.log_id).or_insert_with(|| end.clone());
                         }
@@ -277,9 +283,9 @@ impl All {
     }
 }
 
-fn holds(token: &BTreeSet<AppName>, app: &AppName) -> Result<(), Refused> {
+fn holds(token: &BTreeSet<AppName>, app: &AppName) -> Result<(), AdminApiRefusal> {
     match token.contains(app) {
         true => Ok(()),
-        false => Err(Refused::Token),
+        false => Err(AdminApiRefusal::Token),
     }
 }

@@ -4,7 +4,7 @@ use super::Executor;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::{XxlRun, XxlRunId, again_after_ms};
-use crate::remote::admin::{Callback, NotTaken};
+use crate::remote::admin::{AdminRefusal, Callback};
 use crate::store::xxl_run;
 use anyhow::{Context as _, Result};
 
@@ -29,7 +29,7 @@ pub struct ReportOutcome {
 impl Executor {
     /// Tells the admins which runs ended. One that dies between telling and noting it tells twice; an
     /// admin ignores the second.
-    pub async fn tell(&self) -> Result<ReportOutcome> {
+    pub async fn report_ends(&self) -> Result<ReportOutcome> {
         let ended = self.claimed().await?;
         if ended.is_empty() {
             return Ok(ReportOutcome::default());
@@ -46,7 +46,7 @@ impl Executor {
             Err(not_taken) => {
                 let said = storable(not_taken.to_string().as_bytes(), MESSAGE_MAX);
                 for run in &ended {
-                    let at = now.plus(again_after_ms(run.tries.saturating_add(1)));
+                    let at = now.plus_ms(again_after_ms(run.tries.saturating_add(1)));
                     xxl_run::put_off(&mut tx, run.run_id, (at, &said), now).await?;
                 }
             }
@@ -54,21 +54,21 @@ impl Executor {
         tx.commit().await.context("note what the admins took")?;
         match answer {
             Ok(()) => Ok(ReportOutcome { taken: ended.len(), again: 0 }),
-            Err(NotTaken { .. }) => Ok(ReportOutcome { taken: 0, again: ended.len() }),
+            Err(AdminRefusal { .. }) => Ok(ReportOutcome { taken: 0, again: ended.len() }),
         }
     }
 
     /// Takes ends of runs to tell, so that no other process tells them meanwhile.
     async fn claimed(&self) -> Result<Vec<XxlRun>> {
         let now = self.clock.now();
-        let mut tx = self.db.read().await?;
-        let due = xxl_run::due(&mut tx, self.app_name(), now, AT_ONCE).await?;
+        let mut tx = self.db.begin_read().await?;
+        let due = xxl_run::list_due(&mut tx, self.app_name(), now, AT_ONCE).await?;
         drop(tx);
         if due.is_empty() {
             return Ok(due);
         }
         let longest = i64::try_from(self.options.admins.longest().as_millis()).unwrap_or(i64::MAX);
-        let until = now.plus(longest).plus(NOTE_MS);
+        let until = now.plus_ms(longest).plus_ms(NOTE_MS);
         let mut tx = self.db.begin().await?;
         let mut ours = Vec::new();
         for run in due {
@@ -81,18 +81,18 @@ impl Executor {
     }
 
     /// Says that this executor is there; again every half minute.
-    pub async fn register(&self) -> Result<(), NotTaken> {
+    pub async fn register(&self) -> Result<(), AdminRefusal> {
         self.options.admins.register(self.app_name().as_str(), &self.options.address).await
     }
 
     /// Says that it goes.
-    pub async fn deregister(&self) -> Result<(), NotTaken> {
+    pub async fn deregister(&self) -> Result<(), AdminRefusal> {
         self.options.admins.remove(self.app_name().as_str(), &self.options.address).await
     }
 
     /// Removes runs whose end an admin knew a month ago.
     pub async fn forget(&self) -> Result<u64> {
-        let before: Millis = self.clock.now().plus(-KEPT_MS);
+        let before: Millis = self.clock.now().plus_ms(-KEPT_MS);
         let mut tx = self.db.begin().await?;
         let gone = xxl_run::forget(&mut tx, self.app_name(), before, FORGET_MOST).await?;
         tx.commit().await.context("remove old runs")?;

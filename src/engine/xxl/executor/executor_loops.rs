@@ -39,7 +39,7 @@ impl Executor {
     pub async fn keep_telling(&self, stop: &CancellationToken) {
         let mut is_away = false;
         while !stop.is_cancelled() {
-            let pause = match self.tell().await {
+            let pause = match self.report_ends().await {
                 Ok(told) => {
                     if told.again > 0 && !is_away {
                         let runs = told.again;
@@ -69,7 +69,7 @@ impl Executor {
         }
         let last = async {
             let _told_by_the_next_process = self.follow().await;
-            self.tell().await
+            self.report_ends().await
         };
         if let Ok(Err(error)) = tokio::time::timeout(LAST_WORDS, last).await {
             Self::log_failure("the last ends of runs wait for the next process", &error);

@@ -6,7 +6,7 @@ use crate::domain::batch::{AskedOrder, BatchError};
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::{RunResult, XxlRun, moment};
 use crate::engine::opening::create_batch::{PackedPlan, open_in};
-use crate::engine::opening::refused::Refused;
+use crate::engine::opening::refused::OpeningRefusal;
 use crate::store::{self, job, xxl_run};
 use anyhow::{Context as _, Result};
 
@@ -24,7 +24,7 @@ impl Executor {
             tracing::error!(log_id = run.log_id.0, error = said, "a run could not be opened");
         }
         let mut tx = self.db.begin().await?;
-        xxl_run::end(&mut tx, run, &RunResult::failed(&said), now).await?;
+        xxl_run::end_run(&mut tx, run, &RunResult::failed(&said), now).await?;
         tx.commit().await.context("end a run that cannot be opened")?;
         self.news.notify_one();
         Ok(())
@@ -33,12 +33,12 @@ impl Executor {
     /// The run's row and its batches are one transaction, its row first: of two processes one waits there
     /// and finds it done. So a crash at any point opens them once.
     async fn try_to_open(&self, run: &XxlRun, now: Millis) -> Result<()> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let defs = self.secret_stores.add_access(job::definition(&mut tx).await?);
         drop(tx);
         let at = moment(run.log_date_time, run.create_time);
-        let order = AskedOrder::parse_asked(&run.params)?.at(&defs, at)?;
-        let plans = PackedPlan::all(plan_opening(&defs, &order, at)?)?;
+        let order = AskedOrder::parse_asked(&run.params)?.resolve_order(&defs, at)?;
+        let plans = PackedPlan::pack_plans(plan_opening(&defs, &order, at)?)?;
         let mut tx = self.db.begin().await?;
         if !xxl_run::hold_unopened(&mut tx, run.run_id, now).await? {
             tx.rollback().await?;
@@ -46,7 +46,7 @@ impl Executor {
         }
         let by = format!("xxl-job {} job {} log {}", run.app_name, run.job_id, run.log_id);
         let opened = open_in(&mut tx, None, &plans, &by, now).await?.opened;
-        let deadline = run.timeout_sec.map(|sec| now.plus(i64::from(sec) * 1_000));
+        let deadline = run.timeout_sec.map(|sec| now.plus_ms(i64::from(sec) * 1_000));
         xxl_run::set_batches(&mut tx, run.run_id, (&opened, deadline), now).await?;
         tx.commit().await.context("open the batches of a run")?;
         for warning in plans.iter().flat_map(|packed| &packed.plan.warnings) {
@@ -58,5 +58,5 @@ impl Executor {
 
 /// Whether an error says what is wrong with the order, and nothing of ours.
 fn is_the_orders(error: &anyhow::Error) -> bool {
-    error.chain().any(|e| e.is::<BatchError>() || e.is::<Refused>())
+    error.chain().any(|e| e.is::<BatchError>() || e.is::<OpeningRefusal>())
 }

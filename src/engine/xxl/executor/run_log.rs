@@ -4,10 +4,10 @@
 
 use super::Executor;
 use crate::domain::batch::Batch;
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use crate::domain::time::Millis;
 use crate::domain::xxl::xxl_run::{XxlLogId, XxlRun, XxlStatus};
-use crate::store::xxl_run::{self, Change};
+use crate::store::xxl_run::{self, ShownChange};
 use anyhow::Result;
 
 /// Lines of one page.
@@ -19,7 +19,7 @@ const SETTLED_MS: i64 = 1_000;
 
 /// Lines of the log of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct RunLogPage {
     /// The number of the first.
     pub from: i64,
     /// The number of the last; less than the first when there is none.
@@ -41,19 +41,19 @@ pub enum LogEnd {
 
 impl Executor {
     /// Lines of the log of a run, from the one of this number on; the first has number 1.
-    pub async fn log(&self, log: XxlLogId, from: i64) -> Result<Page> {
+    pub async fn read_log(&self, log: XxlLogId, from: i64) -> Result<RunLogPage> {
         let from = from.max(1);
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let Some(run) = xxl_run::latest(&mut tx, self.app_name(), log).await? else {
             let text = format!("run {log} is not known here; it was never taken, or is long over");
-            return Ok(Page { from, to: 0, text, end: LogEnd::Reached });
+            return Ok(RunLogPage { from, to: 0, text, end: LogEnd::Reached });
         };
         let ids = run.batches.clone().unwrap_or_default();
-        let mut lines = head(&run, &xxl_run::batches(&mut tx, &ids).await?, ids.len());
+        let mut lines = head_lines(&run, &xxl_run::batches(&mut tx, &ids).await?, ids.len());
         let heads = i64::try_from(lines.len())?;
         let skip = usize::try_from(from - 1).unwrap_or(usize::MAX);
         lines.drain(..skip.min(lines.len()));
-        let until = run.end_time.unwrap_or(self.clock.now().plus(-SETTLED_MS));
+        let until = run.end_time.unwrap_or(self.clock.now().plus_ms(-SETTLED_MS));
         let room = LINES_MOST.saturating_sub(lines.len());
         let behind = (from - 1 - heads).max(0);
         // One more than there is room for says whether these are all.
@@ -72,13 +72,13 @@ impl Executor {
             }
         }
         let to = from - 1 + i64::try_from(lines.len())?;
-        let clipped: Vec<String> = lines.iter().map(|line| clip(line, LINE_MAX)).collect();
-        Ok(Page { from, to, text: clipped.join("\n"), end })
+        let clipped: Vec<String> = lines.iter().map(|line| truncate_text(line, LINE_MAX)).collect();
+        Ok(RunLogPage { from, to, text: clipped.join("\n"), end })
     }
 }
 
 /// The lines before the first change: how many there are does not change once batches are open.
-fn head(run: &XxlRun, there: &[Batch], opened: usize) -> Vec<String> {
+fn head_lines(run: &XxlRun, there: &[Batch], opened: usize) -> Vec<String> {
     let XxlRun { log_id, job_id, create_time, .. } = run;
     let mut lines = vec![format!("{create_time} run {log_id} of job {job_id} was taken")];
     for at in 0..opened {
@@ -94,8 +94,8 @@ fn head(run: &XxlRun, there: &[Batch], opened: usize) -> Vec<String> {
     lines
 }
 
-fn words(change: &Change) -> String {
-    let Change { at, batch_no, job_code, status, attempt, said } = change;
+fn words(change: &ShownChange) -> String {
+    let ShownChange { at, batch_no, job_code, status, attempt, said } = change;
     let at: &Millis = at;
     let said = said.as_deref().unwrap_or_default();
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -26,7 +26,7 @@ impl Executor {
     /// given when all were looked at.
     pub async fn follow(&self) -> Result<Followed> {
         let now = self.clock.now();
-        let (open, batches) = self.look().await?;
+        let (open, batches) = self.read_runs().await?;
         let mut followed = Followed { open: open.len(), moved: 0 };
         let mut failed = None;
         let mut count = |moved: Result<usize>| match moved {
@@ -50,9 +50,9 @@ impl Executor {
         failed.map_or(Ok(followed), Err)
     }
 
-    async fn look(&self) -> Result<(Vec<XxlRun>, HashMap<BatchId, Batch>)> {
-        let mut tx = self.db.read().await?;
-        let open = xxl_run::open(&mut tx, self.app_name(), None).await?;
+    async fn read_runs(&self) -> Result<(Vec<XxlRun>, HashMap<BatchId, Batch>)> {
+        let mut tx = self.db.begin_read().await?;
+        let open = xxl_run::list_open(&mut tx, self.app_name(), None).await?;
         let ids: Vec<BatchId> =
             open.iter().flat_map(|run| run.batches.iter().flatten()).copied().collect();
         let found = xxl_run::batches(&mut tx, &ids).await?;
@@ -88,7 +88,7 @@ impl Executor {
     }
 
     async fn result_of(&self, run: &XxlRun, there: &[&Batch]) -> Result<RunResult> {
-        let mut tx = self.db.read().await?;
+        let mut tx = self.db.begin_read().await?;
         let mut ended = Vec::new();
         for batch in there {
             let mut counts = batch::counts(&mut tx, batch.batch_id).await?;
@@ -104,7 +104,7 @@ impl Executor {
 
     async fn end_run(&self, run: &XxlRun, result: &RunResult, now: Millis) -> Result<usize> {
         let mut tx = self.db.begin().await?;
-        let is_ours = xxl_run::end(&mut tx, run, result, now).await?;
+        let is_ours = xxl_run::end_run(&mut tx, run, result, now).await?;
         tx.commit().await.context("end a run")?;
         self.news.notify_one();
         Ok(usize::from(is_ours))
@@ -116,8 +116,8 @@ impl Executor {
             return Ok(Vec::new());
         }
         let mut tx = self.db.begin().await?;
-        xxl_run::hold(&mut tx, now).await?;
-        let open = xxl_run::open(&mut tx, self.app_name(), None).await?;
+        xxl_run::lock_runs(&mut tx, now).await?;
+        let open = xxl_run::list_open(&mut tx, self.app_name(), None).await?;
         let mut next = Vec::new();
         for id in next_turns(&open) {
             if xxl_run::begin(&mut tx, id, now).await? {

@@ -3,35 +3,35 @@
 //! Day, New Year's Day of six years by a rule); so in a file that marks days off, events without a mark are
 //! left out, and it is said how many. Other feeds (holiday-cn) only tell worked days apart: 上班.
 
-use super::{Days, Entry};
-use crate::definition::fault::Place;
-use crate::domain::calendar::{DayKind, Origin};
+use super::{CalendarFileDays, CalendarFileEntry};
+use crate::definition::fault::SourcePlace;
+use crate::domain::calendar::{DayKind, DayOrigin};
 use chrono::{Days as Span, NaiveDate};
 
 /// Longest event, in days.
 const SPAN_MAX: u64 = 366;
 
 /// A content line, unfolded.
-struct Line {
-    at: Place,
+struct IcsLine {
+    at: SourcePlace,
     name: String,
     params: String,
     value: String,
 }
 
 /// An event as it is read.
-struct Event {
-    at: Place,
-    lines: Vec<Line>,
+struct IcsEvent {
+    at: SourcePlace,
+    lines: Vec<IcsLine>,
 }
 
-impl Event {
-    fn line(&self, name: &str) -> Option<&Line> {
+impl IcsEvent {
+    fn find_line(&self, name: &str) -> Option<&IcsLine> {
         self.lines.iter().find(|l| l.name == name)
     }
 
     fn value(&self, name: &str) -> String {
-        self.line(name).map(|l| unescaped(&l.value)).unwrap_or_default()
+        self.find_line(name).map(|l| unescaped(&l.value)).unwrap_or_default()
     }
 
     /// The event as a fault names it.
@@ -41,27 +41,27 @@ impl Event {
     }
 }
 
-pub(super) fn read(text: &str, days: &mut Days) {
+pub(super) fn read_ics(text: &str, days: &mut CalendarFileDays) {
     let events = events(text, days);
     if events.is_empty() && days.is_sound() {
         let cure = "export the calendar with its events as an .ics file";
-        days.report.fault(&days.at(0), "there is no event in this file", cure);
+        days.report.fault(&days.place_at(0), "there is no event in this file", cure);
     }
-    let has_off = events.iter().any(|event| mark(event) == Some(DayKind::Off));
-    let mut left_out: Vec<(Place, String)> = Vec::new();
+    let has_off = events.iter().any(|event| event_mark(event) == Some(DayKind::Off));
+    let mut left_out: Vec<(SourcePlace, String)> = Vec::new();
     for event in &events {
-        let mark = mark(event);
+        let mark = event_mark(event);
         if has_off && mark.is_none() {
             // Before anything else is said of it: Apple's feed repeats those by rule.
             left_out.push((event.at.clone(), event.value("SUMMARY")));
             continue;
         }
-        let Some((first, count)) = span(event, days) else { continue };
+        let Some((first, count)) = event_span(event, days) else { continue };
         let label = Some(label(&event.value("SUMMARY")));
         let kind = mark.unwrap_or(DayKind::Off);
         for date in first.iter_days().take(count) {
             let (at, label) = (event.at.clone(), label.clone());
-            days.add(Entry { at, date, kind, label, origin: Origin::Hand });
+            days.add_entry(CalendarFileEntry { at, date, kind, label, origin: DayOrigin::Hand });
         }
     }
     if let Some((at, first)) = left_out.first() {
@@ -72,12 +72,12 @@ pub(super) fn read(text: &str, days: &mut Days) {
                 n => format!("{n} events"),
             }
         );
-        days.report.warn(at, what, "mark those that are days off: (休)");
+        days.report.add_warning(at, what, "mark those that are days off: (休)");
     }
 }
 
 /// The unfolded lines: one that begins with a blank goes on where the last one ended.
-fn lines(text: &str, days: &mut Days) -> Vec<Line> {
+fn lines(text: &str, days: &mut CalendarFileDays) -> Vec<IcsLine> {
     let mut whole: Vec<(u32, String)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         match (line.strip_prefix([' ', '\t']), whole.last_mut()) {
@@ -87,9 +87,9 @@ fn lines(text: &str, days: &mut Days) -> Vec<Line> {
     }
     let mut found = Vec::new();
     for (number, line) in whole.into_iter().filter(|(_, line)| !line.trim().is_empty()) {
-        let at = days.at(number);
+        let at = days.place_at(number);
         match taken_apart(&line) {
-            Some((name, params, value)) => found.push(Line { at, name, params, value }),
+            Some((name, params, value)) => found.push(IcsLine { at, name, params, value }),
             None => {
                 let shown: String = line.chars().take(40).collect();
                 let cure =
@@ -115,10 +115,10 @@ fn taken_apart(line: &str) -> Option<(String, String, String)> {
 }
 
 /// The events; a property of something within an event (an alarm) is none of the event's.
-fn events(text: &str, days: &mut Days) -> Vec<Event> {
+fn events(text: &str, days: &mut CalendarFileDays) -> Vec<IcsEvent> {
     let lines = lines(text, days);
-    let mut open: Vec<(String, Place)> = Vec::new();
-    let mut found: Vec<Event> = Vec::new();
+    let mut open: Vec<(String, SourcePlace)> = Vec::new();
+    let mut found: Vec<IcsEvent> = Vec::new();
     let mut is_calendar = false;
     for line in lines {
         let within = open.last().map(|(name, _)| name.as_str());
@@ -127,7 +127,7 @@ fn events(text: &str, days: &mut Days) -> Vec<Event> {
                 let name = line.value.trim().to_ascii_uppercase();
                 is_calendar |= name == "VCALENDAR";
                 if name == "VEVENT" {
-                    found.push(Event { at: line.at.clone(), lines: Vec::new() });
+                    found.push(IcsEvent { at: line.at.clone(), lines: Vec::new() });
                 }
                 open.push((name, line.at));
             }
@@ -152,7 +152,7 @@ fn events(text: &str, days: &mut Days) -> Vec<Event> {
     }
     if !is_calendar {
         let cure = "export the calendar as an .ics file (iCalendar)";
-        days.report.fault(&days.at(1), "there is no BEGIN:VCALENDAR", cure);
+        days.report.fault(&days.place_at(1), "there is no BEGIN:VCALENDAR", cure);
     }
     for (name, at) in open {
         let what = format!("BEGIN:{name} has no end");
@@ -165,21 +165,21 @@ fn events(text: &str, days: &mut Days) -> Vec<Event> {
 const REPEATS: &[&str] = &["RRULE", "RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID"];
 
 /// First day and number of days.
-fn span(event: &Event, days: &mut Days) -> Option<(NaiveDate, usize)> {
+fn event_span(event: &IcsEvent, days: &mut CalendarFileDays) -> Option<(NaiveDate, usize)> {
     let words = event.words();
     if event.value("STATUS").eq_ignore_ascii_case("CANCELLED") {
         let what = format!("{words} is cancelled and left out");
-        days.report.warn(&event.at, what, "");
+        days.report.add_warning(&event.at, what, "");
         return None;
     }
-    if let Some(repeat) = REPEATS.iter().find_map(|name| event.line(name)) {
+    if let Some(repeat) = REPEATS.iter().find_map(|name| event.find_line(name)) {
         let what = format!("{words} repeats ({})", repeat.name);
         let cure = "holidays move from year to year: write each day as an event of its own, or import \
                     a CSV file date,kind,label";
         days.report.fault(&repeat.at, what, cure);
         return None;
     }
-    let Some(start) = event.line("DTSTART") else {
+    let Some(start) = event.find_line("DTSTART") else {
         days.report.fault(
             &event.at,
             format!("{words} has no DTSTART"),
@@ -188,13 +188,13 @@ fn span(event: &Event, days: &mut Days) -> Option<(NaiveDate, usize)> {
         return None;
     };
     let first = whole_day(start, &words, days)?;
-    let count = match (event.line("DTEND"), event.line("DURATION")) {
+    let count = match (event.find_line("DTEND"), event.find_line("DURATION")) {
         (Some(end), _) => {
             let last = whole_day(end, &words, days)?;
             let count = last.signed_duration_since(first).num_days();
             if count == 0 {
                 let what = format!("{words} ends where it begins and is taken for one day");
-                days.report.warn(&end.at, what, "DTEND is the day after the last one");
+                days.report.add_warning(&end.at, what, "DTEND is the day after the last one");
             }
             u64::try_from(count).ok().map(|count| count.max(1))
         }
@@ -212,7 +212,7 @@ fn span(event: &Event, days: &mut Days) -> Option<(NaiveDate, usize)> {
     Some((first, count))
 }
 
-fn whole_day(line: &Line, words: &str, days: &mut Days) -> Option<NaiveDate> {
+fn whole_day(line: &IcsLine, words: &str, days: &mut CalendarFileDays) -> Option<NaiveDate> {
     let value = line.value.trim();
     if value.contains('T') || line.params.split(';').any(|p| p == "VALUE=DATE-TIME") {
         let what = format!("{words} has a time of day ({} {value})", line.name);
@@ -223,7 +223,7 @@ fn whole_day(line: &Line, words: &str, days: &mut Days) -> Option<NaiveDate> {
         days.report.fault(&line.at, what, cure);
         return None;
     }
-    days.date(&line.at, value)
+    days.parse_date(&line.at, value)
 }
 
 /// `P3D` or `P1W`.
@@ -239,7 +239,7 @@ const OFF: &[&str] = &["(休)", "（休）", "[休]", "【休】"];
 const WORK: &[&str] = &["(班)", "（班）", "[班]", "【班】"];
 
 /// What an event is marked as.
-fn mark(event: &Event) -> Option<DayKind> {
+fn event_mark(event: &IcsEvent) -> Option<DayKind> {
     let summary = event.value("SUMMARY");
     let has = |marks: &[&str]| marks.iter().any(|mark| summary.contains(mark));
     let is_worked = has(WORK) || has(&["上班", "补班"]);

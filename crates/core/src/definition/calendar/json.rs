@@ -2,12 +2,12 @@
 //! holiday-cn, one year each. A day is `["2025-10-11", "work", "国庆节"]` or
 //! `{"date": "2025-10-11", "isOffDay": false, "name": "国庆节"}` in both.
 
-use super::{Days, Entry, KINDS, is_bad_label, kind_of};
+use super::{CalendarFileDays, CalendarFileEntry, KINDS, is_bad_label, kind_of};
 use crate::definition::calendar::LABEL_MAX;
-use crate::definition::fault::{At, Place};
+use crate::definition::fault::{Located, SourcePlace};
 use crate::definition::near::nearest;
-use crate::definition::node::{self, Node, Value};
-use crate::domain::calendar::{Combine, DayKind, How, Origin, Weekend};
+use crate::definition::node::{self, NodeValue, SourceNode};
+use crate::domain::calendar::{CombinationRule, Combine, DayKind, DayOrigin, Weekend};
 use crate::domain::id::CalendarCode;
 use chrono::{Datelike as _, NaiveDate};
 
@@ -21,35 +21,35 @@ const DAY: &[&str] = &["date", "name", "isOffDay"];
 const NOTICE: &[&str] =
     &["note", "source", "commit", "licence", "license", "papers", "$schema", "$id"];
 
-pub(super) fn read(text: &str, days: &mut Days) {
+pub(super) fn read_json(text: &str, days: &mut CalendarFileDays) {
     let Some(tree) = node::parse(&days.file, text, &mut days.report) else { return };
     match &tree.value {
-        Value::Map(entries) if entries.iter().any(|(key, _)| key.value == "year") => {
-            list(&tree, days);
+        NodeValue::Map(entries) if entries.iter().any(|(key, _)| key.value == "year") => {
+            read_year(&tree, days);
         }
-        Value::Map(entries) => calendar(&tree.at, entries, days),
-        Value::List(lists) => lists.iter().for_each(|l| list(l, days)),
-        Value::Null | Value::Text(_) => days.report.fault(
-            &days.at(1),
+        NodeValue::Map(entries) => calendar(&tree.at, entries, days),
+        NodeValue::List(lists) => lists.iter().for_each(|l| read_year(l, days)),
+        NodeValue::Null | NodeValue::Text(_) => days.report.fault(
+            &days.place_at(1),
             "this is no list of days",
             "write {\"calendar\": \"CODE\", \"years\": [{\"year\": 2025, \"days\": […]}]}",
         ),
     }
     // A calendar that is kept by hand, or combined, may have no days.
     let may_be_empty = match &tree.value {
-        Value::Map(entries) => get(entries, "by_hand").or(get(entries, "combines")).is_some(),
-        Value::List(_) | Value::Null | Value::Text(_) => false,
+        NodeValue::Map(entries) => get(entries, "by_hand").or(get(entries, "combines")).is_some(),
+        NodeValue::List(_) | NodeValue::Null | NodeValue::Text(_) => false,
     };
     if days.made.days.is_empty() && !may_be_empty && days.is_sound() {
         let cure = "import a file with days; the list of a year is published in autumn";
-        days.report.fault(&days.at(0), "there is no day in this file", cure);
+        days.report.fault(&days.place_at(0), "there is no day in this file", cure);
     }
 }
 
-type Entries = [(At<String>, Node)];
+type JsonEntries = [(Located<String>, SourceNode)];
 
 /// Says which keys are not known.
-fn known(entries: &Entries, keys: &[&str], days: &mut Days) {
+fn known(entries: &JsonEntries, keys: &[&str], days: &mut CalendarFileDays) {
     for (key, _) in entries {
         let name = key.value.as_str();
         if keys.contains(&name) || NOTICE.contains(&name) {
@@ -63,12 +63,12 @@ fn known(entries: &Entries, keys: &[&str], days: &mut Days) {
     }
 }
 
-fn get<'a>(entries: &'a Entries, key: &str) -> Option<&'a Node> {
+fn get<'a>(entries: &'a JsonEntries, key: &str) -> Option<&'a SourceNode> {
     entries.iter().find(|(k, _)| k.value == key).map(|(_, node)| node)
 }
 
-fn text<'a>(node: &'a Node, what: &str, days: &mut Days) -> Option<&'a str> {
-    if let Value::Text(text) = &node.value {
+fn read_text<'a>(node: &'a SourceNode, what: &str, days: &mut CalendarFileDays) -> Option<&'a str> {
+    if let NodeValue::Text(text) = &node.value {
         return Some(text);
     }
     let what = format!("{what} must be a single value, not {}", node.value.kind());
@@ -76,8 +76,8 @@ fn text<'a>(node: &'a Node, what: &str, days: &mut Days) -> Option<&'a str> {
     None
 }
 
-fn items<'a>(node: &'a Node, what: &str, days: &mut Days) -> &'a [Node] {
-    if let Value::List(items) = &node.value {
+fn items<'a>(node: &'a SourceNode, what: &str, days: &mut CalendarFileDays) -> &'a [SourceNode] {
+    if let NodeValue::List(items) = &node.value {
         return items;
     }
     let what = format!("{what} must be a list, not {}", node.value.kind());
@@ -85,7 +85,7 @@ fn items<'a>(node: &'a Node, what: &str, days: &mut Days) -> &'a [Node] {
     &[]
 }
 
-fn calendar(at: &Place, entries: &Entries, days: &mut Days) {
+fn calendar(at: &SourcePlace, entries: &JsonEntries, days: &mut CalendarFileDays) {
     known(entries, TOP, days);
     if let Some((node, word)) = named(entries, "calendar", days) {
         match CalendarCode::parse(&word) {
@@ -112,12 +112,12 @@ fn calendar(at: &Place, entries: &Entries, days: &mut Days) {
     let (years, by_hand) = (get(entries, "years"), get(entries, "by_hand"));
     if let Some(years) = years {
         for one in items(years, "years", days) {
-            list(one, days);
+            read_year(one, days);
         }
     }
     if let Some(by_hand) = by_hand {
         for one in items(by_hand, "by_hand", days) {
-            day(one, None, days);
+            read_day(one, None, days);
         }
     }
     if years.is_none() && by_hand.is_none() && get(entries, "combines").is_none() {
@@ -126,19 +126,23 @@ fn calendar(at: &Place, entries: &Entries, days: &mut Days) {
     }
 }
 
-fn named(entries: &Entries, key: &str, days: &mut Days) -> Option<(Place, String)> {
+fn named(
+    entries: &JsonEntries,
+    key: &str,
+    days: &mut CalendarFileDays,
+) -> Option<(SourcePlace, String)> {
     let node = get(entries, key)?;
-    Some((node.at.clone(), text(node, key, days)?.to_owned()))
+    Some((node.at.clone(), read_text(node, key, days)?.to_owned()))
 }
 
-fn combine(node: &Node, days: &mut Days) {
+fn combine(node: &SourceNode, days: &mut CalendarFileDays) {
     let found = match &node.value {
-        Value::Map(entries) if entries.len() == 1 => match entries[0].0.value.as_str() {
-            "all_of" => Some((How::AllOf, &entries[0].1)),
-            "any_of" => Some((How::AnyOf, &entries[0].1)),
+        NodeValue::Map(entries) if entries.len() == 1 => match entries[0].0.value.as_str() {
+            "all_of" => Some((CombinationRule::AllOf, &entries[0].1)),
+            "any_of" => Some((CombinationRule::AnyOf, &entries[0].1)),
             _ => None,
         },
-        Value::Map(_) | Value::List(_) | Value::Text(_) | Value::Null => None,
+        NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Text(_) | NodeValue::Null => None,
     };
     let Some((how, members)) = found else {
         let cure = "write {\"all_of\": [\"cn\", \"company\"]}, or any_of";
@@ -147,7 +151,7 @@ fn combine(node: &Node, days: &mut Days) {
     };
     let mut codes = Vec::new();
     for member in items(members, how.as_str(), days) {
-        match text(member, "a member", days).map(CalendarCode::parse) {
+        match read_text(member, "a member", days).map(CalendarCode::parse) {
             Some(Ok(code)) => codes.push(code),
             Some(Err(error)) => days.report.fault(&member.at, error.to_string(), ""),
             None => {}
@@ -157,8 +161,8 @@ fn combine(node: &Node, days: &mut Days) {
 }
 
 /// The list of one year.
-fn list(node: &Node, days: &mut Days) {
-    let Value::Map(entries) = &node.value else {
+fn read_year(node: &SourceNode, days: &mut CalendarFileDays) {
+    let NodeValue::Map(entries) = &node.value else {
         let what = format!("the list of a year must be a map, not {}", node.value.kind());
         days.report.fault(&node.at, what, "write {\"year\": 2025, \"days\": […]}");
         return;
@@ -168,7 +172,7 @@ fn list(node: &Node, days: &mut Days) {
         days.report.fault(&node.at, "this list has no year", "add \"year\": 2025");
         return;
     };
-    let word = text(at, "year", days).unwrap_or_default();
+    let word = read_text(at, "year", days).unwrap_or_default();
     let Some(year) = word.parse::<i32>().ok().filter(|year| (1..=9999).contains(year)) else {
         days.report.fault(&at.at, format!("{word:?} is no year"), "write a number such as 2025");
         return;
@@ -182,7 +186,7 @@ fn list(node: &Node, days: &mut Days) {
     if found.is_empty() {
         // holiday-cn has such a file for a year that is not announced yet.
         let what = format!("the list of {year} is empty and is left out");
-        days.report.warn(&at.at, what, "import it again when the days are published");
+        days.report.add_warning(&at.at, what, "import it again when the days are published");
         return;
     }
     if !days.made.years.insert(year) {
@@ -190,16 +194,16 @@ fn list(node: &Node, days: &mut Days) {
         days.report.fault(&at.at, what, "keep one of the two");
     }
     for one in found {
-        day(one, Some(year), days);
+        read_day(one, Some(year), days);
     }
 }
 
 /// One day, of the list of a year or set by hand.
-fn day(node: &Node, year: Option<i32>, days: &mut Days) {
+fn read_day(node: &SourceNode, year: Option<i32>, days: &mut CalendarFileDays) {
     let found = match &node.value {
-        Value::List(parts) => tuple(node, parts, days),
-        Value::Map(entries) => object(node, entries, days),
-        Value::Null | Value::Text(_) => {
+        NodeValue::List(parts) => tuple(node, parts, days),
+        NodeValue::Map(entries) => object(node, entries, days),
+        NodeValue::Null | NodeValue::Text(_) => {
             let what = format!("a day must be a list or a map, not {}", node.value.kind());
             days.report.fault(&node.at, what, "write [\"2025-10-11\", \"work\", \"国庆节\"]");
             None
@@ -211,8 +215,8 @@ fn day(node: &Node, year: Option<i32>, days: &mut Days) {
         days.report.fault(&node.at, what, "move it to the list of its own year");
         return;
     }
-    let origin = year.map_or(Origin::Hand, Origin::List);
-    days.add(Entry { at: node.at.clone(), date, kind, label, origin });
+    let origin = year.map_or(DayOrigin::Hand, DayOrigin::List);
+    days.add_entry(CalendarFileEntry { at: node.at.clone(), date, kind, label, origin });
 }
 
 /// A list holds its year, and what belongs to its first and last holidays.
@@ -225,28 +229,33 @@ fn is_of(date: NaiveDate, year: i32) -> bool {
     }
 }
 
-type Found = (NaiveDate, DayKind, Option<String>);
+type FoundDay = (NaiveDate, DayKind, Option<String>);
 
-fn tuple(node: &Node, parts: &[Node], days: &mut Days) -> Option<Found> {
+fn tuple(node: &SourceNode, parts: &[SourceNode], days: &mut CalendarFileDays) -> Option<FoundDay> {
     if !(2..=3).contains(&parts.len()) {
         let what = format!("a day has {} parts", parts.len());
         days.report.fault(&node.at, what, "write [\"2025-10-11\", \"work\", \"国庆节\"]");
         return None;
     }
-    let date = text(&parts[0], "the date", days).and_then(|word| days.date(&parts[0].at, word));
-    let word = text(&parts[1], "the kind", days)?;
+    let date =
+        read_text(&parts[0], "the date", days).and_then(|word| days.parse_date(&parts[0].at, word));
+    let word = read_text(&parts[1], "the kind", days)?;
     let kind = kind_of(word);
     if kind.is_none() {
         days.report.fault(&parts[1].at, format!("{word:?} is no kind of day"), KINDS);
     }
     let label = match parts.get(2) {
-        Some(part) => text(part, "the name", days).map(str::to_owned),
+        Some(part) => read_text(part, "the name", days).map(str::to_owned),
         None => None,
     };
     Some((date?, kind?, label))
 }
 
-fn object(node: &Node, entries: &Entries, days: &mut Days) -> Option<Found> {
+fn object(
+    node: &SourceNode,
+    entries: &JsonEntries,
+    days: &mut CalendarFileDays,
+) -> Option<FoundDay> {
     known(entries, DAY, days);
     let mut part = |key: &str| {
         let found = get(entries, key);
@@ -258,9 +267,9 @@ fn object(node: &Node, entries: &Entries, days: &mut Days) -> Option<Found> {
         found
     };
     let (date, is_off) = (part("date"), part("isOffDay"));
-    let date = date.and_then(|d| text(d, "date", days).map(|word| (d, word)));
-    let date = date.and_then(|(d, word)| days.date(&d.at, word));
-    let kind = is_off.and_then(|node| match text(node, "isOffDay", days)? {
+    let date = date.and_then(|d| read_text(d, "date", days).map(|word| (d, word)));
+    let date = date.and_then(|(d, word)| days.parse_date(&d.at, word));
+    let kind = is_off.and_then(|node| match read_text(node, "isOffDay", days)? {
         "true" => Some(DayKind::Off),
         "false" => Some(DayKind::Work),
         other => {
@@ -269,6 +278,6 @@ fn object(node: &Node, entries: &Entries, days: &mut Days) -> Option<Found> {
             None
         }
     });
-    let label = get(entries, "name").and_then(|name| text(name, "name", days));
+    let label = get(entries, "name").and_then(|name| read_text(name, "name", days));
     Some((date?, kind?, label.map(str::to_owned)))
 }

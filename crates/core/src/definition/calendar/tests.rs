@@ -9,7 +9,7 @@ fn read(name: &str, text: &str) -> Result<CalendarFile, String> {
 
 fn read_for(name: &str, text: &str, years: &[i32]) -> Result<CalendarFile, String> {
     let path = Path::new(name);
-    let form = CalendarForm::of(path).expect("a known ending");
+    let form = CalendarForm::from_path(path).expect("a known ending");
     let years = years.iter().copied().collect();
     read_calendar(path, text, form, &years).map_err(|faults| faults.to_string())
 }
@@ -20,10 +20,10 @@ fn date(text: &str) -> NaiveDate {
 
 /// Every day as `2025-10-11 work 国庆节 2025`.
 fn shown(file: &CalendarFile) -> Vec<String> {
-    let line = |(date, day): (&NaiveDate, &Day)| {
+    let line = |(date, day): (&NaiveDate, &CalendarDayRule)| {
         let origin = match day.origin {
-            Origin::List(year) => year.to_string(),
-            Origin::Hand => "hand".to_owned(),
+            DayOrigin::List(year) => year.to_string(),
+            DayOrigin::Hand => "hand".to_owned(),
         };
         let label = day.label.as_deref().unwrap_or("-");
         format!("{date} {} {label} {origin}", day.kind.as_str())
@@ -43,7 +43,7 @@ fn the_holidays_of_four_years_load_as_they_are() {
     assert_eq!(file.days.len(), 142);
     let worked = file.days.values().filter(|d| d.kind == DayKind::Work).count();
     assert_eq!(worked, 26);
-    assert_eq!(file.days[&date("2022-12-31")].origin, Origin::List(2023));
+    assert_eq!(file.days[&date("2022-12-31")].origin, DayOrigin::List(2023));
     assert!(file.warnings.is_empty(), "{:?}", file.warnings);
 }
 
@@ -105,9 +105,9 @@ fn csv_with_any_usual_spelling() {
     assert_eq!(alone.years, BTreeSet::from([2025]), "nothing beside it");
     let file = read_for("days.csv", text, &[2024, 2025, 2026]).expect("reads");
     assert_eq!(file.years.len(), 3);
-    assert_eq!(file.days[&date("2024-12-31")].origin, Origin::List(2024));
+    assert_eq!(file.days[&date("2024-12-31")].origin, DayOrigin::List(2024));
     let file = read_for("days.csv", text, &[2025]).expect("reads");
-    assert_eq!(file.days[&date("2026-01-01")].origin, Origin::List(2025));
+    assert_eq!(file.days[&date("2026-01-01")].origin, DayOrigin::List(2025));
     assert_eq!(
         read("d.csv", "kind,date\noff,2025-12-31\n").expect("reads").years,
         BTreeSet::from([2025])
@@ -327,21 +327,25 @@ fn what_is_written_is_read_back() {
     let code = CalendarCode::parse("cn").expect("code");
     let mut made = file.calendar(&code, None);
     made.name = "中国 \"大陆\"".to_owned();
-    let day = |kind, label: Option<&str>| Day {
+    let day = |kind, label: Option<&str>| CalendarDayRule {
         kind,
         label: label.map(Into::into),
-        origin: Origin::Hand,
+        origin: DayOrigin::Hand,
     };
     made.days.insert(date("2025-12-24"), day(DayKind::Off, None));
     made.days.insert(date("2025-12-27"), day(DayKind::Work, Some("盘点")));
     let back = read("x.json", &write_calendar(&made)).expect("reads");
     assert_eq!(back.code, Some(code.clone()));
     assert_eq!(back.calendar(&code, None), made);
-    let mut both = Calendar::bare(CalendarCode::parse("both").expect("code"));
-    both.combines = Some(Combine { how: crate::domain::calendar::How::AllOf, members: vec![code] });
+    let mut both = Calendar::with_defaults(CalendarCode::parse("both").expect("code"));
+    both.combines =
+        Some(Combine { how: crate::domain::calendar::CombinationRule::AllOf, members: vec![code] });
     for calendar in [
         both,
-        Calendar { weekend: Weekend::NONE, ..Calendar::bare(CalendarCode::parse("e").expect("c")) },
+        Calendar {
+            weekend: Weekend::NONE,
+            ..Calendar::with_defaults(CalendarCode::parse("e").expect("c"))
+        },
     ] {
         let back = read("x.json", &write_calendar(&calendar)).expect("reads");
         assert_eq!(back.calendar(&calendar.code, None), calendar);
@@ -376,7 +380,7 @@ proptest! {
         }
         // Every list has a year that is complete, and is of it or next to it.
         for (date, day) in &file.days {
-            let Origin::List(year) = day.origin else { panic!("from a file") };
+            let DayOrigin::List(year) = day.origin else { panic!("from a file") };
             prop_assert!(file.years.contains(&year) && (year - date.year()).abs() <= 1);
         }
     }

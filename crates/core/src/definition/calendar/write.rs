@@ -1,6 +1,6 @@
 //! A calendar as a JSON file that `calendar import` reads back.
 
-use crate::domain::calendar::{Calendar, Day, Origin};
+use crate::domain::calendar::{Calendar, CalendarDayRule, DayOrigin};
 use chrono::NaiveDate;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -14,19 +14,18 @@ pub fn write_calendar(calendar: &Calendar) -> String {
     if let Some(combine) = &calendar.combines {
         add(format!(",\n\"combines\": {{{}: {}}}", json!(combine.how), json!(combine.members)));
     }
-    let of = |origin: Origin| {
+    let of = |origin: DayOrigin| {
         let days: Vec<_> = calendar.days.iter().filter(|(_, day)| day.origin == origin).collect();
         listed(&days)
     };
-    let lists = calendar
-        .years
-        .iter()
-        .map(|year| format!("{{\"year\": {year}, \"days\": [\n{}\n]}}", of(Origin::List(*year))));
+    let lists = calendar.years.iter().map(|year| {
+        format!("{{\"year\": {year}, \"days\": [\n{}\n]}}", of(DayOrigin::List(*year)))
+    });
     let lists: Vec<String> = lists.collect();
     if !lists.is_empty() {
         add(format!(",\n\"years\": [\n{}\n]", lists.join(",\n")));
     }
-    let by_hand = of(Origin::Hand);
+    let by_hand = of(DayOrigin::Hand);
     if !by_hand.is_empty() || (lists.is_empty() && calendar.combines.is_none()) {
         add(format!(",\n\"by_hand\": [\n{by_hand}\n]"));
     }
@@ -34,7 +33,7 @@ pub fn write_calendar(calendar: &Calendar) -> String {
     text
 }
 
-fn listed(days: &[(&NaiveDate, &Day)]) -> String {
+fn listed(days: &[(&NaiveDate, &CalendarDayRule)]) -> String {
     let mut text = String::new();
     for (i, (date, day)) in days.iter().enumerate() {
         let end = if i + 1 < days.len() { ",\n" } else { "" };

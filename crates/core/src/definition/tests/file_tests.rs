@@ -1,9 +1,9 @@
 //! Definitions of many files: includes, templates, aliases, owners; and the way back to a file.
 
 use super::{KINDS, assert_faults, load_files};
-use crate::definition::schema_form::Key;
+use crate::definition::schema_form::SchemaKey;
 use crate::definition::schema_table::sections;
-use crate::definition::{Format, Loaded, export};
+use crate::definition::{DefinitionFormat, Loaded, export};
 use crate::domain::job::{Definition, JobDef, ParamMode, ParamType, SqlText};
 use proptest::prelude::*;
 
@@ -385,9 +385,9 @@ schedules:
 #[test]
 fn what_is_exported_is_read_as_the_same() {
     let defs = loaded(&[("dag.yaml", RICH)]).definition;
-    for format in [Format::Yaml, Format::Json] {
+    for format in [DefinitionFormat::Yaml, DefinitionFormat::Json] {
         let text = export(&defs, KINDS, format).unwrap_or_else(|e| panic!("{e}"));
-        let name = if format == Format::Yaml { "dag.yaml" } else { "dag.json" };
+        let name = if format == DefinitionFormat::Yaml { "dag.yaml" } else { "dag.json" };
         let again = loaded(&[(name, &text)]).definition;
         assert_eq!(export(&again, KINDS, format).expect("again"), text, "stable");
         assert_eq!(again.jobs, defs.jobs);
@@ -413,8 +413,8 @@ const NOT_KEPT: &[&str] = &[
 #[test]
 fn every_key_is_exported() {
     let defs = loaded(&[("dag.yaml", RICH)]).definition;
-    let text = export(&defs, KINDS, Format::Yaml).expect("text");
-    for Key(key, ..) in sections().flat_map(|s| s.keys) {
+    let text = export(&defs, KINDS, DefinitionFormat::Yaml).expect("text");
+    for SchemaKey(key, ..) in sections().flat_map(|s| s.keys) {
         assert!(
             NOT_KEPT.contains(key)
                 || text.contains(&format!("{key}: "))
@@ -427,7 +427,7 @@ fn every_key_is_exported() {
 #[test]
 fn what_is_exported_is_short_and_readable() {
     let defs = loaded(&[("dag.yaml", RICH)]).definition;
-    let text = export(&defs, KINDS, Format::Yaml).expect("text");
+    let text = export(&defs, KINDS, DefinitionFormat::Yaml).expect("text");
     for part in [
         "sources:\n  zeta:\n    url: sqlite:z.db\n    max_parallel: 3\n    procedures:\n      sp: |\n        SELECT 1;\n",
         "    params:\n    - {name: z, value: \"007\"}\n    - {name: a, value: \"no\"}\n",
@@ -447,7 +447,8 @@ fn what_is_exported_is_short_and_readable() {
 #[test]
 fn what_would_not_be_accepted_is_not_exported() {
     let mut defs = loaded(&[("dag.yaml", RICH)]).definition;
-    let text = |defs: &Definition| export(defs, KINDS, Format::Yaml).map_err(|e| e.to_string());
+    let text =
+        |defs: &Definition| export(defs, KINDS, DefinitionFormat::Yaml).map_err(|e| e.to_string());
     defs.jobs[0].owner = Some("free text".to_owned());
     let error = text(&defs).expect_err("an owner that is not declared");
     assert!(error.contains("job Z: owner free text is not defined"), "{error}");
@@ -476,7 +477,7 @@ proptest! {
                 }
             }
             defs.sources[0].procedures.insert("sp".to_owned(), body.clone());
-            for format in [Format::Yaml, Format::Json] {
+            for format in [DefinitionFormat::Yaml, DefinitionFormat::Json] {
                 let said = export(&defs, KINDS, format);
                 prop_assert!(said.is_ok(), "{:?}", said.err().map(|e| e.to_string()));
             }

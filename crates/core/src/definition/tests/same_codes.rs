@@ -1,7 +1,7 @@
 //! Two groups of one file that have jobs of the same code.
 
 use super::*;
-use crate::definition::diff;
+use crate::definition::diff_definitions;
 use crate::domain::job::Definition;
 
 const FILE: &str = "
@@ -17,7 +17,7 @@ jobs:
 
 fn loaded(text: &str) -> Result<Loaded, Faults> {
     let text = text.to_owned();
-    load(Path::new("dag.yaml"), &move |_: &Path| Ok(text.clone()), KINDS)
+    load_definition(Path::new("dag.yaml"), &move |_: &Path| Ok(text.clone()), KINDS)
 }
 
 fn edges(defs: &Definition) -> Vec<String> {
@@ -47,10 +47,10 @@ fn a_plain_code_means_the_own_group_and_a_full_one_any() {
             "b.LAST <- a.POST prev",
         ]
     );
-    for format in [Format::Yaml, Format::Json] {
+    for format in [DefinitionFormat::Yaml, DefinitionFormat::Json] {
         let text = export(&defs, KINDS, format).expect("text");
         let again = loaded(&text).expect("read again").definition;
-        assert!(diff(&defs, &again).is_empty() && again.jobs == defs.jobs, "{text}");
+        assert!(diff_definitions(&defs, &again).is_empty() && again.jobs == defs.jobs, "{text}");
     }
 }
 
@@ -59,7 +59,7 @@ fn a_code_that_moves_is_removed_and_added() {
     let one = "groups: {a: {}, b: {}}\ndefaults: {type: NOOP}\njobs:\n  - {code: X, group: a}\n  - {code: Y, group: b}\n";
     let old = loaded(one).expect("sound").definition;
     let moved = one.replace("X, group: a", "X, group: b").replace("Y, group: b", "Y, group: a");
-    let changes = diff(&old, &loaded(&moved).expect("sound").definition);
+    let changes = diff_definitions(&old, &loaded(&moved).expect("sound").definition);
     let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
     assert_eq!(words, ["- job a.X", "+ job b.X", "+ job a.Y", "- job b.Y"]);
 }

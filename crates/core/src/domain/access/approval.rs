@@ -117,14 +117,14 @@ impl ApprovalDecision {
 
 /// What an approver decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ApprovalVerdict {
     /// The batch goes on.
     Approve,
     /// The job fails.
     Reject,
 }
 
-impl Verdict {
+impl ApprovalVerdict {
     /// What the approval is afterwards.
     pub fn status(self) -> ApprovalStatus {
         match self {
@@ -134,7 +134,7 @@ impl Verdict {
     }
 
     /// What it is called in the audit log.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Reject => "reject",
@@ -142,7 +142,7 @@ impl Verdict {
     }
 
     /// How a sentence names it afterwards.
-    pub fn done(self) -> &'static str {
+    pub fn past_tense(self) -> &'static str {
         match self {
             Self::Approve => "approved",
             Self::Reject => "rejected",
@@ -229,7 +229,7 @@ impl ApprovalRule {
             let names: Vec<&str> = self.users.iter().map(UserName::as_str).collect();
             parts.push(names.join(", "));
         }
-        parts.join(lang.pick(", or ", " 或 "))
+        parts.join(lang.select(", or ", " 或 "))
     }
 }
 

@@ -215,7 +215,7 @@ mod tests {
             changed(|a| a.job_code = Some(String::new())),
             changed(|a| a.detail = None),
             changed(|a| a.reason = Some(String::new())),
-            changed(|a| a.create_time = a.create_time.plus(1)),
+            changed(|a| a.create_time = a.create_time.plus_ms(1)),
             changed(|a| (a.actor, a.host) = ("ann1".to_owned(), "0.0.0.7".to_owned())),
         ];
         let distinct: std::collections::BTreeSet<_> = all.iter().chain([&first]).collect();

@@ -87,7 +87,7 @@ mod tests {
             setting: "http.tls_cert",
             role,
             subject: "CN=batch".to_owned(),
-            ends_at: now.plus(days * DAY_MS + 1),
+            ends_at: now.plus_ms(days * DAY_MS + 1),
         };
         let own = |days| end(CertificateRole::Own, days);
         assert!(!own(30).is_due(now) && own(29).is_due(now) && own(-3).is_due(now));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// How XXL-JOB digested a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LegacyDigestKind {
     /// Up to 3.1.
     Md5,
     /// From 3.2 on.
@@ -18,7 +18,7 @@ pub enum Kind {
 /// A digest as XXL-JOB's table has it.
 #[derive(Clone, Debug)]
 pub struct Legacy {
-    kind: Kind,
+    kind: LegacyDigestKind,
     /// In lower case, as its programs write it.
     text: SecretString,
 }
@@ -47,8 +47,8 @@ const KNOWN: [&str; 20] = [
     "root",
 ];
 
-impl Kind {
-    fn mark(self) -> &'static str {
+impl LegacyDigestKind {
+    fn hash_prefix(self) -> &'static str {
         match self {
             Self::Md5 => "$xxl-md5",
             Self::Sha256 => "$xxl-sha256",
@@ -59,8 +59,8 @@ impl Kind {
     pub fn digest(self, password: &SecretString) -> SecretString {
         let text = password.expose_secret().as_bytes();
         match self {
-            Self::Md5 => hex(&Md5::digest(text)).into(),
-            Self::Sha256 => hex(sha(&SHA256, text).as_ref()).into(),
+            Self::Md5 => encode_hex(&Md5::digest(text)).into(),
+            Self::Sha256 => encode_hex(sha(&SHA256, text).as_ref()).into(),
         }
     }
 }
@@ -70,8 +70,8 @@ impl Legacy {
     pub fn parse(value: &SecretString) -> Option<Self> {
         let text = value.expose_secret().trim().to_ascii_lowercase();
         let kind = match text.len() {
-            32 => Kind::Md5,
-            64 => Kind::Sha256,
+            32 => LegacyDigestKind::Md5,
+            64 => LegacyDigestKind::Sha256,
             _ => return None,
         };
         let is_hex = text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -79,12 +79,12 @@ impl Legacy {
     }
 
     /// What stands before the hash of such a digest.
-    pub fn mark(&self) -> &'static str {
-        self.kind.mark()
+    pub fn hash_prefix(&self) -> &'static str {
+        self.kind.hash_prefix()
     }
 
     /// The digest in lower case.
-    pub fn text(&self) -> &SecretString {
+    pub fn digest(&self) -> &SecretString {
         &self.text
     }
 
@@ -99,12 +99,12 @@ impl Legacy {
 }
 
 /// Of which kind the password is that a stored hash is of, and the hash.
-pub fn kind_of(stored: &str) -> (Option<Kind>, &str) {
-    let of = |kind: Kind| Some((Some(kind), stored.strip_prefix(kind.mark())?));
-    of(Kind::Md5).or_else(|| of(Kind::Sha256)).unwrap_or((None, stored))
+pub fn kind_of(stored: &str) -> (Option<LegacyDigestKind>, &str) {
+    let of = |kind: LegacyDigestKind| Some((Some(kind), stored.strip_prefix(kind.hash_prefix())?));
+    of(LegacyDigestKind::Md5).or_else(|| of(LegacyDigestKind::Sha256)).unwrap_or((None, stored))
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes all text");
         text
@@ -129,10 +129,10 @@ mod tests {
         assert_eq!(known("123456", "admin"), None, "in the clear");
         assert_eq!(known(&first.replace('e', "g"), "admin"), None);
         assert_eq!(known(&first[1..], "admin"), None);
-        let own = Kind::Md5.digest(&"li.na123".into());
+        let own = LegacyDigestKind::Md5.digest(&"li.na123".into());
         assert_eq!(known(own.expose_secret(), "li.na"), Some(true), "the name with 123");
         assert_eq!(known(own.expose_secret(), "wang"), Some(false));
-        let good = Kind::Sha256.digest(&"tuN9-glaze-orbit".into());
+        let good = LegacyDigestKind::Sha256.digest(&"tuN9-glaze-orbit".into());
         assert_eq!(known(good.expose_secret(), "admin"), Some(false));
     }
 }

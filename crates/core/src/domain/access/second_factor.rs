@@ -66,7 +66,7 @@ pub fn steps_taken(now: Millis, last: Option<i64>) -> impl Iterator<Item = i64> 
 pub fn code_wait_ms(failures: u32, last_failure: Option<Millis>, now: Millis) -> Option<i64> {
     let beyond = failures.checked_sub(FREE_FAILURES)?;
     let wait = FIRST_WAIT_MS.saturating_mul(1 << beyond.min(16)).min(LONGEST_WAIT_MS);
-    let left = last_failure?.plus(wait).since(now);
+    let left = last_failure?.plus_ms(wait).since(now);
     (left > 0).then_some(left)
 }
 
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(steps_taken(now, Some(98)).collect::<Vec<_>>(), [99, 100, 101]);
         assert_eq!(steps_taken(now, Some(100)).collect::<Vec<_>>(), [101]);
         assert_eq!(steps_taken(now, Some(101)).count(), 0);
-        let next = now.plus(30_000);
+        let next = now.plus_ms(30_000);
         assert_eq!(steps_taken(next, Some(101)).collect::<Vec<_>>(), [102]);
     }
 
@@ -109,15 +109,15 @@ mod tests {
             [(5, 1), (6, 2), (7, 4), (10, 32), (11, 60), (40, 60), (u32::MAX, 60)]
         {
             assert_eq!(code_wait_ms(failures, Some(at), at), Some(minutes * 60_000), "{failures}");
-            let over = at.plus(minutes * 60_000);
+            let over = at.plus_ms(minutes * 60_000);
             assert_eq!(code_wait_ms(failures, Some(at), over), None, "{failures}");
         }
         // A day of guesses by somebody who has the password.
         let (mut now, mut failures, mut last) = (at, 0, None);
-        let end = at.plus(86_400_000);
+        let end = at.plus_ms(86_400_000);
         while now < end {
             match code_wait_ms(failures, last, now) {
-                Some(wait) => now = now.plus(wait),
+                Some(wait) => now = now.plus_ms(wait),
                 None => (failures, last) = (failures + 1, Some(now)),
             }
         }

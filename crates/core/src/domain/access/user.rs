@@ -172,19 +172,19 @@ mod tests {
     #[test]
     fn who_guesses_waits_and_nobody_else() {
         let now = Millis(1_000_000);
-        let first = Some(now.plus(-20_000));
+        let first = Some(now.plus_ms(-20_000));
         let tries = |both, address, name| Tries {
             of_both: (both, first),
             of_address: (address, first),
             of_name: name,
-            last_of_name: Some(now.plus(-500)),
+            last_of_name: Some(now.plus_ms(-500)),
             is_familiar: true,
         };
         let stranger = |name| Tries { is_familiar: false, ..tries(0, 0, name) };
         assert_eq!(wait_ms(&stranger(29), now), None);
         assert_eq!(wait_ms(&stranger(30), now), Some(1_500), "many addresses guess one name");
         assert_eq!(wait_ms(&stranger(5_000), now), Some(29_500));
-        let rested = Tries { last_of_name: Some(now.plus(-30_000)), ..stranger(5_000) };
+        let rested = Tries { last_of_name: Some(now.plus_ms(-30_000)), ..stranger(5_000) };
         assert_eq!(wait_ms(&rested, now), None, "it is never locked");
         assert_eq!(wait_ms(&tries(9, 9, 9), now), None);
         assert_eq!(wait_ms(&tries(10, 10, 10), now), Some(40_000));

@@ -5,15 +5,15 @@
 //! parent over, some of those decisions no longer hold. Which ones is not guessed: the decisions are
 //! made anew on a copy, and what comes out differently is what changes.
 
-use crate::domain::action::rerun::{Scope, reach};
+use crate::domain::action::rerun::{RerunScope, reach};
 use crate::domain::dag::Node;
 use crate::domain::dispatch::readiness::{Gates, Readiness};
 use crate::domain::job::queue::QueueStatus;
-use crate::domain::job::trigger_rule::Tally;
+use crate::domain::job::trigger_rule::EdgeTally;
 
 /// Whether jobs that were decided never to run may be decided anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decided {
+pub enum RedecideMode {
     /// They are: the batch goes on by itself.
     Anew,
     /// They stay: the operator said exactly what starts over.
@@ -36,20 +36,21 @@ pub fn follow(
     gates: Gates<'_>,
     status: &[QueueStatus],
     changed: &[Node],
-    (decided, within): (Decided, Within),
-    outside: &dyn Fn(Node) -> Tally,
+    (decided, within): (RedecideMode, Within),
+    outside: &dyn Fn(Node) -> EdgeTally,
 ) -> Vec<(Node, QueueStatus)> {
     let looked_at = match within {
-        Within::Below => reach(gates.dag, changed, Scope::Downstream),
+        Within::Below => reach(gates.dag, changed, RerunScope::Downstream),
         Within::Batch => (0..gates.dag.len() as u32).map(Node).collect(),
     };
     let waits = |s: QueueStatus| matches!(s, QueueStatus::Queued | QueueStatus::RetryWait);
     let closed = |s: QueueStatus| matches!(s, QueueStatus::UpstreamFailed | QueueStatus::NotTaken);
     // A list that failed with one of its items is counted again when that item is another.
-    let counted = |n: &Node| gates.rules.is_milestone(*n) && status[n.at()] == QueueStatus::Failed;
+    let counted =
+        |n: &Node| gates.rules.is_milestone(*n) && status[n.index()] == QueueStatus::Failed;
     let may_change = |node: &Node| {
-        let status = status[node.at()];
-        waits(status) || closed(status) && decided == Decided::Anew || counted(node)
+        let status = status[node.index()];
+        waits(status) || closed(status) && decided == RedecideMode::Anew || counted(node)
     };
     let candidates: Vec<Node> = looked_at
         .into_iter()
@@ -57,11 +58,11 @@ pub fn follow(
         .filter(may_change)
         .collect();
     let mut copy = status.to_vec();
-    candidates.iter().for_each(|n| copy[n.at()] = QueueStatus::Pending);
+    candidates.iter().for_each(|n| copy[n.index()] = QueueStatus::Pending);
     let (anew, freed) = Readiness::rebuild(gates, &copy, outside);
     candidates
         .into_iter()
-        .map(|node| (node, status[node.at()]))
+        .map(|node| (node, status[node.index()]))
         .filter(|(node, was)| {
             let ready = freed.ready.binary_search(node).is_ok();
             if waits(*was) { !ready } else { anew.status(*node) != *was }

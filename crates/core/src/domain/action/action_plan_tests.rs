@@ -13,7 +13,7 @@ struct Stage {
     dag: Dag,
     rules: Rules,
     rows: Vec<QueueEntry>,
-    on_failure: OnFailure,
+    on_failure: GroupFailurePolicy,
 }
 
 /// Jobs J0, J1, …, with the rule and state of each, and the edges (child, parent).
@@ -21,7 +21,8 @@ fn stage(jobs: &[(TriggerRule, QueueStatus)], edges: &[(usize, usize)]) -> Stage
     let group = GroupCode::parse("g").expect("group");
     let job = |(i, (rule, _)): (usize, &(TriggerRule, QueueStatus))| {
         let code = JobCode::parse(&format!("J{i}")).expect("code");
-        let mut job = JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"));
+        let mut job =
+            JobDef::with_defaults(code, group.clone(), JobType::parse("NOOP").expect("type"));
         job.trigger_rule = *rule;
         job
     };
@@ -44,9 +45,9 @@ fn stage(jobs: &[(TriggerRule, QueueStatus)], edges: &[(usize, usize)]) -> Stage
     Stage {
         batch: Batch::sample("202407", &group),
         dag: Dag::build(&codes, &edges).expect("dag"),
-        rules: Rules::of(&defs, &edges),
+        rules: Rules::from_jobs(&defs, &edges),
         rows: jobs.iter().enumerate().map(row).collect(),
-        on_failure: OnFailure::GoOn,
+        on_failure: GroupFailurePolicy::GoOn,
     }
 }
 
@@ -56,9 +57,9 @@ fn plain(states: &[QueueStatus], edges: &[(usize, usize)]) -> Stage {
 }
 
 impl Stage {
-    fn plan(&self, action: Action, named: &[u32]) -> Result<Vec<Step>, Refusals> {
+    fn plan(&self, action: OperatorAction, named: &[u32]) -> Result<Vec<ActionStep>, Refusals> {
         let named: Vec<Node> = named.iter().map(|n| Node(*n)).collect();
-        let scene = Scene {
+        let scene = ActionScene {
             batch: &self.batch,
             dag: &self.dag,
             rules: &self.rules,
@@ -66,13 +67,13 @@ impl Stage {
             on_failure: self.on_failure,
             holds: &|_, _| false,
             allows: &|_| true,
-            outside: &|_| Tally::default(),
+            outside: &|_| EdgeTally::default(),
         };
-        plan(action, &named, scene)
+        plan_action(action, &named, scene)
     }
 
     /// `J1 FAILED>FORCED J2 UPSTREAM_FAILED>PENDING*`, a star for what follows; or the refusal.
-    fn said(&self, action: Action, named: &[u32]) -> String {
+    fn said(&self, action: OperatorAction, named: &[u32]) -> String {
         match self.plan(action, named) {
             Err(refused) => refused.to_string(),
             Ok(steps) => {
@@ -86,25 +87,25 @@ impl Stage {
     }
 }
 
-const RERUN: Action = Action::Rerun(Scope::These, UnknownJobs::Leave);
+const RERUN: OperatorAction = OperatorAction::Rerun(RerunScope::These, UnknownJobs::Leave);
 
 #[test]
 fn every_cell_of_the_action_table() {
     use QueueStatus as S;
     let actions = [
-        Action::Hold,
-        Action::Release,
-        Action::Skip,
-        Action::Ice,
-        Action::NoExec,
-        Action::ForceSuccess,
-        Action::ForceFailure,
-        Action::Kill,
-        Action::Priority(5),
-        Action::StartNow(Parents::Wait),
-        Action::StartNow(Parents::Ignore),
+        OperatorAction::Hold,
+        OperatorAction::Release,
+        OperatorAction::Skip,
+        OperatorAction::Ice,
+        OperatorAction::NoExec,
+        OperatorAction::ForceSuccess,
+        OperatorAction::ForceFailure,
+        OperatorAction::Kill,
+        OperatorAction::Priority(5),
+        OperatorAction::StartNow(Parents::Wait),
+        OperatorAction::StartNow(Parents::Ignore),
         RERUN,
-        Action::Rerun(Scope::These, UnknownJobs::Rerun),
+        OperatorAction::Rerun(RerunScope::These, UnknownJobs::Rerun),
     ];
     // The state afterwards: P(ending) H(eld) S(kipped) F(ailed) O(forced) K(illed) k(illing),
     // = unchanged, . refused.
@@ -146,7 +147,7 @@ fn every_cell_of_the_action_table() {
                     (false, other) => panic!("{status} became {other} by {action:?}"),
                 },
             };
-            assert_eq!(found, cell, "{} on a job that is {status:?}", action.word());
+            assert_eq!(found, cell, "{} on a job that is {status:?}", action.as_str());
         }
     }
 }
@@ -157,7 +158,7 @@ fn a_refusal_says_what_to_do() {
     let stage = plain(&[S::Running, S::Success, S::Killing, S::Unknown], &[]);
     let kill = "J0 is RUNNING; kill it first: procession job kill 202407 J0 --group g --reason WHY";
     assert_eq!(stage.said(RERUN, &[0]), kill);
-    let all = stage.said(Action::Hold, &[0, 1, 2]);
+    let all = stage.said(OperatorAction::Hold, &[0, 1, 2]);
     assert_eq!(
         all.lines().skip(1).collect::<Vec<_>>(),
         [
@@ -167,13 +168,13 @@ fn a_refusal_says_what_to_do() {
         "every reason at once"
     );
     assert!(stage.said(RERUN, &[3]).contains("its effect may be there already"));
-    assert!(stage.said(Action::Thaw, &[1]).contains("thaw is for jobs that are SKIPPED"));
-    let failure = Action::Rerun(Scope::FromFailure, UnknownJobs::Leave);
+    assert!(stage.said(OperatorAction::Thaw, &[1]).contains("thaw is for jobs that are SKIPPED"));
+    let failure = OperatorAction::Rerun(RerunScope::FromFailure, UnknownJobs::Leave);
     assert!(stage.said(failure, &[]).contains("only jobs of unknown outcome (J3)"));
     let mut stopping = plain(&[S::Pending], &[]);
     assert!(stopping.said(failure, &[]).contains("nothing to start over"));
     stopping.batch.status = BatchStatus::Killing;
-    assert!(stopping.said(Action::Hold, &[0]).contains("is being stopped"));
+    assert!(stopping.said(OperatorAction::Hold, &[0]).contains("is being stopped"));
 }
 
 #[test]
@@ -185,17 +186,17 @@ fn a_kill_says_what_is_known_of_the_body() {
     }
     stage.rows[3].error_message = Some("kill unconfirmed: session 4 may still run".to_owned());
     let list = "J0 RETRY_WAIT>UNKNOWN\nJ1 HELD>UNKNOWN\nJ2 KILLING>KILLING\nJ3 UNKNOWN>KILLING";
-    let steps = stage.plan(Action::Kill, &[0, 1, 2, 3]).expect("allowed");
+    let steps = stage.plan(OperatorAction::Kill, &[0, 1, 2, 3]).expect("allowed");
     let words = steps.iter().map(|s| format!("J{} {}>{}", s.node.0, s.from, s.to));
     assert_eq!(words.collect::<Vec<_>>().join("\n"), list);
-    assert_eq!(steps[2].changes, [Change::State], "who wants it is written once more");
-    let refused = stage.said(Action::Kill, &[4]);
+    assert_eq!(steps[2].changes, [RowChange::State], "who wants it is written once more");
+    let refused = stage.said(OperatorAction::Kill, &[4]);
     assert!(refused.contains("nothing of it is known to run still"), "{refused}");
     // A batch that stops at failures stops all the same, and calls nothing harmless.
     let mut stops = plain(&[S::Pending, S::RetryWait], &[]);
-    stops.on_failure = OnFailure::Stop;
+    stops.on_failure = GroupFailurePolicy::Stop;
     stops.rows[1].unresolved = 1;
-    let swept = stops.plan(Action::Kill, &[0]).expect("allowed");
+    let swept = stops.plan(OperatorAction::Kill, &[0]).expect("allowed");
     assert_eq!((swept[1].to, swept[1].cause), (S::Unknown, Cause::Follows));
 }
 
@@ -206,10 +207,12 @@ fn force_success_frees_only_what_waited_for_it() {
     let (f, u) = (S::Failed, S::UpstreamFailed);
     let stage = plain(&[f, f, u, u, u], &[(2, 0), (3, 0), (3, 1), (4, 2)]);
     let freed = "J0 FAILED>FORCED J2 UPSTREAM_FAILED>PENDING* J4 UPSTREAM_FAILED>PENDING*";
-    assert_eq!(stage.said(Action::ForceSuccess, &[0]), freed);
-    assert_eq!(stage.said(Action::Skip, &[0]), freed.replace("FORCED", "SKIPPED"));
-    assert_eq!(stage.said(Action::Ice, &[0]), freed.replace("FORCED", "SKIPPED"));
-    assert!(stage.said(Action::ForceSuccess, &[0, 1]).contains("J3 UPSTREAM_FAILED>PENDING*"));
+    assert_eq!(stage.said(OperatorAction::ForceSuccess, &[0]), freed);
+    assert_eq!(stage.said(OperatorAction::Skip, &[0]), freed.replace("FORCED", "SKIPPED"));
+    assert_eq!(stage.said(OperatorAction::Ice, &[0]), freed.replace("FORCED", "SKIPPED"));
+    assert!(
+        stage.said(OperatorAction::ForceSuccess, &[0, 1]).contains("J3 UPSTREAM_FAILED>PENDING*")
+    );
 }
 
 #[test]
@@ -221,7 +224,7 @@ fn a_branch_that_failure_closed_or_opened_is_decided_anew() {
         &[(all, S::Failed), (TriggerRule::OneFailed, S::Queued), (all, S::UpstreamFailed)],
         &[(1, 0), (2, 0)],
     );
-    let said = stage.said(Action::ForceSuccess, &[0]);
+    let said = stage.said(OperatorAction::ForceSuccess, &[0]);
     assert_eq!(said, "J0 FAILED>FORCED J1 QUEUED>PENDING* J2 UPSTREAM_FAILED>PENDING*");
 }
 
@@ -229,9 +232,11 @@ fn a_branch_that_failure_closed_or_opened_is_decided_anew() {
 fn a_failure_that_stopped_the_whole_batch_lets_it_go_again() {
     use QueueStatus as S;
     let mut stage = plain(&[S::Failed, S::UpstreamFailed], &[]);
-    assert_eq!(stage.said(Action::ForceSuccess, &[0]), "J0 FAILED>FORCED");
-    stage.on_failure = OnFailure::Stop;
-    assert!(stage.said(Action::ForceSuccess, &[0]).ends_with("J1 UPSTREAM_FAILED>PENDING*"));
+    assert_eq!(stage.said(OperatorAction::ForceSuccess, &[0]), "J0 FAILED>FORCED");
+    stage.on_failure = GroupFailurePolicy::Stop;
+    assert!(
+        stage.said(OperatorAction::ForceSuccess, &[0]).ends_with("J1 UPSTREAM_FAILED>PENDING*")
+    );
 }
 
 #[test]
@@ -239,13 +244,16 @@ fn a_job_that_is_made_to_fail_stops_the_rest_where_a_failure_does() {
     use QueueStatus as S;
     let states = [S::Pending, S::Queued, S::RetryWait, S::Held, S::Running, S::Success];
     let mut stage = plain(&states, &[(3, 0)]);
-    assert_eq!(stage.said(Action::ForceFailure, &[0]), "J0 PENDING>FAILED");
-    stage.on_failure = OnFailure::Stop;
+    assert_eq!(stage.said(OperatorAction::ForceFailure, &[0]), "J0 PENDING>FAILED");
+    stage.on_failure = GroupFailurePolicy::Stop;
     let swept =
         "J1 QUEUED>UPSTREAM_FAILED* J2 RETRY_WAIT>UPSTREAM_FAILED* J3 HELD>UPSTREAM_FAILED*";
-    assert_eq!(stage.said(Action::ForceFailure, &[0]), format!("J0 PENDING>FAILED {swept}"));
-    assert_eq!(stage.said(Action::Kill, &[0]), format!("J0 PENDING>KILLED {swept}"));
-    assert_eq!(stage.said(Action::Hold, &[0]), "J0 PENDING>HELD");
+    assert_eq!(
+        stage.said(OperatorAction::ForceFailure, &[0]),
+        format!("J0 PENDING>FAILED {swept}")
+    );
+    assert_eq!(stage.said(OperatorAction::Kill, &[0]), format!("J0 PENDING>KILLED {swept}"));
+    assert_eq!(stage.said(OperatorAction::Hold, &[0]), "J0 PENDING>HELD");
 }
 
 #[test]
@@ -254,17 +262,21 @@ fn a_list_is_counted_again_when_one_of_its_items_is_declared_done() {
     // J0 an item, J1 the milestone of its list, J2 below it.
     let edges = [(1, 0), (2, 1)];
     let mut stage = plain(&[S::Failed, S::Failed, S::UpstreamFailed], &edges);
-    assert_eq!(stage.said(Action::ForceSuccess, &[0]), "J0 FAILED>FORCED", "a job of its own");
+    assert_eq!(
+        stage.said(OperatorAction::ForceSuccess, &[0]),
+        "J0 FAILED>FORCED",
+        "a job of its own"
+    );
     let group = GroupCode::parse("g").expect("group");
     let job = |row: &QueueEntry| {
         let kind = JobType::parse("NOOP").expect("type");
-        JobDef::bare(row.job_code.clone(), group.clone(), kind)
+        JobDef::with_defaults(row.job_code.clone(), group.clone(), kind)
     };
     let mut jobs: Vec<JobDef> = stage.rows.iter().map(job).collect();
     jobs[1].fan_out = Some(Box::new(FanOut::Milestone { items: vec!["a".to_owned()] }));
-    stage.rules = Rules::of(&jobs, &[]);
+    stage.rules = Rules::from_jobs(&jobs, &[]);
     let counted = "J0 FAILED>FORCED J1 FAILED>PENDING* J2 UPSTREAM_FAILED>PENDING*";
-    assert_eq!(stage.said(Action::ForceSuccess, &[0]), counted);
+    assert_eq!(stage.said(OperatorAction::ForceSuccess, &[0]), counted);
 }
 
 #[test]
@@ -272,24 +284,33 @@ fn a_rerun_is_exactly_its_set() {
     use QueueStatus as S;
     // J0 → J1 → J2, J1 → J3, J4 apart.
     let edges = [(1, 0), (2, 1), (3, 1)];
-    let rerun = |scope| Action::Rerun(scope, UnknownJobs::Leave);
+    let rerun = |scope| OperatorAction::Rerun(scope, UnknownJobs::Leave);
     let done = plain(&[S::Success, S::Success, S::Success, S::Skipped, S::Success], &edges);
-    assert_eq!(done.said(rerun(Scope::These), &[1]), "J1 SUCCESS>PENDING");
+    assert_eq!(done.said(rerun(RerunScope::These), &[1]), "J1 SUCCESS>PENDING");
     assert_eq!(
-        done.said(rerun(Scope::Downstream), &[1]),
+        done.said(rerun(RerunScope::Downstream), &[1]),
         "J1 SUCCESS>PENDING J2 SUCCESS>PENDING J3 SKIPPED>PENDING"
     );
-    assert_eq!(done.said(rerun(Scope::Upstream), &[1]), "J0 SUCCESS>PENDING J1 SUCCESS>PENDING");
+    assert_eq!(
+        done.said(rerun(RerunScope::Upstream), &[1]),
+        "J0 SUCCESS>PENDING J1 SUCCESS>PENDING"
+    );
     let open = plain(&[S::Success, S::Success, S::Queued, S::RetryWait, S::Queued], &edges);
     let again = "J1 SUCCESS>PENDING J2 QUEUED>PENDING* J3 RETRY_WAIT>PENDING*";
-    assert_eq!(open.said(rerun(Scope::These), &[1]), again);
+    assert_eq!(open.said(rerun(RerunScope::These), &[1]), again);
     let runs = plain(&[S::Success, S::Success, S::Running, S::Pending, S::Pending], &edges);
-    assert!(runs.said(rerun(Scope::Downstream), &[0]).starts_with("J2 is RUNNING; kill it first"));
+    assert!(
+        runs.said(rerun(RerunScope::Downstream), &[0]).starts_with("J2 is RUNNING; kill it first")
+    );
     let failed =
         plain(&[S::Failed, S::UpstreamFailed, S::UpstreamFailed, S::Held, S::Failed], &edges);
-    assert_eq!(failed.said(rerun(Scope::These), &[0]), "J0 FAILED>PENDING", "one job is one job");
     assert_eq!(
-        failed.said(rerun(Scope::FromFailure), &[]),
+        failed.said(rerun(RerunScope::These), &[0]),
+        "J0 FAILED>PENDING",
+        "one job is one job"
+    );
+    assert_eq!(
+        failed.said(rerun(RerunScope::FromFailure), &[]),
         "J0 FAILED>PENDING J1 UPSTREAM_FAILED>PENDING J2 UPSTREAM_FAILED>PENDING J4 FAILED>PENDING"
     );
 }
@@ -298,45 +319,45 @@ fn a_rerun_is_exactly_its_set() {
 fn ice_can_be_thawed_while_the_batch_is_open() {
     use QueueStatus as S;
     let mut stage = plain(&[S::Skipped, S::Queued, S::Success], &[(1, 0), (2, 0)]);
-    assert!(stage.said(Action::Thaw, &[0]).contains("not on ice"), "skipped is not on ice");
+    assert!(stage.said(OperatorAction::Thaw, &[0]).contains("not on ice"), "skipped is not on ice");
     stage.rows[0].run_mode = Some(RunMode::Ice);
-    for action in [Action::Thaw, Action::Normal] {
+    for action in [OperatorAction::Thaw, OperatorAction::Normal] {
         assert_eq!(stage.said(action, &[0]), "J0 SKIPPED>PENDING J1 QUEUED>PENDING*");
     }
-    let below = Action::Rerun(Scope::Upstream, UnknownJobs::Leave);
+    let below = OperatorAction::Rerun(RerunScope::Upstream, UnknownJobs::Leave);
     assert_eq!(stage.said(below, &[2]), "J2 SUCCESS>PENDING", "ice is left where it is");
     assert!(stage.said(RERUN, &[0]).starts_with("J0 SKIPPED>PENDING"), "unless it is named");
     stage.batch.status = BatchStatus::Failed;
-    assert!(stage.said(Action::Thaw, &[0]).contains("has ended (FAILED)"));
+    assert!(stage.said(OperatorAction::Thaw, &[0]).contains("has ended (FAILED)"));
     stage.rows[1].run_mode = Some(RunMode::NoWait);
-    assert_eq!(stage.said(Action::Normal, &[1]), "J1 QUEUED>PENDING", "it waits again");
+    assert_eq!(stage.said(OperatorAction::Normal, &[1]), "J1 QUEUED>PENDING", "it waits again");
     stage.rows[1].run_mode = Some(RunMode::NoExec);
-    assert!(stage.said(Action::NoExec, &[1]).contains("no-exec already"));
-    assert!(stage.said(Action::Normal, &[2]).contains("J2 is SUCCESS; normal is for"));
+    assert!(stage.said(OperatorAction::NoExec, &[1]).contains("no-exec already"));
+    assert!(stage.said(OperatorAction::Normal, &[2]).contains("J2 is SUCCESS; normal is for"));
 }
 
 fn any_state() -> impl Strategy<Value = QueueStatus> {
     prop::sample::select(QueueStatus::ALL.to_vec())
 }
 
-fn any_action() -> impl Strategy<Value = Action> {
+fn any_action() -> impl Strategy<Value = OperatorAction> {
     prop::sample::select(vec![
-        Action::Hold,
-        Action::Release,
-        Action::Skip,
-        Action::Ice,
-        Action::Thaw,
-        Action::NoExec,
-        Action::Normal,
-        Action::ForceSuccess,
-        Action::ForceFailure,
-        Action::Kill,
-        Action::Priority(1),
-        Action::StartNow(Parents::Ignore),
+        OperatorAction::Hold,
+        OperatorAction::Release,
+        OperatorAction::Skip,
+        OperatorAction::Ice,
+        OperatorAction::Thaw,
+        OperatorAction::NoExec,
+        OperatorAction::Normal,
+        OperatorAction::ForceSuccess,
+        OperatorAction::ForceFailure,
+        OperatorAction::Kill,
+        OperatorAction::Priority(1),
+        OperatorAction::StartNow(Parents::Ignore),
         RERUN,
-        Action::Rerun(Scope::Downstream, UnknownJobs::Rerun),
-        Action::Rerun(Scope::Upstream, UnknownJobs::Rerun),
-        Action::Rerun(Scope::FromFailure, UnknownJobs::Leave),
+        OperatorAction::Rerun(RerunScope::Downstream, UnknownJobs::Rerun),
+        OperatorAction::Rerun(RerunScope::Upstream, UnknownJobs::Rerun),
+        OperatorAction::Rerun(RerunScope::FromFailure, UnknownJobs::Leave),
     ])
 }
 
@@ -369,7 +390,7 @@ proptest! {
             let modes = stage.rows.iter().map(|r| r.run_mode).collect();
             let rules = stage.rules.clone().with_modes(modes);
             let gates = Gates { dag: &stage.dag, rules: &rules, holds: &|_, _| false, allows: &|_| true };
-            crate::domain::dispatch::readiness::Readiness::rebuild(gates, &status, &|_| Tally::default()).1
+            crate::domain::dispatch::readiness::Readiness::rebuild(gates, &status, &|_| EdgeTally::default()).1
         };
         for _ in 0..8 {
             let ready = rebuilt(&stage).ready;
@@ -386,16 +407,16 @@ proptest! {
             prop_assert!(pair[0].node < pair[1].node, "each row once, in order");
         }
         for step in &steps {
-            let legal = Event::ALL.into_iter().any(|e| step.from.after(e) == Ok(step.to));
+            let legal = QueueEvent::ALL.into_iter().any(|e| step.from.after(e) == Ok(step.to));
             prop_assert!(legal || step.from == step.to, "{step:?}");
             prop_assert!(step.to != QueueStatus::Running);
-            let row = &mut stage.rows[step.node.at()];
+            let row = &mut stage.rows[step.node.index()];
             row.status = step.to;
             for change in &step.changes {
                 match change {
-                    Change::Mode(mode) => row.run_mode = *mode,
-                    Change::StartOver => row.run_mode = row.run_mode.filter(|m| *m == RunMode::NoExec),
-                    Change::State | Change::Priority(_) | Change::NoTime => {}
+                    RowChange::Mode(mode) => row.run_mode = *mode,
+                    RowChange::StartOver => row.run_mode = row.run_mode.filter(|m| *m == RunMode::NoExec),
+                    RowChange::State | RowChange::Priority(_) | RowChange::NoTime => {}
                 }
             }
         }

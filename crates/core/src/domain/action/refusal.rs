@@ -1,6 +1,6 @@
 //! Why an operator's wish is not done; each is a sentence that the operator reads.
 
-use crate::domain::action::Action;
+use crate::domain::action::OperatorAction;
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::queue::QueueStatus;
@@ -8,9 +8,9 @@ use std::fmt;
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ActionRefusal {
     /// The action is not for jobs in this state.
-    State(JobCode, QueueStatus, Action),
+    State(JobCode, QueueStatus, OperatorAction),
     /// Only what is on ice can be taken off it.
     NotOnIce(JobCode, QueueStatus),
     /// It is neither on ice nor no-exec.
@@ -39,19 +39,19 @@ pub struct Refusals {
     batch_no: BatchNo,
     group: GroupCode,
     /// The reasons.
-    pub all: Vec<Refusal>,
+    pub all: Vec<ActionRefusal>,
 }
 
 impl Refusals {
     /// The reasons why an action on `batch` was refused.
-    pub fn of(batch: &Batch, all: Vec<Refusal>) -> Self {
+    pub fn for_batch(batch: &Batch, all: Vec<ActionRefusal>) -> Self {
         let values = &batch.values;
         Self { batch_no: values.batch_no.clone(), group: values.group.clone(), all }
     }
 
     /// One reason.
-    pub fn one(batch: &Batch, refusal: Refusal) -> Self {
-        Self::of(batch, vec![refusal])
+    pub fn single(batch: &Batch, refusal: ActionRefusal) -> Self {
+        Self::for_batch(batch, vec![refusal])
     }
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Refusals {
             if i > 0 {
                 f.write_str("\n")?;
             }
-            refusal.say(f, &self.batch_no, &self.group)?;
+            refusal.write_reason(f, &self.batch_no, &self.group)?;
         }
         Ok(())
     }
@@ -70,8 +70,13 @@ impl fmt::Display for Refusals {
 const NOTHING_RUNS: &str = "is UNKNOWN, and nothing of it is known to run still. Look at its data, then: \
                             procession job force-success, force-failure or rerun --rerun-unknown";
 
-impl Refusal {
-    fn say(&self, f: &mut fmt::Formatter<'_>, no: &BatchNo, group: &GroupCode) -> fmt::Result {
+impl ActionRefusal {
+    fn write_reason(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        no: &BatchNo,
+        group: &GroupCode,
+    ) -> fmt::Result {
         match self {
             Self::State(code, QueueStatus::Running, _) => write!(
                 f,
@@ -85,7 +90,7 @@ impl Refusal {
                 let mut legal: Vec<&str> = action.legal_in().map(QueueStatus::as_str).collect();
                 legal.dedup();
                 let legal = legal.join(", ");
-                write!(f, "{code} is {status}; {} is for jobs that are {legal}", action.word())
+                write!(f, "{code} is {status}; {} is for jobs that are {legal}", action.as_str())
             }
             Self::NotOnIce(code, status) => write!(f, "{code} is {status}, and not on ice"),
             Self::IsNormal(code, status) => {

@@ -15,7 +15,7 @@ pub enum UnknownJobs {
 
 /// How far a rerun goes from the jobs that were named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum RerunScope {
     /// Those jobs and no others.
     These,
     /// They and everything below them.
@@ -34,10 +34,10 @@ pub fn from_failure(dag: &Dag, status: &[QueueStatus], unknown: UnknownJobs) -> 
     let (mut stuck, mut below) = (vec![false; dag.len()], vec![false; dag.len()]);
     let mut again = Vec::new();
     for &node in dag.in_order() {
-        let status = status[node.at()];
+        let status = status[node.index()];
         let left = status == S::Unknown && unknown == UnknownJobs::Leave;
-        stuck[node.at()] = left || dag.parents(node).any(|p| stuck[p.at()]);
-        let hangs = dag.parents(node).any(|p| below[p.at()]);
+        stuck[node.index()] = left || dag.parents(node).any(|p| stuck[p.index()]);
+        let hangs = dag.parents(node).any(|p| below[p.index()]);
         let starts_over = match status {
             S::Failed | S::Timeout | S::Killed | S::UpstreamFailed => true,
             S::Unknown => unknown == UnknownJobs::Rerun,
@@ -45,8 +45,8 @@ pub fn from_failure(dag: &Dag, status: &[QueueStatus], unknown: UnknownJobs) -> 
             S::Success | S::Warning | S::Forced | S::Skipped => false,
             S::Pending | S::Held | S::Queued | S::RetryWait => false,
         };
-        let starts_over = starts_over && !stuck[node.at()];
-        below[node.at()] = hangs || starts_over;
+        let starts_over = starts_over && !stuck[node.index()];
+        below[node.index()] = hangs || starts_over;
         if starts_over {
             again.push(node);
         }
@@ -56,19 +56,19 @@ pub fn from_failure(dag: &Dag, status: &[QueueStatus], unknown: UnknownJobs) -> 
 }
 
 /// The jobs from which arrows lead to `from`, or to which arrows lead from it; `from` with them.
-pub fn reach(dag: &Dag, from: &[Node], scope: Scope) -> Vec<Node> {
+pub fn reach(dag: &Dag, from: &[Node], scope: RerunScope) -> Vec<Node> {
     let mut seen = vec![false; dag.len()];
     let mut open: VecDeque<Node> = from.iter().copied().collect();
     let mut found = Vec::new();
     while let Some(node) = open.pop_front() {
-        if std::mem::replace(&mut seen[node.at()], true) {
+        if std::mem::replace(&mut seen[node.index()], true) {
             continue;
         }
         found.push(node);
         match scope {
-            Scope::These | Scope::FromFailure => {}
-            Scope::Downstream => open.extend(dag.children(node)),
-            Scope::Upstream => open.extend(dag.parents(node)),
+            RerunScope::These | RerunScope::FromFailure => {}
+            RerunScope::Downstream => open.extend(dag.children(node)),
+            RerunScope::Upstream => open.extend(dag.parents(node)),
         }
     }
     found.sort_unstable();
@@ -128,8 +128,8 @@ mod tests {
     fn up_and_down() {
         let dag = dag(5, &[(1, 0), (2, 1), (3, 1), (4, 0)]);
         let of = |scope| numbers(&reach(&dag, &[Node(1)], scope));
-        assert_eq!(of(Scope::These), [1]);
-        assert_eq!(of(Scope::Downstream), [1, 2, 3]);
-        assert_eq!(of(Scope::Upstream), [0, 1]);
+        assert_eq!(of(RerunScope::These), [1]);
+        assert_eq!(of(RerunScope::Downstream), [1, 2, 3]);
+        assert_eq!(of(RerunScope::Upstream), [0, 1]);
     }
 }

@@ -1,17 +1,20 @@
 //! Batches of a backfill that wait for others of it.
 
-use super::{Action, BackfillError, Entry, EntryStatus, Found, OnFailure, Only, Options, Step};
+use super::{
+    BackfillAction, BackfillEntry, BackfillError, BackfillFailurePolicy, BackfillOptions,
+    BackfillSelection, BackfillStep, EntryStatus, ExistingBatchState,
+};
 use crate::domain::batch::implied_business_date;
 use crate::domain::batch_no::RelativeBatch;
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::external::{ExternalDependency, Missing};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use std::collections::{BTreeMap, HashMap};
 
 /// Whether all of a batch is waited for, or one job of it, which may have ended well although the
 /// batch did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whole {
+pub enum NeededExtent {
     /// All of it, and it must end well.
     Batch,
     /// One job, or any end.
@@ -20,13 +23,13 @@ pub enum Whole {
 
 /// A batch waits for another of the same backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct BackfillNeed {
     /// The place of the one that is waited for.
     pub place: usize,
     /// The job that waits.
     pub job: JobCode,
     /// For how much of it.
-    pub whole: Whole,
+    pub whole: NeededExtent,
 }
 
 /// What each step that is run waits for within the list. `missing: fail` and `pass` do not wait for
@@ -34,12 +37,12 @@ pub struct Need {
 pub fn needs(
     externals: &[ExternalDependency],
     group: &GroupCode,
-    steps: &[Step],
-) -> Result<Vec<Vec<Need>>, BackfillError> {
+    steps: &[BackfillStep],
+) -> Result<Vec<Vec<BackfillNeed>>, BackfillError> {
     let places: HashMap<&BatchNo, usize> =
         steps.iter().enumerate().map(|(place, step)| (&step.batch_no, place)).collect();
     let mut all = vec![Vec::new(); steps.len()];
-    for (place, step) in steps.iter().enumerate().filter(|(_, step)| step.action.runs()) {
+    for (place, step) in steps.iter().enumerate().filter(|(_, step)| step.action.runs_batch()) {
         for external in externals.iter().filter(|e| e.group == *group) {
             let no = &step.batch_no;
             let wanted = external.batch.from(no, implied_business_date(no)).map_err(|e| {
@@ -48,13 +51,14 @@ pub fn needs(
             // `latest` takes what exists, so it waits for nothing that is still to come.
             let RelativeBatch::These(wanted) = wanted else { continue };
             for on in wanted.iter().filter_map(|no| places.get(no)).filter(|on| **on != place) {
-                let left_open = matches!(steps[*on].found, Found::Interrupted(_));
+                let left_open = matches!(steps[*on].found, ExistingBatchState::Interrupted(_));
                 if external.missing == Missing::Wait || left_open {
-                    let whole = external.depends_on.is_none() && external.when == When::Success;
-                    all[place].push(Need {
+                    let whole =
+                        external.depends_on.is_none() && external.when == EdgeCondition::Success;
+                    all[place].push(BackfillNeed {
                         place: *on,
                         job: external.job_code.clone(),
-                        whole: if whole { Whole::Batch } else { Whole::Part },
+                        whole: if whole { NeededExtent::Batch } else { NeededExtent::Part },
                     });
                 }
             }
@@ -66,14 +70,14 @@ pub fn needs(
 /// Plays the backfill through, every batch ending as soon as it can, and finds the first that would
 /// wait for ever.
 pub fn would_wait(
-    steps: &[Step],
-    needs: &[Vec<Need>],
+    steps: &[BackfillStep],
+    needs: &[Vec<BackfillNeed>],
     parallel: u32,
-    only: Only,
+    only: BackfillSelection,
 ) -> Result<(), BackfillError> {
-    let done = |step: &Step| matches!(step.found, Found::Ended(status) if status.is_success());
+    let done = |step: &BackfillStep| matches!(step.found, ExistingBatchState::Ended(status) if status.is_success());
     let mut ended: Vec<bool> = steps.iter().map(done).collect();
-    let mut waiting = (0..steps.len()).filter(|place| steps[*place].action.runs());
+    let mut waiting = (0..steps.len()).filter(|place| steps[*place].action.runs_batch());
     let mut open: Vec<usize> = Vec::new();
     loop {
         let room = (parallel as usize).saturating_sub(open.len());
@@ -95,10 +99,10 @@ pub fn would_wait(
         let (batch_no, job) = (steps[first].batch_no.clone(), need.job.clone());
         let on_no = on.batch_no.clone();
         return Err(match on.action {
-            Action::Leave | Action::Refuse => {
+            BackfillAction::Leave | BackfillAction::Refuse => {
                 BackfillError::LeftAlone { batch_no, on: on_no, job, only: only.as_str() }
             }
-            Action::Open | Action::Resume | Action::GoOn => {
+            BackfillAction::Open | BackfillAction::Resume | BackfillAction::GoOn => {
                 BackfillError::WouldWait { batch_no, on: on_no, job, parallel }
             }
         });
@@ -109,12 +113,12 @@ pub fn would_wait(
 /// end well any more. `waits` says for each open place what it was last seen to wait for. Gives one
 /// of them with what it waits for.
 pub fn hopeless(
-    entries: &[Entry],
+    entries: &[BackfillEntry],
     waits: &BTreeMap<usize, Vec<usize>>,
-    options: &Options,
+    options: &BackfillOptions,
 ) -> Option<(usize, usize)> {
     let any_bad = entries.iter().any(|e| e.status.is_bad());
-    let closed = any_bad && options.on_failure == OnFailure::Stop;
+    let closed = any_bad && options.on_failure == BackfillFailurePolicy::Stop;
     let mut lost: Vec<bool> = entries
         .iter()
         .map(|e| e.status.is_bad() || (closed && e.status == EntryStatus::Pending))

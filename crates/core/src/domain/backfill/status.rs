@@ -118,7 +118,7 @@ impl EntryStatus {
     }
 
     /// What a batch that ended so is in its backfill.
-    pub fn of(batch: BatchStatus) -> Self {
+    pub fn from_batch_status(batch: BatchStatus) -> Self {
         match batch {
             BatchStatus::Running | BatchStatus::Killing => Self::Open,
             BatchStatus::Success => Self::Success,

@@ -2,20 +2,20 @@ use super::*;
 use crate::domain::batch_no::range;
 use crate::domain::id::GroupCode;
 use crate::domain::job::external::{ExternalDependency, Missing};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use proptest::prelude::*;
 
 fn no(text: &str) -> BatchNo {
     BatchNo::parse(text).expect("number")
 }
 
-fn options(parallel: u32, on_failure: OnFailure) -> Options {
-    let (order, only) = (None, Only::Undone);
-    Options { parallel, order, only, on_failure, params: BTreeMap::new(), free_text: false }
+fn options(parallel: u32, on_failure: BackfillFailurePolicy) -> BackfillOptions {
+    let (order, only) = (None, BackfillSelection::Undone);
+    BackfillOptions { parallel, order, only, on_failure, params: BTreeMap::new(), free_text: false }
 }
 
-fn entries(words: &str) -> Vec<Entry> {
-    let entry = |(i, word): (usize, &str)| Entry {
+fn entries(words: &str) -> Vec<BackfillEntry> {
+    let entry = |(i, word): (usize, &str)| BackfillEntry {
         batch_no: no(&format!("B{i}")),
         status: EntryStatus::parse(word).expect(word),
         message: None,
@@ -23,11 +23,11 @@ fn entries(words: &str) -> Vec<Entry> {
     words.split_whitespace().enumerate().map(entry).collect()
 }
 
-fn need(place: usize, whole: Whole) -> Need {
-    Need { place, job: JobCode::parse("A").expect("code"), whole }
+fn need(place: usize, whole: NeededExtent) -> BackfillNeed {
+    BackfillNeed { place, job: JobCode::parse("A").expect("code"), whole }
 }
 
-fn free(n: usize) -> Vec<Vec<Need>> {
+fn free(n: usize) -> Vec<Vec<BackfillNeed>> {
     vec![Vec::new(); n]
 }
 
@@ -40,35 +40,36 @@ fn the_words_in_the_columns() {
         assert_eq!(EntryStatus::parse(status.as_str()), Some(status));
         assert!(!status.is_bad() || status.is_final());
     }
-    for only in [Only::Missing, Only::Failed, Only::Undone] {
-        assert_eq!(Only::parse(only.as_str()), Some(only));
+    for only in [BackfillSelection::Missing, BackfillSelection::Failed, BackfillSelection::Undone] {
+        assert_eq!(BackfillSelection::parse(only.as_str()), Some(only));
         let json = serde_json::to_string(&only).expect("json");
         assert_eq!(json, format!("\"{}\"", only.as_str()));
     }
-    assert_eq!(Only::parse("all"), Some(Only::Undone));
-    assert_eq!(Only::parse("done"), None);
+    assert_eq!(BackfillSelection::parse("all"), Some(BackfillSelection::Undone));
+    assert_eq!(BackfillSelection::parse("done"), None);
 }
 
 #[test]
 fn what_is_done_with_what_there_is() {
-    use Action::{GoOn, Leave, Open, Refuse, Resume};
-    let held = Found::Held(
+    use BackfillAction::{GoOn, Leave, Open, Refuse, Resume};
+    let held = ExistingBatchState::Held(
         BatchStatus::Running,
-        Holder { host: "h".to_owned(), pid: 1, until: Millis(1) },
+        BatchHolder { host: "h".to_owned(), pid: 1, until: Millis(1) },
     );
     let table = [
         // what there is, with --only missing, failed, both
-        (Found::Missing, [Open, Leave, Open]),
-        (Found::Ended(BatchStatus::Success), [Leave, Leave, Leave]),
-        (Found::Ended(BatchStatus::Warning), [Leave, Leave, Leave]),
-        (Found::Ended(BatchStatus::Failed), [Leave, Resume, Resume]),
-        (Found::Ended(BatchStatus::Killed), [Leave, Resume, Resume]),
-        (Found::Interrupted(BatchStatus::Running), [Leave, GoOn, GoOn]),
-        (Found::Interrupted(BatchStatus::Killing), [Leave, Leave, Leave]),
+        (ExistingBatchState::Missing, [Open, Leave, Open]),
+        (ExistingBatchState::Ended(BatchStatus::Success), [Leave, Leave, Leave]),
+        (ExistingBatchState::Ended(BatchStatus::Warning), [Leave, Leave, Leave]),
+        (ExistingBatchState::Ended(BatchStatus::Failed), [Leave, Resume, Resume]),
+        (ExistingBatchState::Ended(BatchStatus::Killed), [Leave, Resume, Resume]),
+        (ExistingBatchState::Interrupted(BatchStatus::Running), [Leave, GoOn, GoOn]),
+        (ExistingBatchState::Interrupted(BatchStatus::Killing), [Leave, Leave, Leave]),
         (held, [Leave, Refuse, Refuse]),
     ];
     for (found, actions) in table {
-        let only = [Only::Missing, Only::Failed, Only::Undone];
+        let only =
+            [BackfillSelection::Missing, BackfillSelection::Failed, BackfillSelection::Undone];
         assert_eq!(only.map(|only| decide(&found, only)), actions, "{found:?}");
     }
 }
@@ -83,16 +84,16 @@ fn either_direction() {
     let desc = Ok("202501 202412 202411".to_owned());
     assert_eq!(words("202411..202501", None), asc);
     assert_eq!(words("202501..202411", None), desc);
-    assert_eq!(words("202501..202411", Some(Order::Asc)), asc);
-    assert_eq!(words("202412,202411,202501", Some(Order::Desc)), desc);
+    assert_eq!(words("202501..202411", Some(RangeOrder::Asc)), asc);
+    assert_eq!(words("202412,202411,202501", Some(RangeOrder::Desc)), desc);
     assert_eq!(words("202412,2024Q3", None), Ok("202412 2024Q3".to_owned()));
-    let error = words("202412,2024Q3", Some(Order::Asc)).expect_err("no order");
+    let error = words("202412,2024Q3", Some(RangeOrder::Asc)).expect_err("no order");
     assert!(error.contains("202412 and 2024Q3 have no order"), "{error}");
 }
 
 #[test]
 fn which_is_opened_next() {
-    use OnFailure::{GoOn, Stop};
+    use BackfillFailurePolicy::{GoOn, Stop};
     let table = [
         // states, at a time, after a failure, opened
         ("PENDING PENDING PENDING", 1, Stop, vec![0]),
@@ -118,23 +119,23 @@ fn a_failure_stays_in_its_branch() {
     // 1 and 3 wait for the one before; 4 for a part of 3.
     let needs = vec![
         vec![],
-        vec![need(0, Whole::Batch)],
+        vec![need(0, NeededExtent::Batch)],
         vec![],
-        vec![need(1, Whole::Batch)],
-        vec![need(3, Whole::Part)],
+        vec![need(1, NeededExtent::Batch)],
+        vec![need(3, NeededExtent::Part)],
     ];
     let entries = entries("FAILED PENDING PENDING PENDING PENDING");
-    let go_on = options(9, OnFailure::GoOn);
+    let go_on = options(9, BackfillFailurePolicy::GoOn);
     let next = next(&entries, &needs, &go_on);
     assert_eq!((next.open, next.blocked), (vec![2, 4], vec![(1, 0), (3, 1)]));
     assert_eq!(result(&entries, &needs, &go_on), None);
-    let stop = options(9, OnFailure::Stop);
+    let stop = options(9, BackfillFailurePolicy::Stop);
     assert_eq!(result(&entries, &needs, &stop), Some(BackfillStatus::Failed));
 }
 
 #[test]
 fn how_it_ends() {
-    let stop = options(1, OnFailure::Stop);
+    let stop = options(1, BackfillFailurePolicy::Stop);
     let table = [
         ("SUCCESS LEFT WARNING", Some(BackfillStatus::Success)),
         ("LEFT LEFT", Some(BackfillStatus::Success)),
@@ -157,28 +158,33 @@ fn external(batch: &str, depends_on: Option<&str>, missing: Missing) -> External
         group: GroupCode::parse("g").expect("group"),
         depends_on: depends_on.map(|code| JobCode::parse(code).expect("code")),
         batch: batch.parse().expect("expr"),
-        when: When::Success,
+        when: EdgeCondition::Success,
         missing,
         wait_sec: None,
     }
 }
 
-fn steps(text: &str, found: &[(&str, Found)], only: Only) -> Vec<Step> {
+fn steps(
+    text: &str,
+    found: &[(&str, ExistingBatchState)],
+    only: BackfillSelection,
+) -> Vec<BackfillStep> {
     let step = |batch_no: BatchNo| {
         let there = found.iter().find(|(no, _)| *no == batch_no.as_str());
-        let found = there.map_or(Found::Missing, |(_, found)| found.clone());
-        Step { action: decide(&found, only), batch_no, found }
+        let found = there.map_or(ExistingBatchState::Missing, |(_, found)| found.clone());
+        BackfillStep { action: decide(&found, only), batch_no, found }
     };
     range(text).expect("range").into_iter().map(step).collect()
 }
 
 fn checked(
     text: &str,
-    found: &[(&str, Found)],
+    found: &[(&str, ExistingBatchState)],
     external: ExternalDependency,
     parallel: u32,
 ) -> Result<(), String> {
-    let only = if found.is_empty() { Only::Undone } else { Only::Missing };
+    let only =
+        if found.is_empty() { BackfillSelection::Undone } else { BackfillSelection::Missing };
     let steps = steps(text, found, only);
     let group = GroupCode::parse("g").expect("group");
     let needs = needs(&[external], &group, &steps).map_err(|e| e.to_string())?;
@@ -204,10 +210,10 @@ fn an_order_that_would_wait_for_ever_is_refused() {
     checked("202401..202412", &[], external("next", None, Missing::Wait), 1).expect_err("next");
     // Outside the range nothing is known.
     assert_eq!(checked("202412", &[], prev(Missing::Wait), 1), Ok(()));
-    let failed = [("202402", Found::Ended(BatchStatus::Failed))];
+    let failed = [("202402", ExistingBatchState::Ended(BatchStatus::Failed))];
     let error = checked("202401..202403", &failed, prev(Missing::Wait), 1).expect_err("left alone");
     assert!(error.contains("202402") && error.contains("--only missing"), "{error}");
-    let done = [("202402", Found::Ended(BatchStatus::Success))];
+    let done = [("202402", ExistingBatchState::Ended(BatchStatus::Success))];
     assert_eq!(checked("202401..202403", &done, prev(Missing::Wait), 1), Ok(()));
     let error = checked("a,b", &[], prev(Missing::Wait), 1).expect_err("free text");
     assert!(error.contains("batch a, job A"), "{error}");
@@ -215,7 +221,7 @@ fn an_order_that_would_wait_for_ever_is_refused() {
 
 #[test]
 fn what_waits_for_a_failure_is_found() {
-    let stop = options(3, OnFailure::Stop);
+    let stop = options(3, BackfillFailurePolicy::Stop);
     let entries = entries("FAILED OPEN OPEN OPEN PENDING");
     let waits = |all: &[(usize, &[usize])]| -> BTreeMap<usize, Vec<usize>> {
         all.iter().map(|(place, on)| (*place, on.to_vec())).collect()
@@ -227,7 +233,7 @@ fn what_waits_for_a_failure_is_found() {
     // What nobody will open is as lost, unless the backfill goes on.
     let pending = waits(&[(1, &[4]), (2, &[1]), (3, &[4])]);
     assert_eq!(hopeless(&entries, &pending, &stop), Some((1, 4)));
-    assert_eq!(hopeless(&entries, &pending, &options(3, OnFailure::GoOn)), None);
+    assert_eq!(hopeless(&entries, &pending, &options(3, BackfillFailurePolicy::GoOn)), None);
 }
 
 proptest! {
@@ -242,24 +248,24 @@ proptest! {
         edges in prop::collection::vec((0usize..40, 0usize..40), 0..20),
     ) {
         let mut entries = entries(&begin.join(" "));
-        let on_failure = if go_on { OnFailure::GoOn } else { OnFailure::Stop };
+        let on_failure = if go_on { BackfillFailurePolicy::GoOn } else { BackfillFailurePolicy::Stop };
         let options = options(parallel, on_failure);
         let mut needs = free(entries.len());
         for (a, b) in edges {
             if a > b && a < entries.len() {
-                needs[a].push(need(b, Whole::Batch));
+                needs[a].push(need(b, NeededExtent::Batch));
             }
         }
         let mut opened = Vec::new();
         let mut ends = ends.into_iter();
         while result(&entries, &needs, &options).is_none() {
             let next = next(&entries, &needs, &options);
-            prop_assert!(on_failure == OnFailure::GoOn || next.blocked.is_empty());
+            prop_assert!(on_failure == BackfillFailurePolicy::GoOn || next.blocked.is_empty());
             for (place, on) in next.blocked {
                 prop_assert!(needs[place].iter().any(|n| n.place == on));
                 entries[place].status = EntryStatus::UpstreamFailed;
             }
-            if on_failure == OnFailure::Stop && entries.iter().any(|e| e.status.is_bad()) {
+            if on_failure == BackfillFailurePolicy::Stop && entries.iter().any(|e| e.status.is_bad()) {
                 prop_assert!(next.open.is_empty());
             }
             for place in next.open {

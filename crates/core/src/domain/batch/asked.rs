@@ -14,10 +14,10 @@ impl AskedOrder {
 
     /// The order with its batch number worked out: for the business date if one is given, else for
     /// the day that `now` falls on in the zone of the groups it names.
-    pub fn at(self, defs: &Definition, now: Millis) -> Result<BatchOrder, BatchError> {
+    pub fn resolve_order(self, defs: &Definition, now: Millis) -> Result<BatchOrder, BatchError> {
         let batch_no = match (&self.batch_no, self.business_date) {
             (BatchExpr::Literal(no), _) => no.clone(),
-            (expr, Some(date)) => expr.at(date)?,
+            (expr, Some(date)) => expr.batch_no_on(date)?,
             (expr, None) => self.number_now(expr, defs, now)?,
         };
         let Self { batch_type, group, business_date, params, free_text, .. } = self;
@@ -32,7 +32,7 @@ impl AskedOrder {
     ) -> Result<BatchNo, BatchError> {
         let mut found: Option<(&Group, BatchNo)> = None;
         for group in groups_of(defs, self) {
-            let no = expr.at(day_in(now, zone_of(group)?))?;
+            let no = expr.batch_no_on(day_in(now, zone_of(group)?))?;
             match &found {
                 Some((first, other)) if *other != no => {
                     return Err(BatchError::TwoDays {
@@ -61,7 +61,10 @@ mod tests {
         let at = |defs: &Definition, json: &str, now: &str| -> Result<String, String> {
             let now = chrono::DateTime::parse_from_rfc3339(now).expect("time").to_utc();
             let asked = AskedOrder::parse_asked(json).map_err(|e| e.to_string())?;
-            asked.at(defs, now.into()).map(|o| o.batch_no.to_string()).map_err(|e| e.to_string())
+            asked
+                .resolve_order(defs, now.into())
+                .map(|o| o.batch_no.to_string())
+                .map_err(|e| e.to_string())
         };
         // Already 1 August in Shanghai, the zone of month_end; the other group reads UTC.
         let late = "2024-07-31T18:00:00Z";

@@ -48,7 +48,7 @@ pub enum BatchError {
     /// It uses data sources or secrets of other groups.
     #[error(
         "group {group} cannot be opened, because it uses what is not for it:\n  {}",
-        .uses.iter().map(|each| format!("{each}; {}", each.fix())).collect::<Vec<_>>().join("\n  ")
+        .uses.iter().map(|each| format!("{each}; {}", each.hint_text())).collect::<Vec<_>>().join("\n  ")
     )]
     Forbidden {
         /// The group.

@@ -1,6 +1,7 @@
 //! How long jobs took: what the last good tries of each say about the next one.
 
 use crate::domain::id::JobCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
 
 impl Durations {
     /// What tries say, newest first; `None` when there are none.
-    pub fn of(newest_first: &[i64]) -> Option<Self> {
+    pub fn from_newest_first(newest_first: &[i64]) -> Option<Self> {
         let last = newest_first.first()?.clamp(&0, &LONGEST).to_owned();
         let sorted = counted(newest_first);
         let at = |percent| percentile(&sorted, percent);
@@ -58,9 +59,10 @@ fn counted(newest_first: &[i64]) -> Vec<i64> {
 }
 
 /// Where an estimate comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Basis {
+#[schemars(rename = "DurationBasis")]
+pub enum DurationBasis {
     /// The job's own tries.
     History,
     /// It has none: the median of the other jobs of the batch that have.
@@ -75,37 +77,39 @@ pub struct Estimate {
     /// In a bad case; never less than `p50`.
     pub p95: i64,
     /// Where both come from.
-    pub basis: Basis,
+    pub basis: DurationBasis,
 }
 
 /// Durations by job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    of: BTreeMap<JobCode, Past>,
+    of: BTreeMap<JobCode, JobPast>,
 }
 
 /// The tries of one job that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Past {
+struct JobPast {
     durations: Durations,
     sorted: Vec<i64>,
 }
 
-impl Past {
-    fn of(newest_first: &[i64]) -> Option<Self> {
-        let durations = Durations::of(newest_first)?;
+impl JobPast {
+    fn from_newest_first(newest_first: &[i64]) -> Option<Self> {
+        let durations = Durations::from_newest_first(newest_first)?;
         Some(Self { durations, sorted: counted(newest_first) })
     }
 }
 
 impl History {
     /// From tries of any jobs; those of one job newest first.
-    pub fn of(tries: impl IntoIterator<Item = (JobCode, i64)>) -> Self {
+    pub fn from_tries(tries: impl IntoIterator<Item = (JobCode, i64)>) -> Self {
         let mut by_job: BTreeMap<JobCode, Vec<i64>> = BTreeMap::new();
         for (code, ms) in tries {
             by_job.entry(code).or_default().push(ms);
         }
-        let of = by_job.into_iter().filter_map(|(code, ms)| Some((code, Past::of(&ms)?)));
+        let of = by_job
+            .into_iter()
+            .filter_map(|(code, ms)| Some((code, JobPast::from_newest_first(&ms)?)));
         Self { of: of.collect() }
     }
 
@@ -121,7 +125,7 @@ impl History {
 
     /// Takes a try of a job in that has none yet: the first run of a batch learns from itself.
     pub fn learn(&mut self, code: &JobCode, ms: i64) {
-        if let Some(past) = Past::of(&[ms]) {
+        if let Some(past) = JobPast::from_newest_first(&[ms]) {
             self.of.entry(code.clone()).or_insert(past);
         }
     }
@@ -140,8 +144,8 @@ impl History {
         };
         let (p50, p95) = (median(|d| d.p50)?, median(|d| d.p95)?);
         let estimate = |code| match self.get(code) {
-            Some(d) => Estimate { p50: d.p50, p95: d.p95, basis: Basis::History },
-            None => Estimate { p50, p95, basis: Basis::Assumed },
+            Some(d) => Estimate { p50: d.p50, p95: d.p95, basis: DurationBasis::History },
+            None => Estimate { p50, p95, basis: DurationBasis::Assumed },
         };
         Some(jobs.map(estimate).collect())
     }
@@ -179,27 +183,27 @@ mod tests {
     #[test]
     fn only_the_newest_tries_count() {
         let mut tries = vec![300, 100, 200];
-        let few = Durations::of(&tries).expect("three");
+        let few = Durations::from_newest_first(&tries).expect("three");
         assert_eq!((few.tries, few.p50, few.p95, few.last), (3, 200, 300, 300));
         assert_eq!(few.drift(), Some(50));
         tries.extend([100; 17]);
         tries.extend([9_000_000; 50]);
-        let many = Durations::of(&tries).expect("many");
+        let many = Durations::from_newest_first(&tries).expect("many");
         assert_eq!((many.tries, many.p50, many.p95), (TRIES, 100, 200));
-        assert_eq!(Durations::of(&[]), None);
-        assert_eq!(Durations::of(&[5, 0, 0]).expect("three").drift(), None);
+        assert_eq!(Durations::from_newest_first(&[]), None);
+        assert_eq!(Durations::from_newest_first(&[5, 0, 0]).expect("three").drift(), None);
         // A clock that ran backwards, and one that was a thousand years ahead.
-        let odd = Durations::of(&[-5, i64::MAX]).expect("two");
+        let odd = Durations::from_newest_first(&[-5, i64::MAX]).expect("two");
         assert_eq!((odd.p50, odd.p95), (0, LONGEST));
     }
 
     #[test]
     fn what_is_not_known_is_marked() {
-        let history = History::of([(code("A"), 10), (code("B"), 30), (code("C"), 20)]);
+        let history = History::from_tries([(code("A"), 10), (code("B"), 30), (code("C"), 20)]);
         let jobs = [code("A"), code("NEW"), code("B"), code("C")];
         let estimates = history.estimates(jobs.iter()).expect("three are known");
-        let shown: Vec<(i64, Basis)> = estimates.iter().map(|e| (e.p50, e.basis)).collect();
-        let (history_, assumed) = (Basis::History, Basis::Assumed);
+        let shown: Vec<(i64, DurationBasis)> = estimates.iter().map(|e| (e.p50, e.basis)).collect();
+        let (history_, assumed) = (DurationBasis::History, DurationBasis::Assumed);
         assert_eq!(shown, [(10, history_), (20, assumed), (30, history_), (20, history_)]);
         assert_eq!(history.estimates([code("X"), code("Y")].iter()), None);
         let mut history = history;
@@ -212,7 +216,7 @@ mod tests {
     proptest! {
         #[test]
         fn percentiles_keep_their_order(tries in prop::collection::vec(any::<i64>(), 1..60)) {
-            let found = Durations::of(&tries).expect("some");
+            let found = Durations::from_newest_first(&tries).expect("some");
             prop_assert!(0 <= found.p50 && found.p50 <= found.p95 && found.p95 <= LONGEST);
             let kept: Vec<i64> = tries.iter().take(TRIES).map(|t| (*t).clamp(0, LONGEST)).collect();
             let not_above = |limit| kept.iter().filter(|t| **t <= limit).count() * 100;

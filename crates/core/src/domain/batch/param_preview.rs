@@ -3,23 +3,26 @@
 use crate::domain::batch::Snapshot;
 use crate::domain::id::JobCode;
 use crate::domain::job::outcome::OutputValue;
-use crate::domain::job::secret::Value;
-use crate::domain::job::{JobDef, Need, Param, ParamMode, ParamType};
+use crate::domain::job::secret::MaskedValue;
+use crate::domain::job::{JobDef, Param, ParamMode, ParamNeed, ParamType};
 use crate::domain::params::{
-    BatchValues, Outside, Reference, Start, references, resolve, takes_upstream,
+    BatchValues, ParamSources, Reference, Start, references, resolve, takes_upstream,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// A parameter as people see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShownParam {
     /// Its name.
     pub name: String,
     /// Which way it travels.
+    #[schemars(with = "String")]
     pub mode: ParamMode,
     /// Its type.
     #[serde(rename = "type")]
+    #[schemars(with = "String")]
     pub ty: ParamType,
     /// Its value; `None` is NULL, or what the body will hand back.
     pub value: Option<String>,
@@ -51,7 +54,7 @@ impl<'a> ParamPreview<'a> {
 
     /// The parameters of a job as they would be bound, and why some cannot be. The outputs of earlier
     /// jobs are not known before these have run; they are shown by name.
-    pub fn show(&self, job: &JobDef) -> (Vec<ShownParam>, Vec<String>) {
+    pub fn preview_job(&self, job: &JobDef) -> (Vec<ShownParam>, Vec<String>) {
         let (mut shown, mut faults) = (Vec::new(), Vec::new());
         for param in &job.params {
             let value = self.resolve(job, param).unwrap_or_else(|fault| {
@@ -79,7 +82,7 @@ impl<'a> ParamPreview<'a> {
         }
         let parents = self.parents.get(&job.code).map_or(&[][..], Vec::as_slice);
         let (group, job_type) = (job.group.clone(), job.job_type.clone());
-        let mut alone = JobDef::bare(job.code.clone(), group, job_type);
+        let mut alone = JobDef::with_defaults(job.code.clone(), group, job_type);
         alone.fan_out.clone_from(&job.fan_out);
         alone.params = vec![param.clone()];
         // Of outputs by the parameter's own name only those are known that a parent declares.
@@ -94,7 +97,7 @@ impl<'a> ParamPreview<'a> {
         }
         if takes_upstream(param) && !parents.is_empty() {
             // A parent may hand it out; only the attempt itself can tell.
-            alone.params[0].need = Need::Optional;
+            alone.params[0].need = ParamNeed::Optional;
         }
         let output = |code: &JobCode, name: &str| {
             let asked = Reference::Output(code.clone(), name.to_owned());
@@ -103,8 +106,8 @@ impl<'a> ParamPreview<'a> {
         };
         let start = Start::shown(self.values, &job.code);
         let layers = self.snapshot.layers(self.values, parents, &start);
-        let outside = Outside { output: &output, secret: None };
+        let outside = ParamSources { output: &output, secret: None };
         let mut bound = resolve(&alone, layers, outside).map_err(|e| e.to_string())?;
-        Ok(bound.pop().and_then(|b| b.value).as_ref().map(Value::shown).map(str::to_owned))
+        Ok(bound.pop().and_then(|b| b.value).as_ref().map(MaskedValue::shown).map(str::to_owned))
     }
 }

@@ -7,10 +7,10 @@ use crate::domain::id::{CalendarCode, JobCode, JobType};
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::part;
 use crate::domain::job::{Definition, Group, JobDef, JobDependency, Shared};
-use crate::domain::params::fan_out::{self, Parts};
+use crate::domain::params::fan_out::{self, FanOutParts};
 use crate::domain::params::{AskedCalendar, BatchValues, Layers, Start, calendars_asked};
-use crate::domain::schedule::due::Due;
-use crate::domain::source::Source;
+use crate::domain::schedule::due::DueRule;
+use crate::domain::source::DataSource;
 use crate::domain::time::{Millis, day_in};
 use chrono::{Datelike as _, NaiveDate};
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct Snapshot {
     #[serde(with = "crate::domain::job::dependency::stored")]
     pub dependencies: Vec<JobDependency>,
     /// The sources they use; without passwords.
-    pub sources: Vec<Source>,
+    pub sources: Vec<DataSource>,
     /// What its jobs wait for in other batches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub externals: Vec<ExternalDependency>,
@@ -46,7 +46,7 @@ const YEARS_KEPT: i32 = 2;
 
 impl Snapshot {
     /// The graph of the snapshot. It was checked when the batch was opened.
-    pub fn dag(&self) -> Result<Dag, DagError> {
+    pub fn build_dag(&self) -> Result<Dag, DagError> {
         let codes: Vec<JobCode> = self.jobs.iter().map(|j| j.code.clone()).collect();
         Dag::build(&codes, &self.dependencies)
     }
@@ -99,11 +99,11 @@ impl Snapshot {
         start: &'a Start,
     ) -> Layers<'a> {
         let (group, global) = (&self.group.params[..], &self.shared.params[..]);
-        Layers { start: Some(start), batch, parents, group, global, days: self.days() }
+        Layers { start: Some(start), batch, parents, group, global, days: self.working_days() }
     }
 
     /// What its parameters and its due times may ask of working days.
-    pub fn days(&self) -> WorkingDays<'_> {
+    pub fn working_days(&self) -> WorkingDays<'_> {
         WorkingDays::new(&self.calendars, self.group.calendar.as_ref())
     }
 
@@ -128,14 +128,14 @@ impl Snapshot {
             return Ok(Calendars::default());
         };
         let codes = all_asked.into_iter().flat_map(|(_, codes)| codes).collect();
-        all.kept(&codes, first - YEARS_KEPT..=last + YEARS_KEPT)
+        all.subset_for(&codes, first - YEARS_KEPT..=last + YEARS_KEPT)
             .map_err(|error| BatchError::Calendar(self.group.code.clone(), error))
     }
 
     /// Whether anything of it is due on a day that is counted in working days.
     fn is_due_on_working_days(&self) -> bool {
         let of_jobs = self.jobs.iter().flat_map(|job| [job.start_by, job.due]);
-        of_jobs.chain([self.group.due]).flatten().any(Due::counts_working_days)
+        of_jobs.chain([self.group.due]).flatten().any(DueRule::counts_working_days)
     }
 
     /// The calendars that its parameters ask; those without a name ask that of the group.
@@ -152,8 +152,8 @@ impl Snapshot {
     }
 
     /// What a fan-out changes.
-    pub fn parts(&mut self) -> Parts<'_> {
-        Parts {
+    pub fn parts(&mut self) -> FanOutParts<'_> {
+        FanOutParts {
             jobs: &mut self.jobs,
             dependencies: &mut self.dependencies,
             externals: &mut self.externals,
@@ -171,7 +171,7 @@ pub fn as_opened(old: &Snapshot, present: &Definition) -> Result<Definition, Bat
     });
     made.sources.clone_from(&present.sources);
     made.shared.clone_from(&present.shared);
-    let mut parts = Parts {
+    let mut parts = FanOutParts {
         jobs: &mut made.jobs,
         dependencies: &mut made.dependencies,
         externals: &mut made.externals,

@@ -19,7 +19,7 @@ pub struct SpanId([u8; 8]);
 
 /// How what a span tells of went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Went {
+pub enum SpanOutcome {
     /// Well.
     Well,
     /// Badly; with the word of its status.
@@ -28,7 +28,7 @@ pub enum Went {
 
 /// One thing that a span says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fact {
+pub enum SpanAttribute {
     /// A word.
     Word(String),
     /// A number.
@@ -51,9 +51,9 @@ pub struct Span {
     /// When it ended.
     pub end: Millis,
     /// How it went.
-    pub went: Went,
+    pub went: SpanOutcome,
     /// What else is known. No parameter, no message, nothing that could hold a secret.
-    pub facts: Vec<(&'static str, Fact)>,
+    pub facts: Vec<(&'static str, SpanAttribute)>,
 }
 
 /// A try of a job that has ended, as its row says it.
@@ -74,7 +74,7 @@ pub struct TryEnd {
 impl TraceId {
     /// The trace of a batch of this installation. A number that is used again after the old batch was
     /// removed has another time of opening.
-    pub fn of(installation: &str, batch: BatchId, opened: Millis) -> Self {
+    pub fn for_batch(installation: &str, batch: BatchId, opened: Millis) -> Self {
         Self(hash(&[installation.as_bytes(), &batch.0.to_be_bytes(), &opened.0.to_be_bytes()]))
     }
 
@@ -121,10 +121,12 @@ pub fn traceparent(trace: TraceId, span: SpanId) -> String {
 
 /// The span of a batch that has ended.
 pub fn of_batch(installation: &str, batch: &Batch, status: BatchStatus, end: Millis) -> Span {
-    let trace = TraceId::of(installation, batch.batch_id, batch.create_time);
+    let trace = TraceId::for_batch(installation, batch.batch_id, batch.create_time);
     let mut facts = about(batch);
-    facts.push(("procession.status", Fact::Word(status.as_str().to_owned())));
-    facts.extend(batch.batch_type.clone().map(|t| ("procession.batch_type", Fact::Word(t))));
+    facts.push(("procession.status", SpanAttribute::Word(status.as_str().to_owned())));
+    facts.extend(
+        batch.batch_type.clone().map(|t| ("procession.batch_type", SpanAttribute::Word(t))),
+    );
     Span {
         trace,
         id: SpanId::of_batch(trace),
@@ -133,8 +135,8 @@ pub fn of_batch(installation: &str, batch: &Batch, status: BatchStatus, end: Mil
         start: batch.create_time,
         end,
         went: match status.is_success() {
-            true => Went::Well,
-            false => Went::Badly(status.as_str()),
+            true => SpanOutcome::Well,
+            false => SpanOutcome::Badly(status.as_str()),
         },
         facts,
     }
@@ -142,14 +144,14 @@ pub fn of_batch(installation: &str, batch: &Batch, status: BatchStatus, end: Mil
 
 /// The span of a try that has ended.
 pub fn of_try(installation: &str, batch: &Batch, job: &JobDef, ended: TryEnd) -> Span {
-    let trace = TraceId::of(installation, batch.batch_id, batch.create_time);
+    let trace = TraceId::for_batch(installation, batch.batch_id, batch.create_time);
     let mut facts = about(batch);
     facts.extend([
-        ("procession.job_code", Fact::Word(job.code.to_string())),
-        ("procession.job_type", Fact::Word(job.job_type.to_string())),
-        ("procession.status", Fact::Word(ended.status.as_str().to_owned())),
-        ("procession.attempt", Fact::Number(ended.attempt.into())),
-        ("procession.queue_id", Fact::Number(ended.queue_id.0)),
+        ("procession.job_code", SpanAttribute::Word(job.code.to_string())),
+        ("procession.job_type", SpanAttribute::Word(job.job_type.to_string())),
+        ("procession.status", SpanAttribute::Word(ended.status.as_str().to_owned())),
+        ("procession.attempt", SpanAttribute::Number(ended.attempt.into())),
+        ("procession.queue_id", SpanAttribute::Number(ended.queue_id.0)),
     ]);
     Span {
         trace,
@@ -158,19 +160,19 @@ pub fn of_try(installation: &str, batch: &Batch, job: &JobDef, ended: TryEnd) ->
         name: job.code.to_string(),
         start: ended.start,
         end: ended.end,
-        went: went(ended.status),
+        went: span_outcome(ended.status),
         facts,
     }
 }
 
 /// A try that is made again went badly: that it did is what one looks for in a trace.
-fn went(status: QueueStatus) -> Went {
+fn span_outcome(status: QueueStatus) -> SpanOutcome {
     match status {
         QueueStatus::Success
         | QueueStatus::Warning
         | QueueStatus::Forced
         | QueueStatus::Skipped
-        | QueueStatus::NotTaken => Went::Well,
+        | QueueStatus::NotTaken => SpanOutcome::Well,
         QueueStatus::Pending
         | QueueStatus::Queued
         | QueueStatus::Running
@@ -181,18 +183,18 @@ fn went(status: QueueStatus) -> Went {
         | QueueStatus::Timeout
         | QueueStatus::Killed
         | QueueStatus::UpstreamFailed
-        | QueueStatus::Unknown => Went::Badly(status.as_str()),
+        | QueueStatus::Unknown => SpanOutcome::Badly(status.as_str()),
     }
 }
 
-fn about(batch: &Batch) -> Vec<(&'static str, Fact)> {
+fn about(batch: &Batch) -> Vec<(&'static str, SpanAttribute)> {
     let values = &batch.values;
     let mut facts = vec![
-        ("procession.group", Fact::Word(values.group.to_string())),
-        ("procession.batch_no", Fact::Word(values.batch_no.to_string())),
+        ("procession.group", SpanAttribute::Word(values.group.to_string())),
+        ("procession.batch_no", SpanAttribute::Word(values.batch_no.to_string())),
     ];
     let day = values.business_date;
-    facts.extend(day.map(|day| ("procession.business_date", Fact::Word(day.to_string()))));
+    facts.extend(day.map(|day| ("procession.business_date", SpanAttribute::Word(day.to_string()))));
     facts
 }
 
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn ids_are_the_same_for_every_process_and_differ_for_all_else() {
-        let of = |home: &str, batch, at| TraceId::of(home, BatchId(batch), Millis(at));
+        let of = |home: &str, batch, at| TraceId::for_batch(home, BatchId(batch), Millis(at));
         assert_eq!(of("a", 1, 5), of("a", 1, 5));
         let all = [of("a", 1, 5), of("b", 1, 5), of("a", 2, 5), of("a", 1, 6)];
         let trace = all[0];

@@ -63,7 +63,7 @@ impl BatchStatus {
     }
 
     /// The result of a batch whose jobs are all final.
-    pub fn of(jobs: impl Iterator<Item = QueueStatus>) -> Self {
+    pub fn from_job_statuses(jobs: impl Iterator<Item = QueueStatus>) -> Self {
         jobs.fold(Self::Success, |result, job| result.max_severity(Self::of_job(job)))
     }
 

@@ -43,7 +43,7 @@ impl NamedDay {
     ];
 
     /// What its number counts.
-    pub fn unit(self) -> &'static str {
+    pub fn unit_name(self) -> &'static str {
         match self {
             Self::FirstOf(kind) | Self::LastOf(kind) => kind.as_str(),
             Self::Weekday(_) => DaySpan::Week.as_str(),
@@ -52,7 +52,7 @@ impl NamedDay {
 
     /// The day of the period `n` places after the one that `date` lies in; `None` outside the years
     /// 1 to 9999.
-    pub fn find(self, date: NaiveDate, n: i64) -> Option<NaiveDate> {
+    pub fn date_at_offset(self, date: NaiveDate, n: i64) -> Option<NaiveDate> {
         match self {
             Self::FirstOf(kind) => Some(Period::containing(kind, date)?.shift(n)?.first_day()),
             Self::LastOf(kind) => Some(Period::containing(kind, date)?.shift(n)?.last_day()),
@@ -78,10 +78,10 @@ impl DaySpan {
 
     /// All days of the span `n` places after the one that `date` lies in; `None` where the calendar of
     /// chrono ends.
-    pub fn days(self, date: NaiveDate, n: i64) -> Option<Vec<NaiveDate>> {
+    pub fn days_at_offset(self, date: NaiveDate, n: i64) -> Option<Vec<NaiveDate>> {
         let (first, last) = match self {
             Self::Week => {
-                let weekday = |day| NamedDay::Weekday(day).find(date, n);
+                let weekday = |day| NamedDay::Weekday(day).date_at_offset(date, n);
                 (weekday(Weekday::Mon)?, weekday(Weekday::Sun)?)
             }
             Self::Month => {
@@ -94,7 +94,7 @@ impl DaySpan {
 
     /// The days from the first of the span that `date` lies in to `date` itself.
     pub fn days_to_date(self, date: NaiveDate) -> Option<Vec<NaiveDate>> {
-        let mut days = self.days(date, 0)?;
+        let mut days = self.days_at_offset(date, 0)?;
         days.retain(|day| *day <= date);
         Some(days)
     }

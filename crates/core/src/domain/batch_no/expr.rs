@@ -77,10 +77,10 @@ impl CountedForm {
     }
 
     /// What the number counts.
-    fn unit(self) -> &'static str {
+    fn unit_name(self) -> &'static str {
         match self {
             Self::Period(kind) => kind.as_str(),
-            Self::Day(day) => day.unit(),
+            Self::Day(day) => day.unit_name(),
             Self::DaysOf(span) => span.as_str(),
         }
     }
@@ -194,7 +194,7 @@ impl BatchExpr {
             return Ok(expr.clone());
         }
         if let Some(form) = CountedForm::parse(text) {
-            return Err(BatchExprError::NoCount { word: form.to_string(), unit: form.unit() });
+            return Err(BatchExprError::NoCount { word: form.to_string(), unit: form.unit_name() });
         }
         let Some((word, rest)) = text.split_once('(') else {
             return BatchNo::parse(text).map(Self::Literal).map_err(|_| unknown());
@@ -213,7 +213,7 @@ impl BatchExpr {
 
     /// The batch number on a day: what a schedule or a user gets. Forms that are counted from a batch
     /// make no sense here.
-    pub fn at(&self, date: NaiveDate) -> Result<BatchNo, BatchExprError> {
+    pub fn batch_no_on(&self, date: NaiveDate) -> Result<BatchNo, BatchExprError> {
         match self {
             Self::DaysOf(..) | Self::ToDate(_) => Err(BatchExprError::SeveralDays(self.clone())),
             Self::Literal(_)
@@ -241,8 +241,8 @@ impl BatchExpr {
                 let period = Period::containing(*kind, date).and_then(|period| period.shift(*n));
                 Ok(vec![period.ok_or_else(out_of_time)?.batch_no()])
             }
-            Self::Day(day, n) => days(day.find(date, *n).map(|day| vec![day])),
-            Self::DaysOf(span, n) => days(span.days(date, *n)),
+            Self::Day(day, n) => days(day.date_at_offset(date, *n).map(|day| vec![day])),
+            Self::DaysOf(span, n) => days(span.days_at_offset(date, *n)),
             Self::ToDate(span) => days(span.days_to_date(date)),
             Self::Same | Self::Shift(_) | Self::Months | Self::Of(..) | Self::Latest => {
                 Err(BatchExprError::NeedsBatch(self.clone()))
@@ -275,7 +275,7 @@ impl BatchExpr {
             }
             Self::Period(..) | Self::Day(..) | Self::DaysOf(..) | Self::ToDate(_) => {
                 let cure = "give the batch a business date (--business-date YYYY-MM-DD)";
-                let implied = || Period::of(base).map(Period::last_day);
+                let implied = || Period::from_batch_no(base).map(Period::last_day);
                 let date = business_date.or_else(implied).ok_or_else(free_text("date", cure))?;
                 self.all_at(date)?
             }
@@ -333,7 +333,7 @@ impl BatchExpr {
     /// `None` where that cannot be known.
     pub fn number_kind(&self, own: Option<PeriodKind>) -> Option<PeriodKind> {
         match self {
-            Self::Literal(no) => Period::of(no).map(Period::kind),
+            Self::Literal(no) => Period::from_batch_no(no).map(Period::kind),
             Self::Same | Self::Shift(_) | Self::Latest => own,
             Self::Period(kind, _) => Some(*kind),
             Self::Day(..) | Self::DaysOf(..) | Self::ToDate(_) => Some(PeriodKind::Day),

@@ -69,7 +69,7 @@ impl NumberGrammar {
 
     /// The period that a number names in a group with this grammar, also that of a repeated run.
     pub fn period(self, batch_no: &BatchNo) -> Option<Period> {
-        let named = Period::of(batch_no).or_else(|| Period::of_repeat(batch_no));
+        let named = Period::from_batch_no(batch_no).or_else(|| Period::of_repeat(batch_no));
         named.filter(|period| self.kind().is_none_or(|kind| kind == period.kind()))
     }
 }
@@ -80,14 +80,14 @@ impl Period {
     /// `202407-31` are none: the part behind may be meant as another period.
     fn of_repeat(batch_no: &BatchNo) -> Option<Self> {
         let (number, name) = batch_no.as_str().split_once(SEPARATORS)?;
-        let period = Self::of(&BatchNo::parse(number).ok()?)?;
+        let period = Self::from_batch_no(&BatchNo::parse(number).ok()?)?;
         let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
         let fits = match period.kind {
             PeriodKind::Day => !name.is_empty(),
             PeriodKind::Month | PeriodKind::Quarter | PeriodKind::Year => begins,
         };
         let other = BatchNo::parse(&squeezed(batch_no.as_str())).ok()?;
-        (fits && Self::of(&other).is_none()).then_some(period)
+        (fits && Self::from_batch_no(&other).is_none()).then_some(period)
     }
 
     /// The period of a batch: that of its number, or of a repeated run whose business date lies in it.
@@ -96,7 +96,7 @@ impl Period {
         let holds = |period: &Self| {
             business_date.is_some_and(|day| (period.first..=period.last_day()).contains(&day))
         };
-        Self::of(batch_no).or_else(|| Self::of_repeat(batch_no).filter(holds))
+        Self::from_batch_no(batch_no).or_else(|| Self::of_repeat(batch_no).filter(holds))
     }
 }
 
@@ -111,10 +111,10 @@ fn squeezed(text: &str) -> String {
 
 impl NumberMismatch {
     /// What may have been meant.
-    fn hint(&self) -> String {
+    fn hint_text(&self) -> String {
         let kind = self.kind;
         let text = squeezed(self.batch_no.as_str());
-        let meant = BatchNo::parse(&text).ok().as_ref().and_then(Period::of);
+        let meant = BatchNo::parse(&text).ok().as_ref().and_then(Period::from_batch_no);
         if let Some(meant) = meant {
             let fitting = meant.split(kind);
             return match &fitting[..] {
@@ -126,7 +126,8 @@ impl NumberMismatch {
             };
         }
         let year = text.get(..4).and_then(|year| BatchNo::parse(year).ok());
-        match year.as_ref().and_then(Period::of).map(|year| year.split(kind)).as_deref() {
+        match year.as_ref().and_then(Period::from_batch_no).map(|year| year.split(kind)).as_deref()
+        {
             Some([first, .., last]) => {
                 format!("write one of {} to {}", first.batch_no(), last.batch_no())
             }
@@ -148,7 +149,7 @@ impl NumberMismatch {
 
 impl fmt::Display for NumberMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not the number of a {}; {}", self.batch_no, self.kind, self.hint())
+        write!(f, "{} is not the number of a {}; {}", self.batch_no, self.kind, self.hint_text())
     }
 }
 
@@ -227,7 +228,7 @@ mod tests {
     #[test]
     fn a_repeated_run_has_the_period_of_its_business_date_alone() {
         let day = |text: &str| text.parse().ok();
-        let july = Period::of(&no("202407"));
+        let july = Period::from_batch_no(&no("202407"));
         assert_eq!(Period::of_batch(&no("202407-rerun2"), day("2024-07-31")), july);
         assert_eq!(Period::of_batch(&no("202407-rerun2"), day("2024-08-31")), None);
         assert_eq!(Period::of_batch(&no("202407-rerun2"), None), None);

@@ -6,7 +6,7 @@ fn no(text: &str) -> BatchNo {
 }
 
 fn period(text: &str) -> Period {
-    Period::of(&no(text)).expect(text)
+    Period::from_batch_no(&no(text)).expect(text)
 }
 
 fn day(text: &str) -> NaiveDate {
@@ -69,7 +69,7 @@ fn everything_else_is_free_text() {
         "2024.07",
         "_202407",
     ] {
-        assert_eq!(Period::of(&no(text)), None, "{text}");
+        assert_eq!(Period::from_batch_no(&no(text)), None, "{text}");
     }
 }
 
@@ -266,7 +266,7 @@ fn expressions_on_a_day() {
         ("thursday(0)", "2024-03-01", "20240229"),
         ("saturday(-2)", "2024-01-01", "20231223"),
     ] {
-        let got = BatchExpr::parse(text).expect(text).at(day(date));
+        let got = BatchExpr::parse(text).expect(text).batch_no_on(day(date));
         assert_eq!(got, Ok(no(number)), "{text} at {date}");
     }
 }
@@ -426,7 +426,7 @@ fn what_is_no_expression_is_told_the_forms() {
 
 #[test]
 fn an_expression_without_an_answer_says_why() {
-    let at = |text: &str| BatchExpr::parse(text).expect(text).at(day("2024-07-31"));
+    let at = |text: &str| BatchExpr::parse(text).expect(text).batch_no_on(day("2024-07-31"));
     for text in ["same", "prev", "next(2)", "months", "months_of_quarter", "latest"] {
         let error = at(text).expect_err(text).to_string();
         let said = "is counted from another batch, and here is only a day; write day(n), month(n)";
@@ -509,7 +509,7 @@ fn periods() -> impl Strategy<Value = Period> {
 proptest! {
     #[test]
     fn a_number_names_its_period(period in periods()) {
-        prop_assert_eq!(Period::of(&period.batch_no()), Some(period));
+        prop_assert_eq!(Period::from_batch_no(&period.batch_no()), Some(period));
         prop_assert!(period.first_day() <= period.last_day());
         for date in [period.first_day(), period.last_day()] {
             prop_assert_eq!(Period::containing(period.kind(), date), Some(period));
@@ -575,7 +575,7 @@ proptest! {
             prop_assert_eq!(BatchExpr::parse(&expr.to_string()), Ok(expr.clone()));
             let date = date.map(Period::first_day);
             if let Ok(RelativeBatch::These(numbers)) = expr.from(&base.batch_no(), date) {
-                prop_assert!(numbers.iter().all(|no| Period::of(no).is_some()));
+                prop_assert!(numbers.iter().all(|no| Period::from_batch_no(no).is_some()));
             }
         }
     }

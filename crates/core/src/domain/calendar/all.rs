@@ -1,7 +1,7 @@
 //! All calendars together, checked, and what they say of one day.
 
 use super::error::{CalendarError, DEPTH_MAX, MEMBERS_MAX};
-use super::{Basis, Calendar, Combine, DayKind, DayLook, How, Working};
+use super::{Calendar, CombinationRule, Combine, DayBasis, DayKind, DayLook, Working};
 use crate::domain::id::CalendarCode;
 use chrono::{Datelike as _, NaiveDate};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 /// Calendars of which every member of a combined one is there, and none is made of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredCalendars", into = "StoredCalendars")]
 pub struct Calendars {
     all: BTreeMap<CalendarCode, Calendar>,
     kept: Option<(i32, i32)>,
@@ -18,21 +18,21 @@ pub struct Calendars {
 
 /// As it stands in a snapshot.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredCalendars {
     calendars: Vec<Calendar>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kept: Option<(i32, i32)>,
 }
 
-impl TryFrom<Stored> for Calendars {
+impl TryFrom<StoredCalendars> for Calendars {
     type Error = CalendarError;
-    fn try_from(stored: Stored) -> Result<Self, CalendarError> {
+    fn try_from(stored: StoredCalendars) -> Result<Self, CalendarError> {
         let made = Self::new(stored.calendars).map_err(|faults| faults[0].clone())?;
         Ok(Self { kept: stored.kept, ..made })
     }
 }
 
-impl From<Calendars> for Stored {
+impl From<Calendars> for StoredCalendars {
     fn from(calendars: Calendars) -> Self {
         Self { calendars: calendars.all.into_values().collect(), kept: calendars.kept }
     }
@@ -113,13 +113,17 @@ impl Calendars {
     }
 
     /// Whether there is one with this code.
-    pub fn has(&self, code: &CalendarCode) -> bool {
+    pub fn contains(&self, code: &CalendarCode) -> bool {
         self.all.contains_key(code)
     }
 
     /// Whether the day is worked, and why. A combined calendar answers with the member that decided;
     /// where several did, with one that knows.
-    pub fn look(&self, code: &CalendarCode, date: NaiveDate) -> Result<DayLook, CalendarError> {
+    pub fn classify_day(
+        &self,
+        code: &CalendarCode,
+        date: NaiveDate,
+    ) -> Result<DayLook, CalendarError> {
         if let Some((from, to)) =
             self.kept.filter(|(from, to)| !(*from..=*to).contains(&date.year()))
         {
@@ -133,14 +137,14 @@ impl Calendars {
     fn look_in(&self, calendar: &Calendar, date: NaiveDate) -> Result<DayLook, CalendarError> {
         let look = |working, basis| DayLook { working, basis, by: calendar.code.clone() };
         if let Some(day) = calendar.days.get(&date) {
-            return Ok(look(working(day.kind), Basis::Listed(day.label.clone())));
+            return Ok(look(working(day.kind), DayBasis::Listed(day.label.clone())));
         }
         if let Some(combine) = &calendar.combines {
             return self.look_combined(combine, date);
         }
         let kind = if calendar.weekend.has_day_of(date) { Working::Off } else { Working::Working };
         let is_complete = !calendar.is_listed() || calendar.years.contains(&date.year());
-        Ok(look(kind, if is_complete { Basis::Weekday } else { Basis::Assumed }))
+        Ok(look(kind, if is_complete { DayBasis::Weekday } else { DayBasis::Assumed }))
     }
 
     /// One member that is off decides for all-of, one that works for any-of, and the surest of them
@@ -149,12 +153,12 @@ impl Calendars {
         let looks = combine.members.iter().map(|m| self.look_in(self.get(m)?, date));
         let looks = looks.collect::<Result<Vec<_>, _>>()?;
         let deciding = match combine.how {
-            How::AllOf => Working::Off,
-            How::AnyOf => Working::Working,
+            CombinationRule::AllOf => Working::Off,
+            CombinationRule::AnyOf => Working::Working,
         };
         let one = looks.iter().filter(|l| l.working == deciding).min_by_key(|l| doubt(&l.basis));
         let found = one.or_else(|| {
-            let assumed = looks.iter().find(|l| l.basis == Basis::Assumed);
+            let assumed = looks.iter().find(|l| l.basis == DayBasis::Assumed);
             assumed.or_else(|| looks.iter().min_by_key(|l| doubt(&l.basis)))
         });
         Ok(found.expect("a combined calendar has a member, or was refused").clone())
@@ -206,7 +210,7 @@ impl Calendars {
 
     /// What a batch keeps: these calendars with all they are made of, and their days in these years. A
     /// question about another year is refused then, and never answered wrongly.
-    pub fn kept(
+    pub fn subset_for(
         &self,
         codes: &BTreeSet<CalendarCode>,
         years: RangeInclusive<i32>,
@@ -244,10 +248,10 @@ fn working(kind: DayKind) -> Working {
 }
 
 /// The more, the less sure.
-fn doubt(basis: &Basis) -> u8 {
+fn doubt(basis: &DayBasis) -> u8 {
     match basis {
-        Basis::Listed(_) => 0,
-        Basis::Weekday => 1,
-        Basis::Assumed => 2,
+        DayBasis::Listed(_) => 0,
+        DayBasis::Weekday => 1,
+        DayBasis::Assumed => 2,
     }
 }

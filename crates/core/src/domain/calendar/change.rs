@@ -1,13 +1,13 @@
 //! What an import makes of a calendar, and what it changes.
 
-use super::{Calendar, Day, Origin};
+use super::{Calendar, CalendarDayRule, DayOrigin};
 use chrono::NaiveDate;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of a calendar an import replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum ImportScope {
     /// The years in the file; other years, and days set by hand, stay.
     Years,
     /// Everything.
@@ -17,20 +17,20 @@ pub enum Scope {
 /// What becomes of one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum DayChange {
     /// It was not there.
-    Added(Day),
+    Added(CalendarDayRule),
     /// It is there no more.
-    Removed(Day),
+    Removed(CalendarDayRule),
     /// It was the first and is the second.
-    Changed(Day, Day),
+    Changed(CalendarDayRule, CalendarDayRule),
 }
 
 /// What differs between two states of a calendar.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Difference {
     /// Days, ascending; a day that only changed its list is none.
-    pub days: BTreeMap<NaiveDate, Change>,
+    pub days: BTreeMap<NaiveDate, DayChange>,
     /// Years that became complete.
     pub years_added: BTreeSet<i32>,
     /// Years that are complete no more.
@@ -61,17 +61,17 @@ impl Difference {
 }
 
 /// The calendar after `imported` was imported over `old`.
-pub fn merged(old: &Calendar, imported: &Calendar, scope: Scope) -> Calendar {
+pub fn merged(old: &Calendar, imported: &Calendar, scope: ImportScope) -> Calendar {
     let mut made = imported.clone();
     match scope {
-        Scope::Whole => {}
-        Scope::Years => {
+        ImportScope::Whole => {}
+        ImportScope::Years => {
             for (date, day) in &old.days {
                 let stays = match day.origin {
-                    Origin::List(year) => !imported.years.contains(&year),
-                    Origin::Hand => true,
+                    DayOrigin::List(year) => !imported.years.contains(&year),
+                    DayOrigin::Hand => true,
                 };
-                let is_hand = day.origin == Origin::Hand;
+                let is_hand = day.origin == DayOrigin::Hand;
                 if stays && (is_hand || !imported.days.contains_key(date)) {
                     made.days.insert(*date, day.clone());
                 }
@@ -87,10 +87,10 @@ pub fn difference(old: &Calendar, new: &Calendar) -> Difference {
     let mut days = BTreeMap::new();
     for date in old.days.keys().chain(new.days.keys()) {
         let change = match (old.days.get(date), new.days.get(date)) {
-            (Some(old), Some(new)) if same(old, new) => continue,
-            (Some(old), Some(new)) => Change::Changed(old.clone(), new.clone()),
-            (Some(old), None) => Change::Removed(old.clone()),
-            (None, Some(new)) => Change::Added(new.clone()),
+            (Some(old), Some(new)) if is_unchanged(old, new) => continue,
+            (Some(old), Some(new)) => DayChange::Changed(old.clone(), new.clone()),
+            (Some(old), None) => DayChange::Removed(old.clone()),
+            (None, Some(new)) => DayChange::Added(new.clone()),
             (None, None) => continue,
         };
         days.insert(*date, change);
@@ -109,7 +109,7 @@ pub fn difference(old: &Calendar, new: &Calendar) -> Difference {
     }
 }
 
-fn same(old: &Day, new: &Day) -> bool {
+fn is_unchanged(old: &CalendarDayRule, new: &CalendarDayRule) -> bool {
     old.kind == new.kind && old.label == new.label
 }
 

@@ -2,7 +2,7 @@
 //! firing goes that falls on a day off.
 
 use super::error::{CalendarError, RUN_MAX};
-use super::{Calendars, Certainty, DayLook, Working};
+use super::{CalendarCertainty, Calendars, DayLook, Working};
 use crate::domain::batch_no::Period;
 use crate::domain::id::CalendarCode;
 use chrono::{Datelike as _, NaiveDate};
@@ -58,7 +58,7 @@ pub struct Nth {
     /// The day.
     pub date: NaiveDate,
     /// Whether each day on the way was known.
-    pub certainty: Certainty,
+    pub certainty: CalendarCertainty,
 }
 
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ enum CountedDays {
 }
 
 impl CountedDays {
-    fn step(self, date: NaiveDate) -> Option<NaiveDate> {
+    fn step_date(self, date: NaiveDate) -> Option<NaiveDate> {
         let next = match self {
             Self::Later => date.succ_opt(),
             Self::Earlier => date.pred_opt(),
@@ -91,17 +91,17 @@ impl Calendars {
             1.. => (first, CountedDays::Later),
             ..0 => (last, CountedDays::Earlier),
         };
-        let (mut left, mut certainty) = (n.unsigned_abs(), Certainty::Known);
+        let (mut left, mut certainty) = (n.unsigned_abs(), CalendarCertainty::Known);
         while (first..=last).contains(&day) {
-            let look = self.look(code, day)?;
-            certainty = certainty.and(look.certainty());
+            let look = self.classify_day(code, day)?;
+            certainty = certainty.combine(look.certainty());
             if look.working == Working::Working {
                 left -= 1;
             }
             if left == 0 {
                 return Ok(Some(Nth { date: day, certainty }));
             }
-            let Some(next) = way.step(day) else { break };
+            let Some(next) = way.step_date(day) else { break };
             day = next;
         }
         Ok(None)
@@ -116,11 +116,11 @@ impl Calendars {
         n: i64,
     ) -> Result<Nth, CalendarError> {
         let way = if n < 0 { CountedDays::Earlier } else { CountedDays::Later };
-        let mut found = Nth { date, certainty: Certainty::Known };
+        let mut found = Nth { date, certainty: CalendarCertainty::Known };
         for _ in 0..n.unsigned_abs() {
             let next = self.next_working(code, found.date, way)?;
             let next = next.ok_or(CalendarError::OutOfTime(n, date))?;
-            found = Nth { date: next.date, certainty: found.certainty.and(next.certainty) };
+            found = Nth { date: next.date, certainty: found.certainty.combine(next.certainty) };
         }
         Ok(found)
     }
@@ -133,13 +133,13 @@ impl Calendars {
         code: &CalendarCode,
         from: NaiveDate,
         to: NaiveDate,
-    ) -> Result<(i64, Certainty), CalendarError> {
+    ) -> Result<(i64, CalendarCertainty), CalendarError> {
         let way = if to < from { CountedDays::Earlier } else { CountedDays::Later };
-        let (mut day, mut count, mut certainty) = (from, 0, Certainty::Known);
+        let (mut day, mut count, mut certainty) = (from, 0, CalendarCertainty::Known);
         while day != to {
-            day = way.step(day).ok_or(CalendarError::OutOfTime(count, from))?;
-            let look = self.look(code, day)?;
-            certainty = certainty.and(look.certainty());
+            day = way.step_date(day).ok_or(CalendarError::OutOfTime(count, from))?;
+            let look = self.classify_day(code, day)?;
+            certainty = certainty.combine(look.certainty());
             count += i64::from(look.working == Working::Working);
         }
         let signed = match way {
@@ -156,7 +156,7 @@ impl Calendars {
         date: NaiveDate,
         shift: Shift,
     ) -> Result<(Landing, DayLook), CalendarError> {
-        let look = self.look(code, date)?;
+        let look = self.classify_day(code, date)?;
         let moved = |way, n| {
             let next = self.next_working(code, date, way)?;
             next.map(|next| Landing::Moved(next.date)).ok_or(CalendarError::OutOfTime(n, date))
@@ -177,12 +177,12 @@ impl Calendars {
         date: NaiveDate,
         way: CountedDays,
     ) -> Result<Option<Nth>, CalendarError> {
-        let (mut day, mut certainty) = (date, Certainty::Known);
+        let (mut day, mut certainty) = (date, CalendarCertainty::Known);
         for _ in 0..RUN_MAX {
-            let Some(next) = way.step(day) else { return Ok(None) };
+            let Some(next) = way.step_date(day) else { return Ok(None) };
             day = next;
-            let look = self.look(code, day)?;
-            certainty = certainty.and(look.certainty());
+            let look = self.classify_day(code, day)?;
+            certainty = certainty.combine(look.certainty());
             if look.working == Working::Working {
                 return Ok(Some(Nth { date: day, certainty }));
             }

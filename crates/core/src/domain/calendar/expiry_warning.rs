@@ -14,7 +14,7 @@ const ASKED_FROM: u32 = 10;
 /// What is missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lack {
+pub enum CalendarGap {
     /// The calendar itself.
     Calendar,
     /// Its list for the present year: days are wrong today.
@@ -29,7 +29,7 @@ pub struct CalendarWarning {
     /// The calendar to import; a member of the one in use where that is combined.
     pub calendar: CalendarCode,
     /// What it lacks.
-    pub lack: Lack,
+    pub lack: CalendarGap,
 }
 
 impl CalendarWarning {
@@ -37,7 +37,7 @@ impl CalendarWarning {
     pub fn words(&self, lang: Lang) -> String {
         let code = &self.calendar;
         match self.lack {
-            Lack::Calendar => match lang {
+            CalendarGap::Calendar => match lang {
                 Lang::En => format!(
                     "calendar {code} is in use and not there; import it: procession calendar import \
                      FILE --code {code}"
@@ -46,7 +46,7 @@ impl CalendarWarning {
                     "日历 {code} 在使用中却不存在；请导入：procession calendar import 文件 --code {code}"
                 ),
             },
-            Lack::ThisYear(year) => match lang {
+            CalendarGap::ThisYear(year) => match lang {
                 Lang::En => format!(
                     "calendar {code} has no days for {year}: weekends are taken for days off and \
                      holidays are not known; import the days of {year}: procession calendar import \
@@ -57,7 +57,7 @@ impl CalendarWarning {
                      年的数据：procession calendar import 文件 --code {code}"
                 ),
             },
-            Lack::NextYear(year) => match lang {
+            CalendarGap::NextYear(year) => match lang {
                 Lang::En => format!(
                     "calendar {code} has no days for {year} yet; import the next year's days: \
                      procession calendar import FILE --code {code}"
@@ -90,7 +90,7 @@ pub fn warnings(
         let leaves = match calendars.leaves(code) {
             Ok(leaves) => leaves,
             Err(CalendarError::Unknown { code, .. }) => {
-                found.insert(CalendarWarning { calendar: code, lack: Lack::Calendar });
+                found.insert(CalendarWarning { calendar: code, lack: CalendarGap::Calendar });
                 continue;
             }
             Err(_) => continue,
@@ -98,9 +98,9 @@ pub fn warnings(
         for leaf in leaves.into_iter().filter(|leaf| leaf.is_listed()) {
             let calendar = leaf.code.clone();
             if !leaf.years.contains(&year) {
-                found.insert(CalendarWarning { calendar, lack: Lack::ThisYear(year) });
+                found.insert(CalendarWarning { calendar, lack: CalendarGap::ThisYear(year) });
             } else if today.month() >= ASKED_FROM && !leaf.years.contains(&(year + 1)) {
-                found.insert(CalendarWarning { calendar, lack: Lack::NextYear(year + 1) });
+                found.insert(CalendarWarning { calendar, lack: CalendarGap::NextYear(year + 1) });
             }
         }
     }

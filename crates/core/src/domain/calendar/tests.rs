@@ -17,16 +17,16 @@ fn date(text: &str) -> NaiveDate {
 }
 
 fn period(no: &str) -> Period {
-    Period::of(&BatchNo::parse(no).expect("no")).expect("a period")
+    Period::from_batch_no(&BatchNo::parse(no).expect("no")).expect("a period")
 }
 
-fn listed(kind: DayKind, label: &str, year: i32) -> Day {
-    Day { kind, label: Some(label.to_owned()), origin: Origin::List(year) }
+fn listed(kind: DayKind, label: &str, year: i32) -> CalendarDayRule {
+    CalendarDayRule { kind, label: Some(label.to_owned()), origin: DayOrigin::List(year) }
 }
 
 fn cn() -> Calendar {
     let file: serde_json::Value = serde_json::from_str(CN).expect("json");
-    let mut made = Calendar::bare(code("cn"));
+    let mut made = Calendar::with_defaults(code("cn"));
     for list in file["years"].as_array().expect("years") {
         let year = i32::try_from(list["year"].as_i64().expect("year")).expect("year");
         made.years.insert(year);
@@ -41,25 +41,25 @@ fn cn() -> Calendar {
 
 /// A company that closes between the years, and works on National Day's eve whatever it is.
 fn company() -> Calendar {
-    let mut made = Calendar::bare(code("company"));
+    let mut made = Calendar::with_defaults(code("company"));
     made.weekend = Weekend::NONE;
     for day in ["2025-12-24", "2025-12-25", "2026-12-24"] {
-        let day_off = Day { kind: DayKind::Off, label: None, origin: Origin::Hand };
+        let day_off = CalendarDayRule { kind: DayKind::Off, label: None, origin: DayOrigin::Hand };
         made.days.insert(date(day), day_off);
     }
     made
 }
 
-fn combined(name: &str, how: How, members: &[&str]) -> Calendar {
+fn combined(name: &str, how: CombinationRule, members: &[&str]) -> Calendar {
     let members = members.iter().map(|m| code(m)).collect();
-    Calendar { combines: Some(Combine { how, members }), ..Calendar::bare(code(name)) }
+    Calendar { combines: Some(Combine { how, members }), ..Calendar::with_defaults(code(name)) }
 }
 
 fn all() -> Calendars {
-    let mut gulf = Calendar::bare(code("gulf"));
+    let mut gulf = Calendar::with_defaults(code("gulf"));
     gulf.weekend = Weekend::parse("fri,sat").expect("weekend");
-    let both = combined("both", How::AllOf, &["cn", "company"]);
-    let either = combined("either", How::AnyOf, &["cn", "gulf"]);
+    let both = combined("both", CombinationRule::AllOf, &["cn", "company"]);
+    let either = combined("either", CombinationRule::AnyOf, &["cn", "gulf"]);
     Calendars::new(vec![cn(), company(), gulf, both, either]).expect("sound")
 }
 
@@ -69,13 +69,13 @@ fn every_listed_day_is_what_the_notice_says_and_26_weekend_days_are_worked() {
     assert_eq!(cn.days.len(), 142);
     let mut worked = 0;
     for (day, said) in &cn.days {
-        let look = all.look(&code("cn"), *day).expect("look");
+        let look = all.classify_day(&code("cn"), *day).expect("look");
         let expected = match said.kind {
             DayKind::Off => Working::Off,
             DayKind::Work => Working::Working,
         };
         assert_eq!(look.working, expected, "{day}");
-        assert_eq!(look.basis, Basis::Listed(said.label.clone()), "{day}");
+        assert_eq!(look.basis, DayBasis::Listed(said.label.clone()), "{day}");
         worked += u32::from(
             said.kind == DayKind::Work && matches!(day.weekday(), Weekday::Sat | Weekday::Sun),
         );
@@ -87,45 +87,45 @@ fn every_listed_day_is_what_the_notice_says_and_26_weekend_days_are_worked() {
 fn days_by_hand() {
     use Working::{Off, Working as On};
     let all = all();
-    let national = || Basis::Listed(Some("国庆节、中秋节".to_owned()));
+    let national = || DayBasis::Listed(Some("国庆节、中秋节".to_owned()));
     for (calendar, day, working, basis, by) in [
         // A worked Saturday, a worked Sunday, and the holiday they are worked for.
         ("cn", "2025-10-11", On, national(), "cn"),
         ("cn", "2025-09-28", On, national(), "cn"),
         ("cn", "2025-10-08", Off, national(), "cn"),
-        ("cn", "2025-10-09", On, Basis::Weekday, "cn"),
-        ("cn", "2025-10-12", Off, Basis::Weekday, "cn"),
+        ("cn", "2025-10-09", On, DayBasis::Weekday, "cn"),
+        ("cn", "2025-10-12", Off, DayBasis::Weekday, "cn"),
         // Listed by the notice for 2023; the list of 2022 itself is not there.
-        ("cn", "2022-12-31", Off, Basis::Listed(Some("元旦".to_owned())), "cn"),
-        ("cn", "2022-12-30", On, Basis::Assumed, "cn"),
-        ("cn", "2027-01-01", On, Basis::Assumed, "cn"),
-        ("cn", "2027-01-02", Off, Basis::Assumed, "cn"),
+        ("cn", "2022-12-31", Off, DayBasis::Listed(Some("元旦".to_owned())), "cn"),
+        ("cn", "2022-12-30", On, DayBasis::Assumed, "cn"),
+        ("cn", "2027-01-01", On, DayBasis::Assumed, "cn"),
+        ("cn", "2027-01-02", Off, DayBasis::Assumed, "cn"),
         // Nobody waits for a list of a calendar that is kept by hand.
-        ("company", "2031-01-04", On, Basis::Weekday, "company"),
-        ("gulf", "2025-10-10", Off, Basis::Weekday, "gulf"),
-        ("gulf", "2025-10-12", On, Basis::Weekday, "gulf"),
+        ("company", "2031-01-04", On, DayBasis::Weekday, "company"),
+        ("gulf", "2025-10-10", Off, DayBasis::Weekday, "gulf"),
+        ("gulf", "2025-10-12", On, DayBasis::Weekday, "gulf"),
         // All of: one that is off decides, and a worked Saturday stays worked.
-        ("both", "2025-12-24", Off, Basis::Listed(None), "company"),
+        ("both", "2025-12-24", Off, DayBasis::Listed(None), "company"),
         ("both", "2025-10-11", On, national(), "cn"),
-        ("both", "2025-10-13", On, Basis::Weekday, "cn"),
-        ("both", "2027-05-03", On, Basis::Assumed, "cn"),
+        ("both", "2025-10-13", On, DayBasis::Weekday, "cn"),
+        ("both", "2027-05-03", On, DayBasis::Assumed, "cn"),
         // Any of: one that works decides, and one that knows it comes before one that assumes it.
-        ("either", "2025-10-08", On, Basis::Weekday, "gulf"),
-        ("either", "2025-10-10", On, Basis::Weekday, "cn"),
-        ("either", "2027-01-04", On, Basis::Weekday, "gulf"),
+        ("either", "2025-10-08", On, DayBasis::Weekday, "gulf"),
+        ("either", "2025-10-10", On, DayBasis::Weekday, "cn"),
+        ("either", "2027-01-04", On, DayBasis::Weekday, "gulf"),
         ("either", "2025-10-04", Off, national(), "cn"),
     ] {
-        let look = all.look(&code(calendar), date(day)).expect(day);
+        let look = all.classify_day(&code(calendar), date(day)).expect(day);
         let expected = DayLook { working, basis, by: code(by) };
         assert_eq!(look, expected, "{calendar} {day}");
     }
     let combined_company = {
-        let mut both = combined("c", How::AllOf, &["cn"]);
-        let day = Day { kind: DayKind::Work, label: None, origin: Origin::Hand };
+        let mut both = combined("c", CombinationRule::AllOf, &["cn"]);
+        let day = CalendarDayRule { kind: DayKind::Work, label: None, origin: DayOrigin::Hand };
         both.days.insert(date("2025-10-08"), day);
         Calendars::new(vec![cn(), both]).expect("sound")
     };
-    let look = combined_company.look(&code("c"), date("2025-10-08")).expect("look");
+    let look = combined_company.classify_day(&code("c"), date("2025-10-08")).expect("look");
     assert_eq!((look.working, look.by), (On, code("c")), "a combined calendar's own day wins");
 }
 
@@ -163,11 +163,14 @@ fn nth_working_days_by_hand() {
         ("20251009", -1, Some("2025-10-09")),
     ] {
         let found = all.nth_working_day(&code("cn"), period(no), n).expect(no);
-        let expected = day.map(|d| Nth { date: date(d), certainty: Certainty::Known });
+        let expected = day.map(|d| Nth { date: date(d), certainty: CalendarCertainty::Known });
         assert_eq!(found, expected, "{no} {n}");
     }
     let assumed = all.nth_working_day(&code("cn"), period("202701"), 1).expect("looks");
-    assert_eq!(assumed, Some(Nth { date: date("2027-01-01"), certainty: Certainty::Assumed }));
+    assert_eq!(
+        assumed,
+        Some(Nth { date: date("2027-01-01"), certainty: CalendarCertainty::Assumed })
+    );
     let zeroth = all.nth_working_day(&code("cn"), period("202510"), 0);
     assert_eq!(zeroth, Err(CalendarError::Zeroth));
 }
@@ -195,7 +198,7 @@ fn adding_and_counting_by_hand() {
         ("2024-12-31", "2025-12-31", 248), // 365 - 104 weekend days - 18 more off + 5 worked
     ] {
         let found = all.working_days_between(&code("cn"), date(from), date(to)).expect(from);
-        assert_eq!(found, (count, Certainty::Known), "{from} to {to}");
+        assert_eq!(found, (count, CalendarCertainty::Known), "{from} to {to}");
     }
 }
 
@@ -218,8 +221,8 @@ fn shifts_by_hand() {
 
 #[test]
 fn runs_of_days_off_end_or_are_refused() {
-    let mut closed = Calendar::bare(code("closed"));
-    closed.weekend = Weekend::of([
+    let mut closed = Calendar::with_defaults(code("closed"));
+    closed.weekend = Weekend::from_days([
         Weekday::Mon,
         Weekday::Tue,
         Weekday::Wed,
@@ -228,7 +231,7 @@ fn runs_of_days_off_end_or_are_refused() {
         Weekday::Sat,
         Weekday::Sun,
     ]);
-    let mut long = Calendar::bare(code("long"));
+    let mut long = Calendar::with_defaults(code("long"));
     for i in 0..45 {
         let day = date("2025-07-01") + Days::new(i);
         long.days.insert(day, listed(DayKind::Off, "summer", 2025));
@@ -246,19 +249,22 @@ fn runs_of_days_off_end_or_are_refused() {
     assert!(all.shift(&code("closed"), date("2025-06-30"), Shift::Next).is_err());
     let end = all.add_working_days(&code("long"), date("9999-12-30"), 5).expect_err("time ends");
     assert!(end.to_string().contains("lead out of the years 1 to 9999"), "{end}");
-    let unknown = all.look(&code("cn"), date("2025-01-01")).expect_err("unknown").to_string();
+    let unknown =
+        all.classify_day(&code("cn"), date("2025-01-01")).expect_err("unknown").to_string();
     assert!(unknown.contains("there is no calendar cn (there are: closed, long)"), "{unknown}");
 }
 
 #[test]
 fn calendars_that_do_not_fit_together_are_refused() {
-    let bare = |name: &str| Calendar::bare(code(name));
+    let bare = |name: &str| Calendar::with_defaults(code(name));
     let many: Vec<String> = (0..21).map(|i| format!("m{i}")).collect();
     let mut many_there: Vec<_> = many.iter().map(|m| bare(m)).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    many_there.push(combined("a", How::AllOf, &many));
+    many_there.push(combined("a", CombinationRule::AllOf, &many));
     let chain = |n: usize| {
-        let link = |i: usize| combined(&format!("c{i}"), How::AnyOf, &[&format!("c{}", i + 1)]);
+        let link = |i: usize| {
+            combined(&format!("c{i}"), CombinationRule::AnyOf, &[&format!("c{}", i + 1)])
+        };
         let mut list: Vec<_> = (0..n).map(link).collect();
         list.push(bare(&format!("c{n}")));
         list
@@ -266,16 +272,25 @@ fn calendars_that_do_not_fit_together_are_refused() {
     assert!(Calendars::new(chain(4)).is_ok());
     for (list, said) in [
         (vec![bare("a"), bare("a")], "two calendars have the code a"),
-        (vec![combined("a", How::AllOf, &["b"])], "calendar a combines b, which is not there"),
-        (vec![combined("a", How::AllOf, &[])], "calendar a combines 0 calendars"),
-        (vec![bare("b"), combined("a", How::AllOf, &["b", "b"])], "name 1 to 20, each once"),
+        (
+            vec![combined("a", CombinationRule::AllOf, &["b"])],
+            "calendar a combines b, which is not there",
+        ),
+        (vec![combined("a", CombinationRule::AllOf, &[])], "calendar a combines 0 calendars"),
+        (
+            vec![bare("b"), combined("a", CombinationRule::AllOf, &["b", "b"])],
+            "name 1 to 20, each once",
+        ),
         (many_there, "calendar a combines 21 calendars"),
-        (vec![combined("a", How::AllOf, &["a"])], "calendar a is made of itself: a -> a"),
+        (
+            vec![combined("a", CombinationRule::AllOf, &["a"])],
+            "calendar a is made of itself: a -> a",
+        ),
         (
             vec![
-                combined("x", How::AllOf, &["a"]),
-                combined("a", How::AllOf, &["b"]),
-                combined("b", How::AnyOf, &["a"]),
+                combined("x", CombinationRule::AllOf, &["a"]),
+                combined("a", CombinationRule::AllOf, &["b"]),
+                combined("b", CombinationRule::AnyOf, &["a"]),
             ],
             "calendar a is made of itself: a -> b -> a",
         ),
@@ -304,23 +319,23 @@ fn a_list_that_ends_is_warned_of_from_october() {
     let lack = |lack| vec![CalendarWarning { calendar: code("cn"), lack }];
     for (used, today, expected) in [
         (&["cn"][..], "2026-09-30", vec![]),
-        (&["cn"], "2026-10-01", lack(Lack::NextYear(2027))),
-        (&["both", "either", "cn"], "2026-12-31", lack(Lack::NextYear(2027))),
+        (&["cn"], "2026-10-01", lack(CalendarGap::NextYear(2027))),
+        (&["both", "either", "cn"], "2026-12-31", lack(CalendarGap::NextYear(2027))),
         (&["cn"], "2025-12-31", vec![]),
-        (&["both"], "2027-03-01", lack(Lack::ThisYear(2027))),
-        (&["cn"], "2022-12-30", lack(Lack::ThisYear(2022))),
+        (&["both"], "2027-03-01", lack(CalendarGap::ThisYear(2027))),
+        (&["cn"], "2022-12-30", lack(CalendarGap::ThisYear(2022))),
         (&["company", "gulf"], "2031-12-31", vec![]),
         (&[], "2031-12-31", vec![]),
         (
             &["de"],
             "2025-01-01",
-            vec![CalendarWarning { calendar: code("de"), lack: Lack::Calendar }],
+            vec![CalendarWarning { calendar: code("de"), lack: CalendarGap::Calendar }],
         ),
     ] {
         let used: BTreeSet<_> = used.iter().map(|c| code(c)).collect();
         assert_eq!(warnings(&all, &used, date(today)), expected, "{used:?} {today}");
     }
-    let said = lack(Lack::NextYear(2027))[0].clone();
+    let said = lack(CalendarGap::NextYear(2027))[0].clone();
     assert_eq!(
         said.to_string(),
         "calendar cn has no days for 2027 yet; import the next year's days: procession calendar \
@@ -332,7 +347,7 @@ fn a_list_that_ends_is_warned_of_from_october() {
 #[test]
 fn a_batch_keeps_some_years_and_refuses_questions_about_others() {
     let all = all();
-    let kept = all.kept(&BTreeSet::from([code("both")]), 2025..=2026).expect("kept");
+    let kept = all.subset_for(&BTreeSet::from([code("both")]), 2025..=2026).expect("kept");
     let names: Vec<_> = kept.iter().map(|c| c.code.to_string()).collect();
     assert_eq!(names, ["both", "cn", "company"]);
     let text = serde_json::to_string(&kept).expect("writes");
@@ -340,9 +355,10 @@ fn a_batch_keeps_some_years_and_refuses_questions_about_others() {
     let back: Calendars = serde_json::from_str(&text).expect("reads");
     assert_eq!(back, kept);
     for day in (0..730).map(|i| date("2025-01-01") + Days::new(i)) {
-        assert_eq!(back.look(&code("both"), day), all.look(&code("both"), day));
+        assert_eq!(back.classify_day(&code("both"), day), all.classify_day(&code("both"), day));
     }
-    let outside = back.look(&code("both"), date("2024-12-31")).expect_err("not kept").to_string();
+    let outside =
+        back.classify_day(&code("both"), date("2024-12-31")).expect_err("not kept").to_string();
     assert!(
         outside.contains(
             "2024-12-31 is outside the days of calendar both that the batch keeps (2025-01-01 to \
@@ -355,30 +371,30 @@ fn a_batch_keeps_some_years_and_refuses_questions_about_others() {
 #[test]
 fn an_import_replaces_its_years_and_nothing_else() {
     let mut old = cn();
-    let hand = Day { kind: DayKind::Off, label: None, origin: Origin::Hand };
+    let hand = CalendarDayRule { kind: DayKind::Off, label: None, origin: DayOrigin::Hand };
     old.days.insert(date("2025-12-24"), hand.clone());
     // The list of 2023 again, without its 31 December and with another day.
-    let mut file = Calendar::bare(code("cn"));
+    let mut file = Calendar::with_defaults(code("cn"));
     file.years.insert(2023);
     file.days.insert(date("2023-05-04"), listed(DayKind::Off, "青年节", 2023));
     file.days.insert(date("2023-01-28"), listed(DayKind::Off, "春节", 2023));
-    let made = merged(&old, &file, Scope::Years);
+    let made = merged(&old, &file, ImportScope::Years);
     assert_eq!(made.years, BTreeSet::from([2023, 2024, 2025, 2026]));
     assert!(!made.days.contains_key(&date("2022-12-31")), "it stood in the list of 2023");
     assert_eq!(made.days.get(&date("2025-12-24")), Some(&hand), "set by hand");
     assert_eq!(made.days.len(), 142 - 34 + 2 + 1);
     let changed = difference(&old, &made);
     assert_eq!(changed.days.len(), 34 + 1);
-    assert!(matches!(changed.days[&date("2023-05-04")], Change::Added(_)));
-    assert!(matches!(changed.days[&date("2023-01-28")], Change::Changed(..)));
-    assert!(matches!(changed.days[&date("2022-12-31")], Change::Removed(_)));
+    assert!(matches!(changed.days[&date("2023-05-04")], DayChange::Added(_)));
+    assert!(matches!(changed.days[&date("2023-01-28")], DayChange::Changed(..)));
+    assert!(matches!(changed.days[&date("2022-12-31")], DayChange::Removed(_)));
     assert!(changed.head.is_empty() && changed.years_added.is_empty());
     // A list of 2022 does not take away what the list of 2023 says of 2022.
-    let mut file = Calendar::bare(code("cn"));
+    let mut file = Calendar::with_defaults(code("cn"));
     file.years.insert(2022);
-    assert!(merged(&old, &file, Scope::Years).days.contains_key(&date("2022-12-31")));
+    assert!(merged(&old, &file, ImportScope::Years).days.contains_key(&date("2022-12-31")));
     // The whole.
-    let whole = merged(&old, &file, Scope::Whole);
+    let whole = merged(&old, &file, ImportScope::Whole);
     assert_eq!((whole.days.len(), whole.years), (0, BTreeSet::from([2022])));
     assert!(difference(&old, &old).is_empty());
 }
@@ -410,16 +426,16 @@ fn any_calendar() -> impl Strategy<Value = Calendars> {
     let days = proptest::collection::btree_map(any_date(), proptest::bool::ANY, 0..300);
     (weekdays, days, proptest::collection::btree_set(2018..2030i32, 0..8)).prop_map(
         |(weekdays, days, years)| {
-            let mut made = Calendar::bare(code("x"));
+            let mut made = Calendar::with_defaults(code("x"));
             let week = [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri];
             let week = [&week[..], &[Weekday::Sat, Weekday::Sun]].concat();
-            made.weekend = Weekend::of(weekdays.into_iter().map(|i| week[i]));
+            made.weekend = Weekend::from_days(weekdays.into_iter().map(|i| week[i]));
             made.years = years;
             for (day, is_off) in days {
                 let kind = if is_off { DayKind::Off } else { DayKind::Work };
                 made.days.insert(day, listed(kind, "x", day.year()));
             }
-            let x = combined("all", How::AllOf, &["x", "cn"]);
+            let x = combined("all", CombinationRule::AllOf, &["x", "cn"]);
             Calendars::new(vec![made, cn(), x]).expect("sound")
         },
     )
@@ -436,7 +452,7 @@ proptest! {
         let (count, _) = all.working_days_between(&code, from, to).expect("counts");
         prop_assert_eq!(count, n);
         if n != 0 {
-            prop_assert_eq!(all.look(&code, to).expect("look").working, Working::Working);
+            prop_assert_eq!(all.classify_day(&code, to).expect("look").working, Working::Working);
             prop_assert_eq!(to > from, n > 0);
         }
     }
@@ -450,7 +466,7 @@ proptest! {
         let month = Period::containing(crate::domain::batch_no::PeriodKind::Month, day).expect("m");
         let working: Vec<NaiveDate> = month.first_day().iter_days()
             .take_while(|d| *d <= month.last_day())
-            .filter(|d| all.look(&code, *d).expect("look").working == Working::Working)
+            .filter(|d| all.classify_day(&code, *d).expect("look").working == Working::Working)
             .collect();
         let at = |n: i32| all.nth_working_day(&code, month, n).expect("nth").map(|nth| nth.date);
         let small = i32::try_from(n).expect("small");
@@ -473,7 +489,7 @@ proptest! {
                 prop_assert_eq!(to > day, later);
                 let (first, last) = if later { (day, to) } else { (to, day) };
                 let between = first.iter_days().take_while(|d| *d <= last)
-                    .filter(|d| all.look(&code, *d).expect("look").working == Working::Working);
+                    .filter(|d| all.classify_day(&code, *d).expect("look").working == Working::Working);
                 prop_assert_eq!(between.count(), 1);
             }
         }
@@ -482,10 +498,10 @@ proptest! {
     #[test]
     fn a_year_is_assumed_exactly_when_its_list_is_missing(all in any_calendar(), day in any_date()) {
         let x = code("x");
-        let look = all.look(&x, day).expect("look");
+        let look = all.classify_day(&x, day).expect("look");
         let calendar = all.get(&x).expect("x");
         let lacks = !all.missing_years(&x, day.year()..=day.year()).expect("years").is_empty();
         let is_listed = calendar.days.contains_key(&day);
-        prop_assert_eq!(look.certainty() == Certainty::Assumed, lacks && !is_listed);
+        prop_assert_eq!(look.certainty() == CalendarCertainty::Assumed, lacks && !is_listed);
     }
 }

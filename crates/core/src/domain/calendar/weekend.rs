@@ -37,7 +37,7 @@ impl Weekend {
     pub const NONE: Self = Self(WeekdaySet::EMPTY);
 
     /// These days.
-    pub fn of(days: impl IntoIterator<Item = Weekday>) -> Self {
+    pub fn from_days(days: impl IntoIterator<Item = Weekday>) -> Self {
         Self(days.into_iter().collect())
     }
 
@@ -56,13 +56,13 @@ impl Weekend {
     }
 
     /// Whether a day of the week is in it.
-    pub fn has(self, day: Weekday) -> bool {
+    pub fn contains(self, day: Weekday) -> bool {
         self.0.contains(day)
     }
 
     /// Whether the day of the week of `date` is in it.
     pub fn has_day_of(self, date: NaiveDate) -> bool {
-        self.has(chrono::Datelike::weekday(&date))
+        self.contains(chrono::Datelike::weekday(&date))
     }
 
     /// Whether no day is in it.
@@ -74,8 +74,11 @@ impl Weekend {
 impl fmt::Display for Weekend {
     /// `sat,sun`, or `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<&str> =
-            DAYS.iter().filter(|(day, ..)| self.has(*day)).map(|(_, short, _)| *short).collect();
+        let words: Vec<&str> = DAYS
+            .iter()
+            .filter(|(day, ..)| self.contains(*day))
+            .map(|(_, short, _)| *short)
+            .collect();
         f.pad(if words.is_empty() { "none".to_owned() } else { words.join(",") }.as_str())
     }
 }

@@ -3,7 +3,7 @@
 //! Counted on the machine's own clock, which nobody can set, from *before* the renewal was sent: so
 //! what this process believes always ends before what the database says.
 
-use crate::domain::job::outcome::{End, Outcome};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
 use crate::domain::job::{AfterCrash, JobDef};
 use crate::domain::source::tx_class::OnUnknown;
 
@@ -13,7 +13,7 @@ pub struct Uptime(pub i64);
 
 impl Uptime {
     /// The moment `ms` milliseconds later.
-    pub fn plus(self, ms: i64) -> Self {
+    pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
@@ -35,7 +35,7 @@ pub enum Writers {
 
 /// What is to be done about the lease now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum LeaseStep {
     /// Nothing for so many milliseconds.
     Rest(i64),
     /// It is to be renewed.
@@ -67,7 +67,7 @@ impl Lease {
             length_ms,
             writers,
             counted: sent,
-            next: sent.plus(length_ms / 3),
+            next: sent.plus_ms(length_ms / 3),
             sent: None,
             steady: Some(sent),
             is_fenced: false,
@@ -75,25 +75,25 @@ impl Lease {
     }
 
     /// What is to be done now. A renewal without an answer is not sent twice.
-    pub fn step(&self, now: Uptime) -> Step {
+    pub fn next_step(&self, now: Uptime) -> LeaseStep {
         let waits_alone = self.sent.is_some() && self.writers == Writers::One;
         let fence = (!self.is_fenced && !waits_alone).then(|| self.fence_at());
         if fence.is_some_and(|at| at <= now) {
-            return Step::Fence;
+            return LeaseStep::Fence;
         }
         let renew = self.sent.is_none().then_some(self.next);
         if renew.is_some_and(|at| at <= now) {
-            return Step::Renew;
+            return LeaseStep::Renew;
         }
         let next = fence.into_iter().chain(renew).min();
-        Step::Rest(next.map_or(self.length_ms, |at| at.since(now)))
+        LeaseStep::Rest(next.map_or(self.length_ms, |at| at.since(now)))
     }
 
     /// The moment at which all that runs here must be told to end: a quarter of the lease before its
     /// end, which is what ending it takes.
     fn fence_at(&self) -> Uptime {
         let margin = (self.length_ms / 4).max(250).min(self.length_ms / 2);
-        self.counted.plus(self.length_ms - margin)
+        self.counted.plus_ms(self.length_ms - margin)
     }
 
     /// All that runs here is told to end.
@@ -113,7 +113,7 @@ impl Lease {
     }
 
     /// A renewal is on its way.
-    pub fn send(&mut self, now: Uptime) {
+    pub fn mark_sent(&mut self, now: Uptime) {
         self.sent = Some(now);
     }
 
@@ -121,7 +121,7 @@ impl Lease {
     /// the fence stays until the next.
     pub fn renewed(&mut self, now: Uptime) {
         let sent = self.sent.take().unwrap_or(self.counted);
-        (self.counted, self.next) = (sent, sent.plus(self.length_ms / 3));
+        (self.counted, self.next) = (sent, sent.plus_ms(self.length_ms / 3));
         self.is_fenced &= self.fence_at() <= now;
         if !self.is_fenced {
             self.steady.get_or_insert(sent);
@@ -132,15 +132,15 @@ impl Lease {
     pub fn failed(&mut self, now: Uptime) {
         self.sent = None;
         self.steady = None;
-        self.next = now.plus((self.length_ms / 24).clamp(50, 1_000));
+        self.next = now.plus_ms((self.length_ms / 24).clamp(50, 1_000));
     }
 
     /// The renewal was not written because somebody else wrote all the time.
-    pub fn busy(&mut self, now: Uptime) {
+    pub fn mark_busy(&mut self, now: Uptime) {
         let waited = self.sent.map_or(0, |sent| now.since(sent));
         self.failed(now);
         if self.writers == Writers::One {
-            self.counted = self.counted.plus(waited);
+            self.counted = self.counted.plus_ms(waited);
         }
     }
 
@@ -174,7 +174,7 @@ pub fn share(open: usize, max_parallel: u32) -> usize {
 
 /// How far a body has come, as far as the process that runs it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum BodyProgress {
     /// Nothing of it was sent, and nothing will be.
     NotBegun,
     /// It was let begin.
@@ -183,10 +183,14 @@ pub enum Progress {
 
 /// The end of a try that was stopped because its process leaves or lost its lease: when nothing of
 /// its body was sent, or starting it again does nothing twice, nothing is open.
-pub fn returned(outcome: Outcome, after_crash: AfterCrash, progress: Progress) -> Outcome {
-    let is_safe = progress == Progress::NotBegun || after_crash == AfterCrash::StartsAgain;
+pub fn returned(
+    outcome: AttemptOutcome,
+    after_crash: AfterCrash,
+    progress: BodyProgress,
+) -> AttemptOutcome {
+    let is_safe = progress == BodyProgress::NotBegun || after_crash == AfterCrash::StartsAgain;
     match outcome.end {
-        End::Returned if is_safe => outcome.before_it_began(),
+        AttemptEnd::Returned if is_safe => outcome.before_it_began(),
         _ => outcome,
     }
 }
@@ -194,10 +198,10 @@ pub fn returned(outcome: Outcome, after_crash: AfterCrash, progress: Progress) -
 /// Whether a running body may be stopped because its process leaves: only when it can be started
 /// again elsewhere. What cannot is waited for, because stopping it would leave an outcome that nobody
 /// knows.
-pub fn may_be_handed_back(job: &JobDef, after_crash: AfterCrash, progress: Progress) -> bool {
+pub fn may_be_handed_back(job: &JobDef, after_crash: AfterCrash, progress: BodyProgress) -> bool {
     match (progress, after_crash) {
-        (Progress::NotBegun, _) | (Progress::Begun, AfterCrash::StartsAgain) => true,
-        (Progress::Begun, AfterCrash::AsDeclared) => {
+        (BodyProgress::NotBegun, _) | (BodyProgress::Begun, AfterCrash::StartsAgain) => true,
+        (BodyProgress::Begun, AfterCrash::AsDeclared) => {
             job.tx.is_recorded() || job.when_unknown() == OnUnknown::Retry
         }
     }
@@ -206,9 +210,9 @@ pub fn may_be_handed_back(job: &JobDef, after_crash: AfterCrash, progress: Progr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::dispatch::settlement::{Retries, Try, settle};
+    use crate::domain::dispatch::settlement::{Retries, SettledAttempt, settle};
     use crate::domain::id::{GroupCode, JobCode, JobType};
-    use crate::domain::job::queue::Event;
+    use crate::domain::job::queue::QueueEvent;
     use crate::domain::source::tx_class::TxClass;
     use crate::domain::time::Millis;
     use proptest::prelude::*;
@@ -222,60 +226,64 @@ mod tests {
     #[test]
     fn it_is_renewed_three_times_within_its_length() {
         let mut lease = Lease::new(L, Writers::Many, at(0));
-        assert_eq!(lease.step(at(0)), Step::Rest(4_000));
-        assert_eq!(lease.step(at(4_000)), Step::Renew);
+        assert_eq!(lease.next_step(at(0)), LeaseStep::Rest(4_000));
+        assert_eq!(lease.next_step(at(4_000)), LeaseStep::Renew);
         assert_eq!((lease.overdue_ms(at(3_000)), lease.overdue_ms(at(4_500))), (0, 500));
-        lease.send(at(4_000));
-        assert_eq!(lease.step(at(4_500)), Step::Rest(4_500), "until the fence");
+        lease.mark_sent(at(4_000));
+        assert_eq!(lease.next_step(at(4_500)), LeaseStep::Rest(4_500), "until the fence");
         lease.renewed(at(7_900));
         // Counted from before it was sent, however late the answer came.
-        assert_eq!(lease.step(at(7_999)), Step::Rest(1));
-        assert_eq!(lease.step(at(8_000)), Step::Renew);
+        assert_eq!(lease.next_step(at(7_999)), LeaseStep::Rest(1));
+        assert_eq!(lease.next_step(at(8_000)), LeaseStep::Renew);
     }
 
     #[test]
     fn without_a_renewal_all_ends_a_quarter_before_the_end() {
         let mut lease = Lease::new(L, Writers::Many, at(0));
-        lease.send(at(4_000));
+        lease.mark_sent(at(4_000));
         lease.failed(at(5_000));
-        assert_eq!(lease.step(at(5_000)), Step::Rest(500), "soon again");
-        lease.send(at(5_500));
-        assert_eq!(lease.step(at(8_999)), Step::Rest(1));
-        assert_eq!(lease.step(at(9_000)), Step::Fence);
+        assert_eq!(lease.next_step(at(5_000)), LeaseStep::Rest(500), "soon again");
+        lease.mark_sent(at(5_500));
+        assert_eq!(lease.next_step(at(8_999)), LeaseStep::Rest(1));
+        assert_eq!(lease.next_step(at(9_000)), LeaseStep::Fence);
         lease.fence();
-        assert_eq!(lease.step(at(9_000)), Step::Rest(L), "told once; a renewal is on its way");
+        assert_eq!(
+            lease.next_step(at(9_000)),
+            LeaseStep::Rest(L),
+            "told once; a renewal is on its way"
+        );
         lease.failed(at(20_000));
-        assert_eq!(lease.step(at(20_500)), Step::Renew, "tried on and on");
-        lease.send(at(20_500));
+        assert_eq!(lease.next_step(at(20_500)), LeaseStep::Renew, "tried on and on");
+        lease.mark_sent(at(20_500));
         lease.renewed(at(20_500));
         assert!(!lease.is_fenced());
-        assert_eq!(lease.step(at(20_500)), Step::Rest(4_000));
+        assert_eq!(lease.next_step(at(20_500)), LeaseStep::Rest(4_000));
     }
 
     #[test]
     fn a_short_lease_has_a_margin_too() {
         let lease = Lease::new(1_000, Writers::Many, at(0));
-        assert_eq!(lease.step(at(333)), Step::Renew);
-        assert_eq!(lease.step(at(750)), Step::Fence);
-        assert_eq!(Lease::new(300, Writers::Many, at(0)).step(at(149)), Step::Renew);
+        assert_eq!(lease.next_step(at(333)), LeaseStep::Renew);
+        assert_eq!(lease.next_step(at(750)), LeaseStep::Fence);
+        assert_eq!(Lease::new(300, Writers::Many, at(0)).next_step(at(149)), LeaseStep::Renew);
     }
 
     #[test]
     fn while_only_one_can_write_waiting_for_the_file_does_not_count() {
         for (writers, fenced_at) in [(Writers::One, 19_000), (Writers::Many, 9_000)] {
             let mut lease = Lease::new(L, writers, at(0));
-            lease.send(at(4_000));
-            let waits = lease.step(at(13_999));
-            assert_eq!(waits == Step::Fence, writers == Writers::Many, "{waits:?}");
-            lease.busy(at(14_000));
-            assert_eq!(lease.step(at(fenced_at)), Step::Fence);
-            assert_ne!(lease.step(at(fenced_at - 1)), Step::Fence);
+            lease.mark_sent(at(4_000));
+            let waits = lease.next_step(at(13_999));
+            assert_eq!(waits == LeaseStep::Fence, writers == Writers::Many, "{waits:?}");
+            lease.mark_busy(at(14_000));
+            assert_eq!(lease.next_step(at(fenced_at)), LeaseStep::Fence);
+            assert_ne!(lease.next_step(at(fenced_at - 1)), LeaseStep::Fence);
         }
         // An error that is not "busy" counts there too.
         let mut lease = Lease::new(L, Writers::One, at(0));
-        lease.send(at(4_000));
+        lease.mark_sent(at(4_000));
         lease.failed(at(9_000));
-        assert_eq!(lease.step(at(9_000)), Step::Fence);
+        assert_eq!(lease.next_step(at(9_000)), LeaseStep::Fence);
     }
 
     #[test]
@@ -284,10 +292,10 @@ mod tests {
         assert!(!lease.may_take_over(at(3_999)), "has just begun");
         assert!(lease.may_take_over(at(4_000)));
         assert!(!lease.may_take_over(at(9_000)), "is late itself");
-        lease.send(at(4_000));
+        lease.mark_sent(at(4_000));
         lease.failed(at(5_000));
         assert!(!lease.may_take_over(at(5_000)));
-        lease.send(at(5_500));
+        lease.mark_sent(at(5_500));
         lease.renewed(at(5_600));
         assert!(!lease.may_take_over(at(9_499)));
         assert!(lease.may_take_over(at(9_500)));
@@ -322,25 +330,25 @@ mod tests {
             let mut lease = Lease::new(length, Writers::Many, at(0));
             let (mut now, mut ends) = (at(0), at(length));
             for (answer, takes) in answers {
-                while let Step::Rest(ms) = lease.step(now) {
+                while let LeaseStep::Rest(ms) = lease.next_step(now) {
                     prop_assert!(ms > 0, "a loop must not spin");
-                    now = now.plus(ms);
+                    now = now.plus_ms(ms);
                     prop_assert!(lease.is_fenced() || now < ends);
                 }
-                if lease.step(now) == Step::Fence {
+                if lease.next_step(now) == LeaseStep::Fence {
                     prop_assert!(now < ends);
                     lease.fence();
                     continue;
                 }
-                lease.send(now);
-                let (sent, answered) = (now, now.plus(takes));
-                while let Step::Rest(ms) = lease.step(now) {
-                    if now.plus(ms) > answered {
+                lease.mark_sent(now);
+                let (sent, answered) = (now, now.plus_ms(takes));
+                while let LeaseStep::Rest(ms) = lease.next_step(now) {
+                    if now.plus_ms(ms) > answered {
                         break;
                     }
-                    now = now.plus(ms);
+                    now = now.plus_ms(ms);
                 }
-                if lease.step(now) == Step::Fence && now <= answered {
+                if lease.next_step(now) == LeaseStep::Fence && now <= answered {
                     prop_assert!(now < ends);
                     lease.fence();
                 }
@@ -350,7 +358,7 @@ mod tests {
                     0 => {
                         lease.renewed(now);
                         // The database counts from when it wrote, which is later.
-                        ends = sent.plus(length);
+                        ends = sent.plus_ms(length);
                     }
                     _ => lease.failed(now),
                 }
@@ -361,7 +369,7 @@ mod tests {
     /// A body that is handed back is started again elsewhere; it is never lost.
     #[test]
     fn what_is_handed_back_never_ends_unknown() {
-        let mut job = JobDef::bare(
+        let mut job = JobDef::with_defaults(
             JobCode::parse("A").expect("code"),
             GroupCode::parse("g").expect("group"),
             JobType::parse("SQL").expect("type"),
@@ -371,16 +379,16 @@ mod tests {
         for (policy, tx) in policies.flat_map(|p| TxClass::ALL.map(|tx| (p, tx))) {
             for idempotent in [false, true] {
                 for after in [AfterCrash::StartsAgain, AfterCrash::AsDeclared] {
-                    for progress in [Progress::NotBegun, Progress::Begun] {
+                    for progress in [BodyProgress::NotBegun, BodyProgress::Begun] {
                         (job.on_unknown, job.tx, job.idempotent) = (policy, tx, idempotent);
                         if !may_be_handed_back(&job, after, progress) {
-                            assert_eq!((tx, progress), (TxClass::None, Progress::Begun));
+                            assert_eq!((tx, progress), (TxClass::None, BodyProgress::Begun));
                             continue;
                         }
                         handed += 1;
-                        let end = Outcome::ended(End::Returned, "no");
+                        let end = AttemptOutcome::ended(AttemptEnd::Returned, "no");
                         let returned = returned(end, after, progress);
-                        let this = Try {
+                        let this = SettledAttempt {
                             failed_before: 0,
                             roll: 7,
                             retries: Retries::AsDefined,
@@ -388,7 +396,7 @@ mod tests {
                         };
                         let settled = settle(&job, this, &returned, Millis(0));
                         let found = (settled.event, settled.try_count);
-                        assert_eq!(found, (Event::RetryLater, 0), "{job:?} {progress:?}");
+                        assert_eq!(found, (QueueEvent::RetryLater, 0), "{job:?} {progress:?}");
                     }
                 }
             }

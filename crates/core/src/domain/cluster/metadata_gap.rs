@@ -77,7 +77,7 @@ impl HistoryMark {
 /// Gives the time until which that is known.
 pub fn compare_ledgers(known: Millis, last_attempts: &[Millis], lease_ms: i64) -> Option<Millis> {
     let last = last_attempts.iter().copied().max()?;
-    (last > known.plus(2 * lease_ms + LEDGER_TOLERANCE_MS)).then_some(last)
+    (last > known.plus_ms(2 * lease_ms + LEDGER_TOLERANCE_MS)).then_some(last)
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 
 /// What a node is for. One with no role at all does its own order and is offered nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
+pub enum NodeRole {
     /// Fires schedules, opens batches and dispatches them.
     Scheduler,
     /// Runs bodies.
     Worker,
 }
 
-impl Role {
+impl NodeRole {
     /// Every role, as it is listed.
     pub const ALL: [Self; 2] = [Self::Scheduler, Self::Worker];
 
@@ -38,12 +38,12 @@ impl Role {
 }
 
 /// Roles of a node.
-pub type Roles = BTreeSet<Role>;
+pub type Roles = BTreeSet<NodeRole>;
 
 /// Whether a node with these roles runs bodies of the batches that it dispatches: a worker does, and
 /// whoever has no role does its own work.
 pub fn runs_own(roles: &Roles) -> Bodies {
-    let runs = roles.is_empty() || roles.contains(&Role::Worker);
+    let runs = roles.is_empty() || roles.contains(&NodeRole::Worker);
     if runs { Bodies::Run } else { Bodies::Elsewhere }
 }
 
@@ -82,7 +82,7 @@ pub struct Site {
 
 impl Site {
     /// Whether jobs that ask for this label may run there at all.
-    pub fn fits(&self, label: Option<&str>) -> bool {
+    pub fn accepts_label(&self, label: Option<&str>) -> bool {
         self.bodies == Bodies::Run
             && label.is_none_or(|label| self.labels.iter().any(|l| l == label))
     }
@@ -97,18 +97,18 @@ impl Site {
 
 /// Where a job goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum JobPlacement {
     /// To the node that dispatches its batch.
     Here,
     /// To another.
     There(NodeId),
     /// Nowhere for now.
-    Nowhere(Lack),
+    Nowhere(PlacementFailure),
 }
 
 /// Why a job has no node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum PlacementFailure {
     /// No living node may run it.
     Node,
     /// Those that may have no room.
@@ -116,39 +116,41 @@ pub enum Lack {
 }
 
 /// Where a job goes.
-pub fn place(want: Want<'_>, here: &Site, others: &[Site]) -> Place {
-    let takes_it = |site: &&Site| site.fits(want.label) && site.has_room(want.takes);
+pub fn place(want: Want<'_>, here: &Site, others: &[Site]) -> JobPlacement {
+    let takes_it = |site: &&Site| site.accepts_label(want.label) && site.has_room(want.takes);
     if takes_it(&here) {
-        return Place::Here;
+        return JobPlacement::Here;
     }
     // The name after the room, so that every process decides alike.
     let best = others.iter().filter(takes_it).max_by_key(|s| (s.room, Reverse((&s.name, &s.node))));
     match best {
-        Some(site) => Place::There(site.node.clone()),
-        None if all(here, others).any(|site| site.fits(want.label)) => Place::Nowhere(Lack::Room),
-        None => Place::Nowhere(Lack::Node),
+        Some(site) => JobPlacement::There(site.node.clone()),
+        None if all_sites(here, others).any(|site| site.accepts_label(want.label)) => {
+            JobPlacement::Nowhere(PlacementFailure::Room)
+        }
+        None => JobPlacement::Nowhere(PlacementFailure::Node),
     }
 }
 
-fn all<'a>(here: &'a Site, others: &'a [Site]) -> impl Iterator<Item = &'a Site> {
+fn all_sites<'a>(here: &'a Site, others: &'a [Site]) -> impl Iterator<Item = &'a Site> {
     std::iter::once(here).chain(others)
 }
 
 /// Room for jobs that ask for this label, on all nodes together.
 pub fn room_for(label: Option<&str>, here: &Site, others: &[Site]) -> u32 {
-    let fitting = all(here, others).filter(|site| site.fits(label));
+    let fitting = all_sites(here, others).filter(|site| site.accepts_label(label));
     fitting.fold(0, |sum, site| sum.saturating_add(site.room))
 }
 
 /// Nodes that jobs which ask for this label may run on.
 pub fn sites_for(label: Option<&str>, here: &Site, others: &[Site]) -> u32 {
-    let fitting = all(here, others).filter(|site| site.fits(label)).count();
+    let fitting = all_sites(here, others).filter(|site| site.accepts_label(label)).count();
     u32::try_from(fitting).unwrap_or(u32::MAX)
 }
 
 /// What a node has said of itself, and what the one that asks knows beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct NodeLoad {
     /// Jobs it runs at once, at most.
     pub max_parallel: u32,
     /// How many it said that it runs.
@@ -159,9 +161,9 @@ pub struct Load {
     pub since: u32,
 }
 
-impl Load {
+impl NodeLoad {
     /// How many more it can run.
-    pub fn room(self) -> u32 {
+    pub fn free_slots(self) -> u32 {
         let load = self.said.saturating_add(self.since).max(self.ours);
         self.max_parallel.saturating_sub(load)
     }
@@ -169,27 +171,29 @@ impl Load {
 
 /// Why a job that asks for `label` has no node, for people. `nodes` are the living ones, with their
 /// labels.
-pub fn words(label: Option<&str>, lack: Lack, nodes: &[String], lang: Lang) -> String {
+pub fn words(label: Option<&str>, lack: PlacementFailure, nodes: &[String], lang: Lang) -> String {
     let nodes = if nodes.is_empty() { "-".to_owned() } else { nodes.join(", ") };
     match (lack, label, lang) {
-        (Lack::Node, Some(label), Lang::En) => {
+        (PlacementFailure::Node, Some(label), Lang::En) => {
             format!("no living node has the label {label} and takes work; nodes: {nodes}")
         }
-        (Lack::Node, None, Lang::En) => {
+        (PlacementFailure::Node, None, Lang::En) => {
             format!("no living node is a worker and takes work; nodes: {nodes}")
         }
-        (Lack::Room, Some(label), Lang::En) => {
+        (PlacementFailure::Room, Some(label), Lang::En) => {
             format!("every node with the label {label} is full; nodes: {nodes}")
         }
-        (Lack::Room, None, Lang::En) => format!("every node is full; nodes: {nodes}"),
-        (Lack::Node, Some(label), Lang::Zh) => {
+        (PlacementFailure::Room, None, Lang::En) => format!("every node is full; nodes: {nodes}"),
+        (PlacementFailure::Node, Some(label), Lang::Zh) => {
             format!("没有带标签 {label} 且接受作业的存活节点；节点：{nodes}")
         }
-        (Lack::Node, None, Lang::Zh) => format!("没有接受作业的存活工作节点；节点：{nodes}"),
-        (Lack::Room, Some(label), Lang::Zh) => {
+        (PlacementFailure::Node, None, Lang::Zh) => {
+            format!("没有接受作业的存活工作节点；节点：{nodes}")
+        }
+        (PlacementFailure::Room, Some(label), Lang::Zh) => {
             format!("带标签 {label} 的节点均已满；节点：{nodes}")
         }
-        (Lack::Room, None, Lang::Zh) => format!("所有节点均已满；节点：{nodes}"),
+        (PlacementFailure::Room, None, Lang::Zh) => format!("所有节点均已满；节点：{nodes}"),
     }
 }
 
@@ -208,8 +212,8 @@ mod tests {
         }
     }
 
-    fn there(name: &str) -> Place {
-        Place::There(NodeId(format!("id-{name}")))
+    fn there(name: &str) -> JobPlacement {
+        JobPlacement::There(NodeId(format!("id-{name}")))
     }
 
     #[test]
@@ -217,9 +221,9 @@ mod tests {
         let closed = |site: Site| Site { bodies: Bodies::Elsewhere, ..site };
         let (plain, etl) = (None, Some("etl"));
         let (slots, nothing) = (Takes::Slots, Takes::Nothing);
-        let none = |lack| Place::Nowhere(lack);
+        let none = |lack| JobPlacement::Nowhere(lack);
         for (label, takes, here, others, expected) in [
-            (plain, slots, site("o", &[], 1), vec![site("w", &[], 9)], Place::Here),
+            (plain, slots, site("o", &[], 1), vec![site("w", &[], 9)], JobPlacement::Here),
             (plain, slots, site("o", &[], 0), vec![site("w", &[], 9)], there("w")),
             (
                 plain,
@@ -235,27 +239,51 @@ mod tests {
                 vec![site("x", &[], 2), site("w", &[], 2)],
                 there("w"),
             ),
-            (plain, slots, site("o", &[], 0), vec![site("w", &[], 0)], none(Lack::Room)),
-            (plain, slots, site("o", &[], 0), vec![], none(Lack::Room)),
-            (plain, slots, closed(site("o", &[], 8)), vec![], none(Lack::Node)),
+            (
+                plain,
+                slots,
+                site("o", &[], 0),
+                vec![site("w", &[], 0)],
+                none(PlacementFailure::Room),
+            ),
+            (plain, slots, site("o", &[], 0), vec![], none(PlacementFailure::Room)),
+            (plain, slots, closed(site("o", &[], 8)), vec![], none(PlacementFailure::Node)),
             (plain, slots, closed(site("o", &[], 8)), vec![site("w", &[], 1)], there("w")),
             (
                 plain,
                 slots,
                 closed(site("o", &[], 8)),
                 vec![closed(site("w", &[], 1))],
-                none(Lack::Node),
+                none(PlacementFailure::Node),
             ),
             (etl, slots, site("o", &[], 8), vec![site("w", &["etl"], 1)], there("w")),
-            (etl, slots, site("o", &["etl"], 1), vec![site("w", &["etl"], 9)], Place::Here),
+            (etl, slots, site("o", &["etl"], 1), vec![site("w", &["etl"], 9)], JobPlacement::Here),
             (etl, slots, site("o", &["etl"], 0), vec![site("w", &["gpu", "etl"], 1)], there("w")),
-            (etl, slots, site("o", &[], 8), vec![site("w", &["etl"], 0)], none(Lack::Room)),
-            (etl, slots, site("o", &[], 8), vec![site("w", &["etl2"], 8)], none(Lack::Node)),
-            (etl, slots, site("o", &[], 8), vec![closed(site("w", &["etl"], 8))], none(Lack::Node)),
+            (
+                etl,
+                slots,
+                site("o", &[], 8),
+                vec![site("w", &["etl"], 0)],
+                none(PlacementFailure::Room),
+            ),
+            (
+                etl,
+                slots,
+                site("o", &[], 8),
+                vec![site("w", &["etl2"], 8)],
+                none(PlacementFailure::Node),
+            ),
+            (
+                etl,
+                slots,
+                site("o", &[], 8),
+                vec![closed(site("w", &["etl"], 8))],
+                none(PlacementFailure::Node),
+            ),
             // What only waits takes no room.
-            (plain, nothing, site("o", &[], 0), vec![site("w", &[], 9)], Place::Here),
+            (plain, nothing, site("o", &[], 0), vec![site("w", &[], 9)], JobPlacement::Here),
             (etl, nothing, site("o", &[], 8), vec![site("w", &["etl"], 0)], there("w")),
-            (etl, nothing, site("o", &[], 8), vec![], none(Lack::Node)),
+            (etl, nothing, site("o", &[], 8), vec![], none(PlacementFailure::Node)),
         ] {
             let found = place(Want { label, takes }, &here, &others);
             assert_eq!(found, expected, "{label:?} {takes:?} {here:?} {others:?}");
@@ -274,8 +302,8 @@ mod tests {
             (4, 0, 3, 0, 1),
             (4, 9, 0, 0, 0),
         ] {
-            let load = Load { max_parallel, said, ours, since };
-            assert_eq!(load.room(), room, "{load:?}");
+            let load = NodeLoad { max_parallel, said, ours, since };
+            assert_eq!(load.free_slots(), room, "{load:?}");
         }
     }
 
@@ -306,21 +334,21 @@ mod tests {
             waits in prop::bool::ANY,
         ) {
             let takes = if waits { Takes::Nothing } else { Takes::Slots };
-            let may = |s: &Site| s.fits(label) && (waits || s.room > 0);
+            let may = |s: &Site| s.accepts_label(label) && (waits || s.room > 0);
             let found = place(Want { label, takes }, &here, &others);
             match &found {
-                Place::Here => prop_assert!(may(&here)),
-                Place::There(id) => {
+                JobPlacement::Here => prop_assert!(may(&here)),
+                JobPlacement::There(id) => {
                     prop_assert!(!may(&here));
                     prop_assert!(others.iter().any(|s| s.node == *id && may(s)));
                 }
-                Place::Nowhere(lack) => {
+                JobPlacement::Nowhere(lack) => {
                     prop_assert!(!may(&here) && !others.iter().any(may));
-                    let fits = here.fits(label) || others.iter().any(|s| s.fits(label));
-                    prop_assert_eq!(*lack == Lack::Room, fits);
+                    let fits = here.accepts_label(label) || others.iter().any(|s| s.accepts_label(label));
+                    prop_assert_eq!(*lack == PlacementFailure::Room, fits);
                 }
             }
-            let is_placed = !matches!(found, Place::Nowhere(_));
+            let is_placed = !matches!(found, JobPlacement::Nowhere(_));
             let sum = match takes {
                 Takes::Slots => room_for(label, &here, &others),
                 Takes::Nothing | Takes::Elsewhere => sites_for(label, &here, &others),
@@ -329,9 +357,9 @@ mod tests {
             let mut turned = others.clone();
             turned.reverse();
             let again = place(Want { label, takes }, &here, &turned);
-            let room = |p: &Place, all: &[Site]| match p {
-                Place::There(id) => all.iter().filter(|s| s.node == *id).map(|s| s.room).max(),
-                Place::Here | Place::Nowhere(_) => None,
+            let room = |p: &JobPlacement, all: &[Site]| match p {
+                JobPlacement::There(id) => all.iter().filter(|s| s.node == *id).map(|s| s.room).max(),
+                JobPlacement::Here | JobPlacement::Nowhere(_) => None,
             };
             prop_assert_eq!(room(&again, &turned), room(&found, &others), "in whatever order they come");
         }

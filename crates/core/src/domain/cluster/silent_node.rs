@@ -30,7 +30,7 @@ impl SilentNode {
 
     /// The same for people.
     pub fn words(&self, lang: Lang) -> String {
-        let words = lang.pick(WORDS.0, WORDS.1).replace("{session}", &self.session.to_string());
+        let words = lang.select(WORDS.0, WORDS.1).replace("{session}", &self.session.to_string());
         words.replace("{node}", &self.node)
     }
 }

@@ -24,7 +24,7 @@ pub struct Measurement {
 
 /// How the clocks stand to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClockVerdict {
     /// As they did before.
     Steady,
     /// As they did before, and this machine's wall clock is so many milliseconds behind the
@@ -35,7 +35,7 @@ pub enum Verdict {
     Jumped(i64),
 }
 
-impl Verdict {
+impl ClockVerdict {
     /// Whether what time it is can be relied on.
     pub fn is_sure(self) -> bool {
         match self {
@@ -61,8 +61,8 @@ impl Measurement {
         let half = (answered.since(asked).max(0) + 1) / 2;
         Self {
             at: answered,
-            base_ms: server.plus(half).0.saturating_sub(answered.0),
-            skew_ms: server.plus(half).since(wall),
+            base_ms: server.plus_ms(half).0.saturating_sub(answered.0),
+            skew_ms: server.plus_ms(half).since(wall),
             slack_ms: half + 1,
         }
     }
@@ -95,7 +95,7 @@ impl Skew {
     }
 
     /// Takes a measurement in.
-    pub fn observe(&mut self, new: Measurement) -> Verdict {
+    pub fn observe(&mut self, new: Measurement) -> ClockVerdict {
         self.last = new;
         match self.doubted {
             None if self.agreed.agrees(&new) => self.agreed = followed(&self.agreed, new),
@@ -109,12 +109,16 @@ impl Skew {
     }
 
     /// How the clocks stand.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClockVerdict {
         let skew = self.last.skew_ms;
         match self.doubted {
-            Some(doubted) => Verdict::Jumped(doubted.base_ms.saturating_sub(self.agreed.base_ms)),
-            None if skew.saturating_abs() > SKEW_MS + self.last.slack_ms => Verdict::Skewed(skew),
-            None => Verdict::Steady,
+            Some(doubted) => {
+                ClockVerdict::Jumped(doubted.base_ms.saturating_sub(self.agreed.base_ms))
+            }
+            None if skew.saturating_abs() > SKEW_MS + self.last.slack_ms => {
+                ClockVerdict::Skewed(skew)
+            }
+            None => ClockVerdict::Steady,
         }
     }
 
@@ -124,7 +128,7 @@ impl Skew {
     }
 
     /// The last measurement.
-    pub fn last(&self) -> Measurement {
+    pub fn last_measurement(&self) -> Measurement {
         self.last
     }
 }

@@ -23,14 +23,14 @@ fn the_round_trip_is_taken_into_account() {
 #[test]
 fn a_machine_whose_wall_clock_is_wrong_is_told_and_goes_on() {
     for (wall_ahead, verdict) in [
-        (0, Verdict::Steady),
-        (2_000, Verdict::Steady),
-        (3_600_000, Verdict::Skewed(-3_600_000)),
-        (-3_600_000, Verdict::Skewed(3_600_000)),
+        (0, ClockVerdict::Steady),
+        (2_000, ClockVerdict::Steady),
+        (3_600_000, ClockVerdict::Skewed(-3_600_000)),
+        (-3_600_000, ClockVerdict::Skewed(3_600_000)),
     ] {
         let at = |ms: i64| {
             let (now, server) = (Uptime(ms), Millis(ms + 9_000_000));
-            Measurement::taken(now, now, server, server.plus(wall_ahead))
+            Measurement::taken(now, now, server, server.plus_ms(wall_ahead))
         };
         let mut skew = Skew::new(at(0));
         assert_eq!((skew.observe(at(5_000)), skew.base_ms()), (verdict, 9_000_000));
@@ -42,9 +42,9 @@ fn a_machine_whose_wall_clock_is_wrong_is_told_and_goes_on() {
 fn a_jump_is_believed_when_two_good_measurements_agree() {
     for jump in [3_600_000, -3_600_000, 150, -150] {
         let mut skew = Skew::new(seen(0, 1_000, 2));
-        assert_eq!(skew.observe(seen(5_000, 1_000 + jump, 2)), Verdict::Jumped(jump));
+        assert_eq!(skew.observe(seen(5_000, 1_000 + jump, 2)), ClockVerdict::Jumped(jump));
         assert_eq!(skew.base_ms(), 1_000, "not yet");
-        assert_eq!(skew.observe(seen(10_000, 1_000 + jump, 2)), Verdict::Steady);
+        assert_eq!(skew.observe(seen(10_000, 1_000 + jump, 2)), ClockVerdict::Steady);
         assert_eq!(skew.base_ms(), 1_000 + jump);
     }
 }
@@ -66,12 +66,12 @@ fn slow_answers_neither_move_the_clock_nor_settle_a_doubt() {
     let mut skew = Skew::new(seen(0, 0, 2));
     // The request took eight seconds, the answer nothing.
     let lame = Measurement::taken(Uptime(5_000), Uptime(13_000), Millis(13_000), Millis(13_000));
-    assert_eq!((skew.observe(lame), skew.base_ms()), (Verdict::Steady, 0));
+    assert_eq!((skew.observe(lame), skew.base_ms()), (ClockVerdict::Steady, 0));
     assert!(!skew.observe(seen(20_000, 60_000, 2)).is_sure());
     assert!(!skew.observe(seen(30_000, 60_000, 8_000)).is_sure());
     assert!(!skew.observe(seen(40_000, 60_000, 8_000)).is_sure());
     assert!(!skew.observe(seen(45_000, 60_000, 2)).is_sure());
-    assert_eq!(skew.observe(seen(50_000, 60_000, 2)), Verdict::Steady);
+    assert_eq!(skew.observe(seen(50_000, 60_000, 2)), ClockVerdict::Steady);
     assert_eq!(skew.base_ms(), 60_000);
 }
 

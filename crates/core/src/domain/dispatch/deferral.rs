@@ -39,12 +39,12 @@ pub fn deferrals(dag: &Dag, usual_ms: &[i64], ageing_ms: i64) -> Vec<i64> {
     let took = |at: usize| i128::from(usual_ms[at].max(0));
     let (mut before, mut onward) = (vec![0_i128; dag.len()], vec![0_i128; dag.len()]);
     for &node in dag.in_order() {
-        let ends = dag.parents(node).map(|parent| before[parent.at()] + took(parent.at()));
-        before[node.at()] = ends.max().unwrap_or(0);
+        let ends = dag.parents(node).map(|parent| before[parent.index()] + took(parent.index()));
+        before[node.index()] = ends.max().unwrap_or(0);
     }
     for &node in dag.in_order().iter().rev() {
-        let below = dag.children(node).map(|child| onward[child.at()]).max().unwrap_or(0);
-        onward[node.at()] = took(node.at()) + below;
+        let below = dag.children(node).map(|child| onward[child.index()]).max().unwrap_or(0);
+        onward[node.index()] = took(node.index()) + below;
     }
     let longest = onward.iter().copied().max().unwrap_or(0);
     let most = i128::from(ageing_ms.saturating_sub(1).max(0));
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::domain::dag::Node;
     use crate::domain::dispatch::ready::{ReadyList, SetAside};
-    use crate::domain::dispatch::slots::Needs;
+    use crate::domain::dispatch::slots::SlotNeeds;
     use crate::domain::dispatch::slots::Slots;
     use crate::domain::dispatch::slots::tests::user;
     use crate::domain::id::{BatchId, GroupCode, JobCode};
@@ -84,14 +84,14 @@ mod tests {
 
     /// The order in which jobs start that are ready since then, on one slot.
     fn order(deferrals: Vec<i64>, ready: &[(i32, i64)]) -> Vec<usize> {
-        let needs = vec![Needs::of(&user(&[], &[])); ready.len()];
+        let needs = vec![SlotNeeds::for_job(&user(&[], &[])); ready.len()];
         let mut list =
             ReadyList::new(BatchId(1), needs.into_iter(), AGEING).with_deferrals(deferrals);
         for (i, (priority, since)) in ready.iter().enumerate() {
             list.push(Node(i as u32), *priority, Millis(*since));
         }
         let slots = Slots::new(1);
-        let next = || list.pick(&slots, &mut SetAside::default()).map(Node::at);
+        let next = || list.take_startable(&slots, &mut SetAside::default()).map(Node::index);
         std::iter::from_fn(next).collect()
     }
 
@@ -172,9 +172,9 @@ mod tests {
         /// Slack as the forecast sees it from the start of the batch.
         #[test]
         fn who_has_slack_in_the_forecast_is_deferred((pairs, usual_ms, _) in cases()) {
-            use crate::domain::forecast::slack::{Left, Stage, passes};
+            use crate::domain::forecast::slack::{RemainingWork, Stage, passes};
             let dag = dag(&pairs);
-            let left = |ms: &i64| Some(Left { stage: Stage::AfterAll, from: Millis(0), ms: *ms, spread: 0 });
+            let left = |ms: &i64| Some(RemainingWork { stage: Stage::AfterAll, from: Millis(0), ms: *ms, spread: 0 });
             let left: Vec<_> = usual_ms.iter().map(left).collect();
             let passes = passes(&dag, &left, Millis(0));
             let longest = passes.end.0.max(1);

@@ -6,7 +6,9 @@
 use crate::domain::dag::{Dag, Node};
 use crate::domain::job::body::FanOut;
 use crate::domain::job::queue::{QueueStatus, RunMode};
-use crate::domain::job::trigger_rule::{Decision, Edge, Tally, TriggerRule, When, edge};
+use crate::domain::job::trigger_rule::{
+    Edge, EdgeCondition, EdgeTally, TriggerDecision, TriggerRule, evaluate_edge,
+};
 use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::value::expr::Expr;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -27,7 +29,7 @@ pub struct Rules {
     rules: Vec<TriggerRule>,
     /// Parallel to the dependencies the DAG was built from; empty when all ask for success, which
     /// spares a batch of a million edges as many conditions.
-    whens: Vec<When>,
+    whens: Vec<EdgeCondition>,
     /// Parallel to the jobs; empty when no operator wants anything of any.
     modes: Vec<Option<RunMode>>,
     /// Conditions of jobs that have one.
@@ -36,12 +38,12 @@ pub struct Rules {
     milestones: HashSet<Node>,
 }
 
-const SUCCESS: &When = &When::Success;
+const SUCCESS: &EdgeCondition = &EdgeCondition::Success;
 
 impl Rules {
     /// The rules of `jobs`, parallel to the DAG's places, and `dependencies`, as it was built from.
-    pub fn of(jobs: &[JobDef], dependencies: &[JobDependency]) -> Self {
-        let plain = dependencies.iter().all(|d| d.when == When::Success);
+    pub fn from_jobs(jobs: &[JobDef], dependencies: &[JobDependency]) -> Self {
+        let plain = dependencies.iter().all(|d| d.when == EdgeCondition::Success);
         let whens = if plain { &[] } else { dependencies };
         Self {
             rules: jobs.iter().map(|j| j.trigger_rule).collect(),
@@ -69,18 +71,18 @@ impl Rules {
     /// Whether `child` waits for `parent` at all: nobody waits for a job on ice, and one that was
     /// told not to wait waits for nobody.
     fn waits(&self, child: Node, parent: Node) -> bool {
-        let mode = |node: Node| self.modes.get(node.at()).copied().flatten();
+        let mode = |node: Node| self.modes.get(node.index()).copied().flatten();
         mode(parent) != Some(RunMode::Ice) && mode(child) != Some(RunMode::NoWait)
     }
 
     /// What a job waits for beyond the batch.
-    fn beyond(&self, node: Node, outside: &dyn Fn(Node) -> Tally) -> Tally {
-        if self.waits(node, node) { outside(node) } else { Tally::default() }
+    fn beyond(&self, node: Node, outside: &dyn Fn(Node) -> EdgeTally) -> EdgeTally {
+        if self.waits(node, node) { outside(node) } else { EdgeTally::default() }
     }
 
     /// The rule of a job.
     pub fn of_job(&self, node: Node) -> TriggerRule {
-        self.rules.get(node.at()).copied().unwrap_or_default()
+        self.rules.get(node.index()).copied().unwrap_or_default()
     }
 
     /// Whether a job only gives account of the items of its list.
@@ -89,7 +91,7 @@ impl Rules {
     }
 
     /// The condition of a dependency.
-    pub fn when(&self, dependency: usize) -> &When {
+    pub fn condition(&self, dependency: usize) -> &EdgeCondition {
         self.whens.get(dependency).unwrap_or(SUCCESS)
     }
 }
@@ -108,8 +110,8 @@ pub struct Gates<'a> {
 }
 
 impl Gates<'_> {
-    fn edge(&self, parent: Node, dependency: usize, status: QueueStatus) -> Option<Edge> {
-        edge(self.rules.when(dependency), status, |expr| (self.holds)(parent, expr))
+    fn evaluate_edge(&self, parent: Node, dependency: usize, status: QueueStatus) -> Option<Edge> {
+        evaluate_edge(self.rules.condition(dependency), status, |expr| (self.holds)(parent, expr))
     }
 
     /// The parents whose edges stand in a job's way, given all states: those that are open and, once
@@ -118,7 +120,7 @@ impl Gates<'_> {
         self.dag
             .arrows_in(node)
             .filter(|(p, _)| self.rules.waits(node, *p))
-            .filter(|(p, i)| self.edge(*p, *i, status[p.at()]) != Some(Edge::Met))
+            .filter(|(p, i)| self.evaluate_edge(*p, *i, status[p.index()]) != Some(Edge::Met))
             .map(|(p, _)| p)
             .collect()
     }
@@ -127,7 +129,7 @@ impl Gates<'_> {
 /// What parents say, and the states, of one batch.
 #[derive(Clone, Debug)]
 pub struct Readiness {
-    tally: Vec<Tally>,
+    tally: Vec<EdgeTally>,
     status: Vec<QueueStatus>,
     released: Vec<bool>,
     not_final: usize,
@@ -141,10 +143,10 @@ impl Readiness {
     pub fn rebuild(
         gates: Gates<'_>,
         status: &[QueueStatus],
-        outside: &dyn Fn(Node) -> Tally,
+        outside: &dyn Fn(Node) -> EdgeTally,
     ) -> (Self, Released) {
         let mut this = Self {
-            tally: vec![Tally::default(); gates.dag.len()],
+            tally: vec![EdgeTally::default(); gates.dag.len()],
             status: status.to_vec(),
             released: vec![false; gates.dag.len()],
             not_final: status.iter().filter(|s| !s.is_final()).count(),
@@ -155,11 +157,13 @@ impl Readiness {
             let arrows = gates.dag.arrows_in(node);
             for (parent, dependency) in arrows.filter(|(p, _)| gates.rules.waits(node, *p)) {
                 tally.open += 1;
-                if let Some(edge) = gates.edge(parent, dependency, this.status[parent.at()]) {
-                    tally.add(edge);
+                if let Some(edge) =
+                    gates.evaluate_edge(parent, dependency, this.status[parent.index()])
+                {
+                    tally.count_edge(edge);
                 }
             }
-            this.tally[node.at()] = tally;
+            this.tally[node.index()] = tally;
             this.decide(gates, node, &mut freed);
         }
         freed.ready.sort_unstable();
@@ -168,14 +172,14 @@ impl Readiness {
 
     /// The state of a job as the counters know it.
     pub fn status(&self, node: Node) -> QueueStatus {
-        self.status[node.at()]
+        self.status[node.index()]
     }
 
     /// Records that a job is in a new state, and tells what that sets free. Jobs that can never run
     /// any more get their state here and now, so each is reported once.
     pub fn change(&mut self, gates: Gates<'_>, node: Node, to: QueueStatus) -> Released {
-        let was_final = self.status[node.at()].is_final();
-        self.set(node, to);
+        let was_final = self.status[node.index()].is_final();
+        self.set_status(node, to);
         let mut freed = Released::default();
         if to.is_final() && !was_final {
             self.spread(gates, node, &mut freed);
@@ -185,12 +189,12 @@ impl Readiness {
     }
 
     /// Something beyond the batch that `node` waits for has spoken.
-    pub fn hear(&mut self, gates: Gates<'_>, node: Node, edge: Edge) -> Released {
-        self.tally[node.at()].add(edge);
+    pub fn resolve_external(&mut self, gates: Gates<'_>, node: Node, edge: Edge) -> Released {
+        self.tally[node.index()].count_edge(edge);
         let mut freed = Released::default();
-        let before = self.status[node.at()].is_final();
+        let before = self.status[node.index()].is_final();
         self.decide(gates, node, &mut freed);
-        if self.status[node.at()].is_final() && !before {
+        if self.status[node.index()].is_final() && !before {
             self.spread(gates, node, &mut freed);
         }
         freed.ready.sort_unstable();
@@ -200,16 +204,16 @@ impl Readiness {
     fn spread(&mut self, gates: Gates<'_>, node: Node, freed: &mut Released) {
         let mut ended = VecDeque::from([node]);
         while let Some(at) = ended.pop_front() {
-            let status = self.status[at.at()];
+            let status = self.status[at.index()];
             let arrows = gates.dag.arrows(at);
             for (child, dependency) in arrows.filter(|(c, _)| gates.rules.waits(*c, at)) {
-                let Some(edge) = gates.edge(at, dependency, status) else { continue };
-                self.tally[child.at()].add(edge);
-                if self.status[child.at()].is_final() {
+                let Some(edge) = gates.evaluate_edge(at, dependency, status) else { continue };
+                self.tally[child.index()].count_edge(edge);
+                if self.status[child.index()].is_final() {
                     continue;
                 }
                 self.decide(gates, child, freed);
-                if self.status[child.at()].is_final() {
+                if self.status[child.index()].is_final() {
                     ended.push_back(child);
                 }
             }
@@ -217,26 +221,28 @@ impl Readiness {
     }
 
     fn decide(&mut self, gates: Gates<'_>, node: Node, freed: &mut Released) {
-        let was = self.status[node.at()];
-        let Some(decision) = self.tally[node.at()].decide(gates.rules.of_job(node)) else { return };
+        let was = self.status[node.index()];
+        let Some(decision) = self.tally[node.index()].decide(gates.rules.of_job(node)) else {
+            return;
+        };
         let barred = self.rules_out(gates, node, was);
         let to = match decision {
-            Decision::Run if barred => QueueStatus::NotTaken,
-            Decision::Run => {
+            TriggerDecision::Run if barred => QueueStatus::NotTaken,
+            TriggerDecision::Run => {
                 let waits = matches!(
                     was,
                     QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait
                 );
-                if waits && !std::mem::replace(&mut self.released[node.at()], true) {
+                if waits && !std::mem::replace(&mut self.released[node.index()], true) {
                     freed.ready.push(node);
                 }
                 return;
             }
-            Decision::Fail => QueueStatus::UpstreamFailed,
-            Decision::NotTaken => QueueStatus::NotTaken,
+            TriggerDecision::Fail => QueueStatus::UpstreamFailed,
+            TriggerDecision::NotTaken => QueueStatus::NotTaken,
         };
-        if matches!(was, QueueStatus::Pending | QueueStatus::Held) && !self.released[node.at()] {
-            self.set(node, to);
+        if matches!(was, QueueStatus::Pending | QueueStatus::Held) && !self.released[node.index()] {
+            self.set_status(node, to);
             freed.left.push((node, was, to));
         }
     }
@@ -245,7 +251,7 @@ impl Readiness {
     /// its parents let it go; a job that waits for its next try is past it.
     fn rules_out(&self, gates: Gates<'_>, node: Node, was: QueueStatus) -> bool {
         let waits = matches!(was, QueueStatus::Pending | QueueStatus::Held);
-        let asked = waits && !self.released[node.at()];
+        let asked = waits && !self.released[node.index()];
         asked && gates.rules.ifs.get(&node).is_some_and(|expr| !(gates.allows)(expr))
     }
 
@@ -259,8 +265,8 @@ impl Readiness {
         self.not_final == 0
     }
 
-    fn set(&mut self, node: Node, to: QueueStatus) {
-        let from = std::mem::replace(&mut self.status[node.at()], to);
+    fn set_status(&mut self, node: Node, to: QueueStatus) {
+        let from = std::mem::replace(&mut self.status[node.index()], to);
         match (from.is_final(), to.is_final()) {
             (false, true) => self.not_final -= 1,
             (true, false) => self.not_final += 1,
@@ -280,11 +286,12 @@ mod tests {
         rules: Rules,
     }
 
-    fn graph(rules: &[TriggerRule], edges: &[(usize, usize, When)]) -> Graph {
+    fn graph(rules: &[TriggerRule], edges: &[(usize, usize, EdgeCondition)]) -> Graph {
         let group = GroupCode::parse("g").expect("group");
         let job = |i: usize| {
             let code = JobCode::parse(&format!("J{i}")).expect("code");
-            let mut job = JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"));
+            let mut job =
+                JobDef::with_defaults(code, group.clone(), JobType::parse("NOOP").expect("type"));
             job.trigger_rule = rules[i];
             job
         };
@@ -303,11 +310,11 @@ mod tests {
             })
             .collect();
         let dag = Dag::build(&codes, &edges).expect("acyclic");
-        Graph { dag, rules: Rules::of(&jobs, &edges) }
+        Graph { dag, rules: Rules::from_jobs(&jobs, &edges) }
     }
 
     fn plain(size: usize, pairs: &[(usize, usize)]) -> Graph {
-        let edges: Vec<_> = pairs.iter().map(|(c, p)| (*c, *p, When::Success)).collect();
+        let edges: Vec<_> = pairs.iter().map(|(c, p)| (*c, *p, EdgeCondition::Success)).collect();
         graph(&vec![TriggerRule::AllSuccess; size], &edges)
     }
 
@@ -315,8 +322,8 @@ mod tests {
         false
     }
 
-    fn nothing(_: Node) -> Tally {
-        Tally::default()
+    fn nothing(_: Node) -> EdgeTally {
+        EdgeTally::default()
     }
 
     impl Graph {
@@ -333,9 +340,15 @@ mod tests {
         prop::sample::select(TriggerRule::ALL.to_vec())
     }
 
-    fn any_when() -> impl Strategy<Value = When> {
-        let expr = When::Output(Box::new(Expr::parse("n > 0").expect("expression")));
-        prop::sample::select(vec![When::Success, When::Failure, When::Done, When::Skipped, expr])
+    fn any_when() -> impl Strategy<Value = EdgeCondition> {
+        let expr = EdgeCondition::Output(Box::new(Expr::parse("n > 0").expect("expression")));
+        prop::sample::select(vec![
+            EdgeCondition::Success,
+            EdgeCondition::Failure,
+            EdgeCondition::Done,
+            EdgeCondition::Skipped,
+            expr,
+        ])
     }
 
     proptest! {
@@ -350,12 +363,12 @@ mod tests {
             truths in prop::collection::vec(prop::bool::ANY, 10),
             picks in prop::collection::vec(prop::collection::vec(0usize..10, 10), 2),
         ) {
-            let edges: Vec<(usize, usize, When)> = raw.into_iter()
+            let edges: Vec<(usize, usize, EdgeCondition)> = raw.into_iter()
                 .filter(|((a, b), _)| a != b).map(|((a, b), w)| (a.max(b), a.min(b), w))
                 .map(|(a, b, w)| ((a, b), w)).collect::<std::collections::BTreeMap<_, _>>()
                 .into_iter().map(|((a, b), w)| (a, b, w)).collect();
             let graph = graph(&rules, &edges);
-            let holds = |node: Node, _: &Expr| truths[node.at()];
+            let holds = |node: Node, _: &Expr| truths[node.index()];
             let gates = Gates { holds: &holds, ..graph.gates() };
             let mut results = Vec::new();
             for order in picks {
@@ -366,8 +379,8 @@ mod tests {
                 for pick in order {
                     if ready.is_empty() { break; }
                     let node = ready.remove(pick % ready.len());
-                    started[node.at()] += 1;
-                    let end = if fails[node.at()] { QueueStatus::Failed } else { QueueStatus::Success };
+                    started[node.index()] += 1;
+                    let end = if fails[node.index()] { QueueStatus::Failed } else { QueueStatus::Success };
                     counters.change(gates, node, QueueStatus::Running);
                     ready.extend(counters.change(gates, node, end).ready);
                     let (again, open) = Readiness::rebuild(gates, counters.statuses(), &nothing);
@@ -401,11 +414,11 @@ mod tests {
             for pick in picks {
                 if ready.is_empty() { break; }
                 let node = ready.remove(pick % ready.len());
-                started[node.at()] += 1;
+                started[node.index()] += 1;
                 for parent in graph.dag.parents(node) {
                     prop_assert!(counters.status(parent).lets_children_run());
                 }
-                let end = if fails[node.at()] { QueueStatus::Failed } else { QueueStatus::Success };
+                let end = if fails[node.index()] { QueueStatus::Failed } else { QueueStatus::Success };
                 ready.extend(counters.change(graph.gates(), node, end).ready);
             }
             for i in 0..12u32 {
@@ -442,7 +455,8 @@ mod tests {
     fn ice_is_absence_and_not_success() {
         // J2 starts when one parent did well: J0 on ice is no parent at all, a skipped one is.
         let rules = [TriggerRule::AllSuccess, TriggerRule::AllSuccess, TriggerRule::OneSuccess];
-        let mut graph = graph(&rules, &[(2, 0, When::Success), (2, 1, When::Success)]);
+        let mut graph =
+            graph(&rules, &[(2, 0, EdgeCondition::Success), (2, 1, EdgeCondition::Success)]);
         let rows = [QueueStatus::Skipped, QueueStatus::Pending, QueueStatus::Pending];
         assert_eq!(graph.rebuild(&rows).1.ready, [Node(1), Node(2)], "skipped: goes on without it");
         graph.rules = graph.rules.with_modes(vec![Some(RunMode::Ice), None, None]);
@@ -458,13 +472,14 @@ mod tests {
     #[test]
     fn what_lies_beyond_the_batch_is_waited_for() {
         let graph = plain(2, &[(1, 0)]);
-        let outside = |node: Node| Tally { open: u32::from(node == Node(0)), ..Tally::default() };
+        let outside =
+            |node: Node| EdgeTally { open: u32::from(node == Node(0)), ..EdgeTally::default() };
         let pending = [QueueStatus::Pending; 2];
         let (mut counters, first) = Readiness::rebuild(graph.gates(), &pending, &outside);
         assert!(first.ready.is_empty());
         let mut other = counters.clone();
-        assert_eq!(counters.hear(graph.gates(), Node(0), Edge::Met).ready, [Node(0)]);
-        let freed = other.hear(graph.gates(), Node(0), Edge::Failed);
+        assert_eq!(counters.resolve_external(graph.gates(), Node(0), Edge::Met).ready, [Node(0)]);
+        let freed = other.resolve_external(graph.gates(), Node(0), Edge::Failed);
         assert_eq!(freed.left.len(), 2, "its child hears of it too");
         assert!(other.is_done());
     }

@@ -5,7 +5,7 @@
 //! many light jobs would pass a heavy one for ever.
 
 use crate::domain::dag::Node;
-use crate::domain::dispatch::slots::{Needs, Resource, Slots};
+use crate::domain::dispatch::slots::{Resource, SlotNeeds, Slots};
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
 use std::collections::{BTreeSet, HashMap};
@@ -14,15 +14,15 @@ use std::collections::{BTreeSet, HashMap};
 /// waiting, so the order does not change while jobs wait and nobody is passed for ever. Jobs with slack are deferred,
 /// by less than a point (`deferral`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Turn {
+pub struct ReadyRank {
     due: i64,
     batch: BatchId,
     node: Node,
 }
 
-impl Turn {
+impl ReadyRank {
     /// The turn of a job that is ready `since` then.
-    pub fn of(priority: i32, since: Millis, ageing_ms: i64, batch: BatchId, node: Node) -> Self {
+    pub fn new(priority: i32, since: Millis, ageing_ms: i64, batch: BatchId, node: Node) -> Self {
         let ahead = i64::from(priority).saturating_mul(ageing_ms);
         Self { due: since.0.saturating_sub(ahead), batch, node }
     }
@@ -36,10 +36,10 @@ impl Turn {
 
 /// What is kept for jobs that cannot start yet, over all batches of one process.
 #[derive(Clone, Debug, Default)]
-pub struct SetAside(HashMap<Resource, Vec<(Turn, u32)>>);
+pub struct SetAside(HashMap<Resource, Vec<(ReadyRank, u32)>>);
 
 impl SetAside {
-    fn keep(&mut self, what: &Resource, turn: Turn, amount: u32) {
+    fn reserve(&mut self, what: &Resource, turn: ReadyRank, amount: u32) {
         let kept = self.0.entry(what.clone()).or_default();
         if kept.iter().all(|(of, _)| *of != turn) {
             kept.push((turn, amount));
@@ -47,34 +47,40 @@ impl SetAside {
     }
 
     /// How much is kept for those whose turn is before this one.
-    fn before(&self, what: &Resource, turn: Turn) -> u64 {
+    fn before(&self, what: &Resource, turn: ReadyRank) -> u64 {
         let kept = self.0.get(what).into_iter().flatten();
         kept.filter(|(of, _)| *of < turn).map(|(_, amount)| u64::from(*amount)).sum()
     }
 }
 
 #[derive(Clone, Debug)]
-struct Lane {
-    needs: Needs,
-    waiting: BTreeSet<Turn>,
+struct ReadyLane {
+    needs: SlotNeeds,
+    waiting: BTreeSet<ReadyRank>,
     /// Which needs its first job has lacked while it was the first of all that could not start.
     lacked: Vec<bool>,
 }
 
-impl Lane {
-    fn lacks(&self, slots: &Slots, aside: &SetAside, turn: Turn) -> Vec<bool> {
+impl ReadyLane {
+    fn lacks(&self, slots: &Slots, aside: &SetAside, turn: ReadyRank) -> Vec<bool> {
         let room = |(what, amount)| slots.has_room(what, amount, aside.before(what, turn));
-        self.needs.each().map(|need| !room(need)).collect()
+        self.needs.iter().map(|need| !room(need)).collect()
     }
 
     fn has_no_place(&self, lacks: &[bool]) -> bool {
-        self.needs.each().zip(lacks).any(|((what, _), lacks)| *lacks && what.is_place())
+        self.needs.iter().zip(lacks).any(|((what, _), lacks)| *lacks && what.is_place())
     }
 
     /// Keeps what the first job lacks. The `Foremost` keeps beside it what it lacked before: one
     /// that needs two things which are never free together would else wait for ever.
-    fn keep(&mut self, lacks: &[bool], rank: Rank, turn: Turn, aside: &mut SetAside) {
-        for (i, (what, amount)) in self.needs.each().enumerate() {
+    fn reserve_lacked(
+        &mut self,
+        lacks: &[bool],
+        rank: Rank,
+        turn: ReadyRank,
+        aside: &mut SetAside,
+    ) {
+        for (i, (what, amount)) in self.needs.iter().enumerate() {
             let lacked = match rank {
                 Rank::Foremost => {
                     self.lacked[i] |= lacks[i];
@@ -83,7 +89,7 @@ impl Lane {
                 Rank::Behind => lacks[i],
             };
             if lacked && !what.is_place() {
-                aside.keep(what, turn, amount);
+                aside.reserve(what, turn, amount);
             }
         }
     }
@@ -102,24 +108,24 @@ pub struct ReadyList {
     ageing_ms: i64,
     /// By how much each job is deferred; empty when none is.
     deferrals: Vec<i64>,
-    lanes: Vec<Lane>,
+    lanes: Vec<ReadyLane>,
     lane_of: Vec<usize>,
     /// The first job of each lane that has one.
-    heads: BTreeSet<(Turn, usize)>,
+    heads: BTreeSet<(ReadyRank, usize)>,
     /// Whether some lane needs no slot at all.
     has_idle_lane: bool,
 }
 
 impl ReadyList {
     /// An empty list for a batch whose jobs have these needs, in the order of the batch.
-    pub fn new(batch: BatchId, needs: impl Iterator<Item = Needs>, ageing_ms: i64) -> Self {
-        let mut lanes: Vec<Lane> = Vec::new();
-        let mut known: HashMap<Needs, usize> = HashMap::new();
+    pub fn new(batch: BatchId, needs: impl Iterator<Item = SlotNeeds>, ageing_ms: i64) -> Self {
+        let mut lanes: Vec<ReadyLane> = Vec::new();
+        let mut known: HashMap<SlotNeeds, usize> = HashMap::new();
         let mut lane_of = Vec::new();
         for needs in needs {
             let lane = *known.entry(needs).or_insert_with_key(|needs| {
-                let lacked = needs.each().map(|_| false).collect();
-                lanes.push(Lane { needs: needs.clone(), waiting: BTreeSet::new(), lacked });
+                let lacked = needs.iter().map(|_| false).collect();
+                lanes.push(ReadyLane { needs: needs.clone(), waiting: BTreeSet::new(), lacked });
                 lanes.len() - 1
             });
             lane_of.push(lane);
@@ -141,20 +147,20 @@ impl ReadyList {
     }
 
     /// What a job takes while it runs.
-    pub fn needs(&self, node: Node) -> &Needs {
-        &self.lanes[self.lane_of[node.at()]].needs
+    pub fn needs(&self, node: Node) -> &SlotNeeds {
+        &self.lanes[self.lane_of[node.index()]].needs
     }
 
     /// Adds a job that is ready `since` then.
     pub fn push(&mut self, node: Node, priority: i32, since: Millis) {
-        let at = self.lane_of[node.at()];
-        let deferral = self.deferrals.get(node.at()).copied().unwrap_or(0);
+        let at = self.lane_of[node.index()];
+        let deferral = self.deferrals.get(node.index()).copied().unwrap_or(0);
         let turn =
-            Turn::of(priority, since, self.ageing_ms, self.batch, node).deferred_by(deferral);
+            ReadyRank::new(priority, since, self.ageing_ms, self.batch, node).deferred_by(deferral);
         self.change(at, |waiting| waiting.insert(turn));
     }
 
-    fn change(&mut self, at: usize, change: impl FnOnce(&mut BTreeSet<Turn>) -> bool) {
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut BTreeSet<ReadyRank>) -> bool) {
         let lane = &mut self.lanes[at];
         let before = lane.waiting.first().copied();
         change(&mut lane.waiting);
@@ -185,8 +191,8 @@ impl ReadyList {
     }
 
     /// Takes the best job that can start beside what is kept for better ones.
-    pub fn pick(&mut self, slots: &Slots, aside: &mut SetAside) -> Option<Node> {
-        let (turn, at) = self.walk(slots, aside, Stop::AtFirst)?;
+    pub fn take_startable(&mut self, slots: &Slots, aside: &mut SetAside) -> Option<Node> {
+        let (turn, at) = self.find_startable(slots, aside, WalkStop::AtFirst)?;
         self.change(at, |waiting| waiting.remove(&turn));
         self.lanes[at].lacked.fill(false);
         Some(turn.node)
@@ -195,10 +201,15 @@ impl ReadyList {
     /// Keeps what the first jobs of this batch need, before any batch picks: the better job may be in a
     /// batch that picks later.
     pub fn set_aside(&mut self, slots: &Slots, aside: &mut SetAside) {
-        self.walk(slots, aside, Stop::Nowhere);
+        self.find_startable(slots, aside, WalkStop::Nowhere);
     }
 
-    fn walk(&mut self, slots: &Slots, aside: &mut SetAside, stop: Stop) -> Option<(Turn, usize)> {
+    fn find_startable(
+        &mut self,
+        slots: &Slots,
+        aside: &mut SetAside,
+        stop: WalkStop,
+    ) -> Option<(ReadyRank, usize)> {
         let is_full = !slots.has_room(&Resource::Total, 1, 0);
         if is_full && !self.has_idle_lane {
             return None;
@@ -215,13 +226,13 @@ impl ReadyList {
                 continue;
             }
             if lacks.contains(&true) {
-                lane.keep(&lacks, rank, turn, aside);
+                lane.reserve_lacked(&lacks, rank, turn, aside);
                 rank = Rank::Behind;
-            } else if stop == Stop::AtFirst {
+            } else if stop == WalkStop::AtFirst {
                 return Some((turn, at));
             } else {
-                let needs = lane.needs.each().filter(|(what, _)| !what.is_place());
-                needs.for_each(|(what, amount)| aside.keep(what, turn, amount));
+                let needs = lane.needs.iter().filter(|(what, _)| !what.is_place());
+                needs.for_each(|(what, amount)| aside.reserve(what, turn, amount));
             }
         }
         None
@@ -229,7 +240,7 @@ impl ReadyList {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stop {
+enum WalkStop {
     AtFirst,
     Nowhere,
 }
@@ -243,12 +254,12 @@ mod tests {
 
     const AGEING: i64 = 600_000;
 
-    fn list(needs: &[Needs]) -> ReadyList {
+    fn list(needs: &[SlotNeeds]) -> ReadyList {
         ReadyList::new(BatchId(1), needs.iter().cloned(), AGEING)
     }
 
-    fn pool(weight: u32) -> Needs {
-        Needs::of(&user(&[("P", weight)], &[]))
+    fn pool(weight: u32) -> SlotNeeds {
+        SlotNeeds::for_job(&user(&[("P", weight)], &[]))
     }
 
     fn slots(pool: u32) -> Slots {
@@ -261,8 +272,8 @@ mod tests {
     fn start(list: &mut ReadyList, slots: &mut Slots) -> Vec<u32> {
         let mut aside = SetAside::default();
         let mut started = Vec::new();
-        while let Some(node) = list.pick(slots, &mut aside) {
-            slots.take(list.needs(node));
+        while let Some(node) = list.take_startable(slots, &mut aside) {
+            slots.acquire(list.needs(node));
             started.push(node.0);
         }
         started
@@ -270,7 +281,7 @@ mod tests {
 
     #[test]
     fn priority_first_then_the_order_of_the_batch() {
-        let mut list = list(&[pool(1), pool(1), pool(1), Needs::none()]);
+        let mut list = list(&[pool(1), pool(1), pool(1), SlotNeeds::empty()]);
         let mut slots = slots(2);
         for (node, priority) in [(0, 0), (1, 0), (2, 9), (3, -9)] {
             list.push(Node(node), priority, Millis(0));
@@ -285,7 +296,7 @@ mod tests {
         let needs = vec![pool(1); 3];
         let mut list = list(&needs);
         let mut slots = slots(1);
-        slots.take(&pool(1));
+        slots.acquire(&pool(1));
         list.push(Node(0), 0, Millis(0));
         // Two points are twenty minutes: not enough for one who came 21 minutes later.
         list.push(Node(1), 2, Millis(21 * 60_000));
@@ -300,10 +311,10 @@ mod tests {
 
     #[test]
     fn a_heavy_job_is_not_passed_by_light_ones_for_ever() {
-        let needs = vec![pool(4), pool(1), pool(1), Needs::of(&user(&[("Q", 1)], &[]))];
+        let needs = vec![pool(4), pool(1), pool(1), SlotNeeds::for_job(&user(&[("Q", 1)], &[]))];
         let mut list = list(&needs);
         let mut slots = slots(4);
-        slots.take(&pool(1));
+        slots.acquire(&pool(1));
         for node in 0..4 {
             list.push(Node(node), 0, Millis(i64::from(node)));
         }
@@ -316,11 +327,15 @@ mod tests {
 
     #[test]
     fn two_things_that_are_never_free_together_are_collected() {
-        let both = Needs::of(&user(&[], &[("A", LockMode::Exclusive), ("B", LockMode::Exclusive)]));
-        let [a, b] = ["A", "B"].map(|l| Needs::of(&user(&[], &[(l, LockMode::Exclusive)])));
+        let both = SlotNeeds::for_job(&user(
+            &[],
+            &[("A", LockMode::Exclusive), ("B", LockMode::Exclusive)],
+        ));
+        let [a, b] =
+            ["A", "B"].map(|l| SlotNeeds::for_job(&user(&[], &[(l, LockMode::Exclusive)])));
         let mut list = list(&[both.clone(), a.clone(), b.clone(), b.clone()]);
         let mut slots = Slots::new(9);
-        slots.take(&a);
+        slots.acquire(&a);
         list.push(Node(0), 0, Millis(0));
         list.push(Node(1), 0, Millis(1));
         list.push(Node(2), 0, Millis(2));
@@ -335,45 +350,45 @@ mod tests {
     #[test]
     fn what_another_batch_needs_is_kept_too() {
         let mut slots = slots(2);
-        slots.take(&pool(1));
+        slots.acquire(&pool(1));
         let mut heavy = ReadyList::new(BatchId(2), [pool(2)].into_iter(), AGEING);
         heavy.push(Node(0), 0, Millis(0));
         let mut light = ReadyList::new(BatchId(1), [pool(1)].into_iter(), AGEING);
         light.push(Node(0), 0, Millis(5));
         let mut aside = SetAside::default();
         heavy.set_aside(&slots, &mut aside);
-        assert_eq!(light.pick(&slots, &mut aside), None);
+        assert_eq!(light.take_startable(&slots, &mut aside), None);
         // Only from those who come after it: what is urgent goes first.
         let mut urgent = ReadyList::new(BatchId(3), [pool(1)].into_iter(), AGEING);
         urgent.push(Node(0), 1, Millis(5));
-        assert_eq!(urgent.pick(&slots, &mut aside), Some(Node(0)));
+        assert_eq!(urgent.take_startable(&slots, &mut aside), Some(Node(0)));
         slots.give_back(&pool(1));
         // What it needs is free now; the other batch is asked first and still leaves it.
         let mut aside = SetAside::default();
         heavy.set_aside(&slots, &mut aside);
         light.set_aside(&slots, &mut aside);
-        assert_eq!(light.pick(&slots, &mut aside), None);
-        assert_eq!(heavy.pick(&slots, &mut aside), Some(Node(0)));
+        assert_eq!(light.take_startable(&slots, &mut aside), None);
+        assert_eq!(heavy.take_startable(&slots, &mut aside), Some(Node(0)));
     }
 
-    fn any_needs() -> impl Strategy<Value = Needs> {
+    fn any_needs() -> impl Strategy<Value = SlotNeeds> {
         let names = ["P", "Q", "R"];
         let pools = prop::collection::btree_map(0usize..3, 1u32..=4, 0..3);
         let locks = prop::collection::btree_map(0usize..3, prop::bool::ANY, 0..3);
         (pools, locks, prop::bool::weighted(0.1)).prop_map(move |(pools, locks, is_idle)| {
             if is_idle {
-                return Needs::none();
+                return SlotNeeds::empty();
             }
             let pools: Vec<_> = pools.into_iter().map(|(p, w)| (names[p], w)).collect();
             let mode = |alone| if alone { LockMode::Exclusive } else { LockMode::Shared };
             let locks: Vec<_> = locks.into_iter().map(|(l, a)| (names[l], mode(a))).collect();
-            Needs::of(&user(&pools, &locks))
+            SlotNeeds::for_job(&user(&pools, &locks))
         })
     }
 
-    fn is_over(running: &[Needs]) -> Option<Resource> {
+    fn is_over(running: &[SlotNeeds]) -> Option<Resource> {
         let mut used: HashMap<&Resource, u64> = HashMap::new();
-        for (what, amount) in running.iter().flat_map(Needs::each) {
+        for (what, amount) in running.iter().flat_map(SlotNeeds::iter) {
             *used.entry(what).or_default() += u64::from(amount);
         }
         let limit = |what: &Resource| match what {
@@ -397,13 +412,13 @@ mod tests {
             watched in 0usize..12,
         ) {
             // The first jobs once, then the same needs again and again.
-            let many: Vec<Needs> = (0..200).map(|i| needs[i % needs.len()].0.clone()).collect();
+            let many: Vec<SlotNeeds> = (0..200).map(|i| needs[i % needs.len()].0.clone()).collect();
             let mut list = list(&many);
             let mut slots = Slots::new(5);
             for name in ["P", "Q", "R"] {
                 slots.limit(Resource::Pool(name.into()), Some(4));
             }
-            let mut running: Vec<Needs> = Vec::new();
+            let mut running: Vec<SlotNeeds> = Vec::new();
             let mut waiting: Vec<Node> = Vec::new();
             let (mut next, mut watched_for) = (0, 0);
             let watched = Node((watched % needs.len()) as u32);
@@ -423,14 +438,14 @@ mod tests {
                 prop_assert_eq!(is_over(&running), None);
                 prop_assert!(!running.is_empty() || waiting.is_empty());
                 watched_for += usize::from(waiting.contains(&watched));
-                let taken: Vec<&Resource> = waiting.iter().chain(&[]).flat_map(|w| many[w.at()].each())
+                let taken: Vec<&Resource> = waiting.iter().chain(&[]).flat_map(|w| many[w.index()].iter())
                     .map(|(what, _)| what)
                     .filter(|w| !matches!(w, Resource::Total | Resource::Group(_))).collect();
                 let alone = waiting.iter().find(|w| {
-                    let own = many[w.at()].each().map(|(what, _)| what);
+                    let own = many[w.index()].iter().map(|(what, _)| what);
                     let mut own = own.filter(|w| !matches!(w, Resource::Total | Resource::Group(_)));
                     own.all(|w| taken.iter().filter(|t| **t == w).count() == 1)
-                        && slots.is_free(&many[w.at()])
+                        && slots.is_free(&many[w.index()])
                 });
                 prop_assert_eq!(alone, None, "free, wanted by nobody else, and not started");
                 if !running.is_empty() {

@@ -1,7 +1,7 @@
 //! What an outcome means for the row: done, tried again, or given up.
 
-use crate::domain::job::outcome::{End, Outcome, Reach, Retry};
-use crate::domain::job::queue::{Event, NOT_LOOKED_UP};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptReach, Retry};
+use crate::domain::job::queue::{NOT_LOOKED_UP, QueueEvent};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::job::{AfterCrash, JobDef};
 use crate::domain::source::tx_class::OnUnknown;
@@ -12,7 +12,7 @@ use crate::domain::time::Millis;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     /// What happens to the row.
-    pub event: Event,
+    pub event: QueueEvent,
     /// `try_count` afterwards: how often the job was or is to be tried again.
     pub try_count: u32,
     /// When the next try may start, for `RetryLater`.
@@ -27,7 +27,7 @@ pub struct Settlement {
 
 /// What is known of a try beside its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Try {
+pub struct SettledAttempt {
     /// Failed tries before it.
     pub failed_before: u32,
     /// Any number, the same for the same try; varies the delay.
@@ -58,7 +58,12 @@ pub enum Retries {
 /// looks it up before it does anything, so that is tried until it is known. A try that could not look
 /// says nothing of the job either, whatever stopped it. Neither of them, nor a try that was handed
 /// back, is charged to the job. Only what no look can answer (`Retry::Never`) is given up: it is unknown.
-pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settlement {
+pub fn settle(
+    job: &JobDef,
+    this: SettledAttempt,
+    outcome: &AttemptOutcome,
+    now: Millis,
+) -> Settlement {
     let try_count = this.failed_before;
     let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
     let done = |event| Settlement {
@@ -72,17 +77,17 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
     let look_again = || {
         let unresolved = this.unresolved + 1;
         let delay = i64::from(LOOK_AGAIN_MS << (unresolved - 1).min(6)).min(LOOK_AGAIN_MAX_MS);
-        let not_before = Some(now.plus(delay));
-        Settlement { not_before, unresolved, ..done(Event::RetryLater) }
+        let not_before = Some(now.plus_ms(delay));
+        Settlement { not_before, unresolved, ..done(QueueEvent::RetryLater) }
     };
-    let return_it = || Settlement { not_before: Some(now), ..done(Event::RetryLater) };
-    if this.unresolved > 0 && outcome.reach == Reach::Before {
+    let return_it = || Settlement { not_before: Some(now), ..done(QueueEvent::RetryLater) };
+    if this.unresolved > 0 && outcome.reach == AttemptReach::Before {
         // Whoever wants it dead, or could mend it, is told that nobody knows what became of it.
-        let is_given_up = outcome.end == End::Killed || outcome.retry == Retry::Never;
+        let is_given_up = outcome.end == AttemptEnd::Killed || outcome.retry == Retry::Never;
         let lose = || Settlement {
             unresolved: this.unresolved,
             tell_owners: true,
-            ..done(Event::LoseTrack)
+            ..done(QueueEvent::LoseTrack)
         };
         return if is_given_up { lose() } else { look_again() };
     }
@@ -93,26 +98,28 @@ pub fn settle(job: &JobDef, this: Try, outcome: &Outcome, now: Millis) -> Settle
     let leave_open = |event| Settlement { unresolved: open, ..give_up(event) };
     let retry = || Settlement {
         try_count: try_count + 1,
-        not_before: Some(now.plus(delay_ms(job, this))),
-        ..done(Event::RetryLater)
+        not_before: Some(now.plus_ms(delay_ms(job, this))),
+        ..done(QueueEvent::RetryLater)
     };
     match outcome.end {
-        End::Success => done(Event::Succeed),
-        End::Warning => done(Event::Warn),
-        End::Failed if may_retry => retry(),
-        End::Failed => give_up(Event::Fail),
-        End::TimedOut if may_retry => retry(),
-        End::TimedOut => give_up(Event::TimeOut),
-        End::Killed => done(Event::Kill),
-        End::Returned if outcome.reach == Reach::Before || job.tx.is_recorded() => return_it(),
-        End::Unknown if can_be_looked_up(job, this, outcome) => look_again(),
-        End::Returned | End::Unknown => match job.when_unknown() {
-            OnUnknown::Retry if outcome.end == End::Returned => return_it(),
+        AttemptEnd::Success => done(QueueEvent::Succeed),
+        AttemptEnd::Warning => done(QueueEvent::Warn),
+        AttemptEnd::Failed if may_retry => retry(),
+        AttemptEnd::Failed => give_up(QueueEvent::Fail),
+        AttemptEnd::TimedOut if may_retry => retry(),
+        AttemptEnd::TimedOut => give_up(QueueEvent::TimeOut),
+        AttemptEnd::Killed => done(QueueEvent::Kill),
+        AttemptEnd::Returned if outcome.reach == AttemptReach::Before || job.tx.is_recorded() => {
+            return_it()
+        }
+        AttemptEnd::Unknown if can_be_looked_up(job, this, outcome) => look_again(),
+        AttemptEnd::Returned | AttemptEnd::Unknown => match job.when_unknown() {
+            OnUnknown::Retry if outcome.end == AttemptEnd::Returned => return_it(),
             OnUnknown::Retry if may_retry => retry(),
-            OnUnknown::Retry | OnUnknown::Hold => leave_open(Event::LoseTrack),
+            OnUnknown::Retry | OnUnknown::Hold => leave_open(QueueEvent::LoseTrack),
             // Its record contradicts itself; what is run after this failure is known by another key.
-            OnUnknown::Fail if outcome.retry == Retry::Never => give_up(Event::Fail),
-            OnUnknown::Fail => leave_open(Event::Fail),
+            OnUnknown::Fail if outcome.retry == Retry::Never => give_up(QueueEvent::Fail),
+            OnUnknown::Fail => leave_open(QueueEvent::Fail),
         },
     }
 }
@@ -124,14 +131,14 @@ const LOOK_AGAIN_MAX_MS: i64 = 60_000;
 
 /// Whether the next try can learn what became of this one: its record was not found contradicting
 /// itself.
-fn can_be_looked_up(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
+fn can_be_looked_up(job: &JobDef, this: SettledAttempt, outcome: &AttemptOutcome) -> bool {
     let is_worth_it = outcome.retry == Retry::Allowed && this.retries == Retries::AsDefined;
     job.is_looked_up() && is_worth_it
 }
 
-fn may_retry(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
+fn may_retry(job: &JobDef, this: SettledAttempt, outcome: &AttemptOutcome) -> bool {
     let (class, sqlstate) = match (&outcome.end, &outcome.error) {
-        (End::TimedOut, _) => (ErrorClass::Timeout, None),
+        (AttemptEnd::TimedOut, _) => (ErrorClass::Timeout, None),
         (_, Some(error)) => (error.class, error.sqlstate.as_deref()),
         (_, None) => (ErrorClass::Other, None),
     };
@@ -141,24 +148,29 @@ fn may_retry(job: &JobDef, this: Try, outcome: &Outcome) -> bool {
         && job.retry.may_retry(class, sqlstate)
 }
 
-fn delay_ms(job: &JobDef, this: Try) -> i64 {
+fn delay_ms(job: &JobDef, this: SettledAttempt) -> i64 {
     let delay = job.retry.delay_ms(job.retry_delay_sec, this.failed_before + 1, this.roll);
     i64::try_from(delay).unwrap_or(i64::MAX)
 }
 
 /// As `settled`, for a try that is to be stopped for good, by an operator or with its batch: it is not
 /// made again. What it did is not known if nobody could tell, or if that was still to be looked up.
-pub fn stopped(settled: Settlement, end: &End) -> Settlement {
+pub fn stopped(settled: Settlement, end: &AttemptEnd) -> Settlement {
     match (settled.event, settled.unresolved) {
-        (Event::RetryLater, 0) if *end == End::Unknown => {
-            Settlement { event: Event::LoseTrack, not_before: None, tell_owners: true, ..settled }
+        (QueueEvent::RetryLater, 0) if *end == AttemptEnd::Unknown => Settlement {
+            event: QueueEvent::LoseTrack,
+            not_before: None,
+            tell_owners: true,
+            ..settled
+        },
+        (QueueEvent::RetryLater, 0) => {
+            Settlement { event: QueueEvent::Kill, not_before: None, ..settled }
         }
-        (Event::RetryLater, 0) => Settlement { event: Event::Kill, not_before: None, ..settled },
-        (Event::RetryLater, 1..) => {
+        (QueueEvent::RetryLater, 1..) => {
             let last =
                 settled.message.map_or_else(String::new, |said| format!("; it said: {said}"));
             Settlement {
-                event: Event::LoseTrack,
+                event: QueueEvent::LoseTrack,
                 not_before: None,
                 message: Some(storable(format!("{NOT_LOOKED_UP}{last}").as_bytes(), MESSAGE_MAX)),
                 tell_owners: true,
@@ -177,33 +189,33 @@ pub fn settle_orphan(
     after_crash: AfterCrash,
     crashes: u32,
     park_after: u32,
-) -> Event {
-    let again = if crashes >= park_after { Event::Park } else { Event::Orphan };
+) -> QueueEvent {
+    let again = if crashes >= park_after { QueueEvent::Park } else { QueueEvent::Orphan };
     match (after_crash, job.when_unknown()) {
-        (AfterCrash::StartsAgain, _) => Event::Orphan,
+        (AfterCrash::StartsAgain, _) => QueueEvent::Orphan,
         (AfterCrash::AsDeclared, _) if job.tx.is_recorded() => again,
         (AfterCrash::AsDeclared, OnUnknown::Retry) => again,
-        (AfterCrash::AsDeclared, OnUnknown::Hold) => Event::LoseTrack,
-        (AfterCrash::AsDeclared, OnUnknown::Fail) => Event::Fail,
+        (AfterCrash::AsDeclared, OnUnknown::Hold) => QueueEvent::LoseTrack,
+        (AfterCrash::AsDeclared, OnUnknown::Fail) => QueueEvent::Fail,
     }
 }
 
 /// Whether nobody could tell what a job did whose worker died: it may not start again, and nothing looks it up.
 pub fn is_lost_for_good(job: &JobDef, after_crash: AfterCrash) -> bool {
-    matches!(settle_orphan(job, after_crash, 1, u32::MAX), Event::LoseTrack | Event::Fail)
+    matches!(settle_orphan(job, after_crash, 1, u32::MAX), QueueEvent::LoseTrack | QueueEvent::Fail)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::id::{GroupCode, JobCode, JobType};
-    use crate::domain::job::outcome::Outputs;
+    use crate::domain::job::outcome::JobOutputs;
     use crate::domain::job::retry::RetryPolicy;
     use crate::domain::source::tx_class::TxClass;
     use proptest::prelude::*;
 
     fn job(retry_count: u32, idempotent: bool) -> JobDef {
-        let mut job = JobDef::bare(
+        let mut job = JobDef::with_defaults(
             JobCode::parse("A").expect("code"),
             GroupCode::parse("g").expect("group"),
             JobType::parse("SQL").expect("type"),
@@ -214,29 +226,32 @@ mod tests {
         job
     }
 
-    fn after(failed_before: u32) -> Try {
-        Try { failed_before, roll: 7, retries: Retries::AsDefined, unresolved: 0 }
+    fn after(failed_before: u32) -> SettledAttempt {
+        SettledAttempt { failed_before, roll: 7, retries: Retries::AsDefined, unresolved: 0 }
     }
 
     #[test]
     fn the_table() {
-        use Event as E;
+        use QueueEvent as E;
         // (end, tries before, retries allowed, idempotent) -> (event, owners told)
         for (end, tries, allowed, idempotent, event, told) in [
-            (End::Success, 0, 3, false, E::Succeed, false),
-            (End::Warning, 0, 3, false, E::Warn, false),
-            (End::Failed, 0, 0, false, E::Fail, true),
-            (End::Failed, 0, 2, false, E::RetryLater, false),
-            (End::Failed, 1, 2, false, E::RetryLater, false),
-            (End::Failed, 2, 2, false, E::Fail, true),
-            (End::TimedOut, 1, 2, false, E::RetryLater, false),
-            (End::TimedOut, 2, 2, false, E::TimeOut, true),
-            (End::Killed, 0, 9, true, E::Kill, false),
-            (End::Unknown, 0, 9, false, E::LoseTrack, true),
-            (End::Unknown, 0, 1, true, E::RetryLater, false),
-            (End::Unknown, 1, 1, true, E::LoseTrack, true),
+            (AttemptEnd::Success, 0, 3, false, E::Succeed, false),
+            (AttemptEnd::Warning, 0, 3, false, E::Warn, false),
+            (AttemptEnd::Failed, 0, 0, false, E::Fail, true),
+            (AttemptEnd::Failed, 0, 2, false, E::RetryLater, false),
+            (AttemptEnd::Failed, 1, 2, false, E::RetryLater, false),
+            (AttemptEnd::Failed, 2, 2, false, E::Fail, true),
+            (AttemptEnd::TimedOut, 1, 2, false, E::RetryLater, false),
+            (AttemptEnd::TimedOut, 2, 2, false, E::TimeOut, true),
+            (AttemptEnd::Killed, 0, 9, true, E::Kill, false),
+            (AttemptEnd::Unknown, 0, 9, false, E::LoseTrack, true),
+            (AttemptEnd::Unknown, 0, 1, true, E::RetryLater, false),
+            (AttemptEnd::Unknown, 1, 1, true, E::LoseTrack, true),
         ] {
-            let outcome = Outcome { end: end.clone(), ..Outcome::success(Outputs::default()) };
+            let outcome = AttemptOutcome {
+                end: end.clone(),
+                ..AttemptOutcome::success(JobOutputs::default())
+            };
             let settled = settle(&job(allowed, idempotent), after(tries), &outcome, Millis(1_000));
             assert_eq!(
                 (settled.event, settled.tell_owners),
@@ -258,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_becomes_of_a_job_whose_worker_died() {
-        use {AfterCrash as A, Event as E, OnUnknown as O, TxClass as T};
+        use {AfterCrash as A, OnUnknown as O, QueueEvent as E, TxClass as T};
         for (job, after_crash, first, third) in [
             (classed(T::None, true, None), A::AsDeclared, E::Orphan, E::Park),
             (classed(T::None, false, None), A::AsDeclared, E::LoseTrack, E::LoseTrack),
@@ -275,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_is_never_guessed() {
-        use {End as D, Event as E, OnUnknown as O, Reach as R, TxClass as T};
+        use {AttemptEnd as D, AttemptReach as R, OnUnknown as O, QueueEvent as E, TxClass as T};
         // (class, idempotent, policy, open tries before, end, reach) -> (event, open tries after, charged)
         for (tx, idempotent, policy, open, end, reach, event, after, charged) in [
             (T::None, false, None, 0, D::Unknown, R::Body, E::LoseTrack, 0, 0),
@@ -297,8 +312,8 @@ mod tests {
             (T::Ledger, false, None, 0, D::Returned, R::Body, E::RetryLater, 0, 0),
         ] {
             let job = classed(tx, idempotent, policy);
-            let this = Try { unresolved: open, ..self::after(0) };
-            let outcome = Outcome { reach, ..Outcome::ended(end, "no") };
+            let this = SettledAttempt { unresolved: open, ..self::after(0) };
+            let outcome = AttemptOutcome { reach, ..AttemptOutcome::ended(end, "no") };
             let settled = settle(&job, this, &outcome, Millis(0));
             let found = (settled.event, settled.unresolved, settled.try_count);
             assert_eq!(found, (event, after, charged), "{outcome:?} of {tx:?}");
@@ -307,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_no_look_can_answer_is_settled_as_of_any_other_job() {
-        use {Event as E, OnUnknown as O, TxClass as T};
+        use {OnUnknown as O, QueueEvent as E, TxClass as T};
         for (tx, policy, event) in [
             (T::Ledger, None, E::LoseTrack),
             (T::Same, Some(O::Hold), E::LoseTrack),
@@ -315,7 +330,8 @@ mod tests {
             // Trying again would find the same record again.
             (T::Ledger, Some(O::Retry), E::LoseTrack),
         ] {
-            let outcome = Outcome::ended(End::Unknown, "no").caught("it committed by itself");
+            let outcome =
+                AttemptOutcome::ended(AttemptEnd::Unknown, "no").caught("it committed by itself");
             let settled = settle(&classed(tx, true, policy), after(0), &outcome, Millis(0));
             assert_eq!((settled.event, settled.tell_owners), (event, true), "{tx:?} {policy:?}");
             assert_eq!(settled.unresolved, u32::from(event == E::LoseTrack), "{policy:?}");
@@ -325,11 +341,12 @@ mod tests {
     #[test]
     fn a_refusal_of_a_job_with_an_open_outcome_does_not_wait_for_ever() {
         let job = classed(TxClass::Ledger, false, None);
-        let this = Try { unresolved: 2, ..after(0) };
-        let refused = Outcome::ended(End::Failed, "caught committing by itself").before_it_began();
-        let refused = Outcome { retry: Retry::Never, ..refused };
+        let this = SettledAttempt { unresolved: 2, ..after(0) };
+        let refused = AttemptOutcome::ended(AttemptEnd::Failed, "caught committing by itself")
+            .before_it_began();
+        let refused = AttemptOutcome { retry: Retry::Never, ..refused };
         let settled = settle(&job, this, &refused, Millis(0));
-        assert_eq!((settled.event, settled.unresolved), (Event::LoseTrack, 2));
+        assert_eq!((settled.event, settled.unresolved), (QueueEvent::LoseTrack, 2));
         assert!(settled.tell_owners);
     }
 
@@ -338,8 +355,9 @@ mod tests {
         let job = classed(TxClass::Ledger, false, None);
         let delays: Vec<_> = [0, 1, 5, 6, 99]
             .map(|unresolved| {
-                let this = Try { unresolved, ..after(0) };
-                settle(&job, this, &Outcome::ended(End::Unknown, "no"), Millis(0)).not_before
+                let this = SettledAttempt { unresolved, ..after(0) };
+                settle(&job, this, &AttemptOutcome::ended(AttemptEnd::Unknown, "no"), Millis(0))
+                    .not_before
             })
             .into();
         let expected = [1_000, 2_000, 32_000, 60_000, 60_000].map(|ms| Some(Millis(ms)));
@@ -348,9 +366,12 @@ mod tests {
 
     #[test]
     fn what_is_fatal_is_never_tried_again() {
-        let fatal = Outcome { retry: Retry::Never, ..Outcome::ended(End::Failed, "no") };
+        let fatal = AttemptOutcome {
+            retry: Retry::Never,
+            ..AttemptOutcome::ended(AttemptEnd::Failed, "no")
+        };
         let settled = settle(&job(5, true), after(0), &fatal, Millis(0));
-        assert_eq!((settled.event, settled.tell_owners), (Event::Fail, true));
+        assert_eq!((settled.event, settled.tell_owners), (QueueEvent::Fail, true));
     }
 
     #[test]
@@ -363,39 +384,46 @@ mod tests {
             backoff_percent: Some(200),
             ..RetryPolicy::default()
         };
-        let failed = |end| Outcome::ended(end, "no");
+        let failed = |end| AttemptOutcome::ended(end, "no");
         for (outcome, event) in [
-            (failed(End::Failed), Event::Fail),
-            (failed(End::Failed).of_class(C::Deadlock, Some("40001")), Event::RetryLater),
-            (failed(End::Failed).of_class(C::LockWait, Some("55P03")), Event::RetryLater),
-            (failed(End::Failed).of_class(C::LockWait, None), Event::Fail),
-            (failed(End::TimedOut), Event::RetryLater),
-            (failed(End::Unknown).of_class(C::ConnectionLost, None), Event::LoseTrack),
+            (failed(AttemptEnd::Failed), QueueEvent::Fail),
+            (
+                failed(AttemptEnd::Failed).of_class(C::Deadlock, Some("40001")),
+                QueueEvent::RetryLater,
+            ),
+            (
+                failed(AttemptEnd::Failed).of_class(C::LockWait, Some("55P03")),
+                QueueEvent::RetryLater,
+            ),
+            (failed(AttemptEnd::Failed).of_class(C::LockWait, None), QueueEvent::Fail),
+            (failed(AttemptEnd::TimedOut), QueueEvent::RetryLater),
+            (failed(AttemptEnd::Unknown).of_class(C::ConnectionLost, None), QueueEvent::LoseTrack),
         ] {
             let settled = settle(&job, after(2), &outcome, Millis(0));
             assert_eq!(settled.event, event, "{outcome:?}");
-            let third = (event == Event::RetryLater).then_some(Millis(120_000));
+            let third = (event == QueueEvent::RetryLater).then_some(Millis(120_000));
             assert_eq!(settled.not_before, third, "30 s, doubled twice");
         }
     }
 
     #[test]
     fn nothing_is_tried_again_once_the_batch_stops() {
-        let stopped = Try { retries: Retries::Stopped, ..after(0) };
+        let stopped = SettledAttempt { retries: Retries::Stopped, ..after(0) };
         for (end, event) in [
-            (End::Success, Event::Succeed),
-            (End::Failed, Event::Fail),
-            (End::TimedOut, Event::TimeOut),
-            (End::Unknown, Event::LoseTrack),
+            (AttemptEnd::Success, QueueEvent::Succeed),
+            (AttemptEnd::Failed, QueueEvent::Fail),
+            (AttemptEnd::TimedOut, QueueEvent::TimeOut),
+            (AttemptEnd::Unknown, QueueEvent::LoseTrack),
         ] {
-            let settled = settle(&job(5, true), stopped, &Outcome::ended(end, "no"), Millis(0));
+            let settled =
+                settle(&job(5, true), stopped, &AttemptOutcome::ended(end, "no"), Millis(0));
             assert_eq!(settled.event, event);
         }
     }
 
     #[test]
     fn what_is_to_stop_is_not_tried_again_and_not_called_harmless() {
-        use {End as D, Event as E, TxClass as T};
+        use {AttemptEnd as D, QueueEvent as E, TxClass as T};
         for (tx, idempotent, open, end, event, after) in [
             (T::None, false, 0, D::Failed, E::Kill, 0),
             (T::None, true, 0, D::Unknown, E::LoseTrack, 0),
@@ -405,8 +433,8 @@ mod tests {
             (T::Ledger, false, 0, D::Killed, E::Kill, 0),
         ] {
             let job = classed(tx, idempotent, None);
-            let this = Try { unresolved: open, ..self::after(0) };
-            let outcome = Outcome::ended(end, "no");
+            let this = SettledAttempt { unresolved: open, ..self::after(0) };
+            let outcome = AttemptOutcome::ended(end, "no");
             let settled = stopped(settle(&job, this, &outcome, Millis(0)), &outcome.end);
             assert_eq!(
                 (settled.event, settled.unresolved),
@@ -417,9 +445,10 @@ mod tests {
             assert_eq!(settled.tell_owners, event == E::LoseTrack);
         }
         // Nor is a recorded job whose outcome is open when nothing is tried again any more.
-        let stopped = Try { retries: Retries::Stopped, ..after(0) };
+        let stopped = SettledAttempt { retries: Retries::Stopped, ..after(0) };
         let job = classed(T::Ledger, false, Some(OnUnknown::Fail));
-        let settled = settle(&job, stopped, &Outcome::ended(End::Unknown, "no"), Millis(0));
+        let settled =
+            settle(&job, stopped, &AttemptOutcome::ended(AttemptEnd::Unknown, "no"), Millis(0));
         assert_eq!((settled.event, settled.unresolved), (E::Fail, 1));
     }
 
@@ -432,10 +461,10 @@ mod tests {
             let mut starts = 0;
             for end in ends {
                 starts += 1;
-                let end = [End::Failed, End::TimedOut, End::Unknown][end as usize].clone();
-                let settled = settle(&job, after(tries), &Outcome::ended(end, "no"), Millis(0));
+                let end = [AttemptEnd::Failed, AttemptEnd::TimedOut, AttemptEnd::Unknown][end as usize].clone();
+                let settled = settle(&job, after(tries), &AttemptOutcome::ended(end, "no"), Millis(0));
                 tries = settled.try_count;
-                if settled.event != Event::RetryLater { break; }
+                if settled.event != QueueEvent::RetryLater { break; }
             }
             prop_assert_eq!(starts, allowed + 1);
         }

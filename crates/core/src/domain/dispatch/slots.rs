@@ -33,7 +33,7 @@ const LOCK_PARTS: u32 = u32::MAX;
 
 /// What a job takes while it runs; worked out once per job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Needs(Vec<(Resource, u32)>);
+pub struct SlotNeeds(Vec<(Resource, u32)>);
 
 impl Resource {
     /// Whether it is a place to run rather than something to be used there. Such room is not kept for
@@ -48,14 +48,14 @@ impl Resource {
     }
 }
 
-impl Needs {
+impl SlotNeeds {
     /// Nothing: a job that only waits.
-    pub fn none() -> Self {
+    pub fn empty() -> Self {
         Self::default()
     }
 
     /// Only a node to be on: a job that waits there for something.
-    pub fn node(label: Option<&str>) -> Self {
+    pub fn node_only(label: Option<&str>) -> Self {
         Self(vec![(Resource::Node(label.map(str::to_owned)), 1)])
     }
 
@@ -66,7 +66,7 @@ impl Needs {
 
     /// What `job` takes: one slot of all nodes or of those with its label, of its group, source and host, the weights of its pools,
     /// its locks. What an executor runs needs a node only to be on.
-    pub fn of(job: &JobDef) -> Self {
+    pub fn for_job(job: &JobDef) -> Self {
         let is_elsewhere = job.executor.is_some() || job.application.is_some();
         let place = match (is_elsewhere, job.worker.clone()) {
             (true, label) => Resource::Node(label),
@@ -88,7 +88,7 @@ impl Needs {
     }
 
     /// Each resource with the amount.
-    pub fn each(&self) -> impl Iterator<Item = (&Resource, u32)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Resource, u32)> {
         self.0.iter().map(|(what, amount)| (what, *amount))
     }
 
@@ -99,7 +99,7 @@ impl Needs {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Slot {
+struct SlotCount {
     limit: Option<u32>,
     used: u64,
 }
@@ -120,13 +120,13 @@ pub struct Full {
 /// Slots in use and their limits.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    slots: HashMap<Resource, Slot>,
+    slots: HashMap<Resource, SlotCount>,
 }
 
 impl Slots {
     /// `total` jobs at most run at once.
     pub fn new(total: u32) -> Self {
-        let total = Slot { limit: Some(total), used: 0 };
+        let total = SlotCount { limit: Some(total), used: 0 };
         Self { slots: HashMap::from([(Resource::Total, total)]) }
     }
 
@@ -156,7 +156,7 @@ impl Slots {
         }
     }
 
-    fn slot(&self, what: &Resource) -> Slot {
+    fn slot_for(&self, what: &Resource) -> SlotCount {
         let mut slot = self.slots.get(what).copied().unwrap_or_default();
         if matches!(what, Resource::Lock(_)) {
             slot.limit = Some(LOCK_PARTS);
@@ -167,7 +167,7 @@ impl Slots {
     /// Whether `amount` more of `what` may be taken while `aside` is kept for others. Who needs more
     /// than there is (the pool was made smaller since) needs all of it, or would wait for ever.
     pub fn has_room(&self, what: &Resource, amount: u32, aside: u64) -> bool {
-        let slot = self.slot(what);
+        let slot = self.slot_for(what);
         slot.limit.is_none_or(|limit| {
             let amount = if what.is_place() { amount } else { amount.min(limit) };
             slot.used + aside + u64::from(amount) <= u64::from(limit)
@@ -175,13 +175,13 @@ impl Slots {
     }
 
     /// Whether a job with these needs could start now.
-    pub fn is_free(&self, needs: &Needs) -> bool {
-        needs.each().all(|(what, amount)| self.has_room(what, amount, 0))
+    pub fn is_free(&self, needs: &SlotNeeds) -> bool {
+        needs.iter().all(|(what, amount)| self.has_room(what, amount, 0))
     }
 
     /// Takes all that a job needs.
-    pub fn take(&mut self, needs: &Needs) {
-        for (what, amount) in needs.each() {
+    pub fn acquire(&mut self, needs: &SlotNeeds) {
+        for (what, amount) in needs.iter() {
             match self.slots.get_mut(what) {
                 Some(slot) => slot.used += u64::from(amount),
                 None => self.slots.entry(what.clone()).or_default().used = amount.into(),
@@ -190,8 +190,8 @@ impl Slots {
     }
 
     /// Gives it back.
-    pub fn give_back(&mut self, needs: &Needs) {
-        for (what, amount) in needs.each() {
+    pub fn give_back(&mut self, needs: &SlotNeeds) {
+        for (what, amount) in needs.iter() {
             if let Some(slot) = self.slots.get_mut(what) {
                 slot.used = slot.used.saturating_sub(amount.into());
             }
@@ -205,9 +205,9 @@ impl Slots {
 
     /// What a ready job waits for; `None` when it could start. What is its own comes first: a lock
     /// or a pool says more than "in total".
-    pub fn what_is_full(&self, needs: &Needs) -> Option<Full> {
+    pub fn what_is_full(&self, needs: &SlotNeeds) -> Option<Full> {
         let full = |(what, needed): (&Resource, u32)| {
-            let slot = self.slot(what);
+            let slot = self.slot_for(what);
             let limit = slot.limit.filter(|_| !self.has_room(what, needed, 0))?;
             Some(Full { what: what.clone(), used: slot.used, limit, needed })
         };
@@ -224,7 +224,7 @@ pub mod tests {
 
     /// A job that uses pools and locks.
     pub fn user(pools: &[(&str, u32)], locks: &[(&str, LockMode)]) -> JobDef {
-        let mut job = JobDef::bare(
+        let mut job = JobDef::with_defaults(
             JobCode::parse("J").expect("code"),
             GroupCode::parse("g").expect("group"),
             JobType::parse("NOOP").expect("type"),
@@ -241,7 +241,7 @@ pub mod tests {
         let mut job = user(&[("P", 2)], &[("A", LockMode::Shared)]);
         let call = serde_json::json!({"app": "pay-executor", "handler": "h"});
         job.executor = serde_json::from_value(call).expect("a call");
-        let needs = Needs::of(&job);
+        let needs = SlotNeeds::for_job(&job);
         assert_eq!(needs.place(), Some(&Resource::Node(None)));
         assert_eq!(needs.amount_of(&Resource::Total), 0);
         for (what, amount) in [
@@ -252,22 +252,22 @@ pub mod tests {
             assert_eq!(needs.amount_of(&what), amount, "{what:?}");
         }
         job.worker = Some("gpu".to_owned());
-        assert_eq!(Needs::of(&job).place(), Some(&Resource::Node(Some("gpu".to_owned()))));
+        assert_eq!(SlotNeeds::for_job(&job).place(), Some(&Resource::Node(Some("gpu".to_owned()))));
     }
 
     #[test]
     fn a_lock_is_held_alone_or_shared() {
         let [alone, shared] = [LockMode::Exclusive, LockMode::Shared]
-            .map(|mode| Needs::of(&user(&[], &[("GL", mode)])));
-        let other = Needs::of(&user(&[], &[("AP", LockMode::Exclusive)]));
+            .map(|mode| SlotNeeds::for_job(&user(&[], &[("GL", mode)])));
+        let other = SlotNeeds::for_job(&user(&[], &[("AP", LockMode::Exclusive)]));
         let mut slots = Slots::new(9);
-        slots.take(&shared);
+        slots.acquire(&shared);
         assert!(slots.is_free(&shared) && slots.is_free(&other) && !slots.is_free(&alone));
-        slots.take(&shared);
+        slots.acquire(&shared);
         slots.give_back(&shared);
         assert!(!slots.is_free(&alone), "one of the two is left");
         slots.give_back(&shared);
-        slots.take(&alone);
+        slots.acquire(&alone);
         assert!(!slots.is_free(&shared) && !slots.is_free(&alone) && slots.is_free(&other));
         let full = slots.what_is_full(&shared).expect("full");
         assert_eq!(full.what, Resource::Lock("GL".into()));
@@ -275,15 +275,17 @@ pub mod tests {
 
     #[test]
     fn a_weight_above_a_pool_that_shrank_takes_all_of_it() {
-        let (heavy, light) =
-            (Needs::of(&user(&[("P", 4)], &[])), Needs::of(&user(&[("P", 1)], &[])));
+        let (heavy, light) = (
+            SlotNeeds::for_job(&user(&[("P", 4)], &[])),
+            SlotNeeds::for_job(&user(&[("P", 1)], &[])),
+        );
         let mut slots = Slots::new(9);
         slots.limit(Resource::Pool("P".into()), Some(2));
         assert!(slots.is_free(&heavy));
-        slots.take(&light);
+        slots.acquire(&light);
         assert!(slots.is_free(&light) && !slots.is_free(&heavy));
         slots.give_back(&light);
-        slots.take(&heavy);
+        slots.acquire(&heavy);
         assert!(!slots.is_free(&light));
         slots.give_back(&heavy);
         assert!(slots.is_free(&heavy));
@@ -293,14 +295,14 @@ pub mod tests {
     fn what_is_full_names_the_narrowest() {
         let mut slots = Slots::new(1);
         slots.limit(Resource::Pool("P".into()), Some(4));
-        let needs = Needs::of(&user(&[("P", 3)], &[]));
-        slots.take(&needs);
+        let needs = SlotNeeds::for_job(&user(&[("P", 3)], &[]));
+        slots.acquire(&needs);
         let full = slots.what_is_full(&needs).expect("full");
         let pool = Resource::Pool("P".into());
         assert_eq!(full, Full { what: pool, used: 3, limit: 4, needed: 3 });
-        let full = slots.what_is_full(&Needs::of(&user(&[], &[]))).expect("full");
+        let full = slots.what_is_full(&SlotNeeds::for_job(&user(&[], &[]))).expect("full");
         assert_eq!((full.what, full.used, full.limit), (Resource::Total, 1, 1));
-        assert_eq!(slots.what_is_full(&Needs::none()), None);
+        assert_eq!(slots.what_is_full(&SlotNeeds::empty()), None);
     }
 
     proptest! {
@@ -311,13 +313,13 @@ pub mod tests {
             order in prop::collection::vec(0usize..8, 8),
         ) {
             let names = ["P", "Q", "R"];
-            let all: Vec<Needs> = weights.iter().map(|(pool, weight, alone)| {
+            let all: Vec<SlotNeeds> = weights.iter().map(|(pool, weight, alone)| {
                 let mode = if *alone { LockMode::Exclusive } else { LockMode::Shared };
-                Needs::of(&user(&[(names[*pool], *weight)], &[(names[*pool], mode)]))
+                SlotNeeds::for_job(&user(&[(names[*pool], *weight)], &[(names[*pool], mode)]))
             }).collect();
             let mut slots = Slots::new(100);
-            all.iter().for_each(|needs| slots.take(needs));
-            let mut left: Vec<&Needs> = all.iter().collect();
+            all.iter().for_each(|needs| slots.acquire(needs));
+            let mut left: Vec<&SlotNeeds> = all.iter().collect();
             for pick in order {
                 if left.is_empty() { break; }
                 slots.give_back(left.remove(pick % left.len()));

@@ -3,28 +3,28 @@
 mod load;
 mod words;
 
-pub use load::Load;
+pub use load::ProcessLoad;
 
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::cluster::node_placement::Lack;
+use crate::domain::cluster::node_placement::PlacementFailure;
 use crate::domain::cluster::silent_node::SilentNode;
 use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::readiness::{Gates, Rules};
-use crate::domain::dispatch::ready::Turn;
-use crate::domain::dispatch::slots::{Full, Needs, Resource};
+use crate::domain::dispatch::ready::ReadyRank;
+use crate::domain::dispatch::slots::{Full, Resource, SlotNeeds};
 use crate::domain::id::{BackfillId, BatchNo, GroupCode, JobCode, SourceName};
-use crate::domain::job::external::{CrossBatchDependency, ExternalDependency, Wait};
+use crate::domain::job::external::{CrossBatchDependency, ExternalDependency, ExternalWait};
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::source::tx_class::TxClass;
 use crate::domain::time::Millis;
 
 /// What a job waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum WaitReason {
     /// Parents that have not succeeded, with their states.
     Parents(Vec<(JobCode, QueueStatus)>),
     /// Other batches: what is waited for, and how they stand.
-    Outside(Vec<(ExternalDependency, Vec<Wait>)>),
+    Outside(Vec<(ExternalDependency, Vec<ExternalWait>)>),
     /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
     Time(Millis, Option<u32>),
     /// What is full, and who holds it.
@@ -32,7 +32,7 @@ pub enum Why {
     /// Room that is kept for a job whose turn is before; that job.
     KeptFor(Resource, JobCode),
     /// A node that may run it: its label, what is lacking, the living nodes with their labels.
-    Node(Option<String>, Lack, Vec<String>),
+    Node(Option<String>, PlacementFailure, Vec<String>),
     /// Nothing but the next turn of the process that dispatches the batch.
     NextTurn,
     /// An operator's release; who held it and why.
@@ -51,9 +51,9 @@ pub enum Why {
         /// That last try.
         attempt: u32,
         /// Where it is looked up.
-        ledger: Ledger,
+        ledger: LedgerLocation,
         /// What the next one waits for.
-        next: Box<Why>,
+        next: Box<WaitReason>,
         /// What the row says: what kept the last try from looking, or who changed the row since.
         said: String,
     },
@@ -73,14 +73,14 @@ pub enum Why {
     /// Nobody can tell what it did: what helps, what names it on a command line, what it said.
     Unknown(Cure, String, String),
     /// Nobody dispatches the batch; what it is gone on with.
-    NoProcess(Opened),
+    NoProcess(ResumePath),
     /// The batch is paused.
     Paused,
 }
 
 /// Through what a batch is gone on with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opened {
+pub enum ResumePath {
     /// An order of this batch number and group: its own, or of the batch whose job opened it.
     Ordered(BatchNo, GroupCode),
     /// A backfill, which goes on with all its batches.
@@ -89,7 +89,7 @@ pub enum Opened {
 
 /// Where it is written whether a try took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ledger {
+pub enum LedgerLocation {
     /// In the job's data source.
     Source(SourceName),
     /// With the rows of the batch.
@@ -111,7 +111,7 @@ pub enum Cure {
 
 /// Whether a batch is the one that is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum BatchRelation {
     /// It is.
     This,
     /// Another of the same process.
@@ -130,24 +130,24 @@ pub struct Situation<'a> {
     /// Its rows, in the order of the snapshot's jobs.
     pub rows: &'a [QueueEntry],
     /// What runs in the process.
-    pub load: &'a Load,
+    pub load: &'a ProcessLoad,
     /// What its jobs wait for in other batches.
     pub outside: &'a [(Node, CrossBatchDependency)],
     /// Whether a living process has the batch.
     pub dispatched: bool,
     /// Through what it is gone on with when none has.
-    pub opened: &'a Opened,
+    pub opened: &'a ResumePath,
     /// Since when a job that is being stopped is.
     pub stopping_since: &'a dyn Fn(&QueueEntry) -> Option<Millis>,
 }
 
 /// The turn of a job that is ready.
-fn turn_of(situation: Situation<'_>, node: Node) -> Turn {
+fn turn_of(situation: Situation<'_>, node: Node) -> ReadyRank {
     let Situation { batch, snapshot, dag, rows, load, .. } = situation;
     let since = ready_since(dag, rows, node).max(batch.create_time);
-    let priority = rows[node.at()].priority.unwrap_or(snapshot.jobs[node.at()].priority);
-    let deferral = load.deferrals.get(node.at()).copied().unwrap_or(0);
-    Turn::of(priority, since, load.ageing_ms, batch.batch_id, node).deferred_by(deferral)
+    let priority = rows[node.index()].priority.unwrap_or(snapshot.jobs[node.index()].priority);
+    let deferral = load.deferrals.get(node.index()).copied().unwrap_or(0);
+    ReadyRank::new(priority, since, load.ageing_ms, batch.batch_id, node).deferred_by(deferral)
 }
 
 /// Jobs that could start as far as their parents, other batches and the time go.
@@ -156,73 +156,75 @@ fn ready_jobs(
     gates: Gates<'_>,
     status: &[QueueStatus],
     now: Millis,
-) -> Vec<(Turn, JobCode, Needs)> {
+) -> Vec<(ReadyRank, JobCode, SlotNeeds)> {
     let Situation { snapshot, rows, outside, .. } = situation;
     let waits_outside =
         |node: Node| outside.iter().any(|(n, waiting)| *n == node && waiting.edge.is_none());
     let is_ready = |node: &Node| {
-        let row = &rows[node.at()];
+        let row = &rows[node.index()];
         matches!(row.status, QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait)
             && row.not_before.is_none_or(|at| at <= now)
-            && gates.in_the_way(*node, status).iter().all(|p| status[p.at()].is_final())
+            && gates.in_the_way(*node, status).iter().all(|p| status[p.index()].is_final())
             && !waits_outside(*node)
     };
     let ready = (0..rows.len()).map(|i| Node(i as u32)).filter(is_ready);
     ready
         .map(|node| {
-            let job = &snapshot.jobs[node.at()];
-            (turn_of(situation, node), job.code.clone(), Needs::of(job))
+            let job = &snapshot.jobs[node.index()];
+            (turn_of(situation, node), job.code.clone(), SlotNeeds::for_job(job))
         })
         .collect()
 }
 
 /// Each job that is not done well, with the reason: whatever is not final has one.
-pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, Why)> {
+pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, WaitReason)> {
     let Situation { snapshot, dag, rows, .. } = situation;
-    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    let rules = Rules::from_jobs(&snapshot.jobs, &snapshot.dependencies);
     // A condition on outputs has been decided by the time its parent has ended.
     let gates = Gates { dag, rules: &rules, holds: &|_, _| true, allows: &|_| true };
     let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
     let ready = ready_jobs(situation, gates, &status, now);
-    let question = Question { situation, gates, status: &status, ready: &ready, now };
+    let question = ReasonInput { situation, gates, status: &status, ready: &ready, now };
     let all = (0..).map(Node).zip(rows);
     all.filter_map(|(node, row)| Some((row.job_code.clone(), row.status, question.about(node)?)))
         .collect()
 }
 
 /// All that the answer about one job is taken from.
-struct Question<'a> {
+struct ReasonInput<'a> {
     situation: Situation<'a>,
     gates: Gates<'a>,
     status: &'a [QueueStatus],
-    ready: &'a [(Turn, JobCode, Needs)],
+    ready: &'a [(ReadyRank, JobCode, SlotNeeds)],
     now: Millis,
 }
 
-impl Question<'_> {
-    fn about(&self, node: Node) -> Option<Why> {
-        let row = &self.situation.rows[node.at()];
+impl ReasonInput<'_> {
+    fn about(&self, node: Node) -> Option<WaitReason> {
+        let row = &self.situation.rows[node.index()];
         let dispatched = self.situation.dispatched;
         Some(match row.status {
             QueueStatus::Success | QueueStatus::Warning => return None,
             QueueStatus::Forced | QueueStatus::Skipped | QueueStatus::NotTaken => return None,
-            QueueStatus::Held if row.is_parked() => Why::Parked(row.crash_count, self.named(node)),
-            QueueStatus::Held => Why::Held(row.error_message.clone()),
+            QueueStatus::Held if row.is_parked() => {
+                WaitReason::Parked(row.crash_count, self.named(node))
+            }
+            QueueStatus::Held => WaitReason::Held(row.error_message.clone()),
             QueueStatus::UpstreamFailed => self.upstream(node),
             QueueStatus::Unknown => {
                 let said = row.error_message.clone().unwrap_or_default();
-                Why::Unknown(self.cure(node), self.named(node), said)
+                WaitReason::Unknown(self.suggested_action(node), self.named(node), said)
             }
             QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Killed => {
-                Why::Ended(row.status, row.error_message.clone().unwrap_or_default())
+                WaitReason::Ended(row.status, row.error_message.clone().unwrap_or_default())
             }
             QueueStatus::Running | QueueStatus::Killing if !dispatched => self.nobody(),
             QueueStatus::Running => match &row.waits_on {
                 Some(what) => SilentNode::parse(what)
-                    .map_or_else(|| Why::BeforeBody(what.clone()), Why::NodeSilent),
-                None => Why::Runs(row.attempt, row.start_time),
+                    .map_or_else(|| WaitReason::BeforeBody(what.clone()), WaitReason::NodeSilent),
+                None => WaitReason::Runs(row.attempt, row.start_time),
             },
-            QueueStatus::Killing => Why::Stopping {
+            QueueStatus::Killing => WaitReason::Stopping {
                 attempt: row.attempt,
                 since: (self.situation.stopping_since)(row),
                 who: row.error_message.clone(),
@@ -230,7 +232,7 @@ impl Question<'_> {
             QueueStatus::Pending | QueueStatus::Queued | QueueStatus::RetryWait => {
                 let next = if dispatched { self.next(node) } else { self.nobody() };
                 if row.waits_unresolved() {
-                    return Some(Why::Open {
+                    return Some(WaitReason::Open {
                         attempt: row.attempt,
                         ledger: self.ledger(node),
                         next: Box::new(next),
@@ -242,15 +244,15 @@ impl Question<'_> {
         })
     }
 
-    fn nobody(&self) -> Why {
-        Why::NoProcess(self.situation.opened.clone())
+    fn nobody(&self) -> WaitReason {
+        WaitReason::NoProcess(self.situation.opened.clone())
     }
 
     /// What a job that waits is waiting for.
-    fn next(&self, node: Node) -> Why {
+    fn next(&self, node: Node) -> WaitReason {
         let Situation { batch, snapshot, rows, load, outside, .. } = self.situation;
-        let row = &rows[node.at()];
-        let beyond: Vec<(ExternalDependency, Vec<Wait>)> = outside
+        let row = &rows[node.index()];
+        let beyond: Vec<(ExternalDependency, Vec<ExternalWait>)> = outside
             .iter()
             .filter(|(n, waiting)| *n == node && waiting.edge.is_none())
             .map(|(_, waiting)| (waiting.external.clone(), waiting.waits.clone()))
@@ -259,46 +261,48 @@ impl Question<'_> {
         open.retain(|(_, status)| !status.is_final());
         let failed = row.status == QueueStatus::RetryWait && row.unresolved == 0;
         match (open.is_empty(), row.not_before.filter(|at| *at > self.now)) {
-            (false, _) => Why::Parents(open),
-            (true, _) if !beyond.is_empty() => Why::Outside(beyond),
-            (true, Some(at)) => Why::Time(at, failed.then_some(row.try_count)),
-            (true, None) if batch.is_paused => Why::Paused,
-            (true, None) => {
-                load.why(turn_of(self.situation, node), &snapshot.jobs[node.at()], self.ready)
-            }
+            (false, _) => WaitReason::Parents(open),
+            (true, _) if !beyond.is_empty() => WaitReason::Outside(beyond),
+            (true, Some(at)) => WaitReason::Time(at, failed.then_some(row.try_count)),
+            (true, None) if batch.is_paused => WaitReason::Paused,
+            (true, None) => load.explain_wait(
+                turn_of(self.situation, node),
+                &snapshot.jobs[node.index()],
+                self.ready,
+            ),
         }
     }
 
     fn parents(&self, node: Node) -> Vec<(JobCode, QueueStatus)> {
         let in_the_way = self.gates.in_the_way(node, self.status).into_iter();
-        let rows = in_the_way.map(|p| &self.situation.rows[p.at()]);
+        let rows = in_the_way.map(|p| &self.situation.rows[p.index()]);
         rows.map(|p| (p.job_code.clone(), p.status)).collect()
     }
 
-    fn upstream(&self, node: Node) -> Why {
-        let row = &self.situation.rows[node.at()];
+    fn upstream(&self, node: Node) -> WaitReason {
+        let row = &self.situation.rows[node.index()];
         let mut failed = self.parents(node);
         failed.retain(|(_, status)| status.is_final());
         match &row.error_message {
             // What lies beyond the batch stopped it; only the row says what.
-            Some(said) if failed.is_empty() => Why::Ended(row.status, said.clone()),
-            Some(_) | None => Why::Upstream(failed),
+            Some(said) if failed.is_empty() => WaitReason::Ended(row.status, said.clone()),
+            Some(_) | None => WaitReason::Upstream(failed),
         }
     }
 
-    fn ledger(&self, node: Node) -> Ledger {
-        let job = &self.situation.snapshot.jobs[node.at()];
+    fn ledger(&self, node: Node) -> LedgerLocation {
+        let job = &self.situation.snapshot.jobs[node.index()];
         match (job.tx, &job.source) {
-            (TxClass::Same, _) => Ledger::Metadata,
-            (TxClass::Ledger, Some(source)) => Ledger::Source(source.clone()),
-            (TxClass::Ledger, None) | (TxClass::None, _) => Ledger::Gone,
+            (TxClass::Same, _) => LedgerLocation::Metadata,
+            (TxClass::Ledger, Some(source)) => LedgerLocation::Source(source.clone()),
+            (TxClass::Ledger, None) | (TxClass::None, _) => LedgerLocation::Gone,
         }
     }
 
-    fn cure(&self, node: Node) -> Cure {
-        if self.situation.rows[node.at()].may_still_run() {
+    fn suggested_action(&self, node: Node) -> Cure {
+        if self.situation.rows[node.index()].may_still_run() {
             Cure::KillAgain
-        } else if self.situation.snapshot.jobs[node.at()].tx.is_recorded() {
+        } else if self.situation.snapshot.jobs[node.index()].tx.is_recorded() {
             Cure::LookUp
         } else {
             Cure::LookAtData
@@ -308,37 +312,37 @@ impl Question<'_> {
     /// `202407 GL_POST --group month_end`
     fn named(&self, node: Node) -> String {
         let values = &self.situation.batch.values;
-        let code = &self.situation.rows[node.at()].job_code;
+        let code = &self.situation.rows[node.index()].job_code;
         format!("{} {code} --group {}", values.batch_no, values.group)
     }
 }
 
 /// Since when a job could start, as far as the rows tell: its own time, the last end of a parent.
 pub fn ready_since(dag: &Dag, rows: &[QueueEntry], node: Node) -> Millis {
-    let parents = dag.parents(node).filter_map(|p| rows[p.at()].end_time);
-    parents.chain(rows[node.at()].not_before).max().unwrap_or_default()
+    let parents = dag.parents(node).filter_map(|p| rows[p.index()].end_time);
+    parents.chain(rows[node.index()].not_before).max().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::id::{BatchId, JobType, QueueId};
-    use crate::domain::job::pool::{LockMode, LockUse, Pool, PoolUse};
+    use crate::domain::job::pool::{LockMode, LockUse, PoolUse, SlotPool};
     use crate::domain::job::{Group, JobDef, JobDependency};
     use crate::domain::text::lang::Lang;
     use proptest::prelude::*;
 
     fn group_of(code: &GroupCode) -> Group {
-        Group::bare(code.clone())
+        Group::with_defaults(code.clone())
     }
 
     fn batch_of(group: &GroupCode) -> Batch {
         Batch::sample("1", group)
     }
 
-    fn ordered() -> Opened {
+    fn ordered() -> ResumePath {
         let no = BatchNo::parse("1").expect("no");
-        Opened::Ordered(no, GroupCode::parse("g").expect("group"))
+        ResumePath::Ordered(no, GroupCode::parse("g").expect("group"))
     }
 
     fn answers(dispatched: bool) -> Vec<String> {
@@ -352,7 +356,7 @@ mod tests {
             [S::Running, S::Pending, S::RetryWait, S::Queued, S::Failed, S::UpstreamFailed];
         let job = |i: usize| {
             let code = JobCode::parse(&format!("J{i}")).expect("code");
-            JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"))
+            JobDef::with_defaults(code, group.clone(), JobType::parse("NOOP").expect("type"))
         };
         let jobs: Vec<JobDef> = (0..states.len()).map(job).collect();
         let edge = |c: usize, p: usize| {
@@ -384,9 +388,9 @@ mod tests {
             shared: crate::domain::job::Shared::default(),
         };
         let batch = Batch { is_paused, ..batch_of(&group) };
-        let mut load = Load::new(1, 600_000);
-        load.add(&batch, &snapshot, &rows, Whose::This);
-        let dag = snapshot.dag().expect("dag");
+        let mut load = ProcessLoad::new(1, 600_000);
+        load.count_running(&batch, &snapshot, &rows, BatchRelation::This);
+        let dag = snapshot.build_dag().expect("dag");
         let situation = Situation {
             batch: &batch,
             snapshot: &snapshot,
@@ -412,21 +416,22 @@ mod tests {
         let mut jobs = Vec::new();
         for (i, weight) in [1, 4, 1, 0, 0].into_iter().enumerate() {
             let code = JobCode::parse(&format!("J{i}")).expect("code");
-            let mut job = JobDef::bare(code, group.clone(), JobType::parse("NOOP").expect("type"));
+            let mut job =
+                JobDef::with_defaults(code, group.clone(), JobType::parse("NOOP").expect("type"));
             job.pools.extend((weight > 0).then(|| pool(weight)));
             job.locks.extend((weight == 0).then(|| lock.clone()));
             jobs.push(job);
         }
         let mut snapshot = bare_snapshot(&group, jobs);
-        snapshot.shared.pools = vec![Pool { name: "ORA_DW".into(), slots: 4 }];
+        snapshot.shared.pools = vec![SlotPool { name: "ORA_DW".into(), slots: 4 }];
         let states = [0, 1, 1, 0, 1].map(|s| [QueueStatus::Running, QueueStatus::Queued][s]);
         let rows: Vec<QueueEntry> =
             snapshot.jobs.iter().zip(states).map(|(j, s)| bare_row(&j.code, s)).collect();
         let batch = batch_of(&group);
-        let mut load = Load::new(9, 600_000);
-        load.add(&batch, &snapshot, &rows[..4], Whose::This);
-        load.add(&batch, &snapshot, &rows[3..], Whose::Other);
-        let dag = snapshot.dag().expect("dag");
+        let mut load = ProcessLoad::new(9, 600_000);
+        load.count_running(&batch, &snapshot, &rows[..4], BatchRelation::This);
+        load.count_running(&batch, &snapshot, &rows[3..], BatchRelation::Other);
+        let dag = snapshot.build_dag().expect("dag");
         let all = explain(
             Situation {
                 batch: &batch,
@@ -441,7 +446,7 @@ mod tests {
             },
             Millis(0),
         );
-        let waits = |w: &&(JobCode, QueueStatus, Why)| w.1 == QueueStatus::Queued;
+        let waits = |w: &&(JobCode, QueueStatus, WaitReason)| w.1 == QueueStatus::Queued;
         let words = |lang| {
             let all = all.iter().filter(waits);
             all.map(|(_, _, w)| w.words(lang, Millis(0))).collect::<Vec<_>>()
@@ -493,27 +498,28 @@ mod tests {
                 "J5: will not run: J4 (FAILED) ended badly",
             ]
         );
-        let held = Why::Held(None).words(Lang::Zh, Millis(0));
+        let held = WaitReason::Held(None).words(Lang::Zh, Millis(0));
         assert_eq!(held, "被操作员挂起");
         assert_eq!(
             answers(false)[0],
             "J0: no living process dispatches this batch; go on with: procession run --resume \
              --batch-no 1 --group g, or start procession serve"
         );
-        let words = Why::NoProcess(Opened::Backfilled(BackfillId(7))).words(Lang::Zh, Millis(0));
+        let words =
+            WaitReason::NoProcess(ResumePath::Backfilled(BackfillId(7))).words(Lang::Zh, Millis(0));
         assert!(words.ends_with("继续请用：procession backfill resume 7"), "{words}");
         let paused = answers_of(true, true);
         assert_eq!(paused[3], "J3: ready; the batch is paused by an operator");
     }
 
     /// The answer about the only job of a batch.
-    fn about(row: QueueEntry, job: JobDef, dispatched: bool) -> Option<Why> {
+    fn about(row: QueueEntry, job: JobDef, dispatched: bool) -> Option<WaitReason> {
         let group = job.group.clone();
         let batch = batch_of(&group);
         let snapshot = bare_snapshot(&group, vec![job]);
-        let dag = snapshot.dag().expect("dag");
+        let dag = snapshot.build_dag().expect("dag");
         let rows = [row];
-        let load = Load::new(1, 600_000);
+        let load = ProcessLoad::new(1, 600_000);
         let situation = Situation {
             batch: &batch,
             snapshot: &snapshot,
@@ -531,7 +537,8 @@ mod tests {
     fn lone_job(tx: TxClass) -> JobDef {
         let code = |c| JobCode::parse(c).expect("code");
         let group = GroupCode::parse("g").expect("group");
-        let mut job = JobDef::bare(code("J"), group, JobType::parse("PROC").expect("type"));
+        let mut job =
+            JobDef::with_defaults(code("J"), group, JobType::parse("PROC").expect("type"));
         job.tx = tx;
         job.source = Some(SourceName::parse("dw").expect("source"));
         job

@@ -53,7 +53,7 @@ pub enum BadAddress {
 
 /// What stands for the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum HostPattern {
     /// An address.
     At(IpAddr),
     /// A name and a port, which have to be looked up.
@@ -114,14 +114,14 @@ impl ExecutorUrl {
     }
 
     /// What stands for the host.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> HostPattern {
         let url = Url::parse(&self.0).expect("it was read when it was made");
         let port = url.port_or_known_default().unwrap_or(80);
         match url.host() {
-            Some(Host::Ipv4(ip)) => Place::At(ip.into()),
-            Some(Host::Ipv6(ip)) => Place::At(IpAddr::from(ip).to_canonical()),
-            Some(Host::Domain(name)) => Place::Named(name.to_owned(), port),
-            None => Place::Named(String::new(), port),
+            Some(Host::Ipv4(ip)) => HostPattern::At(ip.into()),
+            Some(Host::Ipv6(ip)) => HostPattern::At(IpAddr::from(ip).to_canonical()),
+            Some(Host::Domain(name)) => HostPattern::Named(name.to_owned(), port),
+            None => HostPattern::Named(String::new(), port),
         }
     }
 }

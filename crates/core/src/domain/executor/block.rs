@@ -29,7 +29,7 @@ pub enum Busy {
 
 /// What is done with a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum BlockDecision {
     /// It waits for its turn, which may be now.
     Take,
     /// It is refused.
@@ -57,11 +57,11 @@ impl BlockStrategy {
     }
 
     /// What becomes of a run.
-    pub fn decide(self, busy: Busy) -> Entry {
+    pub fn decide(self, busy: Busy) -> BlockDecision {
         match (self, busy) {
-            (_, Busy::Idle) | (Self::Serial, Busy::Busy) => Entry::Take,
-            (Self::Discard, Busy::Busy) => Entry::Refuse,
-            (Self::Cover, Busy::Busy) => Entry::StopAndTake,
+            (_, Busy::Idle) | (Self::Serial, Busy::Busy) => BlockDecision::Take,
+            (Self::Discard, Busy::Busy) => BlockDecision::Refuse,
+            (Self::Cover, Busy::Busy) => BlockDecision::StopAndTake,
         }
     }
 }
@@ -79,11 +79,11 @@ mod tests {
     #[test]
     fn each_strategy_by_what_is_before_it() {
         for (word, idle, busy) in [
-            ("SERIAL_EXECUTION", Entry::Take, Entry::Take),
-            ("DISCARD_LATER", Entry::Take, Entry::Refuse),
-            ("COVER_EARLY", Entry::Take, Entry::StopAndTake),
-            ("CONCURRENT", Entry::Take, Entry::Take),
-            ("", Entry::Take, Entry::Take),
+            ("SERIAL_EXECUTION", BlockDecision::Take, BlockDecision::Take),
+            ("DISCARD_LATER", BlockDecision::Take, BlockDecision::Refuse),
+            ("COVER_EARLY", BlockDecision::Take, BlockDecision::StopAndTake),
+            ("CONCURRENT", BlockDecision::Take, BlockDecision::Take),
+            ("", BlockDecision::Take, BlockDecision::Take),
         ] {
             let strategy = BlockStrategy::parse(word);
             assert_eq!(

@@ -54,7 +54,7 @@ impl RunWait {
     pub fn words(self, lang: Lang) -> String {
         let (which, earlier) = self.parts();
         let (en, zh) = WORDS[which];
-        lang.pick(en, zh).replace('#', &earlier.to_string())
+        lang.select(en, zh).replace('#', &earlier.to_string())
     }
 
     /// What a row says, as it is said in a language.

@@ -34,7 +34,7 @@ pub enum BadToken {
 }
 
 /// Whether a token can be one.
-pub fn fit(token: &str) -> Result<(), BadToken> {
+pub fn validate_token(token: &str) -> Result<(), BadToken> {
     if token.len() < SHORTEST {
         return Err(BadToken::Short);
     }
@@ -66,9 +66,9 @@ mod tests {
             ("令牌令牌令牌令牌令牌", Err(BadToken::Odd)),
             ("sixteen-letters!", Ok(())),
         ] {
-            assert_eq!(fit(token), is, "{token}");
+            assert_eq!(validate_token(token), is, "{token}");
         }
-        assert_eq!(fit(&"ab3$x".repeat(40)), Ok(()));
-        assert_eq!(fit(&"ab3$x".repeat(41)), Err(BadToken::Odd));
+        assert_eq!(validate_token(&"ab3$x".repeat(40)), Ok(()));
+        assert_eq!(validate_token(&"ab3$x".repeat(41)), Err(BadToken::Odd));
     }
 }

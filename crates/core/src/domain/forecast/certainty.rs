@@ -109,7 +109,8 @@ impl Confidence {
         // A new job in a batch of seventy is one thing, seventy new ones are another.
         let number = forecast.is_open.iter().filter(|is| **is).count();
         let most_are_new = assumed.len() * 2 >= number.max(1);
-        let few = |node: &Node| rests[node.at()].tries() < TRIES_NEEDED && !assumed.contains(node);
+        let few =
+            |node: &Node| rests[node.index()].tries() < TRIES_NEEDED && !assumed.contains(node);
         let few = path.iter().copied().filter(few).collect();
         let (left, bad) = (forecast.remaining_ms, forecast.bad_remaining_ms);
         let is_wide = bad > left.saturating_mul(WIDE) && bad - left > WIDE_LEAST_MS;
@@ -127,17 +128,17 @@ impl Confidence {
         let Some((certainty, reason, jobs)) = doubts.into_iter().find(|d| !d.2.is_empty()) else {
             return Self { certainty: Sure, doubt: None };
         };
-        let first = &rests[jobs[0].at()];
+        let first = &rests[jobs[0].index()];
         let (elapsed, longest, tries) = (first.elapsed(), first.longest(), first.tries());
         Self { certainty, doubt: Some(Doubt { reason, jobs, elapsed, longest, tries }) }
     }
 
     /// In words, for a line: `unknown: LOAD has run for 51 s, …`.
     pub fn describe(&self, snapshot: &Snapshot, lang: Lang) -> String {
-        let certainty = self.certainty.word(lang);
+        let certainty = self.certainty.label(lang);
         match &self.doubt {
             Some(doubt) => {
-                let colon = lang.pick(": ", ":");
+                let colon = lang.select(": ", ":");
                 format!("{certainty}{colon}{}", doubt.describe(snapshot, lang))
             }
             None => certainty.to_owned(),
@@ -147,11 +148,11 @@ impl Confidence {
 
 impl Certainty {
     /// The word for it.
-    pub fn word(self, lang: Lang) -> &'static str {
+    pub fn label(self, lang: Lang) -> &'static str {
         match self {
-            Self::Sure => lang.pick("sure", "可靠"),
-            Self::Rough => lang.pick("rough", "粗略"),
-            Self::Unknown => lang.pick("unknown", "未知"),
+            Self::Sure => lang.select("sure", "可靠"),
+            Self::Rough => lang.select("rough", "粗略"),
+            Self::Unknown => lang.select("unknown", "未知"),
         }
     }
 }
@@ -159,7 +160,7 @@ impl Certainty {
 impl Doubt {
     /// In words.
     pub fn describe(&self, snapshot: &Snapshot, lang: Lang) -> String {
-        let code = |node: &Node| snapshot.jobs[node.at()].code.as_str();
+        let code = |node: &Node| snapshot.jobs[node.index()].code.as_str();
         let first = self.jobs.first().map(code).unwrap_or_default();
         let more = self.jobs.len().saturating_sub(1);
         let jobs = match (more, lang) {

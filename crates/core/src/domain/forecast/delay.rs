@@ -4,7 +4,7 @@
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::History;
 use crate::domain::dag::{Dag, Node};
-use crate::domain::dispatch::slots::{Needs, Resource};
+use crate::domain::dispatch::slots::{Resource, SlotNeeds};
 use crate::domain::forecast::eta::{Forecast, decisive, decisive_before, limits};
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
@@ -178,13 +178,13 @@ impl DelayInput<'_> {
             times.end.filter(|_| times.start.is_some() && times.status.is_final())
         };
         let ends: Vec<Option<Millis>> = self.times.iter().map(ran).collect();
-        let running = |node: &Node| self.times[node.at()].status == QueueStatus::Running;
+        let running = |node: &Node| self.times[node.index()].status == QueueStatus::Running;
         let path = match forecast.map(|f| f.path.clone()).filter(|path| !path.is_empty()) {
             Some(path) => path,
             // Without a past what has run longest is the likeliest.
             None => {
                 let nodes = self.dag.in_order().iter().copied().filter(running);
-                nodes.min_by_key(|n| self.times[n.at()].start).into_iter().collect()
+                nodes.min_by_key(|n| self.times[n.index()].start).into_iter().collect()
             }
         };
         match path.first() {
@@ -197,16 +197,16 @@ impl DelayInput<'_> {
     pub fn explain(&self, chain: &[Node]) -> DelayReport {
         let mut report = DelayReport::default();
         for &job in chain {
-            self.add(job, &mut report);
+            self.add_job_delay(job, &mut report);
         }
         report.causes.retain(|cause| cause.ms >= LEAST_MS);
         report.causes.sort_by_key(|cause| std::cmp::Reverse(cause.ms));
         report
     }
 
-    fn add(&self, job: Node, report: &mut DelayReport) {
-        let times = &self.times[job.at()];
-        let code = &self.snapshot.jobs[job.at()].code;
+    fn add_job_delay(&self, job: Node, report: &mut DelayReport) {
+        let times = &self.times[job.index()];
+        let code = &self.snapshot.jobs[job.index()].code;
         let usual_ms = self.history.get(code).map(|durations| durations.p50);
         let ready = self.ready_at(job);
         let begun = times.first_start.or(ready.map(|_| self.now));
@@ -224,7 +224,7 @@ impl DelayInput<'_> {
         if let (Some(ran), Some(usual)) = (ran_ms, usual_ms)
             && ran - usual > usual / NOTABLE_PART
         {
-            let is_approval = self.snapshot.jobs[job.at()].job_type.as_str() == APPROVAL;
+            let is_approval = self.snapshot.jobs[job.index()].job_type.as_str() == APPROVAL;
             let kind = if is_approval { DelayKind::Approval } else { DelayKind::TookLonger };
             let took = Some((ran, usual));
             let cause = DelayCause { took, ..plain(job, kind, ran - usual) };
@@ -244,10 +244,10 @@ impl DelayInput<'_> {
     fn ready_at(&self, job: Node) -> Option<Millis> {
         let mut ready = self.opened;
         for parent in self.dag.parents(job) {
-            let times = &self.times[parent.at()];
+            let times = &self.times[parent.index()];
             if !times.status.is_final() {
                 // A rule that asks for one parent lets a job start before the others end.
-                return self.times[job.at()].first_start;
+                return self.times[job.index()].first_start;
             }
             ready = ready.max(times.end.unwrap_or(ready));
         }
@@ -256,9 +256,9 @@ impl DelayInput<'_> {
 
     /// Why a job that could run from `ready` on began at `begun`.
     fn waits(&self, job: Node, ready: Millis, begun: Millis) -> Vec<DelayCause> {
-        let times = &self.times[job.at()];
+        let times = &self.times[job.index()];
         // A time of day is as planned, and delays nothing.
-        let planned = self.snapshot.jobs[job.at()].schedule_time.and(times.not_before);
+        let planned = self.snapshot.jobs[job.index()].schedule_time.and(times.not_before);
         let mut from = planned.map_or(ready, |at| ready.max(at));
         let mut found = Vec::new();
         if let Some(again) = times.started_over.map(|at| at.min(begun)).filter(|at| *at > from) {
@@ -282,18 +282,18 @@ impl DelayInput<'_> {
 
     /// What was in the way of a job just before it began: what the other jobs of the batch had in use then.
     fn waited_for(&self, job: Node, ms: i64, begun: Millis) -> DelayCause {
-        let needs = |node: Node| Needs::of(&self.snapshot.jobs[node.at()]);
+        let needs = |node: Node| SlotNeeds::for_job(&self.snapshot.jobs[node.index()]);
         let mut slots = limits(self.snapshot, self.total);
-        let before = begun.plus(-1);
+        let before = begun.plus_ms(-1);
         let others = (0..self.times.len()).map(|i| Node(i as u32)).filter(|node| {
-            let times = &self.times[node.at()];
+            let times = &self.times[node.index()];
             let end = times.end.filter(|_| times.status.is_final()).unwrap_or(Millis(i64::MAX));
             *node != job && times.start.is_some_and(|start| start <= before) && end > before
         });
         let others: Vec<Node> = others.collect();
-        others.iter().for_each(|node| slots.take(&needs(*node)));
+        others.iter().for_each(|node| slots.acquire(&needs(*node)));
         let Some(full) = slots.what_is_full(&needs(job)) else {
-            let def = &self.snapshot.jobs[job.at()];
+            let def = &self.snapshot.jobs[job.index()];
             let mut outside = self.snapshot.externals.iter().filter(|e| e.job_code == def.code);
             return match outside.next() {
                 Some(external) => {
@@ -304,8 +304,9 @@ impl DelayInput<'_> {
             };
         };
         let uses = others.into_iter().filter(|node| needs(*node).amount_of(&full.what) > 0);
-        let held_by = uses
-            .min_by_key(|node| (self.times[node.at()].end.is_none(), self.times[node.at()].end));
+        let held_by = uses.min_by_key(|node| {
+            (self.times[node.index()].end.is_none(), self.times[node.index()].end)
+        });
         let (kind, resource) = match &full.what {
             Resource::Lock(name) => (DelayKind::Lock, Some(name.clone())),
             Resource::Pool(name) | Resource::Host(name) => (DelayKind::Pool, Some(name.clone())),

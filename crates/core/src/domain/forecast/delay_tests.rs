@@ -16,14 +16,15 @@ fn batch(jobs: &[&str], edges: &[(&str, &str)]) -> (BatchPlan, Dag) {
     let code = |word: &str| JobCode::parse(word).expect("code");
     let kind = JobType::parse("NOOP").expect("type");
     let mut defs = Definition::default();
-    defs.groups.push(Group::bare(group.clone()));
-    defs.jobs.extend(jobs.iter().map(|j| JobDef::bare(code(j), group.clone(), kind.clone())));
+    defs.groups.push(Group::with_defaults(group.clone()));
+    defs.jobs
+        .extend(jobs.iter().map(|j| JobDef::with_defaults(code(j), group.clone(), kind.clone())));
     let edge =
         |(parent, child): &(&str, &str)| JobDependency::plain(&group, code(child), code(parent), 0);
     defs.dependencies.extend(edges.iter().map(edge));
     let order = BatchOrder::parse(r#"{"batchNo":"202407"}"#).expect("order");
     let plan = plan(&defs, &order, Millis(0)).expect("plan").remove(0);
-    let dag = plan.snapshot.dag().expect("dag");
+    let dag = plan.snapshot.build_dag().expect("dag");
     (plan, dag)
 }
 
@@ -60,7 +61,7 @@ fn causes(batch: &(BatchPlan, Dag), times: &[JobTimes], now: i64) -> String {
 
 fn report((plan, dag): &(BatchPlan, Dag), times: &[JobTimes], now: i64) -> DelayReport {
     let usual = plan.snapshot.jobs.iter().map(|job| (job.code.clone(), 10 * MINUTE));
-    let history = History::of(usual);
+    let history = History::from_tries(usual);
     let input = DelayInput {
         snapshot: &plan.snapshot,
         dag,

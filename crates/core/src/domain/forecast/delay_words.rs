@@ -46,20 +46,21 @@ impl DelayReport {
             });
         }
         if parts.is_empty() {
-            let codes: Vec<&str> = self.chain.iter().map(|link| code(snapshot, link.job)).collect();
-            let chain = crate::domain::text::clip(&codes.join(" -> "), 300);
+            let codes: Vec<&str> =
+                self.chain.iter().map(|link| job_code(snapshot, link.job)).collect();
+            let chain = crate::domain::text::truncate_text(&codes.join(" -> "), 300);
             parts.push(match lang {
                 Lang::En => format!("{chain}, none of which took longer than usual or waited"),
                 Lang::Zh => format!("{chain}，均未超过往常耗时，也未等待"),
             });
         }
-        let (between, end) = (lang.pick("; ", ";"), lang.pick(".", "。"));
+        let (between, end) = (lang.select("; ", ";"), lang.select(".", "。"));
         Some(format!("{head}{}{end}", parts.join(between)))
     }
 }
 
-fn code(snapshot: &Snapshot, job: Node) -> &str {
-    snapshot.jobs[job.at()].code.as_str()
+fn job_code(snapshot: &Snapshot, job: Node) -> &str {
+    snapshot.jobs[job.index()].code.as_str()
 }
 
 impl DelayCause {
@@ -72,11 +73,11 @@ impl DelayCause {
     }
 
     fn in_english(&self, snapshot: &Snapshot) -> String {
-        let (job, span) = (code(snapshot, self.job), span_words(self.ms));
+        let (job, span) = (job_code(snapshot, self.job), span_words(self.ms));
         let (took, usual) = self.took.unwrap_or_default();
         let (took, usual) = (span_words(took), span_words(usual));
         let name = self.resource.as_deref().unwrap_or_default();
-        let by = self.held_by.map(|node| format!(", in use by {}", code(snapshot, node)));
+        let by = self.held_by.map(|node| format!(", in use by {}", job_code(snapshot, node)));
         let by = by.unwrap_or_default();
         match self.kind {
             DelayKind::TookLonger => format!("{job} took {took}, usually {usual} (+{span})"),
@@ -95,11 +96,11 @@ impl DelayCause {
     }
 
     fn in_chinese(&self, snapshot: &Snapshot) -> String {
-        let (job, span) = (code(snapshot, self.job), span_words(self.ms));
+        let (job, span) = (job_code(snapshot, self.job), span_words(self.ms));
         let (took, usual) = self.took.unwrap_or_default();
         let (took, usual) = (span_words(took), span_words(usual));
         let name = self.resource.as_deref().unwrap_or_default();
-        let by = self.held_by.map(|node| format!("（{} 占用）", code(snapshot, node)));
+        let by = self.held_by.map(|node| format!("（{} 占用）", job_code(snapshot, node)));
         let by = by.unwrap_or_default();
         match self.kind {
             DelayKind::TookLonger => format!("{job} 耗时 {took}，往常 {usual}（多 {span}）"),

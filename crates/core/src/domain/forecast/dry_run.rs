@@ -10,6 +10,7 @@ use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{Definition, JobDef, JobDependency};
 use crate::domain::params::BatchValues;
 use crate::domain::time::Millis;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -18,14 +19,14 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, Default)]
 pub struct DryRun {
     /// The batches. Those of a group that is refused are there too where enough of it can be told.
-    pub batches: Vec<Preview>,
+    pub batches: Vec<BatchPreview>,
     /// Why it would be refused; empty when it would run.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<OrderRefusal>,
 }
 
 /// One batch that would be opened.
 #[derive(Clone, Debug)]
-pub struct Preview {
+pub struct BatchPreview {
     /// What would be written.
     pub plan: BatchPlan,
     /// Its graph.
@@ -35,17 +36,20 @@ pub struct Preview {
 }
 
 /// One thing that stands in the way of an order; `Display` is the sentence for the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refusal {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "OrderRefusal")]
+pub struct OrderRefusal {
     /// Of which group.
+    #[schemars(with = "Option<String>")]
     pub group: Option<GroupCode>,
     /// Because of which job.
+    #[schemars(with = "Option<String>")]
     pub job: Option<JobCode>,
     /// What, and what to do about it.
     pub reason: String,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for OrderRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.reason)
     }
@@ -65,7 +69,7 @@ pub fn dry_run(defs: &Definition, order: &BatchOrder, types: &[&str], now: Milli
         // Of a wrong period nothing else can be told.
         if let Err(error) = check_batch_no(defs, &alone) {
             let (group, reason) = (Some(code.clone()), error.to_string());
-            found.refusals.push(Refusal { group, job: None, reason });
+            found.refusals.push(OrderRefusal { group, job: None, reason });
         } else if let Some(plan) = mended(defs.clone(), &alone, now, &mut found.refusals) {
             preview(plan, (defs, types), &mut found);
         }
@@ -73,7 +77,7 @@ pub fn dry_run(defs: &Definition, order: &BatchOrder, types: &[&str], now: Milli
     if found.batches.is_empty() && found.refusals.is_empty() {
         let error = plan(defs, order, now).err().map(|e| e.to_string());
         let reason = error.unwrap_or_else(|| "nothing to run".to_owned());
-        found.refusals.push(Refusal { group: order.group.clone(), job: None, reason });
+        found.refusals.push(OrderRefusal { group: order.group.clone(), job: None, reason });
     }
     found
 }
@@ -84,7 +88,7 @@ fn mended(
     mut defs: Definition,
     order: &BatchOrder,
     now: Millis,
-    refusals: &mut Vec<Refusal>,
+    refusals: &mut Vec<OrderRefusal>,
 ) -> Option<BatchPlan> {
     loop {
         let error = match plan(&defs, order, now) {
@@ -100,7 +104,7 @@ fn mended(
             other => vec![other.to_string()],
         };
         let group = order.group.clone();
-        let refusal = |reason| Refusal { group: group.clone(), job: job.clone(), reason };
+        let refusal = |reason| OrderRefusal { group: group.clone(), job: job.clone(), reason };
         refusals.extend(reasons.into_iter().map(refusal));
         if !take_out(&mut defs, &error) {
             return None;
@@ -134,11 +138,11 @@ fn take_out(defs: &mut Definition, error: &BatchError) -> bool {
 
 fn preview(plan: BatchPlan, (defs, types): (&Definition, &[&str]), found: &mut DryRun) {
     // A plan's graph has been built once already.
-    let Ok(dag) = plan.snapshot.dag() else { return };
+    let Ok(dag) = plan.snapshot.build_dag() else { return };
     let sources: HashSet<_> = plan.snapshot.sources.iter().map(|s| &s.name).collect();
     let mut refuse = |job: &JobDef, reason: String| {
         let (group, job) = (Some(job.group.clone()), Some(job.code.clone()));
-        found.refusals.push(Refusal { group, job, reason });
+        found.refusals.push(OrderRefusal { group, job, reason });
     };
     let mut params = Vec::new();
     let values = ParamPreview::new(&plan.snapshot, &plan.values);
@@ -162,23 +166,23 @@ fn preview(plan: BatchPlan, (defs, types): (&Definition, &[&str]), found: &mut D
                 ),
             );
         }
-        let (shown, mut faults) = values.show(job);
+        let (shown, mut faults) = values.preview_job(job);
         faults.extend(sub_batch_faults(defs, &plan, job));
         faults.into_iter().for_each(|fault| refuse(job, format!("job {code}: {fault}")));
         params.push(shown);
     }
-    found.batches.push(Preview { plan, dag, params });
+    found.batches.push(BatchPreview { plan, dag, params });
 }
 
-impl Preview {
+impl BatchPreview {
     /// The jobs by wave, within a wave in the order in which they would start: as forecast, or
     /// without a forecast by priority and then as written.
     pub fn waves(&self, forecast: Option<&Forecast>) -> Vec<Vec<Node>> {
         let mut nodes = self.dag.in_order().to_vec();
         let jobs = &self.plan.snapshot.jobs;
         nodes.sort_by_key(|n| {
-            let turn = forecast.and_then(|f| f.jobs[n.at()].turn);
-            (self.dag.level(*n), turn, Reverse(jobs[n.at()].priority), *n)
+            let turn = forecast.and_then(|f| f.jobs[n.index()].turn);
+            (self.dag.level(*n), turn, Reverse(jobs[n.index()].priority), *n)
         });
         let by_level = nodes.chunk_by(|a, b| self.dag.level(*a) == self.dag.level(*b));
         by_level.map(<[Node]>::to_vec).collect()
@@ -186,9 +190,10 @@ impl Preview {
 }
 
 /// A parameter that comes to another value than in an earlier batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParamChange {
     /// Of which job.
+    #[schemars(with = "String")]
     pub job_code: JobCode,
     /// Which parameter.
     pub param: String,
@@ -201,7 +206,11 @@ pub struct ParamChange {
 /// Parameters of jobs that are in both batches and come to other values. The earlier ones are worked
 /// out for the new number and business date, because those differ between any two batches and would
 /// hide what has really changed.
-pub fn param_changes(snapshot: &Snapshot, old: &BatchValues, new: &Preview) -> Vec<ParamChange> {
+pub fn param_changes(
+    snapshot: &Snapshot,
+    old: &BatchValues,
+    new: &BatchPreview,
+) -> Vec<ParamChange> {
     let values = &new.plan.values;
     let (batch_no, business_date) = (values.batch_no.clone(), values.business_date);
     let old = BatchValues { batch_no, business_date, ..old.clone() };
@@ -209,7 +218,7 @@ pub fn param_changes(snapshot: &Snapshot, old: &BatchValues, new: &Preview) -> V
     let mut found = Vec::new();
     for (job, after) in new.plan.snapshot.jobs.iter().zip(&new.params) {
         let Some(before) = snapshot.jobs.iter().find(|j| j.code == job.code) else { continue };
-        let (before, _) = old.show(before);
+        let (before, _) = old.preview_job(before);
         let names = before.iter().chain(after).map(|p| &p.name);
         let mut seen = HashSet::new();
         for name in names.filter(|n| seen.insert(n.as_str())) {

@@ -168,12 +168,12 @@ fn waves_are_in_the_order_of_starting() {
     let batch = &found.batches[0];
     let names = |waves: Vec<Vec<Node>>| -> Vec<String> {
         let wave = |w: Vec<Node>| {
-            w.iter().map(|n| batch.dag.code(*n).to_string()).collect::<Vec<_>>().join(" ")
+            w.iter().map(|n| batch.dag.job_code(*n).to_string()).collect::<Vec<_>>().join(" ")
         };
         waves.into_iter().map(wave).collect()
     };
     assert_eq!(names(batch.waves(None)), ["B A C", "LAST"]);
-    let history = History::of([(JobCode::parse("A").expect("code"), 5)]);
+    let history = History::from_tries([(JobCode::parse("A").expect("code"), 5)]);
     let forecast = of_plan(&batch.plan, &batch.dag, &history, 8, Millis(0)).expect("forecast");
     // C is followed by LAST, and A has slack.
     assert_eq!(names(batch.waves(Some(&forecast))), ["B C A", "LAST"]);

@@ -1,20 +1,20 @@
 //! When a batch is expected to end, and which jobs decide that: durations of the past laid over the
 //! jobs that are left, as the batch stands at one moment.
 
-use crate::domain::batch::history::{Basis, Estimate, History};
+use crate::domain::batch::history::{DurationBasis, Estimate, History};
 use crate::domain::batch::{BatchPlan, Snapshot};
 use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::deferral;
 use crate::domain::dispatch::readiness::Rules;
-use crate::domain::dispatch::slots::{Needs, Slots};
+use crate::domain::dispatch::slots::{SlotNeeds, Slots};
 use crate::domain::forecast::certainty::{Certainty, Confidence, JudgedForecast};
 use crate::domain::forecast::remaining::Remaining;
-use crate::domain::forecast::simulation::{Ends, simulate};
-use crate::domain::forecast::slack::{Left, Stage, passes};
-use crate::domain::forecast::timeline::{AGEING_MS, Open, Timeline, play};
+use crate::domain::forecast::simulation::{SimulatedEnds, simulate};
+use crate::domain::forecast::slack::{RemainingWork, Stage, passes};
+use crate::domain::forecast::timeline::{AGEING_MS, Open, Timeline, simulate_batch};
 use crate::domain::id::JobCode;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
-use crate::domain::job::trigger_rule::{Decision, Tally, TriggerRule, edge};
+use crate::domain::job::trigger_rule::{EdgeTally, TriggerDecision, TriggerRule, evaluate_edge};
 use crate::domain::time::Millis;
 use std::collections::HashMap;
 
@@ -124,7 +124,7 @@ pub fn forecast(
         .map(|((job, standing), stage)| {
             let tries = history.tries(&job.code);
             let tries = if tries.is_empty() { &others } else { tries };
-            Remaining::of(tries, elapsed(standing, *stage, now))
+            Remaining::from_durations(tries, elapsed(standing, *stage, now))
         })
         .collect();
     let deferrals = match deferral::is_worth_it(snapshot, total) {
@@ -133,17 +133,17 @@ pub fn forecast(
     };
     let open: Vec<Option<Open>> = (snapshot.jobs.iter().zip(standing).enumerate())
         .map(|(at, (job, standing))| {
-            let left = left(standing, &rests[at], stages[at]?, now);
+            let left = remaining_work(standing, &rests[at], stages[at]?, now);
             let deferral = deferrals.get(at).copied().unwrap_or(0);
-            Some(Open { left, priority: job.priority, needs: Needs::of(job), deferral })
+            Some(Open { left, priority: job.priority, needs: SlotNeeds::for_job(job), deferral })
         })
         .collect();
     let limits = limits(snapshot, total);
     let ends = simulate(dag, &open, &rests, &limits, now);
-    let timeline = play(dag, &open, limits, now);
+    let timeline = simulate_batch(dag, &open, limits, now);
     let medians = Medians { estimates: &estimates, stages: &stages, standing, open: &open };
     let mut forecast = medians.lay_out(dag, &timeline, now);
-    if let Some(Ends { p50, p90 }) = ends {
+    if let Some(SimulatedEnds { p50, p90 }) = ends {
         // No job ends after the batch.
         forecast.end = p50.max(timeline.end);
         forecast.bad_end = p90.max(forecast.end);
@@ -174,7 +174,8 @@ impl Medians<'_> {
     /// The forecast, whose confidence is not judged yet.
     fn lay_out(&self, dag: &Dag, timeline: &Timeline, now: Millis) -> Forecast {
         let Self { estimates, stages, standing, open } = *self;
-        let left: Vec<Option<Left>> = open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();
+        let left: Vec<Option<RemainingWork>> =
+            open.iter().map(|o| o.as_ref().map(|o| o.left)).collect();
         let passes = passes(dag, &left, now);
         let expected = |i: usize| Expected {
             estimate: estimates[i],
@@ -201,7 +202,7 @@ impl Medians<'_> {
             bound: passes.end,
             path: passes.path,
             open: left.iter().flatten().count(),
-            assumed: which(&|i| is_open(i) && estimates[i].basis == Basis::Assumed),
+            assumed: which(&|i| is_open(i) && estimates[i].basis == DurationBasis::Assumed),
             held: which(&|i| is_open(i) && standing[i].status == QueueStatus::Held),
             left_out: which(&|i| !is_open(i) && !standing[i].status.is_final()),
         }
@@ -257,7 +258,7 @@ pub fn decisive_before(dag: &Dag, ends: &[Option<Millis>], job: Node) -> Vec<Nod
 
 /// Of two that ended in the same millisecond the first of the batch, so that a picture is stable.
 fn last_ended(nodes: &mut dyn Iterator<Item = Node>, ends: &[Option<Millis>]) -> Option<Node> {
-    let end = |node: &Node| ends.get(node.at()).copied().flatten();
+    let end = |node: &Node| ends.get(node.index()).copied().flatten();
     let ended = nodes.filter(|n| end(n).is_some());
     ended.max_by_key(|n| (end(n), std::cmp::Reverse(*n)))
 }
@@ -266,28 +267,30 @@ fn last_ended(nodes: &mut dyn Iterator<Item = Node>, ends: &[Option<Millis>]) ->
 /// output holds, every batch waited for is there. `None` for jobs that are over, and for those that do
 /// not run then.
 fn stages(snapshot: &Snapshot, dag: &Dag, standing: &[JobProgress]) -> Vec<Option<Stage>> {
-    let rules = Rules::of(&snapshot.jobs, &snapshot.dependencies);
+    let rules = Rules::from_jobs(&snapshot.jobs, &snapshot.dependencies);
     let mut outside: HashMap<&JobCode, u32> = HashMap::new();
     snapshot.externals.iter().for_each(|e| *outside.entry(&e.job_code).or_default() += 1);
     let mut ends: Vec<QueueStatus> = standing.iter().map(|s| s.status).collect();
     let mut stages = vec![None; standing.len()];
     for &node in dag.in_order() {
-        let met = outside.get(dag.code(node)).copied().unwrap_or_default();
+        let met = outside.get(dag.job_code(node)).copied().unwrap_or_default();
         let decided = |end: &dyn Fn(Node) -> QueueStatus| decided(dag, &rules, node, met, end);
         let well = |s: QueueStatus| if s.is_final() { s } else { QueueStatus::Success };
-        stages[node.at()] = match ends[node.at()] {
+        stages[node.index()] = match ends[node.index()] {
             status if status.is_final() => None,
             QueueStatus::Running | QueueStatus::Killing => Some(Stage::Running),
             QueueStatus::Queued | QueueStatus::RetryWait => Some(Stage::Ready),
-            _ if decided(&|p| standing[p.at()].status) == Some(Decision::Run) => Some(Stage::Ready),
-            _ => match decided(&|p| well(ends[p.at()])) {
-                Some(Decision::Run) | None => Some(gate(rules.of_job(node))),
-                Some(Decision::Fail) => {
-                    ends[node.at()] = QueueStatus::UpstreamFailed;
+            _ if decided(&|p| standing[p.index()].status) == Some(TriggerDecision::Run) => {
+                Some(Stage::Ready)
+            }
+            _ => match decided(&|p| well(ends[p.index()])) {
+                Some(TriggerDecision::Run) | None => Some(waiting_stage(rules.of_job(node))),
+                Some(TriggerDecision::Fail) => {
+                    ends[node.index()] = QueueStatus::UpstreamFailed;
                     None
                 }
-                Some(Decision::NotTaken) => {
-                    ends[node.at()] = QueueStatus::NotTaken;
+                Some(TriggerDecision::NotTaken) => {
+                    ends[node.index()] = QueueStatus::NotTaken;
                     None
                 }
             },
@@ -303,18 +306,18 @@ fn decided(
     node: Node,
     met: u32,
     end: &dyn Fn(Node) -> QueueStatus,
-) -> Option<Decision> {
-    let mut tally = Tally { met, ..Tally::default() };
+) -> Option<TriggerDecision> {
+    let mut tally = EdgeTally { met, ..EdgeTally::default() };
     for (parent, dependency) in dag.arrows_in(node) {
         tally.open += 1;
-        if let Some(edge) = edge(rules.when(dependency), end(parent), |_| true) {
-            tally.add(edge);
+        if let Some(edge) = evaluate_edge(rules.condition(dependency), end(parent), |_| true) {
+            tally.count_edge(edge);
         }
     }
     tally.decide(rules.of_job(node))
 }
 
-fn gate(rule: TriggerRule) -> Stage {
+fn waiting_stage(rule: TriggerRule) -> Stage {
     match rule {
         TriggerRule::OneSuccess | TriggerRule::OneFailed => Stage::AfterFirst,
         TriggerRule::AllSuccess | TriggerRule::AllDone => Stage::AfterAll,
@@ -331,13 +334,18 @@ fn elapsed(standing: &JobProgress, stage: Option<Stage>, now: Millis) -> i64 {
 }
 
 /// What is left of a job that has not ended.
-fn left(standing: &JobProgress, rest: &Remaining<'_>, stage: Stage, now: Millis) -> Left {
+fn remaining_work(
+    standing: &JobProgress,
+    rest: &Remaining<'_>,
+    stage: Stage,
+    now: Millis,
+) -> RemainingWork {
     let from = match stage {
         Stage::Running => now,
         _ => standing.not_before.unwrap_or(now).max(now),
     };
     let ms = rest.median();
-    Left { stage, from, ms, spread: rest.p90() - ms }
+    RemainingWork { stage, from, ms, spread: rest.percentile_90() - ms }
 }
 
 #[cfg(test)]

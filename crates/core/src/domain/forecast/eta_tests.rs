@@ -20,7 +20,7 @@ fn batch(words: &str) -> (BatchPlan, Dag) {
         let (child, parent) = word.split_once('<').map_or((word, None), |(c, p)| (c, Some(p)));
         for name in parent.into_iter().chain([child]) {
             if !defs.jobs.iter().any(|j| j.code.as_str() == name) {
-                defs.jobs.push(JobDef::bare(code(name), group.clone(), kind.clone()));
+                defs.jobs.push(JobDef::with_defaults(code(name), group.clone(), kind.clone()));
             }
         }
         if let Some(parent) = parent {
@@ -37,7 +37,7 @@ fn batch(words: &str) -> (BatchPlan, Dag) {
         free_text: false,
     };
     let plan = plan(&defs, &order, NOW).expect("plan").remove(0);
-    let dag = plan.snapshot.dag().expect("dag");
+    let dag = plan.snapshot.build_dag().expect("dag");
     (plan, dag)
 }
 
@@ -47,7 +47,7 @@ fn history(words: &str) -> History {
         let (name, list) = word.split_once('=').expect("A=1,2");
         list.split(',').map(|ms| (code(name), ms.parse().expect("ms"))).collect::<Vec<_>>()
     });
-    History::of(tries)
+    History::from_tries(tries)
 }
 
 fn is(status: QueueStatus) -> JobProgress {
@@ -55,11 +55,11 @@ fn is(status: QueueStatus) -> JobProgress {
 }
 
 fn since(ms: i64) -> JobProgress {
-    JobProgress { start: Some(NOW.plus(-ms)), ..is(QueueStatus::Running) }
+    JobProgress { start: Some(NOW.plus_ms(-ms)), ..is(QueueStatus::Running) }
 }
 
 fn names(dag: &Dag, nodes: &[Node]) -> String {
-    nodes.iter().map(|n| dag.code(*n).as_str()).collect::<Vec<_>>().join(" ")
+    nodes.iter().map(|n| dag.job_code(*n).as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// How sure a forecast is, in words.
@@ -142,7 +142,7 @@ fn a_batch_is_forecast_as_it_stands() {
     // Before it starts: A, B, C in a row; E has no history and is taken as the median, 50.
     let fresh = of_plan(&plan, &dag, &history, 8, NOW).expect("forecast");
     assert_eq!((fresh.remaining(), fresh.bad_remaining(), fresh.open), (350, 550, 5));
-    assert_eq!((fresh.end, fresh.bound), (NOW.plus(350), NOW.plus(350)));
+    assert_eq!((fresh.end, fresh.bound), (NOW.plus_ms(350), NOW.plus_ms(350)));
     assert_eq!(names(&dag, &fresh.path), "A B C");
     assert_eq!((names(&dag, &fresh.assumed), fresh.jobs[4].estimate.p50), ("E".into(), 50));
     assert_eq!(
@@ -150,8 +150,11 @@ fn a_batch_is_forecast_as_it_stands() {
         [0, 0, 0, 240, 300].map(Some)
     );
     // A is over, B has run for 150 of its 200; D is held and E failed.
-    let over =
-        JobProgress { start: Some(NOW.plus(-250)), end: Some(NOW.plus(-150)), ..is(S::Success) };
+    let over = JobProgress {
+        start: Some(NOW.plus_ms(-250)),
+        end: Some(NOW.plus_ms(-150)),
+        ..is(S::Success)
+    };
     let standing = [over, since(150), is(S::Pending), is(S::Held), is(S::Failed)];
     let later = forecast(&plan.snapshot, &dag, &standing, &history, 8, NOW).expect("forecast");
     assert_eq!((later.remaining(), later.open), (100, 3));
@@ -164,7 +167,10 @@ fn a_batch_is_forecast_as_it_stands() {
     let a = later.jobs[0];
     assert_eq!((a.start, a.end, a.slack, a.critical), (over.start, over.end, None, false));
     let b = later.jobs[1];
-    assert_eq!((b.start, b.end, b.critical), (Some(NOW.plus(-150)), Some(NOW.plus(50)), true));
+    assert_eq!(
+        (b.start, b.end, b.critical),
+        (Some(NOW.plus_ms(-150)), Some(NOW.plus_ms(50)), true)
+    );
     // All over: it ends now, and nothing is critical.
     let all = forecast(&plan.snapshot, &dag, &[over; 5], &history, 8, NOW).expect("forecast");
     assert_eq!((all.remaining(), all.open, all.path.len()), (0, 0, 0));
@@ -175,13 +181,13 @@ fn a_batch_is_forecast_as_it_stands() {
 fn a_retry_waits_for_its_time_and_takes_all_of_it_again() {
     let (plan, dag) = batch("A");
     let waits = JobProgress {
-        not_before: Some(NOW.plus(600)),
-        start: Some(NOW.plus(-900)),
-        end: Some(NOW.plus(-1)),
+        not_before: Some(NOW.plus_ms(600)),
+        start: Some(NOW.plus_ms(-900)),
+        end: Some(NOW.plus_ms(-1)),
         ..is(QueueStatus::RetryWait)
     };
     let found = forecast(&plan.snapshot, &dag, &[waits], &history("A=100"), 8, NOW).expect("one");
-    assert_eq!((found.remaining(), found.jobs[0].start), (700, Some(NOW.plus(600))));
+    assert_eq!((found.remaining(), found.jobs[0].start), (700, Some(NOW.plus_ms(600))));
 }
 
 #[test]
@@ -190,7 +196,7 @@ fn limits_make_it_longer_and_slack_does_not_know_them() {
     let history = history("A=100 B=100 C=60");
     plan.snapshot.group.max_parallel = Some(1);
     let found = of_plan(&plan, &dag, &history, 8, NOW).expect("forecast");
-    assert_eq!((found.remaining(), found.bound), (260, NOW.plus(100)));
+    assert_eq!((found.remaining(), found.bound), (260, NOW.plus_ms(100)));
     assert_eq!(found.jobs[2].slack, Some(40));
     plan.snapshot.group.max_parallel = None;
     let found = of_plan(&plan, &dag, &history, 2, NOW).expect("forecast");
@@ -204,7 +210,7 @@ fn limits_make_it_longer_and_slack_does_not_know_them() {
 
 #[test]
 fn what_runs_only_after_a_failure_is_not_counted() {
-    use crate::domain::job::trigger_rule::{TriggerRule, When};
+    use crate::domain::job::trigger_rule::{EdgeCondition, TriggerRule};
     use QueueStatus as S;
     let (mut plan, _) = batch("OK<A ALARM<A AFTER<ALARM CLEAN<OK CLEAN<ALARM");
     let at = |code: &str, plan: &BatchPlan| {
@@ -212,12 +218,12 @@ fn what_runs_only_after_a_failure_is_not_counted() {
     };
     plan.snapshot.dependencies.iter_mut().filter(|d| d.job_code.as_str() == "ALARM").for_each(
         |d| {
-            d.when = When::Failure;
+            d.when = EdgeCondition::Failure;
         },
     );
     let clean = at("CLEAN", &plan);
     plan.snapshot.jobs[clean].trigger_rule = TriggerRule::AllDone;
-    let dag = plan.snapshot.dag().expect("dag");
+    let dag = plan.snapshot.build_dag().expect("dag");
     let history = history("A=10 OK=20 ALARM=500 AFTER=900 CLEAN=5");
     let fresh = of_plan(&plan, &dag, &history, 8, NOW).expect("forecast");
     assert_eq!((fresh.remaining(), fresh.open), (35, 3));
@@ -269,10 +275,10 @@ proptest! {
         total in 1u32..4,
     ) {
         let (plan, dag) = batch("B<A C<A D<B D<C E F<E");
-        let history = History::of(plan.snapshot.jobs.iter().map(|j| j.code.clone()).zip(tries));
+        let history = History::from_tries(plan.snapshot.jobs.iter().map(|j| j.code.clone()).zip(tries));
         let standing: Vec<JobProgress> = states.iter().zip(&ran).map(|(s, ran)| {
             let status = QueueStatus::ALL[*s];
-            JobProgress { start: Some(NOW.plus(-ran)), end: Some(NOW), ..is(status) }
+            JobProgress { start: Some(NOW.plus_ms(-ran)), end: Some(NOW), ..is(status) }
         }).collect();
         let found = forecast(&plan.snapshot, &dag, &standing, &history, total, NOW).expect("known");
         let mut last = NOW;
@@ -289,15 +295,15 @@ proptest! {
         prop_assert!(found.end >= last);
         prop_assert!(found.end >= found.bound && found.bad_end >= found.end);
         for node in &found.path {
-            prop_assert!(found.jobs[node.at()].critical);
+            prop_assert!(found.jobs[node.index()].critical);
         }
         let over = standing.iter().filter(|s| s.status.is_final()).count();
         prop_assert_eq!(found.open + found.left_out.len() + over, 6);
         // A job that is left out stands below one that failed; all others wait for success.
         for node in &found.left_out {
             let below = |p: Node| {
-                standing[p.at()].status.blocks_children()
-                    || standing[p.at()].status == QueueStatus::NotTaken
+                standing[p.index()].status.blocks_children()
+                    || standing[p.index()].status == QueueStatus::NotTaken
                     || found.left_out.contains(&p)
             };
             prop_assert!(dag.parents(*node).any(below));
@@ -314,7 +320,7 @@ fn the_chain_that_decided_the_end_is_walked_back_by_last_parents() {
         plan.snapshot.jobs.iter().map(|j| end(j.code.as_str())).collect()
     };
     let said = |ends: &[Option<Millis>]| -> String {
-        decisive(&dag, ends).iter().map(|n| dag.code(*n).as_str()).collect::<Vec<_>>().join(" ")
+        decisive(&dag, ends).iter().map(|n| dag.job_code(*n).as_str()).collect::<Vec<_>>().join(" ")
     };
     let all = [("A", 10), ("B", 20), ("C", 30), ("D", 40), ("E", 5)];
     assert_eq!(said(&ends(&all)), "A C D");

@@ -7,7 +7,7 @@ use crate::domain::dag::Node;
 use crate::domain::id::QueueId;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::job::{Group, JobDef};
-use crate::domain::schedule::due::{Due, Opening};
+use crate::domain::schedule::due::{DueContext, DueRule};
 use crate::domain::time::Millis;
 use chrono_tz::Tz;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ pub struct Lateness {
 impl Lateness {
     /// What is due then and has ended, or will, at `end`; `None` when that is not known, or nothing of it
     /// ran.
-    pub fn of(due: Millis, end: Option<Millis>) -> Self {
+    pub fn new(due: Millis, end: Option<Millis>) -> Self {
         let late_by = end.map(|end| end.since(due)).filter(|ms| *ms > 0);
         Self { due, late_by }
     }
@@ -53,20 +53,20 @@ impl Lateness {
     /// Of a job at `now`.
     pub fn of_job(due: Millis, row: &QueueEntry, now: Millis) -> Self {
         let end = if row.status.is_final() { row.end_time } else { Some(now) };
-        Self::of(due, end)
+        Self::new(due, end)
     }
 
     /// Of a batch at `now`.
     pub fn of_batch(due: Millis, batch: &Batch, now: Millis) -> Self {
-        Self::of(due, Some(batch.end_time.filter(|_| batch.status.is_final()).unwrap_or(now)))
+        Self::new(due, Some(batch.end_time.filter(|_| batch.status.is_final()).unwrap_or(now)))
     }
 }
 
 /// What the times of a batch that was opened at `at` are read from. A zone that nobody knows was refused
 /// when the batch was opened.
-pub fn opening(snapshot: &Snapshot, at: Millis) -> Opening<'_> {
+pub fn opening(snapshot: &Snapshot, at: Millis) -> DueContext<'_> {
     let zone = zone_of(&snapshot.group).unwrap_or(Tz::UTC);
-    Opening { at, zone, days: snapshot.days() }
+    DueContext { at, zone, days: snapshot.working_days() }
 }
 
 /// Every moment that the times of a batch ask for, each with what for.
@@ -74,7 +74,7 @@ pub fn moments(snapshot: &Snapshot, opened: Millis) -> Vec<(Millis, Alarm)> {
     let opening = opening(snapshot, opened);
     // A hundred thousand jobs may have the same time from the defaults.
     let mut known: HashMap<String, Millis> = HashMap::new();
-    let mut moment = |due: Due| -> Millis {
+    let mut moment = |due: DueRule| -> Millis {
         if !due.counts_working_days() {
             return due.moment(opening);
         }
@@ -91,7 +91,7 @@ pub fn moments(snapshot: &Snapshot, opened: Millis) -> Vec<(Millis, Alarm)> {
 
 /// Whether what a moment is for has not come about by it. A job that waits for another try has started.
 pub fn is_missed(alarm: Alarm, rows: &[QueueEntry]) -> bool {
-    let row = |node: Node| rows.get(node.at());
+    let row = |node: Node| rows.get(node.index());
     match alarm {
         Alarm::Start(node) => row(node).is_some_and(|row| !has_started(row)),
         Alarm::Finish(node) => row(node).is_some_and(|row| !row.status.is_final()),
@@ -133,7 +133,7 @@ pub fn is_of_an_earlier_run(
     let later = |row: &QueueEntry| again.get(&row.queue_id).is_some_and(|a| a.since >= at);
     let was_bad = |row: &QueueEntry| again.get(&row.queue_id).is_some_and(|a| a.was_bad);
     match alarm {
-        Alarm::Start(node) | Alarm::Finish(node) => rows.get(node.at()).is_some_and(later),
+        Alarm::Start(node) | Alarm::Finish(node) => rows.get(node.index()).is_some_and(later),
         Alarm::Batch => {
             rows.iter().filter(|row| !row.status.is_final()).all(|row| later(row) && !was_bad(row))
         }

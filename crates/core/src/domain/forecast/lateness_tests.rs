@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn job(code: &str) -> JobDef {
     let group = GroupCode::parse("g").expect("group");
     let job_type = JobType::parse("NOOP").expect("type");
-    JobDef::bare(JobCode::parse(code).expect("code"), group, job_type)
+    JobDef::with_defaults(JobCode::parse(code).expect("code"), group, job_type)
 }
 
 fn row(status: QueueStatus) -> QueueEntry {
@@ -22,7 +22,7 @@ fn snapshot(jobs: Vec<JobDef>, due: Option<&str>) -> Snapshot {
         group: Group {
             time_zone: Some("Asia/Shanghai".to_owned()),
             due: due.map(|d| d.parse().expect("due")),
-            ..Group::bare(code)
+            ..Group::with_defaults(code)
         },
         jobs,
         dependencies: vec![],
@@ -125,9 +125,9 @@ fn how_late_something_is() {
 
 #[test]
 fn slow_is_by_its_own_past_and_by_a_minute_at_least() {
-    let mut group = Group::bare(GroupCode::parse("g").expect("group"));
+    let mut group = Group::with_defaults(GroupCode::parse("g").expect("group"));
     let mut job = job("A");
-    let of = |tries: usize, ms: i64| Durations::of(&vec![ms; tries]);
+    let of = |tries: usize, ms: i64| Durations::from_newest_first(&vec![ms; tries]);
     let hour = 3_600_000;
     assert_eq!(slow_after(&job, &group, of(20, hour).as_ref()), None, "nobody asks");
     group.slow_after = Some("3".parse().expect("factor"));

@@ -27,7 +27,7 @@ pub struct Remaining<'a> {
 
 impl<'a> Remaining<'a> {
     /// By durations of the past, in order, at least one.
-    pub fn of(sorted: &'a [i64], elapsed: i64) -> Self {
+    pub fn from_durations(sorted: &'a [i64], elapsed: i64) -> Self {
         // A try that has not started may take nothing at all.
         let over = match elapsed {
             0 => 0,
@@ -74,15 +74,15 @@ impl<'a> Remaining<'a> {
     }
 
     /// Nine of ten are over by then.
-    pub fn p90(&self) -> i64 {
-        self.at(0.9).max(self.median())
+    pub fn percentile_90(&self) -> i64 {
+        self.quantile(0.9).max(self.median())
     }
 
     /// The rest at a quantile from 0 to 1. A try that has not started takes as long as one of the past. Of
     /// one that outlived some of them it is less and less sure: with `k` left, it is as likely longer than
     /// all of these as it is to lie before any one of them, one part in `k + 1`. A past of a few tries says
     /// nothing of its own tail.
-    pub fn at(&self, quantile: f64) -> i64 {
+    pub fn quantile(&self, quantile: f64) -> i64 {
         let known = self.longer.len();
         let outlived = (self.tries - known) as f64 / self.tries.max(1) as f64;
         let beyond = match known {
@@ -117,28 +117,29 @@ mod tests {
     #[test]
     fn tries_that_are_over_by_now_count_no_more() {
         let past = [1_000, 1_000, 1_000, 3_000, 9_000];
-        let left = |elapsed| Remaining::of(&past, elapsed).median();
+        let left = |elapsed| Remaining::from_durations(&past, elapsed).median();
         assert_eq!(
             [0, 400, 999, 1_000, 2_900, 3_000, 8_999].map(left),
             [1_000, 600, 1, 2_000, 100, 6_000, 1]
         );
         // What has started is not instant; what has not may be.
-        assert_eq!(Remaining::of(&[0, 0], 0).median(), 0);
-        assert!(Remaining::of(&[0, 0], 5).median() > 0);
+        assert_eq!(Remaining::from_durations(&[0, 0], 0).median(), 0);
+        assert!(Remaining::from_durations(&[0, 0], 5).median() > 0);
     }
 
     #[test]
     fn an_overrun_is_expected_to_go_on_in_proportion() {
         let past = [2_600; 20];
-        let left = |elapsed| Remaining::of(&past, elapsed).median();
+        let left = |elapsed| Remaining::from_durations(&past, elapsed).median();
         assert_eq!([2_600, 5_200, 52_600, 1_002_600].map(left), [107, 1_076, 20_710, 414_213]);
-        let at = Remaining::of(&past, 52_600);
-        assert_eq!((at.p90(), at.at(1.0)), (108_113, 449_999));
+        let at = Remaining::from_durations(&past, 52_600);
+        assert_eq!((at.percentile_90(), at.quantile(1.0)), (108_113, 449_999));
     }
 
     #[test]
     fn a_little_over_is_no_overrun() {
-        let has = |sorted: &[i64], elapsed| Remaining::of(sorted, elapsed).has_overrun();
+        let has =
+            |sorted: &[i64], elapsed| Remaining::from_durations(sorted, elapsed).has_overrun();
         assert!(!has(&[5], 900));
         assert!(has(&[5], 1_006));
         assert!(!has(&[60_000], 66_000));
@@ -149,12 +150,12 @@ mod tests {
     #[test]
     fn what_outlived_some_may_outlive_all() {
         let past = [10, 20, 30, 40, 50];
-        let draws = |q: f64| Remaining::of(&past, 0).at(q);
+        let draws = |q: f64| Remaining::from_durations(&past, 0).quantile(q);
         assert_eq!([0.0, 0.2, 0.5, 0.8, 1.0].map(draws), [10, 20, 30, 50, 50]);
         // Four tries have no tail of their own.
-        assert_eq!(Remaining::of(&past[1..], 35).at(0.99), 15);
+        assert_eq!(Remaining::from_durations(&past[1..], 35).quantile(0.99), 15);
         // Given that it runs for 35, the three shorter ones are out.
-        let given = |q: f64| Remaining::of(&past, 35).at(q);
+        let given = |q: f64| Remaining::from_durations(&past, 35).quantile(q);
         assert_eq!([0.0, 0.5].map(given), [5, 15]);
         assert!(given(0.9) > 15);
     }
@@ -169,11 +170,11 @@ mod tests {
         ) {
             let mut sorted = tries;
             sorted.sort_unstable();
-            let rest = Remaining::of(&sorted, elapsed);
+            let rest = Remaining::from_durations(&sorted, elapsed);
             let (low, high) = (quantiles.0.min(quantiles.1), quantiles.0.max(quantiles.1));
-            prop_assert!(rest.at(low) <= rest.at(high));
-            prop_assert!(rest.median() <= rest.p90());
-            prop_assert!(rest.at(low) >= i64::from(elapsed > 0));
+            prop_assert!(rest.quantile(low) <= rest.quantile(high));
+            prop_assert!(rest.median() <= rest.percentile_90());
+            prop_assert!(rest.quantile(low) >= i64::from(elapsed > 0));
             prop_assert_eq!(rest.is_beyond_all(), elapsed > 0 && elapsed >= sorted[sorted.len() - 1]);
         }
     }

@@ -5,7 +5,7 @@ use crate::domain::batch::history::percentile;
 use crate::domain::dag::Dag;
 use crate::domain::dispatch::slots::Slots;
 use crate::domain::forecast::remaining::Remaining;
-use crate::domain::forecast::timeline::{Open, play};
+use crate::domain::forecast::timeline::{Open, simulate_batch};
 use crate::domain::time::Millis;
 
 /// Jobs that one forecast plays, over all its runs: it bounds what a forecast costs, whatever the batch.
@@ -17,7 +17,7 @@ const LEAST_RUNS: usize = 20;
 
 /// When a batch ends, over many runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct SimulatedEnds {
     /// In half of them.
     pub p50: Millis,
     /// In nine of ten.
@@ -32,7 +32,7 @@ pub fn simulate(
     rests: &[Remaining<'_>],
     slots: &Slots,
     now: Millis,
-) -> Option<Ends> {
+) -> Option<SimulatedEnds> {
     let open = jobs.iter().flatten().count();
     let runs = (BUDGET / open.max(1)).min(MOST_RUNS);
     if runs < LEAST_RUNS || open == 0 {
@@ -43,14 +43,14 @@ pub fn simulate(
     for run in 0..runs {
         for (at, (job, rest)) in drawn.iter_mut().zip(rests).enumerate() {
             if let Some(job) = job {
-                job.left.ms = rest.at(quantile(run, at));
+                job.left.ms = rest.quantile(quantile(run, at));
             }
         }
-        ends.push(play(dag, &drawn, slots.clone(), now).end.0);
+        ends.push(simulate_batch(dag, &drawn, slots.clone(), now).end.0);
     }
     ends.sort_unstable();
     let at = |percent| percentile(&ends, percent).map(Millis);
-    Some(Ends { p50: at(50)?, p90: at(90)? })
+    Some(SimulatedEnds { p50: at(50)?, p90: at(90)? })
 }
 
 /// An even number from 0 to 1 that a run gives to a job. The same in every forecast, so that a forecast of
@@ -66,8 +66,8 @@ fn quantile(run: usize, job: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::dispatch::slots::Needs;
-    use crate::domain::forecast::slack::{Left, Stage};
+    use crate::domain::dispatch::slots::SlotNeeds;
+    use crate::domain::forecast::slack::{RemainingWork, Stage};
     use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::job::JobDef;
 
@@ -76,15 +76,15 @@ mod tests {
     fn open() -> Option<Open> {
         let group = GroupCode::parse("g").expect("group");
         let code = JobCode::parse("J").expect("code");
-        let job = JobDef::bare(code, group, JobType::parse("NOOP").expect("type"));
-        let left = Left { stage: Stage::AfterAll, from: NOW, ms: 0, spread: 0 };
-        Some(Open { left, priority: 0, needs: Needs::of(&job), deferral: 0 })
+        let job = JobDef::with_defaults(code, group, JobType::parse("NOOP").expect("type"));
+        let left = RemainingWork { stage: Stage::AfterAll, from: NOW, ms: 0, spread: 0 };
+        Some(Open { left, priority: 0, needs: SlotNeeds::for_job(&job), deferral: 0 })
     }
 
-    fn beside(size: usize, past: &[i64], slots: u32) -> Option<Ends> {
+    fn beside(size: usize, past: &[i64], slots: u32) -> Option<SimulatedEnds> {
         let code = |i: usize| JobCode::parse(&format!("J{i}")).expect("code");
         let dag = Dag::build(&(0..size).map(code).collect::<Vec<_>>(), &[]).expect("no arrows");
-        let rests = vec![Remaining::of(past, 0); size];
+        let rests = vec![Remaining::from_durations(past, 0); size];
         simulate(&dag, &vec![open(); size], &rests, &Slots::new(slots), NOW)
     }
 

@@ -22,7 +22,7 @@ pub enum Stage {
 
 /// What is left of an open job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingWork {
     /// What it waits for.
     pub stage: Stage,
     /// It does not start, or go on, before this moment.
@@ -48,35 +48,36 @@ pub struct Passes {
 
 /// Slack and critical path of the open jobs; `left` runs parallel to the jobs of `dag`, with `None`
 /// for those that are over.
-pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
+pub fn passes(dag: &Dag, left: &[Option<RemainingWork>], now: Millis) -> Passes {
     let (mut start, mut finish) = (vec![now; dag.len()], vec![now; dag.len()]);
     for &node in dag.in_order() {
-        let Some(job) = left[node.at()] else { continue };
-        let ends = awaited(dag, left, node).map(|p| finish[p.at()]);
+        let Some(job) = left[node.index()] else { continue };
+        let ends = awaited(dag, left, node).map(|p| finish[p.index()]);
         let ready = if job.stage == Stage::AfterFirst { ends.min() } else { ends.max() };
         let ready = ready.unwrap_or(now);
-        start[node.at()] = ready.max(job.from).max(now);
-        finish[node.at()] = start[node.at()].plus(job.ms);
+        start[node.index()] = ready.max(job.from).max(now);
+        finish[node.index()] = start[node.index()].plus_ms(job.ms);
     }
     let end = finish.iter().copied().max().unwrap_or(now);
     let mut latest_end = vec![end; dag.len()];
     let mut slack = vec![None; dag.len()];
     for &node in dag.in_order().iter().rev() {
-        let Some(job) = left[node.at()] else { continue };
+        let Some(job) = left[node.index()] else { continue };
         for child in dag.children(node) {
-            let Some(below) = left[child.at()] else { continue };
+            let Some(below) = left[child.index()] else { continue };
             let counts = match below.stage {
                 Stage::AfterAll => true,
                 // Of several, only the one that let it start.
-                Stage::AfterFirst => finish[node.at()] <= start[child.at()],
+                Stage::AfterFirst => finish[node.index()] <= start[child.index()],
                 Stage::Ready | Stage::Running => false,
             };
             if counts {
-                let latest = latest_end[child.at()].plus(-below.ms);
-                latest_end[node.at()] = latest_end[node.at()].min(latest);
+                let latest = latest_end[child.index()].plus_ms(-below.ms);
+                latest_end[node.index()] = latest_end[node.index()].min(latest);
             }
         }
-        slack[node.at()] = Some(latest_end[node.at()].plus(-job.ms).since(start[node.at()]));
+        slack[node.index()] =
+            Some(latest_end[node.index()].plus_ms(-job.ms).since(start[node.index()]));
     }
     let path = path(dag, left, (&start, &finish), end);
     Passes { end, slack, path }
@@ -85,32 +86,32 @@ pub fn passes(dag: &Dag, left: &[Option<Left>], now: Millis) -> Passes {
 /// The open parents that a job waits for.
 fn awaited<'a>(
     dag: &'a Dag,
-    left: &'a [Option<Left>],
+    left: &'a [Option<RemainingWork>],
     node: Node,
 ) -> impl Iterator<Item = Node> + 'a {
     let waits =
-        left[node.at()].is_some_and(|l| matches!(l.stage, Stage::AfterAll | Stage::AfterFirst));
-    dag.parents(node).filter(move |p| waits && left[p.at()].is_some())
+        left[node.index()].is_some_and(|l| matches!(l.stage, Stage::AfterAll | Stage::AfterFirst));
+    dag.parents(node).filter(move |p| waits && left[p.index()].is_some())
 }
 
 /// From the last job back along the parents that each waited for. Among equals the deepest, then
 /// the first by code, so that the path does not depend on the order of the definition.
 fn path(
     dag: &Dag,
-    left: &[Option<Left>],
+    left: &[Option<RemainingWork>],
     (start, finish): (&[Millis], &[Millis]),
     end: Millis,
 ) -> Vec<Node> {
     let best = |nodes: &mut dyn Iterator<Item = Node>, ends: Millis| {
         nodes
-            .filter(|n| left[n.at()].is_some() && finish[n.at()] == ends)
-            .min_by_key(|n| (Reverse(dag.level(*n)), dag.code(*n)))
+            .filter(|n| left[n.index()].is_some() && finish[n.index()] == ends)
+            .min_by_key(|n| (Reverse(dag.level(*n)), dag.job_code(*n)))
     };
     let mut found = Vec::new();
     let mut next = best(&mut dag.in_order().iter().copied(), end);
     while let Some(node) = next {
         found.push(node);
-        next = best(&mut awaited(dag, left, node), start[node.at()]);
+        next = best(&mut awaited(dag, left, node), start[node.index()]);
     }
     found.reverse();
     found
@@ -141,12 +142,12 @@ mod tests {
         Dag::build(&jobs, &edges).expect("acyclic")
     }
 
-    fn left(ms: i64) -> Option<Left> {
-        Some(Left { stage: Stage::AfterAll, from: NOW, ms, spread: 0 })
+    fn left(ms: i64) -> Option<RemainingWork> {
+        Some(RemainingWork { stage: Stage::AfterAll, from: NOW, ms, spread: 0 })
     }
 
     fn codes(dag: &Dag, path: &[Node]) -> Vec<String> {
-        path.iter().map(|n| dag.code(*n).to_string()).collect()
+        path.iter().map(|n| dag.job_code(*n).to_string()).collect()
     }
 
     #[test]
@@ -154,14 +155,14 @@ mod tests {
         // J0 -> J1 -> J3 and J0 -> J2 -> J3; J2 is shorter than J1 by 30; J4 stands alone.
         let dag = dag(&[0, 1, 2, 3, 4], &[(1, 0), (2, 0), (3, 1), (3, 2)]);
         let found = passes(&dag, &[left(10), left(50), left(20), left(5), left(1)], NOW);
-        assert_eq!(found.end, NOW.plus(65));
+        assert_eq!(found.end, NOW.plus_ms(65));
         assert_eq!(found.slack, [Some(0), Some(0), Some(30), Some(0), Some(64)]);
         assert_eq!(codes(&dag, &found.path), ["J0", "J1", "J3"]);
         // J0 and J1 are over: what is left of the other branch is now what counts.
         let found = passes(&dag, &[None, None, left(20), left(5), left(1)], NOW);
         assert_eq!(
             (found.end, codes(&dag, &found.path)),
-            (NOW.plus(25), vec!["J2".into(), "J3".into()])
+            (NOW.plus_ms(25), vec!["J2".into(), "J3".into()])
         );
         assert_eq!(found.slack, [None, None, Some(0), Some(0), Some(24)]);
     }
@@ -170,26 +171,26 @@ mod tests {
     fn the_first_of_several_is_enough_where_a_rule_says_so() {
         // J2 after J0 or J1, whichever ends first; J3 after J2.
         let dag = dag(&[0, 1, 2, 3], &[(2, 0), (2, 1), (3, 2)]);
-        let first = left(5).map(|l| Left { stage: Stage::AfterFirst, ..l });
+        let first = left(5).map(|l| RemainingWork { stage: Stage::AfterFirst, ..l });
         let found = passes(&dag, &[left(10), left(30), first, left(50)], NOW);
         assert_eq!(
             (found.end, codes(&dag, &found.path)),
-            (NOW.plus(65), ["J0", "J2", "J3"].map(String::from).to_vec())
+            (NOW.plus_ms(65), ["J0", "J2", "J3"].map(String::from).to_vec())
         );
         assert_eq!(found.slack, [Some(0), Some(35), Some(0), Some(0)]);
         // Once it is ready, no parent counts.
-        let ready = left(5).map(|l| Left { stage: Stage::Ready, ..l });
+        let ready = left(5).map(|l| RemainingWork { stage: Stage::Ready, ..l });
         let found = passes(&dag, &[None, left(30), ready, left(50)], NOW);
-        assert_eq!((found.end, found.slack[1]), (NOW.plus(55), Some(25)));
+        assert_eq!((found.end, found.slack[1]), (NOW.plus_ms(55), Some(25)));
     }
 
     #[test]
     fn a_time_of_day_cuts_the_path() {
         let dag = dag(&[0, 1], &[(1, 0)]);
-        let late = left(5).map(|l| Left { from: NOW.plus(500), ..l });
+        let late = left(5).map(|l| RemainingWork { from: NOW.plus_ms(500), ..l });
         let found = passes(&dag, &[left(10), late], NOW);
         assert_eq!(found.slack, [Some(490), Some(0)]);
-        assert_eq!((found.end, codes(&dag, &found.path)), (NOW.plus(505), vec!["J1".into()]));
+        assert_eq!((found.end, codes(&dag, &found.path)), (NOW.plus_ms(505), vec!["J1".into()]));
     }
 
     #[test]
@@ -210,9 +211,11 @@ mod tests {
         (pairs, works, Just((0..9).collect::<Vec<usize>>()).prop_shuffle())
     }
 
-    fn lefts(works: &[Option<(i64, i64)>]) -> Vec<Option<Left>> {
+    fn lefts(works: &[Option<(i64, i64)>]) -> Vec<Option<RemainingWork>> {
         let job = |w: &Option<(i64, i64)>| {
-            w.and_then(|(ms, wait)| left(ms).map(|l| Left { from: NOW.plus(wait), ..l }))
+            w.and_then(|(ms, wait)| {
+                left(ms).map(|l| RemainingWork { from: NOW.plus_ms(wait), ..l })
+            })
         };
         works.iter().map(job).collect()
     }
@@ -224,7 +227,7 @@ mod tests {
             let (dag, left) = (dag(&order, &pairs), lefts(&works));
             let found = passes(&dag, &left, NOW);
             for node in found.path.iter() {
-                prop_assert_eq!(found.slack[node.at()], Some(0));
+                prop_assert_eq!(found.slack[node.index()], Some(0));
             }
             for i in 0..9 {
                 let (Some(job), Some(slack)) = (left[i], found.slack[i]) else {
@@ -234,18 +237,18 @@ mod tests {
                 prop_assert!(slack >= 0);
                 let with = |more: i64| {
                     let mut longer = left.clone();
-                    longer[i] = Some(Left { ms: job.ms + more, ..job });
+                    longer[i] = Some(RemainingWork { ms: job.ms + more, ..job });
                     passes(&dag, &longer, NOW).end
                 };
                 // So much longer changes nothing, one more does.
                 prop_assert_eq!(with(slack), found.end);
-                prop_assert_eq!(with(slack + 1), found.end.plus(1));
+                prop_assert_eq!(with(slack + 1), found.end.plus_ms(1));
             }
             // The path explains the end: it starts now or at a not-before, and has no gap.
             if let Some(first) = found.path.first() {
-                let total: i64 = found.path.iter().filter_map(|n| left[n.at()]).map(|l| l.ms).sum();
-                let begins = left[first.at()].map_or(NOW, |l| l.from);
-                prop_assert_eq!(begins.plus(total), found.end);
+                let total: i64 = found.path.iter().filter_map(|n| left[n.index()]).map(|l| l.ms).sum();
+                let begins = left[first.index()].map_or(NOW, |l| l.from);
+                prop_assert_eq!(begins.plus_ms(total), found.end);
                 for pair in found.path.windows(2) {
                     prop_assert!(dag.parents(pair[1]).any(|p| p == pair[0]));
                 }

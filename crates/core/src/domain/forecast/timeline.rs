@@ -5,8 +5,8 @@
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::ready::{ReadyList, SetAside};
-use crate::domain::dispatch::slots::{Needs, Slots};
-use crate::domain::forecast::slack::{Left, Stage};
+use crate::domain::dispatch::slots::{SlotNeeds, Slots};
+use crate::domain::forecast::slack::{RemainingWork, Stage};
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
 use std::cmp::Reverse;
@@ -16,11 +16,11 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     /// What is left of it.
-    pub left: Left,
+    pub left: RemainingWork,
     /// Higher goes first.
     pub priority: i32,
     /// What it takes while it runs.
-    pub needs: Needs,
+    pub needs: SlotNeeds,
     /// By how many milliseconds it steps back for others.
     pub deferral: i64,
 }
@@ -30,7 +30,7 @@ pub const AGEING_MS: i64 = 600_000;
 
 /// When a job is expected to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ExpectedRun {
     /// It starts, or goes on if it runs already.
     pub start: Millis,
     /// It ends.
@@ -43,7 +43,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     /// Parallel to the jobs; `None` for those that are over.
-    pub runs: Vec<Option<Run>>,
+    pub runs: Vec<Option<ExpectedRun>>,
     /// When the last has ended.
     pub end: Millis,
     /// When the last has ended in a bad case, by adding up the spreads; what a batch too large to be
@@ -53,9 +53,9 @@ pub struct Timeline {
 
 /// Plays the batch forward from `now`. `jobs` runs parallel to the jobs of `dag`, with `None` for
 /// those that are over; `slots` holds the limits with nothing in use.
-pub fn play(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Millis) -> Timeline {
-    let open = |n: &Node| jobs[n.at()].is_some();
-    let needs = jobs.iter().map(|job| job.as_ref().map_or(Needs::none(), |j| j.needs.clone()));
+pub fn simulate_batch(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Millis) -> Timeline {
+    let open = |n: &Node| jobs[n.index()].is_some();
+    let needs = jobs.iter().map(|job| job.as_ref().map_or(SlotNeeds::empty(), |j| j.needs.clone()));
     let deferrals = jobs.iter().map(|job| job.as_ref().map_or(0, |j| j.deferral)).collect();
     let mut play = Play {
         dag,
@@ -72,7 +72,7 @@ pub fn play(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Millis) -> Time
     };
     for &node in dag.in_order().iter().filter(|n| open(n)) {
         let parents = dag.parents(node).filter(open).count();
-        play.waits_for[node.at()] = match jobs[node.at()].as_ref().map(|j| j.left.stage) {
+        play.waits_for[node.index()] = match jobs[node.index()].as_ref().map(|j| j.left.stage) {
             Some(Stage::AfterAll) => parents,
             Some(Stage::AfterFirst) => parents.min(1),
             Some(Stage::Ready | Stage::Running) | None => 0,
@@ -80,13 +80,13 @@ pub fn play(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Millis) -> Time
     }
     // In the order of the batch, which is the order of starting among equals.
     for node in (0..jobs.len()).map(|i| Node(i as u32)).filter(open) {
-        match jobs[node.at()].as_ref().map(|j| j.left.stage) {
+        match jobs[node.index()].as_ref().map(|j| j.left.stage) {
             Some(Stage::Running) => play.start(node, now, 0),
-            _ if play.waits_for[node.at()] == 0 => play.let_go(node, now, 0),
+            _ if play.waits_for[node.index()] == 0 => play.let_go(node, now, 0),
             _ => {}
         }
     }
-    play.run(now)
+    play.run_to_end(now)
 }
 
 struct Play<'a> {
@@ -97,7 +97,7 @@ struct Play<'a> {
     ends: BinaryHeap<Reverse<(Millis, Node)>>,
     wakes: BinaryHeap<Reverse<(Millis, Node)>>,
     waits_for: Vec<usize>,
-    runs: Vec<Option<Run>>,
+    runs: Vec<Option<ExpectedRun>>,
     /// The sum of the squares of the spreads along what each job waited for.
     spread: Vec<u128>,
     /// Since when each job has been ready.
@@ -106,73 +106,74 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    fn run(mut self, now: Millis) -> Timeline {
+    fn run_to_end(mut self, now: Millis) -> Timeline {
         let (mut at, mut freed_by) = (now, 0);
         loop {
-            self.fill(at, freed_by);
+            self.start_ready_jobs(at, freed_by);
             let ends = self.ends.peek().map(|Reverse((at, _))| *at);
             let wakes = self.wakes.peek().map(|Reverse((at, _))| *at);
             let Some(next) = [ends, wakes].into_iter().flatten().min() else { break };
             (at, freed_by) = (next, 0);
             while let Some(Reverse((_, node))) = self.ends.peek().filter(|e| e.0.0 == at).copied() {
                 self.ends.pop();
-                freed_by = freed_by.max(self.spread[node.at()]);
-                self.end(node, at);
+                freed_by = freed_by.max(self.spread[node.index()]);
+                self.finish_job(node, at);
             }
             while let Some(Reverse((_, node))) = self.wakes.peek().filter(|e| e.0.0 == at).copied()
             {
                 self.wakes.pop();
-                self.push(node, at);
+                self.enqueue_ready(node, at);
             }
         }
         let ended = self.runs.iter().zip(&self.spread);
-        let bad = ended.filter_map(|(run, spread)| Some(run.as_ref()?.end.plus(root(*spread))));
+        let bad =
+            ended.filter_map(|(run, spread)| Some(run.as_ref()?.end.plus_ms(square_root(*spread))));
         let end = self.runs.iter().flatten().map(|r| r.end).max().unwrap_or(now);
         Timeline { bad_end: bad.max().unwrap_or(now).max(end), end, runs: self.runs }
     }
 
     /// Starts what slots allow. A limit of zero would stop the play for ever; definitions refuse
     /// it, and here the job starts all the same when nothing else moves.
-    fn fill(&mut self, at: Millis, freed_by: u128) {
+    fn start_ready_jobs(&mut self, at: Millis, freed_by: u128) {
         let stuck = self.ends.is_empty() && self.wakes.is_empty();
         let mut aside = SetAside::default();
-        let mut next = self.ready.pick(&self.slots, &mut aside);
+        let mut next = self.ready.take_startable(&self.slots, &mut aside);
         if next.is_none() && stuck {
-            next = self.ready.pick(&Slots::new(u32::MAX), &mut SetAside::default());
+            next = self.ready.take_startable(&Slots::new(u32::MAX), &mut SetAside::default());
         }
         while let Some(node) = next {
             self.start(node, at, freed_by);
-            next = self.ready.pick(&self.slots, &mut aside);
+            next = self.ready.take_startable(&self.slots, &mut aside);
         }
     }
 
     fn start(&mut self, node: Node, at: Millis, freed_by: u128) {
-        let Some(job) = &self.jobs[node.at()] else { return };
-        self.slots.take(&job.needs);
-        let end = at.plus(job.left.ms);
-        self.runs[node.at()] = Some(Run { start: at, end, turn: self.turn });
+        let Some(job) = &self.jobs[node.index()] else { return };
+        self.slots.acquire(&job.needs);
+        let end = at.plus_ms(job.left.ms);
+        self.runs[node.index()] = Some(ExpectedRun { start: at, end, turn: self.turn });
         self.turn += 1;
         let own = u128::from(job.left.spread.unsigned_abs()).pow(2);
         // A job that had to wait for a slot is late when the job before it in that slot is.
-        let waited = at > self.since[node.at()];
-        let before = if waited { freed_by } else { self.spread[node.at()] };
-        self.spread[node.at()] = before.saturating_add(own);
+        let waited = at > self.since[node.index()];
+        let before = if waited { freed_by } else { self.spread[node.index()] };
+        self.spread[node.index()] = before.saturating_add(own);
         self.ends.push(Reverse((end, node)));
     }
 
-    fn end(&mut self, node: Node, at: Millis) {
-        if let Some(job) = &self.jobs[node.at()] {
+    fn finish_job(&mut self, node: Node, at: Millis) {
+        if let Some(job) = &self.jobs[node.index()] {
             self.slots.give_back(&job.needs);
         }
         let dag = self.dag;
-        for child in dag.children(node).filter(|c| self.jobs[c.at()].is_some()) {
-            let waits = &mut self.waits_for[child.at()];
+        for child in dag.children(node).filter(|c| self.jobs[c.index()].is_some()) {
+            let waits = &mut self.waits_for[child.index()];
             if *waits == 0 {
                 continue;
             }
             *waits -= 1;
             if *waits == 0 {
-                let last = self.spread[node.at()];
+                let last = self.spread[node.index()];
                 self.let_go(child, at, last);
             }
         }
@@ -180,27 +181,27 @@ impl Play<'_> {
 
     /// All parents have ended; the last of them brought `spread` with it.
     fn let_go(&mut self, node: Node, at: Millis, spread: u128) {
-        let Some(job) = &self.jobs[node.at()] else { return };
+        let Some(job) = &self.jobs[node.index()] else { return };
         if job.left.from > at {
             // A time of day swallows what parents are late, as far as it lies behind that.
-            let late = at.plus(root(spread)).since(job.left.from).max(0);
-            self.spread[node.at()] = u128::from(late.unsigned_abs()).pow(2);
+            let late = at.plus_ms(square_root(spread)).since(job.left.from).max(0);
+            self.spread[node.index()] = u128::from(late.unsigned_abs()).pow(2);
             self.wakes.push(Reverse((job.left.from, node)));
         } else {
-            self.spread[node.at()] = spread;
-            self.push(node, at);
+            self.spread[node.index()] = spread;
+            self.enqueue_ready(node, at);
         }
     }
 
-    fn push(&mut self, node: Node, at: Millis) {
-        self.since[node.at()] = at;
-        if let Some(job) = &self.jobs[node.at()] {
+    fn enqueue_ready(&mut self, node: Node, at: Millis) {
+        self.since[node.index()] = at;
+        if let Some(job) = &self.jobs[node.index()] {
             self.ready.push(node, job.priority, at);
         }
     }
 }
 
-fn root(square: u128) -> i64 {
+fn square_root(square: u128) -> i64 {
     i64::try_from(square.isqrt()).unwrap_or(i64::MAX)
 }
 
@@ -232,20 +233,21 @@ mod tests {
     }
 
     fn open(ms: i64, spread: i64, wait: i64) -> Option<Open> {
-        let left = Left { stage: Stage::AfterAll, from: NOW.plus(wait), ms, spread };
+        let left = RemainingWork { stage: Stage::AfterAll, from: NOW.plus_ms(wait), ms, spread };
         Some(Open { left, priority: 0, needs: needs_of(None), deferral: 0 })
     }
 
-    fn needs_of(source: Option<&str>) -> Needs {
+    fn needs_of(source: Option<&str>) -> SlotNeeds {
         let code = |word: &str| JobCode::parse(word).expect("code");
         let group = GroupCode::parse("g").expect("group");
-        let mut job = JobDef::bare(code("J"), group, JobType::parse("NOOP").expect("type"));
+        let mut job =
+            JobDef::with_defaults(code("J"), group, JobType::parse("NOOP").expect("type"));
         job.source = source.map(|name| SourceName::parse(name).expect("source"));
-        Needs::of(&job)
+        SlotNeeds::for_job(&job)
     }
 
     fn played(dag: &Dag, jobs: &[Option<Open>], slots: u32) -> Timeline {
-        play(dag, jobs, Slots::new(slots), NOW)
+        simulate_batch(dag, jobs, Slots::new(slots), NOW)
     }
 
     /// `J0 0-10`, … in the order of starting.
@@ -304,7 +306,7 @@ mod tests {
         }
         let mut slots = Slots::new(9);
         slots.limit(Resource::Source(source), Some(1));
-        let timeline = play(&dag(&[]), &jobs, slots, NOW);
+        let timeline = simulate_batch(&dag(&[]), &jobs, slots, NOW);
         assert_eq!(shown(&timeline), ["J0 0-10", "J3 0-10", "J1 10-20", "J2 20-30"]);
     }
 
@@ -314,22 +316,22 @@ mod tests {
         let mut jobs = vec![None; SIZE];
         (jobs[0], jobs[1], jobs[2]) = (open(10, 30, 0), open(10, 40, 0), open(20, 45, 0));
         let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
-        assert_eq!((timeline.end, timeline.bad_end), (NOW.plus(20), NOW.plus(70)));
+        assert_eq!((timeline.end, timeline.bad_end), (NOW.plus_ms(20), NOW.plus_ms(70)));
         // By one slot all three are in a row: 30² + 45² + 40² is 67².
         let timeline = played(&dag(&[(1, 0)]), &jobs, 1);
-        assert_eq!((timeline.end, timeline.bad_end), (NOW.plus(40), NOW.plus(107)));
+        assert_eq!((timeline.end, timeline.bad_end), (NOW.plus_ms(40), NOW.plus_ms(107)));
         // Whoever did not wait for a slot is not made late by another that ends at the same moment.
         (jobs[0], jobs[1], jobs[2]) = (open(10, 0, 0), open(10, 0, 0), open(10, 1_000, 0));
         let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
-        assert_eq!(timeline.bad_end, NOW.plus(1_010));
+        assert_eq!(timeline.bad_end, NOW.plus_ms(1_010));
         // A time of day that is waited for anyway swallows what came before.
         (jobs[0], jobs[1], jobs[2]) = (open(10, 30, 0), open(10, 40, 500), open(20, 45, 0));
         let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
-        assert_eq!((timeline.end, timeline.bad_end), (NOW.plus(510), NOW.plus(550)));
+        assert_eq!((timeline.end, timeline.bad_end), (NOW.plus_ms(510), NOW.plus_ms(550)));
         // Up to that time: 610 is 110 late, and 110² + 40² is 117².
         jobs[0] = open(10, 600, 0);
         let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
-        assert_eq!(timeline.bad_end, NOW.plus(627));
+        assert_eq!(timeline.bad_end, NOW.plus_ms(627));
     }
 
     #[test]
@@ -357,7 +359,7 @@ mod tests {
             .collect();
         let dag = Dag::build(&jobs, &edges).expect("acyclic");
         let open: Vec<Option<Open>> = (0..5_000i64).map(|i| open(i % 7 + 1, 1, 0)).collect();
-        let timeline = play(&dag, &open, Slots::new(8), NOW);
+        let timeline = simulate_batch(&dag, &open, Slots::new(8), NOW);
         assert!(timeline.runs.iter().all(Option::is_some));
         let work: i64 = (0..5_000i64).map(|i| i % 7 + 1).sum();
         assert!(timeline.end.since(NOW) >= work / 8);
@@ -405,14 +407,14 @@ mod tests {
                 prop_assert!(run.start >= job.left.from && run.start >= NOW);
                 let waits = job.left.stage == Stage::AfterAll;
                 for parent in dag.parents(Node(i as u32)).filter(|_| waits) {
-                    prop_assert!(timeline.runs[parent.at()].is_none_or(|p| p.end <= run.start));
+                    prop_assert!(timeline.runs[parent.index()].is_none_or(|p| p.end <= run.start));
                 }
                 let beside = timeline.runs.iter().flatten();
                 let beside = beside.filter(|r| r.start <= run.start && run.start < r.end).count();
                 prop_assert!(beside <= running.max(slots as usize));
             }
             prop_assert!(timeline.bad_end >= timeline.end);
-            let left: Vec<Option<Left>> = open.iter().map(|o| Some(o.as_ref()?.left)).collect();
+            let left: Vec<Option<RemainingWork>> = open.iter().map(|o| Some(o.as_ref()?.left)).collect();
             prop_assert!(timeline.end >= passes(&dag, &left, NOW).end);
         }
 
@@ -422,7 +424,7 @@ mod tests {
         fn without_limits_it_is_the_forward_pass((pairs, jobs) in cases(), which in 0..SIZE, more in 0i64..50) {
             let dag = dag(&pairs);
             let mut open = opens(&jobs);
-            let left: Vec<Option<Left>> = open.iter().map(|o| Some(o.as_ref()?.left)).collect();
+            let left: Vec<Option<RemainingWork>> = open.iter().map(|o| Some(o.as_ref()?.left)).collect();
             let before = played(&dag, &open, u32::MAX);
             prop_assert_eq!(before.end, passes(&dag, &left, NOW).end);
             if let Some(job) = &mut open[which] {

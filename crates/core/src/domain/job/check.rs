@@ -12,7 +12,7 @@ use std::fmt;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Grade {
+pub enum CheckGrade {
     /// The job ends WARNING; its children run.
     Warning,
     /// The try failed; it is tried again like any failure.
@@ -22,7 +22,7 @@ pub enum Grade {
     Fatal,
 }
 
-impl Grade {
+impl CheckGrade {
     /// Every grade, the mildest first.
     pub const ALL: [Self; 3] = [Self::Warning, Self::Error, Self::Fatal];
 
@@ -36,7 +36,7 @@ impl Grade {
     }
 }
 
-impl fmt::Display for Grade {
+impl fmt::Display for CheckGrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -49,7 +49,7 @@ pub struct SuccessRule {
     pub rule: Expr,
     /// Otherwise.
     #[serde(rename = "else", default)]
-    pub grade: Grade,
+    pub grade: CheckGrade,
     /// What to say then; none: the rule itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -57,7 +57,7 @@ pub struct SuccessRule {
 
 /// A query that looks at the data after the body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
+pub struct DataCheck {
     /// Unique within the job.
     pub name: String,
     /// Where; none: the job's own source.
@@ -69,7 +69,7 @@ pub struct Check {
     pub expect: Expect,
     /// Otherwise.
     #[serde(rename = "else", default)]
-    pub grade: Grade,
+    pub grade: CheckGrade,
 }
 
 /// What the result of a check's query must be.
@@ -105,7 +105,7 @@ pub enum Expect {
     },
 }
 
-impl Check {
+impl DataCheck {
     /// The sources that its queries name, beside the job's own.
     pub fn sources(&self) -> impl Iterator<Item = &SourceName> {
         let other = match &self.expect {
@@ -146,12 +146,12 @@ impl fmt::Display for Expect {
 
 /// What a success rule or a check found; kept with the outputs of its try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct CheckFinding {
     /// The value that was judged, as text; none when there was none, or NULL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// How grave it is when it does not hold; at least `error` when it could not be answered.
-    pub grade: Grade,
+    pub grade: CheckGrade,
     /// Whether it holds.
     pub ok: bool,
     /// What was found and what was expected, as a sentence.
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_check_is_stored_as_it_is_written() {
         let json = r#"{"name":"tb","source":"ledger","sql":"SELECT 1","expect":{"between":{"min":"1"}},"else":"fatal"}"#;
-        let check: Check = serde_json::from_str(json).expect("a check");
+        let check: DataCheck = serde_json::from_str(json).expect("a check");
         assert_eq!(serde_json::to_string(&check).expect("JSON"), json);
         assert_eq!(check.expect.to_string(), "a value of 1 or more");
         assert_eq!(serde_json::to_string(&Expect::ZeroRows).expect("JSON"), "\"zero_rows\"");

@@ -4,7 +4,7 @@
 pub mod stored;
 
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use serde::{Deserialize, Serialize};
 
 /// `job_code` runs after `depends_on` has succeeded.
@@ -21,11 +21,11 @@ pub struct JobDependency {
     pub dependency_order: i32,
     /// What is asked of the parent.
     #[serde(default, skip_serializing_if = "is_success")]
-    pub when: When,
+    pub when: EdgeCondition,
 }
 
-fn is_success(when: &When) -> bool {
-    *when == When::Success
+fn is_success(when: &EdgeCondition) -> bool {
+    *when == EdgeCondition::Success
 }
 
 impl JobDependency {
@@ -37,6 +37,6 @@ impl JobDependency {
         dependency_order: i32,
     ) -> Self {
         let group = group.clone();
-        Self { group, job_code, depends_on, dependency_order, when: When::Success }
+        Self { group, job_code, depends_on, dependency_order, when: EdgeCondition::Success }
     }
 }

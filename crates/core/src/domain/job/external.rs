@@ -3,7 +3,7 @@
 use crate::domain::batch_no::{BatchExpr, RelativeBatch};
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::queue::QueueStatus;
-use crate::domain::job::trigger_rule::{Edge, When, edge};
+use crate::domain::job::trigger_rule::{Edge, EdgeCondition, evaluate_edge};
 use crate::domain::text::lang::Lang;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ pub struct ExternalDependency {
     pub batch: BatchExpr,
     /// What is asked of each of them.
     #[serde(default)]
-    pub when: When,
+    pub when: EdgeCondition,
     /// When there is no such batch.
     #[serde(default)]
     pub missing: Missing,
@@ -50,7 +50,7 @@ pub struct ExternalDependency {
 
 /// Why a dependency on other batches has not let its job go; what `why` tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum ExternalWait {
     /// There is no such batch yet, or it has no such job.
     NotThere(BatchNo),
     /// It is there and has not ended, or ended badly and may be run again.
@@ -59,7 +59,7 @@ pub enum Wait {
     NoneYet,
 }
 
-impl Wait {
+impl ExternalWait {
     /// What is waited for, as a part of a sentence.
     pub fn words(&self, lang: Lang) -> String {
         match lang {
@@ -69,25 +69,25 @@ impl Wait {
     }
 }
 
-fn wait_in_english(wait: &Wait) -> String {
+fn wait_in_english(wait: &ExternalWait) -> String {
     match wait {
-        Wait::NotThere(no) => format!("batch {no} is not there yet"),
-        Wait::NotYet(no, status) if status.is_final() => {
+        ExternalWait::NotThere(no) => format!("batch {no} is not there yet"),
+        ExternalWait::NotYet(no, status) if status.is_final() => {
             format!("batch {no} ended {status} (run it again or force it)")
         }
-        Wait::NotYet(no, status) => format!("batch {no} is {status}"),
-        Wait::NoneYet => "no batch is there yet".to_owned(),
+        ExternalWait::NotYet(no, status) => format!("batch {no} is {status}"),
+        ExternalWait::NoneYet => "no batch is there yet".to_owned(),
     }
 }
 
-fn wait_in_chinese(wait: &Wait) -> String {
+fn wait_in_chinese(wait: &ExternalWait) -> String {
     match wait {
-        Wait::NotThere(no) => format!("批次 {no} 尚不存在"),
-        Wait::NotYet(no, status) if status.is_final() => {
+        ExternalWait::NotThere(no) => format!("批次 {no} 尚不存在"),
+        ExternalWait::NotYet(no, status) if status.is_final() => {
             format!("批次 {no} 已结束 {status}（请重跑或强制成功）")
         }
-        Wait::NotYet(no, status) => format!("批次 {no} 为 {status}"),
-        Wait::NoneYet => "尚无批次".to_owned(),
+        ExternalWait::NotYet(no, status) => format!("批次 {no} 为 {status}"),
+        ExternalWait::NoneYet => "尚无批次".to_owned(),
     }
 }
 
@@ -112,7 +112,7 @@ pub struct CrossBatchDependency {
     /// What it says; none while it is open.
     pub edge: Option<Edge>,
     /// What it waits for, as it was last seen.
-    pub waits: Vec<Wait>,
+    pub waits: Vec<ExternalWait>,
 }
 
 /// What a dependency on other batches says, given each of them as it stands; `expired` when
@@ -124,12 +124,12 @@ pub fn judge(
     external: &ExternalDependency,
     seen: &[AwaitedBatch],
     expired: Expired,
-) -> Result<Edge, Vec<Wait>> {
+) -> Result<Edge, Vec<ExternalWait>> {
     let mut worst = Edge::Met;
     let mut waits = Vec::new();
     if seen.is_empty() {
         match external.missing {
-            Missing::Wait => waits.push(Wait::NoneYet),
+            Missing::Wait => waits.push(ExternalWait::NoneYet),
             Missing::Fail => worst = Edge::Failed,
             Missing::Pass => {}
         }
@@ -137,20 +137,20 @@ pub fn judge(
     for one in seen {
         let Some(status) = one.status else {
             match external.missing {
-                Missing::Wait => waits.push(Wait::NotThere(one.batch_no.clone())),
+                Missing::Wait => waits.push(ExternalWait::NotThere(one.batch_no.clone())),
                 Missing::Fail => worst = Edge::Failed,
                 Missing::Pass => {}
             }
             continue;
         };
-        let edge = edge(&external.when, status, |_| one.holds);
+        let edge = evaluate_edge(&external.when, status, |_| one.holds);
         match edge {
             Some(Edge::Met) => {}
             Some(Edge::Failed | Edge::Lost) if external.missing == Missing::Wait => {
-                waits.push(Wait::NotYet(one.batch_no.clone(), status));
+                waits.push(ExternalWait::NotYet(one.batch_no.clone(), status));
             }
             Some(edge) => worst = worse(worst, edge),
-            None => waits.push(Wait::NotYet(one.batch_no.clone(), status)),
+            None => waits.push(ExternalWait::NotYet(one.batch_no.clone(), status)),
         }
     }
     match (waits.is_empty(), expired) {
@@ -218,7 +218,7 @@ mod tests {
             group: GroupCode::parse("g").expect("group"),
             depends_on: None,
             batch: BatchExpr::parse("same").expect("expression"),
-            when: When::parse(when).expect("condition"),
+            when: EdgeCondition::parse(when).expect("condition"),
             missing,
             wait_sec: None,
         };

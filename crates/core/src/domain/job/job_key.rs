@@ -153,7 +153,7 @@ mod tests {
     fn job(group: &str, code: &str, alias: &str) -> JobDef {
         let group = GroupCode::parse(group).expect("group");
         let code = JobCode::parse(code).expect("code");
-        let mut job = JobDef::bare(code, group, JobType::parse("NOOP").expect("type"));
+        let mut job = JobDef::with_defaults(code, group, JobType::parse("NOOP").expect("type"));
         job.aliases = JobCode::parse(alias).into_iter().collect();
         job
     }

@@ -6,8 +6,8 @@ mod stored;
 
 pub use crate::domain::value::{OutputValue, StoredValue};
 pub use list::array_of_json;
-pub use outputs::{Outputs, ResultSet, UnusableCell};
-pub use stored::{AttemptKey, LargeValue, LargeValues};
+pub use outputs::{JobOutputs, ResultSet, UnusableCell};
+pub use stored::{LargeValue, LargeValues, StoredOutputsKey};
 
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::job::secret::{MASK, Mask};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// How a try ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum AttemptEnd {
     /// The body ended well.
     Success,
     /// The body ended well but raised warnings.
@@ -74,7 +74,7 @@ pub enum Retry {
 /// How far a try came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum AttemptReach {
     /// Nothing of the body was sent, and nothing was learnt of an earlier try.
     Before,
     /// The body was sent, or what became of an earlier try was looked up.
@@ -93,13 +93,13 @@ pub struct ErrorInfo {
 
 /// One try's result; as JSON it goes from the node that ran it to the one that settles it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     /// How it ended.
-    pub end: End,
+    pub end: AttemptEnd,
     /// Why, when it did not end well; made storable by who stores it.
     pub message: Option<String>,
     /// What it hands on.
-    pub outputs: Outputs,
+    pub outputs: JobOutputs,
     /// The values that its outputs only refer to. They travel in memory alone, and are written in the
     /// transaction that writes the outputs.
     #[serde(skip)]
@@ -109,7 +109,7 @@ pub struct Outcome {
     /// What kind of error it was, when it is known.
     pub error: Option<ErrorInfo>,
     /// How far it came.
-    pub reach: Reach,
+    pub reach: AttemptReach,
     /// Its row says so already: that was written in the transaction of its body.
     pub is_recorded: bool,
     /// How a body that is declared to be one transaction was seen to end it by itself; its job is
@@ -120,17 +120,17 @@ pub struct Outcome {
     pub is_row_lost: bool,
 }
 
-impl Outcome {
+impl AttemptOutcome {
     /// Ended well.
-    pub fn success(outputs: Outputs) -> Self {
+    pub fn success(outputs: JobOutputs) -> Self {
         Self {
-            end: End::Success,
+            end: AttemptEnd::Success,
             message: None,
             outputs,
             large_values: LargeValues::default(),
             retry: Retry::Allowed,
             error: None,
-            reach: Reach::Body,
+            reach: AttemptReach::Body,
             is_recorded: false,
             breach: None,
             is_row_lost: false,
@@ -138,15 +138,15 @@ impl Outcome {
     }
 
     /// Ended any other way, with the reason.
-    pub fn ended(end: End, message: impl Into<String>) -> Self {
-        let (message, outputs) = (Some(message.into()), Outputs::default());
+    pub fn ended(end: AttemptEnd, message: impl Into<String>) -> Self {
+        let (message, outputs) = (Some(message.into()), JobOutputs::default());
         Self { end, message, ..Self::success(outputs) }
     }
 
     /// The same of a try that ended before anything of its body was sent.
     #[must_use]
     pub fn before_it_began(self) -> Self {
-        Self { reach: Reach::Before, ..self }
+        Self { reach: AttemptReach::Before, ..self }
     }
 
     /// The same of a try whose row was found to belong to another start.
@@ -217,7 +217,7 @@ impl Outcome {
     /// The same with references in the place of large values; after `masked`, because what is stored
     /// aside is shown as well.
     #[must_use]
-    pub fn with_values_aside(mut self, of: AttemptKey, inline_bytes: usize) -> Self {
+    pub fn with_values_aside(mut self, of: StoredOutputsKey, inline_bytes: usize) -> Self {
         let large = self.outputs.store_aside(of, inline_bytes);
         if large != LargeValues::default() {
             self.large_values = large;
@@ -252,13 +252,13 @@ fn mask_rows(set: &mut ResultSet, mask: &Mask) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::job::check::Finding;
+    use crate::domain::job::check::CheckFinding;
     use std::collections::BTreeMap;
 
     #[test]
     fn secrets_leave_no_outcome() {
-        let mask = Mask::of(&[secrecy::SecretString::from("hunter22")]);
-        let outputs = Outputs {
+        let mask = Mask::from_secrets(&[secrecy::SecretString::from("hunter22")]);
+        let outputs = JobOutputs {
             values: BTreeMap::from([("pw".into(), Some("hunter22".into())), ("n".into(), None)]),
             results: vec![ResultSet {
                 columns: vec!["hunter22".into()],
@@ -268,16 +268,19 @@ mod tests {
             }],
             checks: BTreeMap::from([(
                 "c".into(),
-                Finding {
+                CheckFinding {
                     value: Some("hunter22".into()),
-                    grade: crate::domain::job::check::Grade::Error,
+                    grade: crate::domain::job::check::CheckGrade::Error,
                     ok: false,
                     said: "it is hunter22".into(),
                 },
             )]),
-            ..Outputs::default()
+            ..JobOutputs::default()
         };
-        let outcome = Outcome { message: Some("no hunter22".into()), ..Outcome::success(outputs) };
+        let outcome = AttemptOutcome {
+            message: Some("no hunter22".into()),
+            ..AttemptOutcome::success(outputs)
+        };
         let masked = outcome.clone().masked(&mask);
         assert!(!format!("{masked:?}").contains("hunter22"), "{masked:?}");
         assert_eq!(masked.message.as_deref(), Some("no ***"));

@@ -69,14 +69,14 @@ pub struct Param {
     pub value: Option<String>,
     /// Whether the job is refused without it.
     #[serde(rename = "required", default, skip_serializing_if = "is_optional")]
-    pub need: Need,
+    pub need: ParamNeed,
     /// Whether its value is never shown.
     #[serde(rename = "secret", default, skip_serializing_if = "is_open")]
     pub secrecy: Secrecy,
 }
 
-fn is_optional(need: &Need) -> bool {
-    *need == Need::Optional
+fn is_optional(need: &ParamNeed) -> bool {
+    *need == ParamNeed::Optional
 }
 
 fn is_open(secrecy: &Secrecy) -> bool {
@@ -96,7 +96,7 @@ pub struct ParamDecl {
     pub value: Option<String>,
     /// Whether a batch without it is refused.
     #[serde(rename = "required", default, skip_serializing_if = "is_optional")]
-    pub need: Need,
+    pub need: ParamNeed,
     /// Whether its value is never shown.
     #[serde(rename = "secret", default, skip_serializing_if = "is_open")]
     pub secrecy: Secrecy,
@@ -109,7 +109,7 @@ impl ParamDecl {
             name: name.to_owned(),
             ty: ParamType::Text,
             value: Some(value.to_owned()),
-            need: Need::Optional,
+            need: ParamNeed::Optional,
             secrecy: Secrecy::Open,
         }
     }
@@ -133,7 +133,7 @@ pub fn decls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ParamDecl
 /// Whether a value must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(from = "bool", into = "bool")]
-pub enum Need {
+pub enum ParamNeed {
     /// NULL when there is none.
     #[default]
     Optional,
@@ -152,15 +152,15 @@ pub enum Secrecy {
     Secret,
 }
 
-impl From<bool> for Need {
+impl From<bool> for ParamNeed {
     fn from(yes: bool) -> Self {
         if yes { Self::Required } else { Self::Optional }
     }
 }
 
-impl From<Need> for bool {
-    fn from(need: Need) -> Self {
-        need == Need::Required
+impl From<ParamNeed> for bool {
+    fn from(need: ParamNeed) -> Self {
+        need == ParamNeed::Required
     }
 }
 

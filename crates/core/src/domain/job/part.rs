@@ -5,7 +5,7 @@ use crate::domain::job::check::Expect;
 use crate::domain::job::external::ExternalDependency;
 use crate::domain::job::{Definition, Group, JobDef, Shared};
 use crate::domain::schedule::trigger::TriggerDef;
-use crate::domain::source::Source;
+use crate::domain::source::DataSource;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
@@ -65,7 +65,7 @@ pub fn cloned_where<T: Clone>(all: &[T], fits: impl Fn(&T) -> bool) -> Vec<T> {
 /// In the order in which it is stored: what was there keeps its place, what is new comes behind it. Versions
 /// are compared by their text, and the same file in another order is no other version.
 pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
-    fn over<'a, T: Clone, K: Eq + Hash>(
+    fn merge_by_key<'a, T: Clone, K: Eq + Hash>(
         stored: &'a [T],
         wanted: &'a [T],
         key: impl Fn(&'a T) -> K,
@@ -96,18 +96,28 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
     let written = wanted.externals.iter().filter(|e| !same.contains(&key(e)));
     let (old, new) = (&stored.shared, &wanted.shared);
     Definition {
-        sources: over(&stored.sources, &wanted.sources, |s| &s.name, |_| true),
-        groups: over(&stored.groups, &wanted.groups, |g| &g.code, |_| true),
-        jobs: over(&stored.jobs, &wanted.jobs, |j| (&j.group, &j.code), |j| stays(&j.group)),
+        sources: merge_by_key(&stored.sources, &wanted.sources, |s| &s.name, |_| true),
+        groups: merge_by_key(&stored.groups, &wanted.groups, |g| &g.code, |_| true),
+        jobs: merge_by_key(
+            &stored.jobs,
+            &wanted.jobs,
+            |j| (&j.group, &j.code),
+            |j| stays(&j.group),
+        ),
         // One that says something else is another.
-        dependencies: over(&stored.dependencies, &wanted.dependencies, |d| d, |d| stays(&d.group)),
+        dependencies: merge_by_key(
+            &stored.dependencies,
+            &wanted.dependencies,
+            |d| d,
+            |d| stays(&d.group),
+        ),
         externals: kept.chain(written).cloned().collect(),
         shared: Shared {
-            owners: over(&old.owners, &new.owners, |o| &o.code, |_| true),
-            pools: over(&old.pools, &new.pools, |p| &p.name, |_| true),
-            hosts: over(&old.hosts, &new.hosts, |h| &h.name, |_| true),
-            secrets: over(&old.secrets, &new.secrets, |s| &s.name, |_| true),
-            params: over(&old.params, &new.params, |p| &p.name, |_| true),
+            owners: merge_by_key(&old.owners, &new.owners, |o| &o.code, |_| true),
+            pools: merge_by_key(&old.pools, &new.pools, |p| &p.name, |_| true),
+            hosts: merge_by_key(&old.hosts, &new.hosts, |h| &h.name, |_| true),
+            secrets: merge_by_key(&old.secrets, &new.secrets, |s| &s.name, |_| true),
+            params: merge_by_key(&old.params, &new.params, |p| &p.name, |_| true),
         },
         schedules: Vec::new(),
         calendars: stored.calendars.clone(),
@@ -146,7 +156,7 @@ pub fn of_code(defs: &Definition, code: &GroupCode) -> Option<Definition> {
 /// What of the shared things the part names. A thing too many does no harm, so names are looked for
 /// in the stored form: a field added to a type is searched without a word here.
 fn shared_of(shared: &Shared, part: &Definition) -> Shared {
-    let own = text(part);
+    let own = serialize_item(part);
     let hosts: Vec<_> =
         shared.hosts.iter().filter(|h| own.contains(&quoted(&h.name))).cloned().collect();
     let secret = |all: &str, name: &str| all.contains(&format!("secret.{name}"));
@@ -156,7 +166,7 @@ fn shared_of(shared: &Shared, part: &Definition) -> Shared {
         .filter(|p| own.contains(&quoted(&p.name)) || own.contains(&format!("params.{}", p.name)))
         .cloned()
         .collect();
-    let all = format!("{own}{}{}", text(&hosts), text(&params));
+    let all = format!("{own}{}{}", serialize_item(&hosts), serialize_item(&params));
     Shared {
         owners: shared.owners.iter().filter(|o| own.contains(&quoted(&o.code))).cloned().collect(),
         pools: shared.pools.iter().filter(|p| own.contains(&quoted(&p.name))).cloned().collect(),
@@ -166,7 +176,7 @@ fn shared_of(shared: &Shared, part: &Definition) -> Shared {
     }
 }
 
-fn text(item: &impl Serialize) -> String {
+fn serialize_item(item: &impl Serialize) -> String {
     // Our own types with text keys; nothing in them can fail to be written.
     serde_json::to_string(item).unwrap_or_default()
 }
@@ -216,7 +226,7 @@ pub fn on_other_sources(
     mut defs: Definition,
     moves: &BTreeMap<SourceName, SourceName>,
     urls: &BTreeMap<SourceName, String>,
-    stored: &[Source],
+    stored: &[DataSource],
 ) -> Result<Definition, NoSuchSource> {
     for from in moves.keys() {
         require(&defs.sources, from, "map")?;
@@ -226,13 +236,13 @@ pub fn on_other_sources(
             name.clone_from(to);
         }
     }
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources: Vec<DataSource> = Vec::new();
     for source in defs.sources {
         let name = moves.get(&source.name).cloned();
         let moved = match name {
             Some(name) => match stored.iter().find(|s| s.name == name) {
                 Some(there) if !moves.contains_key(&there.name) => there.clone(),
-                _ => Source { name, ..source },
+                _ => DataSource { name, ..source },
             },
             None => source,
         };
@@ -252,7 +262,7 @@ pub fn on_other_sources(
 }
 
 fn require(
-    sources: &[Source],
+    sources: &[DataSource],
     name: &SourceName,
     wanted: &'static str,
 ) -> Result<(), NoSuchSource> {
@@ -273,8 +283,11 @@ mod tests {
         let job = |code: &str, group: &str, more: serde_json::Value| {
             let code = JobCode::parse(code).expect("code");
             let group = GroupCode::parse(group).expect("group");
-            let bare =
-                JobDef::bare(code, group, crate::domain::id::JobType::parse("SQL").expect("type"));
+            let bare = JobDef::with_defaults(
+                code,
+                group,
+                crate::domain::id::JobType::parse("SQL").expect("type"),
+            );
             let mut value = serde_json::to_value(&bare).expect("JSON");
             let fields = value.as_object_mut().expect("a map");
             fields.extend(more.as_object().expect("a map").clone());

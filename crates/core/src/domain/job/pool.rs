@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A named pool of slots: what a database or a licence can bear at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pool {
+pub struct SlotPool {
     /// Unique name.
     pub name: String,
     /// Slots there are.

@@ -219,7 +219,7 @@ pub struct CallerFacts {
 }
 
 impl CallerFacts {
-    fn to(&self) -> &str {
+    fn grantee(&self) -> &str {
         self.quoted.as_deref().unwrap_or("this user")
     }
 }
@@ -253,7 +253,7 @@ pub fn judge_call(
     let mut found = Vec::new();
     if call.may_execute == Some(false) {
         let kind = if call.is_function { "FUNCTION" } else { "PROCEDURE" };
-        let grant = format!("GRANT EXECUTE ON {kind} {} TO {}", call.path, caller.to());
+        let grant = format!("GRANT EXECUTE ON {kind} {} TO {}", call.path, caller.grantee());
         let routine = call.path.clone();
         let problem = PreflightProblem::ExecuteDenied { routine, grant };
         found.push((PreflightSeverity::Error, problem));
@@ -353,7 +353,10 @@ impl PreflightProblem {
 
 impl PreflightReport {
     /// The findings of a severity.
-    pub fn of(&self, severity: PreflightSeverity) -> impl Iterator<Item = &PreflightFinding> {
+    pub fn with_severity(
+        &self,
+        severity: PreflightSeverity,
+    ) -> impl Iterator<Item = &PreflightFinding> {
         self.findings.iter().filter(move |finding| finding.severity == severity)
     }
 

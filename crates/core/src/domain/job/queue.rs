@@ -2,7 +2,7 @@
 
 mod entry;
 
-pub use entry::{KILL_UNCONFIRMED, KeyScope, NOT_LOOKED_UP, QueueEntry, Taken};
+pub use entry::{KILL_UNCONFIRMED, KeyScope, NOT_LOOKED_UP, QueueEntry, TakenMark};
 
 use serde::{Serialize, Serializer};
 
@@ -152,7 +152,7 @@ impl std::fmt::Display for QueueStatus {
 
 /// What happens to a job in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
+pub enum QueueEvent {
     /// Ready, but no slot is free.
     Enqueue,
     /// A worker takes it.
@@ -199,7 +199,7 @@ pub enum Event {
     Recall,
 }
 
-impl Event {
+impl QueueEvent {
     /// Every event, in story order.
     pub const ALL: [Self; 22] = [
         Self::Enqueue,
@@ -234,54 +234,56 @@ pub struct Illegal {
     /// The state it was in.
     pub from: QueueStatus,
     /// What was to happen.
-    pub event: Event,
+    pub event: QueueEvent,
 }
 
 impl QueueStatus {
     /// The state after `event`: the whole state machine of the product. `docs/state-machine.md` is
     /// drawn from this function.
-    pub fn after(self, event: Event) -> Result<Self, Illegal> {
+    pub fn after(self, event: QueueEvent) -> Result<Self, Illegal> {
         use QueueStatus as S;
         let next = match (self, event) {
-            (S::Pending, Event::Enqueue) => S::Queued,
-            (S::Pending | S::Queued | S::RetryWait, Event::Claim) => S::Running,
+            (S::Pending, QueueEvent::Enqueue) => S::Queued,
+            (S::Pending | S::Queued | S::RetryWait, QueueEvent::Claim) => S::Running,
 
             // A body may end by itself before the stop reaches it; then that is the truth.
-            (S::Running | S::Killing, Event::Succeed) => S::Success,
-            (S::Running | S::Killing, Event::Warn) => S::Warning,
-            (S::Running | S::Killing, Event::RetryLater) => S::RetryWait,
-            (S::Running | S::Killing, Event::Fail) => S::Failed,
-            (S::Running | S::Killing, Event::TimeOut) => S::Timeout,
-            (S::Running | S::Killing, Event::LoseTrack) => S::Unknown,
+            (S::Running | S::Killing, QueueEvent::Succeed) => S::Success,
+            (S::Running | S::Killing, QueueEvent::Warn) => S::Warning,
+            (S::Running | S::Killing, QueueEvent::RetryLater) => S::RetryWait,
+            (S::Running | S::Killing, QueueEvent::Fail) => S::Failed,
+            (S::Running | S::Killing, QueueEvent::TimeOut) => S::Timeout,
+            (S::Running | S::Killing, QueueEvent::LoseTrack) => S::Unknown,
             // Stopped before it could be looked up what became of an earlier try.
-            (S::Pending | S::Held | S::Queued | S::RetryWait, Event::LoseTrack) => S::Unknown,
-            (S::Running | S::Killing, Event::Orphan) => S::RetryWait,
-            (S::Running | S::Killing, Event::Park) => S::Held,
-            (S::Running, Event::BeginKill) => S::Killing,
-            (S::Unknown, Event::KillAgain) => S::Killing,
+            (S::Pending | S::Held | S::Queued | S::RetryWait, QueueEvent::LoseTrack) => S::Unknown,
+            (S::Running | S::Killing, QueueEvent::Orphan) => S::RetryWait,
+            (S::Running | S::Killing, QueueEvent::Park) => S::Held,
+            (S::Running, QueueEvent::BeginKill) => S::Killing,
+            (S::Unknown, QueueEvent::KillAgain) => S::Killing,
 
-            (S::Killing, Event::Kill) => S::Killed,
-            (S::Pending | S::Held | S::Queued | S::RetryWait, Event::Kill) => S::Killed,
-            (S::Pending | S::Held, Event::FailUpstream) => S::UpstreamFailed,
+            (S::Killing, QueueEvent::Kill) => S::Killed,
+            (S::Pending | S::Held | S::Queued | S::RetryWait, QueueEvent::Kill) => S::Killed,
+            (S::Pending | S::Held, QueueEvent::FailUpstream) => S::UpstreamFailed,
             // Only `fail_fast` reaches jobs that were ready.
-            (S::Queued | S::RetryWait, Event::FailUpstream) => S::UpstreamFailed,
-            (S::Pending | S::Held, Event::LeaveOut) => S::NotTaken,
+            (S::Queued | S::RetryWait, QueueEvent::FailUpstream) => S::UpstreamFailed,
+            (S::Pending | S::Held, QueueEvent::LeaveOut) => S::NotTaken,
 
-            (S::Pending | S::Queued | S::RetryWait, Event::Hold) => S::Held,
-            (S::Held, Event::Release) => S::Pending,
-            (S::Pending | S::Held | S::Queued | S::RetryWait, Event::Skip) => S::Skipped,
-            (S::Failed | S::Timeout | S::Killed | S::UpstreamFailed | S::Unknown, Event::Skip) => {
-                S::Skipped
-            }
+            (S::Pending | S::Queued | S::RetryWait, QueueEvent::Hold) => S::Held,
+            (S::Held, QueueEvent::Release) => S::Pending,
+            (S::Pending | S::Held | S::Queued | S::RetryWait, QueueEvent::Skip) => S::Skipped,
             (
                 S::Failed | S::Timeout | S::Killed | S::UpstreamFailed | S::Unknown,
-                Event::ForceSuccess,
+                QueueEvent::Skip,
+            ) => S::Skipped,
+            (
+                S::Failed | S::Timeout | S::Killed | S::UpstreamFailed | S::Unknown,
+                QueueEvent::ForceSuccess,
             ) => S::Forced,
-            (S::Pending | S::Held | S::Queued | S::RetryWait | S::Unknown, Event::ForceFailure) => {
-                S::Failed
-            }
-            (from, Event::Rerun) if from.is_final() => S::Pending,
-            (S::Queued | S::RetryWait, Event::Recall) => S::Pending,
+            (
+                S::Pending | S::Held | S::Queued | S::RetryWait | S::Unknown,
+                QueueEvent::ForceFailure,
+            ) => S::Failed,
+            (from, QueueEvent::Rerun) if from.is_final() => S::Pending,
+            (S::Queued | S::RetryWait, QueueEvent::Recall) => S::Pending,
             (from, event) => return Err(Illegal { from, event }),
         };
         Ok(next)
@@ -341,13 +343,18 @@ mod tests {
 
     #[test]
     fn final_is_final_but_for_an_operator() {
-        let operator =
-            [Event::Skip, Event::ForceSuccess, Event::ForceFailure, Event::Rerun, Event::KillAgain];
+        let operator = [
+            QueueEvent::Skip,
+            QueueEvent::ForceSuccess,
+            QueueEvent::ForceFailure,
+            QueueEvent::Rerun,
+            QueueEvent::KillAgain,
+        ];
         for status in QueueStatus::ALL.into_iter().filter(|s| s.is_final()) {
-            for event in Event::ALL.into_iter().filter(|e| !operator.contains(e)) {
+            for event in QueueEvent::ALL.into_iter().filter(|e| !operator.contains(e)) {
                 assert!(status.after(event).is_err(), "{status} must not take {event:?}");
             }
-            assert_eq!(status.after(Event::Rerun), Ok(QueueStatus::Pending));
+            assert_eq!(status.after(QueueEvent::Rerun), Ok(QueueStatus::Pending));
         }
     }
 
@@ -357,7 +364,7 @@ mod tests {
             let mut seen = vec![status];
             let mut open = vec![status];
             while let Some(at) = open.pop() {
-                for next in Event::ALL.into_iter().filter_map(|e| at.after(e).ok()) {
+                for next in QueueEvent::ALL.into_iter().filter_map(|e| at.after(e).ok()) {
                     if !seen.contains(&next) {
                         seen.push(next);
                         open.push(next);
@@ -372,9 +379,9 @@ mod tests {
     #[test]
     fn a_body_runs_only_after_a_claim() {
         for status in QueueStatus::ALL {
-            for event in Event::ALL {
+            for event in QueueEvent::ALL {
                 if status.after(event) == Ok(QueueStatus::Running) {
-                    assert_eq!(event, Event::Claim);
+                    assert_eq!(event, QueueEvent::Claim);
                 }
             }
         }

@@ -111,7 +111,7 @@ impl RetryPolicy {
 
 /// A number for the jitter of a try: the same for the same try, so that the rules need no chance,
 /// and unlike its neighbours', so that jobs that failed together come back apart.
-pub fn roll(queue_id: i64, attempt: u32) -> u64 {
+pub fn jitter_seed(queue_id: i64, attempt: u32) -> u64 {
     // The finisher of SplitMix64, which spreads neighbours over the whole range.
     let mut x = queue_id.unsigned_abs().wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = x.wrapping_add(u64::from(attempt).wrapping_mul(0xD1B5_4A32_D192_ED03));
@@ -206,13 +206,13 @@ mod tests {
             queue_id in 1i64..1_000_000,
         ) {
             let still = policy(backoff, max, None);
-            let delays: Vec<u64> = (1..=100).map(|t| still.delay_ms(base, t, roll(queue_id, t))).collect();
+            let delays: Vec<u64> = (1..=100).map(|t| still.delay_ms(base, t, jitter_seed(queue_id, t))).collect();
             prop_assert!(delays.is_sorted());
             let varied = policy(backoff, max, jitter);
             let cap = u64::from(max.unwrap_or(LONGEST_DELAY_SEC).min(LONGEST_DELAY_SEC)) * 1_000;
             let share = u64::from(jitter.unwrap_or(0).min(100));
             for (tries, still) in (1..=100).zip(delays) {
-                let delay = varied.delay_ms(base, tries, roll(queue_id, tries));
+                let delay = varied.delay_ms(base, tries, jitter_seed(queue_id, tries));
                 prop_assert!(delay <= cap + cap * share / 100);
                 prop_assert!(delay.abs_diff(still) <= still * share / 100);
             }
@@ -221,8 +221,8 @@ mod tests {
         /// Neighbours do not come back together.
         #[test]
         fn rolls_differ(queue_id in 1i64..1_000_000, attempt in 1u32..100) {
-            prop_assert_ne!(roll(queue_id, attempt), roll(queue_id + 1, attempt));
-            prop_assert_ne!(roll(queue_id, attempt), roll(queue_id, attempt + 1));
+            prop_assert_ne!(jitter_seed(queue_id, attempt), jitter_seed(queue_id + 1, attempt));
+            prop_assert_ne!(jitter_seed(queue_id, attempt), jitter_seed(queue_id, attempt + 1));
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct IsolationMeans {
 
 impl IsolationMeans {
     /// A machine that can do none of it.
-    pub fn none(why: &str) -> Self {
+    pub fn unavailable(why: &str) -> Self {
         Self { processes: Err(why.to_owned()), files: Err(why.to_owned()) }
     }
 }
@@ -124,7 +124,7 @@ pub struct ScriptRightWarning {
 
 impl ScriptRightWarning {
     /// Of these groups (none: all), with what each node found out; none where every script is kept from the service.
-    pub fn find(
+    pub fn from_reports(
         groups: Option<Vec<String>>,
         nodes: &[(String, Option<ScriptIsolationReport>)],
     ) -> Option<Self> {
@@ -355,7 +355,7 @@ mod tests {
             (IsolationPolicy::Off, IsolationPolicy::Auto, IsolationPolicy::Required);
         let whole = IsolationMeans { processes: Ok(()), files: Ok(()) };
         let no_landlock = IsolationMeans { files: Err("no Landlock".to_owned()), ..whole.clone() };
-        let nothing = IsolationMeans::none("unshare: EPERM");
+        let nothing = IsolationMeans::unavailable("unshare: EPERM");
         let level = |policy, means| users(policy, false).choose_level(means);
         assert_eq!(level(off, &whole), Ok(IsolationLevel::None));
         assert_eq!(level(auto, &whole), Ok(IsolationLevel::Processes));
@@ -407,17 +407,17 @@ mod tests {
             ("three", Some(report(true, &["fin"]))),
             ("four", None),
         ]);
-        let found = ScriptRightWarning::find(of_fin(), &open).expect("a warning");
+        let found = ScriptRightWarning::from_reports(of_fin(), &open).expect("a warning");
         assert_eq!(found.nodes, ["one"]);
         let words =
             "the right script in group fin is the right to all that Procession may do on one,";
         assert!(found.describe(Lang::En).starts_with(words), "{}", found.describe(Lang::En));
-        let everywhere = ScriptRightWarning::find(None, &open).expect("a warning");
+        let everywhere = ScriptRightWarning::from_reports(None, &open).expect("a warning");
         assert_eq!(everywhere.nodes, ["one", "three"]);
         let shut =
             nodes(vec![("two", Some(report(false, &[]))), ("six", Some(report(true, &["*"])))]);
-        assert_eq!(ScriptRightWarning::find(of_fin(), &shut), None);
-        let unknown = ScriptRightWarning::find(of_fin(), &nodes(vec![("four", None)]));
+        assert_eq!(ScriptRightWarning::from_reports(of_fin(), &shut), None);
+        let unknown = ScriptRightWarning::from_reports(of_fin(), &nodes(vec![("four", None)]));
         assert!(
             unknown.expect("nobody knows").describe(Lang::En).contains("no node has tried yet")
         );

@@ -42,7 +42,7 @@ impl SharedSecret {
     }
 
     /// The value itself, for who knows nothing of this type.
-    pub fn cell(&self) -> Arc<RwLock<SecretString>> {
+    pub fn shared_value(&self) -> Arc<RwLock<SecretString>> {
         Arc::clone(&self.0)
     }
 }
@@ -61,14 +61,14 @@ impl From<&str> for SharedSecret {
 
 /// A value that knows whether it may be shown. Whoever needs the text itself says `expose`.
 #[derive(Clone)]
-pub enum Value {
+pub enum MaskedValue {
     /// It may.
     Open(String),
     /// Never.
     Secret(SecretString),
 }
 
-impl Value {
+impl MaskedValue {
     /// The text itself.
     pub fn expose(&self) -> &str {
         match self {
@@ -99,27 +99,27 @@ impl Value {
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for MaskedValue {
     fn from(text: &str) -> Self {
         Self::Open(text.to_owned())
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for MaskedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.shown(), f)
     }
 }
 
-impl PartialEq for Value {
+impl PartialEq for MaskedValue {
     fn eq(&self, other: &Self) -> bool {
         self.is_secret() == other.is_secret() && self.expose() == other.expose()
     }
 }
 
-impl Eq for Value {}
+impl Eq for MaskedValue {}
 
-impl Serialize for Value {
+impl Serialize for MaskedValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.shown())
     }
@@ -154,7 +154,7 @@ fn without_beginning(text: &str, secret: &str, starts: &[usize]) -> String {
 impl Mask {
     /// A mask over these secrets: each as it is, its lines (a log comes line by line), and as JSON and
     /// URLs write it.
-    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
+    pub fn from_secrets<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let mut texts: Vec<String> = Vec::new();
         for secret in secrets {
             let text = secret.expose_secret();
@@ -178,7 +178,7 @@ impl Mask {
     }
 
     /// `text` without the secrets.
-    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub fn mask_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = Cow::Borrowed(text);
         for secret in &self.texts {
             if masked.contains(secret.expose_secret()) {
@@ -206,7 +206,7 @@ impl Mask {
     /// Twelve characters of a secret in a row are taken for a part of it; of a shorter secret, a
     /// beginning that stands at the end of the text or before an ellipsis.
     pub fn remnants(&self, text: &str) -> String {
-        let mut rest = self.text(text).into_owned();
+        let mut rest = self.mask_text(text).into_owned();
         for secret in &self.texts {
             let secret = secret.expose_secret();
             let starts: Vec<usize> = secret.char_indices().map(|(at, _)| at).collect();
@@ -235,27 +235,27 @@ impl Mask {
     /// A piece of a line that was too long, without the secrets: also without the part of one that the
     /// cut before it or after it left here.
     pub fn piece(&self, text: &str, cut: Cut) -> String {
-        let mut rest = self.text(text).into_owned();
+        let mut rest = self.mask_text(text).into_owned();
         let (before, after) = match cut {
             Cut::Before => (true, false),
             Cut::After => (false, true),
             Cut::Both => (true, true),
         };
-        let part = |long: &str, fits: &dyn Fn(&str) -> bool, from: End| {
+        let part = |long: &str, fits: &dyn Fn(&str) -> bool, from: SecretEnd| {
             let cuts = long.char_indices().map(|(at, _)| at).filter(|at| *at > 0);
             let parts = cuts.map(|at| match from {
-                End::Start => long[..at].to_owned(),
-                End::Finish => long[at..].to_owned(),
+                SecretEnd::Start => long[..at].to_owned(),
+                SecretEnd::Finish => long[at..].to_owned(),
             });
             parts.filter(|p| p.chars().count() >= SHORTEST && fits(p)).max_by_key(String::len)
         };
         for secret in &self.texts {
             let secret = secret.expose_secret();
-            let head = part(secret, &|p| before && rest.starts_with(p), End::Finish);
+            let head = part(secret, &|p| before && rest.starts_with(p), SecretEnd::Finish);
             if let Some(head) = head {
                 rest.replace_range(..head.len(), MASK);
             }
-            let tail = part(secret, &|p| after && rest.ends_with(p), End::Start);
+            let tail = part(secret, &|p| after && rest.ends_with(p), SecretEnd::Start);
             if let Some(tail) = tail {
                 rest.truncate(rest.len() - tail.len());
                 rest.push_str(MASK);
@@ -278,7 +278,7 @@ pub enum Cut {
 
 /// An end of a secret.
 #[derive(Clone, Copy)]
-enum End {
+enum SecretEnd {
     Start,
     Finish,
 }
@@ -290,20 +290,20 @@ mod tests {
 
     #[test]
     fn a_secret_value_is_not_shown() {
-        let secret = Value::from("hunter22").hidden();
+        let secret = MaskedValue::from("hunter22").hidden();
         assert_eq!(format!("{secret:?}"), "\"***\"");
         assert_eq!(serde_json::to_string(&secret).expect("json"), "\"***\"");
         assert_eq!((secret.shown(), secret.expose()), ("***", "hunter22"));
-        let open = Value::from("x");
+        let open = MaskedValue::from("x");
         assert_eq!(format!("{open:?}"), "\"x\"");
-        assert_ne!(open, Value::from("x").hidden());
+        assert_ne!(open, MaskedValue::from("x").hidden());
         assert_eq!(secret.clone().hidden(), secret);
     }
 
     #[test]
     fn what_a_cut_left_of_a_secret_is_taken_out_too() {
         let long = "Sup3rSecret-abcdefghijklmnopqrstuvwxyz-0123456789-end";
-        let mask = Mask::of(&[SecretString::from(long), SecretString::from("hunter22")]);
+        let mask = Mask::from_secrets(&[SecretString::from(long), SecretString::from("hunter22")]);
         for (text, masked) in [
             // A server's answer kept to its first characters.
             (format!("HTTP 500: yyy{}", &long[..50]), "HTTP 500: yyy***".to_owned()),
@@ -330,7 +330,7 @@ mod tests {
     fn secrets_are_taken_out_in_every_spelling() {
         let secrets =
             ["pa ss\"w/d", "pa ss", "BEGIN\nline-two\nEND", "abc"].map(SecretString::from);
-        let mask = Mask::of(&secrets);
+        let mask = Mask::from_secrets(&secrets);
         for (text, masked) in [
             ("it is pa ss\"w/d.", "it is ***."),
             ("{\"x\":\"pa ss\\\"w/d\"}", "{\"x\":\"***\"}"),
@@ -342,11 +342,13 @@ mod tests {
             ("abc END", "abc END"),
             ("pa ss\"w/dpa ss", "******"),
         ] {
-            assert_eq!(mask.text(text), masked, "{text}");
+            assert_eq!(mask.mask_text(text), masked, "{text}");
         }
-        assert!(Mask::of(&[]).is_empty() && !mask.is_empty());
-        let mask =
-            Mask::of(&[SecretString::from("2024spring"), SecretString::from("abcdefghijklmnop")]);
+        assert!(Mask::from_secrets(&[]).is_empty() && !mask.is_empty());
+        let mask = Mask::from_secrets(&[
+            SecretString::from("2024spring"),
+            SecretString::from("abcdefghijklmnop"),
+        ]);
         for (value, is_in) in [
             ("2024", false),
             ("x 2024spring", true),
@@ -362,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_a_cut_goes_through_is_taken_out_on_both_sides() {
-        let mask = Mask::of(&[SecretString::from("hunter22-é")]);
+        let mask = Mask::from_secrets(&[SecretString::from("hunter22-é")]);
         for (text, cut, masked) in [
             ("x hunter", Cut::After, "x ***"),
             ("x hunt", Cut::After, "x ***"),
@@ -382,8 +384,8 @@ mod tests {
         fn nothing_of_a_secret_is_left(
             secret in "[a-z]{4,12}", before in "[A-Z ]{0,20}", after in "[A-Z ]{0,20}"
         ) {
-            let mask = Mask::of(&[SecretString::from(secret.clone())]);
-            let masked = mask.text(&format!("{before}{secret}{after}")).into_owned();
+            let mask = Mask::from_secrets(&[SecretString::from(secret.clone())]);
+            let masked = mask.mask_text(&format!("{before}{secret}{after}")).into_owned();
             prop_assert_eq!(masked, format!("{before}***{after}"));
         }
     }

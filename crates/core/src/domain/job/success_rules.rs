@@ -3,9 +3,13 @@
 
 use crate::domain::batch_no;
 use crate::domain::id::BatchNo;
-use crate::domain::job::check::{Check, Expect, Finding, Grade, SuccessRule, decimal};
-use crate::domain::job::outcome::{End, Outcome, OutputValue, Outputs, ResultSet, Retry};
-use crate::domain::text::clip;
+use crate::domain::job::check::{
+    CheckFinding, CheckGrade, DataCheck, Expect, SuccessRule, decimal,
+};
+use crate::domain::job::outcome::{
+    AttemptEnd, AttemptOutcome, JobOutputs, OutputValue, ResultSet, Retry,
+};
+use crate::domain::text::truncate_text;
 use bigdecimal::{BigDecimal, RoundingMode};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -27,54 +31,56 @@ pub struct Earlier {
 
 /// Whether rules and checks have a say about an outcome: the body ended well, or it is a script and
 /// a rule speaks of its exit code, which then decides in place of "0 is success".
-pub fn is_judged(rules: &[SuccessRule], outcome: &Outcome) -> bool {
+pub fn is_judged(rules: &[SuccessRule], outcome: &AttemptOutcome) -> bool {
     match outcome.end {
-        End::Success | End::Warning => true,
-        End::Failed => {
+        AttemptEnd::Success | AttemptEnd::Warning => true,
+        AttemptEnd::Failed => {
             outcome.outputs.exit_code.is_some()
                 && rules.iter().any(|r| r.rule.names().contains(&EXIT_CODE))
         }
-        End::TimedOut | End::Killed | End::Returned | End::Unknown => false,
+        AttemptEnd::TimedOut | AttemptEnd::Killed | AttemptEnd::Returned | AttemptEnd::Unknown => {
+            false
+        }
     }
 }
 
 /// What each rule finds in the outputs, by the rule's text. A rule that cannot be answered counts as
 /// broken, at least as an error: nobody knows what it would have said.
-pub fn judge(rules: &[SuccessRule], outputs: &Outputs) -> Vec<(String, Finding)> {
+pub fn judge(rules: &[SuccessRule], outputs: &JobOutputs) -> Vec<(String, CheckFinding)> {
     rules.iter().map(|rule| (rule.rule.to_string(), judge_one(rule, outputs))).collect()
 }
 
-fn judge_one(rule: &SuccessRule, outputs: &Outputs) -> Finding {
+fn judge_one(rule: &SuccessRule, outputs: &JobOutputs) -> CheckFinding {
     let text = rule.rule.to_string();
     let seen = |name: &str| outputs.output(name);
     let named = |name: &&str| {
         let found = outputs.look_up(name);
         let value = found.as_ref().map(|v| v.as_deref().unwrap_or("NULL"));
-        format!("{name} = {}", value.map_or("(none)".to_owned(), |v| clip(v, SHOWN)))
+        format!("{name} = {}", value.map_or("(none)".to_owned(), |v| truncate_text(v, SHOWN)))
     };
     let values = rule.rule.names().iter().map(named).collect::<Vec<_>>().join(", ");
     if let Some(reason) = unusable(rule, outputs) {
         let said = format!("success rule '{text}' cannot be answered: {reason}");
-        let grade = rule.grade.max(Grade::Error);
-        return Finding { value: None, grade, ok: false, said };
+        let grade = rule.grade.max(CheckGrade::Error);
+        return CheckFinding { value: None, grade, ok: false, said };
     }
-    let (ok, grade, what) = match rule.rule.eval(&seen) {
+    let (ok, grade, what) = match rule.rule.evaluate(&seen) {
         Ok(true) => (true, rule.grade, format!("success rule '{text}' holds ({values})")),
         Ok(false) => (false, rule.grade, format!("success rule '{text}' does not hold ({values})")),
         Err(error) => {
             let what = format!("success rule '{text}' cannot be answered: {error}");
-            (false, rule.grade.max(Grade::Error), what)
+            (false, rule.grade.max(CheckGrade::Error), what)
         }
     };
     let said = match rule.message.as_ref().filter(|_| !ok) {
         Some(message) => format!("{message}: {what}"),
         None => what,
     };
-    Finding { value: (!values.is_empty()).then_some(values), grade, ok, said }
+    CheckFinding { value: (!values.is_empty()).then_some(values), grade, ok, said }
 }
 
 /// Why a value that a rule names cannot be looked at.
-fn unusable(rule: &SuccessRule, outputs: &Outputs) -> Option<String> {
+fn unusable(rule: &SuccessRule, outputs: &JobOutputs) -> Option<String> {
     rule.rule.names().into_iter().find_map(|name| match outputs.output(name)? {
         OutputValue::Unusable(reason) => Some(reason),
         OutputValue::Stored(reference) => Some(format!("it is {}", reference.describe())),
@@ -84,7 +90,7 @@ fn unusable(rule: &SuccessRule, outputs: &Outputs) -> Option<String> {
 
 /// What a check's result is compared with.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Basis<'a> {
+pub struct ComparisonBasis<'a> {
     /// What the other query of `equals` gave.
     pub other: Option<&'a ResultSet>,
     /// What the last batch's check found.
@@ -92,7 +98,7 @@ pub struct Basis<'a> {
 }
 
 /// Compares what a check's query gave with what is expected.
-pub fn compare(check: &Check, found: &ResultSet, basis: Basis<'_>) -> Finding {
+pub fn compare(check: &DataCheck, found: &ResultSet, basis: ComparisonBasis<'_>) -> CheckFinding {
     let other = basis.other.and_then(ResultSet::unusable_first_row);
     let reason = found.unusable_first_row().or(other);
     if let Some(reason) = reason.filter(|_| !matches!(check.expect, Expect::ZeroRows)) {
@@ -107,7 +113,7 @@ pub fn compare(check: &Check, found: &ResultSet, basis: Basis<'_>) -> Finding {
         }
         Expect::Drift { max_percent } => drift(found, max_percent, basis.last),
     };
-    Finding {
+    CheckFinding {
         said: format!("check '{}' found {}; expected {}", check.name, seen.found, seen.expected),
         value: seen.value,
         grade: check.grade,
@@ -116,10 +122,10 @@ pub fn compare(check: &Check, found: &ResultSet, basis: Basis<'_>) -> Finding {
 }
 
 /// The finding of a check whose query could not be run: at least an error, whatever its grade.
-pub fn unanswered(check: &Check, why: &str) -> Finding {
-    Finding {
+pub fn unanswered(check: &DataCheck, why: &str) -> CheckFinding {
+    CheckFinding {
         value: None,
-        grade: check.grade.max(Grade::Error),
+        grade: check.grade.max(CheckGrade::Error),
         ok: false,
         said: format!("check '{}' could not be run: {why}", check.name),
     }
@@ -235,7 +241,10 @@ fn one_number(found: &ResultSet) -> Result<(String, BigDecimal), ObservedOutcome
         [None] => no(None, "NULL".to_owned()),
         [Some(text)] => match decimal(text) {
             Some(number) => Ok((text.clone(), number)),
-            None => no(Some(clip(text, SHOWN)), format!("'{}', not a number", clip(text, SHOWN))),
+            None => no(
+                Some(truncate_text(text, SHOWN)),
+                format!("'{}', not a number", truncate_text(text, SHOWN)),
+            ),
         },
         _ => no(None, format!("a row of {} values", row.len())),
     }
@@ -252,28 +261,28 @@ fn rows_words(found: &ResultSet) -> String {
 fn first_row(found: &ResultSet) -> String {
     let row = found.rows.first().map_or(&[][..], Vec::as_slice);
     let words: Vec<&str> = row.iter().map(|v| v.as_deref().unwrap_or("NULL")).collect();
-    clip(&words.join(", "), SHOWN)
+    truncate_text(&words.join(", "), SHOWN)
 }
 
 /// The outcome that findings make of a body that ended by itself: the gravest of what is broken
 /// decides, and all of it is named.
-pub fn graded(mut outcome: Outcome, findings: &[(String, Finding)]) -> Outcome {
+pub fn graded(mut outcome: AttemptOutcome, findings: &[(String, CheckFinding)]) -> AttemptOutcome {
     let own = outcome.message.take();
-    if outcome.end == End::Failed {
+    if outcome.end == AttemptEnd::Failed {
         // An exit code that a rule has judged.
-        outcome.end = End::Success;
+        outcome.end = AttemptEnd::Success;
     }
-    let broken: Vec<&Finding> = findings.iter().map(|(_, f)| f).filter(|f| !f.ok).collect();
+    let broken: Vec<&CheckFinding> = findings.iter().map(|(_, f)| f).filter(|f| !f.ok).collect();
     let Some(gravest) = broken.iter().map(|f| f.grade).max() else {
-        outcome.message = own.filter(|_| outcome.end == End::Warning);
+        outcome.message = own.filter(|_| outcome.end == AttemptEnd::Warning);
         return outcome;
     };
     let said = broken.iter().map(|f| f.said.as_str()).chain(own.as_deref());
     outcome.message = Some(said.collect::<Vec<_>>().join("; "));
     (outcome.end, outcome.retry) = match gravest {
-        Grade::Warning => (End::Warning, Retry::Allowed),
-        Grade::Error => (End::Failed, Retry::Allowed),
-        Grade::Fatal => (End::Failed, Retry::Never),
+        CheckGrade::Warning => (AttemptEnd::Warning, Retry::Allowed),
+        CheckGrade::Error => (AttemptEnd::Failed, Retry::Allowed),
+        CheckGrade::Fatal => (AttemptEnd::Failed, Retry::Never),
     };
     outcome
 }
@@ -293,7 +302,7 @@ pub fn remember(
     found: &mut BTreeMap<String, Earlier>,
     names: &[&str],
     batch_no: &BatchNo,
-    outputs: &Outputs,
+    outputs: &JobOutputs,
 ) {
     for name in names.iter().filter(|name| !found.contains_key(**name)).copied().collect::<Vec<_>>()
     {

@@ -5,13 +5,13 @@ use crate::domain::source::sql_text::SqlText;
 use crate::domain::value::expr::Expr;
 use proptest::prelude::*;
 
-fn rule(text: &str, grade: Grade) -> SuccessRule {
+fn rule(text: &str, grade: CheckGrade) -> SuccessRule {
     SuccessRule { rule: Expr::parse(text).expect(text), grade, message: None }
 }
 
-fn check(expect: Expect, grade: Grade) -> Check {
+fn check(expect: Expect, grade: CheckGrade) -> DataCheck {
     let sql = SqlText::Same("SELECT 1".into());
-    Check { name: "tb".into(), source: None, sql, expect, grade }
+    DataCheck { name: "tb".into(), source: None, sql, expect, grade }
 }
 
 /// Rows separated by `|`, values by `,`; `~` is NULL.
@@ -34,30 +34,30 @@ fn same(tolerance: Option<&str>) -> Expect {
 
 #[test]
 fn rules_look_at_outputs_and_name_what_they_saw() {
-    let outputs = Outputs {
+    let outputs = JobOutputs {
         values: BTreeMap::from([("p_status".into(), Some("2".into())), ("p_msg".into(), None)]),
         results: vec![ResultSet { columns: vec!["total".into()], ..rows("9.50") }],
         rows_affected: 7,
-        ..Outputs::default()
+        ..JobOutputs::default()
     };
     for (text, ok, grade, said) in [
-        ("p_status == 0", false, Grade::Warning, "does not hold (p_status = 2)"),
-        ("p_status in (0, 2)", true, Grade::Warning, "holds (p_status = 2)"),
-        ("p_msg is null and rows_affected >= 7", true, Grade::Warning, "p_msg = NULL, rows"),
-        ("result.total between 9 and 9.5", true, Grade::Warning, "result.total = 9.50"),
-        ("result_rows == 1", true, Grade::Warning, "result_rows = 1"),
-        ("p_msg == 0", false, Grade::Warning, "p_msg = NULL"),
+        ("p_status == 0", false, CheckGrade::Warning, "does not hold (p_status = 2)"),
+        ("p_status in (0, 2)", true, CheckGrade::Warning, "holds (p_status = 2)"),
+        ("p_msg is null and rows_affected >= 7", true, CheckGrade::Warning, "p_msg = NULL, rows"),
+        ("result.total between 9 and 9.5", true, CheckGrade::Warning, "result.total = 9.50"),
+        ("result_rows == 1", true, CheckGrade::Warning, "result_rows = 1"),
+        ("p_msg == 0", false, CheckGrade::Warning, "p_msg = NULL"),
         // Nobody knows what these would have said: at least an error.
-        ("result.other == 1", false, Grade::Error, "cannot be answered"),
-        ("p_status > 'a'", false, Grade::Warning, "does not hold"),
+        ("result.other == 1", false, CheckGrade::Error, "cannot be answered"),
+        ("p_status > 'a'", false, CheckGrade::Warning, "does not hold"),
     ] {
-        let found = judge(&[rule(text, Grade::Warning)], &outputs).remove(0);
+        let found = judge(&[rule(text, CheckGrade::Warning)], &outputs).remove(0);
         assert_eq!((found.0.as_str(), found.1.ok, found.1.grade), (text, ok, grade), "{found:?}");
         assert!(found.1.said.contains(said), "{found:?}");
     }
     let own = SuccessRule {
         message: Some("the load is short".into()),
-        ..rule("p_status == 0", Grade::Fatal)
+        ..rule("p_status == 0", CheckGrade::Fatal)
     };
     assert_eq!(
         judge(&[own], &outputs)[0].1.said,
@@ -67,7 +67,7 @@ fn rules_look_at_outputs_and_name_what_they_saw() {
 
 #[test]
 fn results_are_compared_with_what_is_expected() {
-    let none = Basis::default();
+    let none = ComparisonBasis::default();
     for (expect, found, ok, said) in [
         (Expect::ZeroRows, "", true, "found no row; expected no row"),
         (Expect::ZeroRows, "~", false, "found 1 row (NULL)"),
@@ -84,7 +84,7 @@ fn results_are_compared_with_what_is_expected() {
         (range(None, Some("5")), "1,2", false, "found a row of 2 values"),
         (range(None, Some("5")), "many", false, "found 'many', not a number"),
     ] {
-        let finding = compare(&check(expect.clone(), Grade::Error), &rows(found), none);
+        let finding = compare(&check(expect.clone(), CheckGrade::Error), &rows(found), none);
         assert_eq!(finding.ok, ok, "{expect:?} {finding:?}");
         assert!(finding.said.contains(said), "{finding:?}");
     }
@@ -109,14 +109,14 @@ fn two_queries_are_equal_value_by_value() {
         ("1|1", "1", None, false),
     ] {
         let (found, other) = (rows(found), rows(other));
-        let basis = Basis { other: Some(&other), last: None };
-        let finding = compare(&check(same(tolerance), Grade::Error), &found, basis);
+        let basis = ComparisonBasis { other: Some(&other), last: None };
+        let finding = compare(&check(same(tolerance), CheckGrade::Error), &found, basis);
         assert_eq!(finding.ok, ok, "{finding:?}");
     }
     let finding = compare(
-        &check(same(Some("0.01")), Grade::Error),
+        &check(same(Some("0.01")), CheckGrade::Error),
         &rows("5"),
-        Basis { other: Some(&rows("6")), last: None },
+        ComparisonBasis { other: Some(&rows("6")), last: None },
     );
     let said = "check 'tb' found 5; expected 6 (within 0.01), which the other query gave";
     assert_eq!((finding.said.as_str(), finding.value.as_deref()), (said, Some("5")));
@@ -142,42 +142,42 @@ fn drift_is_a_share_of_the_last_value() {
     ] {
         let last = before.map(last);
         let expect = Expect::Drift { max_percent: "10".into() };
-        let basis = Basis { other: None, last: last.as_ref() };
-        let finding = compare(&check(expect, Grade::Error), &rows(found), basis);
+        let basis = ComparisonBasis { other: None, last: last.as_ref() };
+        let finding = compare(&check(expect, CheckGrade::Error), &rows(found), basis);
         assert_eq!(finding.ok, ok, "{finding:?}");
         assert!(finding.said.contains(said), "{finding:?}");
     }
 }
 
-fn finding(grade: Grade, ok: bool, said: &str) -> (String, Finding) {
-    (said.to_owned(), Finding { value: None, grade, ok, said: said.to_owned() })
+fn finding(grade: CheckGrade, ok: bool, said: &str) -> (String, CheckFinding) {
+    (said.to_owned(), CheckFinding { value: None, grade, ok, said: said.to_owned() })
 }
 
 #[test]
 fn the_gravest_grade_counts_and_all_that_is_broken_is_named() {
-    use Grade::{Error, Fatal, Warning};
+    use CheckGrade::{Error, Fatal, Warning};
     for (findings, end, retry, message) in [
-        (vec![], End::Success, Retry::Allowed, None),
-        (vec![finding(Fatal, true, "a")], End::Success, Retry::Allowed, None),
-        (vec![finding(Warning, false, "a")], End::Warning, Retry::Allowed, Some("a")),
+        (vec![], AttemptEnd::Success, Retry::Allowed, None),
+        (vec![finding(Fatal, true, "a")], AttemptEnd::Success, Retry::Allowed, None),
+        (vec![finding(Warning, false, "a")], AttemptEnd::Warning, Retry::Allowed, Some("a")),
         (
             vec![
                 finding(Error, false, "a"),
                 finding(Fatal, true, "b"),
                 finding(Warning, false, "c"),
             ],
-            End::Failed,
+            AttemptEnd::Failed,
             Retry::Allowed,
             Some("a; c"),
         ),
         (
             vec![finding(Warning, false, "a"), finding(Fatal, false, "b")],
-            End::Failed,
+            AttemptEnd::Failed,
             Retry::Never,
             Some("a; b"),
         ),
     ] {
-        let outcome = graded(Outcome::success(Outputs::default()), &findings);
+        let outcome = graded(AttemptOutcome::success(JobOutputs::default()), &findings);
         assert_eq!((outcome.end, outcome.retry), (end, retry));
         assert_eq!(outcome.message.as_deref(), message);
     }
@@ -185,18 +185,18 @@ fn the_gravest_grade_counts_and_all_that_is_broken_is_named() {
 
 #[test]
 fn an_exit_code_is_judged_where_a_rule_speaks_of_it() {
-    let ended = |code: Option<i32>| Outcome {
-        outputs: Outputs { exit_code: code, ..Outputs::default() },
-        ..Outcome::ended(End::Failed, "exit code 3: disk full")
+    let ended = |code: Option<i32>| AttemptOutcome {
+        outputs: JobOutputs { exit_code: code, ..JobOutputs::default() },
+        ..AttemptOutcome::ended(AttemptEnd::Failed, "exit code 3: disk full")
     };
-    let rules = [rule("exit_code in (0, 3)", Grade::Error)];
+    let rules = [rule("exit_code in (0, 3)", CheckGrade::Error)];
     assert!(is_judged(&rules, &ended(Some(3))));
     assert!(!is_judged(&rules, &ended(None)), "ended by a signal");
-    assert!(!is_judged(&[rule("rows == 1", Grade::Error)], &ended(Some(3))));
+    assert!(!is_judged(&[rule("rows == 1", CheckGrade::Error)], &ended(Some(3))));
     let well = graded(ended(Some(3)), &judge(&rules, &ended(Some(3)).outputs));
-    assert_eq!((well.end, well.message), (End::Success, None));
+    assert_eq!((well.end, well.message), (AttemptEnd::Success, None));
     let badly = graded(ended(Some(4)), &judge(&rules, &ended(Some(4)).outputs));
-    assert_eq!(badly.end, End::Failed);
+    assert_eq!(badly.end, AttemptEnd::Failed);
     let said = badly.message.expect("a message");
     assert!(said.contains("(exit_code = 4)") && said.ends_with("exit code 3: disk full"), "{said}");
 }
@@ -214,9 +214,9 @@ fn the_last_batch_is_the_nearest_number_of_the_same_kind() {
 fn the_newest_number_of_each_check_is_remembered() {
     let no = |text: &str| BatchNo::parse(text).expect(text);
     let outputs = |name: &str, value: Option<&str>| {
-        let (_, mut finding) = finding(Grade::Error, true, "");
+        let (_, mut finding) = finding(CheckGrade::Error, true, "");
         finding.value = value.map(str::to_owned);
-        Outputs { checks: BTreeMap::from([(name.to_owned(), finding)]), ..Outputs::default() }
+        JobOutputs { checks: BTreeMap::from([(name.to_owned(), finding)]), ..JobOutputs::default() }
     };
     let mut found = BTreeMap::new();
     remember(&mut found, &["a", "b"], &no("202406"), &outputs("a", None));
@@ -234,8 +234,8 @@ proptest! {
         let holds = |a: i64, b: i64, t: i64| {
             let text = |n: i64| BigDecimal::new(n.into(), 2).to_plain_string();
             let (found, other) = (rows(&text(a)), rows(&text(b)));
-            let basis = Basis { other: Some(&other), last: None };
-            compare(&check(same(Some(&text(t))), Grade::Error), &found, basis).ok
+            let basis = ComparisonBasis { other: Some(&other), last: None };
+            compare(&check(same(Some(&text(t))), CheckGrade::Error), &found, basis).ok
         };
         prop_assert_eq!(holds(a, b, t), (a - b).abs() <= t);
         prop_assert_eq!(holds(a, b, t), holds(b, a, t));
@@ -248,10 +248,10 @@ proptest! {
         let rows = if count == 0 { vec![] } else { vec![cells; count as usize] };
         let found = ResultSet { rows, row_count: count, ..ResultSet::default() };
         let earlier = Earlier { batch_no: BatchNo::parse("1").expect("number"), value: last };
-        let basis = Basis { other: Some(&found), last: Some(&earlier) };
+        let basis = ComparisonBasis { other: Some(&found), last: Some(&earlier) };
         let drift = Expect::Drift { max_percent: "5".into() };
         for expect in [Expect::ZeroRows, range(Some("0"), None), same(None), drift] {
-            let finding = compare(&check(expect, Grade::Error), &found, basis);
+            let finding = compare(&check(expect, CheckGrade::Error), &found, basis);
             prop_assert!(finding.said.starts_with("check 'tb' found "));
         }
     }

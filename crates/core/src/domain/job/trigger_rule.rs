@@ -73,7 +73,7 @@ impl std::fmt::Display for TriggerRule {
 /// What one edge asks of its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(try_from = "String", into = "String")]
-pub enum When {
+pub enum EdgeCondition {
     /// It ended well.
     #[default]
     Success,
@@ -87,7 +87,7 @@ pub enum When {
     Output(Box<Expr>),
 }
 
-impl When {
+impl EdgeCondition {
     /// The condition a word or an expression means.
     pub fn parse(text: &str) -> Result<Self, crate::domain::value::expr::ExprError> {
         Ok(match text.trim() {
@@ -100,21 +100,21 @@ impl When {
     }
 }
 
-impl TryFrom<String> for When {
+impl TryFrom<String> for EdgeCondition {
     type Error = crate::domain::value::expr::ExprError;
     fn try_from(text: String) -> Result<Self, Self::Error> {
         Self::parse(&text)
     }
 }
 
-impl From<When> for String {
-    fn from(when: When) -> Self {
+impl From<EdgeCondition> for String {
+    fn from(when: EdgeCondition) -> Self {
         when.to_string()
     }
 }
 
 // An expression by its text, which is what it is in a table and a file.
-impl std::hash::Hash for When {
+impl std::hash::Hash for EdgeCondition {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
         if let Self::Output(expr) = self {
@@ -123,7 +123,7 @@ impl std::hash::Hash for When {
     }
 }
 
-impl std::fmt::Display for When {
+impl std::fmt::Display for EdgeCondition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Success => f.pad("success"),
@@ -152,7 +152,11 @@ pub enum Edge {
 
 /// What an edge with condition `when` says of a parent that ended in `parent`; `holds` answers for
 /// the expression. `None` while the parent is not final.
-pub fn edge(when: &When, parent: QueueStatus, holds: impl FnOnce(&Expr) -> bool) -> Option<Edge> {
+pub fn evaluate_edge(
+    when: &EdgeCondition,
+    parent: QueueStatus,
+    holds: impl FnOnce(&Expr) -> bool,
+) -> Option<Edge> {
     use QueueStatus as S;
     if !parent.is_final() {
         return None;
@@ -161,26 +165,26 @@ pub fn edge(when: &When, parent: QueueStatus, holds: impl FnOnce(&Expr) -> bool)
     let not_taken = parent == S::NotTaken;
     let lost = parent == S::Unknown;
     let verdict = match when {
-        When::Done => Edge::Met,
-        When::Skipped if not_taken || parent == S::Skipped => Edge::Met,
-        When::Skipped if lost => Edge::Lost,
-        When::Skipped => Edge::Unmet,
+        EdgeCondition::Done => Edge::Met,
+        EdgeCondition::Skipped if not_taken || parent == S::Skipped => Edge::Met,
+        EdgeCondition::Skipped if lost => Edge::Lost,
+        EdgeCondition::Skipped => Edge::Unmet,
         _ if not_taken => Edge::Neutral,
         _ if lost => Edge::Lost,
-        When::Success if well => Edge::Met,
-        When::Success => Edge::Failed,
-        When::Failure if well => Edge::Unmet,
-        When::Failure => Edge::Met,
-        When::Output(expr) if well && holds(expr) => Edge::Met,
-        When::Output(_) if well => Edge::Unmet,
-        When::Output(_) => Edge::Failed,
+        EdgeCondition::Success if well => Edge::Met,
+        EdgeCondition::Success => Edge::Failed,
+        EdgeCondition::Failure if well => Edge::Unmet,
+        EdgeCondition::Failure => Edge::Met,
+        EdgeCondition::Output(expr) if well && holds(expr) => Edge::Met,
+        EdgeCondition::Output(_) if well => Edge::Unmet,
+        EdgeCondition::Output(_) => Edge::Failed,
     };
     Some(verdict)
 }
 
 /// How many of a job's edges say what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct EdgeTally {
     /// Parents that are not final yet.
     pub open: u32,
     /// Conditions that hold.
@@ -197,7 +201,7 @@ pub struct Tally {
 
 /// What becomes of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
+pub enum TriggerDecision {
     /// It may start.
     Run,
     /// It can never start: UPSTREAM_FAILED.
@@ -206,9 +210,9 @@ pub enum Decision {
     NotTaken,
 }
 
-impl Tally {
+impl EdgeTally {
     /// Counts one more edge that has spoken.
-    pub fn add(&mut self, edge: Edge) {
+    pub fn count_edge(&mut self, edge: Edge) {
         self.open = self.open.saturating_sub(1);
         match edge {
             Edge::Met => self.met += 1,
@@ -221,14 +225,17 @@ impl Tally {
 
     /// What `rule` makes of it; `None` while it waits. The answer never depends on the order in
     /// which the parents ended: an early answer is given only where no later edge could change it.
-    pub fn decide(&self, rule: TriggerRule) -> Option<Decision> {
+    pub fn decide(&self, rule: TriggerRule) -> Option<TriggerDecision> {
         let Self { open, met, failed, unmet, neutral, lost } = *self;
         if met + failed + unmet + neutral + lost + open == 0 {
-            return Some(Decision::Run);
+            return Some(TriggerDecision::Run);
         }
         let bad = failed + lost > 0;
-        let (run, fail, not_taken) =
-            (Some(Decision::Run), Some(Decision::Fail), Some(Decision::NotTaken));
+        let (run, fail, not_taken) = (
+            Some(TriggerDecision::Run),
+            Some(TriggerDecision::Fail),
+            Some(TriggerDecision::NotTaken),
+        );
         match rule {
             TriggerRule::AllSuccess | TriggerRule::NoneFailed if bad => fail,
             TriggerRule::OneSuccess if met > 0 => run,
@@ -267,8 +274,14 @@ mod tests {
     #[test]
     fn every_cell_of_the_edge_table() {
         use Edge::{Failed, Lost, Met, Neutral, Unmet};
-        let output = When::parse("n > 0").expect("expression");
-        let columns = [When::Success, When::Failure, When::Done, When::Skipped, output];
+        let output = EdgeCondition::parse("n > 0").expect("expression");
+        let columns = [
+            EdgeCondition::Success,
+            EdgeCondition::Failure,
+            EdgeCondition::Done,
+            EdgeCondition::Skipped,
+            output,
+        ];
         // For the last column the expression is true, then false.
         #[rustfmt::skip]
         let table = [
@@ -285,12 +298,20 @@ mod tests {
         ];
         for (parent, cells) in &table {
             for (when, cell) in columns.iter().zip(cells) {
-                assert_eq!(edge(when, *parent, |_| true), Some(*cell), "{when} of {parent:?}");
+                assert_eq!(
+                    evaluate_edge(when, *parent, |_| true),
+                    Some(*cell),
+                    "{when} of {parent:?}"
+                );
             }
-            assert_eq!(edge(&columns[4], *parent, |_| false), Some(cells[5]), "false: {parent:?}");
+            assert_eq!(
+                evaluate_edge(&columns[4], *parent, |_| false),
+                Some(cells[5]),
+                "false: {parent:?}"
+            );
         }
         for open in S::ALL.into_iter().filter(|s| !s.is_final()) {
-            assert_eq!(edge(&When::Done, open, |_| true), None);
+            assert_eq!(evaluate_edge(&EdgeCondition::Done, open, |_| true), None);
         }
         assert_eq!(table.len(), S::ALL.into_iter().filter(|s| s.is_final()).count());
     }
@@ -321,9 +342,9 @@ mod tests {
             ("nn",    ["skip", "skip", "skip", "skip", "skip", "run"]),
         ];
         for (edges, cells) in table {
-            let mut tally = Tally { open: edges.len() as u32, ..Tally::default() };
+            let mut tally = EdgeTally { open: edges.len() as u32, ..EdgeTally::default() };
             for letter in edges.chars() {
-                tally.add(match letter {
+                tally.count_edge(match letter {
                     'm' => Edge::Met,
                     'f' => Edge::Failed,
                     'u' => Edge::Unmet,
@@ -333,9 +354,9 @@ mod tests {
             }
             for (rule, cell) in TriggerRule::ALL.into_iter().zip(cells) {
                 let said = match tally.decide(rule) {
-                    Some(Decision::Run) => "run",
-                    Some(Decision::Fail) => "fail",
-                    Some(Decision::NotTaken) => "skip",
+                    Some(TriggerDecision::Run) => "run",
+                    Some(TriggerDecision::Fail) => "fail",
+                    Some(TriggerDecision::NotTaken) => "skip",
                     None => "waits",
                 };
                 assert_eq!(said, cell, "{rule} over {edges:?}");
@@ -346,15 +367,15 @@ mod tests {
     #[test]
     fn who_answers_before_the_last_parent() {
         let early = |rule: TriggerRule, edge: Edge| {
-            let mut tally = Tally { open: 2, ..Tally::default() };
-            tally.add(edge);
+            let mut tally = EdgeTally { open: 2, ..EdgeTally::default() };
+            tally.count_edge(edge);
             tally.decide(rule)
         };
         for rule in TriggerRule::ALL {
-            let on_met = (rule == TriggerRule::OneSuccess).then_some(Decision::Run);
+            let on_met = (rule == TriggerRule::OneSuccess).then_some(TriggerDecision::Run);
             let on_failed = match rule {
-                TriggerRule::AllSuccess | TriggerRule::NoneFailed => Some(Decision::Fail),
-                TriggerRule::OneFailed => Some(Decision::Run),
+                TriggerRule::AllSuccess | TriggerRule::NoneFailed => Some(TriggerDecision::Fail),
+                TriggerRule::OneFailed => Some(TriggerDecision::Run),
                 TriggerRule::AllDone | TriggerRule::OneSuccess | TriggerRule::AllFailed => None,
             };
             assert_eq!(early(rule, Edge::Met), on_met, "{rule}");
@@ -369,7 +390,7 @@ mod tests {
             assert_eq!(TriggerRule::parse(rule.as_str()), Some(rule));
         }
         for text in ["success", "failure", "done", "skipped", "rows_affected >= 1"] {
-            assert_eq!(When::parse(text).expect(text).to_string(), text);
+            assert_eq!(EdgeCondition::parse(text).expect(text).to_string(), text);
         }
     }
 }

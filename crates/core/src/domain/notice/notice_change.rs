@@ -2,9 +2,9 @@
 
 use crate::domain::job::Group;
 use crate::domain::job::shared_definitions::Owner;
-use crate::domain::notice::{Addressee, Notice, each_once, to_each, told};
-use crate::domain::notification::event::{Event, NotifyRules, Severity, When};
-use crate::domain::notification::{Both, Letter, Topic};
+use crate::domain::notice::{Addressee, Notice, addressees, each_once, to_each};
+use crate::domain::notification::event::{NotificationEvent, NotifyRules, NotifyWhen, Severity};
+use crate::domain::notification::{BilingualText, Notification, NotificationTopic};
 use crate::domain::permission::four_eyes::{ChangeRequestId, GuardedAction};
 use crate::domain::time::Millis;
 use std::collections::BTreeSet;
@@ -21,19 +21,20 @@ pub struct ChangeAudience<'a> {
 }
 
 impl ChangeAudience<'_> {
-    fn to_all(&self, letter: &Letter, when: impl Fn(&Group) -> When) -> Vec<Notice> {
+    fn to_all(&self, letter: &Notification, when: impl Fn(&Group) -> NotifyWhen) -> Vec<Notice> {
         let groups: Vec<String> = self.groups.iter().map(|group| group.code.to_string()).collect();
-        let topic = Topic { group: groups.first().cloned(), ..Topic::default() };
-        let letter = Letter { topic, ..letter.clone() };
+        let topic =
+            NotificationTopic { group: groups.first().cloned(), ..NotificationTopic::default() };
+        let letter = Notification { topic, ..letter.clone() };
         let letter = match groups.is_empty() {
             true => letter,
-            false => letter.fact("Groups", "作业组", groups.join(", ")),
+            false => letter.with_fact("Groups", "作业组", groups.join(", ")),
         };
         let of_settings = self.notify.iter().map(|address| Addressee::plain(address.clone()));
-        let mut all = to_each(each_once(of_settings), When::Now, &letter);
+        let mut all = to_each(each_once(of_settings), NotifyWhen::Now, &letter);
         for group in &self.groups {
             let known: BTreeSet<&str> = all.iter().map(|n| n.to.address.as_str()).collect();
-            let new = told(group, None, self.owners)
+            let new = addressees(group, None, self.owners)
                 .into_iter()
                 .filter(|to| !known.contains(to.address.as_str()))
                 .collect();
@@ -45,21 +46,21 @@ impl ChangeAudience<'_> {
 
     /// That somebody made a change with the command line on the database itself, where nobody is asked.
     pub fn bypassed(&self, by: &str, summary: &str, reason: &str) -> Vec<Notice> {
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("{by} makes a change WITHOUT a second person, on the database itself"),
             format!("{by} 绕过第二人审批，直接在数据库上执行变更"),
         );
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!(
                 "{by} uses the command line on the database for what needs a second person: {summary}."
             ),
             format!("{by} 通过命令行直接在数据库上执行了需要第二人审批的变更：{summary}。"),
         );
-        let mut letter = Letter::new(Event::ApprovalWanted, subject, headline)
-            .fact("Reason", "原因", reason.to_owned())
-            .step("Look", "查看", "procession audit --action 'four-eyes bypassed'".to_owned());
+        let mut letter = Notification::new(NotificationEvent::ApprovalWanted, subject, headline)
+            .with_fact("Reason", "原因", reason.to_owned())
+            .with_step("Look", "查看", "procession audit --action 'four-eyes bypassed'".to_owned());
         letter.worst = Some(Severity::Bad);
-        self.to_all(&letter, |_| When::Now)
+        self.to_all(&letter, |_| NotifyWhen::Now)
     }
 }
 
@@ -86,33 +87,34 @@ impl ChangeNotice<'_> {
     /// To the recipients of the groups, unless they want no notifications of approvals, and to those of the settings.
     pub fn wanted(&self) -> Vec<Notice> {
         let (id, author, summary) = (self.id, self.author, self.summary);
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("change {id} by {author} waits for an approval"),
             format!("{author} 的变更 {id} 等待审批"),
         );
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!("{author} asks for a change that a second person has to approve: {summary}."),
             format!("{author} 申请了需要第二人审批的变更：{summary}。"),
         );
         let letter =
-            self.letter(subject, headline).fact("Until", "截止时间", self.expires.to_string());
+            self.letter(subject, headline).with_fact("Until", "截止时间", self.expires.to_string());
         let verb = |verb: &str| format!("procession change-request {verb} {id}");
         let letter = letter
-            .step("Look", "查看", verb("show"))
-            .step("Approve", "批准", verb("approve"))
-            .step("Reject", "拒绝", format!("{} --comment WHY", verb("reject")));
-        self.audience
-            .to_all(&letter, |group| group.notify.when(Event::ApprovalWanted, NotifyRules::NONE))
+            .with_step("Look", "查看", verb("show"))
+            .with_step("Approve", "批准", verb("approve"))
+            .with_step("Reject", "拒绝", format!("{} --comment WHY", verb("reject")));
+        self.audience.to_all(&letter, |group| {
+            group.notify.notify_when(NotificationEvent::ApprovalWanted, NotifyRules::NONE)
+        })
     }
 
     /// To the same people, and whatever the groups say about notifications: nobody else has looked at this change.
     pub fn carried_out_alone(&self, by: &str, comment: &str) -> Vec<Notice> {
         let (id, summary) = (self.id, self.summary);
-        let subject = Both::new(
+        let subject = BilingualText::new(
             format!("{by} carried out change {id} WITHOUT a second person"),
             format!("{by} 未经第二人审批执行了变更 {id}"),
         );
-        let headline = Both::new(
+        let headline = BilingualText::new(
             format!(
                 "{by} has carried out a change without the approval of a second person: {summary}."
             ),
@@ -120,17 +122,17 @@ impl ChangeNotice<'_> {
         );
         let mut letter = self
             .letter(subject, headline)
-            .fact("Without a second person because", "未经审批的原因", comment.to_owned())
-            .step("Look", "查看", format!("procession change-request show {id}"));
+            .with_fact("Without a second person because", "未经审批的原因", comment.to_owned())
+            .with_step("Look", "查看", format!("procession change-request show {id}"));
         letter.worst = Some(Severity::Bad);
-        self.audience.to_all(&letter, |_| When::Now)
+        self.audience.to_all(&letter, |_| NotifyWhen::Now)
     }
 
-    fn letter(&self, subject: Both, headline: Both) -> Letter {
-        Letter::new(Event::ApprovalWanted, subject, headline)
-            .fact("Author", "申请人", self.author.to_owned())
-            .fact("Kind", "类型", self.action.as_str().to_owned())
-            .fact("Reason", "原因", self.reason.to_owned())
+    fn letter(&self, subject: BilingualText, headline: BilingualText) -> Notification {
+        Notification::new(NotificationEvent::ApprovalWanted, subject, headline)
+            .with_fact("Author", "申请人", self.author.to_owned())
+            .with_fact("Kind", "类型", self.action.as_str().to_owned())
+            .with_fact("Reason", "原因", self.reason.to_owned())
     }
 }
 
@@ -142,14 +144,14 @@ mod tests {
 
     fn group(code: &str, address: &str) -> Group {
         let code = GroupCode::parse(code).expect("a code");
-        Group { notify_email: vec![address.to_owned()], ..Group::bare(code) }
+        Group { notify_email: vec![address.to_owned()], ..Group::with_defaults(code) }
     }
 
     #[test]
     fn each_recipient_hears_once_and_of_acting_alone_in_any_case() {
         let (gl, mut ar) = (group("gl", "gl@bank.example"), group("ar", "gl@bank.example"));
         ar.notify_email.push("ar@bank.example".to_owned());
-        ar.notify.0.insert(Event::ApprovalWanted, When::Off);
+        ar.notify.0.insert(NotificationEvent::ApprovalWanted, NotifyWhen::Off);
         let notify = ["risk@bank.example".to_owned()].into();
         let notice = ChangeNotice {
             id: ChangeRequestId(7),

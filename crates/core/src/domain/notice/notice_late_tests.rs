@@ -11,9 +11,10 @@ use crate::domain::job::{Group, Shared};
 fn setting() -> (Batch, Snapshot, QueueEntry) {
     let code = GroupCode::parse("month_end").expect("group");
     let emails = ["ops@bank.example", "channel:ops"].map(str::to_owned).to_vec();
-    let group = Group { notify_email: emails, ..Group::bare(code.clone()) };
+    let group = Group { notify_email: emails, ..Group::with_defaults(code.clone()) };
     let job = JobCode::parse("GL_POST").expect("code");
-    let def = JobDef::bare(job.clone(), code.clone(), JobType::parse("NOOP").expect("type"));
+    let def =
+        JobDef::with_defaults(job.clone(), code.clone(), JobType::parse("NOOP").expect("type"));
     let snapshot = Snapshot {
         group,
         jobs: vec![def],
@@ -45,9 +46,9 @@ fn check(sent: &[Notice], [event, key, subject]: [&str; 3], parts: [&str; 4]) {
 fn each_event_of_a_job_says_what_where_and_under_which_key() {
     let (batch, snapshot, row) = setting();
     let of = Of { batch: &batch, snapshot: &snapshot, now: Millis(7_200_000) };
-    let job = Job { def: &snapshot.jobs[0], row: &row };
+    let job = LateJob { def: &snapshot.jobs[0], row: &row };
     let parent = JobCode::parse("FX_LOAD").expect("code");
-    let why = Why::Parents(vec![(parent, QueueStatus::Running)]);
+    let why = WaitReason::Parents(vec![(parent, QueueStatus::Running)]);
     let at = Millis(3_600_000);
     let subject = "GL_POST has not started in batch 202407 (month_end)";
     check(
@@ -67,10 +68,10 @@ fn each_event_of_a_job_says_what_where_and_under_which_key() {
         ["held_long", "held_long:42:3600000", subject],
         ["held for 1 h 00 min", "已挂起", "job release 202407 GL_POST", "held by li"],
     );
-    let usual = Durations::of(&[60_000; 6]).expect("tries");
+    let usual = Durations::from_newest_first(&[60_000; 6]).expect("tries");
     let subject = "GL_POST still runs after 3 min 20 s in batch 202407 (month_end)";
     check(
-        &slow(of, job, &usual, 200_000),
+        &running_long_notices(of, job, &usual, 200_000),
         ["running_long", "running_long:42:0", subject],
         ["p95 1 min 00 s, 6 tries", "长于往常", "1800 s", "次数：0"],
     );

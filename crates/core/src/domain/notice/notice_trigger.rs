@@ -3,10 +3,10 @@
 use crate::domain::calendar::CalendarWarning;
 use crate::domain::job::Group;
 use crate::domain::job::shared_definitions::Owner;
-use crate::domain::notice::{Addressee, Notice, each_once, or_owner, to_each, told};
-use crate::domain::notification::event::{Event, When};
-use crate::domain::notification::{Both, Letter, Topic};
-use crate::domain::schedule::Schedule;
+use crate::domain::notice::{Addressee, Notice, addressees, each_once, or_owner, to_each};
+use crate::domain::notification::event::{NotificationEvent, NotifyWhen};
+use crate::domain::notification::{BilingualText, Notification, NotificationTopic};
+use crate::domain::schedule::FiringRule;
 use crate::domain::schedule::firing::{Firing, FiringStatus, NewFiring};
 use crate::domain::schedule::trigger::TriggerDef;
 use crate::domain::text::lang::Lang;
@@ -36,16 +36,16 @@ fn heard_by(def: &TriggerDef, audience: &Audience) -> Vec<Addressee> {
         })
     };
     let groups = audience.groups.iter().filter(named);
-    each_once(own.into_iter().chain(groups.flat_map(|g| told(g, None, &audience.owners))))
+    each_once(own.into_iter().chain(groups.flat_map(|g| addressees(g, None, &audience.owners))))
 }
 
-fn tell(def: &TriggerDef, audience: &Audience, letter: Letter) -> Vec<Notice> {
-    let topic = Topic {
+fn build_notices(def: &TriggerDef, audience: &Audience, letter: Notification) -> Vec<Notice> {
+    let topic = NotificationTopic {
         schedule: Some(def.code.to_string()),
         group: def.order.as_ref().and_then(|order| order.group.as_ref()).map(ToString::to_string),
-        ..Topic::default()
+        ..NotificationTopic::default()
     };
-    to_each(heard_by(def, audience), When::Now, &Letter { topic, ..letter })
+    to_each(heard_by(def, audience), NotifyWhen::Now, &Notification { topic, ..letter })
 }
 
 /// The letters about planned times that were missed, and which of them fire late.
@@ -58,14 +58,14 @@ pub fn missed(
     let (code, name) = (&def.code, &def.name);
     let late = rows.iter().filter(|row| row.status == FiringStatus::Pending).count();
     let (number, left) = (rows.len(), rows.len() - late);
-    let subject = Both::new(
+    let subject = BilingualText::new(
         match late {
             0 => format!("{code} missed {number} planned time(s); none fires late"),
             _ => format!("{code} missed {number} planned time(s); {late} fire(s) late now"),
         },
         format!("{code} 错过 {number} 次计划时间，补触发 {late} 次"),
     );
-    let headline = Both::new(
+    let headline = BilingualText::new(
         format!(
             "Schedule {code} ({name}) missed {number} planned time(s): {late} fire(s) late now, {left} \
              do(es) not fire."
@@ -74,57 +74,57 @@ pub fn missed(
             "调度 {code}（{name}）错过 {number} 次计划时间：补触发 {late} 次，放弃 {left} 次。"
         ),
     );
-    let mut letter = Letter::new(Event::Misfire, subject, headline);
+    let mut letter = Notification::new(NotificationEvent::Misfire, subject, headline);
     for row in rows.iter().take(LISTED) {
         let reason = row.reason.as_deref().unwrap_or("-");
         let (planned, behind) = (row.planned_at, span_words(now.since(row.planned_at)));
         let until = row.missed_until.map_or_else(String::new, |until| format!(" … {until}"));
-        letter.items.push(Both::new(
+        letter.items.push(BilingualText::new(
             format!("{planned}{until} ({behind} late): {reason}"),
             format!("{planned}{until}（迟到 {behind}）：{reason}"),
         ));
     }
     if number > LISTED {
         let more = number - LISTED;
-        letter.items.push(Both::new(format!("… {more} more"), format!("… 另有 {more} 次")));
+        letter
+            .items
+            .push(BilingualText::new(format!("… {more} more"), format!("… 另有 {more} 次")));
     }
     let fire = format!("procession schedule fire-now {code} --batch-no NUMBER --reason WHY");
-    let letter = letter.step("Look", "查看", format!("procession schedule firings {code}")).step(
-        "Fire",
-        "手动触发",
-        fire,
-    );
-    tell(def, audience, letter)
+    let letter = letter
+        .with_step("Look", "查看", format!("procession schedule firings {code}"))
+        .with_step("Fire", "手动触发", fire);
+    build_notices(def, audience, letter)
 }
 
 /// The letters about a schedule that will not fire any more.
 pub fn ended(def: &TriggerDef, why: &str, audience: &Audience) -> Vec<Notice> {
     let (code, name) = (&def.code, &def.name);
     let flag = match def.timing.schedule {
-        Schedule::Once { .. } => "--once-at TIME",
-        Schedule::Cron(_) if def.timing.end.is_none() => "--cron CRON",
-        Schedule::Rule { .. } if def.timing.end.is_none() => "--rule RULE",
-        Schedule::Cron(_)
-        | Schedule::Rule { .. }
-        | Schedule::FixedRate { .. }
-        | Schedule::FixedDelay { .. }
-        | Schedule::Event { .. }
-        | Schedule::Manual
-        | Schedule::After { .. } => "--end TIME",
+        FiringRule::Once { .. } => "--once-at TIME",
+        FiringRule::Cron(_) if def.timing.end.is_none() => "--cron CRON",
+        FiringRule::Rule { .. } if def.timing.end.is_none() => "--rule RULE",
+        FiringRule::Cron(_)
+        | FiringRule::Rule { .. }
+        | FiringRule::FixedRate { .. }
+        | FiringRule::FixedDelay { .. }
+        | FiringRule::Event { .. }
+        | FiringRule::Manual
+        | FiringRule::After { .. } => "--end TIME",
     };
-    let subject = Both::new(
+    let subject = BilingualText::new(
         format!("schedule {code} has ended: {why}"),
         format!("调度 {code} 已停止触发：{why}"),
     );
-    let headline = Both::new(
+    let headline = BilingualText::new(
         format!("Schedule {code} ({name}) fires no more: {why}."),
         format!("调度 {code}（{name}）已停止触发：{why}。"),
     );
     let mend = format!("procession schedule edit {code} {flag} --reason WHY");
-    let letter = Letter::new(Event::ScheduleEnded, subject, headline)
-        .step("Look", "查看", format!("procession schedule show {code}"))
-        .step("Mend", "修改", mend);
-    tell(def, audience, letter)
+    let letter = Notification::new(NotificationEvent::ScheduleEnded, subject, headline)
+        .with_step("Look", "查看", format!("procession schedule show {code}"))
+        .with_step("Mend", "修改", mend);
+    build_notices(def, audience, letter)
 }
 
 /// The letters about a calendar without the days that these schedules will need.
@@ -145,18 +145,18 @@ pub fn calendar_ends<'a>(
         list.push_str(&format!(" … +{more}"));
     }
     let calendar = &warning.calendar;
-    let subject = Both::new(
+    let subject = BilingualText::new(
         format!("calendar {calendar} lacks days that schedules need"),
         format!("日历 {calendar} 缺少调度所需的日期"),
     );
-    let headline = Both::new(warning.words(Lang::En), warning.words(Lang::Zh));
-    let letter = Letter::new(Event::CalendarEnds, subject, headline)
-        .note(Both::new(
+    let headline = BilingualText::new(warning.words(Lang::En), warning.words(Lang::Zh));
+    let letter = Notification::new(NotificationEvent::CalendarEnds, subject, headline)
+        .with_note(BilingualText::new(
             "Until then weekdays are taken for working days, and their planned times may move.",
             "在此之前按周一至周五判断工作日，计划时间可能变动。",
         ))
-        .fact("Schedules", "相关调度", list);
-    to_each(each_once(to.into_iter()), When::Now, &letter)
+        .with_fact("Schedules", "相关调度", list);
+    to_each(each_once(to.into_iter()), NotifyWhen::Now, &letter)
 }
 
 /// The letters about a firing that opened nothing.
@@ -168,26 +168,26 @@ pub fn not_fired(
 ) -> Vec<Notice> {
     let (code, name, planned) = (&def.code, &def.name, firing.planned_at);
     let (event, verb, verb_zh) = match status {
-        FiringStatus::Skipped => (Event::FiringSkipped, "was left out", "已跳过"),
-        FiringStatus::Failed => (Event::FiringFailed, "failed", "触发失败"),
+        FiringStatus::Skipped => (NotificationEvent::FiringSkipped, "was left out", "已跳过"),
+        FiringStatus::Failed => (NotificationEvent::FiringFailed, "failed", "触发失败"),
         FiringStatus::Pending
         | FiringStatus::Waiting
         | FiringStatus::Fired
-        | FiringStatus::Misfired => (Event::FiringFailed, "was not done", "未执行"),
+        | FiringStatus::Misfired => (NotificationEvent::FiringFailed, "was not done", "未执行"),
     };
-    let subject = Both::new(
+    let subject = BilingualText::new(
         format!("firing of {code} {verb} ({planned})"),
         format!("{code} 的触发{verb_zh}（{planned}）"),
     );
-    let headline = Both::new(
+    let headline = BilingualText::new(
         format!("The firing of schedule {code} ({name}) planned at {planned} {verb}."),
         format!("调度 {code}（{name}）计划于 {planned} 的触发{verb_zh}。"),
     );
-    let mut letter = Letter::new(event, subject, headline)
-        .step("Look", "查看", format!("procession schedule firings {code}"))
-        .step("Fire", "手动触发", format!("procession schedule fire-now {code} --reason WHY"));
+    let mut letter = Notification::new(event, subject, headline)
+        .with_step("Look", "查看", format!("procession schedule firings {code}"))
+        .with_step("Fire", "手动触发", format!("procession schedule fire-now {code} --reason WHY"));
     letter.error = Some(why.to_owned());
-    tell(def, audience, letter)
+    build_notices(def, audience, letter)
 }
 
 /// The letters about a process that served and has died, to those who look after the installation.
@@ -197,22 +197,22 @@ pub fn node_lost(
     silent_since: Millis,
     operators: &[String],
 ) -> Vec<Notice> {
-    let subject = Both::new(
+    let subject = BilingualText::new(
         format!("process {node} has died or lost the database"),
         format!("进程 {node} 已失效或与数据库失联"),
     );
-    let headline = Both::new(
+    let headline = BilingualText::new(
         format!("Process {node} on {host} has let its lease run out without leaving."),
         format!("主机 {host} 上的进程 {node} 未正常退出，租约已过期。"),
     );
-    let letter = Letter::new(Event::NodeLost, subject, headline)
-        .note(Both::new(
+    let letter = Notification::new(NotificationEvent::NodeLost, subject, headline)
+        .with_note(BilingualText::new(
             "What it ran is taken over by the others; what may not run twice waits for a person.",
             "其运行的批次由其他进程接管；不可重复执行的作业等待人工处理。",
         ))
-        .fact("Lease ended", "租约到期", silent_since.to_string())
-        .step("Look", "查看", "procession node list");
-    let topic = Topic { node: Some(node.to_owned()), ..Topic::default() };
+        .with_fact("Lease ended", "租约到期", silent_since.to_string())
+        .with_step("Look", "查看", "procession node list");
+    let topic = NotificationTopic { node: Some(node.to_owned()), ..NotificationTopic::default() };
     let to = operators.iter().map(Addressee::plain).collect();
-    to_each(to, When::Now, &Letter { topic, ..letter })
+    to_each(to, NotifyWhen::Now, &Notification { topic, ..letter })
 }

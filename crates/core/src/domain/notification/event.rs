@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 )]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "NotificationEvent")]
-pub enum Event {
+pub enum NotificationEvent {
     /// A job failed for good.
     Failed,
     /// A job ran out of time for good.
@@ -88,7 +88,7 @@ pub enum Severity {
 /// When somebody is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum When {
+pub enum NotifyWhen {
     /// At once.
     Now,
     /// In one message when the batch has ended.
@@ -102,9 +102,9 @@ pub enum When {
 /// What a job or group says of single events; all others are told as they are by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct NotifyRules(pub BTreeMap<Event, When>);
+pub struct NotifyRules(pub BTreeMap<NotificationEvent, NotifyWhen>);
 
-impl Event {
+impl NotificationEvent {
     /// Every event, in the order in which they are listed for people.
     pub const ALL: [Self; 29] = [
         Self::Failed,
@@ -244,17 +244,21 @@ impl Event {
 
     /// When it is told where nobody says otherwise. That a try failed is told when the last one has;
     /// that a batch went as it should, to who asks for it.
-    pub fn by_default(self) -> When {
+    pub fn by_default(self) -> NotifyWhen {
         match self {
-            Self::Retried | Self::BatchDone | Self::BatchWarned | Self::BatchFailed => When::Off,
-            Self::Failed | Self::Timeout | Self::Unknown | Self::Parked => When::Now,
-            Self::KillUnconfirmed | Self::TxBreach | Self::ChecksWarned => When::Now,
-            Self::Recovered | Self::HeldLong | Self::LateStart | Self::RunningLong => When::Now,
-            Self::LateFinish | Self::WillBeLate | Self::BatchLong => When::Now,
-            Self::ApprovalWanted => When::Now,
-            Self::BatchTimeout | Self::BatchRecovered | Self::Misfire => When::Now,
-            Self::ScheduleEnded | Self::FiringSkipped | Self::FiringFailed => When::Now,
-            Self::CalendarEnds | Self::NodeLost | Self::Digest | Self::Test => When::Now,
+            Self::Retried | Self::BatchDone | Self::BatchWarned | Self::BatchFailed => {
+                NotifyWhen::Off
+            }
+            Self::Failed | Self::Timeout | Self::Unknown | Self::Parked => NotifyWhen::Now,
+            Self::KillUnconfirmed | Self::TxBreach | Self::ChecksWarned => NotifyWhen::Now,
+            Self::Recovered | Self::HeldLong | Self::LateStart | Self::RunningLong => {
+                NotifyWhen::Now
+            }
+            Self::LateFinish | Self::WillBeLate | Self::BatchLong => NotifyWhen::Now,
+            Self::ApprovalWanted => NotifyWhen::Now,
+            Self::BatchTimeout | Self::BatchRecovered | Self::Misfire => NotifyWhen::Now,
+            Self::ScheduleEnded | Self::FiringSkipped | Self::FiringFailed => NotifyWhen::Now,
+            Self::CalendarEnds | Self::NodeLost | Self::Digest | Self::Test => NotifyWhen::Now,
         }
     }
 
@@ -285,7 +289,7 @@ impl Severity {
     }
 }
 
-impl When {
+impl NotifyWhen {
     /// Every moment.
     pub const ALL: [Self; 4] = [Self::Now, Self::Batch, Self::Day, Self::Off];
 
@@ -315,7 +319,7 @@ impl NotifyRules {
     }
 
     /// When an event is told: what these rules say, else `wider` (the group's), else its default.
-    pub fn when(&self, event: Event, wider: &Self) -> When {
+    pub fn notify_when(&self, event: NotificationEvent, wider: &Self) -> NotifyWhen {
         let said = self.0.get(&event).or_else(|| wider.0.get(&event));
         said.copied().unwrap_or_else(|| event.by_default())
     }
@@ -328,11 +332,12 @@ mod tests {
 
     #[test]
     fn every_event_has_a_word_that_fits_its_column() {
-        let words: BTreeSet<&str> = Event::ALL.iter().map(|event| event.as_str()).collect();
-        assert_eq!(words.len(), Event::ALL.len());
-        for event in Event::ALL {
+        let words: BTreeSet<&str> =
+            NotificationEvent::ALL.iter().map(|event| event.as_str()).collect();
+        assert_eq!(words.len(), NotificationEvent::ALL.len());
+        for event in NotificationEvent::ALL {
             assert!(event.as_str().len() <= 20, "{event:?}");
-            assert_eq!(Event::parse(event.as_str()), Some(event));
+            assert_eq!(NotificationEvent::parse(event.as_str()), Some(event));
             let as_json = serde_json::to_value(event).expect("json");
             assert_eq!(as_json, event.as_str(), "one word everywhere");
         }
@@ -340,12 +345,19 @@ mod tests {
 
     #[test]
     fn the_job_says_more_than_the_group_and_that_more_than_the_default() {
-        let rules = |list: &[(Event, When)]| NotifyRules(list.iter().copied().collect());
-        let job = rules(&[(Event::Failed, When::Batch)]);
-        let group = rules(&[(Event::Failed, When::Off), (Event::Retried, When::Now)]);
-        assert_eq!(job.when(Event::Failed, &group), When::Batch);
-        assert_eq!(job.when(Event::Retried, &group), When::Now);
-        assert_eq!(job.when(Event::Timeout, &group), When::Now);
-        assert_eq!(NotifyRules::default().when(Event::Retried, &NotifyRules::default()), When::Off);
+        let rules =
+            |list: &[(NotificationEvent, NotifyWhen)]| NotifyRules(list.iter().copied().collect());
+        let job = rules(&[(NotificationEvent::Failed, NotifyWhen::Batch)]);
+        let group = rules(&[
+            (NotificationEvent::Failed, NotifyWhen::Off),
+            (NotificationEvent::Retried, NotifyWhen::Now),
+        ]);
+        assert_eq!(job.notify_when(NotificationEvent::Failed, &group), NotifyWhen::Batch);
+        assert_eq!(job.notify_when(NotificationEvent::Retried, &group), NotifyWhen::Now);
+        assert_eq!(job.notify_when(NotificationEvent::Timeout, &group), NotifyWhen::Now);
+        assert_eq!(
+            NotifyRules::default().notify_when(NotificationEvent::Retried, &NotifyRules::default()),
+            NotifyWhen::Off
+        );
     }
 }

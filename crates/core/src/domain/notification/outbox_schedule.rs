@@ -1,9 +1,9 @@
 //! How letters go out: the states of a row of the outbox, when one that failed is tried again, what goes
 //! out as one, when a day's digest is due.
 
-use crate::domain::notification::event::Event;
-use crate::domain::notification::{Both, Letter, Topic};
-use crate::domain::text::clip;
+use crate::domain::notification::event::NotificationEvent;
+use crate::domain::notification::{BilingualText, Notification, NotificationTopic};
+use crate::domain::text::truncate_text;
 use crate::domain::time::{Millis, at_wall_clock, day_in};
 use chrono::{Days, NaiveTime};
 use chrono_tz::Tz;
@@ -53,7 +53,7 @@ const BACK_OFF_SEC: [i64; 8] = [30, 60, 120, 300, 600, 1_200, 1_800, 3_600];
 pub fn next_try(failed: u32, written: Millis, now: Millis, give_up_ms: i64) -> Option<Millis> {
     let at = usize::try_from(failed.saturating_sub(1)).unwrap_or(usize::MAX);
     let wait = BACK_OFF_SEC.get(at).or(BACK_OFF_SEC.last()).copied().unwrap_or(3_600);
-    let next = now.plus(wait * 1_000);
+    let next = now.plus_ms(wait * 1_000);
     (next.since(written) <= give_up_ms).then_some(next)
 }
 
@@ -71,19 +71,19 @@ pub fn last_digest(now: Millis, at: NaiveTime, zone: Tz) -> Millis {
 const LISTED: usize = 200;
 
 /// One letter in place of several to the same recipient. There is one at least.
-pub fn digest(letters: &[&Letter]) -> Letter {
+pub fn digest(letters: &[&Notification]) -> Notification {
     let number = letters.len();
-    let of = |pick: fn(&Topic) -> &Option<String>| -> Option<String> {
+    let of = |pick: fn(&NotificationTopic) -> &Option<String>| -> Option<String> {
         let all: BTreeSet<_> = letters.iter().map(|l| pick(&l.topic)).collect();
         (all.len() == 1).then(|| all.into_iter().next().cloned().flatten()).flatten()
     };
-    let topic = Topic {
+    let topic = NotificationTopic {
         group: of(|t| &t.group),
         batch_no: of(|t| &t.batch_no),
         job: of(|t| &t.job),
-        ..Topic::default()
+        ..NotificationTopic::default()
     };
-    let mut counts: BTreeMap<Event, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<NotificationEvent, usize> = BTreeMap::new();
     for letter in letters {
         *counts.entry(letter.event).or_default() += 1;
     }
@@ -96,28 +96,28 @@ pub fn digest(letters: &[&Letter]) -> Letter {
         (None, Some(group)) => (format!(" about group {group}"), format!("，作业组 {group}")),
         (_, None) => (String::new(), String::new()),
     };
-    let subject = Both::new(
+    let subject = BilingualText::new(
         format!("{number} notices{en}: {counted}"),
         format!("{number} 条通知{zh}:{counted}"),
     );
-    let headline = Both::new(
+    let headline = BilingualText::new(
         format!("{number} notices{en}, the oldest first."),
         format!("共 {number} 条通知{zh}，按时间排列。"),
     );
-    let mut whole = Letter::new(Event::Digest, subject, headline);
-    let lines: Vec<Both> = letters.iter().flat_map(|letter| lines_of(letter)).collect();
+    let mut whole = Notification::new(NotificationEvent::Digest, subject, headline);
+    let lines: Vec<BilingualText> = letters.iter().flat_map(|letter| lines_of(letter)).collect();
     whole.worst = letters.iter().map(|letter| letter.severity()).max();
     whole.items = lines.iter().take(LISTED).cloned().collect();
     if lines.len() > LISTED {
         let more = lines.len() - LISTED;
-        whole.items.push(Both::new(format!("… {more} more"), format!("… 另有 {more} 条")));
+        whole.items.push(BilingualText::new(format!("… {more} more"), format!("… 另有 {more} 条")));
     }
     for step in letters.iter().flat_map(|l| &l.steps).filter(|s| s.label.en == "Look") {
         if !whole.steps.contains(step) && whole.steps.len() < 10 {
             whole.steps.push(step.clone());
         }
     }
-    Letter { topic, ..whole }
+    Notification { topic, ..whole }
 }
 
 /// Characters of an error, and codes of blocked jobs, that a line of a digest gives.
@@ -125,13 +125,13 @@ const ERROR_MAX: usize = 160;
 const BLOCKED_MAX: usize = 5;
 
 /// A letter in a digest: its subject, what was said, what is blocked. A digest gives its own lines.
-fn lines_of(letter: &Letter) -> Vec<Both> {
-    if letter.event == Event::Digest {
+fn lines_of(letter: &Notification) -> Vec<BilingualText> {
+    if letter.event == NotificationEvent::Digest {
         return letter.items.clone();
     }
     let mut line = letter.subject.clone();
     if let Some(error) = letter.error.as_deref().and_then(|said| said.lines().next()) {
-        let error = clip(error, ERROR_MAX);
+        let error = truncate_text(error, ERROR_MAX);
         line.en.push_str(&format!(": {error}"));
         line.zh.push_str(&format!(":{error}"));
     }
@@ -155,7 +155,7 @@ pub struct Snooze {
     /// The job; all of the group where it is none.
     pub job: Option<String>,
     /// The event; all where it is none.
-    pub event: Option<Event>,
+    pub event: Option<NotificationEvent>,
     /// Until when.
     pub until: Millis,
     /// Who wants it.
@@ -166,7 +166,7 @@ pub struct Snooze {
 
 impl Snooze {
     /// Whether letters of this event about this job of this group wait.
-    pub fn covers(&self, group: Option<&str>, job: Option<&str>, event: Event) -> bool {
+    pub fn covers(&self, group: Option<&str>, job: Option<&str>, event: NotificationEvent) -> bool {
         group == Some(self.group.as_str())
             && self.job.as_deref().is_none_or(|wanted| job == Some(wanted))
             && self.event.is_none_or(|wanted| wanted == event)
@@ -208,25 +208,34 @@ mod tests {
 
     #[test]
     fn a_digest_lists_what_it_stands_for() {
-        let letter = |event: Event, job: &str, no: &str| {
-            let mut letter = Letter::new(event, Both::same(format!("{job} x")), Both::same("h"))
-                .step("Look", "查看", format!("procession batch show {no} --group g"));
-            letter.topic = Topic {
+        let letter = |event: NotificationEvent, job: &str, no: &str| {
+            let mut letter = Notification::new(
+                event,
+                BilingualText::untranslated(format!("{job} x")),
+                BilingualText::untranslated("h"),
+            )
+            .with_step("Look", "查看", format!("procession batch show {no} --group g"));
+            letter.topic = NotificationTopic {
                 group: Some("g".to_owned()),
                 batch_no: Some(no.to_owned()),
                 job: Some(job.to_owned()),
-                ..Topic::default()
+                ..NotificationTopic::default()
             };
             letter
         };
-        let (mut a, b) =
-            (letter(Event::Failed, "A", "202407"), letter(Event::Timeout, "B", "202407"));
+        let (mut a, b) = (
+            letter(NotificationEvent::Failed, "A", "202407"),
+            letter(NotificationEvent::Timeout, "B", "202407"),
+        );
         a.error = Some("disk full\nand more".to_owned());
         a.blocked = (1..=7).map(|n| format!("K{n}")).collect();
         let whole = digest(&[&a, &b]);
         assert_eq!(whole.subject.en, "2 notices about batch 202407 (g): failed 1, timeout 1");
         let first = "A x: disk full (blocked, 7: K1, K2, K3, K4, K5, …)";
-        assert_eq!((whole.items[0].en.as_str(), &whole.items[1]), (first, &Both::same("B x")));
+        assert_eq!(
+            (whole.items[0].en.as_str(), &whole.items[1]),
+            (first, &BilingualText::untranslated("B x"))
+        );
         assert_eq!(whole.severity(), crate::domain::notification::event::Severity::Bad);
         let again = digest(&[&whole, &b]);
         assert_eq!(
@@ -236,7 +245,7 @@ mod tests {
         );
         assert_eq!((whole.topic.batch_no.as_deref(), whole.topic.job), (Some("202407"), None));
         assert_eq!(whole.steps.len(), 1);
-        let other = letter(Event::Failed, "A", "202408");
+        let other = letter(NotificationEvent::Failed, "A", "202408");
         let whole = digest(&[&a, &other]);
         assert_eq!(whole.subject.zh, "2 条通知，作业组 g:failed 2");
         let many = vec![&a; 250];
@@ -255,14 +264,20 @@ mod tests {
             reason: "known".to_owned(),
         };
         for (snooze, group, job, event, wanted) in [
-            (snooze(None, None), Some("g"), Some("A"), Event::Failed, true),
-            (snooze(None, None), Some("g"), None, Event::BatchLong, true),
-            (snooze(None, None), Some("h"), Some("A"), Event::Failed, false),
-            (snooze(None, None), None, None, Event::NodeLost, false),
-            (snooze(Some("A"), None), Some("g"), Some("A"), Event::Failed, true),
-            (snooze(Some("A"), None), Some("g"), Some("B"), Event::Failed, false),
-            (snooze(Some("A"), None), Some("g"), None, Event::BatchLong, false),
-            (snooze(None, Some(Event::Failed)), Some("g"), Some("B"), Event::Timeout, false),
+            (snooze(None, None), Some("g"), Some("A"), NotificationEvent::Failed, true),
+            (snooze(None, None), Some("g"), None, NotificationEvent::BatchLong, true),
+            (snooze(None, None), Some("h"), Some("A"), NotificationEvent::Failed, false),
+            (snooze(None, None), None, None, NotificationEvent::NodeLost, false),
+            (snooze(Some("A"), None), Some("g"), Some("A"), NotificationEvent::Failed, true),
+            (snooze(Some("A"), None), Some("g"), Some("B"), NotificationEvent::Failed, false),
+            (snooze(Some("A"), None), Some("g"), None, NotificationEvent::BatchLong, false),
+            (
+                snooze(None, Some(NotificationEvent::Failed)),
+                Some("g"),
+                Some("B"),
+                NotificationEvent::Timeout,
+                false,
+            ),
         ] {
             assert_eq!(snooze.covers(group, job, event), wanted, "{snooze:?} {job:?} {event:?}");
         }

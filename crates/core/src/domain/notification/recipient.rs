@@ -31,7 +31,7 @@ impl<'a> Recipient<'a> {
     ///
     /// # Errors
     /// It is neither.
-    pub fn of(word: &'a str) -> Result<Self, BadRecipient> {
+    pub fn parse(word: &'a str) -> Result<Self, BadRecipient> {
         let bad = |what, cure| Err(BadRecipient { what, cure });
         if let Some(name) = word.strip_prefix(CHANNEL) {
             let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
@@ -76,20 +76,20 @@ mod tests {
             ("nobody", Err("\"nobody\" is not an e-mail address")),
             ("", Err("\"\" is not an e-mail address")),
         ] {
-            match (Recipient::of(word), wanted) {
+            match (Recipient::parse(word), wanted) {
                 (Ok(found), wanted) => assert_eq!(Ok(found), wanted),
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
                 (Err(error), Ok(_)) => panic!("{word}: {error}"),
             }
         }
         let name = "n".repeat(CHANNEL_MAX);
-        assert!(Recipient::of(&format!("channel:{name}")).is_ok());
-        assert!(Recipient::of(&format!("channel:{name}x")).is_err());
+        assert!(Recipient::parse(&format!("channel:{name}")).is_ok());
+        assert!(Recipient::parse(&format!("channel:{name}x")).is_err());
         let part = "a".repeat(50);
         let host = format!("{part}.{part}.{part}.{part}");
         let long = |n: usize| format!("{}@{host}", "x".repeat(n - host.len() - 1));
-        assert!(Recipient::of(&long(ADDRESS_MAX)).is_ok());
-        let error = Recipient::of(&long(ADDRESS_MAX + 1)).expect_err("too long");
+        assert!(Recipient::parse(&long(ADDRESS_MAX)).is_ok());
+        let error = Recipient::parse(&long(ADDRESS_MAX + 1)).expect_err("too long");
         assert!(error.to_string().ends_with("has 255 characters; 254 is the most"), "{error}");
     }
 }

@@ -6,11 +6,11 @@
 use crate::domain::id::{JobCode, JobType};
 use crate::domain::job::body::{FanOut, Items};
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::job::pool::{Pool, PoolUse};
+use crate::domain::job::pool::{PoolUse, SlotPool};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::job::trigger_rule::TriggerRule;
 use crate::domain::job::{JobDef, JobDependency, Param};
-use crate::domain::params::{BoundParam, Layers, Outside, resolve};
+use crate::domain::params::{BoundParam, Layers, ParamSources, resolve};
 use std::collections::HashSet;
 
 /// Items of one job, at most: a longer list is data, and one job with a loop in it is better at that.
@@ -60,7 +60,7 @@ pub enum FanOutError {
 
 /// The parts of a batch's graph that a fan-out changes.
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub struct FanOutParts<'a> {
     /// The jobs.
     pub jobs: &'a mut Vec<JobDef>,
     /// The dependencies between them.
@@ -68,11 +68,11 @@ pub struct Parts<'a> {
     /// What they wait for in other batches.
     pub externals: &'a mut Vec<ExternalDependency>,
     /// The pools they take slots from.
-    pub pools: &'a mut Vec<Pool>,
+    pub pools: &'a mut Vec<SlotPool>,
 }
 
 /// Makes many of every job whose list is known when the batch is opened.
-pub fn expand(parts: &mut Parts<'_>, layers: Layers<'_>) -> Result<(), FanOutError> {
+pub fn expand(parts: &mut FanOutParts<'_>, layers: Layers<'_>) -> Result<(), FanOutError> {
     let lists: Vec<(JobCode, Items)> = parts
         .jobs
         .iter()
@@ -94,9 +94,9 @@ pub fn expand(parts: &mut Parts<'_>, layers: Layers<'_>) -> Result<(), FanOutErr
 /// The list that a parameter of the batch, its group or all groups holds.
 fn given(name: &str, layers: Layers<'_>, code: &JobCode) -> Result<Vec<String>, FanOutError> {
     let noop = JobType::parse("NOOP").expect("a word of capital letters is the name of a type");
-    let mut asks = JobDef::bare(code.clone(), layers.batch.group.clone(), noop);
+    let mut asks = JobDef::with_defaults(code.clone(), layers.batch.group.clone(), noop);
     asks.params = vec![Param { name: name.to_owned(), ..Param::default() }];
-    let outside = Outside { output: &|_, _| None, secret: None };
+    let outside = ParamSources { output: &|_, _| None, secret: None };
     let found = resolve(&asks, layers, outside)
         .map_err(|error| FanOutError::BadParam(code.clone(), error.to_string()))?;
     let value = found.into_iter().find_map(|param| param.value);
@@ -113,7 +113,7 @@ fn given(name: &str, layers: Layers<'_>, code: &JobCode) -> Result<Vec<String>, 
 
 /// Makes of a present definition what `old` was made of an earlier one: the same items, so that a
 /// batch can go on with present bodies.
-pub fn expand_like(parts: &mut Parts<'_>, old: &[JobDef]) -> Result<(), FanOutError> {
+pub fn expand_like(parts: &mut FanOutParts<'_>, old: &[JobDef]) -> Result<(), FanOutError> {
     for job in old {
         if let Some(FanOut::Milestone { items }) = job.fan_out.as_deref() {
             spread(parts, &job.code, items)?;
@@ -124,7 +124,11 @@ pub fn expand_like(parts: &mut Parts<'_>, old: &[JobDef]) -> Result<(), FanOutEr
 
 /// Makes a job for each of `items`, and the milestone after them; nothing when there is no such job
 /// or it is no fan-out.
-pub fn spread(parts: &mut Parts<'_>, code: &JobCode, items: &[String]) -> Result<(), FanOutError> {
+pub fn spread(
+    parts: &mut FanOutParts<'_>,
+    code: &JobCode,
+    items: &[String],
+) -> Result<(), FanOutError> {
     let Some(at) = parts.jobs.iter().position(|job| job.code == *code) else { return Ok(()) };
     let whole = parts.jobs[at].clone();
     let Some(for_each) = &whole.for_each else { return Ok(()) };
@@ -135,7 +139,7 @@ pub fn spread(parts: &mut Parts<'_>, code: &JobCode, items: &[String]) -> Result
     let pool = for_each
         .max_parallel
         .filter(|_| !items.is_empty())
-        .map(|slots| Pool { name: format!("for_each:{code}"), slots });
+        .map(|slots| SlotPool { name: format!("for_each:{code}"), slots });
     let uses = pool.as_ref().map(|pool| PoolUse { pool: pool.name.clone(), weight: 1 });
     let one = |(own, item): (&JobCode, &String)| JobDef {
         code: own.clone(),
@@ -159,7 +163,7 @@ pub fn spread(parts: &mut Parts<'_>, code: &JobCode, items: &[String]) -> Result
 
 fn milestone(whole: &JobDef, items: &[String]) -> JobDef {
     let noop = JobType::parse("NOOP").expect("a word of capital letters is the name of a type");
-    let bare = JobDef::bare(whole.code.clone(), whole.group.clone(), noop);
+    let bare = JobDef::with_defaults(whole.code.clone(), whole.group.clone(), noop);
     // Without items nothing stands before it but what stood before the job.
     let (trigger_rule, schedule_time, condition) = match items {
         [] => (whole.trigger_rule, whole.schedule_time, whole.condition.clone()),
@@ -203,7 +207,7 @@ fn codes(jobs: &[JobDef], job: &JobCode, items: &[String]) -> Result<Vec<JobCode
 }
 
 /// What stood before the job stands before each of its items, and they stand before the job.
-fn rewire(parts: &mut Parts<'_>, whole: &JobDef, codes: &[JobCode]) {
+fn rewire(parts: &mut FanOutParts<'_>, whole: &JobDef, codes: &[JobCode]) {
     let (before, others): (Vec<_>, Vec<_>) =
         std::mem::take(parts.dependencies).into_iter().partition(|d| d.job_code == whole.code);
     *parts.dependencies = others;
@@ -233,7 +237,7 @@ pub fn summary<'a>(
 ) -> Vec<BoundParam> {
     let bad: Vec<(&str, QueueStatus)> = parents
         .filter(|(_, status)| status.blocks_children())
-        .filter_map(|(job, status)| Some((job.item()?, status)))
+        .filter_map(|(job, status)| Some((job.fan_out_item()?, status)))
         .collect();
     let failed: Vec<&str> = bad.iter().map(|(item, _)| *item).collect();
     let words: Vec<String> =
@@ -252,7 +256,7 @@ pub fn summary<'a>(
         ("said", (!bad.is_empty()).then_some(said)),
     ]
     .into_iter()
-    .map(|(name, value)| BoundParam::open(name, value))
+    .map(|(name, value)| BoundParam::public_text(name, value))
     .collect()
 }
 
@@ -264,7 +268,7 @@ mod tests {
     use crate::domain::id::{BatchNo, GroupCode};
     use crate::domain::job::ParamDecl;
     use crate::domain::job::body::ForEach;
-    use crate::domain::job::trigger_rule::When;
+    use crate::domain::job::trigger_rule::EdgeCondition;
     use crate::domain::params::BatchValues;
 
     fn code(word: &str) -> JobCode {
@@ -273,14 +277,14 @@ mod tests {
 
     fn job(word: &str) -> JobDef {
         let group = GroupCode::parse("g").expect("group");
-        JobDef::bare(code(word), group, JobType::parse("SQL").expect("type"))
+        JobDef::with_defaults(code(word), group, JobType::parse("SQL").expect("type"))
     }
 
     #[derive(Clone)]
     struct Graph {
         jobs: Vec<JobDef>,
         dependencies: Vec<JobDependency>,
-        pools: Vec<Pool>,
+        pools: Vec<SlotPool>,
     }
 
     impl Graph {
@@ -296,7 +300,7 @@ mod tests {
                 code("FIRST"),
                 1,
             );
-            first.when = When::Failure;
+            first.when = EdgeCondition::Failure;
             let last = JobDependency::plain(
                 &GroupCode::parse("g").expect("group"),
                 code("LAST"),
@@ -329,7 +333,7 @@ mod tests {
                 days: WorkingDays::NONE,
             };
             let mut externals = Vec::new();
-            let mut parts = Parts {
+            let mut parts = FanOutParts {
                 jobs: &mut self.jobs,
                 dependencies: &mut self.dependencies,
                 externals: &mut externals,
@@ -363,9 +367,9 @@ mod tests {
         let (milestone, item) = (&graph.jobs[1], &graph.jobs[4]);
         assert_eq!((milestone.job_type.as_str(), milestone.retry_count), ("NOOP", 0));
         assert_eq!(milestone.trigger_rule, TriggerRule::AllDone);
-        assert_eq!((item.item(), item.retry_count), (Some("BJ east"), 2));
+        assert_eq!((item.fan_out_item(), item.retry_count), (Some("BJ east"), 2));
         assert_eq!(item.trigger_rule, TriggerRule::OneSuccess);
-        assert_eq!(graph.pools, [Pool { name: "for_each:LOAD".to_owned(), slots: 2 }]);
+        assert_eq!(graph.pools, [SlotPool { name: "for_each:LOAD".to_owned(), slots: 2 }]);
         assert_eq!(item.pools, [PoolUse { pool: "for_each:LOAD".to_owned(), weight: 1 }]);
         let all: Vec<JobCode> = graph.jobs.iter().map(|j| j.code.clone()).collect();
         Dag::build(&all, &graph.dependencies).expect("a DAG");
@@ -425,7 +429,7 @@ mod tests {
         let mut present = Graph::listed(&["SH", "BJ"]);
         present.jobs[1].retry_count = 9;
         let mut externals = Vec::new();
-        let mut parts = Parts {
+        let mut parts = FanOutParts {
             jobs: &mut present.jobs,
             dependencies: &mut present.dependencies,
             externals: &mut externals,
@@ -444,7 +448,7 @@ mod tests {
         let ends = [QueueStatus::Success, QueueStatus::Timeout, QueueStatus::Skipped];
         let items = ["SH".to_owned(), "BJ".to_owned(), "GZ".to_owned()];
         let summary = summary(&items, graph.jobs[3..].iter().zip(ends));
-        let values: Vec<Option<&str>> = summary.iter().map(BoundParam::text).collect();
+        let values: Vec<Option<&str>> = summary.iter().map(BoundParam::expose_text).collect();
         let said = "1 of 3 items did not end well: BJ (TIMEOUT)";
         assert_eq!(values, [Some("SH,BJ,GZ"), Some("BJ"), Some("3"), Some(said)]);
     }

@@ -2,7 +2,7 @@
 
 use super::PRECEDENCE;
 use crate::domain::job::ParamType;
-use crate::domain::job::secret::Value;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::param_expressions;
 use crate::domain::value::parse_bytes;
 use chrono::{NaiveDate, NaiveTime};
@@ -115,10 +115,14 @@ pub enum ParamError {
 
 /// Checks a text from outside against a type.
 pub fn check_text(param: &str, ty: ParamType, text: &str) -> Result<(), ParamError> {
-    check_type(param, ty, &Value::from(text))
+    check_type(param, ty, &MaskedValue::from(text))
 }
 
-pub(super) fn check_type(param: &str, ty: ParamType, value: &Value) -> Result<(), ParamError> {
+pub(super) fn check_type(
+    param: &str,
+    ty: ParamType,
+    value: &MaskedValue,
+) -> Result<(), ParamError> {
     let text = value.expose();
     let (fits, expected) = match ty {
         ParamType::Text => (true, "text"),

@@ -2,9 +2,9 @@
 
 use crate::domain::job::ParamType;
 use crate::domain::job::body::{HttpBody, HttpCall, HttpHost};
-use crate::domain::job::secret::Value;
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::BoundParam;
-use crate::domain::params::param_expressions::{self, Piece, Reference};
+use crate::domain::params::param_expressions::{self, ParamPiece, Reference};
 use crate::domain::params::secret_names;
 use bigdecimal::BigDecimal;
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -50,7 +50,7 @@ pub fn is_safe(method: &str) -> bool {
 
 /// Reads the URL of a host. An error holds nothing of the URL, which may hold a secret where none may
 /// be.
-pub fn base(text: &str) -> Result<Url, String> {
+pub fn parse_base_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text.trim()).map_err(|error| format!("is not readable: {error}"))?;
     let fault = if !matches!(url.scheme(), "http" | "https") {
         "has to begin with https:// or http://"
@@ -105,7 +105,7 @@ fn climbs(path: &str) -> bool {
 pub fn fill_argument(text: &str, params: &[BoundParam]) -> Result<String, String> {
     for name in names(text)? {
         let param = params.iter().find(|p| p.name == name);
-        if param.and_then(|p| p.value.as_ref()).is_some_and(Value::is_secret) {
+        if param.and_then(|p| p.value.as_ref()).is_some_and(MaskedValue::is_secret) {
             return Err(format!(
                 "{{{name}}} is secret, and the cluster shows arguments to all its users"
             ));
@@ -125,7 +125,7 @@ fn filled(
         let (name, tail) = after.split_once('}').unwrap_or((after, ""));
         let param = params.iter().find(|p| p.name == name);
         let param = param.ok_or_else(|| format!("{{{name}}} is not among the job's parameters"))?;
-        let value = param.text().ok_or_else(|| format!("{{{name}}} has no value"))?;
+        let value = param.expose_text().ok_or_else(|| format!("{{{name}}} has no value"))?;
         made.push_str(before);
         made.push_str(&written(value)?);
         rest = tail;
@@ -135,7 +135,7 @@ fn filled(
 }
 
 /// The URL of a call. Whatever the parameters hold, it stays below the host's own URL.
-pub fn url(base: &Url, call: &HttpCall, params: &[BoundParam]) -> Result<Url, String> {
+pub fn build_url(base: &Url, call: &HttpCall, params: &[BoundParam]) -> Result<Url, String> {
     let path = filled(&call.path, params, |v| Ok(utf8_percent_encode(v, ESCAPED).to_string()))
         .map_err(|why| format!("path: {why}"))?;
     if let Some(fault) = path_fault(&path) {
@@ -161,12 +161,14 @@ pub fn header(
     let mut value = String::new();
     for piece in header_pieces(text)? {
         match piece {
-            Piece::Text(text) => value.push_str(&filled(&text, params, |v| Ok(v.to_owned()))?),
-            Piece::Name(_, Reference::Secret(name)) => {
+            ParamPiece::Text(text) => value.push_str(&filled(&text, params, |v| Ok(v.to_owned()))?),
+            ParamPiece::Name(_, Reference::Secret(name)) => {
                 let found = secret(&name).ok_or_else(|| format!("has no secret {name}"))?;
                 value.push_str(found.expose_secret());
             }
-            Piece::Name(name, _) => return Err(format!("holds ${{{name}}}, which is no secret")),
+            ParamPiece::Name(name, _) => {
+                return Err(format!("holds ${{{name}}}, which is no secret"));
+            }
         }
     }
     if value.chars().any(|c| c.is_control() && c != '\t') {
@@ -175,7 +177,7 @@ pub fn header(
     Ok(value)
 }
 
-fn header_pieces(text: &str) -> Result<Vec<Piece>, String> {
+fn header_pieces(text: &str) -> Result<Vec<ParamPiece>, String> {
     param_expressions::pieces(text)
         .map_err(|_| "holds a ${…} that is not ${secret.NAME}".to_owned())
 }
@@ -185,9 +187,11 @@ pub fn header_names(text: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for piece in header_pieces(text)? {
         match piece {
-            Piece::Text(text) => found.extend(names(&text)?.into_iter().map(str::to_owned)),
-            Piece::Name(_, Reference::Secret(_)) => {}
-            Piece::Name(name, _) => return Err(format!("holds ${{{name}}}, which is no secret")),
+            ParamPiece::Text(text) => found.extend(names(&text)?.into_iter().map(str::to_owned)),
+            ParamPiece::Name(_, Reference::Secret(_)) => {}
+            ParamPiece::Name(name, _) => {
+                return Err(format!("holds ${{{name}}}, which is no secret"));
+            }
         }
     }
     Ok(found)
@@ -209,7 +213,7 @@ fn in_body<'a>(call: &HttpCall, params: &'a [BoundParam]) -> Vec<&'a BoundParam>
 }
 
 /// Content type and text of the body; none when the call sends none.
-pub fn body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static str, String)> {
+pub fn build_body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static str, String)> {
     let params = in_body(call, params);
     match call.send {
         HttpBody::None => None,
@@ -217,7 +221,7 @@ pub fn body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static str, Str
         HttpBody::Form => {
             let mut form = url::form_urlencoded::Serializer::new(String::new());
             for param in params {
-                form.append_pair(&param.name, param.text().unwrap_or_default());
+                form.append_pair(&param.name, param.expose_text().unwrap_or_default());
             }
             Some(("application/x-www-form-urlencoded", form.finish()))
         }
@@ -226,7 +230,7 @@ pub fn body(call: &HttpCall, params: &[BoundParam]) -> Option<(&'static str, Str
 
 /// Parameters as a JSON object, typed.
 pub fn object(params: &[impl Borrow<BoundParam>]) -> String {
-    let one = |p: &BoundParam| format!("{}:{}", quoted(&p.name), json(p));
+    let one = |p: &BoundParam| format!("{}:{}", quoted(&p.name), param_to_json(p));
     let fields: Vec<String> = params.iter().map(|p| one(p.borrow())).collect();
     format!("{{{}}}", fields.join(","))
 }
@@ -236,8 +240,8 @@ fn quoted(text: &str) -> String {
 }
 
 /// A value as JSON, with every digit: serde's own numbers would round a decimal.
-fn json(param: &BoundParam) -> String {
-    let Some(text) = param.text() else { return "null".to_owned() };
+fn param_to_json(param: &BoundParam) -> String {
+    let Some(text) = param.expose_text() else { return "null".to_owned() };
     match param.ty {
         ParamType::Int => text.parse::<i64>().map_or_else(|_| quoted(text), |n| n.to_string()),
         ParamType::Decimal => {
@@ -267,19 +271,19 @@ mod tests {
     }
 
     fn param(name: &str, ty: ParamType, value: Option<&str>) -> BoundParam {
-        BoundParam { ty, ..BoundParam::open(name, value.map(str::to_owned)) }
+        BoundParam { ty, ..BoundParam::public_text(name, value.map(str::to_owned)) }
     }
 
     fn made(base_url: &str, path: &str, value: &str) -> Result<String, String> {
-        let base = base(base_url).expect("a base");
+        let base = parse_base_url(base_url).expect("a base");
         let params = [param("a", ParamType::Text, Some(value))];
-        url(&base, &call(path, HttpBody::None), &params).map(String::from)
+        build_url(&base, &call(path, HttpBody::None), &params).map(String::from)
     }
 
     #[test]
     fn what_a_host_may_be() {
         for good in ["https://h", "http://127.0.0.1:8080/api/", "https://[::1]/v1"] {
-            assert!(base(good).is_ok(), "{good}");
+            assert!(parse_base_url(good).is_ok(), "{good}");
         }
         for (bad, said) in [
             ("ftp://h", "https://"),
@@ -290,7 +294,7 @@ mod tests {
             ("https://h/?token=geheim", "holds a '?'"),
             ("https://h/#x", "holds a '?'"),
         ] {
-            let error = base(bad).expect_err(bad);
+            let error = parse_base_url(bad).expect_err(bad);
             assert!(error.contains(said) && !error.contains("geheim"), "{bad}: {error}");
         }
     }
@@ -389,12 +393,13 @@ mod tests {
             param("none", ParamType::Int, None),
             param("id", ParamType::Text, Some("7")),
         ];
-        let (kind, text) = body(&call("/x/{id}", HttpBody::Json), &params).expect("a body");
+        let (kind, text) = build_body(&call("/x/{id}", HttpBody::Json), &params).expect("a body");
         assert_eq!(kind, "application/json");
         let wanted = r#"{"n":9007199254740993,"d":12345678901234567.10,"t":"O\"Brien\n月","f":true,"none":null}"#;
         assert_eq!(text, wanted);
-        let (_, text) = body(&call("/x/{id}", HttpBody::Form), &params[2..4]).expect("a body");
+        let (_, text) =
+            build_body(&call("/x/{id}", HttpBody::Form), &params[2..4]).expect("a body");
         assert_eq!(text, "t=O%22Brien%0A%E6%9C%88&f=true");
-        assert_eq!(body(&call("/", HttpBody::None), &params), None);
+        assert_eq!(build_body(&call("/", HttpBody::None), &params), None);
     }
 }

@@ -3,13 +3,13 @@
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::body::Items;
 use crate::domain::job::secret::BY_NAME;
-use crate::domain::job::{JobDef, JobDependency, Need, Param, ParamDecl, ParamMode, Secrecy};
+use crate::domain::job::{JobDef, JobDependency, Param, ParamDecl, ParamMode, ParamNeed, Secrecy};
 use crate::domain::params::{ParamError, Reference, check_text, references};
 use std::collections::{BTreeMap, HashSet};
 
 /// What the parameters of an order meet.
 #[derive(Clone, Copy, Debug)]
-pub struct Declared<'a> {
+pub struct DeclaredParams<'a> {
     /// The group.
     pub group_code: &'a GroupCode,
     /// What it declares.
@@ -32,7 +32,7 @@ pub struct Findings {
 }
 
 /// Looks at the parameters of an order. No value of a parameter that is declared secret is repeated.
-pub fn check(given: &BTreeMap<String, String>, declared: Declared<'_>) -> Findings {
+pub fn check(given: &BTreeMap<String, String>, declared: DeclaredParams<'_>) -> Findings {
     let mut found = Findings::default();
     for (name, text) in given {
         declared.value(name, text, &mut found);
@@ -42,7 +42,7 @@ pub fn check(given: &BTreeMap<String, String>, declared: Declared<'_>) -> Findin
     found
 }
 
-impl<'a> Declared<'a> {
+impl<'a> DeclaredParams<'a> {
     fn decls(self) -> impl Iterator<Item = &'a ParamDecl> {
         self.group.iter().chain(self.global)
     }
@@ -123,7 +123,7 @@ impl<'a> Declared<'a> {
             given.contains_key(name) || self.decls().any(|d| d.name == name && d.value.is_some())
         };
         let mut said = HashSet::new();
-        for decl in self.decls().filter(|d| d.need == Need::Required && !has(&d.name)) {
+        for decl in self.decls().filter(|d| d.need == ParamNeed::Required && !has(&d.name)) {
             if said.insert(decl.name.as_str()) {
                 found.faults.push(ParamError::Missing { param: decl.name.clone() }.to_string());
             }
@@ -133,7 +133,8 @@ impl<'a> Declared<'a> {
         for (job, param) in self.params() {
             // A parent may hand it out; only the try itself can tell.
             let may_come = with_parents.contains(job);
-            let lacks = param.need == Need::Required && param.value.is_none() && !has(&param.name);
+            let lacks =
+                param.need == ParamNeed::Required && param.value.is_none() && !has(&param.name);
             if lacks && !may_come && !said.contains(param.name.as_str()) {
                 let error = ParamError::Missing { param: param.name.clone() };
                 found.faults.push(format!("job {job}: {error}"));
@@ -159,8 +160,10 @@ mod tests {
 
     fn findings(given: &[(&str, &str)]) -> Findings {
         let group_code = GroupCode::parse("month_end").expect("group");
-        let mut a = JobDef::bare(code("A"), group_code.clone(), JobType::parse("SQL").expect("t"));
-        let needed = |name| Param { need: Need::Required, ..param(name, ParamType::Text, None) };
+        let mut a =
+            JobDef::with_defaults(code("A"), group_code.clone(), JobType::parse("SQL").expect("t"));
+        let needed =
+            |name| Param { need: ParamNeed::Required, ..param(name, ParamType::Text, None) };
         a.params = vec![
             param("rows", ParamType::Int, Some("1")),
             param("note", ParamType::Text, Some("${params.remark}")),
@@ -173,7 +176,7 @@ mod tests {
         let day = ParamDecl {
             ty: ParamType::Date,
             value: None,
-            need: Need::Required,
+            need: ParamNeed::Required,
             ..ParamDecl::plain("day", "")
         };
         let pw = ParamDecl { secrecy: Secrecy::Secret, value: None, ..ParamDecl::plain("pw", "") };
@@ -186,7 +189,13 @@ mod tests {
         let (group_code, dependencies) = (&group_code, &dependencies[..]);
         check(
             &given,
-            Declared { group_code, group: &group, global: &global, jobs: &jobs, dependencies },
+            DeclaredParams {
+                group_code,
+                group: &group,
+                global: &global,
+                jobs: &jobs,
+                dependencies,
+            },
         )
     }
 

@@ -77,7 +77,7 @@ pub struct DateFormat(String);
 
 /// A piece of a parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum ParamPiece {
     /// As it stands.
     Text(String),
     /// A reference, and how it was written.
@@ -96,21 +96,21 @@ pub enum BadReference {
 }
 
 /// Takes a value apart.
-pub fn pieces(text: &str) -> Result<Vec<Piece>, BadReference> {
+pub fn pieces(text: &str) -> Result<Vec<ParamPiece>, BadReference> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
         if start > 0 {
-            found.push(Piece::Text(rest[..start].to_owned()));
+            found.push(ParamPiece::Text(rest[..start].to_owned()));
         }
         let after = &rest[start + 2..];
         let end = after.find('}').ok_or(BadReference::Unclosed)?;
         let name = after[..end].trim();
-        found.push(Piece::Name(name.to_owned(), reference(name)?));
+        found.push(ParamPiece::Name(name.to_owned(), reference(name)?));
         rest = &after[end + 1..];
     }
     if !rest.is_empty() {
-        found.push(Piece::Text(rest.to_owned()));
+        found.push(ParamPiece::Text(rest.to_owned()));
     }
     Ok(found)
 }

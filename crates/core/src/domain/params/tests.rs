@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::id::JobType;
-use crate::domain::job::{Need, Secrecy};
+use crate::domain::job::{ParamNeed, Secrecy};
 
 fn code(text: &str) -> JobCode {
     JobCode::parse(text).expect(text)
@@ -18,7 +18,8 @@ struct World {
 
 fn world(ty: ParamType, value: Option<&str>) -> World {
     let group = GroupCode::parse("month_end").expect("group");
-    let mut job = JobDef::bare(code("GL"), group.clone(), JobType::parse("PROC").expect("type"));
+    let mut job =
+        JobDef::with_defaults(code("GL"), group.clone(), JobType::parse("PROC").expect("type"));
     let value = value.map(str::to_owned);
     job.params = vec![Param { name: "p".into(), ty, value, ..Param::default() }];
     let batch = BatchValues {
@@ -42,7 +43,7 @@ fn world(ty: ParamType, value: Option<&str>) -> World {
         group: vec![region],
         global: vec![token],
         start: Start {
-            idem_key: IdemKey::of(
+            idem_key: IdemKey::for_run(
                 "3f2a",
                 KeyForm::WithoutGroup(&BatchNo::parse("202407").expect("no")),
                 &code("GL"),
@@ -78,14 +79,14 @@ impl World {
     }
 
     fn each(&self) -> Result<Resolved, String> {
-        let outside = Outside { output: &output, secret: Some(&secret) };
+        let outside = ParamSources { output: &output, secret: Some(&secret) };
         let mut all = resolve_each(&self.job, self.layers(), outside);
         all.remove(0).map_err(|e| e.to_string())
     }
 }
 
 fn resolved(ty: ParamType, text: &str) -> Result<Option<String>, String> {
-    world(ty, Some(text)).each().map(|r| r.param.text().map(str::to_owned))
+    world(ty, Some(text)).each().map(|r| r.param.expose_text().map(str::to_owned))
 }
 
 #[test]
@@ -171,11 +172,11 @@ fn of_two_layers_the_stronger_wins() {
                 let is = there && job.as_str() == "B" && name == "p";
                 is.then(|| OutputValue::Text(Layer::Upstream.as_str().to_owned()))
             };
-            let outside = Outside { output: &output, secret: Some(&secret) };
+            let outside = ParamSources { output: &output, secret: Some(&secret) };
             let got =
                 resolve_each(&world.job, world.layers(), outside).remove(0).expect("resolves");
             assert_eq!(got.layer, Some(strong), "{strong} and {weak}");
-            assert_eq!(got.param.text(), Some(strong.as_str()));
+            assert_eq!(got.param.expose_text(), Some(strong.as_str()));
         }
     }
 }
@@ -185,7 +186,7 @@ fn without_any_layer_it_is_null_or_refused() {
     let mut world = world(ParamType::Int, None);
     let got = world.each().expect("NULL");
     assert_eq!((got.layer, got.param.value), (None, None));
-    world.job.params[0].need = Need::Required;
+    world.job.params[0].need = ParamNeed::Required;
     let error = world.each().expect_err("required");
     assert_eq!(
         error,
@@ -195,7 +196,7 @@ fn without_any_layer_it_is_null_or_refused() {
     // NULL from above is a value of that layer, and no answer to `required`.
     world.job.params[0].name = "empty".into();
     assert!(world.each().expect_err("NULL").contains("parameter empty is required"));
-    world.job.params[0].need = Need::Optional;
+    world.job.params[0].need = ParamNeed::Optional;
     assert_eq!(world.each().expect("NULL").layer, Some(Layer::Upstream));
     // The same by name; but it is no part of a text.
     world.job.params[0].value = Some("${jobs.FX.LOAD.empty}".into());
@@ -213,7 +214,7 @@ fn without_any_layer_it_is_null_or_refused() {
     world.job.params[0] = Param {
         name: "both".into(),
         mode: ParamMode::Out,
-        need: Need::Required,
+        need: ParamNeed::Required,
         ..Param::default()
     };
     assert_eq!(world.each().expect("out").param.value, None);
@@ -230,7 +231,7 @@ fn two_parents_with_the_same_output_are_named() {
          ${jobs.FX.LOAD.both}"
     );
     world.job.params[0].value = Some("${jobs.B.both}".into());
-    assert_eq!(world.each().expect("said").param.text(), Some("1"));
+    assert_eq!(world.each().expect("said").param.expose_text(), Some("1"));
 }
 
 #[test]
@@ -245,16 +246,16 @@ fn secrets_are_hidden_wherever_they_pass() {
         let mut world = world(ParamType::Text, value);
         world.job.params[0].name = name.into();
         let got = world.each().expect("resolves");
-        assert!(got.param.value.as_ref().is_some_and(Value::is_secret), "{name} {value:?}");
+        assert!(got.param.value.as_ref().is_some_and(MaskedValue::is_secret), "{name} {value:?}");
         let shown = format!("{got:?} {}", serde_json::to_string(&got.param).expect("json"));
         assert!(!shown.contains("hunter22") && !shown.contains("tok-1234"), "{shown}");
         let needed = secrets_needed(&world.job, world.layers(), &output).expect("names");
         assert_eq!(needed.len(), 1, "{name}");
         // Without the secrets everything is worked out all the same, masked.
         world.job.params[0].ty = ParamType::Int;
-        let outside = Outside { output: &output, secret: None };
+        let outside = ParamSources { output: &output, secret: None };
         let masked = resolve_each(&world.job, world.layers(), outside).remove(0).expect("masked");
-        assert_eq!(masked.param.value.as_ref().map(Value::shown), Some("***"));
+        assert_eq!(masked.param.value.as_ref().map(MaskedValue::shown), Some("***"));
     }
     // Declared secret at the job: a plain value from above is hidden too.
     let mut world = world(ParamType::Text, None);

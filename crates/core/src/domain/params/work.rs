@@ -2,45 +2,45 @@
 
 use super::fault::{ParamError, check_type};
 use super::taken::text_for;
-use super::{BoundParam, Layer, Layers, Outside, Resolved, Start, pieces};
+use super::{BoundParam, Layer, Layers, ParamSources, Resolved, Start, pieces};
 use crate::domain::id::JobCode;
 use crate::domain::job::outcome::OutputValue;
-use crate::domain::job::secret::{BY_NAME, Value};
-use crate::domain::job::{JobDef, Need, Param, ParamMode, ParamType, Secrecy};
-use crate::domain::params::param_expressions::{Piece, Reference};
+use crate::domain::job::secret::{BY_NAME, MaskedValue};
+use crate::domain::job::{JobDef, Param, ParamMode, ParamNeed, ParamType, Secrecy};
+use crate::domain::params::param_expressions::{ParamPiece, Reference};
 use crate::domain::value::{bytes_text, parse_bytes};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// What is known while the parameters of one job are worked out.
-pub(super) struct Work<'a> {
+pub(super) struct ParamResolution<'a> {
     pub(super) job: &'a JobDef,
     pub(super) layers: Layers<'a>,
-    pub(super) outside: Outside<'a>,
+    pub(super) outside: ParamSources<'a>,
 }
 
 /// Names of secrets that were asked for on the way.
 pub(super) type RequestedSecrets<'a> = &'a RefCell<BTreeSet<String>>;
 
 /// Bytes in one form, whichever they were given in. A secret is left as it is, because it is masked so.
-fn one_form(ty: ParamType, value: Value) -> Value {
+fn one_form(ty: ParamType, value: MaskedValue) -> MaskedValue {
     match (ty, value) {
-        (ParamType::Bytes, Value::Open(text)) => {
-            Value::Open(parse_bytes(&text).map_or(text, |bytes| bytes_text(&bytes)))
+        (ParamType::Bytes, MaskedValue::Open(text)) => {
+            MaskedValue::Open(parse_bytes(&text).map_or(text, |bytes| bytes_text(&bytes)))
         }
         (_, value) => value,
     }
 }
 
-impl Work<'_> {
+impl ParamResolution<'_> {
     pub(super) fn resolve(&self, param: &Param) -> Result<Resolved, ParamError> {
-        let (layer, value) = self.find(param, &RefCell::default())?;
+        let (layer, value) = self.resolve_value(param, &RefCell::default())?;
         if let Some(value) = &value {
             // Without the secrets there is only a mask to look at.
             if self.outside.secret.is_some() || !value.is_secret() {
                 check_type(&param.name, param.ty, value)?;
             }
-        } else if param.need == Need::Required && param.mode != ParamMode::Out {
+        } else if param.need == ParamNeed::Required && param.mode != ParamMode::Out {
             return Err(ParamError::Missing { param: param.name.clone() });
         }
         let value = value.map(|value| one_form(param.ty, value));
@@ -49,25 +49,26 @@ impl Work<'_> {
     }
 
     /// The first layer with a value, and the value.
-    pub(super) fn find(
+    pub(super) fn resolve_value(
         &self,
         param: &Param,
         asked: RequestedSecrets<'_>,
-    ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
+    ) -> Result<(Option<Layer>, Option<MaskedValue>), ParamError> {
         let (layer, value) = self.first(param, asked)?;
         let decls = self.layers.group.iter().chain(self.layers.global);
         let mut secrecy = decls.filter(|d| d.name == param.name).map(|d| d.secrecy);
         let hidden = param.secrecy == Secrecy::Secret || secrecy.any(|s| s == Secrecy::Secret);
-        Ok((layer, if hidden { value.map(Value::hidden) } else { value }))
+        Ok((layer, if hidden { value.map(MaskedValue::hidden) } else { value }))
     }
 
     fn first(
         &self,
         param: &Param,
         asked: RequestedSecrets<'_>,
-    ) -> Result<(Option<Layer>, Option<Value>), ParamError> {
+    ) -> Result<(Option<Layer>, Option<MaskedValue>), ParamError> {
         let name = param.name.as_str();
-        let own = || param.value.as_deref().map(|text| self.own(param, text, asked)).transpose();
+        let own =
+            || param.value.as_deref().map(|text| self.job_value(param, text, asked)).transpose();
         if param.mode == ParamMode::Out {
             return Ok((param.value.as_ref().map(|_| Layer::Job), own()?.flatten()));
         }
@@ -93,22 +94,22 @@ impl Work<'_> {
         param: &str,
         text: &str,
         asked: RequestedSecrets<'_>,
-    ) -> Result<Value, ParamError> {
+    ) -> Result<MaskedValue, ParamError> {
         match text.strip_prefix(BY_NAME) {
             Some(secret) => self.secret(param, secret, asked),
-            None => Ok(Value::from(text)),
+            None => Ok(MaskedValue::from(text)),
         }
     }
 
     /// The job's own value. One that is an output and nothing else is that output, NULL as well.
-    fn own(
+    fn job_value(
         &self,
         param: &Param,
         text: &str,
         asked: RequestedSecrets<'_>,
-    ) -> Result<Option<Value>, ParamError> {
+    ) -> Result<Option<MaskedValue>, ParamError> {
         let name = param.name.as_str();
-        if let [Piece::Name(_, Reference::Output(code, key))] = &pieces(name, text)?[..]
+        if let [ParamPiece::Name(_, Reference::Output(code, key))] = &pieces(name, text)?[..]
             && let Some(output) = (self.outside.output)(code, key)
         {
             return Self::handed_on(name, param.ty, code.as_str(), key, output);
@@ -123,7 +124,7 @@ impl Work<'_> {
         code: &str,
         key: &str,
         output: OutputValue,
-    ) -> Result<Option<Value>, ParamError> {
+    ) -> Result<Option<MaskedValue>, ParamError> {
         let (name, output_name, job) = (param.to_owned(), key.to_owned(), code.to_owned());
         let taken = match output {
             OutputValue::Null => return Ok(None),
@@ -135,7 +136,7 @@ impl Work<'_> {
             }
             OutputValue::Unusable(reason) => Err(reason),
         };
-        taken.map(|text| Some(Value::Open(text))).map_err(|reason| ParamError::Unusable {
+        taken.map(|text| Some(MaskedValue::Open(text))).map_err(|reason| ParamError::Unusable {
             param: name,
             job,
             output: output_name,
@@ -143,7 +144,7 @@ impl Work<'_> {
         })
     }
 
-    fn upstream(&self, param: &Param) -> Result<Option<Option<Value>>, ParamError> {
+    fn upstream(&self, param: &Param) -> Result<Option<Option<MaskedValue>>, ParamError> {
         let name = param.name.as_str();
         let has = |code: &JobCode| Some((code.to_string(), (self.outside.output)(code, name)?));
         let mut found: Vec<_> = self.layers.parents.iter().filter_map(has).collect();
@@ -159,7 +160,7 @@ impl Work<'_> {
         &self,
         name: &str,
         asked: RequestedSecrets<'_>,
-    ) -> Result<Option<(Layer, Value)>, ParamError> {
+    ) -> Result<Option<(Layer, MaskedValue)>, ParamError> {
         let layers = [(Layer::Group, self.layers.group), (Layer::Global, self.layers.global)];
         for (layer, decls) in layers {
             let Some(decl) = decls.iter().find(|d| d.name == name) else { continue };
@@ -176,10 +177,12 @@ impl Work<'_> {
         param: &str,
         name: &str,
         asked: RequestedSecrets<'_>,
-    ) -> Result<Value, ParamError> {
+    ) -> Result<MaskedValue, ParamError> {
         asked.borrow_mut().insert(name.to_owned());
-        let Some(secrets) = self.outside.secret else { return Ok(Value::from("***").hidden()) };
-        secrets(name).map(Value::Secret).ok_or_else(|| ParamError::NoValue {
+        let Some(secrets) = self.outside.secret else {
+            return Ok(MaskedValue::from("***").hidden());
+        };
+        secrets(name).map(MaskedValue::Secret).ok_or_else(|| ParamError::NoValue {
             param: param.to_owned(),
             name: format!("secret.{name}"),
             cure: format!("define it under secrets:, or store it: procession secret set {name}"),
@@ -191,20 +194,20 @@ impl Work<'_> {
         param: &str,
         text: &str,
         asked: RequestedSecrets<'_>,
-    ) -> Result<Value, ParamError> {
+    ) -> Result<MaskedValue, ParamError> {
         let mut whole = String::new();
         let mut hidden = false;
         for piece in pieces(param, text)? {
             match piece {
-                Piece::Text(text) => whole.push_str(&text),
-                Piece::Name(name, reference) => {
+                ParamPiece::Text(text) => whole.push_str(&text),
+                ParamPiece::Name(name, reference) => {
                     let value = self.look_up(param, name, &reference, asked)?;
                     hidden |= value.is_secret();
                     whole.push_str(value.expose());
                 }
             }
         }
-        let value = Value::Open(whole);
+        let value = MaskedValue::Open(whole);
         Ok(if hidden { value.hidden() } else { value })
     }
 
@@ -214,7 +217,7 @@ impl Work<'_> {
         name: String,
         reference: &Reference,
         asked: RequestedSecrets<'_>,
-    ) -> Result<Value, ParamError> {
+    ) -> Result<MaskedValue, ParamError> {
         let batch = self.layers.batch;
         let (no, date) = (&batch.batch_no, batch.business_date);
         let found: Result<String, String> = match reference {
@@ -225,14 +228,16 @@ impl Work<'_> {
             Reference::Group => Ok(batch.group.to_string()),
             Reference::JobCode => Ok(self.job.code.to_string()),
             Reference::Item => {
-                let item = self.job.item().map(str::to_owned);
+                let item = self.job.fan_out_item().map(str::to_owned);
                 item.ok_or_else(|| "only a job with for_each has one".to_owned())
             }
             Reference::IdemKey => self.start().map(|start| start.idem_key.to_string()),
             Reference::Attempt => self.start().map(|start| start.attempt.to_string()),
-            Reference::Date(expr) => expr.of(no, date, self.layers.days).map(|d| d.to_string()),
+            Reference::Date(expr) => {
+                expr.evaluate(no, date, self.layers.days).map(|d| d.to_string())
+            }
             Reference::Format(expr, format) => {
-                expr.of(no, date, self.layers.days).map(|d| format.write(d))
+                expr.evaluate(no, date, self.layers.days).map(|d| format.write(d))
             }
             Reference::Secret(secret) => return self.secret(param, secret, asked),
             Reference::Param(key) => match self.param(key, asked)? {
@@ -250,7 +255,7 @@ impl Work<'_> {
                 None => Err(format!("job {code} ended without an output named {key}")),
             },
         };
-        found.map(Value::Open).map_err(|cure| ParamError::NoValue {
+        found.map(MaskedValue::Open).map_err(|cure| ParamError::NoValue {
             param: param.to_owned(),
             name,
             cure,
@@ -263,13 +268,17 @@ impl Work<'_> {
     }
 
     /// `${params.KEY}`: the batch's, else the group's, else that of all groups.
-    fn param(&self, key: &str, asked: RequestedSecrets<'_>) -> Result<Option<Value>, ParamError> {
+    fn param(
+        &self,
+        key: &str,
+        asked: RequestedSecrets<'_>,
+    ) -> Result<Option<MaskedValue>, ParamError> {
         let decls = self.layers.group.iter().chain(self.layers.global);
         let hidden = decls.clone().any(|d| d.name == key && d.secrecy == Secrecy::Secret);
         let value = match self.layers.batch.params.get(key) {
             Some(text) => Some(self.given(key, text, asked)?),
             None => self.declared(key, asked)?.map(|(_, value)| value),
         };
-        Ok(if hidden { value.map(Value::hidden) } else { value })
+        Ok(if hidden { value.map(MaskedValue::hidden) } else { value })
     }
 }

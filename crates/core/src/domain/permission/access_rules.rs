@@ -71,7 +71,7 @@ impl ForbiddenUse {
     }
 
     /// How to get the right.
-    pub fn fix(&self) -> String {
+    pub fn hint_text(&self) -> String {
         let how = match &self.resource {
             SharedResource::Source(_) => "add the group to groups: of the source",
             SharedResource::Secret(_) | SharedResource::HostSecret { .. } => {
@@ -121,12 +121,12 @@ impl AccessRules {
             executor_groups: defs.executor_groups.clone(),
             host_secrets: BTreeMap::new(),
         };
-        rules.add(defs);
+        rules.merge_definition(defs);
         rules
     }
 
     /// With those of another definition in place of the ones of the same names.
-    pub fn add(&mut self, defs: &Definition) {
+    pub fn merge_definition(&mut self, defs: &Definition) {
         let sources = defs.sources.iter().map(|s| (s.name.to_string(), s.access.clone()));
         self.sources.extend(sources);
         let secrets = defs.shared.secrets.iter().map(|s| (s.name.clone(), s.access.clone()));
@@ -318,8 +318,8 @@ mod tests {
     use crate::domain::id::{JobType, SourceName};
     use crate::domain::job::body::{HttpBody, HttpCall};
     use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
-    use crate::domain::job::{Need, Param, ParamDecl, ParamType, Secrecy};
-    use crate::domain::source::Source;
+    use crate::domain::job::{Param, ParamDecl, ParamNeed, ParamType, Secrecy};
+    use crate::domain::source::DataSource;
 
     fn group(code: &str) -> GroupCode {
         GroupCode::parse(code).expect("a code")
@@ -333,7 +333,7 @@ mod tests {
     }
 
     fn definition() -> Definition {
-        let source = |name: &str, access| Source {
+        let source = |name: &str, access| DataSource {
             name: SourceName::parse(name).expect("a name"),
             url: "sqlite:x".to_owned(),
             password_env: None,
@@ -350,7 +350,7 @@ mod tests {
             access,
         };
         let mut defs = Definition {
-            groups: vec![Group::bare(group("a")), Group::bare(group("b"))],
+            groups: vec![Group::with_defaults(group("a")), Group::with_defaults(group("b"))],
             sources: vec![
                 source("open", GroupAccess::default()),
                 source("of_a", access(Some("a"), None)),
@@ -369,7 +369,7 @@ mod tests {
         for code in ["a", "b"] {
             let name = JobCode::parse(&format!("J_{code}")).expect("a code");
             let ty = JobType::parse("SQL").expect("a type");
-            let mut job = JobDef::bare(name, group(code), ty);
+            let mut job = JobDef::with_defaults(name, group(code), ty);
             job.source = Some(SourceName::parse("of_a").expect("a name"));
             let value = Some("x${secret.SEALED}".to_owned());
             job.params = vec![Param { name: "pw".to_owned(), value, ..Param::default() }];
@@ -379,7 +379,7 @@ mod tests {
             name: "pw".to_owned(),
             ty: ParamType::Text,
             value: Some("${secret.A_PW}".to_owned()),
-            need: Need::Optional,
+            need: ParamNeed::Optional,
             secrecy: Secrecy::Secret,
         });
         let found: Vec<String> =
@@ -413,7 +413,7 @@ mod tests {
             max_parallel: None,
         }];
         let rules = AccessRules::collect(&defs);
-        let mut job = JobDef::bare(
+        let mut job = JobDef::with_defaults(
             JobCode::parse("CALL").expect("a code"),
             group("b"),
             JobType::parse("HTTP").expect("a type"),
@@ -447,7 +447,11 @@ mod tests {
             found.to_string(),
             "group b may not use executor group pay-executor, which is for a (owner)"
         );
-        assert!(found.fix().contains("procession executor-group set"), "{}", found.fix());
+        assert!(
+            found.hint_text().contains("procession executor-group set"),
+            "{}",
+            found.hint_text()
+        );
         assert_eq!(rules.check(&group("a"), used()), Ok(()));
     }
 
@@ -460,7 +464,7 @@ mod tests {
             BTreeMap::from(["A_PW", "SEALED"].map(|name| (name.to_owned(), only_b())));
         let mut rules = AccessRules::collect(&defs);
         // A file that declares it anew opens nothing.
-        rules.add(&definition());
+        rules.merge_definition(&definition());
         for name in ["A_PW", "SEALED"] {
             let secret = || SharedResource::Secret(name.to_owned());
             assert!(rules.check(&group("a"), secret()).is_err(), "{name}");

@@ -201,7 +201,7 @@ pub enum ChangeVerdict {
 
 impl ChangeVerdict {
     /// Its word in the API, on the command line and in the audit log.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Reject => "reject",

@@ -24,7 +24,7 @@ pub struct Demands {
 
 impl Demands {
     /// Of making `is` of `was`, within everything that is stored.
-    pub fn of(stored: &Definition, was: &Definition, is: &Definition) -> Self {
+    pub fn for_change(stored: &Definition, was: &Definition, is: &Definition) -> Self {
         let mut all = Self::default();
         for (old, new) in changed(&was.groups, &is.groups, |g| &g.code) {
             let group = old.or(new);
@@ -37,7 +37,7 @@ impl Demands {
                 all.within(&new.code, Permission::Script);
             }
         }
-        all.jobs(was, is);
+        all.add_job_changes(was, is);
         all.edges(was, is);
         all.shared(was, is);
         for (old, new) in changed(&was.schedules, &is.schedules, |s| &s.code) {
@@ -57,7 +57,7 @@ impl Demands {
 
     /// With those of another change.
     #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn merge(mut self, other: Self) -> Self {
         other.groups.into_iter().for_each(|(g, p)| self.groups.entry(g).or_default().extend(p));
         self.everywhere.extend(other.everywhere);
         self
@@ -70,15 +70,16 @@ impl Demands {
         }
     }
 
-    fn jobs(&mut self, was: &Definition, is: &Definition) {
+    fn add_job_changes(&mut self, was: &Definition, is: &Definition) {
         for (old, new) in changed(&was.jobs, &is.jobs, |j| (&j.group, &j.code)) {
             for job in [old, new].into_iter().flatten() {
                 self.within(&job.group, Permission::Edit);
             }
             let Some(new) = new else { continue };
             // A job that is moved is a new one: it runs what it ran, in another's name.
-            let same = old.is_some_and(|old| Executed::of(old) == Executed::of(new));
-            if !same && !Executed::of(new).is_nothing() {
+            let same =
+                old.is_some_and(|old| ExecutedParts::from_job(old) == ExecutedParts::from_job(new));
+            if !same && !ExecutedParts::from_job(new).is_nothing() {
                 self.within(&new.group, Permission::Script);
             }
             // What it opens runs: who may not run it may not have it run either.
@@ -135,8 +136,8 @@ impl Demands {
     }
 
     fn schedule(&mut self, def: &TriggerDef, known: [&Definition; 2]) {
-        use crate::domain::schedule::Schedule;
-        if let Schedule::After { group, .. } = &def.timing.schedule {
+        use crate::domain::schedule::FiringRule;
+        if let FiringRule::After { group, .. } = &def.timing.schedule {
             self.within(group, Permission::View);
         }
         let Some(order) = &def.order else {
@@ -188,7 +189,7 @@ fn changed<'a, T: PartialEq, K: Ord + 'a>(
 
 /// What is executed of a job: its text and as what, where it runs, whom it calls and which secrets it is given.
 #[derive(PartialEq, Eq)]
-struct Executed<'a> {
+struct ExecutedParts<'a> {
     /// The same text only asks as a SENSOR, and changes data as SQL.
     job_type: &'a JobType,
     source: Option<&'a SourceName>,
@@ -202,8 +203,8 @@ struct Executed<'a> {
     secrets: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Executed<'a> {
-    fn of(job: &'a JobDef) -> Self {
+impl<'a> ExecutedParts<'a> {
+    fn from_job(job: &'a JobDef) -> Self {
         let script = job.script.as_deref();
         let secrets = job.params.iter().filter_map(|p| {
             let value = p.value.as_deref().filter(|v| v.contains("secret"))?;
@@ -247,7 +248,7 @@ mod tests {
 
     fn job(name: &str, group: &str) -> JobDef {
         let name = JobCode::parse(name).expect("a code");
-        JobDef::bare(name, code(group), JobType::parse("SCRIPT").expect("a type"))
+        JobDef::with_defaults(name, code(group), JobType::parse("SCRIPT").expect("a type"))
     }
 
     fn stored() -> Definition {
@@ -255,7 +256,7 @@ mod tests {
         a.script = Some("echo a".to_owned());
         b.script = Some("echo b".to_owned());
         Definition {
-            groups: vec![Group::bare(code("gl")), Group::bare(code("ar"))],
+            groups: vec![Group::with_defaults(code("gl")), Group::with_defaults(code("ar"))],
             jobs: vec![a, b, job("C", "ar")],
             ..Definition::default()
         }
@@ -272,7 +273,7 @@ mod tests {
     fn said(change: impl Fn(&mut Definition)) -> String {
         let (was, mut is) = (stored(), stored());
         change(&mut is);
-        let all = Demands::of(&was, &was, &is);
+        let all = Demands::for_change(&was, &was, &is);
         let words =
             |of: &BTreeSet<Permission>| of.iter().map(|p| p.as_str()).collect::<Vec<_>>().join("+");
         let mut each: Vec<String> =
@@ -332,7 +333,7 @@ mod tests {
             (
                 "a source",
                 |d| {
-                    d.sources.push(crate::domain::source::Source {
+                    d.sources.push(crate::domain::source::DataSource {
                         name: SourceName::parse("led").expect("a name"),
                         url: "sqlite:x".to_owned(),
                         password_env: None,

@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Numbers that batches which are kept, or to come, ask for.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct NeededNumbers {
     these: HashMap<GroupCode, HashSet<BatchNo>>,
     /// Of these groups the newest batch up to each of these numbers.
     latest: HashMap<GroupCode, BTreeSet<BatchNo>>,
 }
 
-impl Names {
+impl NeededNumbers {
     /// Adds what a batch of this number asks for. An expression that gives no number for it asks for
     /// none, for the batch could not be run either.
-    pub fn add(
+    pub fn add_externals(
         &mut self,
         externals: &[ExternalDependency],
         base: &BatchNo,
@@ -52,7 +52,7 @@ impl Names {
     }
 
     /// Whether somebody asks for this batch.
-    pub fn has(&self, group: &GroupCode, batch_no: &BatchNo) -> bool {
+    pub fn contains(&self, group: &GroupCode, batch_no: &BatchNo) -> bool {
         self.these.get(group).is_some_and(|numbers| numbers.contains(batch_no))
     }
 }
@@ -60,7 +60,7 @@ impl Names {
 /// The numbers that a group's next batches will have, one for each kind of period it has batches of.
 pub fn next_numbers<'a>(existing: impl IntoIterator<Item = &'a BatchNo>) -> Vec<BatchNo> {
     let mut newest: BTreeMap<PeriodKind, Period> = BTreeMap::new();
-    for period in existing.into_iter().filter_map(Period::of) {
+    for period in existing.into_iter().filter_map(Period::from_batch_no) {
         let there = newest.entry(period.kind()).or_insert(period);
         if period.first_day() > there.first_day() {
             *there = period;
@@ -75,7 +75,7 @@ mod tests {
     use crate::domain::batch_no::BatchExpr;
     use crate::domain::id::JobCode;
     use crate::domain::job::external::Missing;
-    use crate::domain::job::trigger_rule::When;
+    use crate::domain::job::trigger_rule::EdgeCondition;
 
     fn no(word: &str) -> BatchNo {
         BatchNo::parse(word).expect("number")
@@ -88,7 +88,7 @@ mod tests {
             group: GroupCode::parse(group).expect("group"),
             depends_on: None,
             batch: BatchExpr::parse(batch).expect("expression"),
-            when: When::Success,
+            when: EdgeCondition::Success,
             missing: Missing::Wait,
             wait_sec: None,
         }
@@ -96,32 +96,32 @@ mod tests {
 
     #[test]
     fn a_quarter_names_its_months_and_nothing_else() {
-        let mut names = Names::default();
-        names.add(&[on("month_end", "months")], &no("2024Q3"), None);
+        let mut names = NeededNumbers::default();
+        names.add_externals(&[on("month_end", "months")], &no("2024Q3"), None);
         let months = GroupCode::parse("month_end").expect("group");
-        let named = |word: &str| names.has(&months, &no(word));
+        let named = |word: &str| names.contains(&months, &no(word));
         assert!(named("202407") && named("202408") && named("202409"));
         assert!(!named("202406") && !named("202410"));
-        assert!(!names.has(&GroupCode::parse("other").expect("group"), &no("202407")));
+        assert!(!names.contains(&GroupCode::parse("other").expect("group"), &no("202407")));
     }
 
     #[test]
     fn the_newest_up_to_a_number_is_one_of_those_that_are_there() {
-        let mut names = Names::default();
-        names.add(&[on("rates", "latest")], &no("202407"), None);
+        let mut names = NeededNumbers::default();
+        names.add_externals(&[on("rates", "latest")], &no("202407"), None);
         let rates = GroupCode::parse("rates").expect("group");
         assert_eq!(names.asked_for_latest().collect::<Vec<_>>(), [&rates]);
         names.settle(&rates, &["202401", "202405", "202409"].map(no));
-        assert!(names.has(&rates, &no("202405")));
-        assert!(!names.has(&rates, &no("202401")) && !names.has(&rates, &no("202409")));
+        assert!(names.contains(&rates, &no("202405")));
+        assert!(!names.contains(&rates, &no("202401")) && !names.contains(&rates, &no("202409")));
     }
 
     #[test]
     fn free_text_names_nothing_that_is_counted() {
-        let mut names = Names::default();
-        names.add(&[on("rates", "prev"), on("rates", "2019")], &no("adhoc"), None);
+        let mut names = NeededNumbers::default();
+        names.add_externals(&[on("rates", "prev"), on("rates", "2019")], &no("adhoc"), None);
         let rates = GroupCode::parse("rates").expect("group");
-        assert!(names.has(&rates, &no("2019")));
+        assert!(names.contains(&rates, &no("2019")));
     }
 
     #[test]

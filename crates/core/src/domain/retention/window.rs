@@ -21,7 +21,7 @@ pub struct BadWindow(String);
 
 impl Window {
     /// Reads `22:00-06:00` on the clock of `zone`.
-    pub fn read(text: &str, zone: &str) -> Result<Self, BadWindow> {
+    pub fn parse(text: &str, zone: &str) -> Result<Self, BadWindow> {
         let zone = read_zone(zone).map_err(|error| BadWindow(error.to_string()))?;
         let time = |word: &str| NaiveTime::parse_from_str(word.trim(), "%H:%M").ok();
         let ends = text.split_once('-').and_then(|(from, to)| time(from).zip(time(to)));
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_window_goes_over_midnight_on_the_clock_of_its_zone() {
-        let night = Window::read("22:00-06:00", "Asia/Shanghai").expect("window");
+        let night = Window::parse("22:00-06:00", "Asia/Shanghai").expect("window");
         for (now, is_open) in [
             ("2024-08-01T13:59:59Z", false),
             ("2024-08-01T14:00:00Z", true),
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(night.opens(at("2024-08-01T22:00:00Z")), at("2024-08-02T14:00:00Z"));
         assert_eq!(night.opens(at("2024-08-01T03:00:00Z")), at("2024-08-01T14:00:00Z"));
         assert_eq!(night.opens(at("2024-08-01T15:00:00Z")), at("2024-08-01T15:00:00Z"));
-        let noon = Window::read("12:00 - 13:30", "UTC").expect("window");
+        let noon = Window::parse("12:00 - 13:30", "UTC").expect("window");
         assert!(
             noon.is_open(at("2024-08-01T13:29:00Z")) && !noon.is_open(at("2024-08-01T13:30:00Z"))
         );
@@ -104,7 +104,7 @@ mod tests {
             ("22:00-22:00", "UTC", "leave it empty"),
             ("22:00-06:00", "Shanghai", "Shanghai"),
         ] {
-            let error = Window::read(text, zone).expect_err(text).to_string();
+            let error = Window::parse(text, zone).expect_err(text).to_string();
             assert!(error.contains(said), "{error}");
         }
     }

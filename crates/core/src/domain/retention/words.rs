@@ -1,9 +1,9 @@
 //! Why a batch is kept, in words.
 
-use super::{KeepReason, Need};
+use super::{KeepReason, RetentionNeed};
 use crate::domain::text::lang::Lang;
 
-impl Need {
+impl RetentionNeed {
     /// The word for scripts.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -21,33 +21,33 @@ impl Need {
 
     fn words(self, lang: Lang) -> &'static str {
         match self {
-            Self::Unknown => lang.pick(
+            Self::Unknown => lang.select(
                 "a job ended UNKNOWN: look at its data, then force or rerun it",
                 "有作业结果为 UNKNOWN：请先核对数据，再强制或重跑",
             ),
             Self::OpenOutcome => {
-                lang.pick("what became of a try is open", "有一次执行的结果尚未确定")
+                lang.select("what became of a try is open", "有一次执行的结果尚未确定")
             }
-            Self::UnsentMail => lang.pick("a mail about it was not sent", "有相关邮件未发送"),
+            Self::UnsentMail => lang.select("a mail about it was not sent", "有相关邮件未发送"),
             Self::Backfill => {
-                lang.pick("it belongs to a backfill that is not over", "属于尚未结束的补数")
+                lang.select("it belongs to a backfill that is not over", "属于尚未结束的补数")
             }
-            Self::Parent => lang.pick(
+            Self::Parent => lang.select(
                 "it is a sub-batch of one that is open or may run again",
                 "是某个未结束或可能重跑的批次的子批次",
             ),
             Self::Firing => {
-                lang.pick("a firing that follows its end is not over", "跟随其结束的触发尚未完成")
+                lang.select("a firing that follows its end is not over", "跟随其结束的触发尚未完成")
             }
-            Self::Breach => lang.pick(
+            Self::Breach => lang.select(
                 "a job of it is marked: it committed by itself (job trust)",
                 "其中有作业被标记为自行提交（job trust）",
             ),
-            Self::Named => lang.pick(
+            Self::Named => lang.select(
                 "a batch that is kept, or is to come, asks for it by number",
                 "被保留的或将来的批次按批次号引用它",
             ),
-            Self::Left => lang.pick(
+            Self::Left => lang.select(
                 "it has rows in a table that is left to partitions",
                 "在交由分区清理的表中仍有行",
             ),
@@ -71,15 +71,15 @@ impl KeepReason {
     /// The reason for people.
     pub fn words(self, lang: Lang) -> &'static str {
         match self {
-            Self::Open => lang.pick("not ended", "未结束"),
+            Self::Open => lang.select("not ended", "未结束"),
             Self::Off => {
-                lang.pick("nothing is to go (batches_days is 0)", "未启用（batches_days 为 0）")
+                lang.select("nothing is to go (batches_days is 0)", "未启用（batches_days 为 0）")
             }
-            Self::Young => lang.pick("not old enough (batches_days)", "未到期限（batches_days）"),
+            Self::Young => lang.select("not old enough (batches_days)", "未到期限（batches_days）"),
             Self::EndedBadly => {
-                lang.pick("did not end well (keep_failed)", "未成功结束（keep_failed）")
+                lang.select("did not end well (keep_failed)", "未成功结束（keep_failed）")
             }
-            Self::Newest => lang.pick(
+            Self::Newest => lang.select(
                 "among the newest that ended well (keep_batches)",
                 "属于最近成功的批次（keep_batches）",
             ),

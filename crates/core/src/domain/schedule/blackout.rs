@@ -119,7 +119,7 @@ impl Blackout {
         Some((shown(from, zone).planned(), shown(until, zone).planned()))
     }
 
-    fn read(words: &BlackoutWords) -> Result<BlackoutTime, ScheduleError> {
+    fn parse_time(words: &BlackoutWords) -> Result<BlackoutTime, ScheduleError> {
         match (&words.from, &words.until, &words.daily, &words.days) {
             (Some(from), Some(until), None, None) => {
                 let (from, until) = (wall_time("from", from)?, wall_time("until", until)?);
@@ -196,7 +196,7 @@ fn days_text(days: WeekdaySet) -> String {
 impl TryFrom<BlackoutWords> for Blackout {
     type Error = ScheduleError;
     fn try_from(words: BlackoutWords) -> Result<Self, ScheduleError> {
-        Ok(Self { time: Self::read(&words)?, because: words.because })
+        Ok(Self { time: Self::parse_time(&words)?, because: words.because })
     }
 }
 

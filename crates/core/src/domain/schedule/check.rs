@@ -2,7 +2,7 @@
 
 use super::blackout::BlackoutTime;
 use super::words::EVERY_MAX;
-use super::{Anchor, Counted, Schedule, ScheduleError, Timing};
+use super::{Anchor, Counted, FiringRule, ScheduleError, Timing};
 use crate::domain::calendar::{Calendars, Shift};
 use crate::domain::time::Millis;
 use crate::domain::time::local_time::shown;
@@ -37,14 +37,14 @@ impl Timing {
 
     fn interval_fault(&self) -> Option<ScheduleError> {
         let (key, sec) = match self.schedule {
-            Schedule::FixedRate { every_sec } => ("every_sec", every_sec),
-            Schedule::FixedDelay { every_sec } => ("delay_sec", every_sec),
-            Schedule::Cron(_)
-            | Schedule::Once { .. }
-            | Schedule::Rule { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual
-            | Schedule::After { .. } => return None,
+            FiringRule::FixedRate { every_sec } => ("every_sec", every_sec),
+            FiringRule::FixedDelay { every_sec } => ("delay_sec", every_sec),
+            FiringRule::Cron(_)
+            | FiringRule::Once { .. }
+            | FiringRule::Rule { .. }
+            | FiringRule::Event { .. }
+            | FiringRule::Manual
+            | FiringRule::After { .. } => return None,
         };
         let fits = (1..=EVERY_MAX).contains(&sec);
         (!fits).then_some(ScheduleError::Every { key, sec, max: EVERY_MAX })
@@ -62,7 +62,7 @@ impl Timing {
             }
         } else if self.shift != Shift::Run {
             return Some(ScheduleError::NeedsCalendar(format!("shift: {}", self.shift.as_str())));
-        } else if let Schedule::Rule { rule, .. } = &self.schedule
+        } else if let FiringRule::Rule { rule, .. } = &self.schedule
             && rule.counted == Counted::WorkingDays
         {
             return Some(ScheduleError::NeedsCalendar(format!("rule '{rule}'")));
@@ -77,12 +77,12 @@ impl Timing {
     /// Whether it names days, which a calendar can move.
     fn has_days(&self) -> bool {
         match self.schedule {
-            Schedule::Cron(_) | Schedule::Once { .. } | Schedule::Rule { .. } => true,
-            Schedule::FixedRate { .. }
-            | Schedule::FixedDelay { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual
-            | Schedule::After { .. } => false,
+            FiringRule::Cron(_) | FiringRule::Once { .. } | FiringRule::Rule { .. } => true,
+            FiringRule::FixedRate { .. }
+            | FiringRule::FixedDelay { .. }
+            | FiringRule::Event { .. }
+            | FiringRule::Manual
+            | FiringRule::After { .. } => false,
         }
     }
 
@@ -98,25 +98,25 @@ impl Timing {
             return Ok(());
         }
         match &self.schedule {
-            Schedule::Cron(cron) => {
+            FiringRule::Cron(cron) => {
                 cron.fires_after(now, self.zone)?;
             }
-            Schedule::Once { at } if shown(*at, self.zone).planned() <= now => {
+            FiringRule::Once { at } if shown(*at, self.zone).planned() <= now => {
                 return never(format!("once_at, {at}, is over"), "write a later time");
             }
-            Schedule::Rule { rule, .. } => {
+            FiringRule::Rule { rule, .. } => {
                 let from = crate::domain::time::day_in(now, self.zone);
                 if rule.day_from(calendars, self.calendar.as_ref(), from)?.is_none() {
                     let why = format!("there is never a {rule}");
                     return never(why, "write a smaller number");
                 }
             }
-            Schedule::Once { .. }
-            | Schedule::FixedRate { .. }
-            | Schedule::FixedDelay { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual
-            | Schedule::After { .. } => {}
+            FiringRule::Once { .. }
+            | FiringRule::FixedRate { .. }
+            | FiringRule::FixedDelay { .. }
+            | FiringRule::Event { .. }
+            | FiringRule::Manual
+            | FiringRule::After { .. } => {}
         }
         never(
             "window, calendar or blackouts leave nothing of it".to_owned(),

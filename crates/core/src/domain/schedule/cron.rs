@@ -40,8 +40,8 @@ use crate::domain::time::local_time::next_shown;
 use crate::domain::time::local_time::wall_at;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 use chrono_tz::Tz;
-use days::Days;
-use fields::{Times, Years};
+use days::CronDays;
+use fields::{DayTimes, Years};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::fmt;
@@ -63,15 +63,15 @@ pub const GAP_SAMPLE: usize = 100;
 #[serde(try_from = "String", into = "String")]
 pub struct Cron {
     text: Arc<str>,
-    dialect: Dialect,
-    times: Times,
-    days: Days,
+    dialect: CronDialect,
+    times: DayTimes,
+    days: CronDays,
     years: Years,
 }
 
 /// Which kind of cron an expression is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum CronDialect {
     /// Six or seven fields, 1 = Sunday.
     Quartz,
     /// Five fields, 0 and 7 = Sunday.
@@ -80,7 +80,7 @@ pub enum Dialect {
 
 /// How times of the wall clock become moments where the clocks are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum WallClockRule {
     /// Each time is a plan for one moment.
     AsPlanned,
     /// Every moment that shows a time counts, and no other.
@@ -93,7 +93,7 @@ impl Cron {
     /// # Errors
     /// Names the field, what stands there, and what to write instead.
     pub fn parse(text: &str) -> Result<Self, CronError> {
-        read::cron(text)
+        read::parse_cron(text)
     }
 
     /// The expression as it was written.
@@ -102,13 +102,17 @@ impl Cron {
     }
 
     /// Quartz or classic.
-    pub fn dialect(&self) -> Dialect {
+    pub fn dialect(&self) -> CronDialect {
         self.dialect
     }
 
     /// What it does where the clocks are changed (see the top of this module).
-    pub fn clock(&self) -> Clock {
-        if self.times.hours == fields::ALL_HOURS { Clock::AsShown } else { Clock::AsPlanned }
+    pub fn clock(&self) -> WallClockRule {
+        if self.times.hours == fields::ALL_HOURS {
+            WallClockRule::AsShown
+        } else {
+            WallClockRule::AsPlanned
+        }
     }
 
     /// The first moment later than `after` at which it fires in `zone`, a whole second; `None` when
@@ -120,8 +124,8 @@ impl Cron {
         let from = Millis((after.0.div_euclid(1_000) + 1).max(FIRST_SEC) * 1_000);
         let wall_from = |wall| Ok::<_, Infallible>(self.wall_from(wall));
         let found = match self.clock() {
-            Clock::AsShown => next_shown(from, zone, wall_from),
-            Clock::AsPlanned => next_planned(from, zone, wall_from),
+            WallClockRule::AsShown => next_shown(from, zone, wall_from),
+            WallClockRule::AsPlanned => next_planned(from, zone, wall_from),
         };
         found.unwrap_or_else(|never| match never {}).map(|(at, _)| at)
     }
@@ -133,7 +137,7 @@ impl Cron {
     pub fn fires_after(&self, now: Millis, zone: Tz) -> Result<Millis, CronError> {
         self.next_after(now, zone).ok_or_else(|| {
             let year = chrono::Datelike::year(&wall_at(now, zone));
-            CronError::never(&self.text, year, self.years.last())
+            CronError::never(&self.text, year, self.years.last_year())
         })
     }
 

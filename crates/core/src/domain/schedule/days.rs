@@ -1,11 +1,11 @@
 //! Schedules of days and times of day: which days they name, where a calendar lets those land, and
 //! the times on them.
 
-use super::{DayRule, Schedule, ScheduleError, Timing};
-use crate::domain::calendar::{Calendars, Certainty, Landing, Nth, Shift};
+use super::{DayRule, FiringRule, ScheduleError, Timing};
+use crate::domain::calendar::{CalendarCertainty, Calendars, Landing, Nth, Shift};
 use crate::domain::id::CalendarCode;
-use crate::domain::schedule::cron::Clock;
 use crate::domain::schedule::cron::Cron;
+use crate::domain::schedule::cron::WallClockRule;
 use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime};
 
 /// How many days off are walked over before a schedule counts as one that never fires again; as
@@ -15,7 +15,7 @@ const WALK_MAX: usize = 1_000;
 /// A schedule of days and times, with the calendar that moves its days.
 #[derive(Clone, Copy)]
 pub(super) struct DayPlan<'a> {
-    named: Named<'a>,
+    named: DaySource<'a>,
     calendar: Option<&'a CalendarCode>,
     shift: Shift,
     calendars: &'a Calendars,
@@ -23,14 +23,14 @@ pub(super) struct DayPlan<'a> {
 
 /// What names the days.
 #[derive(Clone, Copy)]
-enum Named<'a> {
+enum DaySource<'a> {
     Cron(&'a Cron),
     Once(NaiveDateTime),
     Rule(DayRule, NaiveTime),
 }
 
 /// Which days of the schedule one firing stands for.
-pub(super) struct Stands {
+pub(super) struct StandsForDays {
     /// The one nearest to the day of the firing.
     pub(super) nominal: NaiveDate,
     /// All others, in order.
@@ -39,33 +39,33 @@ pub(super) struct Stands {
 
 impl<'a> DayPlan<'a> {
     /// `None` for schedules without days of their own.
-    pub(super) fn of(timing: &'a Timing, calendars: &'a Calendars) -> Option<Self> {
+    pub(super) fn from_timing(timing: &'a Timing, calendars: &'a Calendars) -> Option<Self> {
         let named = match &timing.schedule {
-            Schedule::Cron(cron) => Named::Cron(cron),
-            Schedule::Once { at } => Named::Once(*at),
-            Schedule::Rule { rule, at } => Named::Rule(*rule, *at),
-            Schedule::FixedRate { .. }
-            | Schedule::FixedDelay { .. }
-            | Schedule::Event { .. }
-            | Schedule::Manual
-            | Schedule::After { .. } => return None,
+            FiringRule::Cron(cron) => DaySource::Cron(cron),
+            FiringRule::Once { at } => DaySource::Once(*at),
+            FiringRule::Rule { rule, at } => DaySource::Rule(*rule, *at),
+            FiringRule::FixedRate { .. }
+            | FiringRule::FixedDelay { .. }
+            | FiringRule::Event { .. }
+            | FiringRule::Manual
+            | FiringRule::After { .. } => return None,
         };
         let (calendar, shift) = (timing.calendar.as_ref(), timing.shift);
         Some(Self { named, calendar, shift, calendars })
     }
 
-    pub(super) fn clock(&self) -> Clock {
+    pub(super) fn clock(&self) -> WallClockRule {
         match self.named {
-            Named::Cron(cron) => cron.clock(),
-            Named::Once(_) | Named::Rule(..) => Clock::AsPlanned,
+            DaySource::Cron(cron) => cron.clock(),
+            DaySource::Once(_) | DaySource::Rule(..) => WallClockRule::AsPlanned,
         }
     }
 
     /// The rule, where one names the days.
-    pub(super) fn rule(&self) -> Option<DayRule> {
+    pub(super) fn day_rule(&self) -> Option<DayRule> {
         match self.named {
-            Named::Rule(rule, _) => Some(rule),
-            Named::Cron(_) | Named::Once(_) => None,
+            DaySource::Rule(rule, _) => Some(rule),
+            DaySource::Cron(_) | DaySource::Once(_) => None,
         }
     }
 
@@ -89,19 +89,19 @@ impl<'a> DayPlan<'a> {
     /// The first time of day at or after `from`, the same on each of its days.
     fn time_from(&self, from: NaiveTime) -> Option<NaiveTime> {
         match self.named {
-            Named::Cron(cron) => cron.time_from(from),
-            Named::Once(at) => Some(at.time()).filter(|time| *time >= from),
-            Named::Rule(_, at) => Some(at).filter(|time| *time >= from),
+            DaySource::Cron(cron) => cron.time_from(from),
+            DaySource::Once(at) => Some(at.time()).filter(|time| *time >= from),
+            DaySource::Rule(_, at) => Some(at).filter(|time| *time >= from),
         }
     }
 
     /// The first day on or after `from` that the schedule names, before a calendar moves it.
     pub(super) fn named_from(&self, from: NaiveDate) -> Result<Option<Nth>, ScheduleError> {
-        let sure = |date| Nth { date, certainty: Certainty::Known };
+        let sure = |date| Nth { date, certainty: CalendarCertainty::Known };
         match self.named {
-            Named::Cron(cron) => Ok(cron.day_from(from).map(sure)),
-            Named::Once(at) => Ok(Some(at.date()).filter(|day| *day >= from).map(sure)),
-            Named::Rule(rule, _) => rule.day_from(self.calendars, self.calendar, from),
+            DaySource::Cron(cron) => Ok(cron.day_from(from).map(sure)),
+            DaySource::Once(at) => Ok(Some(at.date()).filter(|day| *day >= from).map(sure)),
+            DaySource::Rule(rule, _) => rule.day_from(self.calendars, self.calendar, from),
         }
     }
 
@@ -158,7 +158,7 @@ impl<'a> DayPlan<'a> {
 
     /// Which days a firing on `day` stands for. Days that land on one day land on the same moments,
     /// since every day of a schedule has the same times.
-    pub(super) fn stands(&self, day: NaiveDate) -> Result<Stands, ScheduleError> {
+    pub(super) fn stands(&self, day: NaiveDate) -> Result<StandsForDays, ScheduleError> {
         let (first, last) = match (self.calendar, self.shift) {
             (Some(code), Shift::Next) => (self.after_last_work(code, day)?, day),
             (Some(code), Shift::Previous) => (day, self.before_next_work(code, day)?),
@@ -173,6 +173,6 @@ impl<'a> DayPlan<'a> {
         }
         let nearest = (0..found.len()).min_by_key(|at| (found[*at] - day).abs());
         let nominal = nearest.map_or(day, |at| found.remove(at));
-        Ok(Stands { nominal, others: found })
+        Ok(StandsForDays { nominal, others: found })
     }
 }

@@ -23,16 +23,16 @@ pub const FORMS: &str =
 /// By when something is expected. Eight bytes, because each of 100,000 jobs may have two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Due {
+pub enum DueRule {
     /// At a time of day, in seconds, on the wall clock of the group.
-    At(Day, u32),
+    At(DueDay, u32),
     /// So many seconds after the batch was opened.
     After(u32),
 }
 
 /// Which day, seen from the batch's, which is the day it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Day {
+pub enum DueDay {
     /// So many days later; 0 is the day itself.
     Later(u16),
     /// The n-th working day of its month; the last where the month has fewer.
@@ -58,7 +58,7 @@ pub struct BadDue {
 
 /// A batch as far as its times ask.
 #[derive(Clone, Copy, Debug)]
-pub struct Opening<'a> {
+pub struct DueContext<'a> {
     /// When it was opened.
     pub at: Millis,
     /// The zone of its group.
@@ -67,21 +67,21 @@ pub struct Opening<'a> {
     pub days: WorkingDays<'a>,
 }
 
-impl Due {
+impl DueRule {
     /// The moment it means for a batch. A wall time that a gap swallows is the first moment after it,
     /// one that occurs twice the first of the two. Without a calendar, or where it lacks the days,
     /// Monday to Friday are worked.
-    pub fn moment(self, opening: Opening<'_>) -> Millis {
+    pub fn moment(self, opening: DueContext<'_>) -> Millis {
         let (day, sec) = match self {
-            Self::After(sec) => return opening.at.plus(i64::from(sec) * 1_000),
+            Self::After(sec) => return opening.at.plus_ms(i64::from(sec) * 1_000),
             Self::At(day, sec) => (day, sec),
         };
         let time = NaiveTime::from_num_seconds_from_midnight_opt(sec, 0).unwrap_or_default();
         let own = day_in(opening.at, opening.zone);
         let date = match day {
-            Day::Later(n) => shift_days(own, i64::from(n)),
-            Day::OfMonth(n) => worked(opening.days, |all, code| of_month(all, code, own, n)),
-            Day::Working(n) => worked(opening.days, |all, code| {
+            DueDay::Later(n) => shift_days(own, i64::from(n)),
+            DueDay::OfMonth(n) => worked(opening.days, |all, code| of_month(all, code, own, n)),
+            DueDay::Working(n) => worked(opening.days, |all, code| {
                 all.add_working_days(code, own, i64::from(n)).ok().map(|nth| nth.date)
             }),
         };
@@ -92,9 +92,13 @@ impl Due {
     pub fn is_surely_before(self, other: Self) -> bool {
         match (self, other) {
             (Self::After(a), Self::After(b)) => a <= b,
-            (Self::At(Day::Later(a), at), Self::At(Day::Later(b), bt)) => (a, at) <= (b, bt),
-            (Self::At(Day::OfMonth(a), at), Self::At(Day::OfMonth(b), bt)) => (a, at) <= (b, bt),
-            (Self::At(Day::Working(a), at), Self::At(Day::Working(b), bt)) => (a, at) <= (b, bt),
+            (Self::At(DueDay::Later(a), at), Self::At(DueDay::Later(b), bt)) => (a, at) <= (b, bt),
+            (Self::At(DueDay::OfMonth(a), at), Self::At(DueDay::OfMonth(b), bt)) => {
+                (a, at) <= (b, bt)
+            }
+            (Self::At(DueDay::Working(a), at), Self::At(DueDay::Working(b), bt)) => {
+                (a, at) <= (b, bt)
+            }
             (Self::At(..) | Self::After(_), _) => false,
         }
     }
@@ -102,8 +106,8 @@ impl Due {
     /// Whether it asks for working days.
     pub fn counts_working_days(self) -> bool {
         match self {
-            Self::At(Day::OfMonth(_) | Day::Working(_), _) => true,
-            Self::At(Day::Later(_), _) | Self::After(_) => false,
+            Self::At(DueDay::OfMonth(_) | DueDay::Working(_), _) => true,
+            Self::At(DueDay::Later(_), _) | Self::After(_) => false,
         }
     }
 }
@@ -120,42 +124,42 @@ fn worked(
     days: WorkingDays<'_>,
     ask: impl Fn(&Calendars, &CalendarCode) -> Option<NaiveDate>,
 ) -> Option<NaiveDate> {
-    let found = days.of(None).ok().and_then(|(all, code)| ask(all, code));
+    let found = days.resolve_calendar(None).ok().and_then(|(all, code)| ask(all, code));
     found.or_else(|| {
         let code = CalendarCode::parse("weekdays").ok()?;
-        let all = Calendars::new(vec![Calendar::bare(code.clone())]).ok()?;
+        let all = Calendars::new(vec![Calendar::with_defaults(code.clone())]).ok()?;
         ask(&all, &code)
     })
 }
 
-impl FromStr for Due {
+impl FromStr for DueRule {
     type Err = BadDue;
 
     fn from_str(text: &str) -> Result<Self, BadDue> {
         let word = text.trim();
-        read(word).ok_or_else(|| BadDue {
+        parse_due(word).ok_or_else(|| BadDue {
             what: format!("{text:?} is not a time by which it can be due"),
             cure: FORMS.to_owned(),
         })
     }
 }
 
-fn read(word: &str) -> Option<Due> {
+fn parse_due(word: &str) -> Option<DueRule> {
     let Some((day, time)) = word.split_once(char::is_whitespace) else {
-        let today = time_of_day(word).map(|sec| Due::At(Day::Later(0), sec));
-        return today.or_else(|| length(word).map(Due::After));
+        let today = time_of_day(word).map(|sec| DueRule::At(DueDay::Later(0), sec));
+        return today.or_else(|| length(word).map(DueRule::After));
     };
     let day = match day.strip_prefix('+').and_then(|rest| rest.strip_suffix('d')) {
-        Some(n) => Day::Later(number(n, DAYS_MAX)?),
+        Some(n) => DueDay::Later(number(n, DAYS_MAX)?),
         None => {
             let inner = day.strip_prefix("workday(")?.strip_suffix(')')?;
             match inner.strip_prefix('+') {
-                Some(n) => Day::Working(number(n, DAYS_MAX).filter(|n| *n > 0)?),
-                None => Day::OfMonth(number(inner, MONTH_MAX).filter(|n| *n > 0)?),
+                Some(n) => DueDay::Working(number(n, DAYS_MAX).filter(|n| *n > 0)?),
+                None => DueDay::OfMonth(number(inner, MONTH_MAX).filter(|n| *n > 0)?),
             }
         }
     };
-    Some(Due::At(day, time_of_day(time.trim_start())?))
+    Some(DueRule::At(day, time_of_day(time.trim_start())?))
 }
 
 fn number(text: &str, max: u16) -> Option<u16> {
@@ -188,15 +192,15 @@ fn length(text: &str) -> Option<u32> {
     (rest.is_empty() && (1..=AFTER_MAX).contains(&total)).then_some(total)
 }
 
-impl fmt::Display for Due {
+impl fmt::Display for DueRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::At(day, sec) => {
                 match day {
-                    Day::Later(0) => {}
-                    Day::Later(n) => write!(f, "+{n}d ")?,
-                    Day::OfMonth(n) => write!(f, "workday({n}) ")?,
-                    Day::Working(n) => write!(f, "workday(+{n}) ")?,
+                    DueDay::Later(0) => {}
+                    DueDay::Later(n) => write!(f, "+{n}d ")?,
+                    DueDay::OfMonth(n) => write!(f, "workday({n}) ")?,
+                    DueDay::Working(n) => write!(f, "workday(+{n}) ")?,
                 }
                 write!(f, "{:02}:{:02}", sec / 3_600, sec / 60 % 60)?;
                 if sec % 60 > 0 { write!(f, ":{:02}", sec % 60) } else { Ok(()) }
@@ -248,13 +252,13 @@ impl fmt::Display for Factor {
     }
 }
 
-impl From<Due> for String {
-    fn from(due: Due) -> Self {
+impl From<DueRule> for String {
+    fn from(due: DueRule) -> Self {
         due.to_string()
     }
 }
 
-impl TryFrom<String> for Due {
+impl TryFrom<String> for DueRule {
     type Error = BadDue;
     fn try_from(text: String) -> Result<Self, BadDue> {
         text.parse()

@@ -1,7 +1,7 @@
 //! What times of a definition mean, and that what is written is read again.
 
 use super::*;
-use crate::domain::calendar::{Day as ListedDay, DayKind, Origin};
+use crate::domain::calendar::{CalendarDayRule as ListedDay, DayKind, DayOrigin};
 use proptest::prelude::*;
 
 fn at(text: &str) -> Millis {
@@ -10,10 +10,10 @@ fn at(text: &str) -> Millis {
 
 fn cn() -> (Calendars, CalendarCode) {
     let code = CalendarCode::parse("cn").expect("code");
-    let mut cn = Calendar::bare(code.clone());
+    let mut cn = Calendar::with_defaults(code.clone());
     cn.years = [2026].into();
     let mut day = |text: &str, kind| {
-        let listed = ListedDay { kind, label: None, origin: Origin::List(2026) };
+        let listed = ListedDay { kind, label: None, origin: DayOrigin::List(2026) };
         cn.days.insert(text.parse().expect("day"), listed);
     };
     // National Day 2026: 1 to 7 October off, Saturday the 10th worked.
@@ -49,17 +49,17 @@ fn each_form_means_one_moment() {
         (without, "workday(22) 08:00", "2026-09-30T00:00:00.000Z"),
         (without, "workday(31) 08:00", "2026-09-30T00:00:00.000Z"),
     ] {
-        let found = due.parse::<Due>().unwrap_or_else(|e| panic!("{e}"));
-        let moment = found.moment(Opening { at: opened, zone, days });
+        let found = due.parse::<DueRule>().unwrap_or_else(|e| panic!("{e}"));
+        let moment = found.moment(DueContext { at: opened, zone, days });
         assert_eq!(moment.to_string(), expected, "{due}");
     }
     let october = at("2026-10-12T01:00:00Z");
-    let third = "workday(3) 08:00".parse::<Due>().expect("due");
-    let moment = third.moment(Opening { at: october, zone, days: with });
+    let third = "workday(3) 08:00".parse::<DueRule>().expect("due");
+    let moment = third.moment(DueContext { at: october, zone, days: with });
     assert_eq!(moment.to_string(), "2026-10-10T00:00:00.000Z", "the worked Saturday is the third");
-    let mut kept = all.kept(&[code.clone()].into(), 2020..=2021).expect("kept");
+    let mut kept = all.subset_for(&[code.clone()].into(), 2020..=2021).expect("kept");
     let days = WorkingDays::new(&kept, Some(&code));
-    let moment = third.moment(Opening { at: october, zone, days });
+    let moment = third.moment(DueContext { at: october, zone, days });
     assert_eq!(moment.to_string(), "2026-10-05T00:00:00.000Z", "weekdays where days are not kept");
     kept = all;
     assert!(!kept.is_empty());
@@ -78,8 +78,8 @@ fn clocks_that_are_changed_move_what_is_due() {
         ("Pacific/Apia", "2011-12-29T20:00:00Z", "+1d 10:00", "2011-12-30T10:00:00.000Z"),
     ] {
         let zone: Tz = zone.parse().expect("zone");
-        let due: Due = due.parse().expect("due");
-        let moment = due.moment(Opening { at: at(opened), zone, days: WorkingDays::NONE });
+        let due: DueRule = due.parse().expect("due");
+        let moment = due.moment(DueContext { at: at(opened), zone, days: WorkingDays::NONE });
         assert_eq!(moment.to_string(), expected, "{due} {zone}");
     }
 }
@@ -122,10 +122,10 @@ fn what_is_no_time_is_refused_with_all_forms() {
     ] {
         if text == "08:00 " {
             // Blanks around it are not minded.
-            assert!(text.parse::<Due>().is_ok());
+            assert!(text.parse::<DueRule>().is_ok());
             continue;
         }
-        let error = text.parse::<Due>().expect_err(text);
+        let error = text.parse::<DueRule>().expect_err(text);
         assert!(error.to_string().contains("workday(+2) 08:00"), "{error}");
     }
     for text in ["", "1", "1.09", "100.01", "2.005", "1.5x", "-2", ".5", "1e1", "1000", "２"] {
@@ -150,34 +150,34 @@ fn what_is_no_time_is_refused_with_all_forms() {
 
 #[test]
 fn a_job_may_have_two_in_little_room() {
-    assert_eq!((size_of::<Option<Due>>(), size_of::<Option<Factor>>()), (8, 4));
+    assert_eq!((size_of::<Option<DueRule>>(), size_of::<Option<Factor>>()), (8, 4));
 }
 
-fn dues() -> impl Strategy<Value = Due> {
+fn dues() -> impl Strategy<Value = DueRule> {
     let day = prop_oneof![
-        (0..=DAYS_MAX).prop_map(Day::Later),
-        (1..=MONTH_MAX).prop_map(Day::OfMonth),
-        (1..=DAYS_MAX).prop_map(Day::Working),
+        (0..=DAYS_MAX).prop_map(DueDay::Later),
+        (1..=MONTH_MAX).prop_map(DueDay::OfMonth),
+        (1..=DAYS_MAX).prop_map(DueDay::Working),
     ];
     prop_oneof![
-        (day, 0..86_400u32).prop_map(|(day, sec)| Due::At(day, sec)),
-        (1..=AFTER_MAX).prop_map(Due::After),
+        (day, 0..86_400u32).prop_map(|(day, sec)| DueRule::At(day, sec)),
+        (1..=AFTER_MAX).prop_map(DueRule::After),
     ]
 }
 
 proptest! {
     #[test]
     fn what_is_written_is_read_again(due in dues()) {
-        prop_assert_eq!(due.to_string().parse::<Due>(), Ok(due));
+        prop_assert_eq!(due.to_string().parse::<DueRule>(), Ok(due));
         let json = serde_json::to_string(&due).expect("json");
-        prop_assert_eq!(serde_json::from_str::<Due>(&json).expect("read"), due);
+        prop_assert_eq!(serde_json::from_str::<DueRule>(&json).expect("read"), due);
     }
 
     #[test]
     fn no_text_and_no_moment_is_too_odd(text: String, due in dues(), at in -1i64 << 45..1i64 << 45) {
-        let _ = text.parse::<Due>();
+        let _ = text.parse::<DueRule>();
         let _ = text.parse::<Factor>();
-        let opening = Opening { at: Millis(at), zone: Tz::UTC, days: WorkingDays::NONE };
+        let opening = DueContext { at: Millis(at), zone: Tz::UTC, days: WorkingDays::NONE };
         let moment = due.moment(opening);
         // Half a year of working days is less than a year and a half of days.
         prop_assert!(moment.since(Millis(at)).abs() < 600 * 86_400_000, "{due} {moment}");

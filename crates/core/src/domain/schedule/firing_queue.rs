@@ -123,7 +123,7 @@ mod tests {
 
     /// A firing of a schedule, planned so many milliseconds before `NOW`.
     fn firing(id: i64, schedule: i64, age_ms: i64) -> Firing {
-        let planned_at = NOW.plus(-age_ms);
+        let planned_at = NOW.plus_ms(-age_ms);
         Firing {
             firing_id: FiringId(id),
             trigger_id: TriggerId(schedule),

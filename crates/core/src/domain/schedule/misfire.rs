@@ -53,7 +53,7 @@ impl Default for Misfire {
 
 /// A time that a schedule gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedTime {
     /// When.
     pub at: Millis,
     /// The day before it was shifted.
@@ -64,7 +64,7 @@ pub struct Planned {
 
 /// What is written for one schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct MisfirePlan {
     /// Its rows, in the order of their planned times.
     pub rows: Vec<NewFiring>,
     /// Its next planned time; `None` when it has none any more.
@@ -77,17 +77,17 @@ pub struct Plan {
 /// gives the first planned time strictly later than a moment. Each planned time ends in one row;
 /// those older than the window share one. At most `ROWS_MAX` rows come from one call: then `next` is in
 /// the past, and the next pass goes on from there.
-pub fn plan<E>(
+pub fn plan_firings<E>(
     (trigger, handler): (TriggerId, &str),
-    due: Planned,
+    due: PlannedTime,
     (now, horizon): (Millis, Millis),
     misfire: Misfire,
-    mut next_after: impl FnMut(Millis) -> Result<Option<Planned>, E>,
-) -> Result<Plan, E> {
+    mut next_after: impl FnMut(Millis) -> Result<Option<PlannedTime>, E>,
+) -> Result<MisfirePlan, E> {
     let (first, mut rows) = (due.at, Vec::new());
-    let edge = now.plus(-i64::from(misfire.window_sec) * 1_000);
+    let edge = now.plus_ms(-i64::from(misfire.window_sec) * 1_000);
     let mut at = Some(due);
-    if first < edge.min(now.plus(-LATE_MS)) {
+    if first < edge.min(now.plus_ms(-LATE_MS)) {
         let reason = OUTSIDE;
         let mut row = new_row(
             (trigger, handler),
@@ -96,8 +96,8 @@ pub fn plan<E>(
         );
         row.reason = Some(reason.to_owned());
         // One millisecond before the edge, so that a time at the edge still counts as inside.
-        let within = next_after(edge.min(now.plus(-LATE_MS)).plus(-1))?;
-        row.missed_until = Some(edge.min(now.plus(-LATE_MS)).plus(-1));
+        let within = next_after(edge.min(now.plus_ms(-LATE_MS)).plus_ms(-1))?;
+        row.missed_until = Some(edge.min(now.plus_ms(-LATE_MS)).plus_ms(-1));
         rows.push(row);
         at = within;
     }
@@ -127,7 +127,7 @@ pub fn plan<E>(
     };
     decide(&mut rows, misfire.policy, fires, now);
     let last = rows.last().map(|row| row.missed_until.unwrap_or(row.planned_at));
-    Ok(Plan { rows, next: at.map(|p| p.at), last })
+    Ok(MisfirePlan { rows, next: at.map(|p| p.at), last })
 }
 
 /// Whether the misfire policy decides about a firing that was written in time and has not been done: it
@@ -186,7 +186,7 @@ fn decide(rows: &mut [NewFiring], policy: MisfirePolicy, fires: usize, now: Mill
 
 fn new_row(
     (trigger_id, handler): (TriggerId, &str),
-    planned: Planned,
+    planned: PlannedTime,
     status: FiringStatus,
 ) -> NewFiring {
     NewFiring {

@@ -5,22 +5,23 @@ use std::convert::Infallible;
 const HOUR: i64 = 3_600_000;
 const NOW: Millis = Millis(1_000 * HOUR);
 
-fn planned(at: Millis) -> Planned {
-    Planned { at, nominal_date: None, note: None }
+fn planned(at: Millis) -> PlannedTime {
+    PlannedTime { at, nominal_date: None, note: None }
 }
 
 /// A schedule that fires at every multiple of `every`.
-fn every(every: i64) -> impl FnMut(Millis) -> Result<Option<Planned>, Infallible> {
+fn every(every: i64) -> impl FnMut(Millis) -> Result<Option<PlannedTime>, Infallible> {
     move |after| Ok(Some(planned(Millis((after.0.div_euclid(every) + 1) * every))))
 }
 
-fn run(due: i64, gap: i64, misfire: Misfire) -> Plan {
-    let span = (NOW, NOW.plus(5_000));
-    let Ok(plan) = plan((TriggerId(1), "h"), planned(NOW.plus(due)), span, misfire, every(gap));
+fn run(due: i64, gap: i64, misfire: Misfire) -> MisfirePlan {
+    let span = (NOW, NOW.plus_ms(5_000));
+    let Ok(plan) =
+        plan_firings((TriggerId(1), "h"), planned(NOW.plus_ms(due)), span, misfire, every(gap));
     plan
 }
 
-fn fates(plan: &Plan) -> String {
+fn fates(plan: &MisfirePlan) -> String {
     let letter = |row: &NewFiring| match (row.status, row.source, row.missed_until) {
         (FiringStatus::Pending, Source::Cron, None) => 'f',
         (FiringStatus::Pending, Source::Misfire, None) => 'l',
@@ -48,9 +49,14 @@ fn the_edges_are_exact_to_the_millisecond() {
     ] {
         // A schedule of one time only.
         let never = |_| Ok::<_, Infallible>(None);
-        let span = (NOW, NOW.plus(5_000));
-        let Ok(plan) =
-            plan((TriggerId(1), "h"), planned(NOW.plus(due)), span, Misfire::default(), never);
+        let span = (NOW, NOW.plus_ms(5_000));
+        let Ok(plan) = plan_firings(
+            (TriggerId(1), "h"),
+            planned(NOW.plus_ms(due)),
+            span,
+            Misfire::default(),
+            never,
+        );
         assert_eq!(fates(&plan), wanted, "due {due}");
         assert_eq!(plan.next, None);
     }
@@ -70,7 +76,7 @@ fn each_policy_after_four_hours_away() {
     ] {
         let plan = run(-4 * HOUR, HOUR, misfire);
         assert_eq!(fates(&plan), wanted, "{misfire:?}");
-        assert_eq!(plan.next, Some(NOW.plus(HOUR)));
+        assert_eq!(plan.next, Some(NOW.plus_ms(HOUR)));
         assert_eq!(plan.last, Some(NOW));
     }
 }
@@ -83,7 +89,7 @@ fn a_flood_is_planned_in_parts_and_only_the_last_fires_once() {
         assert!(plan.rows.len() <= ROWS_MAX);
         all += &fates(&plan);
         let next = plan.next.expect("it never ends");
-        if next > NOW.plus(5_000) {
+        if next > NOW.plus_ms(5_000) {
             break;
         }
         due = next.since(NOW);
@@ -101,9 +107,9 @@ fn what_is_older_than_the_window_shares_a_row_that_says_until_when() {
     let misfire = Misfire { policy: MisfirePolicy::Once, window_sec: 3_600 };
     let plan = run(-10 * HOUR - 1, HOUR, misfire);
     assert_eq!(fates(&plan), "olf");
-    assert_eq!(plan.rows[0].planned_at, NOW.plus(-10 * HOUR - 1));
-    assert_eq!(plan.rows[0].missed_until, Some(NOW.plus(-HOUR - 1)));
-    assert_eq!(plan.rows[1].planned_at, NOW.plus(-HOUR));
+    assert_eq!(plan.rows[0].planned_at, NOW.plus_ms(-10 * HOUR - 1));
+    assert_eq!(plan.rows[0].missed_until, Some(NOW.plus_ms(-HOUR - 1)));
+    assert_eq!(plan.rows[1].planned_at, NOW.plus_ms(-HOUR));
 }
 
 #[test]
@@ -142,14 +148,14 @@ proptest! {
         let gap = gap * 1_000;
         let misfire = Misfire { policy, window_sec: window };
         let plan = run(back, gap, misfire);
-        let horizon = NOW.plus(5_000);
+        let horizon = NOW.plus_ms(5_000);
         // Strictly rising, so no time twice.
         prop_assert!(plan.rows.windows(2).all(|w| w[0].planned_at < w[1].planned_at));
         let covered = |at: Millis| plan.rows.iter().any(|row| {
             row.planned_at == at || row.missed_until.is_some_and(|u| row.planned_at < at && at <= u)
         });
         // Every time between the first and the next is covered.
-        let mut at = NOW.plus(back);
+        let mut at = NOW.plus_ms(back);
         let end = plan.next.expect("it never ends").min(horizon);
         while at < end {
             prop_assert!(covered(at), "{at} is not covered");

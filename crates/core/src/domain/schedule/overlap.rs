@@ -43,7 +43,7 @@ impl fmt::Display for Overlap {
 
 /// What is done with a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum OverlapDecision {
     /// Its batch is opened now.
     Open,
     /// It waits.
@@ -56,7 +56,7 @@ pub enum Turn {
 
 /// Whether something is ahead of a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
+pub enum PrecedingFiring {
     /// Nothing.
     Nothing,
     /// An earlier firing of the same schedule waits for its turn.
@@ -69,14 +69,19 @@ pub enum Ahead {
 
 /// What a firing with this policy does. A policy that leaves out looks only at what runs: an earlier
 /// firing of the same schedule that still waits would have been left out itself.
-pub fn decide(policy: Overlap, ahead: Ahead) -> Turn {
+pub fn decide(policy: Overlap, ahead: PrecedingFiring) -> OverlapDecision {
     match (policy, ahead) {
-        (_, Ahead::Nothing) | (Overlap::Parallel, _) => Turn::Open,
-        (Overlap::Skip, Ahead::Batch | Ahead::Dying) => Turn::Skip,
-        (Overlap::Replace, Ahead::Batch) => Turn::KillAndWait,
-        (Overlap::Queue, Ahead::Firing | Ahead::Batch | Ahead::Dying)
-        | (Overlap::Skip, Ahead::Firing)
-        | (Overlap::Replace, Ahead::Firing | Ahead::Dying) => Turn::Wait,
+        (_, PrecedingFiring::Nothing) | (Overlap::Parallel, _) => OverlapDecision::Open,
+        (Overlap::Skip, PrecedingFiring::Batch | PrecedingFiring::Dying) => OverlapDecision::Skip,
+        (Overlap::Replace, PrecedingFiring::Batch) => OverlapDecision::KillAndWait,
+        (
+            Overlap::Queue,
+            PrecedingFiring::Firing | PrecedingFiring::Batch | PrecedingFiring::Dying,
+        )
+        | (Overlap::Skip, PrecedingFiring::Firing)
+        | (Overlap::Replace, PrecedingFiring::Firing | PrecedingFiring::Dying) => {
+            OverlapDecision::Wait
+        }
     }
 }
 
@@ -86,12 +91,36 @@ mod tests {
 
     #[test]
     fn each_policy_in_each_case() {
-        use Ahead::{Batch, Dying, Firing, Nothing};
+        use PrecedingFiring::{Batch, Dying, Firing, Nothing};
         for (policy, wanted) in [
-            (Overlap::Queue, [Turn::Open, Turn::Wait, Turn::Wait, Turn::Wait]),
-            (Overlap::Skip, [Turn::Open, Turn::Wait, Turn::Skip, Turn::Skip]),
-            (Overlap::Parallel, [Turn::Open; 4]),
-            (Overlap::Replace, [Turn::Open, Turn::Wait, Turn::KillAndWait, Turn::Wait]),
+            (
+                Overlap::Queue,
+                [
+                    OverlapDecision::Open,
+                    OverlapDecision::Wait,
+                    OverlapDecision::Wait,
+                    OverlapDecision::Wait,
+                ],
+            ),
+            (
+                Overlap::Skip,
+                [
+                    OverlapDecision::Open,
+                    OverlapDecision::Wait,
+                    OverlapDecision::Skip,
+                    OverlapDecision::Skip,
+                ],
+            ),
+            (Overlap::Parallel, [OverlapDecision::Open; 4]),
+            (
+                Overlap::Replace,
+                [
+                    OverlapDecision::Open,
+                    OverlapDecision::Wait,
+                    OverlapDecision::KillAndWait,
+                    OverlapDecision::Wait,
+                ],
+            ),
         ] {
             let turns = [Nothing, Firing, Batch, Dying].map(|ahead| decide(policy, ahead));
             assert_eq!(turns, wanted, "{policy}");

@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "reason")]
 #[schemars(rename = "FiringNote")]
-pub enum Reason {
+pub enum OccurrenceReason {
     /// A calendar moved it off a day.
     Shifted {
         /// The day the schedule names.
@@ -47,7 +47,7 @@ pub enum Reason {
     /// The time of the wall clock occurs twice that day.
     Overlap {
         /// Which of the two this is.
-        pass: Pass,
+        pass: ClockPass,
     },
 }
 
@@ -55,7 +55,7 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ClockPass")]
-pub enum Pass {
+pub enum ClockPass {
     /// Before the clocks are put back.
     First,
     /// After.
@@ -86,7 +86,7 @@ pub enum Swallowed {
     Window,
 }
 
-impl Reason {
+impl OccurrenceReason {
     /// In the user's language, without a full stop.
     pub fn words(&self, lang: Lang) -> String {
         let zh = lang == Lang::Zh;
@@ -101,7 +101,7 @@ impl Reason {
             }
             Self::AlsoFor { days } => {
                 let days: Vec<String> = days.iter().map(NaiveDate::to_string).collect();
-                let days = days.join(lang.pick(", ", "、"));
+                let days = days.join(lang.select(", ", "、"));
                 if zh {
                     format!("同时代表 {days}")
                 } else {
@@ -119,11 +119,11 @@ impl Reason {
             Self::Gap { wall } => {
                 format!("{wall} does not exist that day, the first moment after the gap")
             }
-            Self::Overlap { pass: Pass::First } => lang
-                .pick("first of two moments of that time", "该时刻出现两次，取第一次")
+            Self::Overlap { pass: ClockPass::First } => lang
+                .select("first of two moments of that time", "该时刻出现两次，取第一次")
                 .to_owned(),
-            Self::Overlap { pass: Pass::Second } => lang
-                .pick("second of two moments of that time", "该时刻出现两次，此为第二次")
+            Self::Overlap { pass: ClockPass::Second } => lang
+                .select("second of two moments of that time", "该时刻出现两次，此为第二次")
                 .to_owned(),
         }
     }
@@ -142,11 +142,11 @@ impl Swallowed {
             }
             Self::Blackout { text, because } => {
                 let because = because.as_ref().map_or_else(String::new, |b| format!(" ({b})"));
-                format!("{} {text}{because}", lang.pick("blackout", "禁止窗口"))
+                format!("{} {text}{because}", lang.select("blackout", "禁止窗口"))
             }
-            Self::Window => {
-                lang.pick("outside start and end of the schedule", "不在生效起止时间内").to_owned()
-            }
+            Self::Window => lang
+                .select("outside start and end of the schedule", "不在生效起止时间内")
+                .to_owned(),
         }
     }
 }
@@ -165,5 +165,5 @@ fn off_words(day: NaiveDate, holiday: Option<&str>, lang: Lang) -> String {
         Weekday::Sat => ("a Saturday", "周六"),
         Weekday::Sun => ("a Sunday", "周日"),
     };
-    lang.pick(en, zh).to_owned()
+    lang.select(en, zh).to_owned()
 }

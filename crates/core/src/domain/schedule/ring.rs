@@ -13,14 +13,14 @@ const SLOTS: i64 = 60;
 /// Things that wait for their moment.
 #[derive(Clone, Debug)]
 pub struct TimeRing<T> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<RingSlot<T>>,
     /// The second up to which everything has been handed out.
     turned: i64,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Slot<T> {
+struct RingSlot<T> {
     items: Vec<(Millis, T)>,
     /// The earliest moment among them, so that nothing is walked to find when to wake.
     first: Option<Millis>,
@@ -29,7 +29,7 @@ struct Slot<T> {
 impl<T> TimeRing<T> {
     /// An empty ring that stands at `now`.
     pub fn new(now: Millis) -> Self {
-        let slots = (0..SLOTS).map(|_| Slot { items: Vec::new(), first: None }).collect();
+        let slots = (0..SLOTS).map(|_| RingSlot { items: Vec::new(), first: None }).collect();
         Self { slots, turned: second(now), len: 0 }
     }
 
@@ -43,7 +43,7 @@ impl<T> TimeRing<T> {
 
     /// Takes out everything whose moment has come, in order of time; what has the same moment in the
     /// order it was put in. A clock that went back hands out nothing twice and nothing early.
-    pub fn turn(&mut self, now: Millis) -> Vec<(Millis, T)> {
+    pub fn take_due(&mut self, now: Millis) -> Vec<(Millis, T)> {
         let to = second(now);
         if to < self.turned {
             // The clock went back: what was put in since lies by the seconds of before.
@@ -117,7 +117,7 @@ mod tests {
                 ring.push(Millis(at), name);
             }
             let now = Millis(13_000 + stall);
-            let due: String = ring.turn(now).into_iter().map(|(_, name)| name).collect();
+            let due: String = ring.take_due(now).into_iter().map(|(_, name)| name).collect();
             assert_eq!(due, if now.0 >= 71_000 { "abcz" } else { "abc" }, "stall {stall}");
         }
     }
@@ -126,12 +126,12 @@ mod tests {
     fn a_clock_that_goes_back_gives_nothing_twice_or_early() {
         let mut ring = TimeRing::new(Millis(100_000));
         ring.push(Millis(101_000), 1);
-        assert_eq!(ring.turn(Millis(101_000)).len(), 1);
+        assert_eq!(ring.take_due(Millis(101_000)).len(), 1);
         ring.push(Millis(102_000), 2);
-        assert!(ring.turn(Millis(40_000)).is_empty(), "an hour or a minute back");
-        assert!(ring.turn(Millis(101_999)).is_empty());
+        assert!(ring.take_due(Millis(40_000)).is_empty(), "an hour or a minute back");
+        assert!(ring.take_due(Millis(101_999)).is_empty());
         assert_eq!(ring.next(), Some(Millis(102_000)));
-        assert_eq!(ring.turn(Millis(102_000)), [(Millis(102_000), 2)]);
+        assert_eq!(ring.take_due(Millis(102_000)), [(Millis(102_000), 2)]);
         assert!(ring.is_empty());
     }
 
@@ -139,11 +139,11 @@ mod tests {
     fn what_is_put_in_after_the_clock_went_back_comes_at_its_time() {
         let mut ring = TimeRing::new(Millis(101_000));
         ring.push(Millis(150_000), 'b');
-        ring.turn(Millis(40_000));
+        ring.take_due(Millis(40_000));
         ring.push(Millis(45_000), 'a');
-        assert!(ring.turn(Millis(44_999)).is_empty());
-        assert_eq!(ring.turn(Millis(45_000)), [(Millis(45_000), 'a')]);
-        assert_eq!(ring.turn(Millis(150_000)), [(Millis(150_000), 'b')]);
+        assert!(ring.take_due(Millis(44_999)).is_empty());
+        assert_eq!(ring.take_due(Millis(45_000)), [(Millis(45_000), 'a')]);
+        assert_eq!(ring.take_due(Millis(150_000)), [(Millis(150_000), 'b')]);
     }
 
     proptest! {
@@ -156,13 +156,13 @@ mod tests {
             let mut ring = TimeRing::new(now);
             let mut open = Vec::new();
             for (number, (ahead, stall)) in steps.into_iter().enumerate() {
-                let at = now.plus(ahead - 5_000);
+                let at = now.plus_ms(ahead - 5_000);
                 ring.push(at, number);
                 open.push((at, number));
-                now = now.plus(stall);
+                now = now.plus_ms(stall);
                 let mut wanted: Vec<_> = open.extract_if(.., |(at, _)| *at <= now).collect();
                 wanted.sort_by_key(|(at, _)| *at);
-                prop_assert_eq!(ring.turn(now), wanted);
+                prop_assert_eq!(ring.take_due(now), wanted);
                 prop_assert_eq!(ring.len(), open.len());
                 prop_assert_eq!(ring.next(), open.iter().map(|(at, _)| *at).min());
             }

@@ -2,9 +2,9 @@
 
 use super::ScheduleError;
 use crate::domain::batch_no::{Period, PeriodKind};
-use crate::domain::calendar::{Calendars, Certainty, Nth};
+use crate::domain::calendar::{CalendarCertainty, Calendars, Nth};
 use crate::domain::id::CalendarCode;
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use chrono::{Days, NaiveDate};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -63,7 +63,7 @@ impl DayRule {
     /// # Errors
     /// Says which word is not understood, or that the period has never so many days.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
-        let fault = |what: String| RuleError { text: clip(text, 100), what };
+        let fault = |what: String| RuleError { text: truncate_text(text, 100), what };
         let lower = text.to_lowercase();
         let mut words: Vec<&str> = lower.split_whitespace().filter(|word| *word != "the").collect();
         let within = match (words.pop(), words.pop()) {
@@ -135,7 +135,9 @@ impl DayRule {
                     }
                 };
                 let inside = |d: &NaiveDate| (period.first_day()..=period.last_day()).contains(d);
-                Ok(date.filter(inside).map(|date| Nth { date, certainty: Certainty::Known }))
+                Ok(date
+                    .filter(inside)
+                    .map(|date| Nth { date, certainty: CalendarCertainty::Known }))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a schedule means, as a sentence for people.
 
 use super::rule::{Counted, DayPosition};
-use super::{DayRule, Ending, Schedule, Timing, TimingWords};
+use super::{BatchEndFilter, DayRule, FiringRule, Timing, TimingWords};
 use crate::domain::batch_no::PeriodKind;
 use crate::domain::calendar::Shift;
 use crate::domain::text::lang::Lang;
@@ -11,7 +11,7 @@ impl Timing {
     /// What it means, without a full stop: `at 18:00 on the last working day of the quarter, time of
     /// Asia/Shanghai`.
     pub fn sentence(&self, lang: Lang) -> String {
-        let mut parts = vec![self.when(lang)];
+        let mut parts = vec![self.describe_timing(lang)];
         if self.schedule.is_clocked() {
             let zone = self.zone.name();
             parts.push(match lang {
@@ -22,7 +22,7 @@ impl Timing {
         parts.extend(self.on_days_off(lang));
         let words = TimingWords::from(self.clone());
         if let Some(start) = words.start {
-            parts.push(format!("{} {start}", lang.pick("not before", "不早于")));
+            parts.push(format!("{} {start}", lang.select("not before", "不早于")));
         }
         if let Some(end) = words.end {
             parts.push(match lang {
@@ -31,45 +31,49 @@ impl Timing {
             });
         }
         for blackout in &self.blackouts {
-            parts.push(format!("{} {}", lang.pick("not in", "除外"), blackout.time));
+            parts.push(format!("{} {}", lang.select("not in", "除外"), blackout.time));
         }
-        parts.join(lang.pick(", ", "，"))
+        parts.join(lang.select(", ", "，"))
     }
 
-    fn when(&self, lang: Lang) -> String {
+    fn describe_timing(&self, lang: Lang) -> String {
         match &self.schedule {
-            Schedule::Cron(cron) => cron.sentence(lang),
-            Schedule::FixedRate { every_sec } => {
-                format!("{} {}", lang.pick("every", "每"), span_words(every_sec * 1_000))
+            FiringRule::Cron(cron) => cron.sentence(lang),
+            FiringRule::FixedRate { every_sec } => {
+                format!("{} {}", lang.select("every", "每"), span_words(every_sec * 1_000))
             }
-            Schedule::FixedDelay { every_sec } => {
+            FiringRule::FixedDelay { every_sec } => {
                 let span = span_words(every_sec * 1_000);
                 match lang {
                     Lang::En => format!("{span} after its batch before has ended"),
                     Lang::Zh => format!("上一个批次结束后 {span}"),
                 }
             }
-            Schedule::Once { at } => match lang {
+            FiringRule::Once { at } => match lang {
                 Lang::En => format!("once, at {}", at.format("%H:%M:%S on %Y-%m-%d")),
                 Lang::Zh => format!("一次，{}", at.format("%Y-%m-%d %H:%M:%S")),
             },
-            Schedule::Rule { rule, at } => {
+            FiringRule::Rule { rule, at } => {
                 let at = super::words::time_text(*at);
                 match lang {
                     Lang::En => format!("at {at} on {}", rule.sentence(lang)),
                     Lang::Zh => format!("{} {at}", rule.sentence(lang)),
                 }
             }
-            Schedule::Event { name } => match lang {
+            FiringRule::Event { name } => match lang {
                 Lang::En => format!("when the event {name} is sent"),
                 Lang::Zh => format!("收到事件 {name} 时"),
             },
-            Schedule::Manual => lang.pick("by hand alone", "仅手动触发").to_owned(),
-            Schedule::After { group, on } => match (on, lang) {
-                (Ending::Success, Lang::En) => format!("when a batch of {group} ends well"),
-                (Ending::End, Lang::En) => format!("when a batch of {group} ends, however it ends"),
-                (Ending::Success, Lang::Zh) => format!("作业组 {group} 的批次成功结束时"),
-                (Ending::End, Lang::Zh) => format!("作业组 {group} 的批次结束时（无论成败）"),
+            FiringRule::Manual => lang.select("by hand alone", "仅手动触发").to_owned(),
+            FiringRule::After { group, on } => match (on, lang) {
+                (BatchEndFilter::Success, Lang::En) => format!("when a batch of {group} ends well"),
+                (BatchEndFilter::End, Lang::En) => {
+                    format!("when a batch of {group} ends, however it ends")
+                }
+                (BatchEndFilter::Success, Lang::Zh) => format!("作业组 {group} 的批次成功结束时"),
+                (BatchEndFilter::End, Lang::Zh) => {
+                    format!("作业组 {group} 的批次结束时（无论成败）")
+                }
             },
         }
     }
@@ -161,7 +165,7 @@ mod tests {
             (r#"{"after": "gl"}"#, "when a batch of gl ends well", "作业组 gl 的批次成功结束时"),
         ] {
             let timing: TimingWords = serde_json::from_str(words).expect(words);
-            let timing = timing.read(Some(chrono_tz::UTC)).expect(words);
+            let timing = timing.parse_timing(Some(chrono_tz::UTC)).expect(words);
             assert_eq!(timing.sentence(Lang::En), en);
             assert_eq!(timing.sentence(Lang::Zh), zh);
         }

@@ -1,8 +1,8 @@
 //! What a blackout or a day off swallowed.
 
-use super::walk::Preview;
+use super::walk::OccurrencePreview;
 use super::{Anchor, ScheduleError, Swallowed, Timing};
-use crate::domain::calendar::{Basis, Calendars, Shift, Working};
+use crate::domain::calendar::{Calendars, DayBasis, Shift, Working};
 use crate::domain::id::CalendarCode;
 use crate::domain::time::Millis;
 use crate::domain::time::local_time::shown;
@@ -48,8 +48,8 @@ impl Timing {
         let mut after = range.start;
         for stretch in self.stretches(calendars, &range)? {
             let until = stretch.until.min(range.end);
-            after = after.max(stretch.from.plus(-1));
-            let mut inside: Preview = bare.preview(calendars, after, anchor);
+            after = after.max(stretch.from.plus_ms(-1));
+            let mut inside: OccurrencePreview = bare.preview(calendars, after, anchor);
             while let Some(next) = inside.next().transpose()?.filter(|o| o.planned < until) {
                 after = next.planned;
                 let why = stretch.why.clone();
@@ -128,13 +128,13 @@ fn day_off(
     code: &CalendarCode,
     day: NaiveDate,
 ) -> Result<Option<Swallowed>, ScheduleError> {
-    let look = calendars.look(code, day)?;
+    let look = calendars.classify_day(code, day)?;
     if look.working == Working::Working {
         return Ok(None);
     }
     let holiday = match look.basis {
-        Basis::Listed(holiday) => holiday,
-        Basis::Weekday | Basis::Assumed => None,
+        DayBasis::Listed(holiday) => holiday,
+        DayBasis::Weekday | DayBasis::Assumed => None,
     };
     Ok(Some(Swallowed::DayOff { day, holiday }))
 }

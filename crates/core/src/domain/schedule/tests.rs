@@ -1,9 +1,9 @@
 use super::*;
 use crate::domain::calendar::Calendar;
+use crate::domain::calendar::CalendarDayRule;
 use crate::domain::calendar::Calendars;
-use crate::domain::calendar::Day;
 use crate::domain::calendar::DayKind;
-use crate::domain::calendar::Origin;
+use crate::domain::calendar::DayOrigin;
 use crate::domain::calendar::Working;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::local_time::{shown, wall_at};
@@ -18,7 +18,7 @@ const CHINA: &str = include_str!("../../../../../tests/data/calendar/07_holiday_
 
 fn china() -> Calendars {
     let file: serde_json::Value = serde_json::from_str(CHINA).expect("JSON");
-    let mut calendar = Calendar::bare(code("cn"));
+    let mut calendar = Calendar::with_defaults(code("cn"));
     for list in file["years"].as_array().expect("years") {
         let year = i32::try_from(list["year"].as_i64().expect("a year")).expect("a year");
         calendar.years.insert(year);
@@ -26,7 +26,7 @@ fn china() -> Calendars {
             let text = |at: usize| day[at].as_str().expect("text");
             let kind = if text(1) == "off" { DayKind::Off } else { DayKind::Work };
             let label = Some(text(2).to_owned());
-            let of = Day { kind, label, origin: Origin::List(year) };
+            let of = CalendarDayRule { kind, label, origin: DayOrigin::List(year) };
             calendar.days.insert(text(0).parse().expect("a date"), of);
         }
     }
@@ -44,7 +44,7 @@ fn timing(json: &str) -> Timing {
 
 fn read(json: &str) -> Result<Timing, ScheduleError> {
     let words: TimingWords = serde_json::from_str(json).expect("the keys are known");
-    words.read(Some(Tz::Asia__Shanghai))
+    words.parse_timing(Some(Tz::Asia__Shanghai))
 }
 
 fn at(text: &str) -> Millis {
@@ -86,7 +86,7 @@ fn keys_are_flat_and_come_back() {
     }
     let short = timing(r#"{"after":"month_end"}"#);
     let group = GroupCode::parse("month_end").expect("a code");
-    assert_eq!(short.schedule, Schedule::After { group, on: Ending::Success });
+    assert_eq!(short.schedule, FiringRule::After { group, on: BatchEndFilter::Success });
     let same = timing(
         r#"{"once_at":"2026-12-31 18:00","blackouts":[{"daily":"22:00-06:00","days":"Fri-Mon"}]}"#,
     );

@@ -4,15 +4,15 @@
 mod order;
 mod words;
 
-pub use order::{At, Given, KNOWN, NumberRule, OrderError, ScheduledOrder};
+pub use order::{FiringOverrides, KNOWN, NumberRule, OrderError, PlannedInstant, ScheduledOrder};
 pub use words::{TriggerWords, WordFault, WordFaults};
 
 use crate::domain::calendar::Calendars;
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::schedule::firing::TriggerId;
-use crate::domain::schedule::misfire::{Misfire, Planned};
+use crate::domain::schedule::misfire::{Misfire, PlannedTime};
 use crate::domain::schedule::overlap::Overlap;
-use crate::domain::schedule::{Anchor, Occurrence, Schedule, ScheduleError, Timing, TimingWords};
+use crate::domain::schedule::{Anchor, FiringRule, Occurrence, ScheduleError, Timing, TimingWords};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -125,9 +125,9 @@ impl Trigger {
         &self,
         calendars: &Calendars,
         after: Millis,
-    ) -> Result<Option<Planned>, ScheduleError> {
+    ) -> Result<Option<PlannedTime>, ScheduleError> {
         let anchor = Anchor { last_planned: self.last_time, ..Anchor::new(self.create_time) };
-        Ok(self.def.timing.next_after(calendars, after, anchor)?.map(Planned::from))
+        Ok(self.def.timing.next_after(calendars, after, anchor)?.map(PlannedTime::from))
     }
 
     /// What the clock alone gives after a time that has just been planned: of a fixed delay nothing, for
@@ -136,7 +136,7 @@ impl Trigger {
         &self,
         calendars: &Calendars,
         after: Millis,
-    ) -> Result<Option<Planned>, ScheduleError> {
+    ) -> Result<Option<PlannedTime>, ScheduleError> {
         if self.is_delay() { Ok(None) } else { self.next_after(calendars, after) }
     }
 
@@ -146,16 +146,16 @@ impl Trigger {
         &self,
         calendars: &Calendars,
         at: Millis,
-    ) -> Result<Option<Planned>, ScheduleError> {
+    ) -> Result<Option<PlannedTime>, ScheduleError> {
         // A delay is counted from the end of a batch: nothing but its row knows it.
         if self.is_delay() {
-            return Ok(Some(Planned { at, nominal_date: None, note: None }));
+            return Ok(Some(PlannedTime { at, nominal_date: None, note: None }));
         }
-        self.next_after(calendars, at.plus(-1))
+        self.next_after(calendars, at.plus_ms(-1))
     }
 
     fn is_delay(&self) -> bool {
-        matches!(self.def.timing.schedule, Schedule::FixedDelay { .. })
+        matches!(self.def.timing.schedule, FiringRule::FixedDelay { .. })
     }
 
     /// Whether a planned time of it has passed that has no row yet.
@@ -170,7 +170,7 @@ impl Trigger {
     }
 }
 
-impl From<Occurrence> for Planned {
+impl From<Occurrence> for PlannedTime {
     fn from(found: Occurrence) -> Self {
         let words: Vec<String> = found.why.iter().map(|reason| reason.words(Lang::En)).collect();
         let note = (!words.is_empty()).then(|| words.join("; "));
@@ -180,20 +180,20 @@ impl From<Occurrence> for Planned {
 
 impl TriggerDef {
     /// What makes it fire, in one line, for the columns that operators read.
-    pub fn conf(&self) -> String {
+    pub fn schedule_conf(&self) -> String {
         let words = TimingWords::from(self.timing.clone());
         match &self.timing.schedule {
-            Schedule::Cron(cron) => cron.as_str().to_owned(),
-            Schedule::FixedRate { every_sec } | Schedule::FixedDelay { every_sec } => {
+            FiringRule::Cron(cron) => cron.as_str().to_owned(),
+            FiringRule::FixedRate { every_sec } | FiringRule::FixedDelay { every_sec } => {
                 every_sec.to_string()
             }
-            Schedule::Once { .. } => words.once_at.unwrap_or_default(),
-            Schedule::Rule { .. } => {
+            FiringRule::Once { .. } => words.once_at.unwrap_or_default(),
+            FiringRule::Rule { .. } => {
                 format!("{} {}", words.rule.unwrap_or_default(), words.at.unwrap_or_default())
             }
-            Schedule::Event { name } => name.clone(),
-            Schedule::Manual => String::new(),
-            Schedule::After { group, .. } => group.to_string(),
+            FiringRule::Event { name } => name.clone(),
+            FiringRule::Manual => String::new(),
+            FiringRule::After { group, .. } => group.to_string(),
         }
     }
 }

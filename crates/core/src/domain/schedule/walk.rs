@@ -1,10 +1,10 @@
 //! From one occurrence to the next.
 
 use super::days::DayPlan;
-use super::{Anchor, Occurrence, Pass, Reason, Schedule, ScheduleError, Timing};
-use crate::domain::calendar::{Basis, Calendars, Certainty, Landing, Shift};
+use super::{Anchor, ClockPass, FiringRule, Occurrence, OccurrenceReason, ScheduleError, Timing};
+use crate::domain::calendar::{CalendarCertainty, Calendars, DayBasis, Landing, Shift};
 use crate::domain::id::CalendarCode;
-use crate::domain::schedule::cron::Clock;
+use crate::domain::schedule::cron::WallClockRule;
 use crate::domain::schedule::cron::YEAR_MAX;
 use crate::domain::time::Millis;
 use crate::domain::time::local_time::WallClockMoments;
@@ -19,7 +19,7 @@ use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime};
 const WALK_MAX: usize = 1_000;
 
 /// A moment, and the time of the wall clock that it carries out.
-type Found = Option<(Millis, NaiveDateTime)>;
+type WalkedMoment = Option<(Millis, NaiveDateTime)>;
 
 impl Timing {
     /// The first occurrence later than `after`; `None` when there is none, or none that the clock
@@ -36,7 +36,7 @@ impl Timing {
     ) -> Result<Option<Occurrence>, ScheduleError> {
         let moment = |wall: Option<NaiveDateTime>| wall.map(|w| shown(w, self.zone).planned());
         let (start, end) = (moment(self.start), moment(self.end));
-        let mut after = start.map_or(after, |start| after.max(start.plus(-1)));
+        let mut after = start.map_or(after, |start| after.max(start.plus_ms(-1)));
         for _ in 0..WALK_MAX {
             let Some((planned, wall)) = self.next_bare(calendars, after, anchor)? else {
                 return Ok(None);
@@ -45,7 +45,7 @@ impl Timing {
                 return Ok(None);
             }
             match self.blackouts.iter().filter_map(|b| b.end_if_in(planned, self.zone)).max() {
-                Some(over) => after = over.plus(-1),
+                Some(over) => after = over.plus_ms(-1),
                 None => return self.explained(calendars, planned, wall).map(Some),
             }
         }
@@ -59,8 +59,8 @@ impl Timing {
         calendars: &'a Calendars,
         after: Millis,
         anchor: Anchor,
-    ) -> Preview<'a> {
-        Preview { timing: self, calendars, after: Some(after), anchor }
+    ) -> OccurrencePreview<'a> {
+        OccurrencePreview { timing: self, calendars, after: Some(after), anchor }
     }
 
     /// Without regard to window and blackouts.
@@ -69,28 +69,32 @@ impl Timing {
         calendars: &Calendars,
         after: Millis,
         anchor: Anchor,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<WalkedMoment, ScheduleError> {
         let from = next_second(after);
         match &self.schedule {
-            Schedule::FixedRate { every_sec } => {
-                let (first, step) = self.grid(anchor, *every_sec);
+            FiringRule::FixedRate { every_sec } => {
+                let (first, step) = self.first_and_step(anchor, *every_sec);
                 self.next_tick(calendars, after, |after| {
                     let steps = (after.since(first).div_euclid(step) + 1).max(0);
-                    Some(first.plus(steps.saturating_mul(step)))
+                    Some(first.plus_ms(steps.saturating_mul(step)))
                 })
             }
-            Schedule::FixedDelay { every_sec } => {
+            FiringRule::FixedDelay { every_sec } => {
                 let due = self.delayed(anchor, *every_sec);
                 self.next_tick(calendars, after, |after| Some(due?.max(next_second(after))))
             }
-            Schedule::Cron(_) | Schedule::Once { .. } | Schedule::Rule { .. } => {
-                let Some(plan) = DayPlan::of(self, calendars) else { return Ok(None) };
+            FiringRule::Cron(_) | FiringRule::Once { .. } | FiringRule::Rule { .. } => {
+                let Some(plan) = DayPlan::from_timing(self, calendars) else { return Ok(None) };
                 match plan.clock() {
-                    Clock::AsShown => next_shown(from, self.zone, |wall| plan.wall_from(wall)),
-                    Clock::AsPlanned => next_planned(from, self.zone, |wall| plan.wall_from(wall)),
+                    WallClockRule::AsShown => {
+                        next_shown(from, self.zone, |wall| plan.wall_from(wall))
+                    }
+                    WallClockRule::AsPlanned => {
+                        next_planned(from, self.zone, |wall| plan.wall_from(wall))
+                    }
                 }
             }
-            Schedule::Event { .. } | Schedule::Manual | Schedule::After { .. } => Ok(None),
+            FiringRule::Event { .. } | FiringRule::Manual | FiringRule::After { .. } => Ok(None),
         }
     }
 
@@ -101,7 +105,7 @@ impl Timing {
         calendars: &Calendars,
         mut after: Millis,
         tick: impl Fn(Millis) -> Option<Millis>,
-    ) -> Result<Found, ScheduleError> {
+    ) -> Result<WalkedMoment, ScheduleError> {
         for _ in 0..WALK_MAX {
             let Some(planned) = tick(after) else { return Ok(None) };
             let wall = wall_at(planned, self.zone);
@@ -109,7 +113,7 @@ impl Timing {
             let Landing::Moved(day) = calendars.shift(code, wall.date(), Shift::Next)?.0 else {
                 return Ok(Some((planned, wall)));
             };
-            after = shown(day.and_time(NaiveTime::MIN), self.zone).planned().plus(-1);
+            after = shown(day.and_time(NaiveTime::MIN), self.zone).planned().plus_ms(-1);
         }
         Ok(None)
     }
@@ -120,23 +124,23 @@ impl Timing {
     }
 
     /// First moment and step (milliseconds) of a fixed rate.
-    fn grid(&self, anchor: Anchor, every_sec: i64) -> (Millis, i64) {
+    fn first_and_step(&self, anchor: Anchor, every_sec: i64) -> (Millis, i64) {
         let step = every_sec.max(1).saturating_mul(1_000);
         let first = match self.start {
             Some(start) => shown(start, self.zone).planned(),
-            None => next_second(anchor.created.plus(-1)).plus(step),
+            None => next_second(anchor.created.plus_ms(-1)).plus_ms(step),
         };
         (first, step)
     }
 
     /// When a fixed delay is over; `None` while the last batch runs.
     fn delayed(&self, anchor: Anchor, every_sec: i64) -> Option<Millis> {
-        let (first, step) = self.grid(anchor, every_sec);
+        let (first, step) = self.first_and_step(anchor, every_sec);
         match (anchor.last_planned, anchor.last_finished) {
             (None, None) => Some(first),
             (Some(_), None) => None,
             (Some(planned), Some(finished)) if finished < planned => None,
-            (_, Some(finished)) => Some(next_second(finished.plus(-1)).plus(step)),
+            (_, Some(finished)) => Some(next_second(finished.plus_ms(-1)).plus_ms(step)),
         }
     }
 
@@ -148,7 +152,7 @@ impl Timing {
         wall: NaiveDateTime,
     ) -> Result<Occurrence, ScheduleError> {
         let day = wall.date();
-        let Some(plan) = DayPlan::of(self, calendars) else {
+        let Some(plan) = DayPlan::from_timing(self, calendars) else {
             let why = self.skips().map(|code| assumed(calendars, code, &[day])).transpose()?;
             return Ok(Occurrence {
                 planned,
@@ -160,25 +164,28 @@ impl Timing {
         let nominal = stands.nominal;
         let mut why = Vec::new();
         let mut doubt = None;
-        if let Some(rule) = plan.rule() {
-            why.push(Reason::Rule { text: rule.words_for(nominal) });
+        if let Some(rule) = plan.day_rule() {
+            why.push(OccurrenceReason::Rule { text: rule.words_for(nominal) });
             let counted = plan.named_from(nominal)?.map(|nth| nth.certainty);
             if let Some(code) =
-                self.calendar.as_ref().filter(|_| counted == Some(Certainty::Assumed))
+                self.calendar.as_ref().filter(|_| counted == Some(CalendarCertainty::Assumed))
             {
-                doubt = Some(Reason::Assumed { calendar: code.clone(), year: nominal.year() });
+                doubt = Some(OccurrenceReason::Assumed {
+                    calendar: code.clone(),
+                    year: nominal.year(),
+                });
             }
         }
         if let Some(code) = self.calendar.as_ref().filter(|_| self.shift != Shift::Run) {
             if nominal != day {
-                let holiday = match calendars.look(code, nominal)?.basis {
-                    Basis::Listed(holiday) => holiday,
-                    Basis::Weekday | Basis::Assumed => None,
+                let holiday = match calendars.classify_day(code, nominal)?.basis {
+                    DayBasis::Listed(holiday) => holiday,
+                    DayBasis::Weekday | DayBasis::Assumed => None,
                 };
-                why.push(Reason::Shifted { from: nominal, holiday });
+                why.push(OccurrenceReason::Shifted { from: nominal, holiday });
             }
             if !stands.others.is_empty() {
-                why.push(Reason::AlsoFor { days: stands.others });
+                why.push(OccurrenceReason::AlsoFor { days: stands.others });
             }
             doubt = assumed(calendars, code, &[nominal, day])?.or(doubt);
         }
@@ -193,24 +200,28 @@ fn assumed(
     calendars: &Calendars,
     code: &CalendarCode,
     days: &[NaiveDate],
-) -> Result<Option<Reason>, ScheduleError> {
+) -> Result<Option<OccurrenceReason>, ScheduleError> {
     for day in days {
-        let look = calendars.look(code, *day)?;
-        if look.certainty() == Certainty::Assumed {
-            return Ok(Some(Reason::Assumed { calendar: look.by, year: day.year() }));
+        let look = calendars.classify_day(code, *day)?;
+        if look.certainty() == CalendarCertainty::Assumed {
+            return Ok(Some(OccurrenceReason::Assumed { calendar: look.by, year: day.year() }));
         }
     }
     Ok(None)
 }
 
-fn clock_reason(planned: Millis, wall: NaiveDateTime, shown: WallClockMoments) -> Option<Reason> {
+fn clock_reason(
+    planned: Millis,
+    wall: NaiveDateTime,
+    shown: WallClockMoments,
+) -> Option<OccurrenceReason> {
     match shown {
         WallClockMoments::Once(_) => None,
-        WallClockMoments::Never(_) => Some(Reason::Gap { wall }),
+        WallClockMoments::Never(_) => Some(OccurrenceReason::Gap { wall }),
         WallClockMoments::Twice(first, _) if planned == first => {
-            Some(Reason::Overlap { pass: Pass::First })
+            Some(OccurrenceReason::Overlap { pass: ClockPass::First })
         }
-        WallClockMoments::Twice(..) => Some(Reason::Overlap { pass: Pass::Second }),
+        WallClockMoments::Twice(..) => Some(OccurrenceReason::Overlap { pass: ClockPass::Second }),
     }
 }
 
@@ -221,14 +232,14 @@ fn next_second(after: Millis) -> Millis {
 
 /// Occurrences one after the other, see [`Timing::preview`]. Ends after an error.
 #[derive(Debug)]
-pub struct Preview<'a> {
+pub struct OccurrencePreview<'a> {
     timing: &'a Timing,
     calendars: &'a Calendars,
     after: Option<Millis>,
     anchor: Anchor,
 }
 
-impl Iterator for Preview<'_> {
+impl Iterator for OccurrencePreview<'_> {
     type Item = Result<Occurrence, ScheduleError>;
 
     fn next(&mut self) -> Option<Self::Item> {

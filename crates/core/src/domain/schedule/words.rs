@@ -1,11 +1,11 @@
 //! A schedule as it is written in JSON and YAML.
 
-use super::{Blackout, DayRule, Ending, Schedule, ScheduleError, Timing, read_zone};
+use super::{BatchEndFilter, Blackout, DayRule, FiringRule, ScheduleError, Timing, read_zone};
 use crate::domain::calendar::Shift;
 use crate::domain::id::CalendarCode;
 use crate::domain::id::GroupCode;
 use crate::domain::schedule::cron::Cron;
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, Timelike as _};
 use chrono_tz::Tz;
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub(super) const EVERY_MAX: i64 = 3_653 * 86_400;
 /// Longest name of an event.
 const EVENT_MAX: usize = 100;
 
-/// The keys of a [`Timing`], flat: exactly one of `cron`, `every_sec`, `delay_sec`, `once_at`, `rule`
+/// The keys of a [`Timing`], flat: exactly one of `cron`, `every_sec`, `delay_sec`, `once_at`, `parse_rule`
 /// (with `at`), `event`, `manual` and `after`, and beside it `time_zone`, `calendar`, `shift`, `start`,
 /// `end`, `blackouts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -85,7 +85,7 @@ pub enum AfterWords {
         group: GroupCode,
         /// `success` or `end`.
         #[serde(default)]
-        on: Ending,
+        on: BatchEndFilter,
     },
 }
 
@@ -95,7 +95,7 @@ impl TimingWords {
     /// # Errors
     /// Each names its key and what to write. What needs calendars or the present time is left to
     /// [`Timing::check`].
-    pub fn read(self, zone: Option<Tz>) -> Result<Timing, ScheduleError> {
+    pub fn parse_timing(self, zone: Option<Tz>) -> Result<Timing, ScheduleError> {
         let zone = match &self.time_zone {
             Some(word) => read_zone(word)?,
             None => zone.ok_or(ScheduleError::NoZone)?,
@@ -120,7 +120,7 @@ impl TimingWords {
         })
     }
 
-    fn schedule(&self) -> Result<Schedule, ScheduleError> {
+    fn schedule(&self) -> Result<FiringRule, ScheduleError> {
         let manual = self.manual == Some(true);
         let kinds = [
             ("cron", self.cron.is_some()),
@@ -143,40 +143,40 @@ impl TimingWords {
             return Err(ScheduleError::Key { what, cure });
         }
         if let Some(cron) = &self.cron {
-            return Ok(Schedule::Cron(Cron::parse(cron)?));
+            return Ok(FiringRule::Cron(Cron::parse(cron)?));
         }
         if let Some(sec) = self.every_sec {
-            return Ok(Schedule::FixedRate { every_sec: every("every_sec", sec)? });
+            return Ok(FiringRule::FixedRate { every_sec: every("every_sec", sec)? });
         }
         if let Some(sec) = self.delay_sec {
-            return Ok(Schedule::FixedDelay { every_sec: every("delay_sec", sec)? });
+            return Ok(FiringRule::FixedDelay { every_sec: every("delay_sec", sec)? });
         }
         if let Some(at) = &self.once_at {
-            return Ok(Schedule::Once { at: wall_time("once_at", at)? });
+            return Ok(FiringRule::Once { at: wall_time("once_at", at)? });
         }
         if let Some(rule) = &self.rule {
-            return self.rule(rule);
+            return self.parse_rule(rule);
         }
         if let Some(name) = &self.event {
             return event(name);
         }
         Ok(match &self.after {
-            None => Schedule::Manual,
+            None => FiringRule::Manual,
             Some(AfterWords::Group(group)) => {
-                Schedule::After { group: group.clone(), on: Ending::Success }
+                FiringRule::After { group: group.clone(), on: BatchEndFilter::Success }
             }
             Some(AfterWords::Full { group, on }) => {
-                Schedule::After { group: group.clone(), on: *on }
+                FiringRule::After { group: group.clone(), on: *on }
             }
         })
     }
 
-    fn rule(&self, rule: &str) -> Result<Schedule, ScheduleError> {
+    fn parse_rule(&self, rule: &str) -> Result<FiringRule, ScheduleError> {
         let Some(at) = &self.at else {
-            let what = format!("rule '{}' has no time of day", clip(rule, 100));
+            let what = format!("rule '{}' has no time of day", truncate_text(rule, 100));
             return Err(ScheduleError::Key { what, cure: "add at: \"18:00\"" });
         };
-        Ok(Schedule::Rule { rule: DayRule::parse(rule)?, at: time_of_day("at", at)? })
+        Ok(FiringRule::Rule { rule: DayRule::parse(rule)?, at: time_of_day("at", at)? })
     }
 }
 
@@ -187,13 +187,13 @@ fn every(key: &'static str, sec: i64) -> Result<i64, ScheduleError> {
     Err(ScheduleError::Every { key, sec, max: EVERY_MAX })
 }
 
-fn event(name: &str) -> Result<Schedule, ScheduleError> {
+fn event(name: &str) -> Result<FiringRule, ScheduleError> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > EVENT_MAX || name.chars().any(char::is_control) {
-        let what = format!("event '{}' is not a name", clip(name, 100));
+        let what = format!("event '{}' is not a name", truncate_text(name, 100));
         return Err(ScheduleError::Key { what, cure: "write 1 to 100 characters on one line" });
     }
-    Ok(Schedule::Event { name: name.to_owned() })
+    Ok(FiringRule::Event { name: name.to_owned() })
 }
 
 /// Reads `2026-12-31T18:00:30`, with a blank for the T, without seconds, or a date for its midnight.
@@ -208,7 +208,7 @@ pub(super) fn wall_time(key: &'static str, text: &str) -> Result<NaiveDateTime, 
     // A leap second is a 60 for chrono and no time of any clock here.
     found.filter(|at| at.nanosecond() == 0).ok_or_else(|| ScheduleError::Time {
         key,
-        text: clip(text, 100),
+        text: truncate_text(text, 100),
         wanted: "a date and time of the schedule's zone; write 2026-12-31T18:00, without an offset",
     })
 }
@@ -220,7 +220,7 @@ pub(super) fn time_of_day(key: &'static str, text: &str) -> Result<NaiveTime, Sc
     let found = forms.iter().find_map(|form| NaiveTime::parse_from_str(text, form).ok());
     found.filter(|at| at.nanosecond() == 0).ok_or_else(|| ScheduleError::Time {
         key,
-        text: clip(text, 100),
+        text: truncate_text(text, 100),
         wanted: "a time of day; write 18:00 or 18:00:30, in quotes",
     })
 }
@@ -239,7 +239,7 @@ pub(super) fn time_text(at: NaiveTime) -> String {
 impl TryFrom<TimingWords> for Timing {
     type Error = ScheduleError;
     fn try_from(words: TimingWords) -> Result<Self, ScheduleError> {
-        words.read(None)
+        words.parse_timing(None)
     }
 }
 
@@ -255,17 +255,17 @@ impl From<Timing> for TimingWords {
             ..Self::default()
         };
         match timing.schedule {
-            Schedule::Cron(cron) => words.cron = Some(cron.into()),
-            Schedule::FixedRate { every_sec } => words.every_sec = Some(every_sec),
-            Schedule::FixedDelay { every_sec } => words.delay_sec = Some(every_sec),
-            Schedule::Once { at } => words.once_at = Some(wall_text(at)),
-            Schedule::Rule { rule, at } => {
+            FiringRule::Cron(cron) => words.cron = Some(cron.into()),
+            FiringRule::FixedRate { every_sec } => words.every_sec = Some(every_sec),
+            FiringRule::FixedDelay { every_sec } => words.delay_sec = Some(every_sec),
+            FiringRule::Once { at } => words.once_at = Some(wall_text(at)),
+            FiringRule::Rule { rule, at } => {
                 words.rule = Some(rule.to_string());
                 words.at = Some(time_text(at));
             }
-            Schedule::Event { name } => words.event = Some(name),
-            Schedule::Manual => words.manual = Some(true),
-            Schedule::After { group, on } => words.after = Some(AfterWords::Full { group, on }),
+            FiringRule::Event { name } => words.event = Some(name),
+            FiringRule::Manual => words.manual = Some(true),
+            FiringRule::After { group, on } => words.after = Some(AfterWords::Full { group, on }),
         }
         words
     }

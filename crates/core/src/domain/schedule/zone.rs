@@ -1,8 +1,8 @@
 //! Zones by name.
 
 use super::ScheduleError;
-use crate::domain::text::clip;
 use crate::domain::text::did_you_mean::nearest;
+use crate::domain::text::truncate_text;
 use chrono_tz::{TZ_VARIANTS, Tz};
 
 /// The zone with this IANA name.
@@ -11,7 +11,8 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 /// [`ScheduleError::Zone`], with the name that was probably meant.
 pub fn read_zone(word: &str) -> Result<Tz, ScheduleError> {
     let word = word.trim();
-    word.parse().map_err(|_| ScheduleError::Zone { word: clip(word, 100), cure: cure(word) })
+    word.parse()
+        .map_err(|_| ScheduleError::Zone { word: truncate_text(word, 100), cure: zone_hint(word) })
 }
 
 /// Short names that people in several zones use for their own: a near name would be one of the wrong
@@ -23,7 +24,7 @@ const SHARED: [(&str, &str); 4] = [
     ("AST", "America/Halifax or Asia/Riyadh"),
 ];
 
-fn cure(word: &str) -> String {
+fn zone_hint(word: &str) -> String {
     if let Some((short, zones)) = SHARED.iter().find(|(short, _)| word.eq_ignore_ascii_case(short))
     {
         return format!(

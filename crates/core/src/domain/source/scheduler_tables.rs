@@ -82,7 +82,7 @@ pub struct WantedTables {
 
 impl SchedulerTables {
     /// The rows of a table; none of one that is not there.
-    pub fn rows(&self, name: &str) -> &[SchedulerRow] {
+    pub fn table_rows(&self, name: &str) -> &[SchedulerRow] {
         self.tables.iter().find(|table| table.name == name).map_or(&[], |table| &table.rows)
     }
 
@@ -104,7 +104,7 @@ impl SchedulerRow {
     }
 
     /// The same without the spaces around it, and nothing in place of none.
-    pub fn text(&self, column: &str) -> &str {
+    pub fn trimmed_value(&self, column: &str) -> &str {
         self.value(column).unwrap_or_default().trim()
     }
 
@@ -115,7 +115,10 @@ impl SchedulerRow {
 
     /// A truth value, as databases write them.
     pub fn is_true(&self, column: &str) -> bool {
-        matches!(self.text(column).to_ascii_lowercase().as_str(), "t" | "true" | "1" | "y" | "yes")
+        matches!(
+            self.trimmed_value(column).to_ascii_lowercase().as_str(),
+            "t" | "true" | "1" | "y" | "yes"
+        )
     }
 }
 
@@ -127,8 +130,11 @@ mod tests {
     fn values_are_read_as_they_are_written() {
         let mut row = SchedulerRow::from_pairs(&[("a", " x "), ("n", "7"), ("b", "t"), ("w", "x")]);
         row.0.insert("none".to_owned(), None);
-        assert_eq!((row.value("a"), row.text("a")), (Some(" x "), "x"));
-        assert_eq!((row.value("none"), row.text("none"), row.text("absent")), (None, "", ""));
+        assert_eq!((row.value("a"), row.trimmed_value("a")), (Some(" x "), "x"));
+        assert_eq!(
+            (row.value("none"), row.trimmed_value("none"), row.trimmed_value("absent")),
+            (None, "", "")
+        );
         assert_eq!((row.number("n"), row.number("w"), row.number("none")), (Some(7), None, None));
         assert!(row.is_true("b") && !row.is_true("w") && !row.is_true("none"));
     }

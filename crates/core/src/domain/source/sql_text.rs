@@ -16,7 +16,7 @@ pub enum SqlText {
 
 impl SqlText {
     /// The text for `dialect`, if there is one.
-    pub fn of(&self, dialect: DialectName) -> Option<&str> {
+    pub fn text_for(&self, dialect: DialectName) -> Option<&str> {
         match self {
             Self::Same(text) => Some(text),
             Self::Per(texts) => texts.get(&dialect).map(String::as_str),

@@ -34,7 +34,7 @@ pub enum ForbiddenKind {
 
 impl ForbiddenKind {
     /// What to do instead.
-    pub fn fix(&self) -> &'static str {
+    pub fn hint_text(&self) -> &'static str {
         match self {
             Self::Attach => "declare a source for the other file and give it a job of its own",
             Self::VacuumInto => {
@@ -48,21 +48,21 @@ impl ForbiddenKind {
 /// Lets a text through that stays within its file.
 pub fn confine_to_file(sql: &str) -> Result<(), String> {
     find_forbidden_statement(sql)
-        .map_or(Ok(()), |found| Err(format!("{}; {}", found.kind, found.kind.fix())))
+        .map_or(Ok(()), |found| Err(format!("{}; {}", found.kind, found.kind.hint_text())))
 }
 
 /// The first statement of `sql` that a SQLite source may not run.
 pub fn find_forbidden_statement(sql: &str) -> Option<ForbiddenStatement> {
     let bytes = sql.as_bytes();
-    let (mut at, mut line, mut statement) = (0, 1_u32, Statement::Unread);
+    let (mut at, mut line, mut statement) = (0, 1_u32, ConfinedStatement::Unread);
     let mut began = 1;
     while at < bytes.len() {
         let (token, end) = next_token(bytes, at);
         let text = &bytes[at..end];
-        if token != Token::Blank && statement == Statement::Unread {
+        if token != ConfinementToken::Blank && statement == ConfinedStatement::Unread {
             began = line;
         }
-        let (next, found) = statement.read(token, text);
+        let (next, found) = statement.read_token(token, text);
         if let Some(kind) = found {
             return Some(ForbiddenStatement { line: began, kind });
         }
@@ -76,7 +76,7 @@ pub fn find_forbidden_statement(sql: &str) -> Option<ForbiddenStatement> {
 
 /// What is known of the statement that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Statement {
+enum ConfinedStatement {
     /// No token of it was seen.
     Unread,
     Vacuum,
@@ -85,29 +85,31 @@ enum Statement {
     Other,
 }
 
-impl Statement {
+impl ConfinedStatement {
     /// Takes the next token into account. A semicolon starts a statement anew wherever it stands: in the body
     /// of a trigger, where SQLite goes on, none of the forbidden statements could follow it anyway.
-    fn read(self, token: Token, text: &[u8]) -> (Self, Option<ForbiddenKind>) {
+    fn read_token(self, token: ConfinementToken, text: &[u8]) -> (Self, Option<ForbiddenKind>) {
         match (self, token) {
-            (_, Token::Blank) => (self, None),
-            (_, Token::Semicolon) => (Self::Unread, None),
-            (Self::Unread, Token::Word) if text.eq_ignore_ascii_case(b"ATTACH") => {
+            (_, ConfinementToken::Blank) => (self, None),
+            (_, ConfinementToken::Semicolon) => (Self::Unread, None),
+            (Self::Unread, ConfinementToken::Word) if text.eq_ignore_ascii_case(b"ATTACH") => {
                 (Self::Other, Some(ForbiddenKind::Attach))
             }
-            (Self::Unread, Token::Word) if text.eq_ignore_ascii_case(b"VACUUM") => {
+            (Self::Unread, ConfinementToken::Word) if text.eq_ignore_ascii_case(b"VACUUM") => {
                 (Self::Vacuum, None)
             }
-            (Self::Unread, Token::Word) if text.eq_ignore_ascii_case(b"PRAGMA") => {
+            (Self::Unread, ConfinementToken::Word) if text.eq_ignore_ascii_case(b"PRAGMA") => {
                 (Self::Pragma, None)
             }
             (Self::Unread | Self::Other, _) => (Self::Other, None),
-            (Self::Vacuum, Token::Word) if text.eq_ignore_ascii_case(b"INTO") => {
+            (Self::Vacuum, ConfinementToken::Word) if text.eq_ignore_ascii_case(b"INTO") => {
                 (Self::Vacuum, Some(ForbiddenKind::VacuumInto))
             }
             (Self::Vacuum, _) => (self, None),
-            (Self::Pragma, Token::Word | Token::Quoted) => (self, process_pragma(text)),
-            (Self::Pragma, Token::Other) => (self, None),
+            (Self::Pragma, ConfinementToken::Word | ConfinementToken::Quoted) => {
+                (self, process_pragma(text))
+            }
+            (Self::Pragma, ConfinementToken::Other) => (self, None),
         }
     }
 }
@@ -122,7 +124,7 @@ fn process_pragma(text: &[u8]) -> Option<ForbiddenKind> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
+enum ConfinementToken {
     /// White space or a comment.
     Blank,
     Semicolon,
@@ -146,27 +148,33 @@ fn is_space(byte: u8) -> bool {
 
 /// The token at `at`, which is inside `text`, and where it ends. Of two readings the one that lets more
 /// statements begin is taken: a vertical tab and NUL, at which SQLite fails, are a space and a semicolon.
-fn next_token(text: &[u8], at: usize) -> (Token, usize) {
+fn next_token(text: &[u8], at: usize) -> (ConfinementToken, usize) {
     let rest = &text[at..];
     let (token, length) = match rest[0] {
-        0 | b';' => (Token::Semicolon, 1),
-        byte if is_space(byte) => (Token::Blank, length_while(rest, is_space)),
-        b'-' if rest.starts_with(b"--") => (Token::Blank, length_while(rest, |b| b != b'\n')),
-        b'/' if rest.starts_with(b"/*") && rest.len() > 2 => (Token::Blank, comment_length(rest)),
-        quote @ (b'\'' | b'"' | b'`') => (Token::Quoted, quoted_length(rest, quote)),
+        0 | b';' => (ConfinementToken::Semicolon, 1),
+        byte if is_space(byte) => (ConfinementToken::Blank, length_while(rest, is_space)),
+        b'-' if rest.starts_with(b"--") => {
+            (ConfinementToken::Blank, length_while(rest, |b| b != b'\n'))
+        }
+        b'/' if rest.starts_with(b"/*") && rest.len() > 2 => {
+            (ConfinementToken::Blank, comment_length(rest))
+        }
+        quote @ (b'\'' | b'"' | b'`') => (ConfinementToken::Quoted, quoted_length(rest, quote)),
         b'[' => {
             let end = rest.iter().position(|byte| *byte == b']');
-            (Token::Quoted, end.map_or(rest.len(), |end| end + 1))
+            (ConfinementToken::Quoted, end.map_or(rest.len(), |end| end + 1))
         }
-        b'$' | b'@' | b'#' | b':' => (Token::Other, variable_length(rest)),
+        b'$' | b'@' | b'#' | b':' => (ConfinementToken::Other, variable_length(rest)),
         b'x' | b'X' if rest.get(1) == Some(&b'\'') => {
             let end = rest[2..].iter().position(|byte| *byte == b'\'');
-            (Token::Quoted, end.map_or(rest.len(), |end| end + 3))
+            (ConfinementToken::Quoted, end.map_or(rest.len(), |end| end + 3))
         }
-        0xef if rest.starts_with(b"\xef\xbb\xbf") => (Token::Blank, 3),
-        byte if byte.is_ascii_digit() => (Token::Other, length_while(rest, is_name_byte)),
-        byte if is_name_byte(byte) => (Token::Word, length_while(rest, is_name_byte)),
-        _ => (Token::Other, 1),
+        0xef if rest.starts_with(b"\xef\xbb\xbf") => (ConfinementToken::Blank, 3),
+        byte if byte.is_ascii_digit() => {
+            (ConfinementToken::Other, length_while(rest, is_name_byte))
+        }
+        byte if is_name_byte(byte) => (ConfinementToken::Word, length_while(rest, is_name_byte)),
+        _ => (ConfinementToken::Other, 1),
     };
     (token, at + length)
 }

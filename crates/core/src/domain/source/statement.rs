@@ -10,11 +10,11 @@
 //! `IF`, `LOOP` or `WHILE` without `BEGIN`, needs a `DELIMITER` line, as in the mysql client.
 
 use crate::domain::source::DialectName;
-use crate::domain::source::token::{Token, is_word, token};
+use crate::domain::source::token::{SqlToken, is_word, token};
 
 /// One statement of a SQL body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
+pub struct SqlStatement {
     /// Its text, from its first word on, without the delimiter.
     pub text: String,
     /// The line of the body on which it begins, counted from 1.
@@ -25,7 +25,7 @@ pub struct Statement {
 
 /// A stretch of a body; the pieces in their order are the whole body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct SqlPiece {
     kind: PieceKind,
     start: usize,
     end: usize,
@@ -40,7 +40,7 @@ enum PieceKind {
 }
 
 /// The statements of `sql`, in their order.
-pub fn split(sql: &str, dialect: DialectName) -> Vec<Statement> {
+pub fn split(sql: &str, dialect: DialectName) -> Vec<SqlStatement> {
     let (mut line, mut seen) = (1, 0);
     let mut statements = Vec::new();
     for piece in pieces(sql, dialect) {
@@ -55,7 +55,7 @@ pub fn split(sql: &str, dialect: DialectName) -> Vec<Statement> {
         if text.is_empty() {
             continue;
         }
-        statements.push(Statement {
+        statements.push(SqlStatement {
             text: text.to_owned(),
             line,
             is_routine: piece.kind == PieceKind::Routine,
@@ -66,7 +66,7 @@ pub fn split(sql: &str, dialect: DialectName) -> Vec<Statement> {
 
 /// What is known of the statement that is being read.
 #[derive(Default)]
-struct Reading {
+struct StatementReading {
     start: Option<usize>,
     create: bool,
     routine: bool,
@@ -78,9 +78,9 @@ struct Reading {
     ended: bool,
 }
 
-impl Reading {
+impl StatementReading {
     /// Takes one word of the statement into account.
-    fn word(&mut self, word: &str, dialect: DialectName) {
+    fn read_word(&mut self, word: &str, dialect: DialectName) {
         let word = word.to_ascii_uppercase();
         self.words += 1;
         match word.as_str() {
@@ -100,12 +100,12 @@ impl Reading {
             _ => {}
         }
         if self.routine {
-            self.nest(&word, dialect);
+            self.track_nesting(&word, dialect);
         }
         self.before = word;
     }
 
-    fn nest(&mut self, word: &str, dialect: DialectName) {
+    fn track_nesting(&mut self, word: &str, dialect: DialectName) {
         // `END IF` and its like close what was never counted.
         if self.ended {
             self.ended = false;
@@ -132,15 +132,15 @@ impl Reading {
     }
 }
 
-fn pieces(sql: &str, dialect: DialectName) -> Vec<Piece> {
+fn pieces(sql: &str, dialect: DialectName) -> Vec<SqlPiece> {
     let bytes = sql.as_bytes();
-    let mut found: Vec<Piece> = Vec::new();
+    let mut found: Vec<SqlPiece> = Vec::new();
     let (mut delimiter, mut at) = (";", 0);
-    let mut now = Reading::default();
+    let mut now = StatementReading::default();
     while at < bytes.len() {
         if let (None, Some((name, end))) = (now.start, delimiter_line(sql, at, dialect)) {
             delimiter = name;
-            push(&mut found, PieceKind::Between, at, end);
+            push_piece(&mut found, PieceKind::Between, at, end);
             at = end;
             continue;
         }
@@ -150,31 +150,33 @@ fn pieces(sql: &str, dialect: DialectName) -> Vec<Piece> {
             let end = at + delimiter.len();
             if !inside {
                 finish(&mut found, std::mem::take(&mut now), at);
-                push(&mut found, PieceKind::Between, at, end);
+                push_piece(&mut found, PieceKind::Between, at, end);
             }
             at = end;
             continue;
         }
         let (kind, mut end) = token(bytes, at, dialect);
-        if kind == Token::Word
+        if kind == SqlToken::Word
             && let Some(cut) = sql[at..end].find(delimiter)
         {
             end = at + cut;
         }
         match kind {
-            Token::Blank if now.start.is_none() => push(&mut found, PieceKind::Between, at, end),
-            Token::Blank => {}
-            Token::Word => now.word(&sql[at..end], dialect),
-            Token::Quoted | Token::Mark => now.other(),
+            SqlToken::Blank if now.start.is_none() => {
+                push_piece(&mut found, PieceKind::Between, at, end)
+            }
+            SqlToken::Blank => {}
+            SqlToken::Word => now.read_word(&sql[at..end], dialect),
+            SqlToken::Quoted | SqlToken::Mark => now.other(),
         }
-        if kind == Token::Mark && dialect == DialectName::Postgres {
+        if kind == SqlToken::Mark && dialect == DialectName::Postgres {
             match bytes[at] {
                 b'(' => now.parens += 1,
                 b')' => now.parens = now.parens.saturating_sub(1),
                 _ => {}
             }
         }
-        if kind != Token::Blank {
+        if kind != SqlToken::Blank {
             now.start.get_or_insert(at);
         }
         at = end;
@@ -183,19 +185,19 @@ fn pieces(sql: &str, dialect: DialectName) -> Vec<Piece> {
     found
 }
 
-fn finish(found: &mut Vec<Piece>, now: Reading, end: usize) {
+fn finish(found: &mut Vec<SqlPiece>, now: StatementReading, end: usize) {
     if let Some(start) = now.start {
         let kind = if now.routine { PieceKind::Routine } else { PieceKind::Statement };
-        found.push(Piece { kind, start, end });
+        found.push(SqlPiece { kind, start, end });
     }
 }
 
-fn push(found: &mut Vec<Piece>, kind: PieceKind, start: usize, end: usize) {
+fn push_piece(found: &mut Vec<SqlPiece>, kind: PieceKind, start: usize, end: usize) {
     match found.last_mut() {
         Some(last) if last.kind == PieceKind::Between && kind == PieceKind::Between => {
             last.end = end;
         }
-        _ => found.push(Piece { kind, start, end }),
+        _ => found.push(SqlPiece { kind, start, end }),
     }
 }
 
@@ -217,7 +219,7 @@ fn delimiter_line(sql: &str, at: usize, dialect: DialectName) -> Option<(&str, u
 /// Whether a statement is a question: it begins as one that gives rows, and writes no file on the
 /// server. Whether a function that it calls changes something only the server's read-only session can
 /// tell.
-pub fn is_question(statement: &Statement, dialect: DialectName) -> bool {
+pub fn is_question(statement: &SqlStatement, dialect: DialectName) -> bool {
     const FIRST: [&str; 6] = ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN"];
     let words = words(&statement.text, dialect, usize::MAX);
     let is = |word: &&str, other: &str| word.eq_ignore_ascii_case(other);
@@ -231,7 +233,7 @@ pub fn is_question(statement: &Statement, dialect: DialectName) -> bool {
 /// What makes a statement unfit to be sent, if anything: the sentence for the user.
 ///
 /// `COPY … FROM STDIN` makes sqlx's connection hang for ever after its error.
-pub fn unfit(statement: &Statement, dialect: DialectName) -> Option<&'static str> {
+pub fn unfit(statement: &SqlStatement, dialect: DialectName) -> Option<&'static str> {
     let words = words(&statement.text, dialect, usize::MAX);
     let is = |at: usize, word: &str| words.get(at).is_some_and(|w| w.eq_ignore_ascii_case(word));
     let has = |word: &str| words.iter().any(|w| w.eq_ignore_ascii_case(word));
@@ -242,7 +244,7 @@ pub fn unfit(statement: &Statement, dialect: DialectName) -> Option<&'static str
 }
 
 /// Whether a statement opens or ends a transaction by itself.
-pub fn is_transaction_word(statement: &Statement, dialect: DialectName) -> bool {
+pub fn is_transaction_word(statement: &SqlStatement, dialect: DialectName) -> bool {
     let words = words(&statement.text, dialect, 3);
     let is = |at: usize, word: &str| words.get(at).is_some_and(|w| w.eq_ignore_ascii_case(word));
     is(0, "COMMIT")
@@ -255,7 +257,7 @@ pub fn is_transaction_word(statement: &Statement, dialect: DialectName) -> bool 
 /// Whether BEGIN and COMMIT around the statement alone would say nothing more than the server does by
 /// itself: a query. A change keeps them, so that its COMMIT can be told from the change when the answer
 /// is lost.
-pub fn is_query_alone(statement: &Statement, dialect: DialectName) -> bool {
+pub fn is_query_alone(statement: &SqlStatement, dialect: DialectName) -> bool {
     words(&statement.text, dialect, 1)
         .first()
         .is_some_and(|word| word.eq_ignore_ascii_case("SELECT"))
@@ -264,7 +266,7 @@ pub fn is_query_alone(statement: &Statement, dialect: DialectName) -> bool {
 /// Whether the statement is one change, which SQLite makes whole or not at all by itself, and of which no
 /// answer is lost, because there is no network. One that gives rows as well may give them before it is
 /// known to be made.
-pub fn is_change_alone(statement: &Statement, dialect: DialectName) -> bool {
+pub fn is_change_alone(statement: &SqlStatement, dialect: DialectName) -> bool {
     let is = |word: &&str, of: &[&str]| of.iter().any(|one| word.eq_ignore_ascii_case(one));
     let words = words(&statement.text, dialect, usize::MAX);
     dialect == DialectName::Sqlite
@@ -277,7 +279,7 @@ pub fn words(text: &str, dialect: DialectName, max: usize) -> Vec<&str> {
     let (mut at, mut found) = (0, Vec::new());
     while at < text.len() && found.len() < max {
         let (kind, end) = token(text.as_bytes(), at, dialect);
-        if kind == Token::Word {
+        if kind == SqlToken::Word {
             found.push(&text[at..end]);
         }
         at = end;
@@ -306,7 +308,7 @@ pub fn bind_names(text: &str, dialect: DialectName, cast: impl Fn(&str) -> &'sta
     let mut at = 0;
     while at < bytes.len() {
         let (kind, end) = token(bytes, at, dialect);
-        let Some(name) = (kind == Token::Mark).then(|| name_at(text, at)).flatten() else {
+        let Some(name) = (kind == SqlToken::Mark).then(|| name_at(text, at)).flatten() else {
             bound.text.push_str(&text[at..end]);
             at = end;
             continue;

@@ -286,7 +286,7 @@ fn only_a_query_needs_no_transaction_around_it() {
         ("'SELECT'", false),
     ] {
         for dialect in [Sqlite, Mysql, Postgres] {
-            let statement = Statement { text: text.to_owned(), line: 1, is_routine: false };
+            let statement = SqlStatement { text: text.to_owned(), line: 1, is_routine: false };
             assert_eq!(is_query_alone(&statement, dialect), is_so, "{text} {dialect:?}");
         }
     }

@@ -6,7 +6,7 @@ use crate::domain::source::DialectName;
 
 /// What a stretch of SQL text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum SqlToken {
     /// White space or a comment.
     Blank,
     /// A string, a quoted name, a dollar quote, a `/*! */` hint: nothing inside it means anything.
@@ -23,14 +23,14 @@ pub(crate) fn is_word(byte: u8) -> bool {
 }
 
 /// The token that begins at `at`, which must be inside `text`, and where it ends.
-pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (Token, usize) {
+pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (SqlToken, usize) {
     let rest = &text[at..];
     let (kind, len) = match rest[0] {
         b if b.is_ascii_whitespace() => {
-            (Token::Blank, rest.iter().take_while(|b| b.is_ascii_whitespace()).count())
+            (SqlToken::Blank, rest.iter().take_while(|b| b.is_ascii_whitespace()).count())
         }
-        b'-' if is_dash_comment(rest, dialect) => (Token::Blank, line_len(rest)),
-        b'#' if dialect == DialectName::Mysql => (Token::Blank, line_len(rest)),
+        b'-' if is_dash_comment(rest, dialect) => (SqlToken::Blank, line_len(rest)),
+        b'#' if dialect == DialectName::Mysql => (SqlToken::Blank, line_len(rest)),
         b'/' if rest.starts_with(b"/*") => block_comment(rest, dialect),
         b'\'' => {
             let after_e = at > 0 && matches!(text[at - 1], b'e' | b'E');
@@ -40,16 +40,19 @@ pub(crate) fn token(text: &[u8], at: usize, dialect: DialectName) -> (Token, usi
                 DialectName::Postgres => after_e && own_word,
                 DialectName::Sqlite => false,
             };
-            (Token::Quoted, quoted_len(rest, b'\'', escapes))
+            (SqlToken::Quoted, quoted_len(rest, b'\'', escapes))
         }
-        b'"' => (Token::Quoted, quoted_len(rest, b'"', dialect == DialectName::Mysql)),
-        b'`' if dialect != DialectName::Postgres => (Token::Quoted, quoted_len(rest, b'`', false)),
-        b'[' if dialect == DialectName::Sqlite => {
-            (Token::Quoted, rest.iter().position(|b| *b == b']').map_or(rest.len(), |end| end + 1))
+        b'"' => (SqlToken::Quoted, quoted_len(rest, b'"', dialect == DialectName::Mysql)),
+        b'`' if dialect != DialectName::Postgres => {
+            (SqlToken::Quoted, quoted_len(rest, b'`', false))
         }
+        b'[' if dialect == DialectName::Sqlite => (
+            SqlToken::Quoted,
+            rest.iter().position(|b| *b == b']').map_or(rest.len(), |end| end + 1),
+        ),
         b'$' if dialect == DialectName::Postgres => dollar(rest),
-        b if is_word(b) => (Token::Word, rest.iter().take_while(|b| is_word(**b)).count()),
-        _ => (Token::Mark, 1),
+        b if is_word(b) => (SqlToken::Word, rest.iter().take_while(|b| is_word(**b)).count()),
+        _ => (SqlToken::Mark, 1),
     };
     (kind, at + len)
 }
@@ -66,10 +69,10 @@ fn line_len(rest: &[u8]) -> usize {
 }
 
 /// PostgreSQL's comments nest; MySQL runs what stands in `/*! */`, so that is code.
-fn block_comment(rest: &[u8], dialect: DialectName) -> (Token, usize) {
+fn block_comment(rest: &[u8], dialect: DialectName) -> (SqlToken, usize) {
     let hint =
         dialect == DialectName::Mysql && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!"));
-    let kind = if hint { Token::Quoted } else { Token::Blank };
+    let kind = if hint { SqlToken::Quoted } else { SqlToken::Blank };
     let (mut depth, mut at) = (1_u32, 2);
     while at < rest.len() {
         match rest.get(at..at + 2) {
@@ -97,14 +100,14 @@ fn quoted_len(rest: &[u8], quote: u8, backslash: bool) -> usize {
 }
 
 /// `$$…$$` or `$tag$…$tag$`; a lone `$` (as in `$1`) is a mark.
-fn dollar(rest: &[u8]) -> (Token, usize) {
+fn dollar(rest: &[u8]) -> (SqlToken, usize) {
     let name = rest[1..].iter().take_while(|b| is_word(**b) && **b != b'$').count();
     let opens = rest.get(name + 1) == Some(&b'$') && !rest[1].is_ascii_digit();
     if !opens {
-        return (Token::Mark, 1);
+        return (SqlToken::Mark, 1);
     }
     let tag = &rest[..name + 2];
     let body = &rest[tag.len()..];
     let end = body.windows(tag.len()).position(|window| window == tag);
-    (Token::Quoted, end.map_or(rest.len(), |end| tag.len() + end + tag.len()))
+    (SqlToken::Quoted, end.map_or(rest.len(), |end| tag.len() + end + tag.len()))
 }

@@ -4,7 +4,7 @@
 //! Only what the text shows. A procedure that commits inside is found when it runs.
 
 use crate::domain::source::DialectName;
-use crate::domain::source::statement::{Statement, is_transaction_word, split, words};
+use crate::domain::source::statement::{SqlStatement, is_transaction_word, split, words};
 
 /// Verbs that commit on MySQL and MariaDB, whatever follows them.
 const MYSQL_COMMITS: &[&str] = &[
@@ -35,11 +35,11 @@ pub fn breaks_transaction(sql: &str, dialect: DialectName) -> Option<(u32, Strin
     all.iter().find_map(|one| Some((one.line, breaks(one, dialect)?)))
 }
 
-fn breaks(statement: &Statement, dialect: DialectName) -> Option<String> {
+fn breaks(statement: &SqlStatement, dialect: DialectName) -> Option<String> {
     let found = words(&statement.text, dialect, usize::MAX);
     let upper: Vec<String> = found.iter().map(|word| word.to_ascii_uppercase()).collect();
     let words: Vec<&str> = upper.iter().map(String::as_str).collect();
-    if is_transaction_word(statement, dialect) || ends(&words, dialect) {
+    if is_transaction_word(statement, dialect) || ends_transaction(&words, dialect) {
         let name = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
         return Some(format!("{name} opens or ends a transaction itself"));
     }
@@ -58,7 +58,7 @@ fn breaks(statement: &Statement, dialect: DialectName) -> Option<String> {
 }
 
 /// Ends that every mode of `transaction` takes for an ordinary statement.
-fn ends(words: &[&str], dialect: DialectName) -> bool {
+fn ends_transaction(words: &[&str], dialect: DialectName) -> bool {
     match dialect {
         DialectName::Postgres => {
             matches!(words, ["ABORT", ..] | ["PREPARE", "TRANSACTION", ..])

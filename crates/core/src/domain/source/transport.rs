@@ -10,7 +10,7 @@ use url::Url;
 
 /// What protects the connection to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub enum SourceTransport {
     /// It does not leave the machine.
     Local,
     /// Encrypted, and the server's certificate is verified with its name.
@@ -24,10 +24,10 @@ pub enum Transport {
 /// What drivers do where nothing is said.
 const DRIVERS_DEFAULT: &str = "verify_tls = false";
 
-impl Transport {
+impl SourceTransport {
     /// What protects the connection that a URL asks for; `None` of SQLite and of what is no URL.
     pub fn of_url(url: &str) -> Option<Self> {
-        let server = Server::parse(url)?;
+        let server = ServerUrlFacts::parse(url)?;
         Some(match (server.mode, server.is_local) {
             (Some((key, mode)), is_local) => match Strength::of_mode(&mode) {
                 Strength::Verified => Self::Verified,
@@ -68,7 +68,7 @@ impl Transport {
 /// `url` with the demand for a verified certificate, where the server is on another machine and the URL does not say
 /// how much is enough.
 pub fn with_verified_tls(url: &str) -> String {
-    let (Some(server), Ok(mut parsed)) = (Server::parse(url), Url::parse(url)) else {
+    let (Some(server), Ok(mut parsed)) = (ServerUrlFacts::parse(url), Url::parse(url)) else {
         return url.to_owned();
     };
     if server.is_local || server.mode.is_some() {
@@ -83,14 +83,14 @@ pub fn with_verified_tls(url: &str) -> String {
 }
 
 /// What a URL says of its server.
-struct Server {
+struct ServerUrlFacts {
     dialect: DialectName,
     is_local: bool,
     /// The option that says how much protection is asked for, as it stands there.
     mode: Option<(String, String)>,
 }
 
-impl Server {
+impl ServerUrlFacts {
     fn parse(url: &str) -> Option<Self> {
         let dialect = DialectName::of_url(url).filter(|d| *d != DialectName::Sqlite)?;
         let parsed = Url::parse(url).ok()?;
@@ -164,11 +164,14 @@ mod tests {
         ] {
             assert_eq!(with_verified_tls(url), asked_for);
             assert_eq!(
-                Transport::of_url(&with_verified_tls(url)),
-                Some(Transport::Verified),
+                SourceTransport::of_url(&with_verified_tls(url)),
+                Some(SourceTransport::Verified),
                 "{url}"
             );
-            assert!(matches!(Transport::of_url(url), Some(Transport::MaybeClear(_))), "{url}");
+            assert!(
+                matches!(SourceTransport::of_url(url), Some(SourceTransport::MaybeClear(_))),
+                "{url}"
+            );
         }
         for url in [
             "postgres://u@127.0.0.1:5432/d",
@@ -189,21 +192,30 @@ mod tests {
     #[test]
     fn what_a_url_asks_for_has_its_weakness() {
         for (url, transport) in [
-            ("mysql://u@db/d?ssl-mode=VERIFY_IDENTITY", Transport::Verified),
+            ("mysql://u@db/d?ssl-mode=VERIFY_IDENTITY", SourceTransport::Verified),
             (
                 "postgres://u@db/d?sslmode=verify-ca",
-                Transport::Unverified("sslmode=verify-ca".into()),
+                SourceTransport::Unverified("sslmode=verify-ca".into()),
             ),
-            ("mysql://u@db/d?ssl-mode=REQUIRED", Transport::Unverified("ssl-mode=REQUIRED".into())),
-            ("postgres://u@db/d?sslmode=prefer", Transport::MaybeClear("sslmode=prefer".into())),
-            ("mysql://u@db/d?ssl-mode=DISABLED", Transport::MaybeClear("ssl-mode=DISABLED".into())),
-            ("postgres://u@127.0.0.1/d?sslmode=disable", Transport::Local),
-            ("postgres://u@127.0.0.1/d?sslmode=verify-full", Transport::Verified),
+            (
+                "mysql://u@db/d?ssl-mode=REQUIRED",
+                SourceTransport::Unverified("ssl-mode=REQUIRED".into()),
+            ),
+            (
+                "postgres://u@db/d?sslmode=prefer",
+                SourceTransport::MaybeClear("sslmode=prefer".into()),
+            ),
+            (
+                "mysql://u@db/d?ssl-mode=DISABLED",
+                SourceTransport::MaybeClear("ssl-mode=DISABLED".into()),
+            ),
+            ("postgres://u@127.0.0.1/d?sslmode=disable", SourceTransport::Local),
+            ("postgres://u@127.0.0.1/d?sslmode=verify-full", SourceTransport::Verified),
         ] {
-            assert_eq!(Transport::of_url(url), Some(transport.clone()), "{url}");
-            let is_strong = matches!(transport, Transport::Local | Transport::Verified);
+            assert_eq!(SourceTransport::of_url(url), Some(transport.clone()), "{url}");
+            let is_strong = matches!(transport, SourceTransport::Local | SourceTransport::Verified);
             assert_eq!(transport.weakness().is_none(), is_strong, "{url}");
         }
-        assert_eq!(Transport::of_url("sqlite:x.db"), None);
+        assert_eq!(SourceTransport::of_url("sqlite:x.db"), None);
     }
 }

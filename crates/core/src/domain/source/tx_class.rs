@@ -104,7 +104,7 @@ pub struct IdemKey(String);
 impl IdemKey {
     /// The key of run `run_no` of a job. The installation keeps two Processions apart that work on the same data
     /// source.
-    pub fn of(installation: &str, form: KeyForm<'_>, job: &JobCode, run_no: u32) -> Self {
+    pub fn for_run(installation: &str, form: KeyForm<'_>, job: &JobCode, run_no: u32) -> Self {
         let key = match form {
             KeyForm::WithGroup(group, no) => format!("{installation}/{group}/{no}/{job}/{run_no}"),
             KeyForm::WithoutGroup(no) => format!("{installation}/{no}/{job}/{run_no}"),
@@ -151,7 +151,7 @@ mod tests {
         let no = BatchNo::parse("202407").expect("number");
         let group = GroupCode::parse("gl").expect("group");
         let job = JobCode::parse("LOAD_GL").expect("code");
-        let key = |form| IdemKey::of("3f2a9c1b77de", form, &job, 2).to_string();
+        let key = |form| IdemKey::for_run("3f2a9c1b77de", form, &job, 2).to_string();
         assert_eq!(key(KeyForm::WithGroup(&group, &no)), "3f2a9c1b77de/gl/202407/LOAD_GL/2");
         assert_eq!(key(KeyForm::WithoutGroup(&no)), "3f2a9c1b77de/202407/LOAD_GL/2");
     }
@@ -162,7 +162,8 @@ mod tests {
         let job = JobCode::parse(&"账".repeat(100)).expect("code");
         let key = |group: &str| {
             let group = GroupCode::parse(&group.repeat(50)).expect("group");
-            IdemKey::of("3f2a9c1b77de", KeyForm::WithGroup(&group, &no), &job, u32::MAX).to_string()
+            IdemKey::for_run("3f2a9c1b77de", KeyForm::WithGroup(&group, &no), &job, u32::MAX)
+                .to_string()
         };
         let (a, b) = (key("a"), key("b"));
         assert!(a.starts_with("3f2a9c1b77de/#") && a.ends_with("/4294967295"), "{a}");

@@ -20,11 +20,11 @@ impl Lang {
 
     /// Its code.
     pub fn as_str(self) -> &'static str {
-        self.pick("en", "zh")
+        self.select("en", "zh")
     }
 
     /// The language of a code or locale such as `zh`, `zh_CN.UTF-8` or `en`; `None` for others.
-    pub fn of(code: &str) -> Option<Self> {
+    pub fn from_code(code: &str) -> Option<Self> {
         match code.split(['_', '-', '.']).next() {
             Some("zh") => Some(Self::Zh),
             Some("en") => Some(Self::En),
@@ -33,7 +33,7 @@ impl Lang {
     }
 
     /// One text or the other.
-    pub fn pick<'a>(self, en: &'a str, zh: &'a str) -> &'a str {
+    pub fn select<'a>(self, en: &'a str, zh: &'a str) -> &'a str {
         match self {
             Self::En => en,
             Self::Zh => zh,
@@ -47,9 +47,9 @@ mod tests {
 
     #[test]
     fn locales() {
-        assert_eq!(Lang::of("zh_CN.UTF-8"), Some(Lang::Zh));
-        assert_eq!(Lang::of("zh-TW"), Some(Lang::Zh));
-        assert_eq!(Lang::of("en"), Some(Lang::En));
-        assert_eq!(Lang::of("C.UTF-8"), None);
+        assert_eq!(Lang::from_code("zh_CN.UTF-8"), Some(Lang::Zh));
+        assert_eq!(Lang::from_code("zh-TW"), Some(Lang::Zh));
+        assert_eq!(Lang::from_code("en"), Some(Lang::En));
+        assert_eq!(Lang::from_code("C.UTF-8"), None);
     }
 }

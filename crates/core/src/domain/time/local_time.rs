@@ -75,7 +75,7 @@ fn first_open(from: Millis, zone: Tz) -> NaiveDateTime {
         }
         WallClockMoments::Twice(..) | WallClockMoments::Once(_) | WallClockMoments::Never(_) => {
             // The first second after a gap has the times in the gap as well.
-            let leap = ahead_sec(from, zone) - ahead_sec(from.plus(-1_000), zone);
+            let leap = ahead_sec(from, zone) - ahead_sec(from.plus_ms(-1_000), zone);
             now - TimeDelta::seconds(leap.max(0))
         }
     }

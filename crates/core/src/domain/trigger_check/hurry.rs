@@ -1,6 +1,6 @@
 //! Whether a schedule fires faster than its batches can end.
 
-use super::Finding;
+use super::TriggerFinding;
 use crate::domain::batch::BatchPlan;
 use crate::domain::id::GroupCode;
 use crate::domain::schedule::Occurrence;
@@ -48,7 +48,7 @@ pub(super) fn check(
     ahead: &[Occurrence],
     plans: &[BatchPlan],
     expected: &BTreeMap<GroupCode, i64>,
-) -> Option<Finding> {
+) -> Option<TriggerFinding> {
     let gap = usual_gap(ahead)?;
     let length = plans.iter().map(|plan| length(plan, expected)).max_by_key(|l| l.ms)?;
     if length.ms <= gap {
@@ -70,23 +70,27 @@ pub(super) fn check(
         }
     };
     match (def.overlap, length.known) {
-        (Overlap::Queue, DurationSource::History) => {
-            Some(Finding::refused(key, format!("{what}: more and more firings would wait"), cure))
-        }
-        (Overlap::Replace, DurationSource::History) => {
-            Some(Finding::refused(key, format!("{what}: each would be killed by the next"), cure))
-        }
+        (Overlap::Queue, DurationSource::History) => Some(TriggerFinding::refused(
+            key,
+            format!("{what}: more and more firings would wait"),
+            cure,
+        )),
+        (Overlap::Replace, DurationSource::History) => Some(TriggerFinding::refused(
+            key,
+            format!("{what}: each would be killed by the next"),
+            cure,
+        )),
         (Overlap::Queue | Overlap::Replace, DurationSource::Limit | DurationSource::Timeouts)
             if is_far =>
         {
-            Some(Finding::refused(key, what, cure))
+            Some(TriggerFinding::refused(key, what, cure))
         }
         (Overlap::Queue | Overlap::Replace, DurationSource::Limit) => {
-            Some(Finding::warned(key, what, cure))
+            Some(TriggerFinding::warned(key, what, cure))
         }
         (Overlap::Skip, DurationSource::History) => {
             let what = format!("{what}: some firings will be left out");
-            Some(Finding::warned(
+            Some(TriggerFinding::warned(
                 key,
                 what,
                 "overlap: skip says so; nothing to do if that is meant",
@@ -94,7 +98,7 @@ pub(super) fn check(
         }
         (Overlap::Parallel, DurationSource::History) => {
             let what = format!("{what}: about {} will run at once", length.ms / gap + 1);
-            Some(Finding::warned(
+            Some(TriggerFinding::warned(
                 key,
                 what,
                 "overlap: parallel says so; nothing to do if that is meant",
@@ -129,11 +133,12 @@ fn length<'a>(plan: &'a BatchPlan, expected: &BTreeMap<GroupCode, i64>) -> Lengt
 /// The time-outs along the longest way through the DAG; milliseconds.
 fn longest_way(plan: &BatchPlan) -> i64 {
     // It was built when the plan was made.
-    let Ok(dag) = plan.snapshot.dag() else { return 0 };
+    let Ok(dag) = plan.snapshot.build_dag() else { return 0 };
     let mut ends = vec![0i64; dag.len()];
     for node in dag.in_order() {
-        let before = dag.parents(*node).map(|parent| ends[parent.at()]).max().unwrap_or(0);
-        ends[node.at()] = before + i64::from(plan.snapshot.jobs[node.at()].timeout_sec) * 1_000;
+        let before = dag.parents(*node).map(|parent| ends[parent.index()]).max().unwrap_or(0);
+        ends[node.index()] =
+            before + i64::from(plan.snapshot.jobs[node.index()].timeout_sec) * 1_000;
     }
     ends.into_iter().max().unwrap_or(0)
 }

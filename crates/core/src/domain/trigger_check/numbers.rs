@@ -1,6 +1,6 @@
 //! Whether the batch numbers of a schedule's firings exist and differ.
 
-use super::Finding;
+use super::TriggerFinding;
 use crate::domain::batch::groups_of;
 use crate::domain::batch::open_check::check_number;
 use crate::domain::batch_no::{BatchExpr, BatchExprError, NumberGrammar};
@@ -8,8 +8,10 @@ use crate::domain::calendar::Calendars;
 use crate::domain::id::BatchNo;
 use crate::domain::job::Definition;
 use crate::domain::schedule::overlap::Overlap;
-use crate::domain::schedule::trigger::{At, NumberRule, OrderError, ScheduledOrder, TriggerDef};
-use crate::domain::schedule::{Anchor, Occurrence, Schedule};
+use crate::domain::schedule::trigger::{
+    NumberRule, OrderError, PlannedInstant, ScheduledOrder, TriggerDef,
+};
+use crate::domain::schedule::{Anchor, FiringRule, Occurrence};
 use crate::domain::time::{Millis, day_in};
 use chrono::{NaiveDate, Offset as _};
 use std::collections::HashMap;
@@ -29,7 +31,7 @@ pub(super) fn example_parent(
     order: &ScheduledOrder,
     defs: &Definition,
 ) -> Option<BatchNo> {
-    let Schedule::After { group, .. } = &def.timing.schedule else { return None };
+    let FiringRule::After { group, .. } = &def.timing.schedule else { return None };
     let followed = defs.groups.iter().find(|g| g.code == *group);
     let grammar = NumberGrammar::of_type(followed.and_then(|g| g.batch_type.as_deref()));
     let mut examples: Vec<BatchNo> =
@@ -58,7 +60,7 @@ fn number(
     (planned, nominal): (Millis, NaiveDate),
     parent: Option<&BatchNo>,
 ) -> Result<BatchNo, OrderError> {
-    let at = At {
+    let at = PlannedInstant {
         schedule: def.code.as_str(),
         planned,
         nominal,
@@ -74,11 +76,15 @@ pub(super) fn check(
     order: &ScheduledOrder,
     (ahead, defs): (&[Occurrence], &Definition),
     now: Millis,
-) -> Option<Finding> {
+) -> Option<TriggerFinding> {
     let parent = example_parent(def, order, defs);
     let today = (now, day_in(now, def.timing.zone));
     if let Err(error) = number(def, order, today, parent.as_ref()) {
-        return Some(Finding::refused("batch_no", format!("batch_no: {error}"), cure_of(&error)));
+        return Some(TriggerFinding::refused(
+            "batch_no",
+            format!("batch_no: {error}"),
+            cure_of(&error),
+        ));
     }
     let mut seen: HashMap<BatchNo, &Occurrence> = HashMap::new();
     for one in ahead {
@@ -86,7 +92,7 @@ pub(super) fn check(
             Ok(no) => no,
             Err(error) => {
                 let what = format!("batch_no: {error}");
-                return Some(Finding::refused("batch_no", what, cure_of(&error)));
+                return Some(TriggerFinding::refused("batch_no", what, cure_of(&error)));
             }
         };
         if let Some(first) = seen.insert(no.clone(), one) {
@@ -115,7 +121,7 @@ fn twice(
     order: &ScheduledOrder,
     no: &BatchNo,
     (first, second): (&Occurrence, &Occurrence),
-) -> Finding {
+) -> TriggerFinding {
     let local =
         |at: Millis| at.to_utc().with_timezone(&def.timing.zone).format("%Y-%m-%d %H:%M:%S");
     let gap = second.planned.since(first.planned);
@@ -138,9 +144,9 @@ fn twice(
     let cure = format!("write batch_no: {other}, or let it fire less often");
     match def.overlap {
         // Whoever leaves firings out on purpose tries until one finds its batch missing.
-        Overlap::Skip => Finding::warned("batch_no", what, cure),
+        Overlap::Skip => TriggerFinding::warned("batch_no", what, cure),
         Overlap::Queue | Overlap::Parallel | Overlap::Replace => {
-            Finding::refused("batch_no", what, cure)
+            TriggerFinding::refused("batch_no", what, cure)
         }
     }
 }
@@ -152,14 +158,16 @@ pub(super) fn clock_back(
     order: &ScheduledOrder,
     calendars: &Calendars,
     now: Millis,
-) -> Option<Finding> {
+) -> Option<TriggerFinding> {
     if !matches!(order.batch_no, NumberRule::Time(_)) || !def.timing.schedule.is_clocked() {
         return None;
     }
     let from = day_before_back(def, now)?;
     let mut seen: HashMap<BatchNo, Millis> = HashMap::new();
     let day = def.timing.preview(calendars, from, Anchor::new(now)).map_while(Result::ok);
-    for one in day.take_while(|o| o.planned < from.plus(DAY_MS + DAY_MS / 8)).take(FIRINGS_OF_DAY) {
+    for one in
+        day.take_while(|o| o.planned < from.plus_ms(DAY_MS + DAY_MS / 8)).take(FIRINGS_OF_DAY)
+    {
         let no = number(def, order, (one.planned, one.nominal), None).ok()?;
         if let Some(first) = seen.insert(no.clone(), one.planned) {
             let what = format!(
@@ -169,7 +177,7 @@ pub(super) fn clock_back(
                 one.planned
             );
             let cure = "write time_zone: UTC, or %s (seconds since 1970) in the number";
-            return Some(Finding::warned("batch_no", what, cure));
+            return Some(TriggerFinding::warned("batch_no", what, cure));
         }
     }
     None
@@ -179,6 +187,6 @@ pub(super) fn clock_back(
 fn day_before_back(def: &TriggerDef, now: Millis) -> Option<Millis> {
     let offset =
         |at: Millis| at.to_utc().with_timezone(&def.timing.zone).offset().fix().local_minus_utc();
-    let days = (0..DAYS_AHEAD).map(|day| now.plus(day * DAY_MS));
-    days.into_iter().find(|day| offset(*day) > offset(day.plus(DAY_MS)))
+    let days = (0..DAYS_AHEAD).map(|day| now.plus_ms(day * DAY_MS));
+    days.into_iter().find(|day| offset(*day) > offset(day.plus_ms(DAY_MS)))
 }

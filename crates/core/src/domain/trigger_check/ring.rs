@@ -1,9 +1,9 @@
 //! Schedules that start one another in a circle, without end.
 
-use super::Finding;
+use super::TriggerFinding;
 use crate::domain::id::{GroupCode, TriggerCode};
 use crate::domain::job::Definition;
-use crate::domain::schedule::Schedule;
+use crate::domain::schedule::FiringRule;
 use crate::domain::schedule::trigger::TriggerDef;
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -16,7 +16,7 @@ struct Arrow<'a> {
 
 /// Every circle, at the schedule of it that stands first in `all`. A batch number that changes on the
 /// way ends none: `next(1)` would go on to the year 9999.
-pub fn rings(all: &[TriggerDef], defs: &Definition) -> Vec<(TriggerCode, Finding)> {
+pub fn rings(all: &[TriggerDef], defs: &Definition) -> Vec<(TriggerCode, TriggerFinding)> {
     let arrows: Vec<Arrow<'_>> = all.iter().filter_map(|def| arrow(def, defs)).collect();
     let mut told: HashSet<&TriggerCode> = HashSet::new();
     let mut found = Vec::new();
@@ -29,14 +29,14 @@ pub fn rings(all: &[TriggerDef], defs: &Definition) -> Vec<(TriggerCode, Finding
             way.iter().map(|a| format!("{} (after {})", a.code, a.from)).collect();
         told.extend(way.iter().map(|a| a.code));
         let what = format!("these schedules start one another without end: {}", words.join(" -> "));
-        let finding = Finding::refused("after", what, "remove one of them, or its after");
+        let finding = TriggerFinding::refused("after", what, "remove one of them, or its after");
         found.push((start.code.clone(), finding));
     }
     found
 }
 
 fn arrow<'a>(def: &'a TriggerDef, defs: &'a Definition) -> Option<Arrow<'a>> {
-    let Schedule::After { group, .. } = &def.timing.schedule else { return None };
+    let FiringRule::After { group, .. } = &def.timing.schedule else { return None };
     let order = def.order.as_ref()?;
     let opens = |code: &GroupCode, ty: Option<&String>| {
         order.group.as_ref().is_none_or(|wanted| wanted == code)

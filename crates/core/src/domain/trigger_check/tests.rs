@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::calendar::{Day, DayKind, Origin};
+use crate::domain::calendar::{CalendarDayRule, DayKind, DayOrigin};
 use crate::domain::id::{GroupCode, JobCode, JobType};
 use crate::domain::job::{Group, JobDef};
 use crate::domain::schedule::Timing;
@@ -11,12 +11,12 @@ fn defs() -> Definition {
     let group = |code: &str, ty: &str, limit| Group {
         batch_type: Some(ty.to_owned()),
         batch_timeout_sec: limit,
-        ..Group::bare(GroupCode::parse(code).expect("group"))
+        ..Group::with_defaults(GroupCode::parse(code).expect("group"))
     };
     let job = |code: &str, group: &str| {
         let group = GroupCode::parse(group).expect("group");
         let code = JobCode::parse(code).expect("code");
-        JobDef::bare(code, group, JobType::parse("NOOP").expect("type"))
+        JobDef::with_defaults(code, group, JobType::parse("NOOP").expect("type"))
     };
     let mut second = job("B", "quick");
     second.timeout_sec = 10;
@@ -37,18 +37,21 @@ const NOW: Millis = Millis(1_722_470_400_000);
 
 fn read(json: &str) -> TriggerDef {
     let words: TriggerWords = serde_json::from_str(json).expect(json);
-    words.read(Some(Tz::Asia__Shanghai)).unwrap_or_else(|faults| panic!("{json}: {faults}"))
+    words
+        .parse_trigger(Some(Tz::Asia__Shanghai))
+        .unwrap_or_else(|faults| panic!("{json}: {faults}"))
 }
 
 fn found(json: &str, expected: &[(&str, i64)]) -> Vec<String> {
     let expected =
         expected.iter().map(|(code, ms)| (GroupCode::parse(code).expect("group"), *ms)).collect();
     let defs = defs();
-    let around = Around { defs: &defs, calendars: None, now: NOW, expected: &expected };
-    let words = |f: Finding| {
+    let around =
+        TriggerCheckContext { defs: &defs, calendars: None, now: NOW, expected: &expected };
+    let words = |f: TriggerFinding| {
         let grade = match f.grade {
-            Grade::Refused => "refused",
-            Grade::Warned => "warned",
+            TriggerGrade::Refused => "refused",
+            TriggerGrade::Warned => "warned",
         };
         format!("{grade} {}: {}", f.fault.key, f.fault)
     };
@@ -229,9 +232,9 @@ fn cn() -> Calendars {
         "2026-09-20",
         "2026-10-10",
     ];
-    let mut made = Calendar::bare(CalendarCode::parse("cn").expect("code"));
+    let mut made = Calendar::with_defaults(CalendarCode::parse("cn").expect("code"));
     made.years.extend([2025, 2026]);
-    let day = |kind, year| Day { kind, label: None, origin: Origin::List(year) };
+    let day = |kind, year| CalendarDayRule { kind, label: None, origin: DayOrigin::List(year) };
     for date in off.iter().flat_map(|(from, to)| days(from, to)) {
         made.days.insert(date, day(DayKind::Off, 2026));
     }
@@ -246,14 +249,14 @@ fn preview(json: &str) -> Vec<String> {
     let timing: &Timing = &def.timing;
     let from: Millis =
         "2024-12-31T16:00:00Z".parse::<chrono::DateTime<chrono::Utc>>().expect("time").into();
-    let (calendars, until) = (cn(), from.plus(730 * 86_400_000));
+    let (calendars, until) = (cn(), from.plus_ms(730 * 86_400_000));
     let order = def.order.as_ref().expect("an order");
     timing
         .preview(&calendars, from, Anchor::new(from))
         .map(|o| o.expect("planned"))
         .take_while(|o| o.planned < until)
         .map(|o| {
-            let at = At {
+            let at = PlannedInstant {
                 schedule: "S",
                 planned: o.planned,
                 nominal: o.nominal,

@@ -6,11 +6,11 @@
 mod lex;
 mod read;
 
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 use crate::domain::value::value_order;
 use crate::domain::value::{OutputValue, ValueType};
 use bigdecimal::BigDecimal;
-use read::Reader;
+use read::ExprParser;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -29,7 +29,7 @@ const DIGITS_MAX: usize = 1_000;
 #[serde(try_from = "String", into = "String")]
 pub struct Expr {
     text: String,
-    node: Node,
+    node: ExprNode,
 }
 
 /// Why a condition cannot be read or answered; `Display` is the sentence for the user.
@@ -52,27 +52,27 @@ impl ExprError {
     }
 
     /// What is wrong, with the column and without the cure.
-    pub fn what(&self) -> String {
+    pub fn message(&self) -> String {
         format!("condition, column {}: {}", self.column, self.what)
     }
 
     /// What to do about it.
-    pub fn cure(&self) -> &str {
+    pub fn hint_text(&self) -> &str {
         &self.cure
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Node {
-    All(Vec<Node>),
-    Any(Vec<Node>),
-    Not(Box<Node>),
+enum ExprNode {
+    All(Vec<ExprNode>),
+    Any(Vec<ExprNode>),
+    Not(Box<ExprNode>),
     /// A name or `true`/`false` that stands alone.
-    Holds(Operand),
-    Compare(Operand, Comparison, Operand),
-    In(Operand, Sense, Vec<Operand>),
-    Between(Operand, Sense, Operand, Operand),
-    Null(Operand, Sense),
+    Holds(ExprOperand),
+    Compare(ExprOperand, CompareOperator, ExprOperand),
+    In(ExprOperand, Sense, Vec<ExprOperand>),
+    Between(ExprOperand, Sense, ExprOperand, ExprOperand),
+    Null(ExprOperand, Sense),
 }
 
 /// `in` or `not in`: not the same as `not (… in …)`, because NULL answers no to both.
@@ -83,7 +83,7 @@ enum Sense {
 }
 
 impl Sense {
-    fn of(self, answer: bool) -> bool {
+    fn apply(self, answer: bool) -> bool {
         match self {
             Self::Plain => answer,
             Self::Negated => !answer,
@@ -92,7 +92,7 @@ impl Sense {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum CompareOperator {
     Equal,
     NotEqual,
     Less,
@@ -102,7 +102,7 @@ enum Comparison {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Operand {
+struct ExprOperand {
     column: usize,
     kind: OperandKind,
 }
@@ -119,7 +119,7 @@ enum OperandKind {
 /// What an operand is worth. A value that was looked up is text; it counts as a number as well when
 /// it reads as one, because OUT parameters arrive as text whatever their type was.
 #[derive(Clone, Debug)]
-enum Value {
+enum ExprValue {
     Null,
     Number(BigDecimal),
     Quoted(String),
@@ -134,7 +134,7 @@ type LookUp<'a> = &'a dyn Fn(&str) -> Option<OutputValue>;
 impl Expr {
     /// Reads a condition such as `p_status == 0 and result.total between 1 and 100`.
     pub fn parse(text: &str) -> Result<Self, ExprError> {
-        let node = Reader::new(text)?.whole()?;
+        let node = ExprParser::new(text)?.whole()?;
         Ok(Self { text: text.to_owned(), node })
     }
 
@@ -148,8 +148,11 @@ impl Expr {
     /// The answer. `look_up` gives the value of a name; `None` means that there is no such name. `and`
     /// and `or` stop at the first operand that decides, so
     /// `x is not null and x > 3` is safe.
-    pub fn eval(&self, look_up: &dyn Fn(&str) -> Option<OutputValue>) -> Result<bool, ExprError> {
-        self.node.eval(look_up)
+    pub fn evaluate(
+        &self,
+        look_up: &dyn Fn(&str) -> Option<OutputValue>,
+    ) -> Result<bool, ExprError> {
+        self.node.evaluate(look_up)
     }
 }
 
@@ -179,9 +182,9 @@ impl From<Expr> for String {
     }
 }
 
-impl Node {
+impl ExprNode {
     fn names<'a>(&'a self, found: &mut Vec<&'a str>) {
-        let mut add = |operands: &[&'a Operand]| {
+        let mut add = |operands: &[&'a ExprOperand]| {
             for operand in operands {
                 match &operand.kind {
                     OperandKind::Name(name) if !found.contains(&name.as_str()) => found.push(name),
@@ -203,11 +206,11 @@ impl Node {
         }
     }
 
-    fn eval(&self, look_up: LookUp<'_>) -> Result<bool, ExprError> {
+    fn evaluate(&self, look_up: LookUp<'_>) -> Result<bool, ExprError> {
         match self {
             Self::All(nodes) => {
                 for node in nodes {
-                    if !node.eval(look_up)? {
+                    if !node.evaluate(look_up)? {
                         return Ok(false);
                     }
                 }
@@ -215,19 +218,19 @@ impl Node {
             }
             Self::Any(nodes) => {
                 for node in nodes {
-                    if node.eval(look_up)? {
+                    if node.evaluate(look_up)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Self::Not(node) => Ok(!node.eval(look_up)?),
+            Self::Not(node) => Ok(!node.evaluate(look_up)?),
             Self::Holds(operand) => operand.holds(look_up),
             Self::Null(operand, sense) => {
-                Ok(sense.of(matches!(operand.value(look_up)?, Value::Null)))
+                Ok(sense.apply(matches!(operand.value(look_up)?, ExprValue::Null)))
             }
             Self::Compare(left, comparison, right) => {
-                comparison.of((left, &left.value(look_up)?), (right, &right.value(look_up)?))
+                comparison.compare((left, &left.value(look_up)?), (right, &right.value(look_up)?))
             }
             Self::In(operand, sense, list) => {
                 let value = operand.value(look_up)?;
@@ -235,32 +238,32 @@ impl Node {
                 for other in list {
                     found |= equal(&value, &other.value(look_up)?);
                 }
-                Ok(!matches!(value, Value::Null) && sense.of(found))
+                Ok(!matches!(value, ExprValue::Null) && sense.apply(found))
             }
             Self::Between(operand, sense, low, high) => {
                 let value = (operand, &operand.value(look_up)?);
                 let (low, high) = ((low, &low.value(look_up)?), (high, &high.value(look_up)?));
-                let nothing = |v: &Value| matches!(v, Value::Null);
+                let nothing = |v: &ExprValue| matches!(v, ExprValue::Null);
                 if nothing(value.1) || nothing(low.1) || nothing(high.1) {
                     return Ok(false);
                 }
                 let within = order(value, low)? != Ordering::Less
                     && order(value, high)? != Ordering::Greater;
-                Ok(sense.of(within))
+                Ok(sense.apply(within))
             }
         }
     }
 }
 
-impl Operand {
-    fn value(&self, look_up: LookUp<'_>) -> Result<Value, ExprError> {
+impl ExprOperand {
+    fn value(&self, look_up: LookUp<'_>) -> Result<ExprValue, ExprError> {
         Ok(match &self.kind {
-            OperandKind::Number(number) => Value::Number(number.clone()),
-            OperandKind::Text(text) => Value::Quoted(text.clone()),
-            OperandKind::Bool(truth) => Value::Bool(*truth),
-            OperandKind::Null => Value::Null,
+            OperandKind::Number(number) => ExprValue::Number(number.clone()),
+            OperandKind::Text(text) => ExprValue::Quoted(text.clone()),
+            OperandKind::Bool(truth) => ExprValue::Bool(*truth),
+            OperandKind::Null => ExprValue::Null,
             OperandKind::Name(name) => match look_up(name) {
-                Some(OutputValue::Null) => Value::Null,
+                Some(OutputValue::Null) => ExprValue::Null,
                 Some(OutputValue::Text(text)) => found(None, text),
                 Some(OutputValue::Typed(ty, text)) => found(Some(ty), text),
                 Some(OutputValue::Stored(reference)) => {
@@ -291,7 +294,7 @@ impl Operand {
     fn holds(&self, look_up: LookUp<'_>) -> Result<bool, ExprError> {
         let value = self.value(look_up)?;
         match (&value, truth(&value)) {
-            (Value::Null, _) => Ok(false),
+            (ExprValue::Null, _) => Ok(false),
             (_, Some(truth)) => Ok(truth),
             (_, None) => Err(ExprError::new(
                 self.column,
@@ -302,29 +305,36 @@ impl Operand {
     }
 
     /// The operand for a message: name, value and kind.
-    fn words(&self, value: &Value) -> String {
-        let shown = |text: &str| clip(text, 80);
+    fn words(&self, value: &ExprValue) -> String {
+        let shown = |text: &str| truncate_text(text, 80);
         match (&self.kind, value) {
-            (OperandKind::Name(name), Value::Found(text, number)) => {
+            (OperandKind::Name(name), ExprValue::Found(text, number)) => {
                 let kind = if number.is_some() { "a number" } else { "text" };
                 format!("{name} ('{}', {kind})", shown(text))
             }
-            (_, Value::Number(number)) => format!("{} (a number)", number.to_plain_string()),
-            (OperandKind::Name(name), Value::Typed(ty, text)) => {
+            (_, ExprValue::Number(number)) => format!("{} (a number)", number.to_plain_string()),
+            (OperandKind::Name(name), ExprValue::Typed(ty, text)) => {
                 format!("{name} ('{}', {ty})", shown(text))
             }
-            (_, Value::Quoted(text) | Value::Found(text, _) | Value::Typed(_, text)) => {
+            (
+                _,
+                ExprValue::Quoted(text) | ExprValue::Found(text, _) | ExprValue::Typed(_, text),
+            ) => {
                 format!("'{}' (text)", shown(text))
             }
-            (_, Value::Bool(truth)) => truth.to_string(),
-            (_, Value::Null) => "NULL".to_owned(),
+            (_, ExprValue::Bool(truth)) => truth.to_string(),
+            (_, ExprValue::Null) => "NULL".to_owned(),
         }
     }
 }
 
-impl Comparison {
-    fn of(self, left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<bool, ExprError> {
-        if matches!(left.1, Value::Null) || matches!(right.1, Value::Null) {
+impl CompareOperator {
+    fn compare(
+        self,
+        left: (&ExprOperand, &ExprValue),
+        right: (&ExprOperand, &ExprValue),
+    ) -> Result<bool, ExprError> {
+        if matches!(left.1, ExprValue::Null) || matches!(right.1, ExprValue::Null) {
             return Ok(false);
         }
         Ok(match self {
@@ -338,19 +348,19 @@ impl Comparison {
     }
 }
 
-fn equal(left: &Value, right: &Value) -> bool {
-    if matches!(left, Value::Bool(_)) || matches!(right, Value::Bool(_)) {
+fn equal(left: &ExprValue, right: &ExprValue) -> bool {
+    if matches!(left, ExprValue::Bool(_)) || matches!(right, ExprValue::Bool(_)) {
         return truth(left).is_some() && truth(left) == truth(right);
     }
     match (numeric(left), numeric(right), by_type(left, right)) {
         (_, _, Some(value_order::TypedOrder::Known(order))) => order == Ordering::Equal,
         (Some(left), Some(right), _) => left == right,
-        _ => text(left).is_some() && text(left) == text(right),
+        _ => value_text(left).is_some() && value_text(left) == value_text(right),
     }
 }
 
 /// What was looked up: text whose order is that of its values, unless its type says otherwise.
-fn found(ty: Option<ValueType>, text: String) -> Value {
+fn found(ty: Option<ValueType>, text: String) -> ExprValue {
     match ty {
         Some(
             ty @ (ValueType::Date
@@ -360,7 +370,7 @@ fn found(ty: Option<ValueType>, text: String) -> Value {
             | ValueType::Interval
             | ValueType::Bytes
             | ValueType::Array),
-        ) => Value::Typed(ty, text),
+        ) => ExprValue::Typed(ty, text),
         None
         | Some(
             ValueType::Text
@@ -370,19 +380,19 @@ fn found(ty: Option<ValueType>, text: String) -> Value {
             | ValueType::Json,
         ) => {
             let number = number(&text);
-            Value::Found(text, number)
+            ExprValue::Found(text, number)
         }
     }
 }
 
 /// Compares by the type of a value that has such a type.
-fn by_type(left: &Value, right: &Value) -> Option<value_order::TypedOrder> {
+fn by_type(left: &ExprValue, right: &ExprValue) -> Option<value_order::TypedOrder> {
     match (left, right) {
-        (Value::Typed(ty, value), other) => {
-            Some(value_order::compare(*ty, value, &text(other).unwrap_or_default()))
+        (ExprValue::Typed(ty, value), other) => {
+            Some(value_order::compare(*ty, value, &value_text(other).unwrap_or_default()))
         }
-        (other, Value::Typed(ty, value)) => {
-            let reversed = value_order::compare(*ty, value, &text(other).unwrap_or_default());
+        (other, ExprValue::Typed(ty, value)) => {
+            let reversed = value_order::compare(*ty, value, &value_text(other).unwrap_or_default());
             Some(match reversed {
                 value_order::TypedOrder::Known(order) => {
                     value_order::TypedOrder::Known(order.reverse())
@@ -394,7 +404,10 @@ fn by_type(left: &Value, right: &Value) -> Option<value_order::TypedOrder> {
     }
 }
 
-fn order(left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<Ordering, ExprError> {
+fn order(
+    left: (&ExprOperand, &ExprValue),
+    right: (&ExprOperand, &ExprValue),
+) -> Result<Ordering, ExprError> {
     if let (Some(left), Some(right)) = (numeric(left.1), numeric(right.1)) {
         return Ok(left.cmp(right));
     }
@@ -402,14 +415,14 @@ fn order(left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<Ordering
         return Ok(order);
     }
     // A text in quotes says that text is meant: batch_no >= '202401'.
-    let quoted = |v: &Value| matches!(v, Value::Quoted(_));
-    let as_text = |v: &Value, other: &Value| match v {
-        Value::Quoted(_) | Value::Found(_, None) => true,
-        Value::Found(_, Some(_)) => quoted(other),
-        Value::Typed(..) | Value::Number(_) | Value::Bool(_) | Value::Null => false,
+    let quoted = |v: &ExprValue| matches!(v, ExprValue::Quoted(_));
+    let as_text = |v: &ExprValue, other: &ExprValue| match v {
+        ExprValue::Quoted(_) | ExprValue::Found(_, None) => true,
+        ExprValue::Found(_, Some(_)) => quoted(other),
+        ExprValue::Typed(..) | ExprValue::Number(_) | ExprValue::Bool(_) | ExprValue::Null => false,
     };
     if as_text(left.1, right.1) && as_text(right.1, left.1) {
-        return Ok(text(left.1).cmp(&text(right.1)));
+        return Ok(value_text(left.1).cmp(&value_text(right.1)));
     }
     Err(ExprError::new(
         left.0.column,
@@ -418,30 +431,34 @@ fn order(left: (&Operand, &Value), right: (&Operand, &Value)) -> Result<Ordering
     ))
 }
 
-fn numeric(value: &Value) -> Option<&BigDecimal> {
+fn numeric(value: &ExprValue) -> Option<&BigDecimal> {
     match value {
-        Value::Number(number) | Value::Found(_, Some(number)) => Some(number),
-        Value::Found(_, None) | Value::Typed(..) | Value::Quoted(_) => None,
-        Value::Bool(_) | Value::Null => None,
+        ExprValue::Number(number) | ExprValue::Found(_, Some(number)) => Some(number),
+        ExprValue::Found(_, None) | ExprValue::Typed(..) | ExprValue::Quoted(_) => None,
+        ExprValue::Bool(_) | ExprValue::Null => None,
     }
 }
 
-fn text(value: &Value) -> Option<String> {
+fn value_text(value: &ExprValue) -> Option<String> {
     match value {
-        Value::Quoted(text) | Value::Found(text, _) | Value::Typed(_, text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_plain_string()),
-        Value::Bool(_) | Value::Null => None,
+        ExprValue::Quoted(text) | ExprValue::Found(text, _) | ExprValue::Typed(_, text) => {
+            Some(text.clone())
+        }
+        ExprValue::Number(number) => Some(number.to_plain_string()),
+        ExprValue::Bool(_) | ExprValue::Null => None,
     }
 }
 
 /// `true`, `false`, and the 1 and 0 that MySQL and SQLite keep for them.
-fn truth(value: &Value) -> Option<bool> {
+fn truth(value: &ExprValue) -> Option<bool> {
     match value {
-        Value::Bool(truth) => Some(*truth),
-        Value::Found(text, _) if text == "1" || text.eq_ignore_ascii_case("true") => Some(true),
-        Value::Found(text, _) if text == "0" || text.eq_ignore_ascii_case("false") => Some(false),
-        Value::Found(..) | Value::Typed(..) | Value::Number(_) => None,
-        Value::Quoted(_) | Value::Null => None,
+        ExprValue::Bool(truth) => Some(*truth),
+        ExprValue::Found(text, _) if text == "1" || text.eq_ignore_ascii_case("true") => Some(true),
+        ExprValue::Found(text, _) if text == "0" || text.eq_ignore_ascii_case("false") => {
+            Some(false)
+        }
+        ExprValue::Found(..) | ExprValue::Typed(..) | ExprValue::Number(_) => None,
+        ExprValue::Quoted(_) | ExprValue::Null => None,
     }
 }
 

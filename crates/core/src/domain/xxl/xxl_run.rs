@@ -6,7 +6,7 @@ use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::executor::block::BlockStrategy;
 use crate::domain::id::BatchId;
 use crate::domain::job::queue::QueueStatus;
-use crate::domain::text::{clip, storable};
+use crate::domain::text::{storable, truncate_text};
 use crate::domain::time::Millis;
 use std::fmt::{self, Write as _};
 
@@ -166,16 +166,16 @@ pub const FAILURES_MOST: u32 = 5;
 
 impl RunResult {
     /// It did what it was for.
-    pub fn done(message: &str) -> Self {
-        Self::of(DONE, message)
+    pub fn success(message: &str) -> Self {
+        Self::with_code(DONE, message)
     }
 
     /// It did not.
     pub fn failed(message: &str) -> Self {
-        Self::of(FAILED, message)
+        Self::with_code(FAILED, message)
     }
 
-    fn of(code: i32, message: &str) -> Self {
+    fn with_code(code: i32, message: &str) -> Self {
         Self { code, message: storable(message.as_bytes(), MESSAGE_MAX) }
     }
 }
@@ -208,7 +208,7 @@ pub fn result(stopping: Option<Stopping>, batches: &[EndedBatch]) -> RunResult {
     if batches.is_empty() && stopping.is_none() {
         words.push("its batches are gone".to_owned());
     }
-    RunResult::of(code, &words.join("; "))
+    RunResult::with_code(code, &words.join("; "))
 }
 
 fn about(ended: &EndedBatch) -> String {
@@ -221,10 +221,10 @@ fn about(ended: &EndedBatch) -> String {
         counts.join(", ")
     );
     if let Some(reason) = reason.as_ref().filter(|_| *status == BatchStatus::Killed) {
-        let _ = write!(words, " ({})", clip(reason, FAILURE_MAX));
+        let _ = write!(words, " ({})", truncate_text(reason, FAILURE_MAX));
     }
     for (job, status, said) in &ended.failures {
-        let said = said.as_deref().map(|said| clip(said, FAILURE_MAX)).unwrap_or_default();
+        let said = said.as_deref().map(|said| truncate_text(said, FAILURE_MAX)).unwrap_or_default();
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let _ = match said.is_empty() {
             true => write!(words, "; {job} {status}"),
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn the_admins_time_counts_unless_its_clock_is_wrong() {
         let now = Millis(1_722_470_400_000);
-        assert_eq!(moment(now.0 - 3_000, now), now.plus(-3_000));
+        assert_eq!(moment(now.0 - 3_000, now), now.plus_ms(-3_000));
         for wrong in [0, i64::MIN, i64::MAX, now.0 - 200_000_000] {
             assert_eq!(moment(wrong, now), now, "{wrong}");
         }

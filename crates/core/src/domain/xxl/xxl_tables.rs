@@ -34,7 +34,7 @@ pub struct Signs {
 
 impl XxlSchema {
     /// The release of tables that have these columns.
-    pub fn of(signs: Signs) -> Self {
+    pub fn from_columns(signs: Signs) -> Self {
         match signs {
             Signs { job_cron: true, .. } => Self::V2_2,
             Signs { job_name: true, .. } => Self::V3_5,
@@ -176,7 +176,7 @@ mod tests {
             // A fork that made every column text.
             (long, XxlSchema::V2_3),
         ] {
-            assert_eq!(XxlSchema::of(signs), schema, "{signs:?}");
+            assert_eq!(XxlSchema::from_columns(signs), schema, "{signs:?}");
         }
     }
 }

@@ -1,39 +1,39 @@
 //! The condition of a node: a macro over its parents' states is a trigger rule, the rest asks outputs.
 
-use super::Node;
+use super::FlowNode;
 use crate::domain::id::JobCode;
 use crate::domain::job::trigger_rule::TriggerRule;
 use crate::domain::value::expr::{Expr, ExprError};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use std::collections::{BTreeSet, HashMap};
 
 /// What a condition becomes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rule {
+pub(super) struct ConditionRule {
     pub(super) rule: TriggerRule,
     pub(super) condition: Option<Expr>,
     /// Why it cannot be said here.
-    pub(super) refused: Option<Words>,
+    pub(super) refused: Option<BilingualSentence>,
 }
 
 /// Reads it; what Azkaban itself would refuse is a fault.
-pub(super) fn read(
-    node: &Node,
-    nodes: &[Node],
+pub(super) fn read_condition(
+    node: &FlowNode,
+    nodes: &[FlowNode],
     codes: &HashMap<String, Vec<JobCode>>,
     draft: &mut Draft,
-) -> Rule {
-    let Some((at, text)) = &node.condition else { return Rule::default() };
+) -> ConditionRule {
+    let Some((at, text)) = &node.condition else { return ConditionRule::default() };
     let parts: Vec<&str> = text.split("&&").map(str::trim).collect();
     let first = |p: &str| p.split([' ', '|']).next().unwrap_or_default().to_owned();
     let (rules, rest): (Vec<&str>, Vec<&str>) =
         parts.into_iter().partition(|p| TriggerRule::parse(&first(p)).is_some());
-    let mut made = Rule::default();
+    let mut made = ConditionRule::default();
     if rules.iter().any(|r| r.contains("||")) && rules.len() == 1 {
         let why = format!("its condition joins states and outputs by ||: {text}");
         let zh = format!("其条件用 || 连接了状态与输出:{text}");
-        return Rule { refused: Some(Words::new(why, zh)), ..made };
+        return ConditionRule { refused: Some(BilingualSentence::new(why, zh)), ..made };
     }
     match rules[..] {
         [] => {}
@@ -67,16 +67,17 @@ pub(super) fn read(
 /// The outputs that a condition asks, as an expression; or what is wrong, and what to do.
 fn expression(
     text: &str,
-    node: &Node,
-    nodes: &[Node],
+    node: &FlowNode,
+    nodes: &[FlowNode],
     codes: &HashMap<String, Vec<JobCode>>,
 ) -> Result<Expr, (String, String)> {
     let fix = "ask a job that runs before this one, as ${job:name}";
     let mut outputs = BTreeSet::new();
     let text = with_own_names(text, node, nodes, codes, &mut outputs)
         .map_err(|what| (what, fix.to_owned()))?;
-    let wrong =
-        |error: ExprError| (format!("{}: {}", node.name, error.what()), error.cure().to_owned());
+    let wrong = |error: ExprError| {
+        (format!("{}: {}", node.name, error.message()), error.hint_text().to_owned())
+    };
     let expr = Expr::parse(&text).map_err(wrong)?;
     match expr.names().into_iter().find(|name| !outputs.contains(*name)) {
         Some(name) => {
@@ -91,8 +92,8 @@ fn expression(
 /// `${job:name} == 'x'` as `job.name == 'x'`, every job one that runs before; `outputs` takes the names.
 fn with_own_names(
     text: &str,
-    node: &Node,
-    nodes: &[Node],
+    node: &FlowNode,
+    nodes: &[FlowNode],
     codes: &HashMap<String, Vec<JobCode>>,
     outputs: &mut BTreeSet<String>,
 ) -> Result<String, String> {
@@ -125,10 +126,10 @@ fn with_own_names(
 }
 
 /// All that run before a node, at its level.
-fn before<'a>(node: &'a Node, nodes: &'a [Node]) -> BTreeSet<&'a str> {
-    let by_name: HashMap<&str, &Node> = nodes.iter().map(|n| (n.name.as_str(), n)).collect();
+fn before<'a>(node: &'a FlowNode, nodes: &'a [FlowNode]) -> BTreeSet<&'a str> {
+    let by_name: HashMap<&str, &FlowNode> = nodes.iter().map(|n| (n.name.as_str(), n)).collect();
     let mut found = BTreeSet::new();
-    let mut open: Vec<&Node> = vec![node];
+    let mut open: Vec<&FlowNode> = vec![node];
     while let Some(one) = open.pop() {
         for (_, parent) in &one.parents {
             if found.insert(parent.as_str()) {

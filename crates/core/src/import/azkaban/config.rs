@@ -1,6 +1,6 @@
 //! Properties of jobs and flows: those that Azkaban itself knows, and those that are parameters of commands.
 
-use super::{Around, Flow, Node};
+use super::{AzkabanFlow, FlowContext, FlowNode};
 use crate::domain::notification::recipient::Recipient;
 use crate::import::draft::Draft;
 use crate::import::keys::{Hint, KeyNote, hint};
@@ -68,7 +68,7 @@ fn noted_hint(key: &str) -> Option<Hint> {
 }
 
 /// Properties of a whole flow: what is none of Azkaban's is a parameter of its group.
-pub(super) fn check_flow(flow: &Flow, draft: &mut Draft) {
+pub(super) fn check_flow(flow: &AzkabanFlow, draft: &mut Draft) {
     let used = used_names(flow);
     for (key, value) in &flow.config {
         let note = KeyNote { at: &flow.at, about: &flow.name, key, value: Some(value) };
@@ -98,9 +98,9 @@ pub(super) fn check_flow(flow: &Flow, draft: &mut Draft) {
 }
 
 /// What of a list of mails is not carried over.
-fn note_mails(flow: &Flow, key: &str, value: &str, draft: &mut Draft) {
+fn note_mails(flow: &AzkabanFlow, key: &str, value: &str, draft: &mut Draft) {
     let words = value.split([',', ';']).map(str::trim).filter(|w| !w.is_empty());
-    let bad: Vec<&str> = words.filter(|w| Recipient::of(w).is_err()).collect();
+    let bad: Vec<&str> = words.filter(|w| Recipient::parse(w).is_err()).collect();
     if !bad.is_empty() {
         let list = bad.join(", ");
         draft.note(
@@ -134,7 +134,7 @@ fn is_command(key: &str) -> bool {
 }
 
 /// Whether a node, or one within it, runs the command of its folder because it has none.
-fn takes_command(node: &Node) -> bool {
+fn takes_command(node: &FlowNode) -> bool {
     let has_own = node.config.iter().any(|(key, _)| is_command(key));
     (node.kind == "command" && !has_own) || node.nodes.iter().any(takes_command)
 }
@@ -144,7 +144,7 @@ fn is_read(key: &str) -> bool {
 }
 
 /// Properties of a job: what is neither Azkaban's nor used by a text of the flow would be lost.
-pub(super) fn check_node(node: &Node, around: &Around<'_>, draft: &mut Draft) {
+pub(super) fn check_node(node: &FlowNode, around: &FlowContext<'_>, draft: &mut Draft) {
     if !matches!(node.kind.as_str(), "command" | "noop" | "flow") {
         // A job that fails stands in its place, with all of its properties.
         return;
@@ -187,9 +187,9 @@ pub(super) fn check_node(node: &Node, around: &Around<'_>, draft: &mut Draft) {
 }
 
 /// The names that texts of a flow refer to as `${name}`.
-fn used_names(flow: &Flow) -> BTreeSet<&str> {
+fn used_names(flow: &AzkabanFlow) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
-    let mut open: Vec<&Node> = flow.nodes.iter().collect();
+    let mut open: Vec<&FlowNode> = flow.nodes.iter().collect();
     let mut texts: Vec<&str> = flow.config.iter().map(|(_, value)| value.as_str()).collect();
     while let Some(node) = open.pop() {
         texts.extend(node.config.iter().map(|(_, value)| value.as_str()));

@@ -1,18 +1,18 @@
 //! Flow 1.0: a file for each job, dependencies by name, and a flow for each job that nobody waits for.
 
 use super::properties::{Property, properties};
-use super::{Flow, Node};
+use super::{AzkabanFlow, FlowNode};
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin};
+use crate::import::note::{ImportOrigin, Level};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A job, and what the properties of its folders say for it.
-type Inherits = (Node, Vec<(String, String)>);
+type Inherits = (FlowNode, Vec<(String, String)>);
 
 /// The flows of a project.
-pub(super) fn flows(jobs: &[&Given], shared: &[&Given], draft: &mut Draft) -> Vec<Flow> {
+pub(super) fn flows(jobs: &[&Given], shared: &[&Given], draft: &mut Draft) -> Vec<AzkabanFlow> {
     let mut shared_by_folder: BTreeMap<&str, Vec<Property>> = BTreeMap::new();
     for file in shared {
         if let Some(text) = text(file, draft) {
@@ -26,7 +26,7 @@ pub(super) fn flows(jobs: &[&Given], shared: &[&Given], draft: &mut Draft) -> Ve
         let above = shared_by_folder.iter().filter(|(at, _)| is_below(folder(&file.path), at));
         let above = above.flat_map(|(_, all)| all.iter().map(|p| (p.key.clone(), p.value.clone())));
         let above: Vec<(String, String)> = above.collect();
-        nodes.push((node(file, text), above));
+        nodes.push((read_node(file, text), above));
     }
     gathered(nodes, draft)
 }
@@ -41,11 +41,11 @@ fn is_below(folder: &str, above: &str) -> bool {
         || folder.strip_prefix(above).is_some_and(|r| r.starts_with('/'))
 }
 
-fn node(file: &Given, text: &str) -> Node {
+fn read_node(file: &Given, text: &str) -> FlowNode {
     let name = file.path.rsplit('/').next().unwrap_or(&file.path);
     let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
-    let mut node = Node {
-        at: Origin::new(&file.path, 1),
+    let mut node = FlowNode {
+        at: ImportOrigin::new(&file.path, 1),
         name,
         kind: String::new(),
         config: Vec::new(),
@@ -55,7 +55,7 @@ fn node(file: &Given, text: &str) -> Node {
         is_last: false,
     };
     for Property { key, value, line } in properties(text) {
-        let at = Origin::new(&file.path, line);
+        let at = ImportOrigin::new(&file.path, line);
         match key.as_str() {
             "type" => node.kind = value.trim().to_owned(),
             "dependencies" | "depends" => {
@@ -70,7 +70,7 @@ fn node(file: &Given, text: &str) -> Node {
 }
 
 /// Jobs that hang together are one group, called after the last of them.
-fn gathered(nodes: Vec<Inherits>, draft: &mut Draft) -> Vec<Flow> {
+fn gathered(nodes: Vec<Inherits>, draft: &mut Draft) -> Vec<AzkabanFlow> {
     let mut part: HashMap<String, usize> = HashMap::new();
     for (at, (node, _)) in nodes.iter().enumerate() {
         let own = part.get(&node.name).copied().unwrap_or(at);
@@ -90,11 +90,11 @@ fn gathered(nodes: Vec<Inherits>, draft: &mut Draft) -> Vec<Flow> {
         let one = part.get(&node.0.name).copied().unwrap_or_default();
         parts.entry(one).or_default().push(node);
     }
-    parts.into_values().map(|nodes| flow(nodes, &waited, draft)).collect()
+    parts.into_values().map(|nodes| make_flow(nodes, &waited, draft)).collect()
 }
 
-fn flow(nodes: Vec<Inherits>, waited: &BTreeSet<String>, draft: &mut Draft) -> Flow {
-    let ends: Vec<&Node> =
+fn make_flow(nodes: Vec<Inherits>, waited: &BTreeSet<String>, draft: &mut Draft) -> AzkabanFlow {
+    let ends: Vec<&FlowNode> =
         nodes.iter().map(|(n, _)| n).filter(|n| !waited.contains(&n.name)).collect();
     let first = ends.first().copied().or(nodes.first().map(|(n, _)| n));
     let (at, name) = first.map_or_else(Default::default, |n| (n.at.clone(), n.name.clone()));
@@ -114,7 +114,7 @@ fn flow(nodes: Vec<Inherits>, waited: &BTreeSet<String>, draft: &mut Draft) -> F
         config.retain(|(k, _)| k != key);
         config.push((key.clone(), value.clone()));
     }
-    let is_last = |node: &Node| !waited.contains(&node.name);
-    let nodes = nodes.into_iter().map(|(n, _)| Node { is_last: is_last(&n), ..n }).collect();
-    Flow { at, name, config, nodes, trigger: None }
+    let is_last = |node: &FlowNode| !waited.contains(&node.name);
+    let nodes = nodes.into_iter().map(|(n, _)| FlowNode { is_last: is_last(&n), ..n }).collect();
+    AzkabanFlow { at, name, config, nodes, trigger: None }
 }

@@ -1,21 +1,21 @@
 //! Flow 2.0: a YAML file for each flow.
 
 use super::trigger::read_trigger;
-use super::{Flow, Node};
-use crate::definition::Node as Tree;
-use crate::definition::Value;
+use super::{AzkabanFlow, FlowNode};
+use crate::definition::NodeValue;
+use crate::definition::SourceNode as Tree;
 use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
-use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read};
+use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read_key};
 use crate::import::note::Level;
 use crate::import::tree::{entries, get, items, origin, plain, tree, word};
 
 /// Keys of a file of a flow, and of a node in it.
 pub(in crate::import) const FLOW_KEYS: &[KnownKey] = &[
-    read("config"),
-    read("nodes"),
-    read("trigger"),
+    read_key("config"),
+    read_key("nodes"),
+    read_key("trigger"),
     noted("name", &[], OF_FILE),
     noted("type", &["flow"], OF_FILE),
     noted("dependsOn", &[], OF_FILE),
@@ -26,16 +26,16 @@ const OF_FILE: Hint = hint(
     "流以文件命名且不等待其他节点,原系统亦然",
 );
 pub(in crate::import) const NODE_KEYS: &[KnownKey] = &[
-    read("name"),
-    read("type"),
-    read("config"),
-    read("dependsOn"),
-    read("condition"),
-    read("nodes"),
-    read("trigger"),
+    read_key("name"),
+    read_key("type"),
+    read_key("config"),
+    read_key("dependsOn"),
+    read_key("condition"),
+    read_key("nodes"),
+    read_key("trigger"),
 ];
 
-pub(super) fn flow(file: &Given, draft: &mut Draft) -> Option<Flow> {
+pub(super) fn read_flow(file: &Given, draft: &mut Draft) -> Option<AzkabanFlow> {
     let text = text(file, draft)?;
     let root = tree(&file.path, text, draft)?;
     let at = origin(&root);
@@ -48,7 +48,13 @@ pub(super) fn flow(file: &Given, draft: &mut Draft) -> Option<Flow> {
     }
     let trigger = read_trigger(&root, draft);
     check_keys(&root, &[FLOW_KEYS], &name, draft);
-    Some(Flow { at, name: name.clone(), config: config(&root, &name, draft), nodes, trigger })
+    Some(AzkabanFlow {
+        at,
+        name: name.clone(),
+        config: config(&root, &name, draft),
+        nodes,
+        trigger,
+    })
 }
 
 fn config(node: &Tree, about: &str, draft: &mut Draft) -> Vec<(String, String)> {
@@ -56,9 +62,9 @@ fn config(node: &Tree, about: &str, draft: &mut Draft) -> Vec<(String, String)> 
     let mut found = Vec::new();
     for (key, value) in entries(config) {
         match &value.value {
-            Value::Text(text) => found.push((key.to_owned(), text.clone())),
-            Value::Null => found.push((key.to_owned(), String::new())),
-            Value::List(_) | Value::Map(_) => {
+            NodeValue::Text(text) => found.push((key.to_owned(), text.clone())),
+            NodeValue::Null => found.push((key.to_owned(), String::new())),
+            NodeValue::List(_) | NodeValue::Map(_) => {
                 let at = origin(value);
                 let note = KeyNote { at: &at, about, key, value: None };
                 let single = hint("properties are single values, there, too", "属性只能是单个值");
@@ -69,7 +75,7 @@ fn config(node: &Tree, about: &str, draft: &mut Draft) -> Vec<(String, String)> 
     found
 }
 
-fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
+fn nodes(above: &Tree, draft: &mut Draft) -> Vec<FlowNode> {
     let mut found = Vec::new();
     for one in items(above, "nodes") {
         let at = origin(one);
@@ -112,7 +118,7 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<Node> {
         let parents = parents.filter_map(|p| Some((origin(p), plain(p)?.trim().to_owned())));
         let condition = get(one, "condition");
         let condition = condition.and_then(|c| Some((origin(c), plain(c)?.trim().to_owned())));
-        found.push(Node {
+        found.push(FlowNode {
             is_last: false,
             at,
             name: name.to_owned(),

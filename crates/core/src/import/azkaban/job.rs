@@ -1,8 +1,8 @@
 //! A node as a job: its command as a script, its retries, the parameters in it.
 
-use super::condition::Rule;
+use super::condition::ConditionRule;
 use super::passwords::{TAKEN_OUT, secret_name};
-use super::{Around, Files, Flow, Node, config};
+use super::{AzkabanFlow, FlowContext, FlowNode, ProjectFiles, config};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::body::SubBatch;
@@ -11,7 +11,7 @@ use crate::domain::notification::recipient::Recipient;
 use crate::import::body::stand_in;
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, hint};
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use std::collections::BTreeMap;
 
 /// Where the files of a project are, as a parameter of its group.
@@ -21,7 +21,12 @@ const MOST_RETRIES: u32 = 100;
 const LONGEST_PAUSE: u32 = 24 * 3_600;
 
 /// What a flow says for all its jobs, as parameters and readers of its group.
-pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut Draft) {
+pub(super) fn of_group(
+    flow: &AzkabanFlow,
+    group: &GroupCode,
+    files: ProjectFiles,
+    draft: &mut Draft,
+) {
     let mut decls: BTreeMap<String, ParamDecl> = BTreeMap::new();
     let mut mails = Vec::new();
     for (key, value) in &flow.config {
@@ -38,7 +43,7 @@ pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut
             _ => {}
         }
     }
-    if files == Files::Some {
+    if files == ProjectFiles::Some {
         let decl = ParamDecl { value: None, ..ParamDecl::plain(PROJECT_DIR, "") };
         decls.insert(PROJECT_DIR.to_owned(), decl);
         draft.note(
@@ -68,15 +73,15 @@ pub(super) fn of_group(flow: &Flow, group: &GroupCode, files: Files, draft: &mut
 /// The addresses of a list; what is none is told of elsewhere.
 fn addresses(list: &str) -> impl Iterator<Item = String> {
     let words = list.split([',', ';']).map(str::trim);
-    words.filter(|w| Recipient::of(w).is_ok()).map(str::to_owned)
+    words.filter(|w| Recipient::parse(w).is_ok()).map(str::to_owned)
 }
 
 /// Makes the job of a node.
-pub(super) fn job(
-    node: &Node,
+pub(super) fn make_job(
+    node: &FlowNode,
     title: &str,
-    rule: Rule,
-    around: &Around<'_>,
+    rule: ConditionRule,
+    around: &FlowContext<'_>,
     draft: &mut Draft,
 ) -> JobCode {
     let mut job = match (&rule.refused, node.kind.as_str()) {
@@ -85,7 +90,7 @@ pub(super) fn job(
         (None, "command") => command(node, title, around, draft),
         (None, "flow") => sub_flow(node, title, around, draft),
         (None, kind) => {
-            let why = Words::new(
+            let why = BilingualSentence::new(
                 format!("jobs of type {kind:?} have no counterpart"),
                 format!("没有与类型 {kind:?} 对应的作业类型"),
             );
@@ -99,15 +104,15 @@ pub(super) fn job(
         job.timeout_sec = draft.timeout(&node.at, title, 0);
     }
     let retries = RetryProperty { key: "retries", unit: 1, most: MOST_RETRIES };
-    job.retry_count = retries.read(node, around, draft);
+    job.retry_count = retries.read_retries(node, around, draft);
     let pause = RetryProperty { key: "retry.backoff", unit: 1_000, most: LONGEST_PAUSE };
-    job.retry_delay_sec = pause.read(node, around, draft);
+    job.retry_delay_sec = pause.read_retries(node, around, draft);
     let code = job.code.clone();
     draft.push(job);
     code
 }
 
-fn get<'a>(node: &'a Node, around: &'a Around<'_>, key: &str) -> Option<&'a str> {
+fn get<'a>(node: &'a FlowNode, around: &'a FlowContext<'_>, key: &str) -> Option<&'a str> {
     let find = |all: &'a [(String, String)]| all.iter().find(|(k, _)| k == key);
     find(&node.config).or_else(|| find(&around.flow.config)).map(|(_, value)| value.as_str())
 }
@@ -122,7 +127,7 @@ struct RetryProperty {
 
 impl RetryProperty {
     /// Its value; what is no number, and what is cut, is told.
-    fn read(&self, node: &Node, around: &Around<'_>, draft: &mut Draft) -> u32 {
+    fn read_retries(&self, node: &FlowNode, around: &FlowContext<'_>, draft: &mut Draft) -> u32 {
         let Some(text) = get(node, around, self.key).map(str::trim).filter(|t| !t.is_empty())
         else {
             return 0;
@@ -149,11 +154,11 @@ impl RetryProperty {
 }
 
 /// A job that opens another flow's group.
-fn sub_flow(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> JobDef {
+fn sub_flow(node: &FlowNode, title: &str, around: &FlowContext<'_>, draft: &mut Draft) -> JobDef {
     let name = get(node, around, "flow.name").unwrap_or(&node.name);
     let group = around.groups.get(name).filter(|g| *g != around.group);
     let Some(group) = group else {
-        let why = Words::new(
+        let why = BilingualSentence::new(
             format!("it runs flow {name}, which is not among these files"),
             format!("它运行的流 {name} 不在这些文件中"),
         );
@@ -165,7 +170,7 @@ fn sub_flow(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) ->
     job
 }
 
-fn command(node: &Node, title: &str, around: &Around<'_>, draft: &mut Draft) -> JobDef {
+fn command(node: &FlowNode, title: &str, around: &FlowContext<'_>, draft: &mut Draft) -> JobDef {
     let mut commands = commands(&node.config);
     if commands.is_empty() {
         // The properties of a folder may hold the command of all its jobs.
@@ -227,7 +232,7 @@ fn commands(config: &[(String, String)]) -> Vec<&str> {
 }
 
 /// What a script begins with: its variables, and the folder it starts in.
-fn surroundings(node: &Node, around: &Around<'_>, words: &mut Used) -> String {
+fn surroundings(node: &FlowNode, around: &FlowContext<'_>, words: &mut Used) -> String {
     let mut script = String::from("set -e\n");
     let of_node = |key: &String| node.config.iter().any(|(k, _)| k == key);
     let inherited = around.flow.config.iter().filter(|(key, _)| !of_node(key));
@@ -247,13 +252,13 @@ fn surroundings(node: &Node, around: &Around<'_>, words: &mut Used) -> String {
             let folder = words.replaced(folder, node, around);
             script.push_str(&format!("cd \"{}\"\n", folder.replace('"', "\\\"")));
         }
-        (None, Files::Some) => {
+        (None, ProjectFiles::Some) => {
             words.params.insert(PROJECT_DIR.to_owned(), None);
             let at =
                 "${PROCESSION_PARAM_PROJECT_DIR:?is not set: the folder of the project's files}";
             script.push_str(&format!("cd \"{at}\"\n"));
         }
-        (None, Files::None) => {}
+        (None, ProjectFiles::None) => {}
     }
     script
 }
@@ -269,20 +274,26 @@ struct Used {
 impl Used {
     /// A text whose `${name}` are variables of a shell. Between single quotes, where a shell would leave
     /// them alone, the value itself is written.
-    fn replaced(&mut self, text: &str, node: &Node, around: &Around<'_>) -> String {
+    fn replaced(&mut self, text: &str, node: &FlowNode, around: &FlowContext<'_>) -> String {
         let mut made = String::new();
         let mut rest = text;
         while let Some(at) = rest.find("${") {
             made.push_str(&rest[..at]);
             let Some((name, tail)) = rest[at + 2..].split_once('}') else { break };
-            made.push_str(&self.one(name.trim(), is_quoted(&made), node, around));
+            made.push_str(&self.replace_one(name.trim(), is_quoted(&made), node, around));
             rest = tail;
         }
         made.push_str(rest);
         made
     }
 
-    fn one(&mut self, name: &str, quotes: Quotes, node: &Node, around: &Around<'_>) -> String {
+    fn replace_one(
+        &mut self,
+        name: &str,
+        quotes: Quotes,
+        node: &FlowNode,
+        around: &FlowContext<'_>,
+    ) -> String {
         let variable = variable(name);
         let built_in = match name {
             "azkaban.flow.execid" => Some("${batch_no}".to_owned()),
@@ -321,7 +332,7 @@ impl Used {
 }
 
 /// A value with the properties in it, as deep as a person would nest them.
-fn resolved(text: &str, node: &Node, around: &Around<'_>, depth: usize) -> String {
+fn resolved(text: &str, node: &FlowNode, around: &FlowContext<'_>, depth: usize) -> String {
     let mut made = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${").filter(|_| depth < 8) {

@@ -1,10 +1,10 @@
 //! Properties whose names say that they are passwords: their values stay behind, and `${secret.NAME}` stands in their place.
 
-use super::{Flow, Node};
+use super::{AzkabanFlow, FlowNode};
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin};
+use crate::import::note::{ImportOrigin, Level};
 
 /// What stands in a property in place of a password.
 pub(super) const TAKEN_OUT: &str = "password-is-not-carried-over";
@@ -41,7 +41,7 @@ pub(super) fn secret_name(key: &str) -> String {
 }
 
 /// Takes the passwords out of all properties of flows and nodes.
-pub(super) fn take_out(flows: &mut [Flow], draft: &mut Draft) {
+pub(super) fn take_out(flows: &mut [AzkabanFlow], draft: &mut Draft) {
     for flow in flows {
         let at = flow.at.clone();
         take_out_of(&mut flow.config, &at, draft);
@@ -49,13 +49,13 @@ pub(super) fn take_out(flows: &mut [Flow], draft: &mut Draft) {
     }
 }
 
-fn take_out_of_node(node: &mut Node, draft: &mut Draft) {
+fn take_out_of_node(node: &mut FlowNode, draft: &mut Draft) {
     let at = node.at.clone();
     take_out_of(&mut node.config, &at, draft);
     node.nodes.iter_mut().for_each(|node| take_out_of_node(node, draft));
 }
 
-fn take_out_of(config: &mut Vec<(String, String)>, at: &Origin, draft: &mut Draft) {
+fn take_out_of(config: &mut Vec<(String, String)>, at: &ImportOrigin, draft: &mut Draft) {
     let mut more = Vec::new();
     for (key, value) in config.iter_mut() {
         if !holds_password(key) || value.trim().is_empty() || value.contains("${") {
@@ -74,7 +74,7 @@ fn take_out_of(config: &mut Vec<(String, String)>, at: &Origin, draft: &mut Draf
     config.extend(more);
 }
 
-fn add_secret(name: &str, key: &str, at: &Origin, draft: &mut Draft) {
+fn add_secret(name: &str, key: &str, at: &ImportOrigin, draft: &mut Draft) {
     if !draft.is_first("secret", name) {
         return;
     }

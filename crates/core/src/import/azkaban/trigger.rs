@@ -1,8 +1,8 @@
 //! The trigger of a Flow 2.0 file: its cron expression is a schedule, and what it waits for is a job that
 //! fails until somebody writes the wait.
 
-use super::Flow;
-use crate::definition::Node as Tree;
+use super::AzkabanFlow;
+use crate::definition::SourceNode as Tree;
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::schedule::TimingWords;
 use crate::domain::schedule::cron::Cron;
@@ -11,18 +11,18 @@ use crate::domain::schedule::overlap::Overlap;
 use crate::domain::schedule::trigger::TriggerWords;
 use crate::import::body::stand_in;
 use crate::import::draft::Draft;
-use crate::import::keys::{KnownKey, check_keys, read};
-use crate::import::note::{Level, Origin, Words};
-use crate::import::schedule::Firing;
-use crate::import::tally::ItemKind;
+use crate::import::keys::{KnownKey, check_keys, read_key};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::schedule::SourceScheduleState;
+use crate::import::tally::CountedKind;
 use crate::import::tree::{entries, get, items, number, origin, plain, word};
 
 /// Keys of a trigger, its schedule and its dependencies.
 pub(in crate::import) const TRIGGER_KEYS: &[KnownKey] =
-    &[read("maxWaitMins"), read("schedule"), read("triggerDependencies")];
-pub(in crate::import) const SCHEDULE_KEYS: &[KnownKey] = &[read("type"), read("value")];
+    &[read_key("maxWaitMins"), read_key("schedule"), read_key("triggerDependencies")];
+pub(in crate::import) const SCHEDULE_KEYS: &[KnownKey] = &[read_key("type"), read_key("value")];
 pub(in crate::import) const DEPENDENCY_KEYS: &[KnownKey] =
-    &[read("name"), read("type"), read("params")];
+    &[read_key("name"), read_key("type"), read_key("params")];
 
 /// Longest wait of a trigger in Azkaban: 10 days.
 const LONGEST_WAIT_MIN: i64 = 10 * 24 * 60;
@@ -30,7 +30,7 @@ const LONGEST_WAIT_MIN: i64 = 10 * 24 * 60;
 /// What starts a flow.
 #[derive(Clone, Debug)]
 pub(super) struct FlowTrigger {
-    at: Origin,
+    at: ImportOrigin,
     cron: String,
     max_wait_min: Option<i64>,
     dependencies: Vec<TriggerDependency>,
@@ -39,7 +39,7 @@ pub(super) struct FlowTrigger {
 /// Something outside that a trigger waits for, such as a message in a Kafka topic.
 #[derive(Clone, Debug)]
 struct TriggerDependency {
-    at: Origin,
+    at: ImportOrigin,
     name: String,
     kind: String,
     params: Vec<String>,
@@ -91,14 +91,14 @@ fn read_dependency(one: &Tree, draft: &mut Draft) -> Option<TriggerDependency> {
 }
 
 /// The jobs that stand for what a trigger waits for; the first jobs of the flow wait for them.
-pub(super) fn add_waits(flow: &Flow, group: &GroupCode, draft: &mut Draft) -> Vec<JobCode> {
+pub(super) fn add_waits(flow: &AzkabanFlow, group: &GroupCode, draft: &mut Draft) -> Vec<JobCode> {
     let Some(trigger) = &flow.trigger else { return Vec::new() };
     let minutes = trigger.max_wait_min.unwrap_or(0).clamp(0, LONGEST_WAIT_MIN);
     let seconds = u64::try_from(minutes * 60).unwrap_or(0);
     let mut codes = Vec::new();
     for wait in &trigger.dependencies {
         let params = wait.params.join(", ");
-        let why = Words::new(
+        let why = BilingualSentence::new(
             format!(
                 "the flow starts once {} {params} is there: write a SENSOR with a query, or a script, that waits \
                  for it; its timeout_sec is maxWaitMins",
@@ -110,7 +110,7 @@ pub(super) fn add_waits(flow: &Flow, group: &GroupCode, draft: &mut Draft) -> Ve
             ),
         );
         let title = format!("wait_for_{}", wait.name);
-        draft.begin_item(ItemKind::Job, &wait.at, &title);
+        draft.begin_item(CountedKind::Job, &wait.at, &title);
         let mut job = stand_in(draft, &wait.at, group, &title, &why);
         job.timeout_sec = draft.timeout(&wait.at, &title, seconds);
         codes.push(job.code.clone());
@@ -132,9 +132,9 @@ pub(super) fn add_waits(flow: &Flow, group: &GroupCode, draft: &mut Draft) -> Ve
 }
 
 /// The schedule of a flow that has a trigger.
-pub(super) fn add_schedule(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
+pub(super) fn add_schedule(flow: &AzkabanFlow, group: &GroupCode, draft: &mut Draft) {
     let Some(trigger) = &flow.trigger else { return };
-    draft.begin_item(ItemKind::Schedule, &trigger.at, &flow.name);
+    draft.begin_item(CountedKind::Schedule, &trigger.at, &flow.name);
     if draft.asked.zone.is_none() {
         draft.note(
             Level::Look,
@@ -159,6 +159,6 @@ pub(super) fn add_schedule(flow: &Flow, group: &GroupCode, draft: &mut Draft) {
         overlap: Some(Overlap::Parallel),
         ..TriggerWords::default()
     };
-    draft.schedule(&trigger.at, words, Firing::On);
+    draft.schedule(&trigger.at, words, SourceScheduleState::On);
     draft.end_item();
 }

@@ -1,47 +1,47 @@
 //! What follows the end of a job: maps with a type that begins with `If`, and the actions in them.
 
-use crate::definition::Node;
+use crate::definition::SourceNode;
 use crate::domain::job::JobDef;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::notification::recipient::Recipient;
 use crate::import::control_m::CtmJob;
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{entries, get, origin, word};
 
 /// Most reruns that a job may have here.
 const RETRIES: u32 = 100;
 
 /// When the actions of a condition are carried out; none when that cannot be said here.
-pub(super) fn status(condition: &Node) -> Option<When> {
+pub(super) fn status(condition: &SourceNode) -> Option<EdgeCondition> {
     let kind = word(condition, "Type").unwrap_or_default();
     if !matches!(kind, "If" | "If:CompletionStatus") {
         return None;
     }
     match word(condition, "CompletionStatus").unwrap_or_default().trim() {
-        "OK" => Some(When::Success),
-        "NOTOK" | "!=0" => Some(When::Failure),
-        "ANY" => Some(When::Done),
+        "OK" => Some(EdgeCondition::Success),
+        "NOTOK" | "!=0" => Some(EdgeCondition::Failure),
+        "ANY" => Some(EdgeCondition::Done),
         _ => None,
     }
 }
 
 /// The conditions of a job.
-pub(super) fn conditions<'a>(job: &CtmJob<'a>) -> impl Iterator<Item = &'a Node> {
+pub(super) fn conditions<'a>(job: &CtmJob<'a>) -> impl Iterator<Item = &'a SourceNode> {
     let all = entries(job.node).map(|(_, node)| node);
     all.filter(|node| word(node, "Type").is_some_and(|kind| kind.starts_with("If")))
 }
 
 /// Whether a failure of a job counts as a success there.
 pub(super) fn is_set_to_ok(job: &CtmJob<'_>) -> bool {
-    conditions(job).filter(|one| status(one) == Some(When::Failure)).any(|one| {
+    conditions(job).filter(|one| status(one) == Some(EdgeCondition::Failure)).any(|one| {
         entries(one)
             .any(|(_, action)| word(action, "Type").is_some_and(|kind| kind.ends_with("SetToOK")))
     })
 }
 
 /// Reads the actions of a job, as far as they have a counterpart; events are read where they are joined.
-pub(super) fn read(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
+pub(super) fn read_actions(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
     for condition in conditions(job) {
         let status = status(condition);
         for (name, action) in entries(condition) {
@@ -51,24 +51,24 @@ pub(super) fn read(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
                 }
                 continue;
             };
-            one(kind, action, status.as_ref(), (job, def), draft);
+            read_action(kind, action, status.as_ref(), (job, def), draft);
         }
     }
     rerun_limit(job, def, draft);
 }
 
-fn one(
+fn read_action(
     kind: &str,
-    action: &Node,
-    status: Option<&When>,
+    action: &SourceNode,
+    status: Option<&EdgeCondition>,
     (job, def): (&CtmJob<'_>, &mut JobDef),
     draft: &mut Draft,
 ) {
     let at = origin(action);
     match (kind.trim_start_matches("Action:"), status) {
-        ("Mail", Some(When::Failure)) => {
+        ("Mail", Some(EdgeCondition::Failure)) => {
             for address in word(action, "To").unwrap_or_default().split([';', ',']).map(str::trim) {
-                if Recipient::of(address).is_ok() {
+                if Recipient::parse(address).is_ok() {
                     if !def.notify_email.iter().any(|known| known == address) {
                         def.notify_email.push(address.to_owned());
                     }
@@ -81,14 +81,14 @@ fn one(
                 }
             }
         }
-        ("SetToOK", Some(When::Failure)) => {
+        ("SetToOK", Some(EdgeCondition::Failure)) => {
             let said = (
                 "there its failure counts as a success: what waits for it runs in any case (when: done), and the batch ends FAILED",
                 "原系统将其失败视为成功:依赖它的作业照常运行(when: done),但批次以 FAILED 结束",
             );
             draft.note(Level::Differs, (&at, def.code.as_str()), said, ("", ""));
         }
-        ("Rerun", Some(When::Failure)) => {
+        ("Rerun", Some(EdgeCondition::Failure)) => {
             let times = get(job.node, "RerunLimit").and_then(|limit| word(limit, "Times"));
             def.retry_count =
                 times.and_then(|text| text.trim().parse().ok()).unwrap_or(1).min(RETRIES);
@@ -98,7 +98,7 @@ fn one(
             let kind: String = kind.chars().take(60).collect();
             let when =
                 status.map_or_else(|| "its own condition".to_owned(), |when| format!("{when}"));
-            let said = Words::new(
+            let said = BilingualSentence::new(
                 format!("{kind} on {when} is left out: it has no counterpart here"),
                 format!("{kind}({when})未迁移:此处没有对应"),
             );

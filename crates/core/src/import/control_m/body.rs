@@ -1,8 +1,8 @@
 //! What a job runs.
 
-use crate::definition::Node;
+use crate::definition::SourceNode;
 use crate::domain::id::{GroupCode, JobType, SourceName};
-use crate::domain::job::pool::{LockMode, LockUse, Pool, PoolUse};
+use crate::domain::job::pool::{LockMode, LockUse, PoolUse, SlotPool};
 use crate::domain::job::{JobDef, Param, ParamMode};
 use crate::domain::source::DialectName;
 use crate::domain::source::routine_name::RoutineName;
@@ -11,7 +11,7 @@ use crate::import::body::{failing, quoted};
 use crate::import::control_m::{CtmJob, actions, check_untyped_keys, keys, variables};
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, hint};
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::scheduler_source::set_sql;
 use crate::import::sql_statement::SqlForm;
 use crate::import::tree::{entries, is_yes, items, origin, plain, word};
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 pub(super) struct Profiles(BTreeMap<String, DialectName>);
 
 impl Profiles {
-    pub(super) fn read(roots: &[Node]) -> Self {
+    pub(super) fn read_profiles(roots: &[SourceNode]) -> Self {
         let mut found = BTreeMap::new();
         for (name, node) in roots.iter().flat_map(entries) {
             let kind = word(node, "Type").unwrap_or_default();
@@ -37,7 +37,7 @@ impl Profiles {
 }
 
 /// A job with its body, resources and what happens at its end; events are joined later.
-pub(super) fn make(
+pub(super) fn make_job(
     job: &CtmJob<'_>,
     group: &GroupCode,
     profiles: &Profiles,
@@ -57,10 +57,10 @@ pub(super) fn make(
     if !job.days.is_cyclic() {
         def.schedule_time = job.days.from;
     }
-    def.tags = tags(job, draft);
+    def.tags = read_tags(job, draft);
     resources(job, &mut def, draft);
-    actions::read(job, &mut def, draft);
-    match body(job, def.clone(), profiles, draft) {
+    actions::read_actions(job, &mut def, draft);
+    match set_body(job, def.clone(), profiles, draft) {
         Ok(made) => made,
         Err(why) => failing(draft, &job.at, def, &why),
     }
@@ -80,7 +80,7 @@ fn check_own_keys(job: &CtmJob<'_>, about: &str, draft: &mut Draft) {
 
 /// `Very High`, `AA`: words have a counterpart, letters are noted.
 fn priority(job: &CtmJob<'_>, about: &str, draft: &mut Draft) -> i32 {
-    let Some(text) = job.word("Priority") else { return 0 };
+    let Some(text) = job.find_word("Priority") else { return 0 };
     match text.to_ascii_lowercase().as_str() {
         "very high" => 20,
         "high" => 10,
@@ -99,7 +99,7 @@ fn priority(job: &CtmJob<'_>, about: &str, draft: &mut Draft) -> i32 {
 }
 
 /// Who it ran as, and its application, as tags; where it ran, in one note for each host.
-fn tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
+fn read_tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
     let tag = |prefix: &str, text: &str| {
         let word: String = text
             .chars()
@@ -108,7 +108,7 @@ fn tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
             .collect();
         format!("{prefix}:{word}")
     };
-    if let Some(host) = job.word("Host")
+    if let Some(host) = job.find_word("Host")
         && draft.is_first("host", host)
     {
         draft.end_item_for(|draft| {
@@ -123,7 +123,7 @@ fn tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
             draft.note(Level::Look, (&job.at, host), said, cure);
         });
     }
-    if let Some(user) = job.word("RunAs")
+    if let Some(user) = job.find_word("RunAs")
         && draft.is_first("user", user)
     {
         draft.end_item_for(|draft| {
@@ -135,7 +135,7 @@ fn tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
         });
     }
     let found = [("user", "RunAs"), ("app", "Application"), ("subapp", "SubApplication")];
-    found.into_iter().filter_map(|(prefix, key)| Some(tag(prefix, job.word(key)?))).collect()
+    found.into_iter().filter_map(|(prefix, key)| Some(tag(prefix, job.find_word(key)?))).collect()
 }
 
 /// Resources are maps with a type: pools and locks.
@@ -154,7 +154,7 @@ fn resources(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
                 let weight =
                     word(node, "Quantity").and_then(|q| q.trim().parse().ok()).unwrap_or(1).max(1);
                 def.pools.push(PoolUse { pool: name.clone(), weight });
-                pool(job, &name, weight, draft);
+                add_pool(job, &name, weight, draft);
             }
             "Lock" | "Mutex" => {
                 let word = word(node, "LockType")
@@ -175,13 +175,13 @@ fn resources(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
 }
 
 /// A pool with as many slots as a job needs: how many there are is on the server.
-fn pool(job: &CtmJob<'_>, name: &str, weight: u32, draft: &mut Draft) {
+fn add_pool(job: &CtmJob<'_>, name: &str, weight: u32, draft: &mut Draft) {
     let pools = &mut draft.defs.shared.pools;
     if let Some(known) = pools.iter_mut().find(|pool| pool.name == name) {
         known.slots = known.slots.max(weight);
         return;
     }
-    pools.push(Pool { name: name.to_owned(), slots: weight });
+    pools.push(SlotPool { name: name.to_owned(), slots: weight });
     draft.end_item_for(|draft| {
         let said = (
             format!("how many there are of resource {name} is on the server and in no file: its pool has as many slots as one job needs"),
@@ -191,12 +191,12 @@ fn pool(job: &CtmJob<'_>, name: &str, weight: u32, draft: &mut Draft) {
     });
 }
 
-fn body(
+fn set_body(
     job: &CtmJob<'_>,
     mut def: JobDef,
     profiles: &Profiles,
     draft: &mut Draft,
-) -> Result<JobDef, Words> {
+) -> Result<JobDef, BilingualSentence> {
     if is_yes(job.node, "RunAsDummy") == Some(true) || job.kind == "Job:Dummy" {
         def.job_type = JobType::parse("NOOP").expect("a job type");
         return Ok(def);
@@ -205,15 +205,16 @@ fn body(
         "Job:Command" => {
             let command = word(job.node, "Command").unwrap_or_default();
             if command.trim().is_empty() {
-                return Err(Words::from(("it has no command", "它没有命令")));
+                return Err(BilingualSentence::from(("it has no command", "它没有命令")));
             }
             script(job, def, &around(job, command))
         }
         "Job:Script" => {
-            let path = job.word("FilePath").unwrap_or_default().trim_end_matches('/').to_owned();
+            let path =
+                job.find_word("FilePath").unwrap_or_default().trim_end_matches('/').to_owned();
             let Some(file) = word(job.node, "FileName").filter(|name| !name.trim().is_empty())
             else {
-                return Err(Words::from(("it names no file", "它没有指定文件")));
+                return Err(BilingualSentence::from(("it names no file", "它没有指定文件")));
             };
             let file = if path.is_empty() { file.to_owned() } else { format!("{path}/{file}") };
             let arguments = items(job.node, "Arguments").iter().filter_map(plain);
@@ -224,7 +225,7 @@ fn body(
         "Job:EmbeddedScript" => {
             let text = word(job.node, "Script").unwrap_or_default().replace("\r\n", "\n");
             if text.trim().is_empty() {
-                return Err(Words::from(("it has no script", "它没有脚本")));
+                return Err(BilingualSentence::from(("it has no script", "它没有脚本")));
             }
             script(job, def, &around(job, text.trim_end()))
         }
@@ -232,7 +233,7 @@ fn body(
             let text = word(job.node, "Query").unwrap_or_default();
             def.source = Some(source(job, profiles, draft)?.0);
             let (_, dialect) = source(job, profiles, draft)?;
-            sql(job, &mut def, text, dialect)?;
+            set_sql_body(job, &mut def, text, dialect)?;
             Ok(def)
         }
         "Job:Database:StoredProcedure" => {
@@ -240,7 +241,7 @@ fn body(
             procedure(job, &mut def)?;
             Ok(def)
         }
-        kind => Err(Words::new(
+        kind => Err(BilingualSentence::new(
             format!(
                 "its type {kind} has no counterpart: write what it does as a SCRIPT, HTTP or SQL job"
             ),
@@ -264,7 +265,7 @@ fn in_quotes(text: &str) -> String {
     if text.contains("%%") { format!("\"{text}\"") } else { quoted(text) }
 }
 
-fn script(job: &CtmJob<'_>, mut def: JobDef, text: &str) -> Result<JobDef, Words> {
+fn script(job: &CtmJob<'_>, mut def: JobDef, text: &str) -> Result<JobDef, BilingualSentence> {
     let made = variables::replace(text, job, &|name| format!("${{{name}}}"));
     refuse_unknown(&made)?;
     let first = made.text.lines().next().unwrap_or_default();
@@ -275,7 +276,7 @@ fn script(job: &CtmJob<'_>, mut def: JobDef, text: &str) -> Result<JobDef, Words
         }
         Some(line) if line.ends_with("/sh") => ("sh", made.text.clone()),
         Some(line) => {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!(
                     "it runs with {}, which is no interpreter that is set up here",
                     line.trim()
@@ -288,18 +289,20 @@ fn script(job: &CtmJob<'_>, mut def: JobDef, text: &str) -> Result<JobDef, Words
     def.interpreter = Some(interpreter.to_owned());
     def.params = made.params();
     def.script = Some(match body.split_once('\n') {
-        Some((first, rest)) if first.starts_with("#!") => format!("{first}\n{}{rest}", made.head()),
-        _ => format!("{}{body}", made.head()),
+        Some((first, rest)) if first.starts_with("#!") => {
+            format!("{first}\n{}{rest}", made.shell_head())
+        }
+        _ => format!("{}{body}", made.shell_head()),
     });
     Ok(def)
 }
 
-fn refuse_unknown(made: &variables::Replaced) -> Result<(), Words> {
+fn refuse_unknown(made: &variables::Replaced) -> Result<(), BilingualSentence> {
     if made.unknown.is_empty() {
         return Ok(());
     }
     let list = made.unknown.join(", ");
-    Err(Words::new(
+    Err(BilingualSentence::new(
         format!("it uses {list}, for which there is nothing here: write a parameter in its place"),
         format!("它使用 {list},此处没有对应:请改为参数"),
     ))
@@ -310,12 +313,15 @@ fn source(
     job: &CtmJob<'_>,
     profiles: &Profiles,
     draft: &mut Draft,
-) -> Result<(SourceName, DialectName), Words> {
-    let Some(name) = job.word("ConnectionProfile") else {
-        return Err(Words::from(("it names no connection profile", "它没有指定连接配置")));
+) -> Result<(SourceName, DialectName), BilingualSentence> {
+    let Some(name) = job.find_word("ConnectionProfile") else {
+        return Err(BilingualSentence::from((
+            "it names no connection profile",
+            "它没有指定连接配置",
+        )));
     };
     let Some(dialect) = profiles.0.get(name) else {
-        return Err(Words::new(
+        return Err(BilingualSentence::new(
             format!(
                 "of connection profile {name} these files do not say that it is MySQL or PostgreSQL: import it together with \
                  the jobs (ctm deploy connectionprofiles:centralized::get)"
@@ -328,7 +334,12 @@ fn source(
     Ok((draft.source(&job.at, name, *dialect), *dialect))
 }
 
-fn sql(job: &CtmJob<'_>, def: &mut JobDef, text: &str, dialect: DialectName) -> Result<(), Words> {
+fn set_sql_body(
+    job: &CtmJob<'_>,
+    def: &mut JobDef,
+    text: &str,
+    dialect: DialectName,
+) -> Result<(), BilingualSentence> {
     if let Some(why) = SqlForm::read(text, dialect).fault() {
         return Err(why);
     }
@@ -347,17 +358,17 @@ fn sql(job: &CtmJob<'_>, def: &mut JobDef, text: &str, dialect: DialectName) -> 
     Ok(())
 }
 
-fn procedure(job: &CtmJob<'_>, def: &mut JobDef) -> Result<(), Words> {
+fn procedure(job: &CtmJob<'_>, def: &mut JobDef) -> Result<(), BilingualSentence> {
     let Some(name) = word(job.node, "StoredProcedure").filter(|name| !name.trim().is_empty())
     else {
-        return Err(Words::from(("it names no procedure", "它没有指定存储过程")));
+        return Err(BilingualSentence::from(("it names no procedure", "它没有指定存储过程")));
     };
     let schema = word(job.node, "Schema").map(str::trim).filter(|schema| !schema.is_empty());
     def.job_type = JobType::parse("PROC").expect("a job type");
     let whole =
         schema.map_or_else(|| name.trim().to_owned(), |schema| format!("{schema}.{}", name.trim()));
     if RoutineName::parse(&whole).is_none() {
-        return Err(Words::new(
+        return Err(BilingualSentence::new(
             format!("{whole} is no name of a procedure"),
             format!("{whole} 不是存储过程的名称"),
         ));
@@ -394,7 +405,7 @@ fn procedure(job: &CtmJob<'_>, def: &mut JobDef) -> Result<(), Words> {
                     }
                     _ if made.params.is_empty() && !text.contains("${") => Some(text.to_owned()),
                     _ => {
-                        return Err(Words::new(
+                        return Err(BilingualSentence::new(
                             format!("the value of its parameter {name} has no form here"),
                             format!("其参数 {name} 的值没有对应的写法"),
                         ));

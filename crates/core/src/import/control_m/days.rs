@@ -1,11 +1,11 @@
 //! On which days a job runs, and how often on each: `When`, `Rerun` and `RerunSpecificTimes`.
 
-use crate::definition::Node;
+use crate::definition::SourceNode;
 use crate::domain::schedule::{Blackout, BlackoutTime, TimingWords};
 use crate::import::control_m::keys;
 use crate::import::draft::Draft;
 use crate::import::keys::check_keys;
-use crate::import::note::Words;
+use crate::import::note::BilingualSentence;
 use crate::import::tree::{entries, get, items, list, plain, word};
 use chrono::{NaiveDate, NaiveTime, Weekday, WeekdaySet};
 
@@ -23,7 +23,7 @@ const MONTHS: [&str; 12] =
 
 /// When a job runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Days {
+pub(super) struct CtmDays {
     on: DaySet,
     often: Often,
     start: Option<NaiveDate>,
@@ -41,17 +41,17 @@ enum DaySet {
         weekdays: Option<Vec<String>>,
         monthdays: Option<Vec<u32>>,
         months: Vec<usize>,
-        both: Both,
+        both: DayCombination,
     },
     /// None at all: it is ordered by hand.
     Never,
     /// They cannot be said here.
-    Unknown(Words),
+    Unknown(BilingualSentence),
 }
 
 /// Whether a day of the month and a day of the week are asked for together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Both {
+enum DayCombination {
     Either,
     Together,
 }
@@ -65,12 +65,12 @@ enum Often {
     /// So many seconds after the end of the run before it.
     FromEnd(i64),
     At(Vec<NaiveTime>),
-    Unknown(Words),
+    Unknown(BilingualSentence),
 }
 
-impl Days {
+impl CtmDays {
     /// What the nearest of several maps says.
-    pub(super) fn read(scopes: &[&Node], about: &str, draft: &mut Draft) -> Self {
+    pub(super) fn read_days(scopes: &[&SourceNode], about: &str, draft: &mut Draft) -> Self {
         let find = |key: &str| scopes.iter().find_map(|scope| get(scope, key));
         let when = find("When");
         let often = scopes.first().map_or(Often::Once, |own| often(own));
@@ -128,7 +128,7 @@ impl Days {
     }
 
     /// The schedules of it, or why there is none.
-    pub(super) fn timings(&self) -> Result<Vec<TimingWords>, Words> {
+    pub(super) fn timings(&self) -> Result<Vec<TimingWords>, BilingualSentence> {
         let mut made = match &self.often {
             Often::Once => vec![self.on.timing("0 0 0")?],
             Often::At(times) => {
@@ -156,7 +156,7 @@ impl Days {
     }
 
     /// What a cycle leaves out: other days of the week, and the time before FromTime and after ToTime.
-    fn cyclic_blackouts(&self) -> Result<Vec<Blackout>, Words> {
+    fn cyclic_blackouts(&self) -> Result<Vec<Blackout>, BilingualSentence> {
         let DaySet::Named { weekdays, monthdays: None, months, .. } = &self.on else {
             return Err(not_sayable("a cycle on days of the month, or on no days"));
         };
@@ -189,7 +189,7 @@ impl Days {
 
 impl DaySet {
     /// A cron of these days at a time of day, its first three fields.
-    fn timing(&self, time: &str) -> Result<TimingWords, Words> {
+    fn timing(&self, time: &str) -> Result<TimingWords, BilingualSentence> {
         let (weekdays, monthdays, months, both) = match self {
             Self::Named { weekdays, monthdays, months, both } => {
                 (weekdays, monthdays, months, both)
@@ -212,11 +212,11 @@ impl DaySet {
             (Some(days), None, _) => format!("{time} {days} {month} ?"),
             (None, Some(week), _) => format!("{time} ? {month} {week}"),
             // Five fields mean either when both days are given.
-            (Some(days), Some(week), Both::Either) => {
+            (Some(days), Some(week), DayCombination::Either) => {
                 let time = time.strip_prefix("0 ").unwrap_or(time);
                 format!("{time} {days} {month} {week}")
             }
-            (Some(days), Some(_), Both::Together) => {
+            (Some(days), Some(_), DayCombination::Together) => {
                 let others = other_days(weekdays.as_deref().unwrap_or_default());
                 let (from, until) = (NaiveTime::MIN, NaiveTime::MIN);
                 let because = Some("a day of the week on which it does not run".to_owned());
@@ -242,11 +242,16 @@ fn other_days(days: &[String]) -> WeekdaySet {
 }
 
 fn every_day() -> DaySet {
-    DaySet::Named { weekdays: None, monthdays: None, months: Vec::new(), both: Both::Either }
+    DaySet::Named {
+        weekdays: None,
+        monthdays: None,
+        months: Vec::new(),
+        both: DayCombination::Either,
+    }
 }
 
-fn not_sayable(what: &str) -> Words {
-    Words::new(
+fn not_sayable(what: &str) -> BilingualSentence {
+    BilingualSentence::new(
         format!("its schedule is left out: {what} cannot be said by a schedule here"),
         format!("其调度未迁移:此处的调度无法表达({what})"),
     )
@@ -259,7 +264,7 @@ fn read_time(text: &str) -> Option<NaiveTime> {
     (text.len() == 4).then(|| NaiveTime::from_hms_opt(hour, minute, 0)).flatten()
 }
 
-fn day_set(when: &Node) -> DaySet {
+fn day_set(when: &SourceNode) -> DaySet {
     if word(when, "Schedule") == Some("Never") {
         return DaySet::Never;
     }
@@ -278,7 +283,7 @@ fn day_set(when: &Node) -> DaySet {
 }
 
 /// The words of a list, in capitals; none where the key is not there.
-fn day_words(when: &Node, key: &str) -> Option<Vec<String>> {
+fn day_words(when: &SourceNode, key: &str) -> Option<Vec<String>> {
     let found = get(when, key)?;
     let all = match plain(found) {
         Some(one) => vec![one],
@@ -288,7 +293,7 @@ fn day_words(when: &Node, key: &str) -> Option<Vec<String>> {
 }
 
 /// WeekDays, MonthDays and Months by their names.
-fn named_days(when: &Node) -> DaySet {
+fn named_days(when: &SourceNode) -> DaySet {
     let has = |words: &Option<Vec<String>>, word: &str| words.iter().flatten().any(|w| w == word);
     let (weekdays, monthdays) = (day_words(when, "WeekDays"), day_words(when, "MonthDays"));
     let months = day_words(when, "Months").filter(|months| !months.iter().any(|m| m == "ALL"));
@@ -300,10 +305,13 @@ fn named_days(when: &Node) -> DaySet {
     if has(&weekdays, "NONE") && has(&monthdays, "NONE") {
         return DaySet::Never;
     }
-    let both =
-        if word(when, "DaysRelation") == Some("AND") { Both::Together } else { Both::Either };
+    let both = if word(when, "DaysRelation") == Some("AND") {
+        DayCombination::Together
+    } else {
+        DayCombination::Either
+    };
     let is_every = has(&weekdays, "ALL") || has(&monthdays, "ALL");
-    if is_every && both == Both::Either {
+    if is_every && both == DayCombination::Either {
         return DaySet::Named { weekdays: None, monthdays: None, months, both };
     }
     // One that is ALL, NONE or not there leaves the days to the other.
@@ -323,8 +331,8 @@ fn named_days(when: &Node) -> DaySet {
     }
 }
 
-fn by_calendar(key: &str) -> Words {
-    Words::new(
+fn by_calendar(key: &str) -> BilingualSentence {
+    BilingualSentence::new(
         format!(
             "its schedule is left out: {key} names a calendar, which decides the days: import that calendar \
              (procession calendar import) and write a schedule with calendar: CODE and shift: skip, or a rule"
@@ -336,7 +344,7 @@ fn by_calendar(key: &str) -> Words {
 }
 
 /// One calendar that is written out, or EVERYDAY.
-fn rule_based(rules: &Node) -> DaySet {
+fn rule_based(rules: &SourceNode) -> DaySet {
     let included: Vec<&str> = items(rules, "Included").iter().filter_map(plain).collect();
     let excluded = items(rules, "Excluded").len();
     match (&included[..], excluded) {
@@ -352,7 +360,7 @@ fn rule_based(rules: &Node) -> DaySet {
 }
 
 /// What a job itself says of running several times.
-fn often(job: &Node) -> Often {
+fn often(job: &SourceNode) -> Often {
     if let Some(rerun) = get(job, "Rerun") {
         let every = word(rerun, "Every").and_then(|text| text.trim().parse::<i64>().ok());
         let unit = match word(rerun, "Units").unwrap_or("Minutes").to_ascii_lowercase().as_str() {

@@ -1,26 +1,26 @@
 //! Events: a job that adds one comes before the jobs that wait for it.
 
-use crate::definition::Node;
+use crate::definition::SourceNode;
 use crate::domain::batch_no::{BatchExpr, PeriodKind};
 use crate::domain::job::external::{ExternalDependency, Missing};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::import::body::stand_in;
-use crate::import::control_m::{ConvertedJob, CtmJob, Folder, actions};
+use crate::import::control_m::{ConvertedJob, CtmFolder, CtmJob, actions};
 use crate::import::draft::Draft;
-use crate::import::note::Words;
-use crate::import::tally::ItemKind;
+use crate::import::note::BilingualSentence;
+use crate::import::tally::CountedKind;
 use crate::import::tree::{entries, items, plain, word};
 use std::collections::BTreeMap;
 
 /// An event that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wait {
+pub(super) struct AwaitedEvent {
     pub(super) event: String,
     /// Of which day: so many days after its own, or whichever is there.
     day: Option<i64>,
 }
 
-impl Wait {
+impl AwaitedEvent {
     /// One of the same day.
     pub(super) fn same_day(event: &str) -> Self {
         Self { event: event.to_owned(), day: Some(0) }
@@ -29,21 +29,25 @@ impl Wait {
 
 /// What a job waits for.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
-    pub(super) list: Vec<Wait>,
+pub(super) struct AwaitedEvents {
+    pub(super) list: Vec<AwaitedEvent>,
     /// Whether one of them is enough.
     pub(super) is_any: bool,
 }
 
 /// The jobs that add each event, with what has to become of them.
-pub(super) struct Adders(BTreeMap<String, Vec<(ConvertedJob, When)>>);
+pub(super) struct Adders(BTreeMap<String, Vec<(ConvertedJob, EdgeCondition)>>);
 
 impl Adders {
-    pub(super) fn read(folders: &[Folder<'_>], made: &[Vec<ConvertedJob>]) -> Self {
-        let mut found: BTreeMap<String, Vec<(ConvertedJob, When)>> = BTreeMap::new();
+    pub(super) fn read_adders(folders: &[CtmFolder<'_>], made: &[Vec<ConvertedJob>]) -> Self {
+        let mut found: BTreeMap<String, Vec<(ConvertedJob, EdgeCondition)>> = BTreeMap::new();
         let jobs = folders.iter().zip(made).flat_map(|(folder, made)| folder.jobs.iter().zip(made));
         for (job, made) in jobs {
-            let success = if actions::is_set_to_ok(job) { When::Done } else { When::Success };
+            let success = if actions::is_set_to_ok(job) {
+                EdgeCondition::Done
+            } else {
+                EdgeCondition::Success
+            };
             for event in added(job.node) {
                 found.entry(event).or_default().push((made.clone(), success.clone()));
             }
@@ -65,24 +69,24 @@ impl Adders {
     }
 
     /// The jobs that add an event.
-    pub(super) fn of_event(&self, event: &str) -> Vec<(&ConvertedJob, &When)> {
+    pub(super) fn of_event(&self, event: &str) -> Vec<(&ConvertedJob, &EdgeCondition)> {
         self.0.get(event).into_iter().flatten().map(|(made, when)| (made, when)).collect()
     }
 }
 
 /// The events of all maps of a type.
-fn events<'a>(node: &'a Node, kind: &'a str) -> impl Iterator<Item = &'a Node> {
+fn events<'a>(node: &'a SourceNode, kind: &'a str) -> impl Iterator<Item = &'a SourceNode> {
     let all = entries(node).filter(move |(_, value)| word(value, "Type") == Some(kind));
     all.flat_map(|(_, value)| items(value, "Events"))
 }
 
-fn added(node: &Node) -> Vec<String> {
+fn added(node: &SourceNode) -> Vec<String> {
     events(node, "AddEvents").filter_map(|one| word(one, "Event")).map(str::to_owned).collect()
 }
 
 /// What a job and its sub-folders and folder wait for, or why that cannot be said.
-pub(super) fn waits(job: &CtmJob<'_>) -> Result<Waits, Words> {
-    let mut found = Waits::default();
+pub(super) fn waits(job: &CtmJob<'_>) -> Result<AwaitedEvents, BilingualSentence> {
+    let mut found = AwaitedEvents::default();
     let (mut ors, mut ands) = (0, 0);
     // Defaults hold no events; the other scopes are the job and its folders.
     for scope in &job.scopes {
@@ -94,13 +98,13 @@ pub(super) fn waits(job: &CtmJob<'_>) -> Result<Waits, Words> {
                 None => {
                     let Some(event) = word(one, "Event") else { continue };
                     let text = word(one, "Date").unwrap_or("OrderDate").trim().to_owned();
-                    let day = day(&text).ok_or_else(|| {
-                        Words::new(
+                    let day = event_day(&text).ok_or_else(|| {
+                        BilingualSentence::new(
                             format!("it waits for event {event} of {text:?}, for which there is no batch number"),
                             format!("它等待 {text:?} 的事件 {event},没有对应的批次号"),
                         )
                     })?;
-                    let wait = Wait { event: event.to_owned(), day };
+                    let wait = AwaitedEvent { event: event.to_owned(), day };
                     if !found.list.contains(&wait) {
                         found.list.push(wait);
                     }
@@ -109,7 +113,7 @@ pub(super) fn waits(job: &CtmJob<'_>) -> Result<Waits, Words> {
         }
     }
     if ors > 0 && (ands > 0 || ors + 1 != found.list.len()) {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "what it waits for is joined by AND and OR; here all must be there, or one is enough (trigger_rule: one_success)",
             "其等待条件混用 AND 与 OR;此处只能全部满足,或其一即可(trigger_rule: one_success)",
         )));
@@ -119,7 +123,7 @@ pub(super) fn waits(job: &CtmJob<'_>) -> Result<Waits, Words> {
 }
 
 /// Of which day an event is; the inner none is whichever is there.
-fn day(text: &str) -> Option<Option<i64>> {
+fn event_day(text: &str) -> Option<Option<i64>> {
     match text {
         "" | "OrderDate" | "ODAT" => Some(Some(0)),
         "PreviousOrderDate" | "PrevOrderDate" | "PREV" => Some(Some(-1)),
@@ -136,11 +140,11 @@ fn day(text: &str) -> Option<Option<i64>> {
 }
 
 /// `job` runs after `adder`: in the same batch, or in that of another group or day.
-pub(super) fn join(
+pub(super) fn join_jobs(
     job: &ConvertedJob,
     adder: &ConvertedJob,
-    when: &When,
-    wait: &Wait,
+    when: &EdgeCondition,
+    wait: &AwaitedEvent,
     draft: &mut Draft,
 ) {
     if job.group == adder.group && wait.day == Some(0) {
@@ -160,9 +164,14 @@ pub(super) fn join(
 }
 
 /// A job that fails and says what is waited for stands before one whose event nothing here adds.
-pub(super) fn wait_by_hand(job: &CtmJob<'_>, made: &ConvertedJob, wait: &Wait, draft: &mut Draft) {
+pub(super) fn wait_by_hand(
+    job: &CtmJob<'_>,
+    made: &ConvertedJob,
+    wait: &AwaitedEvent,
+    draft: &mut Draft,
+) {
     let event = &wait.event;
-    let why = Words::new(
+    let why = BilingualSentence::new(
         format!(
             "{} waits for event {event}, which no job of these files adds once a day: write a SENSOR with a query that asks for it, \
              or import the folder that adds it as well",
@@ -174,10 +183,10 @@ pub(super) fn wait_by_hand(job: &CtmJob<'_>, made: &ConvertedJob, wait: &Wait, d
         ),
     );
     let title = format!("wait_{event}_{}", made.code);
-    draft.begin_item(ItemKind::Job, &job.at, &title);
+    draft.begin_item(CountedKind::Job, &job.at, &title);
     let before = stand_in(draft, &job.at, &made.group, &title, &why);
     let code = before.code.clone();
     draft.push(before);
     draft.resume_item(job.item);
-    draft.depends(&made.code, &code, When::Success);
+    draft.depends(&made.code, &code, EdgeCondition::Success);
 }

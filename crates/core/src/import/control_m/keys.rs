@@ -1,6 +1,6 @@
 //! Keys of the Automation API's JSON. Maps with a type (jobs, events, resources, actions) are read where they stand.
 
-use crate::import::keys::{Hint, KnownKey, hint, noted, read, record};
+use crate::import::keys::{Hint, KnownKey, hint, noted, read_key, record};
 
 const AFTER: Hint = hint(
     "limits on when it may start have no counterpart; start_by tells of a late start",
@@ -19,14 +19,14 @@ const NONE: Hint = hint("", "");
 
 /// Keys that jobs take from what stands around them.
 pub(in crate::import) const INHERITED: &[KnownKey] = &[
-    read("When"),
-    read("RunAs"),
-    read("Host"),
-    read("Application"),
-    read("SubApplication"),
-    read("Variables"),
-    read("Priority"),
-    read("TimeZone"),
+    read_key("When"),
+    read_key("RunAs"),
+    read_key("Host"),
+    read_key("Application"),
+    read_key("SubApplication"),
+    read_key("Variables"),
+    read_key("Priority"),
+    read_key("TimeZone"),
 ];
 
 /// Keys of the defaults of a file, beside those that jobs take from it and those of each type of job.
@@ -35,10 +35,10 @@ pub(in crate::import) const DEFAULTS: &[KnownKey] =
 
 /// Keys of a folder and of a sub-folder.
 pub(in crate::import) const FOLDER: &[KnownKey] = &[
-    read("Type"),
-    read("Jobs"),
-    read("Description"),
-    read("OrderMethod"),
+    read_key("Type"),
+    read_key("Jobs"),
+    read_key("Description"),
+    read_key("OrderMethod"),
     record("Comment"),
     record("ControlmServer"),
     record("Server"),
@@ -64,14 +64,14 @@ pub(in crate::import) const FOLDER: &[KnownKey] = &[
 
 /// Keys of a job, whatever it runs, beside those that it takes from what stands around it.
 pub(in crate::import) const JOB: &[KnownKey] = &[
-    read("Type"),
-    read("Name"),
-    read("Description"),
-    read("RunAsDummy"),
-    read("Rerun"),
-    read("RerunIntervals"),
-    read("RerunSpecificTimes"),
-    read("RerunLimit"),
+    read_key("Type"),
+    read_key("Name"),
+    read_key("Description"),
+    read_key("RunAsDummy"),
+    read_key("Rerun"),
+    read_key("RerunIntervals"),
+    read_key("RerunSpecificTimes"),
+    read_key("RerunLimit"),
     record("Comment"),
     record("CreatedBy"),
     record("ControlmServer"),
@@ -119,54 +119,55 @@ pub(in crate::import) fn of_kind(kind: &str) -> Option<&'static [KnownKey]> {
 }
 
 pub(in crate::import) const COMMAND: &[KnownKey] = &[
-    read("Command"),
-    read("PreCommand"),
-    read("PostCommand"),
+    read_key("Command"),
+    read_key("PreCommand"),
+    read_key("PostCommand"),
     record("FileName"),
     record("FilePath"),
 ];
 pub(in crate::import) const SCRIPT: &[KnownKey] = &[
-    read("FileName"),
-    read("FilePath"),
-    read("Arguments"),
-    read("PreCommand"),
-    read("PostCommand"),
+    read_key("FileName"),
+    read_key("FilePath"),
+    read_key("Arguments"),
+    read_key("PreCommand"),
+    read_key("PostCommand"),
 ];
 pub(in crate::import) const EMBEDDED_SCRIPT: &[KnownKey] = &[
-    read("Script"),
-    read("PreCommand"),
-    read("PostCommand"),
+    read_key("Script"),
+    read_key("PreCommand"),
+    read_key("PostCommand"),
     record("FileName"),
     record("FilePath"),
     noted("Arguments", &[], hint("write them into the script", "请写入脚本")),
 ];
-pub(in crate::import) const QUERY: &[KnownKey] = &[read("ConnectionProfile"), read("Query")];
+pub(in crate::import) const QUERY: &[KnownKey] =
+    &[read_key("ConnectionProfile"), read_key("Query")];
 pub(in crate::import) const PROCEDURE: &[KnownKey] = &[
-    read("ConnectionProfile"),
-    read("StoredProcedure"),
-    read("Schema"),
-    read("Parameters"),
+    read_key("ConnectionProfile"),
+    read_key("StoredProcedure"),
+    read_key("Schema"),
+    read_key("Parameters"),
     noted("Package", &[], hint("write it into proc_name", "请写入 proc_name")),
     noted("ReturnValue", &[], NONE),
 ];
 
 /// Keys of `When` that count for a job which runs every so many minutes: they are the hours of its cycle.
-pub(in crate::import) const CYCLE_WHEN: &[KnownKey] = &[read("ToTime")];
+pub(in crate::import) const CYCLE_WHEN: &[KnownKey] = &[read_key("ToTime")];
 
 /// Keys of `When`.
 pub(in crate::import) const WHEN: &[KnownKey] = &[
-    read("Schedule"),
-    read("WeekDays"),
-    read("MonthDays"),
-    read("Months"),
-    read("DaysRelation"),
-    read("SpecificDates"),
-    read("FromTime"),
-    read("StartDate"),
-    read("EndDate"),
-    read("WeekDaysCalendar"),
-    read("MonthDaysCalendar"),
-    read("ConfirmationCalendars"),
-    read("RuleBasedCalendars"),
+    read_key("Schedule"),
+    read_key("WeekDays"),
+    read_key("MonthDays"),
+    read_key("Months"),
+    read_key("DaysRelation"),
+    read_key("SpecificDates"),
+    read_key("FromTime"),
+    read_key("StartDate"),
+    read_key("EndDate"),
+    read_key("WeekDaysCalendar"),
+    read_key("MonthDaysCalendar"),
+    read_key("ConfirmationCalendars"),
+    read_key("RuleBasedCalendars"),
     noted("ToTime", &[">", ""], AFTER),
 ];

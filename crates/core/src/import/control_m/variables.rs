@@ -1,6 +1,6 @@
 //! `%%NAME`: variables of Control-M become variables of the shell, filled by parameters.
 
-use crate::definition::Node;
+use crate::definition::SourceNode;
 use crate::domain::job::Param;
 use crate::import::control_m::CtmJob;
 use crate::import::tree::{entries, get, list, plain};
@@ -29,7 +29,7 @@ impl Replaced {
     }
 
     /// Lines that fill the variables of the shell.
-    pub(super) fn head(&self) -> String {
+    pub(super) fn shell_head(&self) -> String {
         let line =
             |name: &String| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase());
         self.params.keys().map(line).collect()
@@ -41,7 +41,7 @@ fn declared<'a>(job: &CtmJob<'a>) -> BTreeMap<&'a str, &'a str> {
     let mut found = BTreeMap::new();
     for scope in job.scopes.iter().rev() {
         let Some(all) = get(scope, "Variables") else { continue };
-        let maps: Vec<&Node> = list(all).iter().chain(std::iter::once(all)).collect();
+        let maps: Vec<&SourceNode> = list(all).iter().chain(std::iter::once(all)).collect();
         for (name, value) in maps.into_iter().flat_map(entries) {
             if let Some(value) = plain(value) {
                 found.insert(name.trim_start_matches(['%', '\\']), value);

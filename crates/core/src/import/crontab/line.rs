@@ -4,19 +4,19 @@ use crate::import::CrontabUsers as Users;
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum CrontabLine {
     Blank,
     /// With the text that may name what stands below.
     Comment(Option<String>),
     /// A variable.
     Set(String, String),
-    Entry(Entry),
+    Entry(CrontabEntry),
 }
 
 /// When, and what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) when: When,
+pub(super) struct CrontabEntry {
+    pub(super) when: LineSchedule,
     pub(super) user: Option<String>,
     pub(super) command: String,
     /// A field that cron chooses at random, as written.
@@ -36,16 +36,16 @@ pub(super) enum Extra {
     Flags(String),
 }
 
-impl Entry {
+impl CrontabEntry {
     /// Whether cron starts it while it still runs.
     pub(super) fn overlaps(&self) -> bool {
-        !matches!(self.when, When::After(_))
+        !matches!(self.when, LineSchedule::After(_))
     }
 }
 
 /// When a line runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum LineSchedule {
     /// Five fields.
     Cron(String),
     /// `@30`: so many seconds after the last run ended.
@@ -66,10 +66,10 @@ pub(in crate::import) const NICKNAMES: [(&str, &str); 8] = [
 ];
 
 /// What is wrong, and what to do.
-type Fault = (String, &'static str);
+type CrontabFault = (String, &'static str);
 
-impl Line {
-    pub(super) fn read(line: &str, users: Users) -> Result<Self, Fault> {
+impl CrontabLine {
+    pub(super) fn parse_line(line: &str, users: Users) -> Result<Self, CrontabFault> {
         let line = line.trim_start();
         if line.trim().is_empty() {
             return Ok(Self::Blank);
@@ -89,7 +89,8 @@ fn title(comment: &str) -> Option<String> {
     let text = comment.trim_matches(|c: char| c.is_whitespace() || "#-=*".contains(c));
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
     let is_heading = text.contains("dow") || text.contains("day of month") || text.starts_with('|');
-    let is_switched_off = matches!(Line::read(comment, Users::Own), Ok(Line::Entry(_)));
+    let is_switched_off =
+        matches!(CrontabLine::parse_line(comment, Users::Own), Ok(CrontabLine::Entry(_)));
     let is_title = letters >= 2 && !is_heading && !is_switched_off;
     is_title.then(|| text.chars().take(80).collect())
 }
@@ -108,7 +109,7 @@ fn unquoted(text: &str) -> &str {
     pair('"').or_else(|| pair('\'')).unwrap_or(text)
 }
 
-fn entry(line: &str, users: Users) -> Result<Entry, Fault> {
+fn entry(line: &str, users: Users) -> Result<CrontabEntry, CrontabFault> {
     let mut rest = line;
     let (when, random) =
         if line.starts_with('@') { nickname(&mut rest)? } else { fields(&mut rest)? };
@@ -119,7 +120,7 @@ fn entry(line: &str, users: Users) -> Result<Entry, Fault> {
     let user = match users {
         Users::Own => None,
         Users::Named => {
-            let user = word(&mut rest).unwrap_or_default();
+            let user = next_word(&mut rest).unwrap_or_default();
             let name = user.split([':', '/']).next().unwrap_or_default();
             if name.len() < user.len() {
                 extras.push(Extra::Group(user[name.len()..].to_owned()));
@@ -129,14 +130,14 @@ fn entry(line: &str, users: Users) -> Result<Entry, Fault> {
     };
     while let Some(flags) = flags(rest) {
         extras.push(Extra::Flags(flags.to_owned()));
-        word(&mut rest);
+        next_word(&mut rest);
     }
     let command = rest.trim_start().to_owned();
     if command.trim().is_empty() {
         let cure = "write minute hour day month weekday command, or take the line out";
         return Err(("this line has no command".to_owned(), cure));
     }
-    Ok(Entry { when, user, command, random, extras })
+    Ok(CrontabEntry { when, user, command, random, extras })
 }
 
 /// The flags of BSD's cron that a command begins with; no program is called so.
@@ -146,37 +147,37 @@ fn flags(rest: &str) -> Option<&str> {
     (!letters.is_empty() && letters.chars().all(|c| "nqs".contains(c))).then_some(first)
 }
 
-fn word<'a>(rest: &mut &'a str) -> Option<&'a str> {
+fn next_word<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let text = rest.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     *rest = &text[end..];
     (end > 0).then(|| &text[..end])
 }
 
-type Timing = (When, Option<String>);
+type LineTiming = (LineSchedule, Option<String>);
 
-fn nickname(rest: &mut &str) -> Result<Timing, Fault> {
-    let name = word(rest).unwrap_or_default().to_ascii_lowercase();
+fn nickname(rest: &mut &str) -> Result<LineTiming, CrontabFault> {
+    let name = next_word(rest).unwrap_or_default().to_ascii_lowercase();
     if name == "@reboot" {
-        return Ok((When::Reboot, None));
+        return Ok((LineSchedule::Reboot, None));
     }
     if let Ok(seconds) = name[1..].parse::<i64>()
         && seconds > 0
     {
-        return Ok((When::After(seconds), None));
+        return Ok((LineSchedule::After(seconds), None));
     }
     let known = NICKNAMES.iter().find(|(nick, _)| *nick == name);
-    known.map(|(_, five)| (When::Cron((*five).to_owned()), None)).ok_or_else(|| {
+    known.map(|(_, five)| (LineSchedule::Cron((*five).to_owned()), None)).ok_or_else(|| {
         let cure = "known are @yearly, @monthly, @weekly, @daily, @hourly and @reboot";
         (format!("{name} is no time that cron knows"), cure)
     })
 }
 
-fn fields(rest: &mut &str) -> Result<Timing, Fault> {
+fn fields(rest: &mut &str) -> Result<LineTiming, CrontabFault> {
     let mut five = Vec::new();
     let mut random = None;
     while five.len() < 5 {
-        let Some(field) = word(rest) else {
+        let Some(field) = next_word(rest) else {
             let cure = "write minute hour day month weekday command, or take the line out";
             return Err((format!("this line has {} of five time fields", five.len()), cure));
         };
@@ -193,7 +194,7 @@ fn fields(rest: &mut &str) -> Result<Timing, Fault> {
         });
         five.push(parts.collect::<Vec<_>>().join(","));
     }
-    Ok((When::Cron(five.join(" ")), random))
+    Ok((LineSchedule::Cron(five.join(" ")), random))
 }
 
 #[cfg(test)]
@@ -201,8 +202,8 @@ mod tests {
     use super::*;
 
     fn when(line: &str) -> String {
-        match Line::read(line, Users::Own) {
-            Ok(Line::Entry(Entry { when: When::Cron(text), .. })) => text,
+        match CrontabLine::parse_line(line, Users::Own) {
+            Ok(CrontabLine::Entry(CrontabEntry { when: LineSchedule::Cron(text), .. })) => text,
             other => format!("{other:?}"),
         }
     }
@@ -221,8 +222,8 @@ mod tests {
 
     #[test]
     fn variables_are_no_entries() {
-        let set = |l: &str| match Line::read(l, Users::Own) {
-            Ok(Line::Set(name, value)) => format!("{name}|{value}"),
+        let set = |l: &str| match CrontabLine::parse_line(l, Users::Own) {
+            Ok(CrontabLine::Set(name, value)) => format!("{name}|{value}"),
             other => format!("{other:?}"),
         };
         assert_eq!(set("PATH=/bin:/usr/bin"), "PATH|/bin:/usr/bin");
@@ -233,8 +234,8 @@ mod tests {
 
     #[test]
     fn comments_that_are_titles() {
-        let title = |l: &str| match Line::read(l, Users::Own) {
-            Ok(Line::Comment(title)) => title,
+        let title = |l: &str| match CrontabLine::parse_line(l, Users::Own) {
+            Ok(CrontabLine::Comment(title)) => title,
             other => panic!("{other:?}"),
         };
         assert_eq!(title("# 总账夜间备份").as_deref(), Some("总账夜间备份"));

@@ -1,6 +1,6 @@
 //! Whether the lines of a crontab name the user they run as: by the path, else by what all lines say.
 
-use super::line::{Entry, Line};
+use super::line::{CrontabEntry, CrontabLine};
 use crate::import::CrontabUsers as Users;
 
 /// A crontab of which nothing says whether its lines name users.
@@ -216,8 +216,10 @@ fn by_lines(path: &str, text: &str) -> Result<Users, Undecided> {
     let mut own: Option<u64> = None;
     let mut unclear: Option<(u64, String)> = None;
     for (number, line) in (1..).zip(text.lines()) {
-        let Ok(Line::Entry(entry)) = Line::read(line, Users::Own) else { continue };
-        match sign(&entry) {
+        let Ok(CrontabLine::Entry(entry)) = CrontabLine::parse_line(line, Users::Own) else {
+            continue;
+        };
+        match user_sign(&entry) {
             Sign::Users(Users::Named) => drop(named.get_or_insert(number)),
             Sign::Users(Users::Own) => drop(own.get_or_insert(number)),
             Sign::Unclear => {
@@ -247,7 +249,7 @@ fn by_lines(path: &str, text: &str) -> Result<Users, Undecided> {
 }
 
 /// What the sixth and the seventh word say.
-fn sign(entry: &Entry) -> Sign {
+fn user_sign(entry: &CrontabEntry) -> Sign {
     let mut words = entry.command.split_whitespace();
     let Some(sixth) = words.next() else { return Sign::Unclear };
     let Some(seventh) = words.next() else { return Sign::Users(Users::Own) };

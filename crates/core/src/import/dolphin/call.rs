@@ -1,27 +1,27 @@
 //! HTTP tasks.
 
-use super::read::Task;
-use super::value::{Scope, Turned, value, variable};
+use super::read::DolphinTask;
+use super::value::{ParamScope, Turned, value, variable};
 use super::{keys, place};
 use crate::domain::job::body::{HttpBody, HttpCall, HttpHost};
 use crate::domain::job::{JobDef, Param};
-use crate::domain::params::http_call::{METHODS, base};
+use crate::domain::params::http_call::{METHODS, parse_base_url};
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, check_keys, hint};
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, word};
 use std::collections::BTreeMap;
 use url::Url;
 
 /// Gives a job its call.
-pub(super) fn http(
-    task: &Task,
+pub(super) fn fill_http(
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<(), Words> {
+) -> Result<(), BilingualSentence> {
     let unreadable = || {
-        Words::from((
+        BilingualSentence::from((
             "its URL cannot be read, or holds placeholders",
             "其 URL 无法读取或含有占位符",
         ))
@@ -32,7 +32,7 @@ pub(super) fn http(
     }
     let url = Url::parse(text).map_err(|_| unreadable())?;
     let origin = url.origin().ascii_serialization();
-    base(&origin).map_err(|_| unreadable())?;
+    parse_base_url(&origin).map_err(|_| unreadable())?;
     let method = first_key(task, ["httpMethod", "httpRequestMethod"]);
     let method =
         method.and_then(|key| word(&task.params, key)).unwrap_or("GET").to_ascii_uppercase();
@@ -42,7 +42,7 @@ pub(super) fn http(
             format!("method {method} is not among those of HTTP jobs"),
             format!("HTTP 作业不支持方法 {method}"),
         );
-        return Err(Words::from(why));
+        return Err(BilingualSentence::from(why));
     }
     let mut path = url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
     let mut headers = BTreeMap::new();
@@ -56,7 +56,7 @@ pub(super) fn http(
         let name = variable(prop);
         let known = |n: &str| scope.own.contains_key(n);
         let Turned::Value(given) = value(word(one, "value").unwrap_or_default(), &known) else {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!("the value of its parameter {prop} has no form here"),
                 format!("其参数 {prop} 的值没有对应的写法"),
             ));
@@ -76,29 +76,29 @@ pub(super) fn http(
     }
     let expect_status = expected(task, job, draft);
     note_password(task, job, draft);
-    let host = host(&origin, url.host_str().unwrap_or_default(), draft);
+    let host = make_host(&origin, url.host_str().unwrap_or_default(), draft);
     job.http = Some(Box::new(HttpCall { host, method, path, headers, send, expect_status }));
     Ok(())
 }
 
 /// The first of two names of a key that is there: versions differ.
-fn first_key(task: &Task, names: [&'static str; 2]) -> Option<&'static str> {
+fn first_key(task: &DolphinTask, names: [&'static str; 2]) -> Option<&'static str> {
     names.into_iter().find(|name| get(&task.params, name).is_some())
 }
 
-fn refuse_own_body(task: &Task) -> Result<(), Words> {
+fn refuse_own_body(task: &DolphinTask) -> Result<(), BilingualSentence> {
     let body = first_key(task, ["httpBody", "httpRequestBody"]);
     let body = body.and_then(|key| word(&task.params, key)).unwrap_or_default();
     if body.trim().is_empty() {
         return Ok(());
     }
-    Err(Words::from((
+    Err(BilingualSentence::from((
         "its body is a text of its own; here a body is made of parameters (http: send: json)",
         "其请求体是自定义文本;此处请求体由参数生成(http: send: json)",
     )))
 }
 
-fn note_password(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_password(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     if get(&task.params, "password").is_some() {
         let note = KeyNote { at: &task.at, about: job.code.as_str(), key: "password", value: None };
         draft.note_key(note, hint("passwords are never taken over", "密码不会迁移"));
@@ -106,15 +106,15 @@ fn note_password(task: &Task, job: &JobDef, draft: &mut Draft) {
 }
 
 /// Why a body cannot be sent by this method.
-fn body_without_place(method: &str) -> Words {
-    Words::new(
+fn body_without_place(method: &str) -> BilingualSentence {
+    BilingualSentence::new(
         format!("it has a parameter of type BODY, and {method} sends no body"),
         format!("其参数类型为 BODY,而 {method} 不发送请求体"),
     )
 }
 
 /// The statuses that are a success.
-fn expected(task: &Task, job: &JobDef, draft: &mut Draft) -> Vec<u16> {
+fn expected(task: &DolphinTask, job: &JobDef, draft: &mut Draft) -> Vec<u16> {
     let check = word(&task.params, "httpCheckCondition").unwrap_or("STATUS_CODE_DEFAULT");
     let asked = word(&task.params, "condition").unwrap_or_default().trim();
     match (check, asked.parse::<u16>()) {
@@ -138,7 +138,7 @@ fn expected(task: &Task, job: &JobDef, draft: &mut Draft) -> Vec<u16> {
 }
 
 /// The host of an address, each once.
-fn host(origin: &str, title: &str, draft: &mut Draft) -> String {
+fn make_host(origin: &str, title: &str, draft: &mut Draft) -> String {
     let hosts = &mut draft.defs.shared.hosts;
     if let Some(known) = hosts.iter().find(|h| h.base_url == origin) {
         return known.name.clone();

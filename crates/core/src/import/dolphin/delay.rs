@@ -1,14 +1,19 @@
 //! Tasks that wait some minutes before they start: a job of its own sleeps.
 
-use super::Codes;
-use super::read::{Flow, Task};
+use super::DolphinCodes;
+use super::read::{DolphinTask, Workflow};
 use crate::domain::id::{GroupCode, JobCode};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::import::draft::Draft;
 use crate::import::note::Level;
 
 /// Puts a job that sleeps before each task that is delayed; it waits for what the task waited for.
-pub(super) fn add_waits(flow: &Flow, group: &GroupCode, codes: &Codes, draft: &mut Draft) {
+pub(super) fn add_waits(
+    flow: &Workflow,
+    group: &GroupCode,
+    codes: &DolphinCodes,
+    draft: &mut Draft,
+) {
     for task in flow.tasks.iter().filter(|task| task.delay_min > 0 && task.is_active) {
         if let Some(code) = codes.jobs.get(&(flow.key.clone(), task.key.clone())) {
             draft.resume_job(code);
@@ -18,7 +23,7 @@ pub(super) fn add_waits(flow: &Flow, group: &GroupCode, codes: &Codes, draft: &m
     }
 }
 
-fn add_wait(task: &Task, code: &JobCode, group: &GroupCode, draft: &mut Draft) {
+fn add_wait(task: &DolphinTask, code: &JobCode, group: &GroupCode, draft: &mut Draft) {
     let title = format!("{}_delay", task.name);
     let mut wait = draft.job(&task.at, group, &title, "SCRIPT");
     let seconds = task.delay_min.unsigned_abs().saturating_mul(60);
@@ -33,7 +38,7 @@ fn add_wait(task: &Task, code: &JobCode, group: &GroupCode, draft: &mut Draft) {
     let wait_code = wait.code.clone();
     draft.push(wait);
     draft.hand_parents_on(code, &wait_code);
-    draft.depends(code, &wait_code, When::Success);
+    draft.depends(code, &wait_code, EdgeCondition::Success);
     draft.note(
         Level::Differs,
         (&task.at, code.as_str()),

@@ -1,8 +1,8 @@
 //! The body of a task.
 
-use super::read::{Flow, Task};
-use super::value::{Scope, Text, Turned, replaced, value, variable};
-use super::{Codes, call, keys, launch, place, sql, wait};
+use super::read::{DolphinTask, Workflow};
+use super::value::{ParamScope, ReplacedText, Turned, replaced, value, variable};
+use super::{DolphinCodes, call, keys, launch, place, sql, wait};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::id::JobType;
 use crate::domain::job::body::SubBatch;
@@ -10,7 +10,7 @@ use crate::domain::job::{JobDef, Param};
 use crate::import::body::failing;
 use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::{KeyNote, check_keys, hint};
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, word};
 
 /// Most retries, and the longest pause between two.
@@ -18,11 +18,17 @@ const MOST_RETRIES: i64 = 100;
 const LONGEST_PAUSE: i64 = 24 * 3_600;
 
 /// Gives a job its body and what all tasks have, and takes it into the draft.
-pub(super) fn fill(task: &Task, mut job: JobDef, flow: &Flow, codes: &Codes, draft: &mut Draft) {
+pub(super) fn fill_job(
+    task: &DolphinTask,
+    mut job: JobDef,
+    flow: &Workflow,
+    codes: &DolphinCodes,
+    draft: &mut Draft,
+) {
     around(task, &mut job, draft);
     check_keys(&task.source.node, &[task.source.keys], job.code.as_str(), draft);
     let scope = scope(task, &job, flow, draft);
-    let job = match body(task, job.clone(), &scope, flow, codes, draft) {
+    let job = match fill_body(task, job.clone(), &scope, flow, codes, draft) {
         Ok(made) => {
             check_params(task, &made, draft);
             note_resources(task, &made, draft);
@@ -35,7 +41,7 @@ pub(super) fn fill(task: &Task, mut job: JobDef, flow: &Flow, codes: &Codes, dra
 
 /// Keys of its parameters that no part of the importer reads. Of a task that could not be carried over the job
 /// in its place says why, whatever its parameters are.
-fn check_params(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn check_params(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     let about = job.code.as_str();
     let Some(of_type) = keys::of_type(&task.kind) else {
         return;
@@ -64,7 +70,7 @@ fn check_params(task: &Task, job: &JobDef, draft: &mut Draft) {
 }
 
 /// Numbers beyond what there is here, and words that are not known.
-fn note_cut(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_cut(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     let mut tell = |key: &str, value: &str, to: &str| {
         let said = (
             format!("{key}: {value} becomes {to}, which is as near as there is"),
@@ -84,7 +90,7 @@ fn note_cut(task: &Task, job: &JobDef, draft: &mut Draft) {
 }
 
 /// What every task has.
-fn around(task: &Task, job: &mut JobDef, draft: &mut Draft) {
+fn around(task: &DolphinTask, job: &mut JobDef, draft: &mut Draft) {
     job.is_active = task.is_active;
     job.priority = match task.priority.as_str() {
         "HIGHEST" => 20,
@@ -119,8 +125,8 @@ fn around(task: &Task, job: &mut JobDef, draft: &mut Draft) {
 }
 
 /// The parameters that the task's text may use.
-fn scope(task: &Task, job: &JobDef, flow: &Flow, draft: &mut Draft) -> Scope {
-    let mut scope = Scope::default();
+fn scope(task: &DolphinTask, job: &JobDef, flow: &Workflow, draft: &mut Draft) -> ParamScope {
+    let mut scope = ParamScope::default();
     let is_global = |name: &str| flow.params.iter().any(|(n, _)| n == name);
     for (name, _) in &flow.params {
         scope.own.insert(name.clone(), None);
@@ -164,14 +170,14 @@ fn scope(task: &Task, job: &JobDef, flow: &Flow, draft: &mut Draft) -> Scope {
     scope
 }
 
-fn body(
-    task: &Task,
+fn fill_body(
+    task: &DolphinTask,
     mut job: JobDef,
-    scope: &Scope,
-    flow: &Flow,
-    codes: &Codes,
+    scope: &ParamScope,
+    flow: &Workflow,
+    codes: &DolphinCodes,
     draft: &mut Draft,
-) -> Result<JobDef, Words> {
+) -> Result<JobDef, BilingualSentence> {
     let kind = |name: &str| JobType::parse(name).expect("importers know the job types");
     match task.kind.as_str() {
         "SHELL" => {
@@ -184,7 +190,7 @@ fn body(
         }
         "SQL" => {
             job.job_type = kind("SQL");
-            sql::sql(task, &mut job, scope, draft)?;
+            sql::fill_sql(task, &mut job, scope, draft)?;
         }
         "PROCEDURE" => {
             job.job_type = kind("PROC");
@@ -192,7 +198,7 @@ fn body(
         }
         "HTTP" => {
             job.job_type = kind("HTTP");
-            call::http(task, &mut job, scope, draft)?;
+            call::fill_http(task, &mut job, scope, draft)?;
         }
         other if launch::is_launch(other) => {
             job.job_type = kind("SCRIPT");
@@ -207,7 +213,7 @@ fn body(
             wait::add_externals(task, &job, codes, draft)?;
         }
         "CONDITIONS" => {
-            job.trigger_rule = wait::rule(task, flow)?;
+            job.trigger_rule = wait::trigger_rule(task, flow)?;
             wait::check_conditions(task, &job, flow, draft);
             draft.note(
                 Level::Differs,
@@ -219,7 +225,7 @@ fn body(
             );
         }
         other => {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!("tasks of type {other} have no counterpart"),
                 format!("没有与任务类型 {other} 对应的作业类型"),
             ));
@@ -228,13 +234,18 @@ fn body(
     Ok(job)
 }
 
-fn raw_script(task: &Task) -> Result<&str, Words> {
+fn raw_script(task: &DolphinTask) -> Result<&str, BilingualSentence> {
     let script = word(&task.params, "rawScript").filter(|s| !s.trim().is_empty());
-    script.ok_or_else(|| Words::from(("it has no script", "它没有脚本")))
+    script.ok_or_else(|| BilingualSentence::from(("it has no script", "它没有脚本")))
 }
 
 /// Placeholders that have no form here are said.
-pub(super) fn tell_unknown(task: &Task, job: &JobDef, text: &Text, draft: &mut Draft) {
+pub(super) fn tell_unknown(
+    task: &DolphinTask,
+    job: &JobDef,
+    text: &ReplacedText,
+    draft: &mut Draft,
+) {
     for unknown in &text.unknown {
         draft.note(
             Level::Look,
@@ -249,7 +260,7 @@ pub(super) fn tell_unknown(task: &Task, job: &JobDef, text: &Text, draft: &mut D
 }
 
 /// Files of DolphinScheduler's own are not in an export.
-fn note_resources(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_resources(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     if !items(&task.params, "resourceList").is_empty() {
         draft.note(
             Level::Look,
@@ -263,7 +274,12 @@ fn note_resources(task: &Task, job: &JobDef, draft: &mut Draft) {
     }
 }
 
-fn shell(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
+fn shell(
+    task: &DolphinTask,
+    job: &mut JobDef,
+    scope: &ParamScope,
+    draft: &mut Draft,
+) -> Result<(), BilingualSentence> {
     let text = set_shell(raw_script(task)?, scope);
     tell_unknown(task, job, &text, draft);
     job.script = Some(format!("{}{}\n", heading(&text), text.text.trim_end()));
@@ -273,7 +289,7 @@ fn shell(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Res
 }
 
 /// A text of a shell with its placeholders as variables.
-pub(super) fn set_shell(text: &str, scope: &Scope) -> Text {
+pub(super) fn set_shell(text: &str, scope: &ParamScope) -> ReplacedText {
     replaced(text, scope, &|made, name| {
         // Between single quotes a shell would leave it alone.
         let quotes = if in_single_quotes(made) { "'" } else { "" };
@@ -283,14 +299,14 @@ pub(super) fn set_shell(text: &str, scope: &Scope) -> Text {
 }
 
 /// The variables that a script uses, from its parameters.
-pub(super) fn heading(text: &Text) -> String {
+pub(super) fn heading(text: &ReplacedText) -> String {
     let names = text.used.keys();
     names.map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase())).collect()
 }
 
 /// A text for a here-document of a shell, which puts values in the place of placeholders and leaves all else
 /// as it is.
-pub(super) fn here_document(text: &str, scope: &Scope) -> (String, Text) {
+pub(super) fn here_document(text: &str, scope: &ParamScope) -> (String, ReplacedText) {
     let plain = replaced(text, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
     let mut body = String::new();
     for c in plain.text.trim_end().chars() {
@@ -318,7 +334,12 @@ fn in_single_quotes(before: &str) -> bool {
 }
 
 /// With placeholders its text is put together by a shell, as there; without, it is a script of Python's.
-fn python(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Result<(), Words> {
+fn python(
+    task: &DolphinTask,
+    job: &mut JobDef,
+    scope: &ParamScope,
+    draft: &mut Draft,
+) -> Result<(), BilingualSentence> {
     let raw = raw_script(task)?;
     let (text, plain) = here_document(raw, scope);
     tell_unknown(task, job, &plain, draft);
@@ -335,7 +356,7 @@ fn python(task: &Task, job: &mut JobDef, scope: &Scope, draft: &mut Draft) -> Re
 }
 
 /// The parameters that a task gives to the workflow that it runs.
-fn handed_down(task: &Task, scope: &Scope) -> Vec<Param> {
+fn handed_down(task: &DolphinTask, scope: &ParamScope) -> Vec<Param> {
     let names = items(&task.params, "localParams").iter().filter_map(|local| word(local, "prop"));
     let own = names.filter_map(|name| Some((name, scope.own.get(name.trim())?)));
     own.map(|(name, value)| Param {
@@ -346,11 +367,15 @@ fn handed_down(task: &Task, scope: &Scope) -> Vec<Param> {
     .collect()
 }
 
-fn sub_batch(task: &Task, flow: &Flow, codes: &Codes) -> Result<SubBatch, Words> {
+fn sub_batch(
+    task: &DolphinTask,
+    flow: &Workflow,
+    codes: &DolphinCodes,
+) -> Result<SubBatch, BilingualSentence> {
     let keys = ["processDefinitionCode", "workflowDefinitionCode", "processDefinitionId"];
     let key = keys.iter().find_map(|k| word(&task.params, k)).unwrap_or_default();
     let group = codes.groups.get(key).filter(|_| key != flow.key).ok_or_else(|| {
-        Words::new(
+        BilingualSentence::new(
             format!("it runs workflow {key}, which is not among these files"),
             format!("它运行的工作流 {key} 不在这些文件中"),
         )

@@ -1,6 +1,6 @@
 //! The keys of DolphinScheduler's exports, from 1.3 to 3.x: one table for each kind of row and of task.
 
-use crate::import::keys::{Hint, KnownKey, hint, noted, read, record};
+use crate::import::keys::{Hint, KnownKey, hint, noted, read_key, record};
 
 const NOTHING: Hint = hint("", "");
 const COMMENT: Hint = hint("a comment in the file can keep it", "可写为文件中的注释");
@@ -36,21 +36,21 @@ const WORKER: Hint = hint(
 
 /// What an export has for each workflow.
 pub(in crate::import) const EXPORT: &[KnownKey] = &[
-    read("processDefinition"),
-    read("workflowDefinition"),
-    read("processTaskRelationList"),
-    read("workflowTaskRelationList"),
-    read("taskDefinitionList"),
-    read("schedule"),
+    read_key("processDefinition"),
+    read_key("workflowDefinition"),
+    read_key("processTaskRelationList"),
+    read_key("workflowTaskRelationList"),
+    read_key("taskDefinitionList"),
+    read_key("schedule"),
 ];
 
 pub(in crate::import) const WORKFLOW: &[KnownKey] = &[
-    read("code"),
-    read("name"),
-    read("globalParams"),
-    read("globalParamList"),
-    read("timeout"),
-    read("executionType"),
+    read_key("code"),
+    read_key("name"),
+    read_key("globalParams"),
+    read_key("globalParamList"),
+    read_key("timeout"),
+    read_key("executionType"),
     record("id"),
     record("version"),
     record("projectCode"),
@@ -89,8 +89,8 @@ pub(in crate::import) const WORKFLOW: &[KnownKey] = &[
 ];
 
 pub(in crate::import) const RELATION: &[KnownKey] = &[
-    read("preTaskCode"),
-    read("postTaskCode"),
+    read_key("preTaskCode"),
+    read_key("postTaskCode"),
     record("id"),
     record("projectCode"),
     record("processDefinitionCode"),
@@ -117,19 +117,19 @@ pub(in crate::import) const RELATION: &[KnownKey] = &[
 ];
 
 pub(in crate::import) const TASK: &[KnownKey] = &[
-    read("code"),
-    read("name"),
-    read("taskType"),
-    read("taskParams"),
-    read("flag"),
-    read("taskPriority"),
-    read("failRetryTimes"),
-    read("failRetryInterval"),
-    read("timeoutFlag"),
-    read("timeoutNotifyStrategy"),
-    read("timeout"),
-    read("delayTime"),
-    read("workerGroup"),
+    read_key("code"),
+    read_key("name"),
+    read_key("taskType"),
+    read_key("taskParams"),
+    read_key("flag"),
+    read_key("taskPriority"),
+    read_key("failRetryTimes"),
+    read_key("failRetryInterval"),
+    read_key("timeoutFlag"),
+    read_key("timeoutNotifyStrategy"),
+    read_key("timeout"),
+    read_key("delayTime"),
+    read_key("workerGroup"),
     record("id"),
     record("version"),
     record("projectCode"),
@@ -163,11 +163,11 @@ pub(in crate::import) const TASK: &[KnownKey] = &[
 const NO_CODE: &[&str] = &["0", "-1"];
 
 pub(in crate::import) const SCHEDULE: &[KnownKey] = &[
-    read("crontab"),
-    read("startTime"),
-    read("endTime"),
-    read("timezoneId"),
-    read("releaseState"),
+    read_key("crontab"),
+    read_key("startTime"),
+    read_key("endTime"),
+    read_key("timezoneId"),
+    read_key("releaseState"),
     record("id"),
     record("processDefinitionCode"),
     record("processDefinitionId"),
@@ -183,7 +183,7 @@ pub(in crate::import) const SCHEDULE: &[KnownKey] = &[
     record("userName"),
     record("operator"),
     record("operateTime"),
-    read("failureStrategy"),
+    read_key("failureStrategy"),
     noted("warningType", &["NONE"], MAIL),
     noted("warningGroupId", NO_CODE, MAIL),
     noted("processInstancePriority", &["MEDIUM"], PRIORITY),
@@ -198,17 +198,17 @@ const PRIORITY: Hint = hint("write priority on the jobs", "请在作业上写 pr
 
 /// A parameter of a workflow or task.
 pub(in crate::import) const PARAM: &[KnownKey] = &[
-    read("prop"),
-    read("value"),
-    read("direct"),
+    read_key("prop"),
+    read_key("value"),
+    read_key("direct"),
     noted("type", &["VARCHAR"], hint("values are bound as texts here", "此处的值按文本绑定")),
 ];
 
 /// What any task may have among its parameters; versions wrote some of these for every type.
 pub(in crate::import) const ANY_TASK: &[KnownKey] = &[
-    read("localParams"),
+    read_key("localParams"),
     noted("varPool", &[], hint("it is made while a task runs", "它在任务运行时产生")),
-    read("waitStartTimeout"),
+    read_key("waitStartTimeout"),
 ];
 
 /// Of tasks other than CONDITIONS and SWITCH: empty unless it is one of these.
@@ -220,17 +220,18 @@ pub(in crate::import) const NO_BRANCHES: &[KnownKey] = &[
 const BRANCHES: Hint =
     hint("a task of this type does not branch, there, too", "该类型的任务没有分支,原系统亦然");
 
-pub(in crate::import) const SCRIPT: &[KnownKey] = &[read("rawScript"), read("resourceList")];
+pub(in crate::import) const SCRIPT: &[KnownKey] =
+    &[read_key("rawScript"), read_key("resourceList")];
 
 pub(in crate::import) const SQL: &[KnownKey] = &[
-    read("type"),
-    read("datasource"),
-    read("sql"),
-    read("preStatements"),
-    read("postStatements"),
-    read("resourceList"),
-    read("sendEmail"),
-    read("receivers"),
+    read_key("type"),
+    read_key("datasource"),
+    read_key("sql"),
+    read_key("preStatements"),
+    read_key("postStatements"),
+    read_key("resourceList"),
+    read_key("sendEmail"),
+    read_key("receivers"),
     record("sqlType"),
     record("displayRows"),
     noted("receiversCc", &[], MAIL),
@@ -258,24 +259,24 @@ pub(in crate::import) const SQL: &[KnownKey] = &[
 ];
 
 pub(in crate::import) const PROCEDURE: &[KnownKey] = &[
-    read("type"),
-    read("datasource"),
-    read("method"),
+    read_key("type"),
+    read_key("datasource"),
+    read_key("method"),
     record("outProperty"),
-    read("resourceList"),
+    read_key("resourceList"),
 ];
 
 pub(in crate::import) const HTTP: &[KnownKey] = &[
-    read("url"),
-    read("httpMethod"),
-    read("httpRequestMethod"),
-    read("httpParams"),
-    read("httpRequestParams"),
-    read("httpBody"),
-    read("httpRequestBody"),
-    read("httpCheckCondition"),
-    read("condition"),
-    read("resourceList"),
+    read_key("url"),
+    read_key("httpMethod"),
+    read_key("httpRequestMethod"),
+    read_key("httpParams"),
+    read_key("httpRequestParams"),
+    read_key("httpBody"),
+    read_key("httpRequestBody"),
+    read_key("httpCheckCondition"),
+    read_key("condition"),
+    read_key("resourceList"),
     noted("connectTimeout", &["60000"], WAITING),
     noted("socketTimeout", &["60000"], WAITING),
     noted("maxConnectionSeconds", &[], WAITING),
@@ -283,7 +284,7 @@ pub(in crate::import) const HTTP: &[KnownKey] = &[
     noted("proxy", &[], PROXY),
     noted("port", &[], PROXY),
     noted("user", &[], PROXY),
-    read("password"),
+    read_key("password"),
     noted("enableSSL", &["false"], hint("https in its address says it", "由地址中的 https 决定")),
 ];
 const WAITING: Hint =
@@ -292,34 +293,35 @@ const PROXY: Hint =
     hint("hosts are called without a proxy of their own", "调用主机时不使用单独的代理");
 
 pub(in crate::import) const HTTP_PARAM: &[KnownKey] =
-    &[read("prop"), read("httpParametersType"), read("value")];
+    &[read_key("prop"), read_key("httpParametersType"), read_key("value")];
 
 pub(in crate::import) const SUB_WORKFLOW: &[KnownKey] = &[
-    read("processDefinitionCode"),
-    read("workflowDefinitionCode"),
-    read("processDefinitionId"),
-    read("resourceList"),
+    read_key("processDefinitionCode"),
+    read_key("workflowDefinitionCode"),
+    read_key("processDefinitionId"),
+    read_key("resourceList"),
 ];
 
-pub(in crate::import) const DEPENDENT: &[KnownKey] = &[read("dependence"), read("resourceList")];
+pub(in crate::import) const DEPENDENT: &[KnownKey] =
+    &[read_key("dependence"), read_key("resourceList")];
 
 pub(in crate::import) const DEPENDENCE: &[KnownKey] = &[
-    read("relation"),
-    read("dependTaskList"),
-    read("failurePolicy"),
-    read("failureWaitingTime"),
+    read_key("relation"),
+    read_key("dependTaskList"),
+    read_key("failurePolicy"),
+    read_key("failureWaitingTime"),
     noted("checkInterval", &["10"], hint("it is told of ends at once here", "此处结束时立即得知")),
 ];
 
 pub(in crate::import) const DEPEND_LIST: &[KnownKey] =
-    &[read("relation"), read("dependItemList"), record("conditionStatus")];
+    &[read_key("relation"), read_key("dependItemList"), record("conditionStatus")];
 
 pub(in crate::import) const DEPEND_ITEM: &[KnownKey] = &[
-    read("definitionCode"),
-    read("definitionId"),
-    read("depTaskCode"),
-    read("depTasks"),
-    read("dateValue"),
+    read_key("definitionCode"),
+    read_key("definitionId"),
+    read_key("depTaskCode"),
+    read_key("depTasks"),
+    read_key("dateValue"),
     noted("status", &["SUCCESS"], hint("it waits for success, there, too", "原系统同样等待成功")),
     record("projectCode"),
     record("projectId"),
@@ -337,9 +339,9 @@ pub(in crate::import) const DEPEND_ITEM: &[KnownKey] = &[
 
 /// Of a CONDITIONS task, which asks tasks of its own workflow.
 pub(in crate::import) const CONDITION_ITEM: &[KnownKey] = &[
-    read("depTaskCode"),
-    read("depTasks"),
-    read("status"),
+    read_key("depTaskCode"),
+    read_key("depTasks"),
+    read_key("status"),
     record("projectCode"),
     record("projectId"),
     record("definitionCode"),
@@ -354,61 +356,61 @@ pub(in crate::import) const CONDITION_ITEM: &[KnownKey] = &[
 ];
 
 pub(in crate::import) const CONDITIONS: &[KnownKey] =
-    &[read("dependence"), read("conditionResult"), read("resourceList")];
+    &[read_key("dependence"), read_key("conditionResult"), read_key("resourceList")];
 
 /// What tasks of Spark, Flink and MapReduce say of the program that they start.
 pub(in crate::import) const PROGRAM: &[KnownKey] = &[
-    read("programType"),
-    read("mainClass"),
-    read("mainJar"),
-    read("mainArgs"),
-    read("others"),
-    read("appName"),
-    read("yarnQueue"),
-    read("queue"),
-    read("resourceList"),
+    read_key("programType"),
+    read_key("mainClass"),
+    read_key("mainJar"),
+    read_key("mainArgs"),
+    read_key("others"),
+    read_key("appName"),
+    read_key("yarnQueue"),
+    read_key("queue"),
+    read_key("resourceList"),
 ];
 
 pub(in crate::import) const SPARK: &[KnownKey] = &[
-    read("deployMode"),
-    read("master"),
-    read("driverCores"),
-    read("driverMemory"),
-    read("numExecutors"),
-    read("executorCores"),
-    read("executorMemory"),
-    read("rawScript"),
-    read("sqlExecutionType"),
-    read("namespace"),
+    read_key("deployMode"),
+    read_key("master"),
+    read_key("driverCores"),
+    read_key("driverMemory"),
+    read_key("numExecutors"),
+    read_key("executorCores"),
+    read_key("executorMemory"),
+    read_key("rawScript"),
+    read_key("sqlExecutionType"),
+    read_key("namespace"),
     noted("sparkVersion", &["SPARK2", "SPARK3"], VERSION),
 ];
 const VERSION: Hint =
     hint("the script starts what SPARK_HOME names", "脚本启动 SPARK_HOME 指向的版本");
 
 pub(in crate::import) const FLINK: &[KnownKey] = &[
-    read("deployMode"),
-    read("flinkVersion"),
-    read("slot"),
-    read("taskManager"),
-    read("jobManagerMemory"),
-    read("taskManagerMemory"),
-    read("parallelism"),
-    read("initScript"),
-    read("rawScript"),
+    read_key("deployMode"),
+    read_key("flinkVersion"),
+    read_key("slot"),
+    read_key("taskManager"),
+    read_key("jobManagerMemory"),
+    read_key("taskManagerMemory"),
+    read_key("parallelism"),
+    read_key("initScript"),
+    read_key("rawScript"),
 ];
 
 pub(in crate::import) const HIVECLI: &[KnownKey] = &[
-    read("hiveCliTaskExecutionType"),
-    read("hiveSqlScript"),
-    read("hiveCliOptions"),
-    read("resourceList"),
+    read_key("hiveCliTaskExecutionType"),
+    read_key("hiveSqlScript"),
+    read_key("hiveCliOptions"),
+    read_key("resourceList"),
 ];
 
 /// Of the other keys only tasks that are made of data sources have values, and those fail here and say so.
 pub(in crate::import) const SQOOP: &[KnownKey] = &[
-    read("jobType"),
-    read("customShell"),
-    read("resourceList"),
+    read_key("jobType"),
+    read_key("customShell"),
+    read_key("resourceList"),
     noted("jobName", &[], FROM_SOURCES),
     noted("modelType", &[], FROM_SOURCES),
     noted("concurrency", &["1"], FROM_SOURCES),
@@ -422,11 +424,11 @@ pub(in crate::import) const SQOOP: &[KnownKey] = &[
 ];
 
 pub(in crate::import) const DATAX: &[KnownKey] = &[
-    read("customConfig"),
-    read("json"),
-    read("xms"),
-    read("xmx"),
-    read("resourceList"),
+    read_key("customConfig"),
+    read_key("json"),
+    read_key("xms"),
+    read_key("xmx"),
+    read_key("resourceList"),
     noted("dsType", &[], FROM_SOURCES),
     noted("dataSource", NO_CODE, FROM_SOURCES),
     noted("dtType", &[], FROM_SOURCES),
@@ -443,13 +445,13 @@ const FROM_SOURCES: Hint =
 
 /// What 1.3 exports for a workflow.
 pub(in crate::import) const OLD_EXPORT: &[KnownKey] = &[
-    read("processDefinitionName"),
-    read("name"),
-    read("processDefinitionJson"),
-    read("scheduleCrontab"),
-    read("scheduleStartTime"),
-    read("scheduleEndTime"),
-    read("scheduleReleaseState"),
+    read_key("processDefinitionName"),
+    read_key("name"),
+    read_key("processDefinitionJson"),
+    read_key("scheduleCrontab"),
+    read_key("scheduleStartTime"),
+    read_key("scheduleEndTime"),
+    read_key("scheduleReleaseState"),
     record("projectName"),
     record("processDefinitionLocations"),
     record("processDefinitionConnects"),
@@ -457,36 +459,36 @@ pub(in crate::import) const OLD_EXPORT: &[KnownKey] = &[
     noted("scheduleWarningType", &["NONE"], MAIL),
     noted("scheduleWarningGroupId", NO_CODE, MAIL),
     noted("scheduleWarningGroupName", &[], MAIL),
-    read("scheduleFailureStrategy"),
+    read_key("scheduleFailureStrategy"),
     noted("scheduleProcessInstancePriority", &["MEDIUM"], PRIORITY),
     noted("scheduleWorkerGroupId", NO_CODE, WORKER),
     noted("scheduleWorkerGroupName", &["default"], WORKER),
 ];
 
 pub(in crate::import) const OLD_WORKFLOW: &[KnownKey] = &[
-    read("globalParams"),
-    read("tasks"),
-    read("timeout"),
+    read_key("globalParams"),
+    read_key("tasks"),
+    read_key("timeout"),
     noted("tenantId", &["-1", "0"], TENANT),
     noted("tenantCode", &["default"], TENANT),
 ];
 
 pub(in crate::import) const OLD_TASK: &[KnownKey] = &[
-    read("name"),
-    read("type"),
-    read("params"),
-    read("runFlag"),
-    read("taskInstancePriority"),
-    read("maxRetryTimes"),
-    read("retryInterval"),
-    read("timeout"),
-    read("delayTime"),
-    read("workerGroup"),
-    read("preTasks"),
-    read("dependence"),
-    read("conditionResult"),
-    read("switchResult"),
-    read("waitStartTimeout"),
+    read_key("name"),
+    read_key("type"),
+    read_key("params"),
+    read_key("runFlag"),
+    read_key("taskInstancePriority"),
+    read_key("maxRetryTimes"),
+    read_key("retryInterval"),
+    read_key("timeout"),
+    read_key("delayTime"),
+    read_key("workerGroup"),
+    read_key("preTasks"),
+    read_key("dependence"),
+    read_key("conditionResult"),
+    read_key("switchResult"),
+    read_key("waitStartTimeout"),
     record("id"),
     record("code"),
     record("version"),

@@ -4,13 +4,13 @@
 
 use super::job::{heading, here_document, set_shell, tell_unknown};
 use super::place;
-use super::read::Task;
-use super::value::{Scope, Text};
+use super::read::DolphinTask;
+use super::value::{ParamScope, ReplacedText};
 use crate::domain::job::JobDef;
 use crate::import::body::quoted;
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, hint};
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, word};
 
 /// Where the files of the resource centre are, as a variable of the script.
@@ -31,7 +31,7 @@ impl CommandLine {
     }
 
     /// Text as it was written there: it may be several words, and hold placeholders.
-    fn add(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.words.push(text.trim().to_owned());
         }
@@ -44,7 +44,7 @@ impl CommandLine {
         }
     }
 
-    fn text(self) -> String {
+    fn into_text(self) -> String {
         format!("{}\n", self.words.join(" "))
     }
 }
@@ -56,16 +56,16 @@ pub(super) fn is_launch(kind: &str) -> bool {
 
 /// Gives a job the script that starts the program of its task.
 pub(super) fn launch(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<(), Words> {
+) -> Result<(), BilingualSentence> {
     let needs = match task.kind.as_str() {
         "SPARK" => spark(task, job, scope, draft)?,
         "FLINK" => flink(task, job, scope, draft)?,
         "MR" => map_reduce(task, job, scope, draft)?,
-        "HIVECLI" => hive(task, job, scope, draft)?,
+        "HIVECLI" => fill_hive(task, job, scope, draft)?,
         "SQOOP" => sqoop(task, job, scope, draft)?,
         _ => datax(task, job, scope, draft)?,
     };
@@ -88,7 +88,7 @@ pub(super) fn launch(
 }
 
 /// What such texts hold in the clear, a definition would, too.
-fn note_password(task: &Task, job: &JobDef, draft: &mut Draft) {
+fn note_password(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     let script = job.script.as_deref().unwrap_or_default().to_ascii_lowercase();
     if script.contains("password") {
         draft.note(
@@ -103,12 +103,12 @@ fn note_password(task: &Task, job: &JobDef, draft: &mut Draft) {
     }
 }
 
-fn param<'a>(task: &'a Task, key: &str) -> Option<&'a str> {
+fn param<'a>(task: &'a DolphinTask, key: &str) -> Option<&'a str> {
     word(&task.params, key).map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// What programs of other types use, and this one does not.
-fn note_unused(task: &Task, job: &JobDef, unused: &[&str], draft: &mut Draft) {
+fn note_unused(task: &DolphinTask, job: &JobDef, unused: &[&str], draft: &mut Draft) {
     let of_type = hint(
         "a program of its type does not use it, there, too",
         "该类型的程序不使用它,原系统亦然",
@@ -123,17 +123,17 @@ fn note_unused(task: &Task, job: &JobDef, unused: &[&str], draft: &mut Draft) {
 }
 
 /// The file that a task starts, by its name in the resource centre.
-fn main_file(task: &Task) -> Result<String, Words> {
+fn main_file(task: &DolphinTask) -> Result<String, BilingualSentence> {
     let jar = get(&task.params, "mainJar");
     let name = jar.and_then(|jar| word(jar, "resourceName").or_else(|| word(jar, "res")));
     let name = name.map(str::trim).filter(|n| !n.is_empty());
     let missing =
         ("its export does not name the file that it starts", "导出文件没有写明要启动的文件");
-    name.map(file).ok_or_else(|| Words::from(missing))
+    name.map(resource_word).ok_or_else(|| BilingualSentence::from(missing))
 }
 
 /// A file of the resource centre as a word of a shell.
-fn file(name: &str) -> String {
+fn resource_word(name: &str) -> String {
     format!("\"{FILES}\"/{}", quoted(name.trim_start_matches('/')))
 }
 
@@ -151,16 +151,18 @@ struct SqlKeys {
     text: &'static str,
 }
 
-fn read_sql(task: &Task, keys: &SqlKeys) -> Result<SqlOfTask, Words> {
+fn read_sql(task: &DolphinTask, keys: &SqlKeys) -> Result<SqlOfTask, BilingualSentence> {
     if param(task, keys.kind) == Some("FILE") {
         let first = items(&task.params, "resourceList").first();
         let name = first.and_then(|one| word(one, "resourceName").or_else(|| word(one, "res")));
         let missing =
             ("its export does not name the file with its SQL", "导出文件没有写明 SQL 文件");
-        return name.map(|name| SqlOfTask::File(file(name))).ok_or_else(|| Words::from(missing));
+        return name
+            .map(|name| SqlOfTask::File(resource_word(name)))
+            .ok_or_else(|| BilingualSentence::from(missing));
     }
     let sql = param(task, keys.text).map(|sql| SqlOfTask::Text(sql.to_owned()));
-    sql.ok_or_else(|| Words::from(("it has no SQL", "它没有 SQL")))
+    sql.ok_or_else(|| BilingualSentence::from(("it has no SQL", "它没有 SQL")))
 }
 
 /// A file that a script writes before it starts its program.
@@ -171,14 +173,14 @@ struct ScriptFile<'a> {
 
 /// Puts texts into files beside the script, and then runs a command.
 fn with_files(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     files: &[ScriptFile<'_>],
     command: &str,
     draft: &mut Draft,
 ) {
-    let mut used = Text::default();
+    let mut used = ReplacedText::default();
     let mut script = String::new();
     for ScriptFile { name, text } in files {
         let (body, found) = here_document(text, scope);
@@ -201,14 +203,14 @@ fn with_files(
 }
 
 fn spark(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<&'static str, Words> {
+) -> Result<&'static str, BilingualSentence> {
     let is_sql = param(task, "programType") == Some("SQL");
     if param(task, "namespace").is_some() {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "it runs on Kubernetes, whose address is not in an export",
             "它运行在 Kubernetes 上,导出文件不含其地址",
         )));
@@ -219,8 +221,8 @@ fn spark(
     let program = if is_sql { "spark-sql" } else { "spark-submit" };
     let mut line = CommandLine::new(&format!("\"${{SPARK_HOME:?is not set}}\"/bin/{program}"));
     let mode = param(task, "deployMode").unwrap_or("local");
-    line.add("--master");
-    line.add(param(task, "master").unwrap_or(if mode == "local" { "local" } else { "yarn" }));
+    line.add_text("--master");
+    line.add_text(param(task, "master").unwrap_or(if mode == "local" { "local" } else { "yarn" }));
     if mode != "local" {
         line.option("--deploy-mode ", Some(mode));
     }
@@ -237,64 +239,64 @@ fn spark(
     if mode != "local" && !others.contains("--queue") {
         line.option("--queue ", param(task, "yarnQueue").or_else(|| param(task, "queue")));
     }
-    line.add(others);
+    line.add_text(others);
     if is_sql {
         let keys = SqlKeys { kind: "sqlExecutionType", text: "rawScript" };
         launch_sql(task, job, scope, line, &keys, draft)?;
     } else {
-        line.add(&main_file(task)?);
-        line.add(param(task, "mainArgs").unwrap_or_default());
-        with_files(task, job, scope, &[], &line.text(), draft);
+        line.add_text(&main_file(task)?);
+        line.add_text(param(task, "mainArgs").unwrap_or_default());
+        with_files(task, job, scope, &[], &line.into_text(), draft);
     }
     Ok("SPARK_HOME")
 }
 
 /// Runs a program with `-f` and a file of SQL.
 fn launch_sql(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     mut line: CommandLine,
     keys: &SqlKeys,
     draft: &mut Draft,
-) -> Result<(), Words> {
+) -> Result<(), BilingualSentence> {
     match read_sql(task, keys)? {
         SqlOfTask::File(file) => {
-            line.add("-f");
-            line.add(&file);
-            with_files(task, job, scope, &[], &line.text(), draft);
+            line.add_text("-f");
+            line.add_text(&file);
+            with_files(task, job, scope, &[], &line.into_text(), draft);
         }
         SqlOfTask::Text(sql) => {
-            line.add("-f task.sql");
+            line.add_text("-f task.sql");
             let file = ScriptFile { name: "task.sql", text: &sql };
-            with_files(task, job, scope, &[file], &line.text(), draft);
+            with_files(task, job, scope, &[file], &line.into_text(), draft);
         }
     }
     Ok(())
 }
 
-fn hive(
-    task: &Task,
+fn fill_hive(
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<&'static str, Words> {
+) -> Result<&'static str, BilingualSentence> {
     let mut line = CommandLine::new("hive");
-    line.add(param(task, "hiveCliOptions").unwrap_or_default());
+    line.add_text(param(task, "hiveCliOptions").unwrap_or_default());
     let keys = SqlKeys { kind: "hiveCliTaskExecutionType", text: "hiveSqlScript" };
     launch_sql(task, job, scope, line, &keys, draft)?;
     Ok("hive")
 }
 
 fn map_reduce(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<&'static str, Words> {
+) -> Result<&'static str, BilingualSentence> {
     let mut line = CommandLine::new("hadoop");
-    line.add("jar");
-    line.add(&main_file(task)?);
+    line.add_text("jar");
+    line.add_text(&main_file(task)?);
     if param(task, "programType") != Some("PYTHON") {
         line.option("", param(task, "mainClass"));
     }
@@ -304,40 +306,40 @@ fn map_reduce(
         let queue = param(task, "yarnQueue").or_else(|| param(task, "queue"));
         line.option("-Dmapreduce.job.queuename=", queue);
     }
-    line.add(others);
-    line.add(param(task, "mainArgs").unwrap_or_default());
-    with_files(task, job, scope, &[], &line.text(), draft);
+    line.add_text(others);
+    line.add_text(param(task, "mainArgs").unwrap_or_default());
+    with_files(task, job, scope, &[], &line.into_text(), draft);
     Ok("hadoop")
 }
 
 fn flink(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<&'static str, Words> {
+) -> Result<&'static str, BilingualSentence> {
     let mode = param(task, "deployMode").unwrap_or("cluster").to_ascii_lowercase();
     let others = param(task, "others").unwrap_or_default();
     if param(task, "programType") == Some("SQL") {
-        let sql =
-            param(task, "rawScript").ok_or_else(|| Words::from(("it has no SQL", "它没有 SQL")))?;
+        let sql = param(task, "rawScript")
+            .ok_or_else(|| BilingualSentence::from(("it has no SQL", "它没有 SQL")))?;
         note_unused(task, job, &["mainClass", "mainJar", "mainArgs"], draft);
         let mut line = CommandLine::new("\"${FLINK_HOME:?is not set}\"/bin/sql-client.sh");
-        line.add("-i init.sql -f task.sql");
-        line.add(others);
+        line.add_text("-i init.sql -f task.sql");
+        line.add_text(others);
         let init = flink_init(task, &mode);
         let files = [
             ScriptFile { name: "init.sql", text: &init },
             ScriptFile { name: "task.sql", text: sql },
         ];
-        with_files(task, job, scope, &files, &line.text(), draft);
+        with_files(task, job, scope, &files, &line.into_text(), draft);
         return Ok("FLINK_HOME");
     }
     note_unused(task, job, &["rawScript", "initScript"], draft);
     let version = param(task, "flinkVersion").unwrap_or("<1.10");
     let is_new = matches!(version, ">=1.12" | ">=1.13");
     let mut line = CommandLine::new("\"${FLINK_HOME:?is not set}\"/bin/flink");
-    line.add(match mode.as_str() {
+    line.add_text(match mode.as_str() {
         "application" => "run-application -t yarn-application",
         "local" | "standalone" => "run",
         _ if is_new => "run -t yarn-per-job",
@@ -354,8 +356,8 @@ fn flink(
         line.option("-ytm ", param(task, "taskManagerMemory"));
     }
     line.option("-p ", param(task, "parallelism"));
-    line.add("-sae");
-    line.add(others);
+    line.add_text("-sae");
+    line.add_text(others);
     let of_target = is_new || mode == "application";
     let queue = if of_target { "-Dyarn.application.queue=" } else { "-yqu " };
     if is_on_yarn && !others.contains(queue.trim_end_matches(['=', ' '])) {
@@ -363,18 +365,18 @@ fn flink(
     }
     let is_python = param(task, "programType") == Some("PYTHON");
     if is_python {
-        line.add("-py");
+        line.add_text("-py");
     } else {
         line.option("-c ", param(task, "mainClass"));
     }
-    line.add(&main_file(task)?);
-    line.add(param(task, "mainArgs").unwrap_or_default());
-    with_files(task, job, scope, &[], &line.text(), draft);
+    line.add_text(&main_file(task)?);
+    line.add_text(param(task, "mainArgs").unwrap_or_default());
+    with_files(task, job, scope, &[], &line.into_text(), draft);
     Ok("FLINK_HOME")
 }
 
 /// What is set before the SQL of a Flink task.
-fn flink_init(task: &Task, mode: &str) -> String {
+fn flink_init(task: &DolphinTask, mode: &str) -> String {
     let mut lines = Vec::new();
     let mut set = |key: &str, value: Option<&str>| {
         if let Some(value) = value.filter(|value| *value != "0") {
@@ -402,14 +404,14 @@ fn flink_init(task: &Task, mode: &str) -> String {
 }
 
 fn sqoop(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<&'static str, Words> {
+) -> Result<&'static str, BilingualSentence> {
     let custom = param(task, "customShell").filter(|_| param(task, "jobType") == Some("CUSTOM"));
     let custom = custom.ok_or_else(|| {
-        Words::from((
+        BilingualSentence::from((
             "it is made of data sources, whose addresses are not in an export: write its sqoop command as a SCRIPT",
             "它由数据源生成,导出文件不含其地址:请将 sqoop 命令写为 SCRIPT",
         ))
@@ -419,14 +421,14 @@ fn sqoop(
 }
 
 fn datax(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<&'static str, Words> {
+) -> Result<&'static str, BilingualSentence> {
     let custom = param(task, "json").filter(|_| param(task, "customConfig") == Some("1"));
     let custom = custom.ok_or_else(|| {
-        Words::from((
+        BilingualSentence::from((
             "it is made of data sources, whose addresses are not in an export: write its JSON into a SCRIPT",
             "它由数据源生成,导出文件不含其地址:请将其 JSON 写入 SCRIPT",
         ))
@@ -435,9 +437,9 @@ fn datax(
     let (least, most) = (memory("xms"), memory("xmx"));
     let mut line =
         CommandLine::new("python3 \"${DATAX_LAUNCHER:?is not set: the path of datax.py}\"");
-    line.add(&format!("--jvm=\"-Xms{least}G -Xmx{most}G\""));
-    line.add("task.json");
+    line.add_text(&format!("--jvm=\"-Xms{least}G -Xmx{most}G\""));
+    line.add_text("task.json");
     let file = ScriptFile { name: "task.json", text: custom };
-    with_files(task, job, scope, &[file], &line.text(), draft);
+    with_files(task, job, scope, &[file], &line.into_text(), draft);
     Ok("DATAX_LAUNCHER")
 }

@@ -1,15 +1,15 @@
 //! The exports of versions 1.3, 2.x and 3.x as one form.
 
 use super::keys;
-use crate::definition::{Node, Value};
+use crate::definition::{NodeValue, SourceNode};
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, KnownKey, check_keys, hint};
-use crate::import::note::Origin;
+use crate::import::note::ImportOrigin;
 use crate::import::tree::{any, get, items, list, number, origin, plain, tree, word};
 
 /// A workflow.
-pub(super) struct Flow {
-    pub(super) at: Origin,
+pub(super) struct Workflow {
+    pub(super) at: ImportOrigin,
     /// Its code, or its name where there was none yet.
     pub(super) key: String,
     pub(super) name: String,
@@ -18,24 +18,24 @@ pub(super) struct Flow {
     pub(super) timeout_min: i64,
     /// PARALLEL, SERIAL_WAIT, SERIAL_DISCARD, SERIAL_PRIORITY.
     pub(super) execution: String,
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<DolphinTask>,
     pub(super) schedule: Option<Scheduled>,
 }
 
 /// The map that something was read from, and the keys that it may have.
-pub(super) struct Source {
-    pub(super) node: Node,
+pub(super) struct ReadMap {
+    pub(super) node: SourceNode,
     pub(super) keys: &'static [KnownKey],
 }
 
 /// A task with the keys of those before it.
-pub(super) struct Task {
-    pub(super) at: Origin,
+pub(super) struct DolphinTask {
+    pub(super) at: ImportOrigin,
     pub(super) key: String,
     pub(super) name: String,
     pub(super) kind: String,
     /// What is special to its kind; a map.
-    pub(super) params: Node,
+    pub(super) params: SourceNode,
     pub(super) is_active: bool,
     pub(super) priority: String,
     pub(super) retries: i64,
@@ -45,12 +45,12 @@ pub(super) struct Task {
     pub(super) delay_min: i64,
     pub(super) worker: String,
     pub(super) parents: Vec<String>,
-    pub(super) source: Source,
+    pub(super) source: ReadMap,
 }
 
 /// When it fires.
 pub(super) struct Scheduled {
-    pub(super) at: Origin,
+    pub(super) at: ImportOrigin,
     pub(super) cron: String,
     pub(super) zone: Option<String>,
     pub(super) start: Option<String>,
@@ -58,15 +58,15 @@ pub(super) struct Scheduled {
     pub(super) is_on: bool,
     /// CONTINUE or END.
     pub(super) failure: String,
-    pub(super) source: Source,
+    pub(super) source: ReadMap,
 }
 
 /// The workflows of a file.
-pub(super) fn flows(path: &str, text: &str, draft: &mut Draft) -> Vec<Flow> {
+pub(super) fn flows(path: &str, text: &str, draft: &mut Draft) -> Vec<Workflow> {
     let Some(root) = tree(path, text, draft) else { return Vec::new() };
-    let all: Vec<&Node> = match &root.value {
-        Value::List(items) => items.iter().collect(),
-        Value::Map(_) | Value::Null | Value::Text(_) => vec![&root],
+    let all: Vec<&SourceNode> = match &root.value {
+        NodeValue::List(items) => items.iter().collect(),
+        NodeValue::Map(_) | NodeValue::Null | NodeValue::Text(_) => vec![&root],
     };
     let mut found = Vec::new();
     for one in all {
@@ -84,29 +84,29 @@ pub(super) fn flows(path: &str, text: &str, draft: &mut Draft) -> Vec<Flow> {
 }
 
 /// A value that some versions write as JSON within a text.
-fn inner(node: &Node, draft: &mut Draft) -> Option<Node> {
+fn inner(node: &SourceNode, draft: &mut Draft) -> Option<SourceNode> {
     match &node.value {
-        Value::Text(text) if text.trim().is_empty() => None,
-        Value::Text(text) => {
+        NodeValue::Text(text) if text.trim().is_empty() => None,
+        NodeValue::Text(text) => {
             let place = format!("{}:{} (JSON within a text)", node.at.file, node.at.line);
             tree(&place, text, draft)
         }
-        Value::Map(_) | Value::List(_) => Some(node.clone()),
-        Value::Null => None,
+        NodeValue::Map(_) | NodeValue::List(_) => Some(node.clone()),
+        NodeValue::Null => None,
     }
 }
 
-fn text(node: &Node, key: &str) -> String {
+fn text_of(node: &SourceNode, key: &str) -> String {
     word(node, key).unwrap_or_default().trim().to_owned()
 }
 
-fn global_params(node: Option<&Node>, draft: &mut Draft) -> Vec<(String, String)> {
+fn global_params(node: Option<&SourceNode>, draft: &mut Draft) -> Vec<(String, String)> {
     let Some(found) = node.and_then(|n| inner(n, draft)) else { return Vec::new() };
     let mut made = Vec::new();
     for one in list(&found) {
-        let name = text(one, "prop");
+        let name = text_of(one, "prop");
         check_keys(one, &[keys::PARAM], &name, draft);
-        if text(one, "direct") == "OUT" {
+        if text_of(one, "direct") == "OUT" {
             let at = origin(one);
             let note = KeyNote { at: &at, about: &name, key: "direct", value: Some("OUT") };
             draft.note_key(
@@ -115,15 +115,15 @@ fn global_params(node: Option<&Node>, draft: &mut Draft) -> Vec<(String, String)
             );
         }
         if !name.is_empty() {
-            made.push((name, text(one, "value")));
+            made.push((name, text_of(one, "value")));
         }
     }
     made
 }
 
-fn new_flow(one: &Node, head: &Node, draft: &mut Draft) -> Option<Flow> {
+fn new_flow(one: &SourceNode, head: &SourceNode, draft: &mut Draft) -> Option<Workflow> {
     let at = origin(head);
-    let name = text(head, "name");
+    let name = text_of(head, "name");
     if name.is_empty() {
         draft.fault(&at, "this workflow has no name", "export it anew");
         return None;
@@ -132,14 +132,14 @@ fn new_flow(one: &Node, head: &Node, draft: &mut Draft) -> Option<Flow> {
     check_keys(head, &[keys::WORKFLOW], &name, draft);
     let params = any(head, &["globalParamList", "globalParams"]);
     let params = global_params(params, draft);
-    let mut tasks: Vec<Task> = Vec::new();
+    let mut tasks: Vec<DolphinTask> = Vec::new();
     for task in items(one, "taskDefinitionList") {
         tasks.extend(new_task(task, draft));
     }
     let relations = any(one, &["processTaskRelationList", "workflowTaskRelationList"]);
     for edge in relations.map(list).unwrap_or_default() {
         check_keys(edge, &[keys::RELATION], &name, draft);
-        let (pre, post) = (text(edge, "preTaskCode"), text(edge, "postTaskCode"));
+        let (pre, post) = (text_of(edge, "preTaskCode"), text_of(edge, "postTaskCode"));
         let knows = |key: &str| tasks.iter().any(|t| t.key == key);
         let missing = [&pre, &post].into_iter().find(|k| !knows(k) && k.as_str() != "0");
         if let Some(missing) = missing {
@@ -154,58 +154,60 @@ fn new_flow(one: &Node, head: &Node, draft: &mut Draft) -> Option<Flow> {
         }
     }
     let schedule = get(one, "schedule").and_then(|s| scheduled(s, draft));
-    let code = text(head, "code");
-    Some(Flow {
+    let code = text_of(head, "code");
+    Some(Workflow {
         key: if code.is_empty() { name.clone() } else { code },
         at,
         name,
         params,
         timeout_min: number(head, "timeout", draft).unwrap_or(0),
-        execution: text(head, "executionType"),
+        execution: text_of(head, "executionType"),
         tasks,
         schedule,
     })
 }
 
-fn new_task(task: &Node, draft: &mut Draft) -> Option<Task> {
+fn new_task(task: &SourceNode, draft: &mut Draft) -> Option<DolphinTask> {
     let at = origin(task);
-    let (key, name) = (text(task, "code"), text(task, "name"));
+    let (key, name) = (text_of(task, "code"), text_of(task, "name"));
     if key.is_empty() || name.is_empty() {
         draft.fault(&at, "this task has no code or no name", "export the workflow anew");
         return None;
     }
     let params = get(task, "taskParams").and_then(|p| inner(p, draft));
-    let is_timed = text(task, "timeoutFlag") == "OPEN";
+    let is_timed = text_of(task, "timeoutFlag") == "OPEN";
     let limit = number(task, "timeout", draft).filter(|_| is_timed);
-    Some(Task {
-        params: params
-            .unwrap_or_else(|| Node { at: task.at.clone(), value: Value::Map(Vec::new()) }),
+    Some(DolphinTask {
+        params: params.unwrap_or_else(|| SourceNode {
+            at: task.at.clone(),
+            value: NodeValue::Map(Vec::new()),
+        }),
         key,
         name,
-        kind: text(task, "taskType").to_ascii_uppercase(),
-        is_active: text(task, "flag") != "NO",
-        priority: text(task, "taskPriority"),
+        kind: text_of(task, "taskType").to_ascii_uppercase(),
+        is_active: text_of(task, "flag") != "NO",
+        priority: text_of(task, "taskPriority"),
         retries: number(task, "failRetryTimes", draft).unwrap_or(0),
         retry_min: number(task, "failRetryInterval", draft).unwrap_or(0),
-        timeout: limit.map(|minutes| (minutes, text(task, "timeoutNotifyStrategy"))),
+        timeout: limit.map(|minutes| (minutes, text_of(task, "timeoutNotifyStrategy"))),
         delay_min: number(task, "delayTime", draft).unwrap_or(0),
-        worker: text(task, "workerGroup"),
+        worker: text_of(task, "workerGroup"),
         parents: Vec::new(),
-        source: Source { node: task.clone(), keys: keys::TASK },
+        source: ReadMap { node: task.clone(), keys: keys::TASK },
         at,
     })
 }
 
-fn scheduled(node: &Node, draft: &mut Draft) -> Option<Scheduled> {
-    let cron = text(node, "crontab");
+fn scheduled(node: &SourceNode, draft: &mut Draft) -> Option<Scheduled> {
+    let cron = text_of(node, "crontab");
     let found = Scheduled {
         at: origin(node),
         zone: word(node, "timezoneId").map(|z| z.trim().to_owned()).filter(|z| !z.is_empty()),
-        start: moment(&text(node, "startTime")),
-        end: moment(&text(node, "endTime")),
-        is_on: text(node, "releaseState") == "ONLINE",
-        failure: text(node, "failureStrategy"),
-        source: Source { node: node.clone(), keys: keys::SCHEDULE },
+        start: moment(&text_of(node, "startTime")),
+        end: moment(&text_of(node, "endTime")),
+        is_on: text_of(node, "releaseState") == "ONLINE",
+        failure: text_of(node, "failureStrategy"),
+        source: ReadMap { node: node.clone(), keys: keys::SCHEDULE },
         cron,
     };
     if found.cron.is_empty() {
@@ -223,10 +225,10 @@ fn moment(text: &str) -> Option<String> {
 }
 
 /// The form of 1.3: tasks with the names of those before them.
-fn old_flow(one: &Node, json: &Node, draft: &mut Draft) -> Option<Flow> {
+fn old_flow(one: &SourceNode, json: &SourceNode, draft: &mut Draft) -> Option<Workflow> {
     let at = origin(one);
-    let name = text(one, "processDefinitionName");
-    let name = if name.is_empty() { text(one, "name") } else { name };
+    let name = text_of(one, "processDefinitionName");
+    let name = if name.is_empty() { text_of(one, "name") } else { name };
     let body = inner(json, draft)?;
     if name.is_empty() {
         draft.fault(&at, "this workflow has no name", "export it anew");
@@ -234,36 +236,38 @@ fn old_flow(one: &Node, json: &Node, draft: &mut Draft) -> Option<Flow> {
     }
     let mut tasks = Vec::new();
     for task in items(&body, "tasks") {
-        let title = text(task, "name");
+        let title = text_of(task, "name");
         let limit = get(task, "timeout").filter(|t| word(t, "enable") == Some("true"));
-        let limit = limit.map(|t| (number(t, "interval", draft).unwrap_or(0), text(t, "strategy")));
+        let limit =
+            limit.map(|t| (number(t, "interval", draft).unwrap_or(0), text_of(t, "strategy")));
         let before = get(task, "preTasks").and_then(|p| inner(p, draft));
         let before = before.as_ref().map(list).unwrap_or_default();
-        let mut params = get(task, "params")
-            .cloned()
-            .unwrap_or_else(|| Node { at: task.at.clone(), value: Value::Map(Vec::new()) });
+        let mut params = get(task, "params").cloned().unwrap_or_else(|| SourceNode {
+            at: task.at.clone(),
+            value: NodeValue::Map(Vec::new()),
+        });
         // What 2.x has among the parameters stands beside them here.
-        if let Value::Map(entries) = &mut params.value
-            && let Value::Map(own) = &task.value
+        if let NodeValue::Map(entries) = &mut params.value
+            && let NodeValue::Map(own) = &task.value
         {
             let keys = ["dependence", "conditionResult", "switchResult"];
             entries.extend(own.iter().filter(|(k, _)| keys.contains(&k.value.as_str())).cloned());
         }
-        tasks.push(Task {
+        tasks.push(DolphinTask {
             at: at.clone(),
             key: title.clone(),
             name: title,
-            kind: text(task, "type").to_ascii_uppercase(),
+            kind: text_of(task, "type").to_ascii_uppercase(),
             params,
-            is_active: text(task, "runFlag") != "FORBIDDEN",
-            priority: text(task, "taskInstancePriority"),
+            is_active: text_of(task, "runFlag") != "FORBIDDEN",
+            priority: text_of(task, "taskInstancePriority"),
             retries: number(task, "maxRetryTimes", draft).unwrap_or(0),
             retry_min: number(task, "retryInterval", draft).unwrap_or(0),
             timeout: limit,
             delay_min: number(task, "delayTime", draft).unwrap_or(0),
-            worker: text(task, "workerGroup"),
+            worker: text_of(task, "workerGroup"),
             parents: before.iter().filter_map(plain).map(str::to_owned).collect(),
-            source: Source { node: task.clone(), keys: keys::OLD_TASK },
+            source: ReadMap { node: task.clone(), keys: keys::OLD_TASK },
         });
     }
     let schedule = old_schedule(one);
@@ -271,7 +275,7 @@ fn old_flow(one: &Node, json: &Node, draft: &mut Draft) -> Option<Flow> {
         check_keys(one, &[keys::OLD_EXPORT], &name, draft);
     }
     check_keys(&body, &[keys::OLD_WORKFLOW], &name, draft);
-    Some(Flow {
+    Some(Workflow {
         at,
         key: name.clone(),
         name,
@@ -283,16 +287,16 @@ fn old_flow(one: &Node, json: &Node, draft: &mut Draft) -> Option<Flow> {
     })
 }
 
-fn old_schedule(one: &Node) -> Option<Scheduled> {
-    let cron = text(one, "scheduleCrontab");
+fn old_schedule(one: &SourceNode) -> Option<Scheduled> {
+    let cron = text_of(one, "scheduleCrontab");
     (!cron.is_empty()).then(|| Scheduled {
         at: origin(one),
         cron,
         zone: None,
-        start: moment(&text(one, "scheduleStartTime")),
-        end: moment(&text(one, "scheduleEndTime")),
-        is_on: text(one, "scheduleReleaseState") == "ONLINE",
-        failure: text(one, "scheduleFailureStrategy"),
-        source: Source { node: one.clone(), keys: keys::OLD_EXPORT },
+        start: moment(&text_of(one, "scheduleStartTime")),
+        end: moment(&text_of(one, "scheduleEndTime")),
+        is_on: text_of(one, "scheduleReleaseState") == "ONLINE",
+        failure: text_of(one, "scheduleFailureStrategy"),
+        source: ReadMap { node: one.clone(), keys: keys::OLD_EXPORT },
     })
 }

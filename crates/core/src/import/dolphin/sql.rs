@@ -2,25 +2,25 @@
 
 use super::job::tell_unknown;
 use super::place;
-use super::read::Task;
-use super::value::{Scope, replaced, variable};
-use crate::definition::Node;
+use super::read::DolphinTask;
+use super::value::{ParamScope, replaced, variable};
+use crate::definition::SourceNode;
 use crate::domain::id::SourceName;
 use crate::domain::job::{JobDef, Param, ParamMode};
 use crate::domain::source::DialectName;
 use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, list, plain, word};
 
 /// The source that a task names, by the number it has there.
-fn source(task: &Task, draft: &mut Draft) -> Result<SourceName, Words> {
+fn source(task: &DolphinTask, draft: &mut Draft) -> Result<SourceName, BilingualSentence> {
     let ty = word(&task.params, "type").unwrap_or_default().to_ascii_uppercase();
     let dialect = match ty.as_str() {
         "MYSQL" | "MARIADB" => DialectName::Mysql,
         "POSTGRESQL" => DialectName::Postgres,
         other => {
-            return Err(Words::new(
+            return Err(BilingualSentence::new(
                 format!("data sources of type {other} cannot be connected to"),
                 format!("不支持类型为 {other} 的数据源"),
             ));
@@ -30,16 +30,16 @@ fn source(task: &Task, draft: &mut Draft) -> Result<SourceName, Words> {
     Ok(draft.source(&task.at, &format!("{}_{id}", ty.to_ascii_lowercase()), dialect))
 }
 
-pub(super) fn sql(
-    task: &Task,
+pub(super) fn fill_sql(
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<(), Words> {
+) -> Result<(), BilingualSentence> {
     let main = word(&task.params, "sql").filter(|s| !s.trim().is_empty());
-    let main = main.ok_or_else(|| Words::from(("it has no SQL", "它没有 SQL")))?;
+    let main = main.ok_or_else(|| BilingualSentence::from(("it has no SQL", "它没有 SQL")))?;
     if main.contains("!{") {
-        return Err(Words::from((
+        return Err(BilingualSentence::from((
             "its SQL has !{…}, which is pasted into the text; here values are bound",
             "其 SQL 含有 !{…}(直接拼接文本);此处的值只能绑定",
         )));
@@ -95,11 +95,11 @@ fn unquoted(sql: &str) -> String {
 }
 
 pub(super) fn procedure(
-    task: &Task,
+    task: &DolphinTask,
     job: &mut JobDef,
-    scope: &Scope,
+    scope: &ParamScope,
     draft: &mut Draft,
-) -> Result<(), Words> {
+) -> Result<(), BilingualSentence> {
     let method = word(&task.params, "method").unwrap_or_default();
     let call = method.trim().trim_matches(['{', '}', ';']).trim();
     let call = call.strip_prefix("call ").or_else(|| call.strip_prefix("CALL ")).unwrap_or(call);
@@ -108,7 +108,7 @@ pub(super) fn procedure(
     let name = name.trim();
     if name.is_empty() || !name.chars().all(is_name) {
         let why = ("its call cannot be read", "无法读取其调用语句");
-        return Err(Words::from(why));
+        return Err(BilingualSentence::from(why));
     }
     job.source = Some(source(task, draft)?);
     job.proc_name = Some(name.to_owned());
@@ -130,7 +130,10 @@ pub(super) fn procedure(
                 Param { name: format!("p{place}"), value, ..Param::default() }
             }
             (None, _) => {
-                return Err(Words::from(("its arguments cannot be read", "无法读取其参数")));
+                return Err(BilingualSentence::from((
+                    "its arguments cannot be read",
+                    "无法读取其参数",
+                )));
             }
         };
         job.params.push(param);
@@ -138,7 +141,7 @@ pub(super) fn procedure(
     Ok(())
 }
 
-fn local(local: Option<&Node>, place: usize, scope: &Scope) -> Param {
+fn local(local: Option<&SourceNode>, place: usize, scope: &ParamScope) -> Param {
     let name = local.and_then(|l| word(l, "prop")).unwrap_or_default();
     let is_out = local.and_then(|l| word(l, "direct")) == Some("OUT");
     let mode = if is_out { ParamMode::Out } else { ParamMode::In };

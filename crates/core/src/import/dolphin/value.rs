@@ -127,21 +127,21 @@ pub(super) fn variable(name: &str) -> String {
 
 /// The parameters of a task by the names they had, and those of its flow.
 #[derive(Debug, Default)]
-pub(super) struct Scope {
+pub(super) struct ParamScope {
     /// The task's own: by name there, with the value here; none comes from the group.
     pub(super) own: BTreeMap<String, Option<String>>,
 }
 
 /// A text with its placeholders replaced, and the parameters that it uses.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct ReplacedText {
     pub(super) text: String,
     pub(super) used: BTreeMap<String, Option<String>>,
     /// Placeholders that have no form here.
     pub(super) unknown: Vec<String>,
 }
 
-impl Text {
+impl ReplacedText {
     /// The parameters as a job has them.
     pub(super) fn params(&self) -> Vec<Param> {
         let all = self.used.iter();
@@ -155,8 +155,12 @@ impl Text {
 }
 
 /// Replaces each placeholder by what `write` makes of its variable, given the text before it.
-pub(super) fn replaced(text: &str, scope: &Scope, write: &dyn Fn(&mut String, &str)) -> Text {
-    let mut made = Text::default();
+pub(super) fn replaced(
+    text: &str,
+    scope: &ParamScope,
+    write: &dyn Fn(&mut String, &str),
+) -> ReplacedText {
+    let mut made = ReplacedText::default();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         made.text.push_str(&rest[..at]);

@@ -1,15 +1,15 @@
 //! DEPENDENT and CONDITIONS: tasks that do nothing but wait and choose.
 
-use super::read::{Flow, Task};
-use super::{Codes, keys, place};
-use crate::definition::Node;
+use super::read::{DolphinTask, Workflow};
+use super::{DolphinCodes, keys, place};
+use crate::definition::SourceNode;
 use crate::domain::batch_no::{BatchExpr, DaySpan, NamedDay, PeriodKind};
 use crate::domain::job::JobDef;
 use crate::domain::job::external::{ExternalDependency, Missing};
-use crate::domain::job::trigger_rule::{TriggerRule, When};
+use crate::domain::job::trigger_rule::{EdgeCondition, TriggerRule};
 use crate::import::draft::{Draft, LONGEST_SEC};
 use crate::import::keys::{KeyNote, KnownKey, check_keys, hint};
-use crate::import::note::{Level, Words};
+use crate::import::note::{BilingualSentence, Level};
 use crate::import::tree::{get, items, list, plain, word};
 use chrono::Weekday;
 
@@ -18,11 +18,11 @@ const MOST_DAYS: i64 = 31;
 
 /// Gives a job what a DEPENDENT task waits for.
 pub(super) fn add_externals(
-    task: &Task,
+    task: &DolphinTask,
     job: &JobDef,
-    codes: &Codes,
+    codes: &DolphinCodes,
     draft: &mut Draft,
-) -> Result<(), Words> {
+) -> Result<(), BilingualSentence> {
     for external in externals(task, job, codes, draft)? {
         draft.waits(external);
     }
@@ -40,17 +40,17 @@ pub(super) fn add_externals(
 
 /// What a DEPENDENT task waits for, or why that cannot be said.
 fn externals(
-    task: &Task,
+    task: &DolphinTask,
     job: &JobDef,
-    codes: &Codes,
+    codes: &DolphinCodes,
     draft: &mut Draft,
-) -> Result<Vec<ExternalDependency>, Words> {
-    let empty = || Words::from(("it waits for nothing", "它没有等待任何对象"));
+) -> Result<Vec<ExternalDependency>, BilingualSentence> {
+    let empty = || BilingualSentence::from(("it waits for nothing", "它没有等待任何对象"));
     let dependence = get(&task.params, "dependence").ok_or_else(empty)?;
     check_dependence(dependence, keys::DEPEND_ITEM, job, draft);
     let mut found = Vec::new();
     let lists = items(dependence, "dependTaskList");
-    let is_or = |node: &Node, of: usize| of > 1 && word(node, "relation") == Some("OR");
+    let is_or = |node: &SourceNode, of: usize| of > 1 && word(node, "relation") == Some("OR");
     if is_or(dependence, lists.len()) {
         return Err(either());
     }
@@ -77,7 +77,12 @@ fn externals(
 }
 
 /// What a CONDITIONS task says beyond its rule.
-pub(super) fn check_conditions(task: &Task, job: &JobDef, flow: &Flow, draft: &mut Draft) {
+pub(super) fn check_conditions(
+    task: &DolphinTask,
+    job: &JobDef,
+    flow: &Workflow,
+    draft: &mut Draft,
+) {
     if let Some(dependence) = get(&task.params, "dependence") {
         check_dependence(dependence, keys::CONDITION_ITEM, job, draft);
     }
@@ -93,7 +98,12 @@ pub(super) fn check_conditions(task: &Task, job: &JobDef, flow: &Flow, draft: &m
 }
 
 /// Keys at each depth of what a task waits for.
-fn check_dependence(dependence: &Node, item_keys: &[KnownKey], job: &JobDef, draft: &mut Draft) {
+fn check_dependence(
+    dependence: &SourceNode,
+    item_keys: &[KnownKey],
+    job: &JobDef,
+    draft: &mut Draft,
+) {
     let about = job.code.as_str();
     check_keys(dependence, &[keys::DEPENDENCE], about, draft);
     for one in items(dependence, "dependTaskList") {
@@ -105,7 +115,12 @@ fn check_dependence(dependence: &Node, item_keys: &[KnownKey], job: &JobDef, dra
 }
 
 /// How long it waits: there a failure of what it waits for fails it, at once or after some minutes.
-fn wait_sec(dependence: &Node, task: &Task, job: &JobDef, draft: &mut Draft) -> Option<u32> {
+fn wait_sec(
+    dependence: &SourceNode,
+    task: &DolphinTask,
+    job: &JobDef,
+    draft: &mut Draft,
+) -> Option<u32> {
     let policy = word(dependence, "failurePolicy").unwrap_or_default();
     let minutes = word(dependence, "failureWaitingTime").and_then(|t| t.trim().parse::<u32>().ok());
     let seconds = minutes.and_then(|m| m.checked_mul(60)).filter(|s| (1..=LONGEST_SEC).contains(s));
@@ -135,18 +150,22 @@ fn wait_sec(dependence: &Node, task: &Task, job: &JobDef, draft: &mut Draft) -> 
     wait_sec
 }
 
-fn either() -> Words {
-    Words::from((
+fn either() -> BilingualSentence {
+    BilingualSentence::from((
         "it waits for one of several (OR); here all that is waited for must be there",
         "它等待多者之一(OR);此处等待的对象必须全部满足",
     ))
 }
 
-fn waits(item: &Node, job: &JobDef, codes: &Codes) -> Result<Vec<ExternalDependency>, Words> {
+fn waits(
+    item: &SourceNode,
+    job: &JobDef,
+    codes: &DolphinCodes,
+) -> Result<Vec<ExternalDependency>, BilingualSentence> {
     let key = |names: [&str; 2]| names.iter().find_map(|n| word(item, n)).unwrap_or_default();
     let flow = key(["definitionCode", "definitionId"]);
     let group = codes.groups.get(flow).ok_or_else(|| {
-        Words::new(
+        BilingualSentence::new(
             format!("it waits for workflow {flow}, which is not among these files"),
             format!("它等待的工作流 {flow} 不在这些文件中"),
         )
@@ -157,7 +176,7 @@ fn waits(item: &Node, job: &JobDef, codes: &Codes) -> Result<Vec<ExternalDepende
         key => {
             let found = codes.jobs.get(&(flow.to_owned(), key.to_owned()));
             Some(found.cloned().ok_or_else(|| {
-                Words::new(
+                BilingualSentence::new(
                     format!("it waits for task {key} of workflow {flow}, which is not there"),
                     format!("它等待的任务 {key}(工作流 {flow})不存在"),
                 )
@@ -166,7 +185,7 @@ fn waits(item: &Node, job: &JobDef, codes: &Codes) -> Result<Vec<ExternalDepende
     };
     let period = word(item, "dateValue").unwrap_or_default();
     let batches = batches_of_period(period).ok_or_else(|| {
-        Words::new(
+        BilingualSentence::new(
             format!("it waits for runs of {period:?}, for which there is no batch number"),
             format!("它等待 {period:?} 的运行,没有对应的批次号"),
         )
@@ -177,7 +196,7 @@ fn waits(item: &Node, job: &JobDef, codes: &Codes) -> Result<Vec<ExternalDepende
         group: group.clone(),
         depends_on: depends_on.clone(),
         batch,
-        when: When::Success,
+        when: EdgeCondition::Success,
         missing: Missing::Wait,
         wait_sec: None,
     };
@@ -224,9 +243,12 @@ fn weekday(name: &str) -> Option<Weekday> {
 }
 
 /// The rule of a CONDITIONS task whose items all ask for success, or why it cannot be said.
-pub(super) fn rule(task: &Task, flow: &Flow) -> Result<TriggerRule, Words> {
+pub(super) fn trigger_rule(
+    task: &DolphinTask,
+    flow: &Workflow,
+) -> Result<TriggerRule, BilingualSentence> {
     let other = || {
-        Words::from((
+        BilingualSentence::from((
             "its condition is more than that all, or one, of the tasks before it ended well",
             "其条件不只是“前置任务全部成功”或“其一成功”",
         ))
@@ -248,14 +270,14 @@ pub(super) fn rule(task: &Task, flow: &Flow) -> Result<TriggerRule, Words> {
 }
 
 /// The task that an item asks of.
-fn asked_task(item: &Node) -> Option<&str> {
+fn asked_task(item: &SourceNode) -> Option<&str> {
     ["depTaskCode", "depTasks"].iter().find_map(|key| word(item, key))
 }
 
 /// Whether `task` is where a CONDITIONS task goes when its condition does not hold. Nothing goes there
 /// from one that could not be carried over: the job in its place fails in any case.
-pub(super) fn is_failed_branch(parent: &Task, task: &Task, flow: &Flow) -> bool {
+pub(super) fn is_failed_branch(parent: &DolphinTask, task: &DolphinTask, flow: &Workflow) -> bool {
     let result = get(&parent.params, "conditionResult").filter(|_| parent.kind == "CONDITIONS");
     let failed = result.and_then(|r| get(r, "failedNode")).map(list).unwrap_or_default();
-    failed.iter().filter_map(plain).any(|key| key == task.key) && rule(parent, flow).is_ok()
+    failed.iter().filter_map(plain).any(|key| key == task.key) && trigger_rule(parent, flow).is_ok()
 }

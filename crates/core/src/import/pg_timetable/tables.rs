@@ -1,6 +1,6 @@
 //! pg_timetable's own tables, of 4.0 and later: their rows become the maps that its YAML has, which one reader reads.
 
-use crate::definition::{At, Node, Place, Value, parse};
+use crate::definition::{Located, NodeValue, SourceNode, SourcePlace, parse};
 use crate::domain::schedule::read_zone;
 use crate::domain::source::DialectName;
 use crate::domain::source::scheduler_tables::{
@@ -8,10 +8,10 @@ use crate::domain::source::scheduler_tables::{
 };
 use crate::import::columns::{RowPlace, check_columns, refuse_empty, row_origin};
 use crate::import::draft::Draft;
-use crate::import::keys::{KnownKey, read as read_key};
+use crate::import::keys::{KnownKey, read_key};
 use crate::import::live_zone::read_zone_word;
-use crate::import::note::{Level, Origin};
-use crate::import::tally::ItemKind;
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::tally::CountedKind;
 use std::sync::Arc;
 
 const CHAINS: &str = "timetable.chain";
@@ -102,11 +102,11 @@ pub(in crate::import) const PARAMETER_COLUMNS: &[KnownKey] =
     &[read_key("task_id"), read_key("order_id"), read_key("value")];
 
 /// Reads the chains of a database.
-pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
+pub(crate) fn read_chains(tables: &SchedulerTables, draft: &mut Draft) {
     if tables.tables.iter().any(|table| table.name == COMMANDS) {
         let fix = "update pg_timetable to 4.0 or later, which changes its tables, and import again";
         draft.fault(
-            &Origin::new(COMMANDS, 0),
+            &ImportOrigin::new(COMMANDS, 0),
             "these are tables of a pg_timetable before 4.0",
             fix,
         );
@@ -122,13 +122,13 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
         draft.asked.zone = server_zone;
         note_server_zone(draft);
     }
-    for row in tables.rows(CHAINS) {
+    for row in tables.table_rows(CHAINS) {
         let at = row_origin(CHAINS, row.number("chain_id").unwrap_or(0));
-        let about = row.text("chain_name");
+        let about = row.trimmed_value("chain_name");
         check_columns(row, CHAIN_COLUMNS, RowPlace { at: &at, about }, draft);
         let tasks = tasks_of(row, tables, draft);
         if tasks.is_empty() {
-            draft.begin_item(ItemKind::Schedule, &at, about);
+            draft.begin_item(CountedKind::Schedule, &at, about);
             draft.note(
                 Level::LeftOut,
                 (&at, about),
@@ -142,9 +142,10 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
             continue;
         }
         let mut entries = named(row, &CHAIN_NAMES, &place(&at));
-        let list = Node { at: place(&at), value: Value::List(tasks) };
-        entries.push((At::new(&place(&at), "tasks".to_owned()), list));
-        let group = super::chain(&Node { at: place(&at), value: Value::Map(entries) }, draft);
+        let list = SourceNode { at: place(&at), value: NodeValue::List(tasks) };
+        entries.push((Located::new(&place(&at), "tasks".to_owned()), list));
+        let group =
+            super::chain(&SourceNode { at: place(&at), value: NodeValue::Map(entries) }, draft);
         if let Some(group) = group
             && has_zones
             && draft.asked.zone.is_none()
@@ -159,7 +160,7 @@ fn note_server_zone(draft: &mut Draft) {
     let name = draft.asked.zone.map_or("UTC", |zone| zone.name());
     draft.note(
         Level::Look,
-        (&Origin::new(CHAINS, 0), name),
+        (&ImportOrigin::new(CHAINS, 0), name),
         (
             format!("pg_timetable goes by the time zone of its PostgreSQL server: times here are in {name}, as the server's \
                      database or log_timezone says"),
@@ -175,11 +176,11 @@ fn note_server_zone(draft: &mut Draft) {
 /// The zone that a chain names, where its release has such a column.
 fn set_zone(
     row: &SchedulerRow,
-    at: &Origin,
+    at: &ImportOrigin,
     group: &crate::domain::id::GroupCode,
     draft: &mut Draft,
 ) {
-    let word = row.text("run_at_time_zone");
+    let word = row.trimmed_value("run_at_time_zone");
     let zone = read_zone(word).ok();
     if let Some(made) = draft.group_mut(group) {
         made.time_zone = zone.map(|zone| zone.name().to_owned());
@@ -187,7 +188,7 @@ fn set_zone(
     if zone.is_none() {
         draft.note(
             Level::Look,
-            (at, row.text("chain_name")),
+            (at, row.trimmed_value("chain_name")),
             (
                 format!(
                     "run_at_time_zone {word:?} is no zone that is known here: its times are in UTC"
@@ -199,34 +200,46 @@ fn set_zone(
     }
 }
 
-fn place(at: &Origin) -> Place {
-    Place::new(&Arc::from(at.file.as_str()), u32::try_from(at.line).unwrap_or(0))
+fn place(at: &ImportOrigin) -> SourcePlace {
+    SourcePlace::new(&Arc::from(at.file.as_str()), u32::try_from(at.line).unwrap_or(0))
 }
 
 /// What a row says under the keys of YAML.
-fn named(row: &SchedulerRow, names: &[(&str, &str)], at: &Place) -> Vec<(At<String>, Node)> {
+fn named(
+    row: &SchedulerRow,
+    names: &[(&str, &str)],
+    at: &SourcePlace,
+) -> Vec<(Located<String>, SourceNode)> {
     let all = names.iter().filter_map(|(column, key)| Some((*key, row.value(column)?)));
-    all.map(|(key, value)| (At::new(at, key.to_owned()), Node::text(at, value))).collect()
+    all.map(|(key, value)| (Located::new(at, key.to_owned()), SourceNode::from_text(at, value)))
+        .collect()
 }
 
 /// The tasks of a chain in their order, with their parameters.
-fn tasks_of(chain: &SchedulerRow, tables: &SchedulerTables, draft: &mut Draft) -> Vec<Node> {
-    let id = chain.text("chain_id");
+fn tasks_of(chain: &SchedulerRow, tables: &SchedulerTables, draft: &mut Draft) -> Vec<SourceNode> {
+    let id = chain.trimmed_value("chain_id");
     let mut rows: Vec<&SchedulerRow> =
-        tables.rows(TASKS).iter().filter(|row| row.text("chain_id") == id).collect();
-    let order = |row: &SchedulerRow| row.text("task_order").parse::<f64>().unwrap_or(f64::MAX);
+        tables.table_rows(TASKS).iter().filter(|row| row.trimmed_value("chain_id") == id).collect();
+    let order =
+        |row: &SchedulerRow| row.trimmed_value("task_order").parse::<f64>().unwrap_or(f64::MAX);
     rows.sort_by(|a, b| order(a).total_cmp(&order(b)));
-    rows.into_iter().map(|row| task(row, tables, draft)).collect()
+    rows.into_iter().map(|row| task_node(row, tables, draft)).collect()
 }
 
-fn task(row: &SchedulerRow, tables: &SchedulerTables, draft: &mut Draft) -> Node {
+fn task_node(row: &SchedulerRow, tables: &SchedulerTables, draft: &mut Draft) -> SourceNode {
     let at = row_origin(TASKS, row.number("task_id").unwrap_or(0));
-    check_columns(row, TASK_COLUMNS, RowPlace { at: &at, about: row.text("task_name") }, draft);
+    check_columns(
+        row,
+        TASK_COLUMNS,
+        RowPlace { at: &at, about: row.trimmed_value("task_name") },
+        draft,
+    );
     let mut entries = named(row, &TASK_NAMES, &place(&at));
     let mut parameters = Vec::new();
-    let own = |other: &&SchedulerRow| other.text("task_id") == row.text("task_id");
-    for parameter in tables.rows(PARAMETERS).iter().filter(own) {
-        let about = row.text("task_name");
+    let own =
+        |other: &&SchedulerRow| other.trimmed_value("task_id") == row.trimmed_value("task_id");
+    for parameter in tables.table_rows(PARAMETERS).iter().filter(own) {
+        let about = row.trimmed_value("task_name");
         check_columns(parameter, PARAMETER_COLUMNS, RowPlace { at: &at, about }, draft);
         let text = parameter.value("value").unwrap_or("null");
         if let Some(node) = parse(&Arc::from(PARAMETERS), text, &mut draft.report) {
@@ -234,39 +247,44 @@ fn task(row: &SchedulerRow, tables: &SchedulerTables, draft: &mut Draft) -> Node
         }
     }
     if !parameters.is_empty() {
-        let list = Node { at: place(&at), value: Value::List(parameters) };
-        entries.push((At::new(&place(&at), "parameters".to_owned()), list));
+        let list = SourceNode { at: place(&at), value: NodeValue::List(parameters) };
+        entries.push((Located::new(&place(&at), "parameters".to_owned()), list));
     }
-    Node { at: place(&at), value: Value::Map(entries) }
+    SourceNode { at: place(&at), value: NodeValue::Map(entries) }
 }
 
 /// The same tree at the place of its row.
-fn moved(node: Node, at: &Place) -> Node {
+fn moved(node: SourceNode, at: &SourcePlace) -> SourceNode {
     let value = match node.value {
-        Value::List(items) => Value::List(items.into_iter().map(|item| moved(item, at)).collect()),
-        Value::Map(entries) => Value::Map(
+        NodeValue::List(items) => {
+            NodeValue::List(items.into_iter().map(|item| moved(item, at)).collect())
+        }
+        NodeValue::Map(entries) => NodeValue::Map(
             entries
                 .into_iter()
-                .map(|(key, value)| (At::new(at, key.value), moved(value, at)))
+                .map(|(key, value)| (Located::new(at, key.value), moved(value, at)))
                 .collect(),
         ),
         other => other,
     };
-    Node { at: at.clone(), value }
+    SourceNode { at: at.clone(), value }
 }
 
 /// A task of no chain is switched off there.
 fn note_tasks_without_chain(tables: &SchedulerTables, draft: &mut Draft) {
     let known = |row: &SchedulerRow| {
-        let id = row.text("chain_id");
-        tables.rows(CHAINS).iter().any(|chain| chain.text("chain_id") == id)
+        let id = row.trimmed_value("chain_id");
+        tables.table_rows(CHAINS).iter().any(|chain| chain.trimmed_value("chain_id") == id)
     };
-    for row in tables.rows(TASKS).iter().filter(|row| !known(row)) {
+    for row in tables.table_rows(TASKS).iter().filter(|row| !known(row)) {
         let at = row_origin(TASKS, row.number("task_id").unwrap_or(0));
-        let name = row.text("task_name");
-        let title =
-            if name.is_empty() { format!("task_{}", row.text("task_id")) } else { name.to_owned() };
-        draft.begin_item(ItemKind::Job, &at, &title);
+        let name = row.trimmed_value("task_name");
+        let title = if name.is_empty() {
+            format!("task_{}", row.trimmed_value("task_id"))
+        } else {
+            name.to_owned()
+        };
+        draft.begin_item(CountedKind::Job, &at, &title);
         draft.note(
             Level::LeftOut,
             (&at, &title),

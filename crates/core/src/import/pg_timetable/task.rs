@@ -1,36 +1,36 @@
 //! One task of a chain.
 
-use crate::definition::{Node, Value};
+use crate::definition::{NodeValue, SourceNode};
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::{JobDef, Param};
 use crate::domain::source::DialectName;
 use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::import::body::{quoted, stand_in, title_of};
 use crate::import::draft::Draft;
-use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read};
-use crate::import::note::{Level, Origin, Words};
-use crate::import::tally::ItemKind;
+use crate::import::keys::{Hint, KeyNote, KnownKey, check_keys, hint, noted, read_key};
+use crate::import::note::{BilingualSentence, ImportOrigin, Level};
+use crate::import::tally::CountedKind;
 use crate::import::tree::{get, is_yes, list, number, origin, plain, word};
 use url::Url;
 
 /// Keys of a task of each kind.
 pub(in crate::import) const TASK_KEYS: &[KnownKey] = &[
-    read("name"),
-    read("kind"),
-    read("command"),
-    read("parameters"),
-    read("ignore_error"),
-    read("timeout"),
-    read("live"),
+    read_key("name"),
+    read_key("kind"),
+    read_key("command"),
+    read_key("parameters"),
+    read_key("ignore_error"),
+    read_key("timeout"),
+    read_key("live"),
 ];
 pub(in crate::import) const SQL_KEYS: &[KnownKey] =
-    &[read("run_as"), read("connect_string"), read("autonomous")];
+    &[read_key("run_as"), read_key("connect_string"), read_key("autonomous")];
 const NO_SQL: Hint =
     hint("it means something for SQL alone, there, too", "仅对 SQL 有意义,原系统亦然");
 pub(in crate::import) const OTHER_KEYS: &[KnownKey] = &[
     noted("run_as", &[], NO_SQL),
     // It may hold a password, so it is not shown.
-    read("connect_string"),
+    read_key("connect_string"),
     noted("autonomous", &["false"], NO_SQL),
 ];
 
@@ -42,8 +42,8 @@ pub(super) enum OnError {
 }
 
 /// Makes a job of a task: its code, what its failure does, whether it is SQL.
-pub(super) fn task(
-    task: &Node,
+pub(super) fn make_task(
+    task: &SourceNode,
     group: &GroupCode,
     (chain, place): (&str, usize),
     draft: &mut Draft,
@@ -61,9 +61,9 @@ pub(super) fn task(
         let tail = if short.is_empty() { place.to_string() } else { format!("{place}_{short}") };
         format!("{chain}_{tail}")
     });
-    draft.begin_item(ItemKind::Job, &at, &title);
+    draft.begin_item(CountedKind::Job, &at, &title);
     let mut job = match kind.as_str() {
-        "SQL" => sql(task, &at, group, (&title, command), draft),
+        "SQL" => make_sql(task, &at, group, (&title, command), draft),
         "PROGRAM" => program(task, &at, group, (&title, command), draft),
         "BUILTIN" => builtin(task, &at, group, (&title, command), draft),
         other => {
@@ -109,7 +109,7 @@ pub(super) fn task(
 }
 
 /// Keys that mean nothing for the kind of a task, or nothing at all.
-fn check_task_keys(task: &Node, kind: &str, title: &str, draft: &mut Draft) {
+fn check_task_keys(task: &SourceNode, kind: &str, title: &str, draft: &mut Draft) {
     let at = origin(task);
     let of_kind = if kind == "SQL" { SQL_KEYS } else { OTHER_KEYS };
     check_keys(task, &[TASK_KEYS, of_kind], title, draft);
@@ -119,15 +119,15 @@ fn check_task_keys(task: &Node, kind: &str, title: &str, draft: &mut Draft) {
     }
 }
 
-fn sql(
-    task: &Node,
-    at: &Origin,
+fn make_sql(
+    task: &SourceNode,
+    at: &ImportOrigin,
     group: &GroupCode,
     (title, command): (&str, &str),
     draft: &mut Draft,
 ) -> JobDef {
     let source = source(task, at, draft);
-    let sets = ParameterSets::read(task);
+    let sets = ParameterSets::read_sets(task);
     let made = match &sets {
         ParameterSets::None => Ok((command.to_owned(), Vec::new())),
         ParameterSets::Sets(sets) => numbered_for_all(command, sets),
@@ -181,20 +181,20 @@ enum ParameterSets<'a> {
     /// No parameters: the task runs once.
     None,
     /// Every item is a list: a call each.
-    Sets(Vec<Vec<&'a Node>>),
+    Sets(Vec<Vec<&'a SourceNode>>),
     /// Every item is a single value. pg_timetable refuses such items when the task runs.
-    Flat(Vec<&'a Node>),
+    Flat(Vec<&'a SourceNode>),
     /// Lists beside single values, or maps.
     Mixed,
 }
 
 impl<'a> ParameterSets<'a> {
-    fn read(task: &'a Node) -> Self {
+    fn read_sets(task: &'a SourceNode) -> Self {
         let Some(parameters) = get(task, "parameters") else { return Self::None };
         let items = list(parameters);
-        let is_list = |n: &&Node| matches!(n.value, Value::List(_));
-        let is_single = |n: &&Node| matches!(n.value, Value::Text(_) | Value::Null);
-        if !matches!(parameters.value, Value::List(_)) {
+        let is_list = |n: &&SourceNode| matches!(n.value, NodeValue::List(_));
+        let is_single = |n: &&SourceNode| matches!(n.value, NodeValue::Text(_) | NodeValue::Null);
+        if !matches!(parameters.value, NodeValue::List(_)) {
             return Self::Mixed;
         }
         if items.is_empty() {
@@ -210,14 +210,14 @@ impl<'a> ParameterSets<'a> {
     }
 }
 
-fn mixed_sets() -> Words {
-    Words::from((
+fn mixed_sets() -> BilingualSentence {
+    BilingualSentence::from((
         "its parameters are neither lists of single values nor single values",
         "其参数既不是单值列表的列表,也不是单值列表",
     ))
 }
 
-fn note_flat_list(draft: &mut Draft, at: &Origin, code: &str) {
+fn note_flat_list(draft: &mut Draft, at: &ImportOrigin, code: &str) {
     draft.note(
         Level::Look,
         (at, code),
@@ -231,22 +231,25 @@ fn note_flat_list(draft: &mut Draft, at: &Origin, code: &str) {
 }
 
 /// The statement once for each set of values: `$1` becomes `:p1`, of the second set `:p3` and so on.
-fn numbered_for_all(command: &str, sets: &[Vec<&Node>]) -> Result<(String, Vec<Param>), Words> {
+fn numbered_for_all(
+    command: &str,
+    sets: &[Vec<&SourceNode>],
+) -> Result<(String, Vec<Param>), BilingualSentence> {
     let mut params = Vec::new();
     let mut texts = Vec::new();
     for set in sets {
         let first = params.len();
         for node in set {
             let value = match &node.value {
-                Value::Null => None,
-                Value::Text(text) if !text.contains("${") => Some(text.clone()),
-                Value::Text(_) => {
-                    return Err(Words::from((
+                NodeValue::Null => None,
+                NodeValue::Text(text) if !text.contains("${") => Some(text.clone()),
+                NodeValue::Text(_) => {
+                    return Err(BilingualSentence::from((
                         "a value of its parameters holds ${, which would be a reference here",
                         "其参数值含有 ${,在此处会被当作引用",
                     )));
                 }
-                Value::List(_) | Value::Map(_) => return Err(mixed_sets()),
+                NodeValue::List(_) | NodeValue::Map(_) => return Err(mixed_sets()),
             };
             let name = format!("p{}", params.len() + 1);
             params.push(Param { name, value, ..Param::default() });
@@ -287,24 +290,24 @@ fn numbered(command: &str, range: &ParamRange) -> String {
 }
 
 fn program(
-    task: &Node,
-    at: &Origin,
+    task: &SourceNode,
+    at: &ImportOrigin,
     group: &GroupCode,
     (title, command): (&str, &str),
     draft: &mut Draft,
 ) -> JobDef {
-    let sets = match ParameterSets::read(task) {
+    let sets = match ParameterSets::read_sets(task) {
         ParameterSets::None => vec![Vec::new()],
         ParameterSets::Sets(sets) => sets,
         ParameterSets::Flat(values) => vec![values],
         ParameterSets::Mixed => return stand_in(draft, at, group, title, &mixed_sets()),
     };
-    let is_single = |n: &&Node| matches!(n.value, Value::Text(_) | Value::Null);
+    let is_single = |n: &&SourceNode| matches!(n.value, NodeValue::Text(_) | NodeValue::Null);
     if !sets.iter().flatten().all(is_single) {
         return stand_in(draft, at, group, title, &mixed_sets());
     }
     let mut job = draft.job(at, group, title, "SCRIPT");
-    let call = |set: &Vec<&Node>| {
+    let call = |set: &Vec<&SourceNode>| {
         let words = set.iter().map(|w| quoted(plain(w).unwrap_or_default()));
         std::iter::once(quoted(command.trim())).chain(words).collect::<Vec<_>>().join(" ")
     };
@@ -318,15 +321,15 @@ fn program(
         }
     });
     job.interpreter = Some("sh".to_owned());
-    if matches!(ParameterSets::read(task), ParameterSets::Flat(_)) {
+    if matches!(ParameterSets::read_sets(task), ParameterSets::Flat(_)) {
         note_flat_list(draft, at, job.code.as_str());
     }
     job
 }
 
 fn builtin(
-    task: &Node,
-    at: &Origin,
+    task: &SourceNode,
+    at: &ImportOrigin,
     group: &GroupCode,
     (title, command): (&str, &str),
     draft: &mut Draft,
@@ -370,8 +373,8 @@ fn builtin(
 
 /// Sleeps for all of its values one after the other, as there.
 fn sleep(
-    values: &[Node],
-    at: &Origin,
+    values: &[SourceNode],
+    at: &ImportOrigin,
     group: &GroupCode,
     title: &str,
     draft: &mut Draft,
@@ -379,7 +382,7 @@ fn sleep(
     let seconds: Option<Vec<u32>> =
         values.iter().map(|v| plain(v)?.trim().parse::<u32>().ok()).collect();
     let Some(seconds) = seconds.filter(|all| !all.is_empty()) else {
-        let why = Words::from((
+        let why = BilingualSentence::from((
             "BUILTIN Sleep has no whole number of seconds, at which it fails there, too",
             "内置任务 Sleep 没有整数秒数,在原系统中也会失败",
         ));
@@ -394,7 +397,7 @@ fn sleep(
 }
 
 /// Why a builtin is not carried over, and how what it does is said here.
-fn no_counterpart(name: &str, calls: usize) -> Words {
+fn no_counterpart(name: &str, calls: usize) -> BilingualSentence {
     let (en, zh) = match name.to_ascii_lowercase().as_str() {
         "sendmail" => (
             "a SCRIPT can send mail; notify_email tells of failures",
@@ -411,37 +414,41 @@ fn no_counterpart(name: &str, calls: usize) -> Words {
         "shutdown" => ("it stops pg_timetable itself", "它用于停止 pg_timetable 本身"),
         _ => ("pg_timetable does not know it either", "pg_timetable 也没有该内置任务"),
     };
-    Words::new(
+    BilingualSentence::new(
         format!("BUILTIN {name} ({calls} sets of parameters) has no counterpart: {en}"),
         format!("内置任务 {name}({calls} 组参数)没有对应的作业类型:{zh}"),
     )
 }
 
 /// A value as JSON; a single value as it is.
-fn json_text(node: &Node) -> String {
-    fn json(node: &Node) -> serde_json::Value {
+fn json_text(node: &SourceNode) -> String {
+    fn as_json(node: &SourceNode) -> serde_json::Value {
         match &node.value {
-            Value::Null => serde_json::Value::Null,
+            NodeValue::Null => serde_json::Value::Null,
             // Numbers and truth values are texts in this tree.
-            Value::Text(text) => match serde_json::from_str(text) {
+            NodeValue::Text(text) => match serde_json::from_str(text) {
                 Ok(found @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => found,
                 Ok(_) | Err(_) => text.clone().into(),
             },
-            Value::List(items) => items.iter().map(json).collect(),
-            Value::Map(entries) => {
-                entries.iter().map(|(key, value)| (key.value.clone(), json(value))).collect()
+            NodeValue::List(items) => items.iter().map(as_json).collect(),
+            NodeValue::Map(entries) => {
+                entries.iter().map(|(key, value)| (key.value.clone(), as_json(value))).collect()
             }
         }
     }
     match plain(node) {
         Some(text) => text.to_owned(),
-        None => json(node).to_string(),
+        None => as_json(node).to_string(),
     }
 }
 
 /// The source of a task: that of pg_timetable itself, or where its connect_string leads, without the
 /// password.
-fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::SourceName {
+fn source(
+    task: &SourceNode,
+    at: &ImportOrigin,
+    draft: &mut Draft,
+) -> crate::domain::id::SourceName {
     const OWN: &str = "timetable";
     let Some(text) = word(task, "connect_string").map(str::trim).filter(|t| !t.is_empty()) else {
         return draft.source(at, OWN, DialectName::Postgres);
@@ -464,7 +471,7 @@ fn source(task: &Node, at: &Origin, draft: &mut Draft) -> crate::domain::id::Sou
 /// The source that a connection string of PostgreSQL leads to, without its password; none when it cannot be read.
 pub(in crate::import) fn connect_string_source(
     text: &str,
-    at: &Origin,
+    at: &ImportOrigin,
     draft: &mut Draft,
 ) -> Option<crate::domain::id::SourceName> {
     let Address { title, url, others } = address(text)?;

@@ -25,27 +25,29 @@ const WEEK: [(Weekday, &str); 7] = [
 /// schedule is a time of that schedule; and whether it is known to be so.
 pub(super) fn zone(tables: &SchedulerTables, draft: &Draft) -> (Tz, bool) {
     let (asked, now) = (draft.asked.zone, draft.asked.now);
-    let server = ServerZone::find(&tables.server, None, now);
+    let server = ServerZone::find_zone(&tables.server, None, now);
     let zones: Vec<Tz> = match asked {
         Some(zone) => vec![zone],
         None => vec![server.zone(), Tz::UTC],
     };
     let mut samples = Vec::new();
-    for job in tables.rows(JOBS) {
+    for job in tables.table_rows(JOBS) {
         let own = |row: &&SchedulerRow| {
-            row.text("jscjobid") == job.text("jobid") && row.is_true("jscenabled")
+            row.trimmed_value("jscjobid") == job.trimmed_value("jobid") && row.is_true("jscenabled")
         };
-        let schedules: Vec<&SchedulerRow> = tables.rows(SCHEDULES).iter().filter(own).collect();
-        if let ([schedule], Some(next)) = (&schedules[..], moment(job.text("jobnextrun"))) {
+        let schedules: Vec<&SchedulerRow> =
+            tables.table_rows(SCHEDULES).iter().filter(own).collect();
+        if let ([schedule], Some(next)) = (&schedules[..], moment(job.trimmed_value("jobnextrun")))
+        {
             samples.push((*schedule, next));
         }
     }
     let agrees = |zone: Tz| {
         samples.iter().all(|(schedule, next)| {
-            let timing = AgentTimes::read(schedule).timing().read(Some(zone));
+            let timing = AgentTimes::read(schedule).timing().parse_timing(Some(zone));
             let found = timing.ok().and_then(|timing| {
                 let anchor = Anchor::new(now);
-                timing.next_after(&Calendars::default(), next.plus(-1), anchor).ok()?
+                timing.next_after(&Calendars::default(), next.plus_ms(-1), anchor).ok()?
             });
             found.is_some_and(|found| found.planned == *next)
         })
@@ -88,7 +90,7 @@ pub(super) struct AgentTimes {
 
 impl AgentTimes {
     pub(super) fn read(row: &SchedulerRow) -> Self {
-        let array = |column| set_places(row.text(column));
+        let array = |column| set_places(row.trimmed_value(column));
         Self {
             minutes: array("jscminutes"),
             hours: array("jschours"),

@@ -18,7 +18,10 @@ nodes:
 fn a_trigger_is_a_schedule_and_a_wait() {
     let made = import_text(System::Azkaban, "p/close.flow", FLOW);
     let schedule = &made.definition.schedules[0];
-    assert_eq!((schedule.code.as_str(), schedule.conf().as_str()), ("close", "0 30 2 ? * MON-FRI"));
+    assert_eq!(
+        (schedule.code.as_str(), schedule.schedule_conf().as_str()),
+        ("close", "0 30 2 ? * MON-FRI")
+    );
     let edges: Vec<String> = made
         .definition
         .dependencies

@@ -2,7 +2,7 @@
 
 use super::{has_note, import_files, import_text, job, script};
 use crate::domain::job::pool::LockMode;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::text::lang::Lang;
 use crate::import::{Given, Imported, System, markdown};
 
@@ -15,7 +15,8 @@ fn fixture() -> Imported {
 /// `A>B when`, also across groups: `GROUP.A@batch>B when`.
 fn edges(made: &Imported) -> Vec<String> {
     let inner = made.definition.dependencies.iter().map(|d| {
-        let when = if d.when == When::Success { String::new() } else { format!(" {}", d.when) };
+        let when =
+            if d.when == EdgeCondition::Success { String::new() } else { format!(" {}", d.when) };
         format!("{}>{}{when}", d.depends_on, d.job_code)
     });
     let outer = made.definition.externals.iter().map(|e| {

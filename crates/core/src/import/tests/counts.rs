@@ -4,13 +4,14 @@ use super::{KINDS, asked, given, import_files};
 use crate::domain::text::lang::Lang;
 use crate::domain::xxl::xxl_tables::{XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser};
 use crate::import::{
-    Beyond, Children, Given, Imported, ItemKind, ItemOutcome, System, XxlAsked, markdown, xxl_job,
+    Beyond, ChildJoin, CountedKind, Given, Imported, ItemOutcome, System, XxlAsked, markdown,
+    xxl_job,
 };
 
 /// Read, carried over, carried over with changes, left out.
 type Numbers = [usize; 4];
 
-fn numbers(made: &Imported, kind: ItemKind) -> Numbers {
+fn numbers(made: &Imported, kind: CountedKind) -> Numbers {
     let counts = made.item_counts();
     let found = counts.iter().find(|count| count.kind == kind);
     found.map_or([0; 4], |c| [c.read, c.carried, c.changed, c.left_out])
@@ -32,14 +33,17 @@ fn assert_listed(made: &Imported) {
         }
     }
     for code in made.definition.jobs.iter().map(|job| &job.code) {
-        assert!(made.items.iter().any(|item| item.kind == ItemKind::Job), "{code} was never read");
+        assert!(
+            made.items.iter().any(|item| item.kind == CountedKind::Job),
+            "{code} was never read"
+        );
     }
 }
 
 fn assert_numbers(system: System, files: &[Given], jobs: Numbers, schedules: Numbers) {
     let made = import_files(system, files).unwrap_or_else(|error| panic!("{error}"));
     assert_listed(&made);
-    let found = (numbers(&made, ItemKind::Job), numbers(&made, ItemKind::Schedule));
+    let found = (numbers(&made, CountedKind::Job), numbers(&made, CountedKind::Schedule));
     assert_eq!(found, (jobs, schedules), "{system:?}\n{}", markdown(&made, "source", Lang::En));
 }
 
@@ -117,13 +121,13 @@ fn the_counts_of_an_xxl_job_admin_add_up() {
         unread: Vec::new(),
     };
     for (children, beyond, jobs, schedules, executors) in [
-        (Children::Any, Beyond::Told, [5, 3, 2, 0], [3, 2, 0, 1], [1, 0, 0, 1]),
-        (Children::All, Beyond::Written, [5, 3, 2, 0], [3, 2, 0, 1], [1, 1, 0, 0]),
+        (ChildJoin::Any, Beyond::Told, [5, 3, 2, 0], [3, 2, 0, 1], [1, 0, 0, 1]),
+        (ChildJoin::All, Beyond::Written, [5, 3, 2, 0], [3, 2, 0, 1], [1, 1, 0, 0]),
     ] {
         let wish = XxlAsked { children, beyond };
         let made = xxl_job(&tables, &asked(), wish, KINDS).unwrap_or_else(|e| panic!("{e}"));
         assert_listed(&made.imported);
-        let found = ItemKind::ALL.map(|kind| numbers(&made.imported, kind));
+        let found = CountedKind::ALL.map(|kind| numbers(&made.imported, kind));
         assert_eq!(found, [jobs, schedules, executors, [1, 0, 0, 1]]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::keys::columns::{agent_tables, on_server, table};
 use super::{KINDS, asked, has_note, job, script};
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use crate::domain::source::scheduler_tables::SchedulerTables;
 use crate::domain::source::sql_text::{SqlText, TransactionMode};
 use crate::domain::text::lang::Lang;
@@ -99,11 +99,14 @@ fn steps_of_pgagent_follow_one_another() {
     assert_eq!(script(&made, "close_b"), "#!/bin/bash\necho done\n");
     assert_eq!(job(&made, "close_b").interpreter.as_deref(), Some("bash"));
     assert_eq!(job(&made, "close_a").tags, ["class:Routine_Maintenance"]);
-    let edges = |made: &Imported| -> Vec<(String, String, When)> {
+    let edges = |made: &Imported| -> Vec<(String, String, EdgeCondition)> {
         let all = made.definition.dependencies.iter();
         all.map(|d| (d.depends_on.to_string(), d.job_code.to_string(), d.when.clone())).collect()
     };
-    assert_eq!(edges(&made), [("close_a".to_owned(), "close_b".to_owned(), When::Success)]);
+    assert_eq!(
+        edges(&made),
+        [("close_a".to_owned(), "close_b".to_owned(), EdgeCondition::Success)]
+    );
     assert!(made.text.contains("cron: 0 30 2 * * ?"), "{}", made.text);
     assert!(made.text.contains("2026-12-31"), "the exception is a blackout\n{}", made.text);
     assert!(has_note(&made, "UTC", "which no table names"), "{:?}", made.notes);
@@ -118,7 +121,7 @@ fn steps_of_pgagent_follow_one_another() {
     assert!(!has_note(&made, "Asia/Shanghai", "which no table names"), "{:?}", made.notes);
     set(&mut tables, 1, "jstonerror", "i");
     let made = import(TableSystem::PgAgent, &tables);
-    assert_eq!(edges(&made)[0].2, When::Done);
+    assert_eq!(edges(&made)[0].2, EdgeCondition::Done);
     set(&mut tables, 1, "jstcode", "");
     set(&mut tables, 1, "jstenabled", "f");
     let made = import(TableSystem::PgAgent, &tables);

@@ -2,13 +2,13 @@
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::address::ExecutorUrl;
-use crate::domain::executor::token::fit;
-use crate::domain::executor::{Addressing, ExecutorGroup, Glue};
+use crate::domain::executor::token::validate_token;
+use crate::domain::executor::{Addressing, ExecutorGroup, GluePolicy};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::domain::xxl::xxl_tables::{XxlGroup, XxlTables};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin};
-use crate::import::tally::ItemKind;
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::tally::CountedKind;
 use crate::import::xxl_job::Beyond;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,14 +28,14 @@ pub struct NewExecutors {
 
 /// All of them, and which of them each key means.
 #[derive(Debug)]
-pub(super) struct Executors {
+pub(super) struct ImportedExecutors {
     beyond: Beyond,
     by_id: BTreeMap<i64, AppName>,
     made: BTreeMap<AppName, NewExecutors>,
 }
 
-impl Executors {
-    pub(super) fn of(tables: &XxlTables, beyond: Beyond, draft: &mut Draft) -> Self {
+impl ImportedExecutors {
+    pub(super) fn from_tables(tables: &XxlTables, beyond: Beyond, draft: &mut Draft) -> Self {
         let mut all = Self { beyond, by_id: BTreeMap::new(), made: BTreeMap::new() };
         let scripted: BTreeSet<i64> = tables
             .jobs
@@ -44,18 +44,22 @@ impl Executors {
             .map(|job| job.job_group)
             .collect();
         for group in &tables.groups {
-            let glue = if scripted.contains(&group.id) { Glue::Allowed } else { Glue::Refused };
-            all.add(group, glue, draft);
+            let glue = if scripted.contains(&group.id) {
+                GluePolicy::Allowed
+            } else {
+                GluePolicy::Refused
+            };
+            all.add_group(group, glue, draft);
         }
         draft.end_item();
         all.strays(tables, draft);
         all
     }
 
-    fn add(&mut self, row: &XxlGroup, glue: Glue, draft: &mut Draft) {
-        let at = Origin::new(GROUPS, u64::try_from(row.id).unwrap_or(0));
+    fn add_group(&mut self, row: &XxlGroup, glue: GluePolicy, draft: &mut Draft) {
+        let at = ImportOrigin::new(GROUPS, u64::try_from(row.id).unwrap_or(0));
         let word = row.app_name.trim();
-        draft.begin_item(ItemKind::ExecutorGroup, &at, word);
+        draft.begin_item(CountedKind::ExecutorGroup, &at, word);
         match self.beyond {
             Beyond::Written => draft.carry_item(),
             // The note of what people are to do says it.
@@ -75,24 +79,25 @@ impl Executors {
         if let Some(known) = self.made.get_mut(&app) {
             let said = ("its appname is there twice; both are one here", "AppName 重复,合并为一个");
             draft.note(Level::Differs, (&at, app.as_str()), said, ("", ""));
-            if glue == Glue::Allowed {
+            if glue == GluePolicy::Allowed {
                 known.group.glue = glue;
             }
             return;
         }
-        let token = row.access_token.clone().filter(|token| match fit(token.expose_secret()) {
-            Ok(()) => true,
-            Err(fault) => {
-                let said =
-                    (format!("its token is not taken: {fault}"), format!("令牌不可用:{fault}"));
-                let cure = (
-                    "give its executors another one (xxl.job.accessToken)",
-                    "请为其执行器更换令牌(xxl.job.accessToken)",
-                );
-                draft.note(Level::Look, (&at, app.as_str()), said, cure);
-                false
-            }
-        });
+        let token =
+            row.access_token.clone().filter(|token| match validate_token(token.expose_secret()) {
+                Ok(()) => true,
+                Err(fault) => {
+                    let said =
+                        (format!("its token is not taken: {fault}"), format!("令牌不可用:{fault}"));
+                    let cure = (
+                        "give its executors another one (xxl.job.accessToken)",
+                        "请为其执行器更换令牌(xxl.job.accessToken)",
+                    );
+                    draft.note(Level::Look, (&at, app.as_str()), said, cure);
+                    false
+                }
+            });
         let title: String = row.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let title: String = title.chars().filter(|c| !c.is_control()).take(100).collect();
         let title = if title.is_empty() { app.to_string() } else { title };
@@ -109,7 +114,7 @@ impl Executors {
                 continue;
             }
             let app = fitting("missing", job.job_group);
-            let at = Origin::new("xxl_job_info", u64::try_from(job.id).unwrap_or(0));
+            let at = ImportOrigin::new("xxl_job_info", u64::try_from(job.id).unwrap_or(0));
             let said = (
                 format!(
                     "there is no group {} of executors; its jobs fail here as they did, at {app}",
@@ -127,16 +132,16 @@ impl Executors {
     }
 
     /// The executors of a job.
-    pub(super) fn app(&self, id: i64) -> AppName {
+    pub(super) fn app_of(&self, id: i64) -> AppName {
         self.by_id.get(&id).cloned().unwrap_or_else(|| fitting("missing", id))
     }
 
     /// What is to be done with them by people.
-    pub(super) fn say(&self, draft: &mut Draft) {
+    pub(super) fn report_executors(&self, draft: &mut Draft) {
         for NewExecutors { group, token } in self.made.values() {
-            let at = Origin::new(GROUPS, 0);
+            let at = ImportOrigin::new(GROUPS, 0);
             let app = group.app_name.as_str();
-            if group.glue == Glue::Allowed {
+            if group.glue == GluePolicy::Allowed {
                 let said = (
                     "scripts are sent to these executors, which run whatever they are sent",
                     "会向这些执行器下发脚本(GLUE)",
@@ -173,7 +178,7 @@ fn command(group: &ExecutorGroup, has_token: bool) -> String {
             text.push_str(&quoted(address));
         }
     }
-    if group.glue == Glue::Allowed {
+    if group.glue == GluePolicy::Allowed {
         text.push_str(" --allow-glue");
     }
     text.push_str(" --from-file FILE");
@@ -199,7 +204,7 @@ fn fitting(word: &str, id: i64) -> AppName {
         .expect("letters and digits, more than four")
 }
 
-fn addressing(row: &XxlGroup, at: &Origin, app: &AppName, draft: &mut Draft) -> Addressing {
+fn addressing(row: &XxlGroup, at: &ImportOrigin, app: &AppName, draft: &mut Draft) -> Addressing {
     if row.address_type != 1 {
         return Addressing::Registered;
     }

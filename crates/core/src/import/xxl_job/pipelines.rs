@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a child with several parents waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Children {
+pub enum ChildJoin {
     /// The first of them to succeed, which is as near to XXL-JOB as one run can be.
     Any,
     /// All of them, which XXL-JOB cannot say and people mostly mean.
@@ -46,12 +46,12 @@ pub(super) struct Pipeline {
     /// Parent and child.
     pub(super) edges: Vec<(usize, usize)>,
     /// What children wait for.
-    pub(super) join: Children,
+    pub(super) join: ChildJoin,
 }
 
 /// All pipelines, and what could not be kept.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct PipelinePlan {
     pub(super) pipelines: Vec<Pipeline>,
     /// Parent and child of each edge that was left out because it closes a circle.
     pub(super) circles: BTreeSet<(usize, usize)>,
@@ -67,7 +67,7 @@ pub(super) const MOST: usize = 100_000;
 pub(super) struct TooMany;
 
 impl Links {
-    pub(super) fn of(jobs: &[XxlJob]) -> Self {
+    pub(super) fn from_jobs(jobs: &[XxlJob]) -> Self {
         let places: HashMap<i64, usize> =
             jobs.iter().enumerate().map(|(at, j)| (j.id, at)).collect();
         let mut links = Self {
@@ -79,7 +79,7 @@ impl Links {
             let words =
                 job.children.split([',', '，']).map(str::trim).filter(|word| !word.is_empty());
             for word in words {
-                if let Err(stray) = links.add(at, word, &places) {
+                if let Err(stray) = links.add_link(at, word, &places) {
                     links.strays.push((at, stray));
                 }
             }
@@ -87,7 +87,12 @@ impl Links {
         links
     }
 
-    fn add(&mut self, at: usize, word: &str, places: &HashMap<i64, usize>) -> Result<(), Stray> {
+    fn add_link(
+        &mut self,
+        at: usize,
+        word: &str,
+        places: &HashMap<i64, usize>,
+    ) -> Result<(), Stray> {
         let id: i64 = word.parse().map_err(|_| Stray::Word(word.to_owned()))?;
         let child = *places.get(&id).ok_or(Stray::Missing(id))?;
         if child == at {
@@ -128,10 +133,10 @@ impl Links {
 
     /// What is reached from these, in the order of a walk that goes deep first, without the edges that
     /// lead back onto the way to where they start.
-    fn walk(
+    fn walk_links(
         &self,
         roots: &[usize],
-        join: Children,
+        join: ChildJoin,
         circles: &mut BTreeSet<(usize, usize)>,
     ) -> Pipeline {
         let mut state: HashMap<usize, VisitState> = HashMap::new();
@@ -183,28 +188,33 @@ pub(super) fn is_scheduled(job: &XxlJob) -> bool {
 }
 
 /// What two jobs that start at the same moments have in common.
-fn when(job: &XxlJob) -> Option<(&str, &str, &str, bool)> {
+fn start_settings(job: &XxlJob) -> Option<(&str, &str, &str, bool)> {
     let (ty, conf) = (job.schedule_type.trim(), job.schedule_conf.trim());
     is_scheduled(job).then(|| (ty, conf, job.misfire.trim(), job.trigger_status == 1))
 }
 
 /// The pipelines of all jobs.
-pub(super) fn plan(jobs: &[XxlJob], links: &Links, children: Children) -> Result<Plan, TooMany> {
-    let mut plan = Plan::default();
+pub(super) fn plan_links(
+    jobs: &[XxlJob],
+    links: &Links,
+    children: ChildJoin,
+) -> Result<PipelinePlan, TooMany> {
+    let mut plan = PipelinePlan::default();
     let roots = links.roots(jobs);
     let together = match children {
-        Children::Any => roots.iter().map(|&root| vec![root]).collect(),
-        Children::All => components(links, &roots),
+        ChildJoin::Any => roots.iter().map(|&root| vec![root]).collect(),
+        ChildJoin::All => components(links, &roots),
     };
     let mut count = 0;
     for roots in together {
         let first = roots[0];
-        let one_time = roots.iter().all(|&at| when(&jobs[at]) == when(&jobs[first]));
+        let one_time =
+            roots.iter().all(|&at| start_settings(&jobs[at]) == start_settings(&jobs[first]));
         let made: Vec<Pipeline> = if one_time {
-            vec![links.walk(&roots, children, &mut plan.circles)]
+            vec![links.walk_links(&roots, children, &mut plan.circles)]
         } else {
             plan.apart.push(first);
-            let one = |&root: &usize| links.walk(&[root], Children::Any, &mut plan.circles);
+            let one = |&root: &usize| links.walk_links(&[root], ChildJoin::Any, &mut plan.circles);
             roots.iter().map(one).collect()
         };
         count += made.iter().map(|p| p.members.len()).sum::<usize>();
@@ -262,10 +272,10 @@ mod tests {
     }
 
     /// Roots, members, and edges by id, of each pipeline.
-    fn shown(lines: &[(i64, &str, &str)], children: Children) -> (Vec<String>, Plan) {
+    fn shown(lines: &[(i64, &str, &str)], children: ChildJoin) -> (Vec<String>, PipelinePlan) {
         let jobs = jobs(lines);
-        let links = Links::of(&jobs);
-        let plan = plan(&jobs, &links, children).expect("few");
+        let links = Links::from_jobs(&jobs);
+        let plan = plan_links(&jobs, &links, children).expect("few");
         let id = |at: &usize| jobs[*at].id.to_string();
         let line = |p: &Pipeline| {
             let list = |all: &[usize]| all.iter().map(id).collect::<Vec<_>>().join(" ");
@@ -286,17 +296,17 @@ mod tests {
             (5, "", ""),
             (6, "", ""),
         ];
-        let (any, plan) = shown(&lines, Children::Any);
+        let (any, plan) = shown(&lines, ChildJoin::Any);
         assert_eq!(any, ["1 | 1 3 5 4 | 1>3 3>5 1>4 4>5", "2 | 2 4 5 | 2>4 4>5", "6 | 6 | "]);
         assert!(plan.circles.is_empty() && plan.apart.is_empty());
         // Two schedules: no pipeline can have both.
-        let (all, plan) = shown(&lines, Children::All);
+        let (all, plan) = shown(&lines, ChildJoin::All);
         assert_eq!(all, any);
         assert_eq!(plan.apart, [0]);
         // One schedule: one pipeline, in which 4 waits for both.
         let mut same = lines;
         same[1].1 = "0 0 2 * * ?";
-        let (all, plan) = shown(&same, Children::All);
+        let (all, plan) = shown(&same, ChildJoin::All);
         assert_eq!(all, ["1 2 | 1 3 5 4 2 | 1>3 3>5 1>4 4>5 2>4", "6 | 6 | "]);
         assert!(plan.apart.is_empty());
     }
@@ -306,7 +316,7 @@ mod tests {
         // A > B > A, both by hand alone; and one that a schedule leads into.
         let (any, plan) = shown(
             &[(1, "", "2"), (2, "", "1"), (3, "0 0 2 * * ?", "4"), (4, "", "5"), (5, "", "4,3")],
-            Children::Any,
+            ChildJoin::Any,
         );
         assert_eq!(any, ["3 | 3 4 5 | 3>4 4>5", "1 | 1 2 | 1>2"]);
         assert_eq!(plan.circles.into_iter().collect::<Vec<_>>(), [(1, 0), (4, 2), (4, 3)]);
@@ -315,7 +325,7 @@ mod tests {
     #[test]
     fn ids_that_lead_nowhere_are_told() {
         let jobs = jobs(&[(1, "", "1, 7,x,2,2，3"), (2, "", ","), (3, "", "")]);
-        let links = Links::of(&jobs);
+        let links = Links::from_jobs(&jobs);
         let word = Stray::Word("x".to_owned());
         let strays = [Stray::Itself, Stray::Missing(7), word, Stray::Twice(2)];
         assert_eq!(links.strays, strays.map(|stray| (0, stray)));
@@ -330,9 +340,9 @@ mod tests {
             job.children = (id + 1).to_string();
             lines.push(job);
         }
-        let links = Links::of(&lines);
-        assert_eq!(plan(&lines, &links, Children::Any), Err(TooMany));
-        assert!(plan(&lines, &links, Children::All).is_ok());
+        let links = Links::from_jobs(&lines);
+        assert_eq!(plan_links(&lines, &links, ChildJoin::Any), Err(TooMany));
+        assert!(plan_links(&lines, &links, ChildJoin::All).is_ok());
     }
 
     proptest! {
@@ -349,9 +359,9 @@ mod tests {
                 children: children.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
                 ..XxlJob::default()
             }).collect();
-            let links = Links::of(&jobs);
-            let children = if all { Children::All } else { Children::Any };
-            let plan = plan(&jobs, &links, children).expect("few");
+            let links = Links::from_jobs(&jobs);
+            let children = if all { ChildJoin::All } else { ChildJoin::Any };
+            let plan = plan_links(&jobs, &links, children).expect("few");
             let everywhere: BTreeSet<usize> =
                 plan.pipelines.iter().flat_map(|p| p.members.clone()).collect();
             prop_assert_eq!(everywhere.len(), jobs.len());

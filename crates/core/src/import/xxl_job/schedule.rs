@@ -10,8 +10,8 @@ use crate::domain::time::Millis;
 use crate::domain::time::local_time::wall_at;
 use crate::domain::xxl::xxl_tables::{XxlJob, XxlTables};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Words};
-use crate::import::schedule::Firing;
+use crate::import::note::{BilingualSentence, Level};
+use crate::import::schedule::SourceScheduleState;
 use crate::import::xxl_job::{origin, title, work};
 use chrono_tz::Tz;
 use std::collections::BTreeMap;
@@ -23,7 +23,10 @@ const SAMPLE: usize = 500;
 
 /// The zone of the admin's machine: what the user says, else the first that the next times in the table
 /// agree with; and what is to be said when they do not.
-pub(super) fn zone(tables: &XxlTables, asked: Option<Tz>) -> (Tz, Option<(Words, Words)>) {
+pub(super) fn find_zone(
+    tables: &XxlTables,
+    asked: Option<Tz>,
+) -> (Tz, Option<(BilingualSentence, BilingualSentence)>) {
     let server = tables.server_zone.as_deref().and_then(|word| read_zone(word).ok());
     let guesses = [Some(USUAL), server, Some(Tz::UTC)];
     let zone = asked.or_else(|| {
@@ -35,18 +38,18 @@ pub(super) fn zone(tables: &XxlTables, asked: Option<Tz>) -> (Tz, Option<(Words,
     if wrong == 0 && (asked.is_some() || of > 0) {
         return (zone, None);
     }
-    let cure = Words::new(
+    let cure = BilingualSentence::new(
         "if the admin's machine was in another zone, import again with --zone",
         "如果调度中心不在该时区,请用 --zone 重新导入",
     );
     let said = match wrong {
-        0 => Words::new(
+        0 => BilingualSentence::new(
             format!(
                 "times of day are read in {zone}: the tables do not say in which zone the admin was"
             ),
             format!("时间按 {zone} 解释:表中没有调度中心的时区"),
         ),
-        _ => Words::new(
+        _ => BilingualSentence::new(
             format!(
                 "times of day are read in {zone}, and {wrong} of {of} next times in the table are none of their cron's there"
             ),
@@ -65,13 +68,13 @@ fn against(jobs: &[XxlJob], zone: Tz) -> (usize, usize) {
     };
     let sample = jobs.iter().filter_map(fires).take(SAMPLE);
     let holds: Vec<bool> =
-        sample.map(|(cron, at)| cron.next_after(at.plus(-1), zone) == Some(at)).collect();
+        sample.map(|(cron, at)| cron.next_after(at.plus_ms(-1), zone) == Some(at)).collect();
     (holds.len(), holds.iter().filter(|holds| !**holds).count())
 }
 
 /// Adds the schedule of a pipeline, as far as there is the like here. `fixed` are parameters that it
 /// hands to its batches.
-pub(super) fn add(
+pub(super) fn add_schedule(
     job: &XxlJob,
     group: &GroupCode,
     fixed: BTreeMap<String, String>,
@@ -96,7 +99,8 @@ pub(super) fn add(
         owner: work::owner(job),
         ..TriggerWords::default()
     };
-    let firing = if job.trigger_status == 1 { Firing::On } else { Firing::Off };
+    let firing =
+        if job.trigger_status == 1 { SourceScheduleState::On } else { SourceScheduleState::Off };
     draft.schedule(&origin(job), words, firing);
 }
 
@@ -168,7 +172,7 @@ mod tests {
         let shanghai = "2026-11-21T18:30:00Z";
         let york = "2026-11-22T07:30:00Z";
         let told = |next, server, asked: Option<Tz>| {
-            let (zone, doubt) = zone(&tables(next, server), asked);
+            let (zone, doubt) = find_zone(&tables(next, server), asked);
             (zone, doubt.map(|(said, _)| said.en))
         };
         assert_eq!(told(shanghai, None, None), (Tz::Asia__Shanghai, None));

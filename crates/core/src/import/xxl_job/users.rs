@@ -6,8 +6,8 @@ use crate::domain::access::{Grant, Role, Where};
 use crate::domain::id::GroupCode;
 use crate::domain::xxl::xxl_tables::{XxlTables, XxlUser};
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Origin};
-use crate::import::tally::ItemKind;
+use crate::import::note::{ImportOrigin, Level};
+use crate::import::tally::CountedKind;
 use crate::import::xxl_job::Beyond;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ const USERS: &str = "xxl_job_user";
 
 /// A user that is to be written.
 #[derive(Clone, Debug)]
-pub struct NewUser {
+pub struct ImportedUser {
     /// The name to log in with.
     pub name: UserName,
     /// What is known of the password.
@@ -30,20 +30,20 @@ pub(super) fn users(
     reached: &BTreeMap<GroupCode, BTreeSet<i64>>,
     beyond: Beyond,
     draft: &mut Draft,
-) -> Vec<NewUser> {
+) -> Vec<ImportedUser> {
     let Some(rows) = &tables.users else {
         let said = (
             "users are left out: this table may not be read, or is not there",
             "未迁移用户:该表不存在或无权读取",
         );
-        draft.note(Level::LeftOut, (&Origin::new(USERS, 0), ""), said, ("", ""));
+        draft.note(Level::LeftOut, (&ImportOrigin::new(USERS, 0), ""), said, ("", ""));
         return Vec::new();
     };
-    let mut made: BTreeMap<UserName, NewUser> = BTreeMap::new();
+    let mut made: BTreeMap<UserName, ImportedUser> = BTreeMap::new();
     for row in rows {
-        let at = Origin::new(USERS, u64::try_from(row.id).unwrap_or(0));
-        draft.begin_item(ItemKind::User, &at, row.name.trim());
-        let Some(user) = user(row, reached, &at, draft) else { continue };
+        let at = ImportOrigin::new(USERS, u64::try_from(row.id).unwrap_or(0));
+        draft.begin_item(CountedKind::User, &at, row.name.trim());
+        let Some(user) = read_user(row, reached, &at, draft) else { continue };
         if made.contains_key(&user.name) {
             let said = (
                 "left out: another user has this name in other letters, and names are one in any case here",
@@ -69,17 +69,17 @@ pub(super) fn users(
             "import with --apply, which keeps their passwords, or make them with procession user add",
             "请用 --apply 导入(保留密码),或用 procession user add 添加",
         );
-        draft.note(Level::Look, (&Origin::new(USERS, 0), ""), said, cure);
+        draft.note(Level::Look, (&ImportOrigin::new(USERS, 0), ""), said, cure);
     }
     made.into_values().collect()
 }
 
-fn user(
+fn read_user(
     row: &XxlUser,
     reached: &BTreeMap<GroupCode, BTreeSet<i64>>,
-    at: &Origin,
+    at: &ImportOrigin,
     draft: &mut Draft,
-) -> Option<NewUser> {
+) -> Option<ImportedUser> {
     let word = row.name.trim();
     let Ok(name) = UserName::parse(word) else {
         let said = (
@@ -116,13 +116,13 @@ fn user(
         Some(_) => {}
     }
     let grants = grants(row, reached, at, draft);
-    Some(NewUser { name, password, grants })
+    Some(ImportedUser { name, password, grants })
 }
 
 fn grants(
     row: &XxlUser,
     reached: &BTreeMap<GroupCode, BTreeSet<i64>>,
-    at: &Origin,
+    at: &ImportOrigin,
     draft: &mut Draft,
 ) -> Vec<Grant> {
     let grant = |place, role| Grant { place, role, rights: BTreeSet::new() };

@@ -4,12 +4,12 @@ use crate::domain::executor::block::BlockStrategy;
 use crate::domain::executor::route::RouteStrategy;
 use crate::domain::executor::{ExecutorCall, ExecutorSend, GlueLanguage};
 use crate::domain::id::JobType;
-use crate::domain::job::{JobDef, Need, Param, ParamDecl};
+use crate::domain::job::{JobDef, Param, ParamDecl, ParamNeed};
 use crate::domain::notification::recipient::Recipient;
 use crate::domain::xxl::xxl_tables::XxlJob;
 use crate::import::draft::Draft;
-use crate::import::note::{Level, Words};
-use crate::import::xxl_job::executors::Executors;
+use crate::import::note::{BilingualSentence, Level};
+use crate::import::xxl_job::executors::ImportedExecutors;
 use crate::import::xxl_job::{origin, title};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(super) fn recipients(job: &XxlJob) -> (Vec<String>, Vec<String>) {
     let words =
         job.alarm_email.split([',', ';', '，']).map(str::trim).filter(|word| !word.is_empty());
     let (good, mut bad): (Vec<String>, Vec<String>) =
-        words.map(str::to_owned).partition(|word| Recipient::of(word).is_ok());
+        words.map(str::to_owned).partition(|word| Recipient::parse(word).is_ok());
     let mut all: Vec<String> = Vec::new();
     for word in good {
         if all.contains(&word) {
@@ -51,36 +51,36 @@ pub(super) fn recipients(job: &XxlJob) -> (Vec<String>, Vec<String>) {
 
 /// Fills a job in. What its parameter cannot say as a value of a definition goes into `fixed`, by the name
 /// of the batch's parameter that it becomes.
-pub(super) fn fill(
+pub(super) fn fill_job(
     mut def: JobDef,
     job: &XxlJob,
-    executors: &Executors,
+    executors: &ImportedExecutors,
     fixed: &mut BTreeMap<String, String>,
     draft: &mut Draft,
 ) -> JobDef {
-    let mut say = |level, said: Words, cure: Words| {
+    let mut say = |level, said: BilingualSentence, cure: BilingualSentence| {
         draft.note(level, (&origin(job), def.code.as_str()), said, cure);
     };
-    let body = body(job, &mut say);
+    let body = read_body(job, &mut say);
     let route = route(job, &mut say);
     let block = block(job, &mut say);
     say_misfire(job, &mut say);
     let (bad, notify_email) = recipients(job);
     if !bad.is_empty() {
         let list = bad.join(", ");
-        let said = Words::new(
+        let said = BilingualSentence::new(
             format!("is not written to: {list}"),
             format!("以下不是有效的邮件地址,已忽略:{list}"),
         );
-        say(Level::LeftOut, said, Words::default());
+        say(Level::LeftOut, said, BilingualSentence::default());
     }
     let retries = u32::try_from(job.retries.max(0)).unwrap_or(u32::MAX);
     if retries > RETRIES {
-        let said = Words::new(
+        let said = BilingualSentence::new(
             format!("{retries} retries are cut to {RETRIES}"),
             format!("失败重试次数 {retries} 改为 {RETRIES}"),
         );
-        say(Level::Differs, said, Words::default());
+        say(Level::Differs, said, BilingualSentence::default());
     }
     let about = def.code.to_string();
     def.timeout_sec =
@@ -92,83 +92,86 @@ pub(super) fn fill(
     def.params = param(job, fixed).into_iter().collect();
     let send = if def.params.is_empty() { ExecutorSend::None } else { ExecutorSend::Text };
     let (handler, language) = match body {
-        Body::Bean(handler) => (Some(handler), None),
-        Body::Script(language) => {
+        XxlJobBody::Bean(handler) => (Some(handler), None),
+        XxlJobBody::Script(language) => {
             def.job_type = JobType::parse("GLUE").expect("a job type");
             def.script = Some(job.glue_source.clone());
             (None, Some(language))
         }
     };
-    let app = executors.app(job.job_group);
+    let app = executors.app_of(job.job_group);
     def.executor = Some(Box::new(ExecutorCall { app, handler, language, send, route, block }));
     def
 }
 
-enum Body {
+enum XxlJobBody {
     Bean(String),
     Script(GlueLanguage),
 }
 
-fn body(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> Body {
+fn read_body(
+    job: &XxlJob,
+    say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence),
+) -> XxlJobBody {
     let (kind, handler) = (job.glue_type.trim(), job.handler.trim());
-    let cure = Words::new(
+    let cure = BilingualSentence::new(
         "it would fail here as it did there; write what it is to do",
         "它在这里会像原来一样失败;请补充要执行的内容",
     );
     if matches!(kind, "" | "BEAN") {
         if handler.is_empty() {
-            let said = Words::new("it names no handler", "没有 JobHandler");
+            let said = BilingualSentence::new("it names no handler", "没有 JobHandler");
             say(Level::Look, said, cure);
-            return Body::Bean(NOBODY.to_owned());
+            return XxlJobBody::Bean(NOBODY.to_owned());
         }
         if handler == OURS {
             say_ours(job, say);
         }
         if !job.glue_source.trim().is_empty() {
-            let said = Words::new(
+            let said = BilingualSentence::new(
                 "its script is left out: a BEAN does not run it, there, too",
                 "其脚本未迁移:BEAN 模式不运行脚本,原系统亦然",
             );
-            say(Level::LeftOut, said, Words::default());
+            say(Level::LeftOut, said, BilingualSentence::default());
         }
-        return Body::Bean(handler.chars().take(255).collect());
+        return XxlJobBody::Bean(handler.chars().take(255).collect());
     }
     let language = GlueLanguage::ALL.into_iter().find(|language| language.glue_type() == kind);
     match language {
         Some(language) if !job.glue_source.trim().is_empty() => {
             if !handler.is_empty() {
-                let said = Words::new(
+                let said = BilingualSentence::new(
                     format!("its handler {handler} is left out: a script calls none, there, too"),
                     format!("其 JobHandler {handler} 未迁移:脚本不调用它,原系统亦然"),
                 );
-                say(Level::LeftOut, said, Words::default());
+                say(Level::LeftOut, said, BilingualSentence::default());
             }
-            Body::Script(language)
+            XxlJobBody::Script(language)
         }
         Some(_) => {
-            say(Level::Look, Words::new("its script is empty", "脚本为空"), cure);
-            Body::Bean(NOBODY.to_owned())
+            say(Level::Look, BilingualSentence::new("its script is empty", "脚本为空"), cure);
+            XxlJobBody::Bean(NOBODY.to_owned())
         }
         None => {
             let word: String = kind.chars().take(40).collect();
-            let said = Words::new(
+            let said = BilingualSentence::new(
                 format!("its kind {word} is none of XXL-JOB's; its script is left out"),
                 format!("运行模式 {word} 无法识别;脚本未迁移"),
             );
             say(Level::LeftOut, said, cure);
-            Body::Bean(NOBODY.to_owned())
+            XxlJobBody::Bean(NOBODY.to_owned())
         }
     }
 }
 
 /// A job that orders batches of a Procession, which may be this one.
-fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) {
+fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence)) {
     let param: String = job.param.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = Words::new(
+    let said = BilingualSentence::new(
         "it opens batches of Procession, which was an executor there",
         "它触发 Procession(作为执行器)的批次",
     );
-    let cure = Words::new(
+    let cure = BilingualSentence::new(
         format!(
             "a schedule does that without a way around: handler: {OURS}, handler_param: '{param}', in place of this group"
         ),
@@ -178,55 +181,61 @@ fn say_ours(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) {
 }
 
 /// What is asked of a word that XXL-JOB does not know: it takes the first of its own.
-fn block(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> BlockStrategy {
+fn block(
+    job: &XxlJob,
+    say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence),
+) -> BlockStrategy {
     let word = job.block.trim();
     if !word.is_empty() && BlockStrategy::ALL.iter().all(|block| block.as_str() != word) {
         let word: String = word.chars().take(40).collect();
-        let said = Words::new(
+        let said = BilingualSentence::new(
             format!(
                 "its block strategy {word} is none of XXL-JOB's; SERIAL_EXECUTION stands in its place"
             ),
             format!("阻塞处理策略 {word} 无法识别,改为 SERIAL_EXECUTION"),
         );
-        say(Level::Look, said, Words::default());
+        say(Level::Look, said, BilingualSentence::default());
     }
     BlockStrategy::parse(word)
 }
 
 /// A misfire strategy that nobody knows does nothing, as one that is not there.
-fn say_misfire(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) {
+fn say_misfire(job: &XxlJob, say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence)) {
     let word = job.misfire.trim();
     if !matches!(word, "" | "DO_NOTHING" | "FIRE_ONCE_NOW") {
         let word: String = word.chars().take(40).collect();
-        let said = Words::new(
+        let said = BilingualSentence::new(
             format!(
                 "its misfire strategy {word} is none of XXL-JOB's; DO_NOTHING stands in its place"
             ),
             format!("调度过期策略 {word} 无法识别,改为 DO_NOTHING"),
         );
-        say(Level::Look, said, Words::default());
+        say(Level::Look, said, BilingualSentence::default());
     }
 }
 
-fn route(job: &XxlJob, say: &mut dyn FnMut(Level, Words, Words)) -> RouteStrategy {
+fn route(
+    job: &XxlJob,
+    say: &mut dyn FnMut(Level, BilingualSentence, BilingualSentence),
+) -> RouteStrategy {
     let word = job.route.trim();
     let route = RouteStrategy::parse(word).unwrap_or_else(|| {
         if !word.is_empty() {
             let word: String = word.chars().take(40).collect();
-            let said = Words::new(
+            let said = BilingualSentence::new(
                 format!("its route {word} is none of XXL-JOB's; FIRST stands in its place"),
                 format!("路由策略 {word} 无法识别,改为 FIRST"),
             );
-            say(Level::Look, said, Words::default());
+            say(Level::Look, said, BilingualSentence::default());
         }
         RouteStrategy::default()
     });
     if route == RouteStrategy::ShardingBroadcast && !job.children.trim().is_empty() {
-        let said = Words::new(
+        let said = BilingualSentence::new(
             "each of its shards started its children there; here they start once, when all shards have succeeded",
             "原系统中每个分片都会触发子任务;这里在全部分片成功后只触发一次",
         );
-        say(Level::Differs, said, Words::default());
+        say(Level::Differs, said, BilingualSentence::default());
     }
     route
 }
@@ -250,7 +259,7 @@ fn param(job: &XxlJob, fixed: &mut BTreeMap<String, String>) -> Option<Param> {
 
 /// A parameter without which no batch of its group is opened.
 pub(super) fn required(name: &str) -> ParamDecl {
-    ParamDecl { value: None, need: Need::Required, ..ParamDecl::plain(name, "") }
+    ParamDecl { value: None, need: ParamNeed::Required, ..ParamDecl::plain(name, "") }
 }
 
 /// A text that nobody hands over but who starts the batch.
@@ -291,7 +300,7 @@ mod tests {
                 ..XxlJob::default()
             };
             let mut notes = Vec::new();
-            let mut say = |level, words: Words, _| notes.push((level, words));
+            let mut say = |level, words: BilingualSentence, _| notes.push((level, words));
             let is = super::block(&job, &mut say);
             say_misfire(&job, &mut say);
             assert_eq!(is == BlockStrategy::Cover, block.trim() == "COVER_EARLY", "{block}");

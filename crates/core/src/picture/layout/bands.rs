@@ -1,11 +1,11 @@
 //! What is laid out apart from the rest: groups, and what hangs together within one.
 
-use crate::picture::view::View;
+use crate::picture::view::DagView;
 use std::collections::HashMap;
 
 /// Nodes that are laid out beside the others: those of each group, where there are several. What
 /// stands in no group stands with the first that waits for it.
-pub(super) fn bands(view: &View) -> Vec<Vec<usize>> {
+pub(super) fn bands(view: &DagView) -> Vec<Vec<usize>> {
     if view.groups.len() < 2 {
         return vec![(0..view.nodes.len()).collect()];
     }
@@ -27,7 +27,7 @@ pub(super) fn bands(view: &View) -> Vec<Vec<usize>> {
 }
 
 /// What hangs together among `band`, the largest part first; each is laid out by itself.
-pub(super) fn parts(view: &View, band: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn parts(view: &DagView, band: &[usize]) -> Vec<Vec<usize>> {
     let mut near = vec![Vec::new(); view.nodes.len()];
     let mut open = vec![false; view.nodes.len()];
     band.iter().for_each(|i| open[*i] = true);
@@ -55,7 +55,7 @@ pub(super) fn parts(view: &View, band: &[usize]) -> Vec<Vec<usize>> {
 }
 
 /// Groups such that a group and those in it stand together.
-pub(super) fn nested(view: &View) -> Vec<&str> {
+pub(super) fn nested(view: &DagView) -> Vec<&str> {
     let mut order: Vec<&str> = Vec::new();
     let mut open: Vec<&str> =
         view.groups.iter().rev().filter(|g| g.parent.is_none()).map(|g| g.id.as_str()).collect();
@@ -68,7 +68,7 @@ pub(super) fn nested(view: &View) -> Vec<&str> {
 }
 
 /// How many frames lie within one another at the deepest place; 0 where there is no frame.
-pub(super) fn depth(view: &View) -> usize {
+pub(super) fn depth(view: &DagView) -> usize {
     if view.groups.len() < 2 {
         return 0;
     }

@@ -1,7 +1,7 @@
 //! The frames of groups.
 
 use crate::picture::layout::bands::nested;
-use crate::picture::view::View;
+use crate::picture::view::DagView;
 use std::collections::HashMap;
 
 /// Room between a frame and what stands in it.
@@ -10,7 +10,7 @@ pub(super) const FRAME_PAD: f64 = 18.0;
 pub(super) const FRAME_HEAD: f64 = 24.0;
 
 /// A frame around the boxes and frames of each group, inner ones first.
-pub(super) fn frames(view: &View, boxes: &[[f64; 4]]) -> Vec<Option<[f64; 4]>> {
+pub(super) fn frames(view: &DagView, boxes: &[[f64; 4]]) -> Vec<Option<[f64; 4]>> {
     let mut frames: Vec<Option<[f64; 4]>> = vec![None; view.groups.len()];
     if view.groups.len() < 2 {
         return frames;

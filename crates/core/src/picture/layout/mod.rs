@@ -13,9 +13,9 @@ mod place;
 mod ranks;
 mod stack;
 
-use crate::picture::formats::Direction;
+use crate::picture::formats::ArrowDirection;
 use crate::picture::measure::{Size, width};
-use crate::picture::view::{ItemKind, SUCCESS, View};
+use crate::picture::view::{DagView, PictureNodeKind, SUCCESS};
 use bands::{bands, depth, parts};
 use frames::{FRAME_HEAD, FRAME_PAD, frames};
 use net::Net;
@@ -62,50 +62,56 @@ pub(super) struct Layout {
 /// A length along the arrows and one across them; what they mean on the screen depends on the
 /// direction.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct LayoutSpan {
     from: f64,
     to: f64,
 }
 
 /// Lays out `view`, whose nodes are of these sizes.
-pub(super) fn layered(view: &View, sizes: &[Size], direction: Direction) -> Layout {
+pub(super) fn layered(view: &DagView, sizes: &[Size], direction: ArrowDirection) -> Layout {
     let ranks = ranks::ranks(view);
     let columns = columns(view, sizes, &ranks, direction);
     let across = |size: &Size| match direction {
-        Direction::Lr => size.h,
-        Direction::Tb => size.w,
+        ArrowDirection::Lr => size.h,
+        ArrowDirection::Tb => size.w,
     };
     let widths: Vec<f64> = sizes.iter().map(across).collect();
     let mut centres = vec![0.0; view.nodes.len()];
     let mut ways: Vec<Vec<(usize, f64)>> = vec![Vec::new(); view.edges.len()];
-    let head = if direction == Direction::Lr { FRAME_HEAD } else { 0.0 };
+    let head = if direction == ArrowDirection::Lr { FRAME_HEAD } else { 0.0 };
     let frame = depth(view) as f64 * (2.0 * FRAME_PAD + head);
     let mut next = 0.0;
     for band in bands(view) {
         let mut stack = Stack::starting(next, columns.len());
         for part in parts(view, &band) {
-            let mut net = Net::of(view, &part, &ranks);
+            let mut net = Net::from_view(view, &part, &ranks);
             order::reduce_crossings(&mut net);
             let mut places = place::place(&net, &widths);
-            stack.push(&net, &mut places, &widths);
-            net.put(&places, &mut centres, &mut ways);
+            stack.push_part(&net, &mut places, &widths);
+            net.write_places(&places, &mut centres, &mut ways);
         }
-        next = stack.far() + FRAME_GAP + frame;
+        next = stack.reach() + FRAME_GAP + frame;
     }
-    let spans = Spans { ranks: &ranks, columns: &columns, centres: &centres, widths: &widths };
+    let spans =
+        LayoutSpans { ranks: &ranks, columns: &columns, centres: &centres, widths: &widths };
     let routes = spans.routes(view, &ways);
     spans.finish(view, routes, sizes, direction)
 }
 
 /// From where to where each layer reaches along the arrows. The more arrows pass between two
 /// layers, the more room they get to bend.
-fn columns(view: &View, sizes: &[Size], ranks: &[usize], direction: Direction) -> Vec<Span> {
+fn columns(
+    view: &DagView,
+    sizes: &[Size],
+    ranks: &[usize],
+    direction: ArrowDirection,
+) -> Vec<LayoutSpan> {
     let layers = ranks.iter().max().map_or(0, |most| most + 1);
     let mut deep = vec![0.0f64; layers];
     for (rank, size) in ranks.iter().zip(sizes) {
         let along = match direction {
-            Direction::Lr => size.w,
-            Direction::Tb => size.h,
+            ArrowDirection::Lr => size.w,
+            ArrowDirection::Tb => size.h,
         };
         deep[*rank] = deep[*rank].max(along);
     }
@@ -124,7 +130,7 @@ fn columns(view: &View, sizes: &[Size], ranks: &[usize], direction: Direction) -
     let mut columns = Vec::with_capacity(layers);
     let (mut at, mut passing) = (0.0, 0i64);
     for ((deep, starting), gap) in deep.into_iter().zip(starts).zip(gaps) {
-        columns.push(Span { from: at, to: at + deep });
+        columns.push(LayoutSpan { from: at, to: at + deep });
         passing += starting;
         at += deep + gap + (passing as f64).min(60.0);
     }
@@ -133,24 +139,24 @@ fn columns(view: &View, sizes: &[Size], ranks: &[usize], direction: Direction) -
 
 /// Which end of an arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum ArrowEnd {
     Leaving,
     Coming,
 }
 
 /// Everything along and across, before it is turned to the direction.
-struct Spans<'a> {
+struct LayoutSpans<'a> {
     ranks: &'a [usize],
-    columns: &'a [Span],
+    columns: &'a [LayoutSpan],
     centres: &'a [f64],
     widths: &'a [f64],
 }
 
-impl Spans<'_> {
+impl LayoutSpans<'_> {
     /// The points of each arrow: out of one box, through each layer between, into the other.
-    fn routes(&self, view: &View, ways: &[Vec<(usize, f64)>]) -> Vec<Vec<(f64, f64)>> {
-        let leaving = self.ports(view, ways, End::Leaving);
-        let coming = self.ports(view, ways, End::Coming);
+    fn routes(&self, view: &DagView, ways: &[Vec<(usize, f64)>]) -> Vec<Vec<(f64, f64)>> {
+        let leaving = self.ports(view, ways, ArrowEnd::Leaving);
+        let coming = self.ports(view, ways, ArrowEnd::Coming);
         let mut routes = Vec::with_capacity(view.edges.len());
         for (i, edge) in view.edges.iter().enumerate() {
             let mut points = vec![(
@@ -170,12 +176,12 @@ impl Spans<'_> {
 
     /// How far from the middle of its box's side each arrow starts or ends: spread a little, in the
     /// order of where they go, so that they do not cross at the box.
-    fn ports(&self, view: &View, ways: &[Vec<(usize, f64)>], end: End) -> Vec<f64> {
+    fn ports(&self, view: &DagView, ways: &[Vec<(usize, f64)>], end: ArrowEnd) -> Vec<f64> {
         let mut at_box: Vec<Vec<(f64, usize)>> = vec![Vec::new(); self.centres.len()];
         for (i, edge) in view.edges.iter().enumerate() {
             let (here, there, near) = match end {
-                End::Leaving => (edge.source, edge.target, ways[i].first()),
-                End::Coming => (edge.target, edge.source, ways[i].last()),
+                ArrowEnd::Leaving => (edge.source, edge.target, ways[i].first()),
+                ArrowEnd::Coming => (edge.target, edge.source, ways[i].last()),
             };
             let towards = near.map_or(self.centres[there], |(_, at)| *at);
             at_box[here].push((towards, i));
@@ -194,14 +200,14 @@ impl Spans<'_> {
 
     fn finish(
         &self,
-        view: &View,
+        view: &DagView,
         routes: Vec<Vec<(f64, f64)>>,
         sizes: &[Size],
-        direction: Direction,
+        direction: ArrowDirection,
     ) -> Layout {
         let turn = |(along, across): (f64, f64)| match direction {
-            Direction::Lr => (along, across),
-            Direction::Tb => (across, along),
+            ArrowDirection::Lr => (along, across),
+            ArrowDirection::Tb => (across, along),
         };
         let corner = |i: usize| {
             let column = self.columns[self.ranks[i]];
@@ -212,8 +218,8 @@ impl Spans<'_> {
                 let ((x, y), column) = (corner(i), self.columns[self.ranks[i]]);
                 // In a row of boxes one under the other all are as wide as the widest.
                 let w = match direction {
-                    Direction::Lr => column.to - column.from,
-                    Direction::Tb => sizes[i].w,
+                    ArrowDirection::Lr => column.to - column.from,
+                    ArrowDirection::Tb => sizes[i].w,
                 };
                 [x, y, x + w, y + sizes[i].h]
             })
@@ -248,8 +254,8 @@ impl Spans<'_> {
 }
 
 /// Whether a node stands in the first layer, before all jobs.
-fn is_external(view: &View, i: usize) -> bool {
-    view.nodes[i].kind == ItemKind::External
+fn is_external(view: &DagView, i: usize) -> bool {
+    view.nodes[i].kind == PictureNodeKind::External
 }
 
 #[cfg(test)]

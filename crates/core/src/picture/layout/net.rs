@@ -1,6 +1,6 @@
 //! Nodes in layers, with long arrows cut into one step per layer.
 
-use crate::picture::view::View;
+use crate::picture::view::DagView;
 
 /// A vertex is a node of the view, or a step of a long arrow on its way through a layer.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ impl Net {
     /// The net of some nodes of `view`. The number of steps is limited to twice that of nodes and
     /// arrows: where 2,000 jobs run in a chain and every tenth waits for the first, they would be
     /// half a million. The longest arrows go without, and are drawn in one bend.
-    pub(super) fn of(view: &View, nodes: &[usize], ranks: &[usize]) -> Self {
+    pub(super) fn from_view(view: &DagView, nodes: &[usize], ranks: &[usize]) -> Self {
         let layers = nodes.iter().map(|n| ranks[*n] + 1).max().unwrap_or(0);
         let mut net = Self {
             layers: vec![Vec::new(); layers],
@@ -32,7 +32,7 @@ impl Net {
         };
         let mut vertex = vec![None; view.nodes.len()];
         for node in nodes {
-            vertex[*node] = Some(net.add(Some(*node), ranks[*node]));
+            vertex[*node] = Some(net.add_vertex(Some(*node), ranks[*node]));
         }
         let inside = |i: &usize| {
             let edge = &view.edges[*i];
@@ -57,18 +57,18 @@ impl Net {
             let mut way = Vec::with_capacity(between.len());
             let mut from = source;
             for rank in between {
-                let step = net.add(None, rank);
-                net.join(from, step);
+                let step = net.add_vertex(None, rank);
+                net.add_arc(from, step);
                 way.push((rank, step));
                 from = step;
             }
-            net.join(from, target);
+            net.add_arc(from, target);
             net.steps.push((i, way));
         }
         net
     }
 
-    fn add(&mut self, node: Option<usize>, rank: usize) -> usize {
+    fn add_vertex(&mut self, node: Option<usize>, rank: usize) -> usize {
         let vertex = self.node.len();
         self.node.push(node);
         self.before.push(Vec::new());
@@ -77,13 +77,18 @@ impl Net {
         vertex
     }
 
-    fn join(&mut self, from: usize, to: usize) {
+    fn add_arc(&mut self, from: usize, to: usize) {
         self.after[from].push(to);
         self.before[to].push(from);
     }
 
     /// Writes the places of the vertices to the nodes and arrows of the view.
-    pub(super) fn put(&self, places: &[f64], centres: &mut [f64], ways: &mut [Vec<(usize, f64)>]) {
+    pub(super) fn write_places(
+        &self,
+        places: &[f64],
+        centres: &mut [f64],
+        ways: &mut [Vec<(usize, f64)>],
+    ) {
         for (node, place) in self.node.iter().zip(places) {
             if let Some(node) = node {
                 centres[*node] = *place;

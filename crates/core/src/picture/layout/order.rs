@@ -13,7 +13,7 @@ pub(super) fn reduce_crossings(net: &mut Net) {
     let size = net.node.len() + net.after.iter().map(Vec::len).sum::<usize>();
     let sweeps = (EFFORT / size.max(1)).clamp(4, 48) / 2;
     let mut best: Option<(usize, Vec<Vec<usize>>)> = None;
-    for side in [Side::Before, Side::After] {
+    for side in [SweepSide::Before, SweepSide::After] {
         start(net, side);
         let (fewest, layers) = sweep(net, side, sweeps);
         if best.as_ref().is_none_or(|(least, _)| fewest < *least) {
@@ -26,7 +26,7 @@ pub(super) fn reduce_crossings(net: &mut Net) {
 }
 
 /// The best order that so many sweeps meet, and its crossings.
-fn sweep(net: &mut Net, first: Side, sweeps: usize) -> (usize, Vec<Vec<usize>>) {
+fn sweep(net: &mut Net, first: SweepSide, sweeps: usize) -> (usize, Vec<Vec<usize>>) {
     let mut at = places(net);
     let mut best = net.layers.clone();
     let mut fewest = crossings(net, &at);
@@ -36,9 +36,9 @@ fn sweep(net: &mut Net, first: Side, sweeps: usize) -> (usize, Vec<Vec<usize>>) 
         if fewest == 0 || in_vain > 7 {
             break;
         }
-        pull(net, &mut at, side);
+        sweep_once(net, &mut at, side);
         side = side.other();
-        swap(net, &mut at);
+        swap_neighbours(net, &mut at);
         let found = crossings(net, &at);
         in_vain += 1;
         if found < fewest {
@@ -50,12 +50,12 @@ fn sweep(net: &mut Net, first: Side, sweeps: usize) -> (usize, Vec<Vec<usize>>) 
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum SweepSide {
     Before,
     After,
 }
 
-impl Side {
+impl SweepSide {
     fn other(self) -> Self {
         match self {
             Self::Before => Self::After,
@@ -66,7 +66,7 @@ impl Side {
 
 /// A first order: depth first from the sources, or from the sinks, so that what hangs together
 /// stands together.
-fn start(net: &mut Net, from: Side) {
+fn start(net: &mut Net, from: SweepSide) {
     net.layers.iter_mut().for_each(|layer| layer.sort_unstable());
     let mut rank = vec![0; net.node.len()];
     for (r, layer) in net.layers.iter().enumerate() {
@@ -75,8 +75,8 @@ fn start(net: &mut Net, from: Side) {
     let mut seen = vec![false; net.node.len()];
     let mut layers = vec![Vec::new(); net.layers.len()];
     let roots: Vec<usize> = match from {
-        Side::Before => net.layers.iter().flatten().copied().collect(),
-        Side::After => net.layers.iter().rev().flatten().copied().collect(),
+        SweepSide::Before => net.layers.iter().flatten().copied().collect(),
+        SweepSide::After => net.layers.iter().rev().flatten().copied().collect(),
     };
     for root in roots {
         let mut open = vec![root];
@@ -104,16 +104,18 @@ fn places(net: &Net) -> Vec<usize> {
 
 /// One sweep: layer by layer each vertex goes to the mean place of its neighbours on `side`; one
 /// without neighbours there stays where it is.
-fn pull(net: &mut Net, at: &mut [usize], side: Side) {
+fn sweep_once(net: &mut Net, at: &mut [usize], side: SweepSide) {
     let count = net.layers.len();
     for step in 1..count {
         let (rank, near) = match side {
-            Side::Before => (step, &net.before),
-            Side::After => (count - 1 - step, &net.after),
+            SweepSide::Before => (step, &net.before),
+            SweepSide::After => (count - 1 - step, &net.after),
         };
         let layer = &mut net.layers[rank];
-        let mut keyed: Vec<(f64, usize)> =
-            layer.iter().map(|v| (mean(&near[*v], at).unwrap_or(at[*v] as f64), *v)).collect();
+        let mut keyed: Vec<(f64, usize)> = layer
+            .iter()
+            .map(|v| (mean_place(&near[*v], at).unwrap_or(at[*v] as f64), *v))
+            .collect();
         keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (i, (_, v)) in keyed.into_iter().enumerate() {
             layer[i] = v;
@@ -122,13 +124,13 @@ fn pull(net: &mut Net, at: &mut [usize], side: Side) {
     }
 }
 
-fn mean(near: &[usize], at: &[usize]) -> Option<f64> {
+fn mean_place(near: &[usize], at: &[usize]) -> Option<f64> {
     let sum: usize = near.iter().map(|v| at[*v]).sum();
     (!near.is_empty()).then(|| sum as f64 / near.len() as f64)
 }
 
 /// Swaps two neighbours in a layer where that means fewer crossings, twice through all layers.
-fn swap(net: &mut Net, at: &mut [usize]) {
+fn swap_neighbours(net: &mut Net, at: &mut [usize]) {
     for _ in 0..2 {
         let mut changed = false;
         for rank in 0..net.layers.len() {
@@ -200,7 +202,7 @@ mod tests {
 
     fn net() -> Net {
         let view = large(300);
-        Net::of(&view, &(0..300).collect::<Vec<_>>(), &ranks(&view))
+        Net::from_view(&view, &(0..300).collect::<Vec<_>>(), &ranks(&view))
     }
 
     #[test]
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn each_stage_leaves_fewer_crossings() {
         let (as_written, mut started, mut done) = (net(), net(), net());
-        start(&mut started, Side::Before);
+        start(&mut started, SweepSide::Before);
         reduce_crossings(&mut done);
         let count = |net: &Net| crossings(net, &places(net));
         let counts = [&as_written, &started, &done].map(count);

@@ -64,7 +64,7 @@ fn settle(net: &Net, layer: &[usize], offsets: &[f64], sides: &[&Vec<Vec<usize>>
     // Each block: its weight, the weighted sum of wishes, and how many vertices it holds.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::with_capacity(layer.len());
     for (v, offset) in layer.iter().zip(offsets) {
-        let (wish, weight) = wish(net, *v, sides, at);
+        let (wish, weight) = wanted_place(net, *v, sides, at);
         let mut block = (weight, weight * (wish - offset), 1);
         while let Some(last) = blocks.last() {
             if last.1 / last.0 <= block.1 / block.0 {
@@ -86,7 +86,7 @@ fn settle(net: &Net, layer: &[usize], offsets: &[f64], sides: &[&Vec<Vec<usize>>
 
 /// Where a vertex wants to be, and how much: at the mean of its neighbours, the steps of a long
 /// arrow first in line with one another, for a straight arrow is read at a glance.
-fn wish(net: &Net, v: usize, sides: &[&Vec<Vec<usize>>], at: &[f64]) -> (f64, f64) {
+fn wanted_place(net: &Net, v: usize, sides: &[&Vec<Vec<usize>>], at: &[f64]) -> (f64, f64) {
     let (mut weight, mut sum) = (0.0, 0.0);
     for side in sides {
         for near in &side[v] {

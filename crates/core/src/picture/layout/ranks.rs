@@ -1,11 +1,11 @@
 //! In which layer each node stands.
 
 use crate::picture::layout::is_external;
-use crate::picture::view::View;
+use crate::picture::view::DagView;
 
 /// A layer for each node: after all that it waits for, and as near to what waits for it as the
 /// arrows it has on both sides pull it. Jobs of other batches stand before everything.
-pub(super) fn ranks(view: &View) -> Vec<usize> {
+pub(super) fn ranks(view: &DagView) -> Vec<usize> {
     let (order, children, parents) = (view.in_order(), view.children(), view.parents());
     let some_external = (0..view.nodes.len()).any(|i| is_external(view, i));
     let earliest = |i: usize| usize::from(some_external && !is_external(view, i));
@@ -15,7 +15,7 @@ pub(super) fn ranks(view: &View) -> Vec<usize> {
             ranks[child] = ranks[child].max(ranks[at] + 1);
         }
     }
-    let free = free(&order, &children, &parents);
+    let free = find_free(&order, &children, &parents);
     // From the end: a job that more wait for than it waits for moves up to the first of them, which
     // makes its arrows shorter in sum. Most of the sources of a close feed one late job only.
     for &at in order.iter().rev() {
@@ -29,7 +29,7 @@ pub(super) fn ranks(view: &View) -> Vec<usize> {
 
 /// Which nodes have nothing above them that anything else waits for: all of that follows them
 /// wherever they go.
-fn free(order: &[usize], children: &[Vec<usize>], parents: &[Vec<usize>]) -> Vec<bool> {
+fn find_free(order: &[usize], children: &[Vec<usize>], parents: &[Vec<usize>]) -> Vec<bool> {
     let mut free = vec![true; parents.len()];
     for &at in order {
         free[at] = parents[at].iter().all(|p| free[*p] && children[*p].len() == 1);

@@ -17,7 +17,7 @@ impl Stack {
 
     /// Moves a part to where it has room, and uses that room up. Between its first and its last
     /// layer it counts as one block, or a small part would be set into a bay of a large one.
-    pub(super) fn push(&mut self, net: &Net, places: &mut [f64], widths: &[f64]) {
+    pub(super) fn push_part(&mut self, net: &Net, places: &mut [f64], widths: &[f64]) {
         let half = |v: usize| net.node[v].map_or(0.0, |node| widths[node] / 2.0);
         let used: Vec<usize> =
             (0..net.layers.len()).filter(|rank| !net.layers[*rank].is_empty()).collect();
@@ -33,7 +33,7 @@ impl Stack {
     }
 
     /// How far the layer reaches that reaches farthest.
-    pub(super) fn far(&self) -> f64 {
+    pub(super) fn reach(&self) -> f64 {
         self.far.iter().copied().fold(self.start, f64::max)
     }
 }

@@ -1,13 +1,13 @@
 //! Layouts keep what the eye relies on.
 
-use crate::picture::formats::Direction;
+use crate::picture::formats::ArrowDirection;
 use crate::picture::layout::{Layout, Rect, layered};
 use crate::picture::measure::sizes;
 use crate::picture::tests::{large, plain};
-use crate::picture::view::View;
+use crate::picture::view::DagView;
 use proptest::prelude::*;
 
-fn laid(view: &View, direction: Direction) -> Layout {
+fn laid(view: &DagView, direction: ArrowDirection) -> Layout {
     layered(view, &sizes(view), direction)
 }
 
@@ -16,7 +16,7 @@ fn apart(a: Rect, b: Rect) -> bool {
 }
 
 /// No two boxes touch, everything is on the page, arrows run forwards from border to border.
-fn faults(view: &View, layout: &Layout, direction: Direction) -> Vec<String> {
+fn faults(view: &DagView, layout: &Layout, direction: ArrowDirection) -> Vec<String> {
     let mut found = Vec::new();
     let boxes = &layout.boxes;
     for (i, a) in boxes.iter().enumerate() {
@@ -31,10 +31,10 @@ fn faults(view: &View, layout: &Layout, direction: Direction) -> Vec<String> {
     }
     for (edge, route) in view.edges.iter().zip(&layout.routes) {
         let (a, b) = (boxes[edge.source], boxes[edge.target]);
-        let along = |(x, y): (i64, i64)| if direction == Direction::Lr { x } else { y };
+        let along = |(x, y): (i64, i64)| if direction == ArrowDirection::Lr { x } else { y };
         let ends = match direction {
-            Direction::Lr => (a.x + a.w, b.x),
-            Direction::Tb => (a.y + a.h, b.y),
+            ArrowDirection::Lr => (a.x + a.w, b.x),
+            ArrowDirection::Tb => (a.y + a.h, b.y),
         };
         let (Some(first), Some(last)) = (route.first(), route.last()) else {
             found.push("an arrow without a way".to_owned());
@@ -55,10 +55,11 @@ fn faults(view: &View, layout: &Layout, direction: Direction) -> Vec<String> {
 #[test]
 fn a_chain_is_a_straight_line_and_a_long_arrow_goes_around() {
     let view = plain("A B C", "B<A C<B");
-    let middles: Vec<i64> = laid(&view, Direction::Lr).boxes.iter().map(|b| b.centre().1).collect();
+    let middles: Vec<i64> =
+        laid(&view, ArrowDirection::Lr).boxes.iter().map(|b| b.centre().1).collect();
     assert!(middles.iter().all(|y| *y == middles[0]), "{middles:?}");
     let view = plain("A B C", "B<A C<B C<A");
-    let layout = laid(&view, Direction::Lr);
+    let layout = laid(&view, ArrowDirection::Lr);
     let (long, box_b) = (&layout.routes[1], layout.boxes[1]);
     assert_eq!(long.len(), 4, "from A through the layer of B to C");
     for (_, y) in &long[1..3] {
@@ -69,7 +70,7 @@ fn a_chain_is_a_straight_line_and_a_long_arrow_goes_around() {
 #[test]
 fn a_source_stands_next_to_what_needs_it() {
     let view = plain("A B C D LATE PRE", "B<A C<B D<C D<LATE LATE<PRE");
-    let layout = laid(&view, Direction::Lr);
+    let layout = laid(&view, ArrowDirection::Lr);
     let x = |code: &str| {
         let at = view.nodes.iter().position(|n| n.code == code).expect("node");
         layout.boxes[at].x
@@ -81,7 +82,7 @@ fn a_source_stands_next_to_what_needs_it() {
 fn crossings_that_need_not_be_are_not_there() {
     // Written so that the order of codes would cross A–Z, B–Y and C–X.
     let view = plain("R A B C X Y Z", "A<R B<R C<R Z<A Y<B X<C");
-    let layout = laid(&view, Direction::Lr);
+    let layout = laid(&view, ArrowDirection::Lr);
     for (a, b) in [(0, 1), (1, 2), (0, 2)] {
         let (a, b) = (&layout.routes[a], &layout.routes[b]);
         assert_eq!(a[0].1 < b[0].1, a[1].1 < b[1].1, "{a:?} and {b:?}");
@@ -91,9 +92,9 @@ fn crossings_that_need_not_be_are_not_there() {
 #[test]
 fn a_large_dag_has_its_place() {
     let view = large(2_000);
-    let layout = laid(&view, Direction::Lr);
-    assert_eq!(faults(&view, &layout, Direction::Lr), Vec::<String>::new());
-    assert_eq!(layout, laid(&view, Direction::Lr), "the same again");
+    let layout = laid(&view, ArrowDirection::Lr);
+    assert_eq!(faults(&view, &layout, ArrowDirection::Lr), Vec::<String>::new());
+    assert_eq!(layout, laid(&view, ArrowDirection::Lr), "the same again");
 }
 
 proptest! {
@@ -106,7 +107,7 @@ proptest! {
         let edges: Vec<String> = pairs.iter().filter(|(p, c)| p < c)
             .map(|(p, c)| format!("{}<{}", names[*c], names[*p])).collect();
         let view = plain(&names.join(" "), &edges.join(" "));
-        let direction = if down { Direction::Tb } else { Direction::Lr };
+        let direction = if down { ArrowDirection::Tb } else { ArrowDirection::Lr };
         prop_assert_eq!(faults(&view, &laid(&view, direction), direction), Vec::<String>::new());
     }
 }

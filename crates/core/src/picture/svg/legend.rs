@@ -1,50 +1,50 @@
 //! The line below a drawing that explains its colours and lines.
 
 use crate::domain::job::queue::QueueStatus;
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::measure::width;
 use crate::picture::svg::escaped;
-use crate::picture::view::ItemKind;
+use crate::picture::view::PictureNodeKind;
 use std::fmt::Write;
 
 /// The states that occur, and what lines mean.
 pub(super) struct Legend {
-    entries: Vec<Entry>,
+    entries: Vec<LegendEntry>,
     /// How wide the line is.
     pub(super) width: i64,
 }
 
-struct Entry {
+struct LegendEntry {
     x: i64,
     text: String,
-    mark: Mark,
+    mark: LegendMark,
 }
 
-enum Mark {
+enum LegendMark {
     State(String),
     Critical,
     Other,
 }
 
 impl Legend {
-    pub(super) fn of(scene: &Scene<'_>) -> Self {
+    pub(super) fn of_scene(scene: &PictureScene<'_>) -> Self {
         let lang = scene.wishes.lang;
-        let mut marks: Vec<(Mark, String)> = Vec::new();
+        let mut marks: Vec<(LegendMark, String)> = Vec::new();
         for status in statuses_drawn(scene) {
-            marks.push((Mark::State(status.as_str().to_lowercase()), status.to_string()));
+            marks.push((LegendMark::State(status.as_str().to_lowercase()), status.to_string()));
         }
         let view = scene.view;
         if view.nodes.iter().any(|item| item.timing.critical == Some(true)) {
-            marks.push((Mark::Critical, lang.pick("critical path", "关键路径").to_owned()));
+            marks.push((LegendMark::Critical, lang.select("critical path", "关键路径").to_owned()));
         }
-        if view.nodes.iter().any(|item| item.kind == ItemKind::External) {
-            marks.push((Mark::Other, lang.pick("another batch", "其他批次").to_owned()));
+        if view.nodes.iter().any(|item| item.kind == PictureNodeKind::External) {
+            marks.push((LegendMark::Other, lang.select("another batch", "其他批次").to_owned()));
         }
         let mut x = 24;
         let mut entries = Vec::new();
         for (mark, text) in marks {
             let step = 22 + width(&text, 12.0).ceil() as i64 + 22;
-            entries.push(Entry { x, text, mark });
+            entries.push(LegendEntry { x, text, mark });
             x += step;
         }
         Self { entries, width: x }
@@ -52,19 +52,19 @@ impl Legend {
 
     pub(super) fn write(&self, top: i64, out: &mut String) -> std::fmt::Result {
         let y = top + 12;
-        for Entry { x, text, mark } in &self.entries {
+        for LegendEntry { x, text, mark } in &self.entries {
             match mark {
-                Mark::State(class) => writeln!(
+                LegendMark::State(class) => writeln!(
                     out,
                     "<rect class=\"box {class}\" x=\"{x}\" y=\"{y}\" width=\"16\" height=\"12\" rx=\"3\"/>"
                 )?,
-                Mark::Critical => writeln!(
+                LegendMark::Critical => writeln!(
                     out,
                     "<path class=\"edge bold\" d=\"M{x} {0}L{1} {0}\"/>",
                     y + 6,
                     x + 16
                 )?,
-                Mark::Other => writeln!(
+                LegendMark::Other => writeln!(
                     out,
                     "<path class=\"edge other\" d=\"M{x} {0}L{1} {0}\"/>",
                     y + 6,
@@ -83,7 +83,7 @@ impl Legend {
     }
 }
 
-fn statuses_drawn(scene: &Scene<'_>) -> Vec<QueueStatus> {
+fn statuses_drawn(scene: &PictureScene<'_>) -> Vec<QueueStatus> {
     let drawn = |status: &QueueStatus| {
         scene.view.nodes.iter().any(|i| i.state.as_ref().is_some_and(|s| s.status == *status))
     };

@@ -4,16 +4,16 @@ mod legend;
 mod style;
 mod words;
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::facts::class;
-use crate::picture::formats::{Direction, Drawn};
+use crate::picture::formats::{ArrowDirection, Drawn};
 use crate::picture::layout::{CONDITION_SIZE, LONGEST_CONDITION, Layout, Rect};
-use crate::picture::measure::{LINE, Lines, PAD, clipped};
-use crate::picture::view::{Item, ItemKind, LinkKind, SUCCESS};
+use crate::picture::measure::{BoxText, LINE, PAD, clipped};
+use crate::picture::view::{LinkKind, PictureNode, PictureNodeKind, SUCCESS};
 use legend::Legend;
 use std::fmt::Write;
 use style::style;
-use words::{hint, summary, title};
+use words::{hover_text, summary, title};
 
 /// Height of title and summary above the drawing.
 const HEAD: i64 = 64;
@@ -24,7 +24,7 @@ const NARROWEST: i64 = 480;
 
 /// Boxes in the colour of their state, arrows around the boxes, the critical path in bold, frames,
 /// title and legend; readable on white, and on black where the reader's screen is dark.
-pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
+pub(super) fn draw_svg<'a>(scene: &'a PictureScene<'_>) -> Drawn<'a> {
     let mut out = String::new();
     // Writing to a String cannot fail; fmt::Error is a formality.
     if let Some(layout) = &scene.layout {
@@ -33,8 +33,8 @@ pub(super) fn draw<'a>(scene: &'a Scene<'_>) -> Drawn<'a> {
     Drawn::Text(out)
 }
 
-fn write(scene: &Scene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
-    let legend = Legend::of(scene);
+fn write(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
+    let legend = Legend::of_scene(scene);
     let width = layout.width.max(NARROWEST).max(legend.width);
     let height = layout.height + HEAD + FOOT;
     let title = title(scene);
@@ -52,7 +52,7 @@ fn write(scene: &Scene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Resu
     frames(scene, layout, out)?;
     arrows(scene, layout, out)?;
     for (item, rect) in scene.view.nodes.iter().zip(&layout.boxes) {
-        job(item, *rect, out)?;
+        draw_job(item, *rect, out)?;
     }
     writeln!(out, "</g>")?;
     legend.write(height - FOOT, out)?;
@@ -62,7 +62,7 @@ fn write(scene: &Scene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Resu
 const FONTS: &str = "'Segoe UI','Helvetica Neue',Roboto,'Noto Sans','PingFang SC',\
                      'Microsoft YaHei','Noto Sans CJK SC',Arial,sans-serif";
 
-fn frames(scene: &Scene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
+fn frames(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
     // Outer frames first, or they would cover the inner ones.
     let mut frames: Vec<(&str, Rect)> = scene
         .view
@@ -89,7 +89,7 @@ fn frames(scene: &Scene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Res
 }
 
 /// Thin arrows first, so that the critical path lies on top of them.
-fn arrows(scene: &Scene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
+fn arrows(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Result {
     for bold in [false, true] {
         for (i, link) in scene.view.edges.iter().enumerate() {
             if scene.critical_edges[i] != bold {
@@ -126,7 +126,7 @@ fn arrows(scene: &Scene<'_>, layout: &Layout, out: &mut String) -> std::fmt::Res
 
 /// A smooth line through the points: it leaves and meets every layer straight on, and bends only
 /// between layers, where no box is.
-fn curve(points: &[(i64, i64)], direction: Direction) -> String {
+fn curve(points: &[(i64, i64)], direction: ArrowDirection) -> String {
     let mut path = String::new();
     let Some((first, rest)) = points.split_first() else { return path };
     let _ = write!(path, "M{} {}", first.0, first.1);
@@ -136,11 +136,11 @@ fn curve(points: &[(i64, i64)], direction: Direction) -> String {
         let bends = n % 2 == 0;
         let _ = match (bends, direction) {
             (false, _) => write!(path, "L{x} {y}"),
-            (true, Direction::Lr) => {
+            (true, ArrowDirection::Lr) => {
                 let half = (from.0 + x) / 2;
                 write!(path, "C{half} {} {half} {y} {x} {y}", from.1)
             }
-            (true, Direction::Tb) => {
+            (true, ArrowDirection::Tb) => {
                 let half = (from.1 + y) / 2;
                 write!(path, "C{} {half} {x} {half} {x} {y}", from.0)
             }
@@ -150,11 +150,15 @@ fn curve(points: &[(i64, i64)], direction: Direction) -> String {
     path
 }
 
-fn arrowhead((x, y): (i64, i64), direction: Direction, bold: bool) -> String {
+fn arrowhead((x, y): (i64, i64), direction: ArrowDirection, bold: bool) -> String {
     let (long, wide) = if bold { (10, 6) } else { (7, 4) };
     match direction {
-        Direction::Lr => format!("M{x} {y}L{} {}L{} {}Z", x - long, y - wide, x - long, y + wide),
-        Direction::Tb => format!("M{x} {y}L{} {}L{} {}Z", x - wide, y - long, x + wide, y - long),
+        ArrowDirection::Lr => {
+            format!("M{x} {y}L{} {}L{} {}Z", x - long, y - wide, x - long, y + wide)
+        }
+        ArrowDirection::Tb => {
+            format!("M{x} {y}L{} {}L{} {}Z", x - wide, y - long, x + wide, y - long)
+        }
     }
 }
 
@@ -169,19 +173,19 @@ fn condition(text: &str, points: &[(i64, i64)], out: &mut String) -> std::fmt::R
     )
 }
 
-fn job(item: &Item, Rect { x, y, w, h }: Rect, out: &mut String) -> std::fmt::Result {
+fn draw_job(item: &PictureNode, Rect { x, y, w, h }: Rect, out: &mut String) -> std::fmt::Result {
     let state = class(item).unwrap_or_else(|| "defined".to_owned());
     let critical = if item.timing.critical == Some(true) { " critical" } else { "" };
-    let other = if item.kind == ItemKind::External { " other" } else { "" };
+    let other = if item.kind == PictureNodeKind::External { " other" } else { "" };
     let status = item.state.as_ref().map(|s| format!(" data-status=\"{}\"", s.status));
     writeln!(
         out,
         "<g data-job=\"{}\"{}><title>{}</title>",
         escaped(&item.code),
         status.unwrap_or_default(),
-        escaped(&hint(item))
+        escaped(&hover_text(item))
     )?;
-    if matches!(item.kind, ItemKind::Group | ItemKind::Tag) {
+    if matches!(item.kind, PictureNodeKind::Group | PictureNodeKind::Tag) {
         writeln!(
             out,
             "<rect class=\"box {state}\" x=\"{}\" y=\"{}\" width=\"{w}\" height=\"{h}\" rx=\"8\"/>",
@@ -200,8 +204,8 @@ fn job(item: &Item, Rect { x, y, w, h }: Rect, out: &mut String) -> std::fmt::Re
             "<rect class=\"{state}-bar\" x=\"{x}\" y=\"{y}\" width=\"4\" height=\"{h}\"/>"
         )?;
     }
-    let lines = Lines::of(item);
-    let count = lines.all().count() as f64;
+    let lines = BoxText::of_item(item);
+    let count = lines.all_lines().count() as f64;
     let mut base = y as f64 + (h as f64 - count * LINE) / 2.0 + 12.0;
     let room = w as f64 - 2.0 * PAD + 4.0;
     let rows = [

@@ -1,13 +1,13 @@
 //! The style sheet of a drawing, for light pages and for dark ones.
 
-use crate::picture::Scene;
+use crate::picture::PictureScene;
 use crate::picture::facts::class;
 use crate::picture::paint::{Paint, paint_of};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Writes the style sheet, with the colours of the states that occur.
-pub(super) fn style(scene: &Scene<'_>, out: &mut String) -> std::fmt::Result {
+pub(super) fn style(scene: &PictureScene<'_>, out: &mut String) -> std::fmt::Result {
     let mut paints: BTreeMap<String, Paint> = BTreeMap::new();
     for item in &scene.view.nodes {
         let status = item.state.as_ref().map(|s| s.status);

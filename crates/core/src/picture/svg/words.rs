@@ -3,13 +3,13 @@
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
-use crate::picture::Scene;
-use crate::picture::measure::Lines;
-use crate::picture::view::{Item, ItemKind, Subject};
+use crate::picture::PictureScene;
+use crate::picture::measure::BoxText;
+use crate::picture::view::{PictureNode, PictureNodeKind, PictureSubject};
 use std::collections::BTreeMap;
 
 /// The heading.
-pub(super) fn title(scene: &Scene<'_>) -> String {
+pub(super) fn title(scene: &PictureScene<'_>) -> String {
     let view = scene.view;
     let groups: Vec<&str> = view.groups.iter().map(|g| g.label.as_str()).collect();
     let name = match groups.as_slice() {
@@ -17,21 +17,21 @@ pub(super) fn title(scene: &Scene<'_>) -> String {
         _ => String::new(),
     };
     let head = match view.subject {
-        Subject::Batch => {
-            format!("{} {}", scene.wishes.lang.pick("Batch", "批次"), view.title)
+        PictureSubject::Batch => {
+            format!("{} {}", scene.wishes.lang.select("Batch", "批次"), view.title)
         }
-        Subject::Definition => view.title.clone(),
+        PictureSubject::Definition => view.title.clone(),
     };
     if name.is_empty() || name == view.title { head } else { format!("{head} · {name}") }
 }
 
 /// `24 jobs · 31 dependencies · 20 SUCCESS · 1 FAILED · critical path 3 min 05 s`
-pub(super) fn summary(scene: &Scene<'_>) -> String {
+pub(super) fn summary(scene: &PictureScene<'_>) -> String {
     let (view, lang) = (scene.view, scene.wishes.lang);
     let jobs: usize = view
         .nodes
         .iter()
-        .filter(|item| item.kind != ItemKind::External)
+        .filter(|item| item.kind != PictureNodeKind::External)
         .map(|item| item.members.values().sum::<usize>().max(1))
         .sum();
     let count = |n: usize, one: &str, many: &str, zh: &str| match (lang, n) {
@@ -48,18 +48,18 @@ pub(super) fn summary(scene: &Scene<'_>) -> String {
     }
     let critical = view.nodes.iter().filter(|item| item.timing.critical == Some(true));
     let times = critical
-        .filter_map(|item| item.state.as_ref().and_then(|s| s.took()).or(item.timing.est_ms));
+        .filter_map(|item| item.state.as_ref().and_then(|s| s.time_taken()).or(item.timing.est_ms));
     let total: i64 = times.sum();
     if total > 0 {
-        parts.push(format!("{} {}", lang.pick("critical path", "关键路径"), span_words(total)));
+        parts.push(format!("{} {}", lang.select("critical path", "关键路径"), span_words(total)));
     }
     parts.join(" · ")
 }
 
 /// How many jobs are in which state, by its word, in the order of the states.
-fn statuses(scene: &Scene<'_>) -> Vec<(&'static str, usize)> {
+fn statuses(scene: &PictureScene<'_>) -> Vec<(&'static str, usize)> {
     let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
-    for item in scene.view.nodes.iter().filter(|item| item.kind != ItemKind::External) {
+    for item in scene.view.nodes.iter().filter(|item| item.kind != PictureNodeKind::External) {
         if let (true, Some(state)) = (item.members.is_empty(), &item.state) {
             *counts.entry(state.status).or_default() += 1;
         }
@@ -80,8 +80,8 @@ fn statuses(scene: &Scene<'_>) -> Vec<(&'static str, usize)> {
 }
 
 /// What a mouse over the box shows: everything in full.
-pub(super) fn hint(item: &Item) -> String {
-    let mut lines: Vec<String> = Lines::of(item).all().map(str::to_owned).collect();
+pub(super) fn hover_text(item: &PictureNode) -> String {
+    let mut lines: Vec<String> = BoxText::of_item(item).all_lines().map(str::to_owned).collect();
     let time = |word: &str, ms: Option<i64>| ms.map(|ms| format!("{word} {}", span_words(ms)));
     lines.extend([&item.job_type].into_iter().filter(|t| !t.is_empty()).cloned());
     lines.extend(time("expected", item.timing.est_ms));

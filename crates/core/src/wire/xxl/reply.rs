@@ -47,7 +47,7 @@ struct Envelope {
 
 impl Reply {
     /// Yes.
-    pub fn ok(content: Value) -> Self {
+    pub fn success(content: Value) -> Self {
         Self { code: OK, msg: None, content }
     }
 
@@ -57,7 +57,7 @@ impl Reply {
     }
 
     /// No, and why.
-    pub fn fail(words: impl Into<String>) -> Self {
+    pub fn failure(words: impl Into<String>) -> Self {
         Self { code: FAIL, msg: Some(words.into()), content: Value::Null }
     }
 
@@ -68,7 +68,7 @@ impl Reply {
     }
 
     /// Reads an answer of any version. Java's executors call it `text/html`, so its type is not looked at.
-    pub fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
+    pub fn parse_body(body: &[u8]) -> Result<Self, serde_json::Error> {
         let Envelope { code, msg, content, data } = serde_json::from_slice(body)?;
         Ok(Self { code, msg, content: content.or(data).unwrap_or_default() })
     }
@@ -92,13 +92,13 @@ mod tests {
     fn an_answer_is_written_under_both_names_and_read_under_either() {
         let page =
             LogPage { from_line_num: 1, to_line_num: 2, log_content: "a\nb".into(), is_end: false };
-        let reply = Reply::ok(serde_json::to_value(&page).expect("value"));
+        let reply = Reply::success(serde_json::to_value(&page).expect("value"));
         let inner = r#"{"fromLineNum":1,"isEnd":false,"logContent":"a\nb","toLineNum":2}"#;
         let text = reply.to_json();
         assert_eq!(text, format!(r#"{{"code":200,"content":{inner},"data":{inner},"msg":null}}"#));
         for name in ["content", "data"] {
             let text = format!(r#"{{"code":200,"msg":null,"{name}":{inner},"success":true}}"#);
-            let read = Reply::read(text.as_bytes()).expect("read");
+            let read = Reply::parse_body(text.as_bytes()).expect("read");
             assert_eq!(read_log(&read), Some(page.clone()), "{name}");
         }
     }
@@ -112,14 +112,14 @@ mod tests {
             (r#"{"code": 200, "msg": "Running"}"#, 200),
             (r#"{"code":500,"msg":"The access token is wrong.","content":null}"#, 500),
         ] {
-            let read = Reply::read(text.as_bytes()).expect(text);
+            let read = Reply::parse_body(text.as_bytes()).expect(text);
             assert_eq!((read.code, read.content), (code, Value::Null), "{text}");
         }
         for bad in ["", "<html>", r#"{"msg":"x"}"#, r#"{"code":"200"}"#] {
-            assert!(Reply::read(bad.as_bytes()).is_err(), "{bad}");
+            assert!(Reply::parse_body(bad.as_bytes()).is_err(), "{bad}");
         }
         let refused = r#"{"code":500,"content":null,"data":null,"msg":"no"}"#;
-        assert_eq!(Reply::fail("no").to_json(), refused);
-        assert_eq!(read_log(&Reply::ok(Value::Null)), None);
+        assert_eq!(Reply::failure("no").to_json(), refused);
+        assert_eq!(read_log(&Reply::success(Value::Null)), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What executors tell their admin: that they are there, and what became of runs.
 
-use super::Dialect;
+use super::XxlDialect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -30,26 +30,26 @@ pub struct Callback {
 }
 
 /// The body that tells of runs.
-pub fn callbacks(dialect: Dialect, items: &[Callback]) -> Value {
+pub fn callbacks(dialect: XxlDialect, items: &[Callback]) -> Value {
     let item = |told: &Callback| {
         let Callback { log_id, log_date_time, handle_code, handle_msg } = told;
         let mut value = match dialect {
-            Dialect::D0 => json!({"logId": log_id, "logDateTim": log_date_time}),
-            Dialect::D1 | Dialect::D2 => {
+            XxlDialect::D0 => json!({"logId": log_id, "logDateTim": log_date_time}),
+            XxlDialect::D1 | XxlDialect::D2 => {
                 json!({"logId": log_id, "logDateTim": log_date_time, "handleCode": handle_code})
             }
-            Dialect::D3 => {
+            XxlDialect::D3 => {
                 json!({"logId": log_id, "logDateTime": log_date_time, "handleCode": handle_code})
             }
         };
         // Absent and not null, as Java's own client leaves it out.
-        if dialect == Dialect::D0 {
+        if dialect == XxlDialect::D0 {
             value["executeResult"] = json!({"code": handle_code});
         }
         if let Some(words) = handle_msg {
             let place = match dialect {
-                Dialect::D0 => &mut value["executeResult"]["msg"],
-                Dialect::D1 | Dialect::D2 | Dialect::D3 => &mut value["handleMsg"],
+                XxlDialect::D0 => &mut value["executeResult"]["msg"],
+                XxlDialect::D1 | XxlDialect::D2 | XxlDialect::D3 => &mut value["handleMsg"],
             };
             *place = json!(words);
         }
@@ -57,40 +57,40 @@ pub fn callbacks(dialect: Dialect, items: &[Callback]) -> Value {
     };
     let items: Vec<Value> = items.iter().map(item).collect();
     match dialect {
-        Dialect::D0 | Dialect::D1 | Dialect::D2 => Value::Array(items),
-        Dialect::D3 => json!({"callbackList": items}),
+        XxlDialect::D0 | XxlDialect::D1 | XxlDialect::D2 => Value::Array(items),
+        XxlDialect::D3 => json!({"callbackList": items}),
     }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Body {
-    List(Vec<Item>),
+enum CallbackBody {
+    List(Vec<CallbackItem>),
     Object {
         #[serde(rename = "callbackList")]
-        list: Vec<Item>,
+        list: Vec<CallbackItem>,
     },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct CallbackItem {
     log_id: i64,
     log_date_tim: Option<i64>,
     log_date_time: Option<i64>,
     handle_code: Option<i32>,
     handle_msg: Option<String>,
-    execute_result: Option<Executed>,
+    execute_result: Option<ExecuteResult>,
 }
 
 #[derive(Deserialize)]
-struct Executed {
+struct ExecuteResult {
     code: i32,
     msg: Option<String>,
 }
 
-impl Item {
-    fn read(self) -> Callback {
+impl CallbackItem {
+    fn into_callback(self) -> Callback {
         let (code, words) = match self.execute_result {
             Some(old) => (Some(old.code), old.msg),
             None => (None, None),
@@ -108,9 +108,9 @@ impl Item {
 /// Reads a body that tells of runs, in any dialect.
 pub fn read_callbacks(body: &[u8]) -> Result<Vec<Callback>, serde_json::Error> {
     let items = match serde_json::from_slice(body)? {
-        Body::List(items) | Body::Object { list: items } => items,
+        CallbackBody::List(items) | CallbackBody::Object { list: items } => items,
     };
-    Ok(items.into_iter().map(Item::read).collect())
+    Ok(items.into_iter().map(CallbackItem::into_callback).collect())
 }
 
 #[cfg(test)]
@@ -128,21 +128,21 @@ mod tests {
     }
 
     /// Bytes of each dialect, as it is sent.
-    const SENT: [(Dialect, &str); 4] = [
+    const SENT: [(XxlDialect, &str); 4] = [
         (
-            Dialect::D0,
+            XxlDialect::D0,
             r#"[{"executeResult":{"code":200,"msg":"成功"},"logDateTim":1795219433671,"logId":101},{"executeResult":{"code":502},"logDateTim":1795219433671,"logId":102}]"#,
         ),
         (
-            Dialect::D1,
+            XxlDialect::D1,
             r#"[{"handleCode":200,"handleMsg":"成功","logDateTim":1795219433671,"logId":101},{"handleCode":502,"logDateTim":1795219433671,"logId":102}]"#,
         ),
         (
-            Dialect::D2,
+            XxlDialect::D2,
             r#"[{"handleCode":200,"handleMsg":"成功","logDateTim":1795219433671,"logId":101},{"handleCode":502,"logDateTim":1795219433671,"logId":102}]"#,
         ),
         (
-            Dialect::D3,
+            XxlDialect::D3,
             r#"{"callbackList":[{"handleCode":200,"handleMsg":"成功","logDateTime":1795219433671,"logId":101},{"handleCode":502,"logDateTime":1795219433671,"logId":102}]}"#,
         ),
     ];

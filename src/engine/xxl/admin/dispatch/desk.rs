@@ -1,21 +1,21 @@
 //! One job after the other: whose turn it is, and which executor it is sent to.
 
-use super::{Decided, Decision, Fresh};
-use crate::domain::executor::Glue;
-use crate::domain::executor::block::{BlockStrategy, Busy, Entry as Enter};
+use super::{CallDecision, DecidedCall, Fresh};
+use crate::domain::executor::GluePolicy;
+use crate::domain::executor::block::{BlockDecision as Enter, BlockStrategy, Busy};
 use crate::domain::executor::route::{Choice, RouteStrategy, choose};
 use crate::domain::executor::run_wait::RunWait;
-use crate::domain::job::retry::roll;
+use crate::domain::job::retry::jitter_seed;
 use crate::domain::permission::access_rules::{ForbiddenUse, SharedResource};
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{RunStatus, StopWhy, UnreportedEnd};
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::xxl::admin::Admin;
-use crate::engine::xxl::admin::run_state::{Book, Call, Candidates};
+use crate::engine::xxl::admin::run_state::{Candidates, ExecutorCallState, RunRegister};
 use crate::handler::remote::{RemoteBody, RemoteCall};
-use crate::remote::executors::To;
+use crate::remote::executors::ExecutorAddress;
 use crate::store::Tx;
-use crate::store::executor_run::{self as rows, Group, Run};
+use crate::store::executor_run::{self as rows, ExecutorRunRow, RunExecutorGroup};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 pub(super) struct DispatchContext<'a> {
     pub(super) admin: &'a Admin,
     pub(super) now: Millis,
-    pub(super) groups: HashMap<AppName, Option<Group>>,
+    pub(super) groups: HashMap<AppName, Option<RunExecutorGroup>>,
     /// How many turns jobs have had, those of this transaction among them.
     pub(super) rounds: HashMap<i64, i64>,
     /// Jobs that have a turn in this transaction.
@@ -36,7 +36,11 @@ impl<'a> DispatchContext<'a> {
         Self { admin, now, groups, rounds, turned }
     }
 
-    pub(super) async fn group(&mut self, tx: &mut Tx, app: &AppName) -> Result<Option<&Group>> {
+    pub(super) async fn group(
+        &mut self,
+        tx: &mut Tx,
+        app: &AppName,
+    ) -> Result<Option<&RunExecutorGroup>> {
         if !self.groups.contains_key(app) {
             let group = rows::group(tx, app, self.now).await?;
             self.groups.insert(app.clone(), group);
@@ -47,8 +51,8 @@ impl<'a> DispatchContext<'a> {
     pub(super) async fn with_targets(
         &mut self,
         tx: &mut Tx,
-        runs: Vec<Run>,
-    ) -> Result<Vec<(Run, Option<To>)>> {
+        runs: Vec<ExecutorRunRow>,
+    ) -> Result<Vec<(ExecutorRunRow, Option<ExecutorAddress>)>> {
         let mut found = Vec::new();
         for run in runs {
             let admin = self.admin;
@@ -64,16 +68,16 @@ impl<'a> DispatchContext<'a> {
     pub(super) async fn of_job<'b>(
         &mut self,
         tx: &mut Tx,
-        book: &'b Book,
-        (job_id, fresh, open): (i64, Vec<Fresh>, &[Run]),
-        decided: &mut Vec<Decided<'b>>,
+        book: &'b RunRegister,
+        (job_id, fresh, open): (i64, Vec<Fresh>, &[ExecutorRunRow]),
+        decided: &mut Vec<DecidedCall<'b>>,
     ) -> Result<()> {
         let mut taken = false;
         let mut waiting = false;
         for id in book.lines.get(&job_id).into_iter().flatten() {
             let Some(call) = book.calls.get(id) else { continue };
             let Some(ask) = &call.ask else { continue };
-            let is_mine = |run: &&Run| {
+            let is_mine = |run: &&ExecutorRunRow| {
                 run.queue_id == call.queue_id && run.run_no == call.run_no && !run.is_unconfirmed()
             };
             let sent = open.iter().find(|run| is_sent(run) && !is_mine(run));
@@ -83,17 +87,17 @@ impl<'a> DispatchContext<'a> {
             }
             let entry = (call.run_no, call.batch_id);
             let decision = match &call.candidates {
-                _ if busy || waiting => Decision::Wait(None),
+                _ if busy || waiting => CallDecision::Wait(None),
                 Some(Candidates { at: Some(to), is_fit: true, .. }) => {
-                    Decision::Ask(vec![to.clone()])
+                    CallDecision::Ask(vec![to.clone()])
                 }
-                Some(_) => Decision::Wait(None),
+                Some(_) => CallDecision::Wait(None),
                 None => self.route(tx, (call, ask), job_id).await?,
             };
-            taken |= matches!(decision, Decision::Ask(_));
-            waiting |= matches!(decision, Decision::Wait(_) | Decision::Test(_));
-            if !matches!(decision, Decision::Wait(_)) {
-                decided.push(Decided { id: *id, call, ask, entry, job_id, decision });
+            taken |= matches!(decision, CallDecision::Ask(_));
+            waiting |= matches!(decision, CallDecision::Wait(_) | CallDecision::Test(_));
+            if !matches!(decision, CallDecision::Wait(_)) {
+                decided.push(DecidedCall { id: *id, call, ask, entry, job_id, decision });
             }
             if taken || waiting {
                 waiting = true;
@@ -107,10 +111,10 @@ impl<'a> DispatchContext<'a> {
     async fn of_fresh<'b>(
         &mut self,
         tx: &mut Tx,
-        book: &'b Book,
-        (job_id, fresh, open): (i64, Vec<Fresh>, &[Run]),
+        book: &'b RunRegister,
+        (job_id, fresh, open): (i64, Vec<Fresh>, &[ExecutorRunRow]),
         (mut taken, mut waiting): (bool, bool),
-        decided: &mut Vec<Decided<'b>>,
+        decided: &mut Vec<DecidedCall<'b>>,
     ) -> Result<()> {
         let covers = |one: &Fresh| {
             let ask = book.calls.get(&one.id).and_then(|call| call.ask.as_ref());
@@ -120,39 +124,40 @@ impl<'a> DispatchContext<'a> {
         for (n, Fresh { id, entry, .. }) in fresh.into_iter().enumerate() {
             let Some(call) = book.calls.get(&id) else { continue };
             let Some(ask) = &call.ask else { continue };
-            let is_mine = |run: &&Run| {
+            let is_mine = |run: &&ExecutorRunRow| {
                 run.queue_id == call.queue_id && run.run_no == entry.run_no && !run.is_unconfirmed()
             };
-            let others: Vec<&Run> = open.iter().filter(|run| !is_mine(run)).collect();
+            let others: Vec<&ExecutorRunRow> = open.iter().filter(|run| !is_mine(run)).collect();
             let sent = taken || others.iter().any(|run| is_sent(run));
             let any = sent || waiting || !others.is_empty();
             let decision = match ask.block.decide(if any { Busy::Busy } else { Busy::Idle }) {
                 // It would have no row yet that the later one could stop.
-                _ if last_cover.is_some_and(|last| n < last) => {
-                    Decision::End(UnreportedEnd::Stopped(StopWhy::Covered), LATER_CAME.to_owned())
-                }
-                Enter::Refuse => Decision::End(UnreportedEnd::Discarded, discarded(&others)),
+                _ if last_cover.is_some_and(|last| n < last) => CallDecision::End(
+                    UnreportedEnd::Stopped(StopWhy::Covered),
+                    LATER_CAME.to_owned(),
+                ),
+                Enter::Refuse => CallDecision::End(UnreportedEnd::Discarded, discarded(&others)),
                 Enter::StopAndTake => {
                     let ids: Vec<i64> = others.iter().map(|run| run.log_id.0).collect();
                     rows::stop_others(tx, &ids, LATER_CAME, self.now).await?;
                     match sent {
                         true => {
                             let earlier = others.iter().find(|run| is_sent(run));
-                            Decision::Wait(earlier.map(|run| wait_for(ask.block, run)))
+                            CallDecision::Wait(earlier.map(|run| wait_for(ask.block, run)))
                         }
                         false => self.route(tx, (call, ask), job_id).await?,
                     }
                 }
                 Enter::Take if sent || waiting => {
                     let before = others.iter().max_by_key(|run| run.log_id);
-                    Decision::Wait(before.map(|run| wait_for(ask.block, run)))
+                    CallDecision::Wait(before.map(|run| wait_for(ask.block, run)))
                 }
                 Enter::Take => self.route(tx, (call, ask), job_id).await?,
             };
-            taken |= matches!(decision, Decision::Ask(_));
-            waiting |= matches!(decision, Decision::Wait(_) | Decision::Test(_));
+            taken |= matches!(decision, CallDecision::Ask(_));
+            waiting |= matches!(decision, CallDecision::Wait(_) | CallDecision::Test(_));
             let entry = (entry.run_no, entry.batch_id);
-            decided.push(Decided { id, call, ask, entry, job_id, decision });
+            decided.push(DecidedCall { id, call, ask, entry, job_id, decision });
         }
         Ok(())
     }
@@ -161,54 +166,54 @@ impl<'a> DispatchContext<'a> {
     async fn route(
         &mut self,
         tx: &mut Tx,
-        (call, ask): (&Call, &RemoteCall),
+        (call, ask): (&ExecutorCallState, &RemoteCall),
         job_id: i64,
-    ) -> Result<Decision> {
+    ) -> Result<CallDecision> {
         let (admin, now, app) = (self.admin, self.now, &ask.app);
         let rounds = self.rounds.get(&job_id).copied().unwrap_or(0);
         let Some(group) = self.group(tx, app).await? else {
             let cure = format!("add it: procession executor-group add {app}");
             let said = format!("there is no executor group {app}; {cure}");
-            return Ok(Decision::End(UnreportedEnd::NotReached, said));
+            return Ok(CallDecision::End(UnreportedEnd::NotReached, said));
         };
         // Checked again here, because who may use them may have changed since the batch was opened.
         let resource = SharedResource::ExecutorGroup(app.to_string());
         if let Err(found) = ForbiddenUse::check(&ask.group, resource, &group.access) {
-            let said = format!("{found}; {}", found.fix());
-            return Ok(Decision::End(UnreportedEnd::Refused, said));
+            let said = format!("{found}; {}", found.hint_text());
+            return Ok(CallDecision::End(UnreportedEnd::Refused, said));
         }
-        if matches!(ask.what, RemoteBody::Glue { .. }) && group.glue == Glue::Refused {
+        if matches!(ask.what, RemoteBody::Glue { .. }) && group.glue == GluePolicy::Refused {
             let said = format!(
                 "scripts may not be sent to executor group {app}; whoever administers it can allow that: \
                  procession executor-group set {app} --allow-glue"
             );
-            return Ok(Decision::End(UnreportedEnd::Refused, said));
+            return Ok(CallDecision::End(UnreportedEnd::Refused, said));
         }
         let addresses = &group.addresses;
-        let targets: Result<Vec<To>, String> =
+        let targets: Result<Vec<ExecutorAddress>, String> =
             addresses.iter().map(|at| admin.target(app, group, at)).collect();
         let targets = match targets {
             Ok(targets) => targets,
-            Err(said) => return Ok(Decision::End(UnreportedEnd::NotReached, said)),
+            Err(said) => return Ok(CallDecision::End(UnreportedEnd::NotReached, said)),
         };
-        let roll = roll(call.queue_id.0, call.attempt);
+        let roll = jitter_seed(call.queue_id.0, call.attempt);
         let state = rows::route_state(tx, (job_id, ask.route), (roll, rounds), now).await?;
         let at = |address: &String| targets.iter().find(|to| to.address == *address).cloned();
         Ok(match choose(ask.route, addresses, &state) {
             Choice::Nowhere => {
                 let said = format!("no executor of group {app} is registered");
-                Decision::End(UnreportedEnd::NotReached, said)
+                CallDecision::End(UnreportedEnd::NotReached, said)
             }
             Choice::To(address) => {
                 self.count(tx, (job_id, ask.route), &address).await?;
-                Decision::Ask(at(&address).into_iter().collect())
+                CallDecision::Ask(at(&address).into_iter().collect())
             }
-            Choice::ToAll(all) => Decision::Ask(all.iter().filter_map(at).collect()),
+            Choice::ToAll(all) => CallDecision::Ask(all.iter().filter_map(at).collect()),
             Choice::FirstThat(test, all) => {
-                let mut left: VecDeque<To> = all.iter().filter_map(at).collect();
+                let mut left: VecDeque<ExecutorAddress> = all.iter().filter_map(at).collect();
                 let first = left.pop_front();
                 let said = Vec::new();
-                Decision::Test(Candidates { test, left, at: first, is_fit: false, said })
+                CallDecision::Test(Candidates { test, left, at: first, is_fit: false, said })
             }
         })
     }
@@ -226,7 +231,7 @@ impl<'a> DispatchContext<'a> {
                 Ok(())
             }
             RouteStrategy::LeastFrequentlyUsed | RouteStrategy::LeastRecentlyUsed => {
-                rows::used(tx, job_id, address, self.now).await
+                rows::note_use(tx, job_id, address, self.now).await
             }
             RouteStrategy::First | RouteStrategy::Last | RouteStrategy::Random => Ok(()),
             RouteStrategy::ConsistentHash | RouteStrategy::Failover => Ok(()),
@@ -239,7 +244,7 @@ impl<'a> DispatchContext<'a> {
 const LATER_CAME: &str = "a later run came";
 
 /// What a run waits for that comes after another.
-fn wait_for(block: BlockStrategy, earlier: &Run) -> RunWait {
+fn wait_for(block: BlockStrategy, earlier: &ExecutorRunRow) -> RunWait {
     match block {
         _ if earlier.is_unconfirmed() => RunWait::Confirmation(earlier.log_id),
         BlockStrategy::Cover => RunWait::Cover(earlier.log_id),
@@ -247,7 +252,7 @@ fn wait_for(block: BlockStrategy, earlier: &Run) -> RunWait {
     }
 }
 
-fn discarded(others: &[&Run]) -> String {
+fn discarded(others: &[&ExecutorRunRow]) -> String {
     if let Some(run) = others.iter().find(|run| run.is_unconfirmed()) {
         return format!(
             "{}, and its block strategy is DISCARD_LATER",
@@ -260,6 +265,6 @@ fn discarded(others: &[&Run]) -> String {
 }
 
 /// Whether an executor may be running it, or is being asked to.
-fn is_sent(run: &Run) -> bool {
+fn is_sent(run: &ExecutorRunRow) -> bool {
     matches!(run.status, RunStatus::Asked | RunStatus::Running) || run.is_unconfirmed()
 }

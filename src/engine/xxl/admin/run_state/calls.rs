@@ -1,21 +1,21 @@
 //! Calls of tries: they come, stand in line, and go to an executor.
 
-use super::{Book, Call, Candidates, Effect, Part};
+use super::{CallPart, Candidates, Effect, ExecutorCallState, RunRegister};
 use crate::domain::executor::LogId;
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{RunEvent, RunState, StopWhy};
 use crate::engine::xxl::admin::{Begin, CallId};
-use crate::remote::executors::To;
-use crate::store::executor_run::Run;
+use crate::remote::executors::ExecutorAddress;
+use crate::store::executor_run::ExecutorRunRow;
 
-impl Book {
+impl RunRegister {
     pub(super) fn begin(&mut self, begin: Begin) {
         let Begin { id, queue_id, attempt, ask, log, waits, answer } = begin;
         self.calls.insert(
             id,
-            Call {
+            ExecutorCallState {
                 queue_id,
                 attempt,
                 ask,
@@ -34,24 +34,29 @@ impl Book {
         self.new.push(id);
     }
 
-    pub(super) fn stop(&mut self, id: CallId, why: StopWhy, give_up: i64, now: Millis) {
+    pub(super) fn stop_call(&mut self, id: CallId, why: StopWhy, give_up: i64, now: Millis) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.stop.get_or_insert(why);
         // Of a new one it is first looked what rows there are.
         for run in call.runs.clone() {
-            self.step(run, &RunEvent::Stop(why), give_up, now);
+            self.apply_event(run, &RunEvent::Stop(why), give_up, now);
         }
     }
 
     /// What a row says of the job of a call.
-    pub(in crate::engine::xxl::admin) fn know(&mut self, id: CallId, run: &Run) {
+    pub(in crate::engine::xxl::admin) fn note_job(&mut self, id: CallId, run: &ExecutorRunRow) {
         if let Some(call) = self.calls.get_mut(&id) {
             (call.job_id, call.run_no, call.batch_id) = (run.job_id, run.run_no, run.batch_id);
         }
     }
 
     /// A run of a call, or a part of one.
-    pub(in crate::engine::xxl::admin) fn put(&mut self, id: CallId, run: LogId, part: Part) {
+    pub(in crate::engine::xxl::admin) fn add_part(
+        &mut self,
+        id: CallId,
+        run: LogId,
+        part: CallPart,
+    ) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         if !call.runs.contains(&run) {
             call.runs.push(run);
@@ -60,10 +65,19 @@ impl Book {
     }
 
     /// A call is the last in line.
-    pub(in crate::engine::xxl::admin) fn stand(&mut self, id: CallId, run: &Run, now: Millis) {
-        self.know(id, run);
+    pub(in crate::engine::xxl::admin) fn stand(
+        &mut self,
+        id: CallId,
+        run: &ExecutorRunRow,
+        now: Millis,
+    ) {
+        self.note_job(id, run);
         if !self.parts.contains_key(&run.log_id) {
-            self.put(id, run.log_id, Part::new(id, None, run.job_id, RunState::waiting(now)));
+            self.add_part(
+                id,
+                run.log_id,
+                CallPart::new(id, None, run.job_id, RunState::waiting(now)),
+            );
         }
         let line = self.lines.entry(run.job_id).or_default();
         if !line.contains(&id) {
@@ -79,7 +93,11 @@ impl Book {
     }
 
     /// Executors are asked whether they can, one after the other.
-    pub(in crate::engine::xxl::admin) fn test(&mut self, id: CallId, candidates: Candidates) {
+    pub(in crate::engine::xxl::admin) fn find_idle_executor(
+        &mut self,
+        id: CallId,
+        candidates: Candidates,
+    ) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let (test, job_id) = (candidates.test, call.job_id);
         self.effects.extend(candidates.at.clone().map(|to| Effect::Test(id, test, to, job_id)));
@@ -90,7 +108,7 @@ impl Book {
     pub(in crate::engine::xxl::admin) fn asked(
         &mut self,
         id: CallId,
-        parts: Vec<(LogId, To, (i64, i64))>,
+        parts: Vec<(LogId, ExecutorAddress, (i64, i64))>,
         now: Millis,
     ) {
         let Some(job_id) = self.calls.get(&id).map(|call| call.job_id) else { return };
@@ -102,10 +120,10 @@ impl Book {
             }
         }
         for (run, to, shard) in parts {
-            let mut part = Part::new(id, Some(to), job_id, RunState::waiting(now));
+            let mut part = CallPart::new(id, Some(to), job_id, RunState::waiting(now));
             (part.shard, part.sent) = (shard, now);
-            part.state.ask(now);
-            self.put(id, run, part);
+            part.state.begin_posting(now);
+            self.add_part(id, run, part);
             self.effects.push(Effect::Post(run));
         }
     }

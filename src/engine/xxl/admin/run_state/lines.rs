@@ -1,8 +1,8 @@
 //! The ends of runs: what is left of their logs is read, and their tries hear.
 
-use super::{Book, Effect};
+use super::{Effect, RunRegister};
 use crate::domain::executor::LogId;
-use crate::domain::job::outcome::{End, Outcome, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::time::Millis;
 use crate::domain::xxl::executor_run::{RunEnd, RunEvent, UnreportedEnd, log_after_ms, outcome};
 use crate::engine::xxl::admin::CallId;
@@ -13,7 +13,7 @@ const LAST_LINES_MS: i64 = 20_000;
 /// The pause before a log that is empty is asked for once more.
 const LINES_AGAIN_MS: i64 = 300;
 
-impl Book {
+impl RunRegister {
     pub(super) fn ask_for_lines(&mut self, run: LogId, now: Millis) {
         let Some(part) = self.parts.get_mut(&run) else { return };
         if part.lines.at.is_none_or(|at| at > now) {
@@ -40,15 +40,17 @@ impl Book {
         // While the run goes on its file may still come. Asked 500 times before, once for each notice.
         if let Some(call) = self.calls.get(&part.call).filter(|_| is_missing && is_final) {
             let said = format!("its executor has no log of run {run}: {}", notice.trim());
-            call.log.line(Stream::System, said);
+            call.log.add_line(Stream::System, said);
         }
         // Counted by what came: what a page says of its numbers differs from client to client.
         let count = i64::try_from(text.lines().count()).unwrap_or(0);
         if let Some(call) = self.calls.get(&part.call) {
             for line in text.lines() {
                 match part.shard {
-                    (_, 1) => call.log.line(Stream::Stdout, line),
-                    (index, _) => call.log.line(Stream::Stdout, format!("[part {index}] {line}")),
+                    (_, 1) => call.log.add_line(Stream::Stdout, line),
+                    (index, _) => {
+                        call.log.add_line(Stream::Stdout, format!("[part {index}] {line}"))
+                    }
                 }
             }
         }
@@ -60,7 +62,7 @@ impl Book {
             }
             None => {
                 part.lines.asked += 1;
-                part.lines.at = Some(part.sent.plus(log_after_ms(part.lines.asked)).max(now));
+                part.lines.at = Some(part.sent.plus_ms(log_after_ms(part.lines.asked)).max(now));
             }
             Some(until) => {
                 part.lines.empty = if count == 0 { part.lines.empty + 1 } else { 0 };
@@ -70,17 +72,17 @@ impl Book {
                     return;
                 }
                 let pause = if count > 0 { 0 } else { LINES_AGAIN_MS };
-                part.lines.at = Some(now.plus(pause));
+                part.lines.at = Some(now.plus_ms(pause));
                 if pause == 0 {
                     self.ask_for_lines(run, now);
                 }
             }
         }
-        self.arm(run);
+        self.schedule_run(run);
     }
 
     /// A run is over, and its row says so. What is left of its log is read first.
-    pub(in crate::engine::xxl::admin) fn over(
+    pub(in crate::engine::xxl::admin) fn finish_run(
         &mut self,
         run: LogId,
         end: RunEnd,
@@ -97,7 +99,7 @@ impl Book {
                 end.result,
                 Some(UnreportedEnd::NotReached | UnreportedEnd::Refused | UnreportedEnd::Discarded)
             );
-        part.state.step(&RunEvent::Told, give_up, now);
+        part.state.apply_event(&RunEvent::Told, give_up, now);
         part.end = Some(end);
         let (job_id, call) = (part.job_id, part.call);
         self.turns.insert(job_id);
@@ -108,11 +110,11 @@ impl Book {
         }
         if let Some(part) = self.parts.get_mut(&run) {
             part.lines.is_early = part.lines.is_asking;
-            part.lines.until = Some(now.plus(LAST_LINES_MS));
+            part.lines.until = Some(now.plus_ms(LAST_LINES_MS));
             part.lines.at = Some(now);
         }
         self.ask_for_lines(run, now);
-        self.arm(run);
+        self.schedule_run(run);
     }
 
     /// Nothing more is to be read of a run; when it was the last of its call, the try hears.
@@ -129,7 +131,7 @@ impl Book {
     }
 
     /// Tells a try how it ended.
-    pub(in crate::engine::xxl::admin) fn answer(&mut self, id: CallId, outcome: Outcome) {
+    pub(in crate::engine::xxl::admin) fn answer(&mut self, id: CallId, outcome: AttemptOutcome) {
         if let Some(answer) = self.calls.get_mut(&id).and_then(|call| call.answer.take()) {
             // A try that is gone was stopped, and its row says so.
             let _ = answer.send(outcome);
@@ -138,7 +140,12 @@ impl Book {
     }
 
     /// A try ends without a run.
-    pub(in crate::engine::xxl::admin) fn refuse(&mut self, id: CallId, end: End, said: &str) {
-        self.answer(id, Outcome::ended(end, said).before_it_began());
+    pub(in crate::engine::xxl::admin) fn refuse(
+        &mut self,
+        id: CallId,
+        end: AttemptEnd,
+        said: &str,
+    ) {
+        self.answer(id, AttemptOutcome::ended(end, said).before_it_began());
     }
 }

@@ -1,10 +1,12 @@
 //! What runs on the node that dispatches a batch, and what a job lacks that could start otherwise.
 
 use crate::domain::batch::{Batch, Snapshot};
-use crate::domain::cluster::node_placement::{Bodies, Lack, Place, Site, Want, place};
-use crate::domain::dispatch::ready::Turn;
-use crate::domain::dispatch::slots::{Needs, Resource, Slots};
-use crate::domain::dispatch::why::{Whose, Why};
+use crate::domain::cluster::node_placement::{
+    Bodies, JobPlacement, PlacementFailure, Site, Want, place,
+};
+use crate::domain::dispatch::ready::ReadyRank;
+use crate::domain::dispatch::slots::{Resource, SlotNeeds, Slots};
+use crate::domain::dispatch::why::{BatchRelation, WaitReason};
 use crate::domain::id::JobCode;
 use crate::domain::job::JobDef;
 use crate::domain::job::job_kind::Takes;
@@ -12,9 +14,9 @@ use crate::domain::job::queue::{QueueEntry, QueueStatus};
 
 /// What runs in the process that dispatches a batch, in all its batches.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct ProcessLoad {
     slots: Slots,
-    running: Vec<(String, Needs)>,
+    running: Vec<(String, SlotNeeds)>,
     pub(super) ageing_ms: i64,
     /// By how much each job of the batch that is asked about is deferred; empty when none is.
     pub(super) deferrals: Vec<i64>,
@@ -22,7 +24,7 @@ pub struct Load {
     sites: Option<(Site, Vec<Site>)>,
 }
 
-impl Load {
+impl ProcessLoad {
     /// Nothing runs yet; `total` and `ageing_ms` are the settings of the process.
     pub fn new(total: u32, ageing_ms: i64) -> Self {
         let (running, deferrals) = (Vec::new(), Vec::new());
@@ -31,7 +33,7 @@ impl Load {
 
     /// With the nodes that jobs may run on: the one that dispatches the batch, and the others.
     #[must_use]
-    pub fn on(self, here: Site, others: Vec<Site>) -> Self {
+    pub fn with_sites(self, here: Site, others: Vec<Site>) -> Self {
         Self { sites: Some((here, others)), ..self }
     }
 
@@ -42,37 +44,44 @@ impl Load {
     }
 
     /// Which node a job lacks that could start otherwise.
-    fn lack(&self, job: &JobDef) -> Option<Why> {
+    fn missing_node(&self, job: &JobDef) -> Option<WaitReason> {
         let (here, others) = self.sites.as_ref()?;
         let is_elsewhere = job.executor.is_some() || job.application.is_some();
         let waits = job.sensor.is_some() || is_elsewhere || job.approval.is_some();
         let takes = if waits { Takes::Nothing } else { Takes::Slots };
         let want = Want { label: job.worker.as_deref(), takes };
-        let Place::Nowhere(lack) = place(want, here, others) else { return None };
+        let JobPlacement::Nowhere(lack) = place(want, here, others) else { return None };
         // What is full here says more than that nothing else is there.
-        let alone = lack == Lack::Room && job.worker.is_none() && others.is_empty();
+        let alone = lack == PlacementFailure::Room && job.worker.is_none() && others.is_empty();
         let name = |site: &Site| match (site.bodies, site.labels.is_empty()) {
             (Bodies::Run, true) => site.name.clone(),
             (Bodies::Run, false) => format!("{} ({})", site.name, site.labels.join(", ")),
             (Bodies::Elsewhere, _) => format!("{} (takes no work)", site.name),
         };
         let nodes = std::iter::once(here).chain(others).map(name).collect();
-        (!alone && job.sub_batch.is_none()).then(|| Why::Node(job.worker.clone(), lack, nodes))
+        (!alone && job.sub_batch.is_none())
+            .then(|| WaitReason::Node(job.worker.clone(), lack, nodes))
     }
 
     /// Counts the running jobs of a batch. A job of another batch than the one that is asked about is
     /// called by its batch number too.
-    pub fn add(&mut self, batch: &Batch, snapshot: &Snapshot, rows: &[QueueEntry], whose: Whose) {
+    pub fn count_running(
+        &mut self,
+        batch: &Batch,
+        snapshot: &Snapshot,
+        rows: &[QueueEntry],
+        whose: BatchRelation,
+    ) {
         self.slots.limit_as(snapshot);
         let runs = |s: QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
         for row in rows.iter().filter(|r| runs(r.status)) {
             let Some(job) = snapshot.jobs.iter().find(|j| j.code == row.job_code) else { continue };
             let name = match whose {
-                Whose::This => job.code.to_string(),
-                Whose::Other => format!("{}@{}", job.code, batch.values.batch_no),
+                BatchRelation::This => job.code.to_string(),
+                BatchRelation::Other => format!("{}@{}", job.code, batch.values.batch_no),
             };
-            let needs = Needs::of(job);
-            self.slots.take(&needs);
+            let needs = SlotNeeds::for_job(job);
+            self.slots.acquire(&needs);
             self.running.push((name, needs));
         }
     }
@@ -89,29 +98,34 @@ impl Load {
 
     /// Why a job that could start as far as its parents and the time go does not. `ready` are all
     /// such jobs.
-    pub(super) fn why(&self, turn: Turn, job: &JobDef, ready: &[(Turn, JobCode, Needs)]) -> Why {
-        let (needs, lack) = (&Needs::of(job), self.lack(job));
+    pub(super) fn explain_wait(
+        &self,
+        turn: ReadyRank,
+        job: &JobDef,
+        ready: &[(ReadyRank, JobCode, SlotNeeds)],
+    ) -> WaitReason {
+        let (needs, lack) = (&SlotNeeds::for_job(job), self.missing_node(job));
         let full = self.slots.what_is_full(needs);
         // Rooms of nodes are theirs to say, where they are known.
         let full = full.filter(|full| !full.what.is_place() || self.is_alone());
         if let Some(full) = full {
             let holders = self.holders(&full.what);
-            return Why::Slot(full, holders);
+            return WaitReason::Slot(full, holders);
         }
         if let Some(lack) = lack {
             return lack;
         }
         let before = ready.iter().filter(|(t, ..)| *t < turn);
         for (_, code, others) in before.filter(|(_, _, n)| !self.slots.is_free(n)) {
-            let kept = others.each().find(|(what, amount)| {
+            let kept = others.iter().find(|(what, amount)| {
                 let ours = needs.amount_of(what);
                 let matters = ours > 0 && !what.is_place();
                 matters && !self.slots.has_room(what, ours, u64::from(*amount))
             });
             if let Some((what, _)) = kept {
-                return Why::KeptFor(what.clone(), code.clone());
+                return WaitReason::KeptFor(what.clone(), code.clone());
             }
         }
-        Why::NextTurn
+        WaitReason::NextTurn
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::domain::cluster::node_placement;
 use crate::domain::dispatch::slots::{Full, Resource};
-use crate::domain::dispatch::why::{Cure, Ledger, Opened, Why};
+use crate::domain::dispatch::why::{Cure, LedgerLocation, ResumePath, WaitReason};
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::JobCode;
-use crate::domain::job::external::Wait;
+use crate::domain::job::external::ExternalWait;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
@@ -13,7 +13,7 @@ use crate::domain::time::{Millis, span_words};
 /// How many of what is waited for are named.
 const LISTED: usize = 5;
 
-impl Why {
+impl WaitReason {
     /// The reason as a sentence; `now` only turns moments into "in 12.0 s".
     pub fn words(&self, lang: Lang, now: Millis) -> String {
         match lang {
@@ -49,7 +49,7 @@ impl Why {
 
     fn in_english(&self, now: Millis) -> String {
         match self {
-            Self::Parents(jobs) => format!("waits for {}", list(jobs, "and # more")),
+            Self::Parents(jobs) => format!("waits for {}", join_job_statuses(jobs, "and # more")),
             Self::Outside(waits) => {
                 let each = waits.iter().map(|(external, waits)| {
                     let words = list_waits(waits, Lang::En, "and # more");
@@ -61,7 +61,7 @@ impl Why {
             Self::Time(at, Some(tries)) => {
                 format!("failed {tries} times; next try at {at} (in {})", span_words(at.since(now)))
             }
-            Self::Slot(full, holders) => slot(full, holders),
+            Self::Slot(full, holders) => describe_slot(full, holders),
             Self::KeptFor(what, job) => kept_for(what, job),
             Self::Node(label, lack, nodes) => {
                 format!(
@@ -80,7 +80,7 @@ impl Why {
             Self::BeforeBody(what) => format!("waits before its body: {what}"),
             Self::NodeSilent(silent) => silent.words(Lang::En),
             Self::Open { attempt, ledger, next, said } => {
-                open((*attempt, said), ledger, &next.in_english(now))
+                describe_unknown((*attempt, said), ledger, &next.in_english(now))
             }
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!("; {who}"));
@@ -88,7 +88,7 @@ impl Why {
             }
             Self::Unknown(cure, job, said) => unknown(*cure, job, said),
             Self::Upstream(jobs) => {
-                format!("will not run: {} ended badly", list(jobs, "and # more"))
+                format!("will not run: {} ended badly", join_job_statuses(jobs, "and # more"))
             }
             Self::Ended(status, message) if message.is_empty() => format!("ended {status}"),
             Self::Ended(status, message) => format!("ended {status}: {message}"),
@@ -104,7 +104,7 @@ impl Why {
 
     fn in_chinese(&self, now: Millis) -> String {
         match self {
-            Self::Parents(jobs) => format!("等待 {}", list(jobs, "等另外 # 个")),
+            Self::Parents(jobs) => format!("等待 {}", join_job_statuses(jobs, "等另外 # 个")),
             Self::Outside(waits) => {
                 let each = waits.iter().map(|(external, waits)| {
                     let words = list_waits(waits, Lang::Zh, "等另外 # 个");
@@ -151,7 +151,9 @@ impl Why {
                 format!("正在停止（第 {attempt} 次{}）{who}", since_zh(*since))
             }
             Self::Unknown(cure, job, said) => unknown_zh(*cure, job, said),
-            Self::Upstream(jobs) => format!("不会运行：{} 未成功", list(jobs, "等另外 # 个")),
+            Self::Upstream(jobs) => {
+                format!("不会运行：{} 未成功", join_job_statuses(jobs, "等另外 # 个"))
+            }
             Self::Ended(status, message) if message.is_empty() => format!("已结束 {status}"),
             Self::Ended(status, message) => format!("已结束 {status}:{message}"),
             Self::NoProcess(opened) => {
@@ -162,17 +164,17 @@ impl Why {
     }
 }
 
-fn go_on(opened: &Opened, lang: Lang) -> String {
+fn go_on(opened: &ResumePath, lang: Lang) -> String {
     match opened {
-        Opened::Ordered(no, group) => format!(
+        ResumePath::Ordered(no, group) => format!(
             "procession run --resume --batch-no {no} --group {group}{}",
-            lang.pick(", or start procession serve", "，或启动 procession serve")
+            lang.select(", or start procession serve", "，或启动 procession serve")
         ),
-        Opened::Backfilled(id) => format!("procession backfill resume {id}"),
+        ResumePath::Backfilled(id) => format!("procession backfill resume {id}"),
     }
 }
 
-fn slot(full: &Full, holders: &[String]) -> String {
+fn describe_slot(full: &Full, holders: &[String]) -> String {
     let holders = match names(holders, "and # more") {
         none if none.is_empty() => none,
         some => format!(", held by {some}"),
@@ -208,11 +210,11 @@ fn kept_for(what: &Resource, job: &JobCode) -> String {
     format!("ready; {which} is kept for {job}, whose turn is before")
 }
 
-fn open((attempt, said): (u32, &str), ledger: &Ledger, next: &str) -> String {
+fn describe_unknown((attempt, said): (u32, &str), ledger: &LedgerLocation, next: &str) -> String {
     let place = match ledger {
-        Ledger::Source(name) => format!("ledger of source '{name}'"),
-        Ledger::Metadata => "ledger of the metadata database".to_owned(),
-        Ledger::Gone => "it has no ledger any more".to_owned(),
+        LedgerLocation::Source(name) => format!("ledger of source '{name}'"),
+        LedgerLocation::Metadata => "ledger of the metadata database".to_owned(),
+        LedgerLocation::Gone => "it has no ledger any more".to_owned(),
     };
     let said = if said.is_empty() { String::new() } else { format!("; last said: {said}") };
     format!(
@@ -252,11 +254,11 @@ fn slot_zh(full: &Full, holders: &[String]) -> String {
     format!("已就绪；等待{which}{slots}并发名额（已用 {used}/{limit}{holders}）")
 }
 
-fn open_zh((attempt, said): (u32, &str), ledger: &Ledger, next: &str) -> String {
+fn open_zh((attempt, said): (u32, &str), ledger: &LedgerLocation, next: &str) -> String {
     let place = match ledger {
-        Ledger::Source(name) => format!("数据源 {name} 的账本"),
-        Ledger::Metadata => "元数据库的账本".to_owned(),
-        Ledger::Gone => "已无账本".to_owned(),
+        LedgerLocation::Source(name) => format!("数据源 {name} 的账本"),
+        LedgerLocation::Metadata => "元数据库的账本".to_owned(),
+        LedgerLocation::Gone => "已无账本".to_owned(),
     };
     let said = if said.is_empty() { String::new() } else { format!("；上次信息：{said}") };
     format!("第 {attempt} 次的结果待查，由下一次查询（{place}）：{next}{said}")
@@ -308,7 +310,7 @@ fn names(all: &[String], more: &str) -> String {
 }
 
 /// The first of the batches that are waited for, and how many more there are: a month has 31 days.
-fn list_waits(waits: &[Wait], lang: Lang, more: &str) -> Vec<String> {
+fn list_waits(waits: &[ExternalWait], lang: Lang, more: &str) -> Vec<String> {
     let mut words: Vec<String> = waits.iter().take(LISTED).map(|wait| wait.words(lang)).collect();
     if waits.len() > LISTED {
         words.push(more.replace('#', &(waits.len() - LISTED).to_string()));
@@ -316,7 +318,7 @@ fn list_waits(waits: &[Wait], lang: Lang, more: &str) -> Vec<String> {
     words
 }
 
-fn list(jobs: &[(JobCode, QueueStatus)], more: &str) -> String {
+fn join_job_statuses(jobs: &[(JobCode, QueueStatus)], more: &str) -> String {
     let shown = jobs.iter().take(LISTED);
     let mut words: Vec<String> = shown.map(|(code, status)| format!("{code} ({status})")).collect();
     if jobs.len() > LISTED {
@@ -332,9 +334,9 @@ mod tests {
 
     #[test]
     fn of_many_batches_the_first_are_named() {
-        let waits: Vec<Wait> = (1..=31)
+        let waits: Vec<ExternalWait> = (1..=31)
             .map(|day| BatchNo::parse(&format!("202407{day:02}")).expect("number"))
-            .map(Wait::NotThere)
+            .map(ExternalWait::NotThere)
             .collect();
         let words = list_waits(&waits, Lang::En, "and # more");
         assert_eq!(words.len(), 6);

@@ -10,7 +10,7 @@
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::dependency::JobDependency;
-use crate::domain::job::trigger_rule::When;
+use crate::domain::job::trigger_rule::EdgeCondition;
 use serde::Deserialize as _;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -28,7 +28,7 @@ pub fn serialize<S: Serializer>(all: &[JobDependency], to: S) -> Result<S::Ok, S
     let mut run: Vec<i64> = Vec::new();
     let mut rest = all.iter().peekable();
     while let Some(one) = rest.next() {
-        if one.when != When::Success {
+        if one.when != EdgeCondition::Success {
             list.serialize_element(one)?;
             continue;
         }
@@ -45,7 +45,7 @@ pub fn serialize<S: Serializer>(all: &[JobDependency], to: S) -> Result<S::Ok, S
 }
 
 fn continues(last: &JobDependency, next: &JobDependency) -> bool {
-    next.when == When::Success
+    next.when == EdgeCondition::Success
         && next.job_code == last.job_code
         && last.dependency_order.checked_add(1) == Some(next.dependency_order)
 }
@@ -53,7 +53,7 @@ fn continues(last: &JobDependency, next: &JobDependency) -> bool {
 /// The codes that runs name, and the place of each.
 fn table(all: &[JobDependency]) -> (Vec<&JobCode>, HashMap<&JobCode, i64>) {
     let (mut table, mut places) = (Vec::new(), HashMap::new());
-    let plain = all.iter().filter(|d| d.when == When::Success);
+    let plain = all.iter().filter(|d| d.when == EdgeCondition::Success);
     for code in plain.flat_map(|d| [&d.job_code, &d.depends_on]) {
         places.entry(code).or_insert_with(|| {
             table.push(code);
@@ -92,7 +92,7 @@ struct Read {
 }
 
 impl Read {
-    fn code<E: serde::de::Error>(&self, place: i64) -> Result<&JobCode, E> {
+    fn job_code_at<E: serde::de::Error>(&self, place: i64) -> Result<&JobCode, E> {
         let code = usize::try_from(place).ok().and_then(|at| self.table.get(at));
         code.ok_or_else(|| E::custom(format!("dependency on place {place}, which no code has")))
     }
@@ -119,22 +119,22 @@ impl<'de> Visitor<'de> for &mut Read {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let job = match list.next_element::<Item>()? {
+        let job = match list.next_element::<ListStart>()? {
             None => return Ok(()),
-            Some(Item::Code(first)) => {
+            Some(ListStart::Code(first)) => {
                 self.table.push(first);
                 while let Some(code) = list.next_element::<JobCode>()? {
                     self.table.push(code);
                 }
                 return Ok(());
             }
-            Some(Item::Place(place)) => self.code::<A::Error>(place)?.clone(),
+            Some(ListStart::Place(place)) => self.job_code_at::<A::Error>(place)?.clone(),
         };
         let mut order: i32 = list
             .next_element()?
             .ok_or_else(|| A::Error::custom("a run of dependencies without an order"))?;
         while let Some(parent) = list.next_element::<i64>()? {
-            let parent = self.code::<A::Error>(parent)?.clone();
+            let parent = self.job_code_at::<A::Error>(parent)?.clone();
             let group = GroupCode::not_read();
             self.found.push(JobDependency::plain(&group, job.clone(), parent, order));
             order = order.saturating_add(1);
@@ -144,12 +144,12 @@ impl<'de> Visitor<'de> for &mut Read {
 }
 
 /// What a list begins with.
-enum Item {
+enum ListStart {
     Code(JobCode),
     Place(i64),
 }
 
-impl<'de> serde::Deserialize<'de> for Item {
+impl<'de> serde::Deserialize<'de> for ListStart {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(ItemVisitor)
     }
@@ -158,22 +158,22 @@ impl<'de> serde::Deserialize<'de> for Item {
 struct ItemVisitor;
 
 impl Visitor<'_> for ItemVisitor {
-    type Value = Item;
+    type Value = ListStart;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a code or a place")
     }
 
-    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Item, E> {
-        JobCode::parse(word).map(Item::Code).map_err(E::custom)
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<ListStart, E> {
+        JobCode::parse(word).map(ListStart::Code).map_err(E::custom)
     }
 
-    fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<Item, E> {
-        i64::try_from(place).map(Item::Place).map_err(E::custom)
+    fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<ListStart, E> {
+        i64::try_from(place).map(ListStart::Place).map_err(E::custom)
     }
 
-    fn visit_i64<E>(self, place: i64) -> Result<Item, E> {
-        Ok(Item::Place(place))
+    fn visit_i64<E>(self, place: i64) -> Result<ListStart, E> {
+        Ok(ListStart::Place(place))
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
 
     fn edge(job: &str, parent: &str, order: i32, when: &str) -> JobDependency {
         let code = |word: &str| JobCode::parse(word).expect("code");
-        let when = When::parse(when).expect("when");
+        let when = EdgeCondition::parse(when).expect("when");
         let group = GroupCode::not_read();
         JobDependency { when, ..JobDependency::plain(&group, code(job), code(parent), order) }
     }

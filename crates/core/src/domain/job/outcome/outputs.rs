@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::domain::job::body::Items;
-use crate::domain::job::check::Finding;
+use crate::domain::job::check::CheckFinding;
 use crate::domain::value::{OutputValue, StoredValue, ValueType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl ResultSet {
     }
 
     /// The value in a row that is kept.
-    fn cell(&self, row: usize, column: usize) -> OutputValue {
+    fn value_at(&self, row: usize, column: usize) -> OutputValue {
         let is_it = |cell: &&UnusableCell| (cell.row, cell.column) == (row, column);
         if let Some(cell) = self.unusable.iter().find(is_it) {
             let unusable = || OutputValue::Unusable(cell.reason.clone());
@@ -61,7 +61,7 @@ impl ResultSet {
         match self.rows.get(row).and_then(|values| values.get(column)) {
             Some(Some(text)) => {
                 let ty = self.value_types.get(column).copied().flatten();
-                OutputValue::of(ty, text.clone())
+                OutputValue::with_type(ty, text.clone())
             }
             Some(None) => OutputValue::Null,
             None => OutputValue::Unusable(format!(
@@ -75,7 +75,7 @@ impl ResultSet {
 
 /// What a body hands on: stored as JSON, shown to the user, read by its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outputs {
+pub struct JobOutputs {
     /// OUT and INOUT values, by parameter name; a script's `name=value` lines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Option<String>>,
@@ -102,10 +102,10 @@ pub struct Outputs {
     pub exit_code: Option<i32>,
     /// What its success rules found, by rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub rules: BTreeMap<String, Finding>,
+    pub rules: BTreeMap<String, CheckFinding>,
     /// What its checks found, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub checks: BTreeMap<String, Finding>,
+    pub checks: BTreeMap<String, CheckFinding>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -113,7 +113,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-impl Outputs {
+impl JobOutputs {
     /// The value a child means by `${jobs.CODE.NAME}`: a script's `exit_code`, else an OUT value,
     /// else `rows_affected` or `result_rows` (rows of the last result set), else a column of a
     /// result set of one row (see `column`). `None` when there is no output of that name.
@@ -127,7 +127,9 @@ impl Outputs {
         }
         if let Some(value) = self.values.get(name) {
             let ty = self.types.get(name).copied();
-            return Some(value.clone().map_or(OutputValue::Null, |text| OutputValue::of(ty, text)));
+            return Some(
+                value.clone().map_or(OutputValue::Null, |text| OutputValue::with_type(ty, text)),
+            );
         }
         if let Some(reference) = self.stored.get(name) {
             return Some(OutputValue::Stored(reference.clone()));
@@ -153,7 +155,7 @@ impl Outputs {
                 return None;
             }
             if let Some(column) = set.column(name) {
-                return (set.row_count == 1).then(|| set.cell(0, column));
+                return (set.row_count == 1).then(|| set.value_at(0, column));
             }
         }
         None
@@ -189,7 +191,7 @@ impl Outputs {
     /// As `value`, telling a name without a usable value (`None`) from one that is NULL
     /// (`Some(None)`).
     pub fn look_up(&self, name: &str) -> Option<Option<String>> {
-        self.output(name)?.text()
+        self.output(name)?.into_text()
     }
 
     /// The items that `for_each: {output: JOB.name}` means: the first column of the last result set,
@@ -261,7 +263,7 @@ fn items_of(set: &ResultSet, name: &str) -> Result<Vec<String>, String> {
     }
     let mut items = Vec::with_capacity(kept);
     for row in 0..kept {
-        match set.cell(row, 0) {
+        match set.value_at(row, 0) {
             OutputValue::Null => {}
             OutputValue::Text(text) | OutputValue::Typed(_, text) => items.push(text),
             OutputValue::Stored(reference) => {
@@ -279,7 +281,7 @@ mod tests {
 
     #[test]
     fn children_find_values_by_name() {
-        let outputs = Outputs {
+        let outputs = JobOutputs {
             values: BTreeMap::from([("p_rows".into(), Some("3".into())), ("gone".into(), None)]),
             results: vec![ResultSet {
                 columns: vec!["total".into()],
@@ -288,7 +290,7 @@ mod tests {
                 ..ResultSet::default()
             }],
             rows_affected: 7,
-            ..Outputs::default()
+            ..JobOutputs::default()
         };
         assert_eq!(outputs.value("p_rows").as_deref(), Some("3"));
         assert_eq!(outputs.value("gone"), None);
@@ -301,10 +303,10 @@ mod tests {
 
     #[test]
     fn a_script_cannot_hide_its_exit_code() {
-        let outputs = Outputs {
+        let outputs = JobOutputs {
             values: BTreeMap::from([("exit_code".into(), Some("0".into()))]),
             exit_code: Some(3),
-            ..Outputs::default()
+            ..JobOutputs::default()
         };
         assert_eq!(outputs.value("exit_code").as_deref(), Some("3"));
         assert_eq!(outputs.value("result_rows").as_deref(), Some("0"));
@@ -312,18 +314,18 @@ mod tests {
 
     #[test]
     fn lists_of_items() {
-        let set = |rows: &[&str], count| Outputs {
+        let set = |rows: &[&str], count| JobOutputs {
             results: vec![ResultSet {
                 columns: vec!["branch".into(), "n".into()],
                 rows: rows.iter().map(|r| vec![Some((*r).to_owned()), None]).collect(),
                 row_count: count,
                 ..ResultSet::default()
             }],
-            ..Outputs::default()
+            ..JobOutputs::default()
         };
-        let text = |value: Option<&str>| Outputs {
+        let text = |value: Option<&str>| JobOutputs {
             values: BTreeMap::from([("branch".to_owned(), value.map(str::to_owned))]),
-            ..Outputs::default()
+            ..JobOutputs::default()
         };
         let many: &[&str] = &["x"; 100];
         for (outputs, items) in [
@@ -332,7 +334,7 @@ mod tests {
             (text(Some(" SH, BJ,,")), Ok(vec!["SH", "BJ"])),
             (text(Some("")), Ok(vec![])),
             (text(None), Ok(vec![])),
-            (Outputs::default(), Ok(vec![])),
+            (JobOutputs::default(), Ok(vec![])),
             (set(many, 250), Err("branch has 250 rows, of which 100 are kept")),
         ] {
             match (outputs.items("branch"), items) {
@@ -360,12 +362,12 @@ mod tests {
     #[test]
     fn an_earlier_result_set_never_stands_in_for_a_later_one() {
         let one = set(&["bad", "day"], &[&["0", "2024-07-31"]]);
-        let of = |results: Vec<ResultSet>, sets_left_out| Outputs {
+        let of = |results: Vec<ResultSet>, sets_left_out| JobOutputs {
             results,
             sets_left_out,
-            ..Outputs::default()
+            ..JobOutputs::default()
         };
-        let bad = |outputs: &Outputs| outputs.value("bad");
+        let bad = |outputs: &JobOutputs| outputs.value("bad");
         let other = set(&["n"], &[&["1"], &["2"]]);
         assert_eq!(bad(&of(vec![one.clone(), other.clone()], 0)).as_deref(), Some("0"));
         let last = set(&["bad"], &[&["17"]]);
@@ -388,7 +390,7 @@ mod tests {
     #[test]
     fn a_typed_value_is_a_list_by_its_type() {
         let items = |ty, text: &str| {
-            let mut outputs = Outputs::default();
+            let mut outputs = JobOutputs::default();
             outputs.set_value("b", OutputValue::Typed(ty, text.to_owned()));
             outputs.items("b")
         };
@@ -410,7 +412,7 @@ mod tests {
 
     #[test]
     fn types_go_with_their_values() {
-        let mut outputs = Outputs::default();
+        let mut outputs = JobOutputs::default();
         outputs.set_value("b", OutputValue::Typed(ValueType::Bytes, "0x00".to_owned()));
         outputs.set_value("n", OutputValue::Null);
         outputs.results.push(ResultSet {
@@ -419,7 +421,7 @@ mod tests {
         });
         let stored = serde_json::to_string(&outputs).expect("JSON");
         assert!(stored.contains(r#""types":{"b":"bytes"}"#), "{stored}");
-        let read: Outputs = serde_json::from_str(&stored).expect("JSON");
+        let read: JobOutputs = serde_json::from_str(&stored).expect("JSON");
         for outputs in [outputs, read] {
             let bytes = OutputValue::Typed(ValueType::Bytes, "0x00".to_owned());
             assert_eq!(outputs.output("b"), Some(bytes));
@@ -432,7 +434,7 @@ mod tests {
         }
         let old =
             r#"{"values":{"b":"0x00"},"results":[{"columns":["a"],"rows":[["1"]],"row_count":1}]}"#;
-        let old: Outputs = serde_json::from_str(old).expect("an older version's");
+        let old: JobOutputs = serde_json::from_str(old).expect("an older version's");
         assert_eq!(old.output("b"), Some(OutputValue::Text("0x00".to_owned())));
         assert_eq!(old.output("a"), Some(OutputValue::Text("1".to_owned())));
     }
@@ -442,19 +444,19 @@ mod tests {
         let reason = "column doc (LONGTEXT) has 9 bytes".to_owned();
         let mut big = set(&["doc", "n"], &[&["<remark>", "1"]]);
         big.unusable.push(UnusableCell { reason: reason.clone(), ..UnusableCell::default() });
-        let outputs = Outputs {
+        let outputs = JobOutputs {
             unusable: BTreeMap::from([("body".to_owned(), "too long".to_owned())]),
             results: vec![big],
-            ..Outputs::default()
+            ..JobOutputs::default()
         };
         assert_eq!(outputs.output("doc"), Some(OutputValue::Unusable(reason.clone())));
         assert_eq!((outputs.look_up("doc"), outputs.value("n").as_deref()), (None, Some("1")));
         assert_eq!(outputs.items("doc"), Err(format!("row 1: {reason}")));
         assert_eq!(outputs.items("body"), Err("too long".to_owned()));
         let stored = serde_json::to_string(&outputs).expect("JSON");
-        assert_eq!(serde_json::from_str::<Outputs>(&stored).expect("JSON"), outputs);
+        assert_eq!(serde_json::from_str::<JobOutputs>(&stored).expect("JSON"), outputs);
         let not_kept = ResultSet { rows: Vec::new(), ..set(&["n"], &[&["1"]]) };
-        let outputs = Outputs { results: vec![not_kept], ..Outputs::default() };
+        let outputs = JobOutputs { results: vec![not_kept], ..JobOutputs::default() };
         assert!(matches!(outputs.output("n"), Some(OutputValue::Unusable(_))));
     }
 }

@@ -3,14 +3,14 @@
 //! The outputs keep a reference. Whatever reads outputs reads references alone; only a consumer of the
 //! value (a parameter, a condition, `for_each`, a download) loads it.
 
-use super::outputs::{Outputs, UnusableCell};
+use super::outputs::{JobOutputs, UnusableCell};
 use crate::domain::id::QueueId;
 use crate::domain::value::{OutputValue, StoredValue, ValueType};
 use std::sync::Arc;
 
 /// The attempt whose outputs are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AttemptKey {
+pub struct StoredOutputsKey {
     /// The row.
     pub queue_id: QueueId,
     /// The attempt.
@@ -54,7 +54,7 @@ impl LargeValues {
 
 /// Counts the values of one attempt as they are stored aside.
 struct Divider {
-    of: AttemptKey,
+    of: StoredOutputsKey,
     inline_bytes: usize,
     found: Vec<LargeValue>,
 }
@@ -81,10 +81,10 @@ impl Divider {
     }
 }
 
-impl Outputs {
+impl JobOutputs {
     /// Puts references in the place of the values that have more bytes than may stay. The same outputs
     /// give the same references.
-    pub fn store_aside(&mut self, of: AttemptKey, inline_bytes: usize) -> LargeValues {
+    pub fn store_aside(&mut self, of: StoredOutputsKey, inline_bytes: usize) -> LargeValues {
         let mut divider = Divider { of, inline_bytes, found: Vec::new() };
         for (name, text) in &mut self.values {
             let value_type = self.types.get(name).copied();
@@ -149,7 +149,7 @@ impl Outputs {
         let named = self.stored.iter().find(|(_, stored)| *stored == reference);
         if let Some(name) = named.map(|(name, _)| name.clone()) {
             self.stored.remove(&name);
-            let value = OutputValue::of(reference.value_type, text.to_owned());
+            let value = OutputValue::with_type(reference.value_type, text.to_owned());
             self.set_value(&name, value);
         }
         for set in &mut self.results {
@@ -170,10 +170,10 @@ mod tests {
     use crate::domain::job::outcome::ResultSet;
     use std::collections::BTreeMap;
 
-    const KEY: AttemptKey = AttemptKey { queue_id: QueueId(7), attempt: 2 };
+    const KEY: StoredOutputsKey = StoredOutputsKey { queue_id: QueueId(7), attempt: 2 };
 
-    fn outputs() -> Outputs {
-        let mut outputs = Outputs::default();
+    fn outputs() -> JobOutputs {
+        let mut outputs = JobOutputs::default();
         outputs.set_value("big", OutputValue::Typed(ValueType::Bytes, "0x00ff0000".to_owned()));
         outputs.set_value("small", OutputValue::Typed(ValueType::Int, "12345678".to_owned()));
         outputs.set_value("none", OutputValue::Null);
@@ -203,7 +203,7 @@ mod tests {
         assert!(matches!(divided.output("big"), Some(OutputValue::Stored(_))));
         let json = serde_json::to_string(&divided).expect("JSON");
         assert!(!json.contains("0x00ff0000") && !json.contains('月'), "{json}");
-        let read: Outputs = serde_json::from_str(&json).expect("JSON");
+        let read: JobOutputs = serde_json::from_str(&json).expect("JSON");
         assert_eq!(read, divided);
         let mut again = whole.clone();
         assert_eq!(again.store_aside(KEY, 8), large);
@@ -233,7 +233,7 @@ mod tests {
             json["results"][0]["unusable"][0]["reason"],
             "column doc is text of 9 bytes, stored aside"
         );
-        let nothing = Outputs { values: BTreeMap::new(), ..Outputs::default() };
+        let nothing = JobOutputs { values: BTreeMap::new(), ..JobOutputs::default() };
         assert_eq!(nothing.clone().store_aside(KEY, 0), LargeValues::default());
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::job::preflight::{PreflightProblem, PreflightReport, Preflight
 use crate::domain::source::DialectName;
 use crate::domain::source::routine_name::RoutineName;
 use crate::domain::source::statement::split;
-use crate::domain::source::token::{Token, token};
+use crate::domain::source::token::{SqlToken, token};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Makes a warning of each call of these jobs of one source that was refused because its routine is not there, or not as it should be, where a
@@ -19,7 +19,7 @@ pub fn allow_made_routines(
     jobs: &[&JobDef],
     dependencies: &[JobDependency],
 ) {
-    let makers = Makers::find(dialect, jobs);
+    let makers = Makers::from_jobs(dialect, jobs);
     if makers.by_routine.is_empty() {
         return;
     }
@@ -47,10 +47,10 @@ struct Makers<'a> {
 }
 
 impl<'a> Makers<'a> {
-    fn find(dialect: DialectName, jobs: &[&'a JobDef]) -> Self {
+    fn from_jobs(dialect: DialectName, jobs: &[&'a JobDef]) -> Self {
         let mut by_routine: BTreeMap<String, Vec<&JobDef>> = BTreeMap::new();
         for job in jobs {
-            let text = job.sql.as_ref().and_then(|sql| sql.of(dialect)).unwrap_or_default();
+            let text = job.sql.as_ref().and_then(|sql| sql.text_for(dialect)).unwrap_or_default();
             for routine in split(text, dialect).iter().filter_map(|s| made_by(&s.text, dialect)) {
                 by_routine.entry(routine).or_default().push(job);
             }
@@ -101,7 +101,7 @@ fn made_by(statement: &str, dialect: DialectName) -> Option<String> {
             let start = at;
             let (kind, end) = token(bytes, at, dialect);
             at = end;
-            if kind != Token::Blank {
+            if kind != SqlToken::Blank {
                 return Some((kind, start, end));
             }
         }
@@ -123,7 +123,7 @@ fn made_by(statement: &str, dialect: DialectName) -> Option<String> {
         (start, end) = words.next().map(|(_, start, end)| (start, end))?;
     }
     // A name of several parts: each dot is followed by another.
-    while let Some((Token::Mark, dot, dot_end)) = words.next()
+    while let Some((SqlToken::Mark, dot, dot_end)) = words.next()
         && says((dot, dot_end), ".")
     {
         end = words.next()?.2;

@@ -11,9 +11,9 @@ impl PreflightSeverity {
     /// Its word in front of a finding.
     pub fn label(self, lang: Lang) -> &'static str {
         match self {
-            Self::Error => lang.pick("error", "错误"),
-            Self::Unreachable => lang.pick("unreachable", "无法连接"),
-            Self::Warning => lang.pick("warning", "警告"),
+            Self::Error => lang.select("error", "错误"),
+            Self::Unreachable => lang.select("unreachable", "无法连接"),
+            Self::Warning => lang.select("warning", "警告"),
         }
     }
 }
@@ -36,9 +36,9 @@ impl PreflightFinding {
     }
 
     /// What to do about it.
-    pub fn hint(&self, lang: Lang) -> Option<String> {
+    pub fn hint_text(&self, lang: Lang) -> Option<String> {
         let source = self.source.as_ref().map_or("", |source| source.as_str());
-        self.problem.hint(source, lang)
+        self.problem.hint_text(source, lang)
     }
 }
 
@@ -120,35 +120,38 @@ impl PreflightProblem {
         }
     }
 
-    fn hint(&self, source: &str, lang: Lang) -> Option<String> {
+    fn hint_text(&self, source: &str, lang: Lang) -> Option<String> {
         Some(match self {
             Self::SourceAway { .. } => lang
-                .pick(
+                .select(
                     "start the server or correct the URL; jobs wait for it when they are run",
                     "请启动服务器或更正 URL；运行时作业会等待",
                 )
                 .to_owned(),
             Self::SourceRefused { .. } => lang
-                .pick("correct its URL, user, password or rights", "请更正 URL、用户、密码或权限")
+                .select("correct its URL, user, password or rights", "请更正 URL、用户、密码或权限")
                 .to_owned(),
             Self::PasswordMissing { from } => match lang {
                 Lang::En => format!("set {from} where procession runs"),
                 Lang::Zh => format!("请在运行 procession 的环境中设置 {from}"),
             },
             Self::RoutineMissing { .. } => lang
-                .pick(
+                .select(
                     "correct proc_name, make the procedure, or GRANT EXECUTE on it",
                     "请更正 proc_name、创建过程或授予 EXECUTE",
                 )
                 .to_owned(),
             Self::ParamsMisfit { .. } => lang
-                .pick("correct proc_name or params of the job", "请更正作业的 proc_name 或 params")
+                .select(
+                    "correct proc_name or params of the job",
+                    "请更正作业的 proc_name 或 params",
+                )
                 .to_owned(),
             Self::ExecuteDenied { grant, .. } | Self::DefinerUnstoppable { grant, .. } => {
                 grant.clone()
             }
             Self::ParamTypeUnusual { .. } => {
-                lang.pick("correct the type of the parameter", "请更正参数类型").to_owned()
+                lang.select("correct the type of the parameter", "请更正参数类型").to_owned()
             }
             Self::LedgerMissing => format!("procession source prepare {source}"),
             Self::LedgerUnfit { .. } => match lang {
@@ -156,7 +159,7 @@ impl PreflightProblem {
                 Lang::Zh => format!("请先将该表改名，然后执行：procession source prepare {source}"),
             },
             Self::SourceNotStored => lang
-                .pick(
+                .select(
                     "store it first, or on the machine itself: procession check FILE --connect",
                     "请先保存，或在本机执行：procession check FILE --connect",
                 )
@@ -193,7 +196,7 @@ mod tests {
             for part in ["GL_POST", "ledger", "fin.sp", "root@localhost", "UNKNOWN"] {
                 assert!(said.contains(part), "{part}: {said}");
             }
-            assert_eq!(finding.hint(lang).as_deref(), Some("GRANT X"));
+            assert_eq!(finding.hint_text(lang).as_deref(), Some("GRANT X"));
         }
     }
 }

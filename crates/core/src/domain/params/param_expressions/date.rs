@@ -46,7 +46,7 @@ impl DateExpr {
     }
 
     /// The date in a batch, or what to do when there is none.
-    pub fn of(
+    pub fn evaluate(
         &self,
         batch_no: &BatchNo,
         business_date: Option<NaiveDate>,
@@ -61,7 +61,7 @@ impl DateExpr {
             })?;
             own.shift(n).ok_or_else(|| out_of_time(n))
         };
-        let inner = |date: &Self| date.of(batch_no, business_date, days);
+        let inner = |date: &Self| date.evaluate(batch_no, business_date, days);
         match self {
             Self::BusinessDate => business_date.ok_or_else(|| {
                 "give the batch a business date (--business-date YYYY-MM-DD)".to_owned()
@@ -71,19 +71,19 @@ impl DateExpr {
             Self::AddDays(date, n) => within(shift_days(inner(date)?, *n), *n),
             Self::AddMonths(date, n) => within(shift_months(inner(date)?, *n), *n),
             Self::AddWorkdays(date, n, calendar) => {
-                let (all, code) = days.of(calendar.as_ref())?;
+                let (all, code) = days.resolve_calendar(calendar.as_ref())?;
                 let found = all.add_working_days(code, inner(date)?, *n);
                 found.map(|nth| nth.date).map_err(|e| e.to_string())
             }
             Self::Workday(date, shift, calendar) => {
-                let ((all, code), date) = (days.of(calendar.as_ref())?, inner(date)?);
+                let ((all, code), date) = (days.resolve_calendar(calendar.as_ref())?, inner(date)?);
                 match all.shift(code, date, *shift).map_err(|e| e.to_string())?.0 {
                     Landing::Stays | Landing::Skipped => Ok(date),
                     Landing::Moved(to) => Ok(to),
                 }
             }
             Self::NthWorkday(n, calendar) => {
-                let ((all, code), own) = (days.of(calendar.as_ref())?, period(0)?);
+                let ((all, code), own) = (days.resolve_calendar(calendar.as_ref())?, period(0)?);
                 let found = all.nth_working_day(code, own, *n).map_err(|e| e.to_string())?;
                 found.map(|nth| nth.date).ok_or_else(|| {
                     format!(

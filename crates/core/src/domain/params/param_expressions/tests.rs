@@ -1,12 +1,14 @@
 use super::*;
-use crate::domain::calendar::{Calendar, Calendars, Day, DayKind, Origin, Weekend, WorkingDays};
+use crate::domain::calendar::{
+    Calendar, CalendarDayRule, Calendars, DayKind, DayOrigin, Weekend, WorkingDays,
+};
 use crate::domain::id::BatchNo;
 use chrono::NaiveDate;
 use proptest::prelude::*;
 
 fn one(text: &str) -> Reference {
     match &pieces(&format!("${{{text}}}")).expect(text)[..] {
-        [Piece::Name(_, reference)] => reference.clone(),
+        [ParamPiece::Name(_, reference)] => reference.clone(),
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -15,9 +17,9 @@ fn date(text: &str, no: &str, day: Option<&str>) -> Result<String, String> {
     let no = BatchNo::parse(no).expect("no");
     let day = day.map(|d| d.parse().expect("day"));
     match one(text) {
-        Reference::Date(expr) => expr.of(&no, day, WorkingDays::NONE).map(|d| d.to_string()),
+        Reference::Date(expr) => expr.evaluate(&no, day, WorkingDays::NONE).map(|d| d.to_string()),
         Reference::Format(expr, format) => {
-            expr.of(&no, day, WorkingDays::NONE).map(|d| format.write(d))
+            expr.evaluate(&no, day, WorkingDays::NONE).map(|d| format.write(d))
         }
         other => panic!("{text}: {other:?}"),
     }
@@ -54,8 +56,8 @@ fn dates_of_a_batch() {
 
 #[test]
 fn dates_by_a_calendar() {
-    let mut cn = Calendar::bare(CalendarCode::parse("cn").expect("code"));
-    let listed = |kind| Day { kind, label: None, origin: Origin::List(2026) };
+    let mut cn = Calendar::with_defaults(CalendarCode::parse("cn").expect("code"));
+    let listed = |kind| CalendarDayRule { kind, label: None, origin: DayOrigin::List(2026) };
     for (from, to, kind) in
         [(15, 23, DayKind::Off), (14, 14, DayKind::Work), (28, 28, DayKind::Work)]
     {
@@ -65,13 +67,17 @@ fn dates_by_a_calendar() {
         }
     }
     cn.years.insert(2026);
-    let mut closed = Calendar::bare(CalendarCode::parse("closed").expect("code"));
+    let mut closed = Calendar::with_defaults(CalendarCode::parse("closed").expect("code"));
     closed.weekend = Weekend::parse("mon,tue,wed,thu,fri,sat,sun").expect("weekend");
     let own = cn.code.clone();
     let all = Calendars::new(vec![cn, closed]).expect("sound");
     let with = |text: &str, no: &str, days: WorkingDays<'_>| {
         let Reference::Date(expr) = one(text) else { panic!("{text}") };
-        expr.of(&BatchNo::parse(no).expect("no"), Some("2026-02-13".parse().expect("day")), days)
+        expr.evaluate(
+            &BatchNo::parse(no).expect("no"),
+            Some("2026-02-13".parse().expect("day")),
+            days,
+        )
     };
     let days = WorkingDays::new(&all, Some(&own));
     for (text, no, date) in [
@@ -189,7 +195,7 @@ proptest! {
     #[test]
     fn any_text_is_taken_apart_or_refused(text in "[a-z_(),.${}%0-9 +-]{0,60}") {
         if let Ok(pieces) = pieces(&text) {
-            let names = pieces.iter().filter(|p| matches!(p, Piece::Name(..))).count();
+            let names = pieces.iter().filter(|p| matches!(p, ParamPiece::Name(..))).count();
             prop_assert_eq!(names, text.matches("${").count());
         }
     }

@@ -5,17 +5,17 @@ use chrono::{Datelike as _, NaiveDate};
 
 /// Which days: months, days of the month, days of the week, and how the last two go together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Days {
+pub(super) struct CronDays {
     /// Bits 1 to 12.
     pub(super) months: u64,
     pub(super) of_month: MonthDays,
     pub(super) of_week: WeekDays,
-    pub(super) join: Join,
+    pub(super) join: DayJoin,
 }
 
 /// How days of the month and days of the week go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Join {
+pub(super) enum DayJoin {
     /// Quartz, with `?` for the day of the week.
     OfMonth,
     /// Quartz, with `?` for the day of the month.
@@ -62,7 +62,7 @@ struct Month {
 /// Every seventh day, from the first on.
 const WEEKLY: u64 = 1 << 1 | 1 << 8 | 1 << 15 | 1 << 22 | 1 << 29;
 
-impl Days {
+impl CronDays {
     /// The first named day on or after `from`.
     pub(super) fn next(&self, from: NaiveDate, years: &Years) -> Option<NaiveDate> {
         let mut year = years.next(from.year())?;
@@ -76,33 +76,33 @@ impl Days {
             if named != month {
                 day = 1;
             }
-            if let Some(found) = from_bit(self.of(Month::of(year, named)?), day) {
+            if let Some(found) = from_bit(self.day_bits(Month::new(year, named)?), day) {
                 return NaiveDate::from_ymd_opt(year, named, found);
             }
             (month, day) = (named + 1, 1);
         }
     }
 
-    fn of(&self, month: Month) -> u64 {
+    fn day_bits(&self, month: Month) -> u64 {
         match self.join {
-            Join::OfMonth => self.of_month.of(month),
-            Join::OfWeek => self.of_week.of(month),
-            Join::Both => self.of_month.of(month) & self.of_week.of(month),
-            Join::Either => self.of_month.of(month) | self.of_week.of(month),
+            DayJoin::OfMonth => self.of_month.day_bits(month),
+            DayJoin::OfWeek => self.of_week.day_bits(month),
+            DayJoin::Both => self.of_month.day_bits(month) & self.of_week.day_bits(month),
+            DayJoin::Either => self.of_month.day_bits(month) | self.of_week.day_bits(month),
         }
     }
 }
 
 impl MonthDays {
-    fn of(&self, month: Month) -> u64 {
-        let mut named = self.days & month.all();
-        for before in bits(self.before_last).filter(|n| *n < month.last) {
+    fn day_bits(&self, month: Month) -> u64 {
+        let mut named = self.days & month.all_days();
+        for before in iter_bits(self.before_last).filter(|n| *n < month.last) {
             named |= 1 << (month.last - before);
         }
-        for day in bits(self.near).filter(|d| *d <= month.last) {
+        for day in iter_bits(self.near).filter(|d| *d <= month.last) {
             named |= 1 << month.nearest_weekday(day);
         }
-        for before in bits(self.near_before_last).filter(|n| *n < month.last) {
+        for before in iter_bits(self.near_before_last).filter(|n| *n < month.last) {
             named |= 1 << month.nearest_weekday(month.last - before);
         }
         named
@@ -110,17 +110,17 @@ impl MonthDays {
 }
 
 impl WeekDays {
-    fn of(&self, month: Month) -> u64 {
+    fn day_bits(&self, month: Month) -> u64 {
         let mut named = 0;
-        for weekday in bits(self.every) {
+        for weekday in iter_bits(self.every) {
             named |= month.every(weekday);
         }
-        for weekday in bits(self.last) {
+        for weekday in iter_bits(self.last) {
             named |= 1 << (63 - month.every(weekday).leading_zeros());
         }
         for (weeks, weekdays) in (0u32..).zip(self.nth) {
-            for weekday in bits(weekdays) {
-                named |= (1 << (month.first(weekday) + 7 * weeks)) & month.all();
+            for weekday in iter_bits(weekdays) {
+                named |= (1 << (month.first(weekday) + 7 * weeks)) & month.all_days();
             }
         }
         named
@@ -128,13 +128,13 @@ impl WeekDays {
 }
 
 impl Month {
-    fn of(year: i32, month: u32) -> Option<Self> {
+    fn new(year: i32, month: u32) -> Option<Self> {
         let first = NaiveDate::from_ymd_opt(year, month, 1)?;
         let last = u32::from(first.num_days_in_month());
         Some(Self { starts: first.weekday().num_days_from_sunday(), last })
     }
 
-    fn all(self) -> u64 {
+    fn all_days(self) -> u64 {
         (1 << (self.last + 1)) - 2
     }
 
@@ -144,7 +144,7 @@ impl Month {
     }
 
     fn every(self, weekday: u32) -> u64 {
-        (WEEKLY << (self.first(weekday) - 1)) & self.all()
+        (WEEKLY << (self.first(weekday) - 1)) & self.all_days()
     }
 
     /// `day`, or where it is a Saturday or Sunday the nearest day from Monday to Friday that is still
@@ -161,7 +161,7 @@ impl Month {
 }
 
 /// The positions of the bits that are set, from the lowest.
-fn bits(mut set: u64) -> impl Iterator<Item = u32> {
+fn iter_bits(mut set: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let lowest = (set != 0).then(|| set.trailing_zeros())?;
         set &= set - 1;

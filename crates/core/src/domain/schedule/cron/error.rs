@@ -1,7 +1,7 @@
 //! Why an expression is refused, and what to write instead.
 
 use super::YEAR_MAX;
-use crate::domain::text::clip;
+use crate::domain::text::truncate_text;
 
 /// Why a text is not a cron expression that can be used; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,11 +66,11 @@ const SHOWN_MAX: usize = 120;
 
 /// Texts as an error repeats them.
 pub(super) fn shortened(text: &str) -> String {
-    clip(text, SHOWN_MAX)
+    truncate_text(text, SHOWN_MAX)
 }
 
 impl CronError {
-    pub(super) fn text(text: &str, what: impl Into<String>, cure: impl Into<String>) -> Self {
+    pub(super) fn from_text(text: &str, what: impl Into<String>, cure: impl Into<String>) -> Self {
         Self::Text { text: shortened(text), what: what.into(), cure: cure.into() }
     }
 

@@ -9,13 +9,13 @@ pub(super) const ALL_HOURS: u64 = (1 << 24) - 1;
 
 /// The times of a day: every named second of every named minute of every named hour. None is empty.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(super) struct DayTimes {
     pub(super) seconds: u64,
     pub(super) minutes: u64,
     pub(super) hours: u64,
 }
 
-impl Times {
+impl DayTimes {
     /// The earliest of them.
     pub(super) fn first(&self) -> NaiveTime {
         self.next(NaiveTime::MIN).expect("the reader refuses empty fields")
@@ -24,7 +24,7 @@ impl Times {
     /// The first of them at or after `from`, the same day.
     pub(super) fn next(&self, from: NaiveTime) -> Option<NaiveTime> {
         let (hour, minute, second) = (from.hour(), from.minute(), from.second());
-        let (hour, minute, second) = if !has(self.hours, hour) {
+        let (hour, minute, second) = if !is_bit_set(self.hours, hour) {
             (from_bit(self.hours, hour)?, lowest(self.minutes), lowest(self.seconds))
         } else if let Some((minute, second)) = self.within_hour(minute, second) {
             (hour, minute, second)
@@ -35,12 +35,12 @@ impl Times {
     }
 
     fn within_hour(&self, minute: u32, second: u32) -> Option<(u32, u32)> {
-        if has(self.minutes, minute)
+        if is_bit_set(self.minutes, minute)
             && let Some(second) = from_bit(self.seconds, second)
         {
             return Some((minute, second));
         }
-        let past = u32::from(has(self.minutes, minute));
+        let past = u32::from(is_bit_set(self.minutes, minute));
         Some((from_bit(self.minutes, minute + past)?, lowest(self.seconds)))
     }
 }
@@ -53,7 +53,7 @@ impl Years {
     pub(super) const NONE: Self = Self([0; 4]);
 
     /// Adds a year of that range.
-    pub(super) fn add(&mut self, year: i32) {
+    pub(super) fn insert(&mut self, year: i32) {
         if let Some(at) = index(year) {
             self.0[at / 64] |= 1 << (at % 64);
         }
@@ -61,15 +61,15 @@ impl Years {
 
     /// The first one that is `from` or later.
     pub(super) fn next(&self, from: i32) -> Option<i32> {
-        (from.max(YEAR_MIN)..=YEAR_MAX).find(|year| self.has(*year))
+        (from.max(YEAR_MIN)..=YEAR_MAX).find(|year| self.contains(*year))
     }
 
     /// The last one.
-    pub(super) fn last(&self) -> Option<i32> {
-        (YEAR_MIN..=YEAR_MAX).rev().find(|year| self.has(*year))
+    pub(super) fn last_year(&self) -> Option<i32> {
+        (YEAR_MIN..=YEAR_MAX).rev().find(|year| self.contains(*year))
     }
 
-    fn has(&self, year: i32) -> bool {
+    fn contains(&self, year: i32) -> bool {
         index(year).is_some_and(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
     }
 }
@@ -79,7 +79,7 @@ fn index(year: i32) -> Option<usize> {
 }
 
 /// Whether bit `at` is set.
-pub(super) fn has(bits: u64, at: u32) -> bool {
+pub(super) fn is_bit_set(bits: u64, at: u32) -> bool {
     bits.checked_shr(at).unwrap_or(0) & 1 == 1
 }
 

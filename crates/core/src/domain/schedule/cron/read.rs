@@ -1,15 +1,15 @@
 //! Text to [`Cron`].
 
-use super::days::{Days, Join, MonthDays, WeekDays};
+use super::days::{CronDays, DayJoin, MonthDays, WeekDays};
 use super::error::{CronError, shortened};
-use super::fields::{Times, Years};
-use super::{Cron, Dialect, YEAR_MAX, YEAR_MIN};
+use super::fields::{DayTimes, Years};
+use super::{Cron, CronDialect, YEAR_MAX, YEAR_MIN};
 
 /// Longest expression, in bytes: a list of all 60 seconds and minutes has 340.
 const LENGTH_MAX: usize = 500;
 
 /// What may stand in a field.
-struct Kind {
+struct CronFieldKind {
     name: &'static str,
     low: u32,
     high: u32,
@@ -26,19 +26,20 @@ const MONTHS: &[&str] =
     &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-const fn kind(name: &'static str, low: u32, high: u32, cycle: u32) -> Kind {
+const fn kind(name: &'static str, low: u32, high: u32, cycle: u32) -> CronFieldKind {
     let step_max = if cycle > high { high } else { cycle };
-    Kind { name, low, high, top: high, cycle: Some(cycle), step_max, names: &[] }
+    CronFieldKind { name, low, high, top: high, cycle: Some(cycle), step_max, names: &[] }
 }
 
-const SECOND: Kind = kind("second", 0, 59, 60);
-const MINUTE: Kind = kind("minute", 0, 59, 60);
-const HOUR: Kind = kind("hour", 0, 23, 24);
-const MONTH_DAY: Kind = kind("day of month", 1, 31, 31);
-const MONTH: Kind = Kind { names: MONTHS, ..kind("month", 1, 12, 12) };
-const WEEKDAY: Kind = Kind { names: WEEKDAYS, ..kind("day of week", 1, 7, 7) };
-const CLASSIC_WEEKDAY: Kind = Kind { names: WEEKDAYS, top: 6, ..kind("day of week", 0, 7, 7) };
-const YEAR: Kind = Kind {
+const SECOND: CronFieldKind = kind("second", 0, 59, 60);
+const MINUTE: CronFieldKind = kind("minute", 0, 59, 60);
+const HOUR: CronFieldKind = kind("hour", 0, 23, 24);
+const MONTH_DAY: CronFieldKind = kind("day of month", 1, 31, 31);
+const MONTH: CronFieldKind = CronFieldKind { names: MONTHS, ..kind("month", 1, 12, 12) };
+const WEEKDAY: CronFieldKind = CronFieldKind { names: WEEKDAYS, ..kind("day of week", 1, 7, 7) };
+const CLASSIC_WEEKDAY: CronFieldKind =
+    CronFieldKind { names: WEEKDAYS, top: 6, ..kind("day of week", 0, 7, 7) };
+const YEAR: CronFieldKind = CronFieldKind {
     name: "year",
     low: YEAR_MIN.unsigned_abs(),
     high: YEAR_MAX.unsigned_abs(),
@@ -49,42 +50,48 @@ const YEAR: Kind = Kind {
 };
 
 /// One field of one expression.
-struct Field<'a> {
+struct CronField<'a> {
     whole: &'a str,
-    kind: &'static Kind,
+    kind: &'static CronFieldKind,
     part: &'a str,
 }
 
-pub(super) fn cron(text: &str) -> Result<Cron, CronError> {
+pub(super) fn parse_cron(text: &str) -> Result<Cron, CronError> {
     check_text(text)?;
     let upper = text.to_ascii_uppercase();
     let parts: Vec<&str> = upper.split_ascii_whitespace().collect();
-    let field = |kind, at: usize| Field { whole: text, kind, part: parts[at] };
+    let field = |kind, at: usize| CronField { whole: text, kind, part: parts[at] };
     let (dialect, seconds, at) = match parts.len() {
-        5 => (Dialect::Classic, 1, 0),
-        6 | 7 => (Dialect::Quartz, field(&SECOND, 0).bits()?, 1),
+        5 => (CronDialect::Classic, 1, 0),
+        6 | 7 => (CronDialect::Quartz, field(&SECOND, 0).parse_bits()?, 1),
         count => return Err(CronError::Fields { text: shortened(text), count }),
     };
-    let times =
-        Times { seconds, minutes: field(&MINUTE, at).bits()?, hours: field(&HOUR, at + 1).bits()? };
-    let (of_month, months) = (field(&MONTH_DAY, at + 2), field(&MONTH, at + 3).bits()?);
+    let times = DayTimes {
+        seconds,
+        minutes: field(&MINUTE, at).parse_bits()?,
+        hours: field(&HOUR, at + 1).parse_bits()?,
+    };
+    let (of_month, months) = (field(&MONTH_DAY, at + 2), field(&MONTH, at + 3).parse_bits()?);
     let days = match dialect {
-        Dialect::Quartz => quartz_days(months, &of_month, &field(&WEEKDAY, at + 4))?,
-        Dialect::Classic => classic_days(months, &of_month, &field(&CLASSIC_WEEKDAY, at + 4))?,
+        CronDialect::Quartz => quartz_days(months, &of_month, &field(&WEEKDAY, at + 4))?,
+        CronDialect::Classic => classic_days(months, &of_month, &field(&CLASSIC_WEEKDAY, at + 4))?,
     };
     let mut years = Years::NONE;
     let named = match parts.get(6) {
         Some(_) => field(&YEAR, 6).numbers()?,
-        None => Field { whole: text, kind: &YEAR, part: "*" }.numbers()?,
+        None => CronField { whole: text, kind: &YEAR, part: "*" }.numbers()?,
     };
-    named.into_iter().filter_map(|year| i32::try_from(year).ok()).for_each(|year| years.add(year));
+    named
+        .into_iter()
+        .filter_map(|year| i32::try_from(year).ok())
+        .for_each(|year| years.insert(year));
     Ok(Cron { text: text.trim().into(), dialect, times, days, years })
 }
 
 fn check_text(text: &str) -> Result<(), CronError> {
     if text.len() > LENGTH_MAX {
         let what = format!("{} bytes are too many", text.len());
-        return Err(CronError::text(text, what, format!("{LENGTH_MAX} are the most")));
+        return Err(CronError::from_text(text, what, format!("{LENGTH_MAX} are the most")));
     }
     if let Some(strange) = text.chars().find(|c| !c.is_ascii()) {
         let plain = match strange {
@@ -98,7 +105,7 @@ fn check_text(text: &str) -> Result<(), CronError> {
             _ => "digits, English names and , - * ? / L W #",
         };
         let what = format!("'{strange}' has no meaning here");
-        return Err(CronError::text(text, what, format!("write {plain}")));
+        return Err(CronError::from_text(text, what, format!("write {plain}")));
     }
     if text.trim().starts_with('@') {
         return Err(CronError::Nickname { text: shortened(text), cure: plain_form(text) });
@@ -121,14 +128,18 @@ fn plain_form(text: &str) -> String {
     format!("write {expression}")
 }
 
-fn quartz_days(months: u64, of_month: &Field, of_week: &Field) -> Result<Days, CronError> {
+fn quartz_days(
+    months: u64,
+    of_month: &CronField,
+    of_week: &CronField,
+) -> Result<CronDays, CronError> {
     let none = (MonthDays::default(), WeekDays::default());
     let (of_month, of_week, join) = match (of_month.part, of_week.part) {
         ("?", "?") => {
             return Err(of_week.fault("?", "? in both day fields names no day", "write * in one"));
         }
-        (_, "?") => (of_month.month_days()?, none.1, Join::OfMonth),
-        ("?", _) => (none.0, of_week.week_days()?, Join::OfWeek),
+        (_, "?") => (of_month.month_days()?, none.1, DayJoin::OfMonth),
+        ("?", _) => (none.0, of_week.week_days()?, DayJoin::OfWeek),
         ("*", _) => {
             let cure = "write ? for the day of the month, which * does not leave open";
             return Err(of_month.fault("*", "both day fields are given", cure));
@@ -138,19 +149,23 @@ fn quartz_days(months: u64, of_month: &Field, of_week: &Field) -> Result<Days, C
             return Err(of_week.fault(part, "both day fields are given", cure));
         }
     };
-    Ok(Days { months, of_month, of_week, join })
+    Ok(CronDays { months, of_month, of_week, join })
 }
 
-fn classic_days(months: u64, of_month: &Field, of_week: &Field) -> Result<Days, CronError> {
-    let open = |field: &Field| field.part.starts_with('*');
-    let join = if open(of_month) || open(of_week) { Join::Both } else { Join::Either };
-    let of_month = MonthDays { days: of_month.bits()?, ..MonthDays::default() };
-    let every = of_week.bits()?;
+fn classic_days(
+    months: u64,
+    of_month: &CronField,
+    of_week: &CronField,
+) -> Result<CronDays, CronError> {
+    let open = |field: &CronField| field.part.starts_with('*');
+    let join = if open(of_month) || open(of_week) { DayJoin::Both } else { DayJoin::Either };
+    let of_month = MonthDays { days: of_month.parse_bits()?, ..MonthDays::default() };
+    let every = of_week.parse_bits()?;
     let of_week = WeekDays { every, ..WeekDays::default() };
-    Ok(Days { months, of_month, of_week, join })
+    Ok(CronDays { months, of_month, of_week, join })
 }
 
-impl Field<'_> {
+impl CronField<'_> {
     fn fault(&self, part: &str, what: impl Into<String>, cure: impl Into<String>) -> CronError {
         CronError::Field {
             text: shortened(self.whole),
@@ -219,12 +234,12 @@ impl Field<'_> {
         Ok(days)
     }
 
-    fn bits(&self) -> Result<u64, CronError> {
+    fn parse_bits(&self) -> Result<u64, CronError> {
         Ok(self.numbers()?.into_iter().fold(0, |bits, number| bits | 1 << number))
     }
 
     fn add_item(&self, item: &str, bits: &mut u64) -> Result<(), CronError> {
-        for number in self.item(item)? {
+        for number in self.parse_item(item)? {
             *bits |= 1 << number;
         }
         Ok(())
@@ -233,16 +248,16 @@ impl Field<'_> {
     fn numbers(&self) -> Result<Vec<u32>, CronError> {
         let mut numbers = Vec::new();
         for item in self.part.split(',') {
-            numbers.extend(self.item(item)?);
+            numbers.extend(self.parse_item(item)?);
         }
         Ok(numbers)
     }
 
     /// `*`, `a`, `a-b`, each with or without a step, as numbers.
-    fn item(&self, item: &str) -> Result<Vec<u32>, CronError> {
+    fn parse_item(&self, item: &str) -> Result<Vec<u32>, CronError> {
         let kind = self.kind;
         let (base, step) = match item.split_once('/') {
-            Some((base, step)) => (base, Some(self.step(item, step)?)),
+            Some((base, step)) => (base, Some(self.parse_step(item, step)?)),
             None => (item, None),
         };
         let (from, to) = match (base, base.split_once('-'), step) {
@@ -269,7 +284,7 @@ impl Field<'_> {
         Ok((from..=to + around).step_by(step).map(back).collect())
     }
 
-    fn step(&self, item: &str, step: &str) -> Result<u32, CronError> {
+    fn parse_step(&self, item: &str, step: &str) -> Result<u32, CronError> {
         let max = self.kind.step_max;
         match step.parse() {
             Ok(step) if (1..=max).contains(&step) => Ok(step),
@@ -287,7 +302,7 @@ impl Field<'_> {
 
     /// A number or name. `item` is what the user wrote around it.
     fn value(&self, item: &str, word: &str) -> Result<u32, CronError> {
-        let Kind { low, high, names, .. } = *self.kind;
+        let CronFieldKind { low, high, names, .. } = *self.kind;
         if is_number(word)
             && let Ok(number) = word.parse::<u32>()
         {
@@ -333,7 +348,7 @@ impl Field<'_> {
     }
 
     fn choice(&self) -> String {
-        let Kind { low, high, names, .. } = *self.kind;
+        let CronFieldKind { low, high, names, .. } = *self.kind;
         match (names.first(), names.last(), low) {
             (Some(first), Some(last), 0) => {
                 format!("{low} to {high} (0 and 7 are Sunday), or {first} to {last}")

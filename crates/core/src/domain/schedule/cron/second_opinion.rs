@@ -4,7 +4,7 @@
 //! and `#`, no range that wraps around, and no year after 2100. It knows no rule for changes of the clock, so times
 //! of the wall clock near one are left out on both sides.
 
-use super::{Cron, Dialect};
+use super::{Cron, CronDialect};
 use crate::domain::time::Millis;
 use crate::domain::time::local_time::{WallClockMoments, ahead_sec, shown, wall_at};
 use chrono::{Datelike as _, NaiveDateTime};
@@ -56,7 +56,7 @@ impl Cron {
     /// # Errors
     /// The first firing at which the two differ.
     pub fn compare_with_crate(&self, after: Millis, zone: Tz) -> Result<(), CronDisagreement> {
-        if self.dialect() == Dialect::Classic {
+        if self.dialect() == CronDialect::Classic {
             return Ok(());
         }
         let Ok(theirs) = cron::Schedule::from_str(self.as_str()) else { return Ok(()) };
@@ -113,7 +113,7 @@ impl Firings {
     /// Those up to `until` at which no clock is changed.
     fn comparable(self, until: Millis, zone: Tz) -> Vec<Millis> {
         let is_far = |at: &Millis| {
-            let (before, behind) = (at.plus(-NEAR_CHANGE_MS), at.plus(NEAR_CHANGE_MS));
+            let (before, behind) = (at.plus_ms(-NEAR_CHANGE_MS), at.plus_ms(NEAR_CHANGE_MS));
             let wall = wall_at(*at, zone);
             ahead_sec(before, zone) == ahead_sec(behind, zone)
                 && matches!(shown(wall, zone), WallClockMoments::Once(_))

@@ -4,7 +4,7 @@
 mod en;
 mod zh;
 
-use super::days::Join;
+use super::days::DayJoin;
 use super::fields::{ALL_HOURS, from_bit};
 use super::{Cron, YEAR_MAX, YEAR_MIN};
 use crate::domain::text::lang::Lang;
@@ -16,7 +16,7 @@ const ALL_SIXTY: u64 = (1 << 60) - 1;
 
 /// A set of numbers as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Set {
+enum NumberSet {
     /// Everything there is.
     All,
     /// From one number on, every so many, to the end of the field.
@@ -29,20 +29,20 @@ enum Set {
 
 /// The times of a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Times {
+enum TimeWords {
     /// Few: hour, minute, second.
     Few(Vec<(u32, u32, u32)>),
     /// Minutes of hours, at second 0.
-    Minutes { minutes: Set, hours: Set },
+    Minutes { minutes: NumberSet, hours: NumberSet },
     /// Seconds of minutes of hours.
-    Seconds { seconds: Set, minutes: Set, hours: Set },
+    Seconds { seconds: NumberSet, minutes: NumberSet, hours: NumberSet },
 }
 
 /// Which days, from the ways in which an expression names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Named {
+struct NamedCronDays {
     /// Of the month; none when it does not say any, or all.
-    days: Option<Set>,
+    days: Option<NumberSet>,
     /// So many days before the last of the month.
     before_last: Vec<u32>,
     /// Weekday nearest to this day.
@@ -50,27 +50,27 @@ struct Named {
     /// Weekday nearest to so many days before the last.
     near_before_last: Vec<u32>,
     /// Of the week, 0 is Sunday; none when it does not say any, or all.
-    week: Option<Set>,
+    week: Option<NumberSet>,
     /// The last such day of the month.
     last: Vec<u32>,
     /// Which such day of the month, counted from 1.
     nth: Vec<(u32, u32)>,
 }
 
-impl Named {
+impl NamedCronDays {
     fn is_every_day(&self) -> bool {
         *self == Self::default()
     }
 }
 
 /// What an expression says.
-struct Shape {
-    times: Times,
-    named: Named,
+struct CronShape {
+    times: TimeWords,
+    named: NamedCronDays,
     /// Whether days of the month and of the week must both hold.
-    join: Join,
+    join: DayJoin,
     /// None when all.
-    months: Option<Set>,
+    months: Option<NumberSet>,
     /// First and last of stretches without a gap; none when all.
     years: Option<Vec<(i32, i32)>>,
 }
@@ -78,7 +78,7 @@ struct Shape {
 impl Cron {
     /// What it means: `at 02:00 on the 1st of the month`, without a full stop.
     pub fn sentence(&self, lang: Lang) -> String {
-        let shape = Shape::of(self);
+        let shape = CronShape::from_cron(self);
         match lang {
             Lang::En => en::sentence(&shape),
             Lang::Zh => zh::sentence(&shape),
@@ -86,27 +86,27 @@ impl Cron {
     }
 }
 
-impl Shape {
-    fn of(cron: &Cron) -> Self {
+impl CronShape {
+    fn from_cron(cron: &Cron) -> Self {
         // Every third month is better said by the names of the months.
-        let months = match set(cron.days.months, 1..13) {
-            Set::Every(..) => Set::List(list(cron.days.months)),
-            other @ (Set::All | Set::Run(..) | Set::List(_)) => other,
+        let months = match classify_set(cron.days.months, 1..13) {
+            NumberSet::Every(..) => NumberSet::List(bit_numbers(cron.days.months)),
+            other @ (NumberSet::All | NumberSet::Run(..) | NumberSet::List(_)) => other,
         };
         Self {
-            times: Times::of(cron),
+            times: TimeWords::from_cron(cron),
             named: named(cron),
             join: cron.days.join,
-            months: (months != Set::All).then_some(months),
+            months: (months != NumberSet::All).then_some(months),
             years: years(cron),
         }
     }
 }
 
-impl Times {
-    fn of(cron: &Cron) -> Self {
+impl TimeWords {
+    fn from_cron(cron: &Cron) -> Self {
         let times = &cron.times;
-        let all = |bits| -> Vec<u32> { list(bits) };
+        let all = |bits| -> Vec<u32> { bit_numbers(bits) };
         let (seconds, minutes, hours) = (all(times.seconds), all(times.minutes), all(times.hours));
         let few = seconds.len() * minutes.len() * hours.len() <= ONE_BY_ONE;
         if few && times.hours != ALL_HOURS {
@@ -116,49 +116,50 @@ impl Times {
             };
             return Self::Few(hours.iter().flat_map(|h| of_hour(*h)).collect());
         }
-        let (minutes, hours) = (set(times.minutes, 0..60), set(times.hours, 0..24));
+        let (minutes, hours) =
+            (classify_set(times.minutes, 0..60), classify_set(times.hours, 0..24));
         match times.seconds {
             1 => Self::Minutes { minutes, hours },
-            bits => Self::Seconds { seconds: set(bits, 0..60), minutes, hours },
+            bits => Self::Seconds { seconds: classify_set(bits, 0..60), minutes, hours },
         }
     }
 }
 
-fn named(cron: &Cron) -> Named {
+fn named(cron: &Cron) -> NamedCronDays {
     let (month, week) = (&cron.days.of_month, &cron.days.of_week);
     let of_month = || {
-        let days = set(month.days, 1..32);
+        let days = classify_set(month.days, 1..32);
         let others = month.before_last | month.near | month.near_before_last;
-        Named {
-            days: (days != Set::All && (month.days != 0 || others == 0)).then_some(days),
-            before_last: list(month.before_last),
-            near: list(month.near),
-            near_before_last: list(month.near_before_last),
-            ..Named::default()
+        NamedCronDays {
+            days: (days != NumberSet::All && (month.days != 0 || others == 0)).then_some(days),
+            before_last: bit_numbers(month.before_last),
+            near: bit_numbers(month.near),
+            near_before_last: bit_numbers(month.near_before_last),
+            ..NamedCronDays::default()
         }
     };
     let of_week = || {
-        let every = set(week.every, 0..7);
+        let every = classify_set(week.every, 0..7);
         let nth = (1u32..)
             .zip(week.nth)
-            .flat_map(|(n, days)| list(days).into_iter().map(move |d| (n, d)));
-        Named {
-            week: (every != Set::All && week.every != 0).then_some(every),
-            last: list(week.last),
+            .flat_map(|(n, days)| bit_numbers(days).into_iter().map(move |d| (n, d)));
+        NamedCronDays {
+            week: (every != NumberSet::All && week.every != 0).then_some(every),
+            last: bit_numbers(week.last),
             nth: nth.collect(),
-            ..Named::default()
+            ..NamedCronDays::default()
         }
     };
     match cron.days.join {
-        Join::OfMonth => of_month(),
-        Join::OfWeek => of_week(),
-        Join::Both => Named { week: of_week().week, ..of_month() },
+        DayJoin::OfMonth => of_month(),
+        DayJoin::OfWeek => of_week(),
+        DayJoin::Both => NamedCronDays { week: of_week().week, ..of_month() },
         // Either is enough, so that when one of them names every day, every day is named.
-        Join::Either => {
+        DayJoin::Either => {
             let (month, week) = (of_month(), of_week());
             match month.is_every_day() || week.is_every_day() {
-                true => Named::default(),
-                false => Named { week: week.week, ..month },
+                true => NamedCronDays::default(),
+                false => NamedCronDays { week: week.week, ..month },
             }
         }
     }
@@ -177,27 +178,27 @@ fn years(cron: &Cron) -> Option<Vec<(i32, i32)>> {
     (runs != [(YEAR_MIN, YEAR_MAX)]).then_some(runs)
 }
 
-fn list(bits: u64) -> Vec<u32> {
+fn bit_numbers(bits: u64) -> Vec<u32> {
     let next = |at: u32| from_bit(bits, at);
     std::iter::successors(next(0), |at| next(at + 1)).collect()
 }
 
 /// How the numbers of a field are said; of days and months nothing goes around.
-fn set(bits: u64, field: std::ops::Range<u32>) -> Set {
-    let numbers = list(bits);
+fn classify_set(bits: u64, field: std::ops::Range<u32>) -> NumberSet {
+    let numbers = bit_numbers(bits);
     let of = usize::try_from(field.end - field.start).unwrap_or_default();
     let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else {
-        return Set::List(Vec::new());
+        return NumberSet::List(Vec::new());
     };
     if numbers.len() == of || (field.end == 60 && bits == ALL_SIXTY) {
-        return Set::All;
+        return NumberSet::All;
     }
     let steps: Vec<u32> = numbers.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let even = steps.first().filter(|step| steps.iter().all(|s| s == *step)).copied();
     match even {
-        Some(1) if numbers.len() > 2 => return Set::Run(first, last),
+        Some(1) if numbers.len() > 2 => return NumberSet::Run(first, last),
         Some(step) if step > 1 && numbers.len() > 2 && last + step >= field.end => {
-            return Set::Every(first, step);
+            return NumberSet::Every(first, step);
         }
         Some(_) | None => {}
     }
@@ -207,9 +208,9 @@ fn set(bits: u64, field: std::ops::Range<u32>) -> Set {
     if let ([gap], 0, true) = (&gaps[..], first, last + 1 == field.end)
         && numbers.len() > 2
     {
-        return Set::Run(numbers[gap + 1], numbers[*gap]);
+        return NumberSet::Run(numbers[gap + 1], numbers[*gap]);
     }
-    Set::List(numbers)
+    NumberSet::List(numbers)
 }
 
 #[cfg(test)]

@@ -73,8 +73,8 @@ fn any_moment() -> impl Strategy<Value = Millis> {
         "2026-11-01T05:00:00Z",
     ]);
     prop_oneof![
-        (near, 0i64..10_800_000).prop_map(|(base, ms)| at(base).plus(ms)),
-        (0i64..63_072_000_000).prop_map(|ms| at("2025-01-01T00:00:00Z").plus(ms)),
+        (near, 0i64..10_800_000).prop_map(|(base, ms)| at(base).plus_ms(ms)),
+        (0i64..63_072_000_000).prop_map(|ms| at("2025-01-01T00:00:00Z").plus_ms(ms)),
     ]
 }
 
@@ -93,19 +93,19 @@ proptest! {
             prop_assert_eq!(found.planned.0 % 1_000, 0);
             prop_assert_eq!(timing.swallows(&china, found.planned).expect("an answer"), None);
             // The same whether asked in a row or alone, from anywhere since the one before.
-            for from in [last, found.planned.plus(-1)] {
+            for from in [last, found.planned.plus_ms(-1)] {
                 let alone = timing.next_after(&china, from, anchor()).expect("an answer");
                 prop_assert_eq!(alone.as_ref(), Some(&found));
             }
-            let moved = found.why.iter().any(|why| matches!(why, Reason::Shifted { .. }));
+            let moved = found.why.iter().any(|why| matches!(why, OccurrenceReason::Shifted { .. }));
             let gap = found.why.iter().find_map(|why| match why {
-                Reason::Gap { wall } => Some(wall.date()),
+                OccurrenceReason::Gap { wall } => Some(wall.date()),
                 _ => None,
             });
             let day = gap.unwrap_or(wall_at(found.planned, timing.zone).date());
             prop_assert_eq!(moved, found.nominal != day);
             if timing.shift != Shift::Run {
-                let look = china.look(&code("cn"), day).expect("an answer");
+                let look = china.classify_day(&code("cn"), day).expect("an answer");
                 prop_assert_eq!(look.working, Working::Working, "{} in {:?}", day, timing);
             }
             last = found.planned;
@@ -116,7 +116,7 @@ proptest! {
     #[test]
     fn nothing_is_lost_between_fired_and_skipped(timing in any_timing(), from in any_moment()) {
         let china = china();
-        let until = from.plus(20 * 86_400_000);
+        let until = from.plus_ms(20 * 86_400_000);
         let all = |timing: &Timing| -> Vec<Millis> {
             let found = timing.preview(&china, from, anchor()).map(|o| o.expect("an answer").planned);
             found.take_while(|at| *at < until).collect()
@@ -148,7 +148,7 @@ proptest! {
         for day in (first - Days::new(40)).iter_days().take(110).filter(|d| days.contains(&d.day())) {
             let mut landed = Some(day);
             while let Some(on) = landed.filter(|_| timing.shift != Shift::Run) {
-                if china.look(&code("cn"), on).expect("an answer").working == Working::Working {
+                if china.classify_day(&code("cn"), on).expect("an answer").working == Working::Working {
                     break;
                 }
                 landed = match timing.shift {
@@ -164,7 +164,7 @@ proptest! {
             }
         }
         let from = shown(first.and_time(NaiveTime::MIN), timing.zone).planned();
-        let until = from.plus(30 * 86_400_000);
+        let until = from.plus_ms(30 * 86_400_000);
         let found: Vec<Millis> = timing
             .preview(&china, from, anchor())
             .map(|o| o.expect("an answer").planned)

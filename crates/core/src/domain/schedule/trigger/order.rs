@@ -62,7 +62,7 @@ pub const KNOWN: [&str; 5] =
 /// What one firing gives by itself: it wins over the schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Given {
+pub struct FiringOverrides {
     /// The batch number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_no: Option<BatchNo>,
@@ -77,9 +77,9 @@ pub struct Given {
     pub free_text: bool,
 }
 
-impl Given {
+impl FiringOverrides {
     /// Reads what a firing's row holds.
-    pub fn read(json: Option<&str>) -> Result<Self, OrderError> {
+    pub fn parse(json: Option<&str>) -> Result<Self, OrderError> {
         let Some(json) = json else { return Ok(Self::default()) };
         serde_json::from_str(json).map_err(|e| OrderError::Given(e.to_string()))
     }
@@ -87,7 +87,7 @@ impl Given {
 
 /// One planned time, as its order sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct At<'a> {
+pub struct PlannedInstant<'a> {
     /// Code of the schedule.
     pub schedule: &'a str,
     /// The planned time.
@@ -102,10 +102,10 @@ pub struct At<'a> {
 
 impl NumberRule {
     /// The number for one planned time.
-    pub fn number(&self, at: At<'_>) -> Result<BatchNo, OrderError> {
+    pub fn number(&self, at: PlannedInstant<'_>) -> Result<BatchNo, OrderError> {
         match (self, at.parent) {
             (Self::Expr(expr), Some((base, date))) => Ok(expr.one_from(base, date)?),
-            (Self::Expr(expr), None) => Ok(expr.at(at.nominal)?),
+            (Self::Expr(expr), None) => Ok(expr.batch_no_on(at.nominal)?),
             (Self::Time(format), _) => {
                 let local = at.planned.to_utc().with_timezone(&at.zone);
                 let mut text = String::new();
@@ -154,7 +154,11 @@ impl fmt::Display for NumberRule {
 impl ScheduledOrder {
     /// The order for one planned time; what the firing itself gives wins. Its own values are taken as
     /// they are: they come from outside.
-    pub fn at(&self, at: At<'_>, given: Given) -> Result<BatchOrder, OrderError> {
+    pub fn resolve_order(
+        &self,
+        at: PlannedInstant<'_>,
+        given: FiringOverrides,
+    ) -> Result<BatchOrder, OrderError> {
         let batch_no = match given.batch_no {
             Some(no) => no,
             None => self.batch_no.number(at)?,
@@ -176,7 +180,7 @@ impl ScheduledOrder {
 }
 
 /// `text` with `${…}` replaced; `$$` is a dollar sign.
-fn filled(param: &str, text: &str, at: At<'_>) -> Result<String, OrderError> {
+fn filled(param: &str, text: &str, at: PlannedInstant<'_>) -> Result<String, OrderError> {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
@@ -199,7 +203,7 @@ fn filled(param: &str, text: &str, at: At<'_>) -> Result<String, OrderError> {
     Ok(out)
 }
 
-fn value(name: &str, at: At<'_>) -> Option<String> {
+fn value(name: &str, at: PlannedInstant<'_>) -> Option<String> {
     Some(match name {
         "planned_at" => at.planned.to_string(),
         "planned_local" => {
@@ -217,8 +221,8 @@ fn value(name: &str, at: At<'_>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn at(planned: &str, nominal: &str) -> At<'static> {
-        At {
+    fn at(planned: &str, nominal: &str) -> PlannedInstant<'static> {
+        PlannedInstant {
             schedule: "S",
             planned: planned.parse::<chrono::DateTime<chrono::Utc>>().expect("time").into(),
             nominal: nominal.parse().expect("day"),
@@ -236,7 +240,7 @@ mod tests {
         // The first of the month was shifted to the last day of the month before.
         let shifted = at("2024-07-31T18:30:05Z", "2024-08-01");
         let base = BatchNo::parse("2024Q2").expect("no");
-        let child = At { parent: Some((&base, None)), ..shifted };
+        let child = PlannedInstant { parent: Some((&base, None)), ..shifted };
         for (rule, at, wanted) in [
             ("month(-1)", shifted, "202407"),
             ("quarter(0)", shifted, "2024Q3"),
@@ -268,15 +272,15 @@ mod tests {
         let json = r#"{"batchNo":"month(-1)","type":"monthly","params":{"at":"${planned_at}","d":"$$5 ${nominal_date}"}}"#;
         let order = order(json).expect("order");
         let now = at("2024-07-31T18:30:05Z", "2024-08-01");
-        let plain = order.at(now, Given::default()).expect("worked out");
+        let plain = order.resolve_order(now, FiringOverrides::default()).expect("worked out");
         assert_eq!(plain.batch_no.as_str(), "202407");
         assert_eq!(plain.params["at"], "2024-07-31T18:30:05.000Z");
         assert_eq!(plain.params["d"], "$5 2024-08-01");
         let json = r#"{"batchNo":"202312","params":{"at":"${x}"}}"#;
-        let given = Given::read(Some(json)).expect("given");
-        let other = order.at(now, given).expect("worked out");
+        let given = FiringOverrides::parse(Some(json)).expect("given");
+        let other = order.resolve_order(now, given).expect("worked out");
         assert_eq!((other.batch_no.as_str(), other.params["at"].as_str()), ("202312", "${x}"));
-        assert!(Given::read(Some(r#"{"batch":"1"}"#)).is_err());
+        assert!(FiringOverrides::parse(Some(r#"{"batch":"1"}"#)).is_err());
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl TriggerWords {
     /// # Errors
     /// Everything that is wrong with it, each at its key. What other definitions, calendars and the
     /// present time have to say comes later (`trigger_check`).
-    pub fn read(self, zone: Option<Tz>) -> Result<TriggerDef, WordFaults> {
+    pub fn parse_trigger(self, zone: Option<Tz>) -> Result<TriggerDef, WordFaults> {
         let mut faults = Vec::new();
         let code = TriggerCode::parse(&self.code)
             .map_err(|e| faults.push(WordFault::new("code", e.to_string(), "")));
@@ -244,7 +244,7 @@ const TIMING_FAULTS: usize = 8;
 fn timing(mut words: TimingWords, zone: Option<Tz>, faults: &mut Vec<WordFault>) -> Option<Timing> {
     let mut sound = true;
     for _ in 0..TIMING_FAULTS {
-        let error = match words.clone().read(zone) {
+        let error = match words.clone().parse_timing(zone) {
             Ok(timing) => return sound.then_some(timing),
             Err(error) => error,
         };
@@ -309,7 +309,7 @@ fn key_of(error: &ScheduleError, kind: &'static str) -> &'static str {
 impl TryFrom<TriggerWords> for TriggerDef {
     type Error = WordFaults;
     fn try_from(words: TriggerWords) -> Result<Self, WordFaults> {
-        words.read(None)
+        words.parse_trigger(None)
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 
 fn read(json: &str) -> Result<TriggerDef, WordFaults> {
     let words: TriggerWords = serde_json::from_str(json).expect("keys of a schedule");
-    words.read(Some(Tz::Asia__Shanghai))
+    words.parse_trigger(Some(Tz::Asia__Shanghai))
 }
 
 #[test]

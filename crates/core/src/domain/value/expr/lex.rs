@@ -1,17 +1,17 @@
 //! Takes the text of a condition apart: characters to tokens.
 
-use super::Comparison;
+use super::CompareOperator;
 use super::ExprError;
 use super::number;
 use bigdecimal::BigDecimal;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum ExprToken {
     Name(String),
     Number(BigDecimal),
     Text(String),
-    Word(Word),
-    Compare(Comparison),
+    Word(ExprWord),
+    Compare(CompareOperator),
     Open,
     Close,
     Comma,
@@ -19,7 +19,7 @@ pub(super) enum Token {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum ExprWord {
     And,
     Or,
     Not,
@@ -31,28 +31,28 @@ pub(super) enum Word {
     False,
 }
 
-const WORDS: [(&str, Word); 9] = [
-    ("and", Word::And),
-    ("or", Word::Or),
-    ("not", Word::Not),
-    ("in", Word::In),
-    ("is", Word::Is),
-    ("null", Word::Null),
-    ("between", Word::Between),
-    ("true", Word::True),
-    ("false", Word::False),
+const WORDS: [(&str, ExprWord); 9] = [
+    ("and", ExprWord::And),
+    ("or", ExprWord::Or),
+    ("not", ExprWord::Not),
+    ("in", ExprWord::In),
+    ("is", ExprWord::Is),
+    ("null", ExprWord::Null),
+    ("between", ExprWord::Between),
+    ("true", ExprWord::True),
+    ("false", ExprWord::False),
 ];
 
 /// Signs, longer ones first.
-const COMPARISONS: [(&str, Comparison); 8] = [
-    ("==", Comparison::Equal),
-    ("!=", Comparison::NotEqual),
-    ("<>", Comparison::NotEqual),
-    ("<=", Comparison::LessOrEqual),
-    (">=", Comparison::GreaterOrEqual),
-    ("=", Comparison::Equal),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
+const COMPARISONS: [(&str, CompareOperator); 8] = [
+    ("==", CompareOperator::Equal),
+    ("!=", CompareOperator::NotEqual),
+    ("<>", CompareOperator::NotEqual),
+    ("<=", CompareOperator::LessOrEqual),
+    (">=", CompareOperator::GreaterOrEqual),
+    ("=", CompareOperator::Equal),
+    ("<", CompareOperator::Less),
+    (">", CompareOperator::Greater),
 ];
 
 /// What people write who come from another language, and what to write here.
@@ -67,10 +67,10 @@ const FOREIGN: [(&str, &str); 8] = [
     ("`", "put text in single or double quotes"),
 ];
 
-pub(super) struct Placed {
+pub(super) struct PlacedToken {
     /// The first character, counted from 1.
     pub(super) column: usize,
-    pub(super) token: Token,
+    pub(super) token: ExprToken,
     /// The text it was read from, for messages.
     pub(super) spelling: String,
 }
@@ -81,7 +81,7 @@ pub(super) struct Lexer {
 }
 
 impl Lexer {
-    pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, ExprError> {
+    pub(super) fn tokens(text: &str) -> Result<Vec<PlacedToken>, ExprError> {
         let mut lexer = Self { chars: text.chars().collect(), at: 0 };
         let mut found = Vec::new();
         loop {
@@ -91,8 +91,8 @@ impl Lexer {
             let start = lexer.at;
             let token = lexer.token()?;
             let spelling = lexer.chars[start..lexer.at].iter().collect();
-            let last = token == Token::End;
-            found.push(Placed { column: start + 1, token, spelling });
+            let last = token == ExprToken::End;
+            found.push(PlacedToken { column: start + 1, token, spelling });
             if last {
                 return Ok(found);
             }
@@ -111,25 +111,25 @@ impl Lexer {
         Err(ExprError::new(start + 1, what, cure))
     }
 
-    fn token(&mut self) -> Result<Token, ExprError> {
-        let Some(first) = self.peek() else { return Ok(Token::End) };
+    fn token(&mut self) -> Result<ExprToken, ExprError> {
+        let Some(first) = self.peek() else { return Ok(ExprToken::End) };
         match first {
             '(' | ')' | ',' => {
                 self.at += 1;
                 Ok(match first {
-                    '(' => Token::Open,
-                    ')' => Token::Close,
-                    _ => Token::Comma,
+                    '(' => ExprToken::Open,
+                    ')' => ExprToken::Close,
+                    _ => ExprToken::Comma,
                 })
             }
             '\'' | '"' => self.quoted(first),
             c if c.is_ascii_digit() || c == '-' => self.digits(),
             c if c.is_alphabetic() || c == '_' => self.name(),
-            _ => self.sign(first),
+            _ => self.read_operator(first),
         }
     }
 
-    fn quoted(&mut self, quote: char) -> Result<Token, ExprError> {
+    fn quoted(&mut self, quote: char) -> Result<ExprToken, ExprError> {
         let start = self.at;
         let mut text = String::new();
         self.at += 1;
@@ -141,14 +141,14 @@ impl Lexer {
                 text.push(quote);
                 self.at += 1;
             } else {
-                return Ok(Token::Text(text));
+                return Ok(ExprToken::Text(text));
             }
         }
         let cure = format!("end it with {quote}; a {quote} inside it is written twice");
         self.fault(start, "the text in quotes has no end".to_owned(), &cure)
     }
 
-    fn digits(&mut self) -> Result<Token, ExprError> {
+    fn digits(&mut self) -> Result<ExprToken, ExprError> {
         let start = self.at;
         self.at += 1;
         while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '.' || c == '_') {
@@ -156,7 +156,7 @@ impl Lexer {
         }
         let spelling: String = self.chars[start..self.at].iter().collect();
         match number(&spelling) {
-            Some(number) => Ok(Token::Number(number)),
+            Some(number) => Ok(ExprToken::Number(number)),
             None => self.fault(
                 start,
                 format!("{spelling} is not a number"),
@@ -165,7 +165,7 @@ impl Lexer {
         }
     }
 
-    fn name(&mut self) -> Result<Token, ExprError> {
+    fn name(&mut self) -> Result<ExprToken, ExprError> {
         let start = self.at;
         while self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.') {
             self.at += 1;
@@ -176,10 +176,10 @@ impl Lexer {
             return self.fault(start, what, "write a word, or words joined by one dot each");
         }
         let word = WORDS.iter().find(|(spelling, _)| name.eq_ignore_ascii_case(spelling));
-        Ok(word.map_or(Token::Name(name), |(_, word)| Token::Word(*word)))
+        Ok(word.map_or(ExprToken::Name(name), |(_, word)| ExprToken::Word(*word)))
     }
 
-    fn sign(&mut self, first: char) -> Result<Token, ExprError> {
+    fn read_operator(&mut self, first: char) -> Result<ExprToken, ExprError> {
         // Longer signs first, also across both lists: === before ==, != before !.
         let (start, known) = (self.at, COMPARISONS.iter().find(|(sign, _)| self.starts(sign)));
         let foreign = FOREIGN.iter().find(|(sign, _)| self.starts(sign));
@@ -190,7 +190,7 @@ impl Lexer {
         }
         if let Some((sign, comparison)) = known {
             self.at += sign.len();
-            return Ok(Token::Compare(*comparison));
+            return Ok(ExprToken::Compare(*comparison));
         }
         let what = format!("{first:?} is not known here");
         self.fault(start, what, "a condition is names, numbers, 'texts' and == != < <= > >=, in, between, is null, and, or, not, ( )")

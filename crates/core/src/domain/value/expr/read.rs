@@ -1,16 +1,16 @@
 //! Reads a condition: tokens to a tree.
 
-use super::lex::{Lexer, Placed, Token, Word};
-use super::{DEPTH_MAX, ExprError, LENGTH_MAX, Node, Operand, OperandKind, Sense};
+use super::lex::{ExprToken, ExprWord, Lexer, PlacedToken};
+use super::{DEPTH_MAX, ExprError, ExprNode, ExprOperand, LENGTH_MAX, OperandKind, Sense};
 
 /// Tokens on their way to becoming a tree.
-pub(super) struct Reader {
-    tokens: Vec<Placed>,
+pub(super) struct ExprParser {
+    tokens: Vec<PlacedToken>,
     at: usize,
     depth: usize,
 }
 
-impl Reader {
+impl ExprParser {
     pub(super) fn new(text: &str) -> Result<Self, ExprError> {
         let length = text.chars().take(LENGTH_MAX + 1).count();
         if length > LENGTH_MAX {
@@ -24,73 +24,73 @@ impl Reader {
         Ok(Self { tokens: Lexer::tokens(text)?, at: 0, depth: 0 })
     }
 
-    pub(super) fn whole(mut self) -> Result<Node, ExprError> {
-        if self.here().token == Token::End {
+    pub(super) fn whole(mut self) -> Result<ExprNode, ExprError> {
+        if self.current().token == ExprToken::End {
             return self.fault(
                 "the condition is empty".to_owned(),
                 "write one, for example p_status == 0",
             );
         }
-        let node = self.any()?;
-        match &self.here().token {
-            Token::End => Ok(node),
-            Token::Close => self.fault("')' without '('".to_owned(), "remove it, or open it"),
-            Token::Compare(_) => self.fault(
-                format!("{} follows a whole condition", self.here().spelling),
+        let node = self.parse_or()?;
+        match &self.current().token {
+            ExprToken::End => Ok(node),
+            ExprToken::Close => self.fault("')' without '('".to_owned(), "remove it, or open it"),
+            ExprToken::Compare(_) => self.fault(
+                format!("{} follows a whole condition", self.current().spelling),
                 "join two comparisons with and (1 < x and x < 9), and keep values out of parentheses",
             ),
-            Token::Name(_) | Token::Number(_) | Token::Text(_) | Token::Word(_) | Token::Open
-            | Token::Comma => self.fault(
-                format!("{} follows a whole condition", self.here().spelling),
+            ExprToken::Name(_) | ExprToken::Number(_) | ExprToken::Text(_) | ExprToken::Word(_) | ExprToken::Open
+            | ExprToken::Comma => self.fault(
+                format!("{} follows a whole condition", self.current().spelling),
                 "put and or or between two conditions",
             ),
         }
     }
 
     /// The tokens end with `End`, which is never taken.
-    fn here(&self) -> &Placed {
+    fn current(&self) -> &PlacedToken {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
 
-    fn take(&mut self, token: &Token) -> bool {
-        let there = self.here().token == *token;
+    fn accept_token(&mut self, token: &ExprToken) -> bool {
+        let there = self.current().token == *token;
         if there {
             self.at += 1;
         }
         there
     }
 
-    fn word(&mut self, word: Word) -> bool {
-        self.take(&Token::Word(word))
+    fn accept_word(&mut self, word: ExprWord) -> bool {
+        self.accept_token(&ExprToken::Word(word))
     }
 
     fn fault<T>(&self, what: String, cure: &str) -> Result<T, ExprError> {
-        Err(ExprError::new(self.here().column, what, cure))
+        Err(ExprError::new(self.current().column, what, cure))
     }
 
     fn found(&self) -> String {
-        match self.here().token {
-            Token::End => "the condition ends here".to_owned(),
-            _ => format!("{} stands here", self.here().spelling),
+        match self.current().token {
+            ExprToken::End => "the condition ends here".to_owned(),
+            _ => format!("{} stands here", self.current().spelling),
         }
     }
 
-    fn any(&mut self) -> Result<Node, ExprError> {
-        let first = self.all()?;
+    fn parse_or(&mut self) -> Result<ExprNode, ExprError> {
+        let first = self.parse_and()?;
         let mut nodes = vec![first];
-        while self.word(Word::Or) {
-            nodes.push(self.all()?);
+        while self.accept_word(ExprWord::Or) {
+            nodes.push(self.parse_and()?);
         }
-        Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::Any(nodes) })
+        Ok(if nodes.len() == 1 { nodes.remove(0) } else { ExprNode::Any(nodes) })
     }
 
-    fn all(&mut self) -> Result<Node, ExprError> {
+    fn parse_and(&mut self) -> Result<ExprNode, ExprError> {
         let first = self.negation()?;
         let mut nodes = vec![first];
-        while self.word(Word::And) {
+        while self.accept_word(ExprWord::And) {
             nodes.push(self.negation()?);
         }
-        Ok(if nodes.len() == 1 { nodes.remove(0) } else { Node::All(nodes) })
+        Ok(if nodes.len() == 1 { nodes.remove(0) } else { ExprNode::All(nodes) })
     }
 
     fn deeper(&mut self) -> Result<(), ExprError> {
@@ -102,50 +102,50 @@ impl Reader {
         Ok(())
     }
 
-    fn negation(&mut self) -> Result<Node, ExprError> {
-        if !self.word(Word::Not) {
+    fn negation(&mut self) -> Result<ExprNode, ExprError> {
+        if !self.accept_word(ExprWord::Not) {
             return self.predicate();
         }
         self.deeper()?;
         let node = self.negation()?;
         self.depth -= 1;
-        Ok(Node::Not(Box::new(node)))
+        Ok(ExprNode::Not(Box::new(node)))
     }
 
-    fn predicate(&mut self) -> Result<Node, ExprError> {
-        if self.take(&Token::Open) {
+    fn predicate(&mut self) -> Result<ExprNode, ExprError> {
+        if self.accept_token(&ExprToken::Open) {
             self.deeper()?;
-            let node = self.any()?;
+            let node = self.parse_or()?;
             self.depth -= 1;
-            if !self.take(&Token::Close) {
+            if !self.accept_token(&ExprToken::Close) {
                 return self
                     .fault(format!("')' is missing, {}", self.found()), "close the parenthesis");
             }
             return Ok(node);
         }
         let operand = self.operand()?;
-        if let Token::Compare(comparison) = self.here().token {
+        if let ExprToken::Compare(comparison) = self.current().token {
             self.at += 1;
             let right = self.operand()?;
             refuse_null(&operand)?;
             refuse_null(&right)?;
-            return Ok(Node::Compare(operand, comparison, right));
+            return Ok(ExprNode::Compare(operand, comparison, right));
         }
-        if self.word(Word::Is) {
-            let sense = if self.word(Word::Not) { Sense::Negated } else { Sense::Plain };
-            return match self.word(Word::Null) {
-                true => Ok(Node::Null(operand, sense)),
+        if self.accept_word(ExprWord::Is) {
+            let sense = if self.accept_word(ExprWord::Not) { Sense::Negated } else { Sense::Plain };
+            return match self.accept_word(ExprWord::Null) {
+                true => Ok(ExprNode::Null(operand, sense)),
                 false => self.fault(
                     format!("is wants null, {}", self.found()),
                     "write is null or is not null, and == for values",
                 ),
             };
         }
-        let sense = if self.word(Word::Not) { Sense::Negated } else { Sense::Plain };
-        if self.word(Word::In) {
-            return Ok(Node::In(operand, sense, self.list()?));
+        let sense = if self.accept_word(ExprWord::Not) { Sense::Negated } else { Sense::Plain };
+        if self.accept_word(ExprWord::In) {
+            return Ok(ExprNode::In(operand, sense, self.parse_list()?));
         }
-        if self.word(Word::Between) {
+        if self.accept_word(ExprWord::Between) {
             return self.between(operand, sense);
         }
         if sense == Sense::Negated {
@@ -155,7 +155,7 @@ impl Reader {
             );
         }
         match operand.kind {
-            OperandKind::Name(_) | OperandKind::Bool(_) => Ok(Node::Holds(operand)),
+            OperandKind::Name(_) | OperandKind::Bool(_) => Ok(ExprNode::Holds(operand)),
             OperandKind::Number(_) | OperandKind::Text(_) | OperandKind::Null => {
                 Err(ExprError::new(
                     operand.column,
@@ -166,9 +166,9 @@ impl Reader {
         }
     }
 
-    fn between(&mut self, operand: Operand, sense: Sense) -> Result<Node, ExprError> {
+    fn between(&mut self, operand: ExprOperand, sense: Sense) -> Result<ExprNode, ExprError> {
         let low = self.operand()?;
-        if !self.word(Word::And) {
+        if !self.accept_word(ExprWord::And) {
             return self
                 .fault(format!("between wants and, {}", self.found()), "write between 1 and 9");
         }
@@ -176,11 +176,11 @@ impl Reader {
         for part in [&operand, &low, &high] {
             refuse_null(part)?;
         }
-        Ok(Node::Between(operand, sense, low, high))
+        Ok(ExprNode::Between(operand, sense, low, high))
     }
 
-    fn list(&mut self) -> Result<Vec<Operand>, ExprError> {
-        if !self.take(&Token::Open) {
+    fn parse_list(&mut self) -> Result<Vec<ExprOperand>, ExprError> {
+        if !self.accept_token(&ExprToken::Open) {
             return self.fault(format!("in wants a list, {}", self.found()), "write in (1, 2, 3)");
         }
         let mut list = Vec::new();
@@ -188,32 +188,36 @@ impl Reader {
             let operand = self.operand()?;
             refuse_null(&operand)?;
             list.push(operand);
-            if self.take(&Token::Close) {
+            if self.accept_token(&ExprToken::Close) {
                 return Ok(list);
             }
-            if !self.take(&Token::Comma) {
+            if !self.accept_token(&ExprToken::Comma) {
                 return self
                     .fault(format!("the list has no end, {}", self.found()), "write in (1, 2, 3)");
             }
         }
     }
 
-    fn operand(&mut self) -> Result<Operand, ExprError> {
-        let column = self.here().column;
-        let kind = match &self.here().token {
-            Token::Name(name) => OperandKind::Name(name.clone()),
-            Token::Number(number) => OperandKind::Number(number.clone()),
-            Token::Text(text) => OperandKind::Text(text.clone()),
-            Token::Word(Word::True) => OperandKind::Bool(true),
-            Token::Word(Word::False) => OperandKind::Bool(false),
-            Token::Word(Word::Null) => OperandKind::Null,
-            Token::Open => {
+    fn operand(&mut self) -> Result<ExprOperand, ExprError> {
+        let column = self.current().column;
+        let kind = match &self.current().token {
+            ExprToken::Name(name) => OperandKind::Name(name.clone()),
+            ExprToken::Number(number) => OperandKind::Number(number.clone()),
+            ExprToken::Text(text) => OperandKind::Text(text.clone()),
+            ExprToken::Word(ExprWord::True) => OperandKind::Bool(true),
+            ExprToken::Word(ExprWord::False) => OperandKind::Bool(false),
+            ExprToken::Word(ExprWord::Null) => OperandKind::Null,
+            ExprToken::Open => {
                 return self.fault(
                     "'(' stands where a value must be".to_owned(),
                     "parentheses go round conditions, not values",
                 );
             }
-            Token::Word(_) | Token::Compare(_) | Token::Close | Token::Comma | Token::End => {
+            ExprToken::Word(_)
+            | ExprToken::Compare(_)
+            | ExprToken::Close
+            | ExprToken::Comma
+            | ExprToken::End => {
                 return self.fault(
                     format!("a value is missing, {}", self.found()),
                     "write a name, a number or 'text'",
@@ -221,12 +225,12 @@ impl Reader {
             }
         };
         self.at += 1;
-        Ok(Operand { column, kind })
+        Ok(ExprOperand { column, kind })
     }
 }
 
 /// `x == null` is never true, which is never what was meant.
-fn refuse_null(operand: &Operand) -> Result<(), ExprError> {
+fn refuse_null(operand: &ExprOperand) -> Result<(), ExprError> {
     match operand.kind {
         OperandKind::Null => Err(ExprError::new(
             operand.column,

@@ -30,7 +30,7 @@ fn values(name: &str) -> Option<OutputValue> {
 
 fn answer(text: &str) -> Result<bool, String> {
     let expr = Expr::parse(text).map_err(|e| e.to_string())?;
-    expr.eval(&values).map_err(|e| e.to_string())
+    expr.evaluate(&values).map_err(|e| e.to_string())
 }
 
 #[test]
@@ -219,9 +219,9 @@ fn faults_name_the_column_and_the_cure() {
 #[test]
 fn the_sentence_has_its_parts_apart() {
     let error = Expr::parse("a &&").expect_err("foreign");
-    assert_eq!((error.column(), error.cure()), (3, "write and"));
-    assert_eq!(error.what(), "condition, column 3: && is not known here");
-    assert_eq!(error.to_string(), format!("{}; {}", error.what(), error.cure()));
+    assert_eq!((error.column(), error.hint_text()), (3, "write and"));
+    assert_eq!(error.message(), "condition, column 3: && is not known here");
+    assert_eq!(error.to_string(), format!("{}; {}", error.message(), error.hint_text()));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn size_is_limited_before_anything_is_read() {
     assert!(Expr::parse(&vec!["yes"; 250].join(" or ")).is_ok());
     let digits = "9".repeat(DIGITS_MAX + 1);
     let long =
-        Expr::parse("x > 1").expect("reads").eval(&|_| Some(OutputValue::Text(digits.clone())));
+        Expr::parse("x > 1").expect("reads").evaluate(&|_| Some(OutputValue::Text(digits.clone())));
     assert!(long.expect_err("text").to_string().contains("have no order"));
 }
 
@@ -309,7 +309,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in ".{0,80}") {
         if let Ok(expr) = Expr::parse(&text) {
             prop_assert_eq!(expr.to_string(), text);
-            let _ = expr.eval(&|_| Some(OutputValue::Null));
+            let _ = expr.evaluate(&|_| Some(OutputValue::Null));
         }
     }
 
@@ -322,7 +322,7 @@ proptest! {
         )
     ) {
         if let Ok(expr) = Expr::parse(&words.join(" ")) {
-            let _ = expr.eval(&|_| Some(OutputValue::Text("1".to_owned())));
+            let _ = expr.evaluate(&|_| Some(OutputValue::Text("1".to_owned())));
         }
     }
 
@@ -333,7 +333,7 @@ proptest! {
             let at = ["a", "b", "c"].iter().position(|n| *n == name)?;
             Some(OutputValue::Text(truths[at].to_string()))
         };
-        prop_assert_eq!(expr.eval(&look_up), Ok(tree.holds(&truths)));
+        prop_assert_eq!(expr.evaluate(&look_up), Ok(tree.holds(&truths)));
     }
 
     #[test]
@@ -341,16 +341,16 @@ proptest! {
         let scaled = |n: i64| BigDecimal::new(n.into(), places.into()).to_plain_string();
         let look_up = |name: &str| Some(OutputValue::Text(scaled(if name == "a" { a } else { b })));
         for (text, expected) in [("a < b", a < b), ("a == b", a == b), ("a >= b", a >= b)] {
-            prop_assert_eq!(Expr::parse(text).expect("reads").eval(&look_up), Ok(expected));
+            prop_assert_eq!(Expr::parse(text).expect("reads").evaluate(&look_up), Ok(expected));
         }
         let literal = format!("a <= {}", scaled(b));
-        prop_assert_eq!(Expr::parse(&literal).expect("reads").eval(&look_up), Ok(a <= b));
+        prop_assert_eq!(Expr::parse(&literal).expect("reads").evaluate(&look_up), Ok(a <= b));
     }
 
     #[test]
     fn any_text_in_quotes_is_that_text(text in "[^\0]{0,40}") {
         let quoted = format!("a == '{}'", text.replace('\'', "''"));
         let expr = Expr::parse(&quoted).expect("reads");
-        prop_assert_eq!(expr.eval(&|_| Some(OutputValue::Text(text.clone()))), Ok(true));
+        prop_assert_eq!(expr.evaluate(&|_| Some(OutputValue::Text(text.clone()))), Ok(true));
     }
 }

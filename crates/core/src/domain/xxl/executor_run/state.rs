@@ -137,46 +137,46 @@ impl RunState {
     }
 
     /// What an event makes of it. `give_up_ms` is how long a run that is to be stopped is waited for.
-    pub fn step(&mut self, event: &RunEvent, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
+    pub fn apply_event(&mut self, event: &RunEvent, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
         if !self.status.is_open() {
             return Vec::new();
         }
         match event {
             RunEvent::Told => {
-                self.over();
+                self.mark_finished();
                 Vec::new()
             }
-            RunEvent::Stop(why) => self.stop(*why, now),
+            RunEvent::Stop(why) => self.request_stop(*why, now),
             RunEvent::Posted(answer) if self.is_posting => self.posted(answer, now),
             RunEvent::Looked(looked) if self.is_looking => self.looked(*looked, give_up_ms, now),
             RunEvent::Gone => {
                 let said = "its executor is gone: it has not answered, nor said that it is there, \
                             for 90 s; whether the run took effect is not known";
-                self.end(UnreportedEnd::Lost, said.to_owned())
+                self.finish_run(UnreportedEnd::Lost, said.to_owned())
             }
-            RunEvent::Due => self.due(give_up_ms, now),
+            RunEvent::Due => self.handle_due(give_up_ms, now),
             RunEvent::Posted(_) | RunEvent::Looked(_) => Vec::new(),
         }
     }
 
-    fn over(&mut self) {
+    fn mark_finished(&mut self) {
         (self.status, self.next) = (RunStatus::Told, None);
         (self.is_posting, self.is_looking) = (false, false);
     }
 
-    fn end(&mut self, ended: UnreportedEnd, said: String) -> Vec<RunDo> {
-        self.over();
+    fn finish_run(&mut self, ended: UnreportedEnd, said: String) -> Vec<RunDo> {
+        self.mark_finished();
         vec![RunDo::End(ended, said)]
     }
 
-    fn stop(&mut self, why: StopWhy, now: Millis) -> Vec<RunDo> {
+    fn request_stop(&mut self, why: StopWhy, now: Millis) -> Vec<RunDo> {
         if self.stopping.is_some() {
             return Vec::new();
         }
         (self.stopping, self.stop_at) = (Some(why), Some(now));
         match self.status {
             RunStatus::Waiting => {
-                self.end(UnreportedEnd::Stopped(why), "no executor was asked".to_owned())
+                self.finish_run(UnreportedEnd::Stopped(why), "no executor was asked".to_owned())
             }
             _ => {
                 // While the answer to the question to run is awaited there is nothing to be stopped yet.
@@ -188,11 +188,11 @@ impl RunState {
 
     /// There is no other executor to be asked.
     pub fn not_reached(&mut self, said: String) -> Vec<RunDo> {
-        self.end(UnreportedEnd::NotReached, said)
+        self.finish_run(UnreportedEnd::NotReached, said)
     }
 
     /// An executor is about to be asked for it; that is written.
-    pub fn ask(&mut self, now: Millis) {
+    pub fn begin_posting(&mut self, now: Millis) {
         (self.status, self.is_posting, self.heard) = (RunStatus::Asked, true, now);
     }
 
@@ -202,7 +202,7 @@ impl RunState {
             (Posted::Taken, _) => {
                 (self.status, self.heard) = (RunStatus::Running, now);
                 let first = if self.stopping.is_some() { 0 } else { FIRST_LOOK_MS };
-                self.next = Some(now.plus(first));
+                self.next = Some(now.plus_ms(first));
                 vec![RunDo::Began]
             }
             (Posted::Unknown(_), _) => {
@@ -210,9 +210,9 @@ impl RunState {
                 Vec::new()
             }
             (Posted::Refused(_) | Posted::NotSent(_), Some(why)) => {
-                self.end(UnreportedEnd::Stopped(why), "no executor has taken it".to_owned())
+                self.finish_run(UnreportedEnd::Stopped(why), "no executor has taken it".to_owned())
             }
-            (Posted::Refused(said), None) => self.end(UnreportedEnd::Refused, said.clone()),
+            (Posted::Refused(said), None) => self.finish_run(UnreportedEnd::Refused, said.clone()),
             (Posted::NotSent(said), None) => {
                 self.status = RunStatus::Waiting;
                 vec![RunDo::Next(said.clone())]
@@ -220,7 +220,7 @@ impl RunState {
         }
     }
 
-    fn due(&mut self, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
+    fn handle_due(&mut self, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
         if self.next.is_none_or(|at| at > now) {
             return Vec::new();
         }
@@ -230,7 +230,7 @@ impl RunState {
         }
         if self.is_posting || self.is_looking {
             // It is asked on when that is answered; a stop has an end all the same.
-            self.next = self.stop_at.map(|at| at.plus(give_up_ms)).filter(|at| *at > now);
+            self.next = self.stop_at.map(|at| at.plus_ms(give_up_ms)).filter(|at| *at > now);
             return Vec::new();
         }
         self.is_looking = true;
@@ -243,7 +243,7 @@ impl RunState {
 
     fn give_up(&mut self) -> Vec<RunDo> {
         let said = "it was ordered to stop, and its executor has not reported its end; it may still be running";
-        self.end(UnreportedEnd::Unconfirmed, said.to_owned())
+        self.finish_run(UnreportedEnd::Unconfirmed, said.to_owned())
     }
 
     fn looked(&mut self, looked: Looked, give_up_ms: i64, now: Millis) -> Vec<RunDo> {
@@ -288,8 +288,8 @@ impl RunState {
         }
         let age = self.stop_at.map_or(0, |at| now.since(at));
         let pause = (age / 2).clamp(STOPPING_LOOK_MS, STOPPING_LOOK_MAX_MS);
-        let last = self.stop_at.map_or(now, |at| at.plus(give_up));
-        self.next = Some(now.plus(pause).min(last.max(now)));
+        let last = self.stop_at.map_or(now, |at| at.plus_ms(give_up));
+        self.next = Some(now.plus_ms(pause).min(last.max(now)));
         if self.killed_at.is_some_and(|at| now.since(at) < KILL_AGAIN_MS) {
             return Vec::new();
         }
@@ -298,7 +298,7 @@ impl RunState {
     }
 
     fn watch_on(&mut self, looked: Looked, now: Millis) -> Vec<RunDo> {
-        self.next = Some(now.plus(LOOK_MS));
+        self.next = Some(now.plus_ms(LOOK_MS));
         let idle = self.idle_since.map_or(0, |since| now.since(since));
         let is_believed = self.was_busy || self.status == RunStatus::Asked;
         if looked == Looked::Idle && is_believed && idle >= IDLE_MS {
@@ -312,7 +312,7 @@ impl RunState {
                      have been started anew. Whether the run took effect is not known"
                 }
             };
-            return self.end(UnreportedEnd::Lost, said.to_owned());
+            return self.finish_run(UnreportedEnd::Lost, said.to_owned());
         }
         if looked == Looked::Silent && now.since(self.heard) >= GONE_MS {
             return vec![RunDo::Miss];

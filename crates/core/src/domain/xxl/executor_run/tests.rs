@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::job::outcome::{End, Reach};
+use crate::domain::job::outcome::{AttemptEnd, AttemptReach};
 use crate::domain::time::Millis;
 use proptest::prelude::*;
 
@@ -10,10 +10,10 @@ fn run(status: RunStatus) -> RunState {
     let mut state = RunState::waiting(T0);
     match status {
         RunStatus::Waiting => {}
-        RunStatus::Asked => state.ask(T0),
+        RunStatus::Asked => state.begin_posting(T0),
         RunStatus::Running => {
-            state.ask(T0);
-            state.step(&RunEvent::Posted(Posted::Taken), GIVE_UP, T0);
+            state.begin_posting(T0);
+            state.apply_event(&RunEvent::Posted(Posted::Taken), GIVE_UP, T0);
         }
         RunStatus::Told | RunStatus::Done | RunStatus::Unconfirmed => state.status = status,
     }
@@ -23,8 +23,8 @@ fn run(status: RunStatus) -> RunState {
 /// Lets its time come and answers the look.
 fn look(state: &mut RunState, looked: Looked, at: Millis) -> Vec<RunDo> {
     state.next = Some(at);
-    assert_eq!(state.step(&RunEvent::Due, GIVE_UP, at), [RunDo::Look]);
-    state.step(&RunEvent::Looked(looked), GIVE_UP, at)
+    assert_eq!(state.apply_event(&RunEvent::Due, GIVE_UP, at), [RunDo::Look]);
+    state.apply_event(&RunEvent::Looked(looked), GIVE_UP, at)
 }
 
 fn words(dos: &[RunDo]) -> Vec<String> {
@@ -86,7 +86,7 @@ fn each_event_in_each_state() {
         (S::Running, RunEvent::Gone, S::Told, vec!["LOST"]),
     ] {
         let mut state = run(status);
-        let done = state.step(&event, GIVE_UP, T0);
+        let done = state.apply_event(&event, GIVE_UP, T0);
         assert_eq!(
             (state.status, words(&done)),
             (then, dos.iter().map(|s| (*s).to_owned()).collect()),
@@ -107,7 +107,7 @@ fn a_run_that_is_over_stays_as_it_is() {
             RunEvent::Looked(Looked::Idle),
         ] {
             let mut state = run(status);
-            assert_eq!(state.step(&event, GIVE_UP, T0), []);
+            assert_eq!(state.apply_event(&event, GIVE_UP, T0), []);
             assert_eq!(state.status, status);
         }
     }
@@ -117,7 +117,7 @@ fn a_run_that_is_over_stays_as_it_is() {
 fn who_never_said_busy_is_not_believed_when_it_says_idle() {
     let mut state = run(RunStatus::Running);
     for n in 1..200 {
-        let dos = look(&mut state, Looked::Idle, T0.plus(n * 30_000));
+        let dos = look(&mut state, Looked::Idle, T0.plus_ms(n * 30_000));
         assert!(words(&dos).iter().all(|word| word == "SawIdle"), "{dos:?}");
     }
     assert_eq!(state.status, RunStatus::Running);
@@ -126,52 +126,52 @@ fn who_never_said_busy_is_not_believed_when_it_says_idle() {
 #[test]
 fn a_run_that_was_busy_and_is_idle_for_a_minute_is_lost() {
     let mut state = run(RunStatus::Running);
-    assert_eq!(words(&look(&mut state, Looked::Busy, T0.plus(5_000))), ["SawBusy"]);
-    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus(35_000))), ["SawIdle"]);
+    assert_eq!(words(&look(&mut state, Looked::Busy, T0.plus_ms(5_000))), ["SawBusy"]);
+    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus_ms(35_000))), ["SawIdle"]);
     // It was started anew meanwhile, or another of its job runs.
-    assert_eq!(look(&mut state, Looked::Busy, T0.plus(65_000)), []);
-    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus(95_000))), ["SawIdle"]);
-    assert_eq!(look(&mut state, Looked::Idle, T0.plus(125_000)), []);
-    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus(155_000))), ["LOST"]);
+    assert_eq!(look(&mut state, Looked::Busy, T0.plus_ms(65_000)), []);
+    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus_ms(95_000))), ["SawIdle"]);
+    assert_eq!(look(&mut state, Looked::Idle, T0.plus_ms(125_000)), []);
+    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus_ms(155_000))), ["LOST"]);
 }
 
 #[test]
 fn one_of_which_is_not_known_whether_it_was_taken_is_looked_at_and_never_asked_for_again() {
     let mut state = run(RunStatus::Asked);
-    state.step(&RunEvent::Posted(Posted::Unknown(String::new())), GIVE_UP, T0);
+    state.apply_event(&RunEvent::Posted(Posted::Unknown(String::new())), GIVE_UP, T0);
     assert_eq!(words(&look(&mut state, Looked::Busy, T0)), ["Began", "SawBusy"]);
     let mut state = run(RunStatus::Asked);
-    state.step(&RunEvent::Posted(Posted::Unknown(String::new())), GIVE_UP, T0);
+    state.apply_event(&RunEvent::Posted(Posted::Unknown(String::new())), GIVE_UP, T0);
     assert_eq!(words(&look(&mut state, Looked::Idle, T0)), ["SawIdle"]);
-    assert_eq!(look(&mut state, Looked::Idle, T0.plus(30_000)), []);
-    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus(60_000))), ["LOST"]);
+    assert_eq!(look(&mut state, Looked::Idle, T0.plus_ms(30_000)), []);
+    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus_ms(60_000))), ["LOST"]);
 }
 
 #[test]
 fn silence_counts_from_the_last_word() {
     let mut state = run(RunStatus::Running);
-    assert_eq!(words(&look(&mut state, Looked::Busy, T0.plus(30_000))), ["SawBusy"]);
-    assert_eq!(look(&mut state, Looked::Silent, T0.plus(60_000)), []);
-    assert_eq!(look(&mut state, Looked::Silent, T0.plus(119_999)), []);
-    assert_eq!(look(&mut state, Looked::Silent, T0.plus(120_000)), [RunDo::Miss]);
+    assert_eq!(words(&look(&mut state, Looked::Busy, T0.plus_ms(30_000))), ["SawBusy"]);
+    assert_eq!(look(&mut state, Looked::Silent, T0.plus_ms(60_000)), []);
+    assert_eq!(look(&mut state, Looked::Silent, T0.plus_ms(119_999)), []);
+    assert_eq!(look(&mut state, Looked::Silent, T0.plus_ms(120_000)), [RunDo::Miss]);
     // It says elsewhere that it is there, so it is looked at on.
     assert_eq!(state.status, RunStatus::Running);
-    assert_eq!(look(&mut state, Looked::Silent, T0.plus(150_000)), [RunDo::Miss]);
-    assert_eq!(words(&state.step(&RunEvent::Gone, GIVE_UP, T0.plus(150_000))), ["LOST"]);
+    assert_eq!(look(&mut state, Looked::Silent, T0.plus_ms(150_000)), [RunDo::Miss]);
+    assert_eq!(words(&state.apply_event(&RunEvent::Gone, GIVE_UP, T0.plus_ms(150_000))), ["LOST"]);
 }
 
 #[test]
 fn a_stop_is_ordered_until_the_executor_reports_the_end() {
     let mut state = run(RunStatus::Running);
-    state.step(&RunEvent::Stop(StopWhy::TimedOut), GIVE_UP, T0);
+    state.apply_event(&RunEvent::Stop(StopWhy::TimedOut), GIVE_UP, T0);
     assert_eq!(words(&look(&mut state, Looked::Busy, T0)), ["SawBusy", "Kill"]);
-    assert_eq!(look(&mut state, Looked::Busy, T0.plus(250)), []);
-    assert_eq!(look(&mut state, Looked::Silent, T0.plus(1_000)), []);
-    assert_eq!(look(&mut state, Looked::Busy, T0.plus(5_000)), [RunDo::Kill]);
+    assert_eq!(look(&mut state, Looked::Busy, T0.plus_ms(250)), []);
+    assert_eq!(look(&mut state, Looked::Silent, T0.plus_ms(1_000)), []);
+    assert_eq!(look(&mut state, Looked::Busy, T0.plus_ms(5_000)), [RunDo::Kill]);
     // Java's executors answer "idle" directly after a kill, whatever the handler does.
-    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus(6_000))), ["SawIdle"]);
+    assert_eq!(words(&look(&mut state, Looked::Idle, T0.plus_ms(6_000))), ["SawIdle"]);
     assert_eq!(state.status, RunStatus::Running);
-    assert_eq!(state.step(&RunEvent::Told, GIVE_UP, T0.plus(7_000)), []);
+    assert_eq!(state.apply_event(&RunEvent::Told, GIVE_UP, T0.plus_ms(7_000)), []);
     assert_eq!(state.status, RunStatus::Told);
 }
 
@@ -185,13 +185,13 @@ fn a_stop_whose_end_is_not_reported_is_unconfirmed() {
     ] {
         let mut state = run(RunStatus::Running);
         state.was_busy = was_busy;
-        state.step(&RunEvent::Stop(StopWhy::Killed), GIVE_UP, T0);
+        state.apply_event(&RunEvent::Stop(StopWhy::Killed), GIVE_UP, T0);
         let mut all = Vec::new();
         for n in 0..200 {
-            let at = T0.plus(n * 250);
+            let at = T0.plus_ms(n * 250);
             if state.next.is_some_and(|next| next <= at) {
-                all.extend(words(&state.step(&RunEvent::Due, GIVE_UP, at)));
-                all.extend(words(&state.step(&RunEvent::Looked(looked), GIVE_UP, at)));
+                all.extend(words(&state.apply_event(&RunEvent::Due, GIVE_UP, at)));
+                all.extend(words(&state.apply_event(&RunEvent::Looked(looked), GIVE_UP, at)));
             }
         }
         assert_eq!(all.last().map(String::as_str), Some("UNCONFIRMED"), "{looked:?} {all:?}");
@@ -202,12 +202,12 @@ fn a_stop_whose_end_is_not_reported_is_unconfirmed() {
 #[test]
 fn nothing_is_stopped_before_it_is_known_to_be_there() {
     let mut state = run(RunStatus::Asked);
-    state.step(&RunEvent::Stop(StopWhy::Killed), GIVE_UP, T0);
-    assert_eq!(state.step(&RunEvent::Due, GIVE_UP, T0), []);
+    state.apply_event(&RunEvent::Stop(StopWhy::Killed), GIVE_UP, T0);
+    assert_eq!(state.apply_event(&RunEvent::Due, GIVE_UP, T0), []);
     let refused = RunEvent::Posted(Posted::NotSent(String::new()));
-    assert_eq!(words(&state.clone().step(&refused, GIVE_UP, T0)), ["KILLED"]);
-    assert_eq!(words(&state.step(&RunEvent::Posted(Posted::Taken), GIVE_UP, T0)), ["Began"]);
-    assert_eq!(state.step(&RunEvent::Due, GIVE_UP, T0), [RunDo::Look]);
+    assert_eq!(words(&state.clone().apply_event(&refused, GIVE_UP, T0)), ["KILLED"]);
+    assert_eq!(words(&state.apply_event(&RunEvent::Posted(Posted::Taken), GIVE_UP, T0)), ["Began"]);
+    assert_eq!(state.apply_event(&RunEvent::Due, GIVE_UP, T0), [RunDo::Look]);
 }
 
 fn end(code: Option<i64>, result: Option<UnreportedEnd>, stopping: Option<StopWhy>) -> RunEnd {
@@ -218,43 +218,49 @@ fn end(code: Option<i64>, result: Option<UnreportedEnd>, stopping: Option<StopWh
 #[test]
 fn each_end_is_an_outcome() {
     for (code, result, stopping, wanted, said) in [
-        (Some(200), None, None, End::Success, ""),
+        (Some(200), None, None, AttemptEnd::Success, ""),
         (
             Some(500),
             None,
             None,
-            End::Failed,
+            AttemptEnd::Failed,
             "run 7 at http://10.0.0.1:9999 ended with code 500: why",
         ),
-        (Some(502), None, None, End::TimedOut, "ended with code 502"),
-        (None, None, None, End::Unknown, "without a code"),
+        (Some(502), None, None, AttemptEnd::TimedOut, "ended with code 502"),
+        (None, None, None, AttemptEnd::Unknown, "without a code"),
         // Some clients say 200 of what was stopped.
-        (Some(200), None, Some(StopWhy::Killed), End::Killed, "was stopped: why"),
-        (Some(200), None, Some(StopWhy::TimedOut), End::TimedOut, "its time was over"),
+        (Some(200), None, Some(StopWhy::Killed), AttemptEnd::Killed, "was stopped: why"),
+        (Some(200), None, Some(StopWhy::TimedOut), AttemptEnd::TimedOut, "its time was over"),
         (
             None,
             Some(UnreportedEnd::Stopped(StopWhy::Covered)),
             Some(StopWhy::Covered),
-            End::Killed,
+            AttemptEnd::Killed,
             "COVER_EARLY",
         ),
         (
             None,
             Some(UnreportedEnd::Unconfirmed),
             Some(StopWhy::Killed),
-            End::Unknown,
+            AttemptEnd::Unknown,
             "kill unconfirmed: run 7",
         ),
-        (None, Some(UnreportedEnd::Lost), None, End::Unknown, "is lost: why"),
-        (None, Some(UnreportedEnd::Refused), None, End::Failed, "refused by its executor: why"),
+        (None, Some(UnreportedEnd::Lost), None, AttemptEnd::Unknown, "is lost: why"),
+        (
+            None,
+            Some(UnreportedEnd::Refused),
+            None,
+            AttemptEnd::Failed,
+            "refused by its executor: why",
+        ),
         (
             None,
             Some(UnreportedEnd::NotReached),
             None,
-            End::Failed,
+            AttemptEnd::Failed,
             "no executor could take it: why",
         ),
-        (None, Some(UnreportedEnd::Discarded), None, End::Failed, "not run: why"),
+        (None, Some(UnreportedEnd::Discarded), None, AttemptEnd::Failed, "not run: why"),
     ] {
         let outcome = outcome(&[end(code, result, stopping)]);
         assert_eq!(outcome.end, wanted, "{code:?} {result:?} {stopping:?}");
@@ -264,7 +270,7 @@ fn each_end_is_an_outcome() {
             result,
             Some(UnreportedEnd::Refused | UnreportedEnd::NotReached | UnreportedEnd::Discarded)
         );
-        assert_eq!(outcome.reach == Reach::Before, nothing_begun, "{result:?}");
+        assert_eq!(outcome.reach == AttemptReach::Before, nothing_begun, "{result:?}");
     }
 }
 
@@ -274,7 +280,7 @@ fn an_end_that_the_client_could_not_report_is_unknown() {
     let lost = RunEnd { said, ..end(Some(500), None, None) };
     let outcome = outcome(&[lost]);
     let message = outcome.message.unwrap_or_default();
-    assert_eq!(outcome.end, End::Unknown, "{message}");
+    assert_eq!(outcome.end, AttemptEnd::Unknown, "{message}");
     assert!(message.contains("could not report its real end"), "{message}");
 }
 
@@ -283,21 +289,21 @@ fn a_run_that_may_be_sent_to_none_was_refused_by_none() {
     let nowhere = RunEnd { address: None, ..end(None, Some(UnreportedEnd::Refused), None) };
     let outcome = outcome(&[nowhere]);
     assert_eq!(outcome.message.as_deref(), Some("no executor was asked: why"));
-    assert_eq!((outcome.end, outcome.reach), (End::Failed, Reach::Before));
+    assert_eq!((outcome.end, outcome.reach), (AttemptEnd::Failed, AttemptReach::Before));
 }
 
 #[test]
 fn all_parts_must_end_well() {
     let part = |n, code| RunEnd { shard: (n, 3), log_id: n, ..end(Some(code), None, None) };
     let well = outcome(&[part(0, 200), part(1, 200), part(2, 200)]);
-    assert_eq!(well.end, End::Success);
+    assert_eq!(well.end, AttemptEnd::Success);
     assert_eq!(well.outputs.value("parts").as_deref(), Some("3"));
     let bad = outcome(&[part(0, 200), part(1, 500), part(2, 200)]);
-    assert_eq!(bad.end, End::Failed);
+    assert_eq!(bad.end, AttemptEnd::Failed);
     let said = bad.message.unwrap_or_default();
     assert!(said.starts_with("1 of 3 parts did not end well: part 1: run 1 at "), "{said}");
     let lost = RunEnd { shard: (2, 3), ..end(None, Some(UnreportedEnd::Lost), None) };
-    assert_eq!(outcome(&[part(0, 200), part(1, 500), lost]).end, End::Unknown);
+    assert_eq!(outcome(&[part(0, 200), part(1, 500), lost]).end, AttemptEnd::Unknown);
 }
 
 #[test]
@@ -333,8 +339,8 @@ proptest! {
         let mut state = run(RunStatus::Asked);
         let (mut now, mut ended, mut stopping) = (T0, 0, false);
         for (event, pause) in events {
-            now = now.plus(pause);
-            let dos = state.step(&event, GIVE_UP, now);
+            now = now.plus_ms(pause);
+            let dos = state.apply_event(&event, GIVE_UP, now);
             prop_assert!(ended == 0 || dos.is_empty());
             for one in &dos {
                 match one {

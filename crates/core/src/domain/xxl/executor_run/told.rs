@@ -1,7 +1,7 @@
 //! What the end of a run comes to for the try of its job.
 
 use super::{StopWhy, UnreportedEnd};
-use crate::domain::job::outcome::{End, Outcome, Outputs};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
 use crate::domain::job::queue::KILL_UNCONFIRMED;
 use crate::domain::job::retry::ErrorClass;
 use std::collections::BTreeMap;
@@ -36,23 +36,23 @@ const LOST_CALLBACK: &str = "Connection error after retry times";
 
 impl RunEnd {
     /// How it counts for the try.
-    fn end(&self) -> End {
+    fn attempt_end(&self) -> AttemptEnd {
         match (self.result, self.stopping) {
-            (Some(UnreportedEnd::Unconfirmed | UnreportedEnd::Lost), _) => End::Unknown,
+            (Some(UnreportedEnd::Unconfirmed | UnreportedEnd::Lost), _) => AttemptEnd::Unknown,
             (Some(UnreportedEnd::Stopped(why)), _) | (None, Some(why)) => match why {
-                StopWhy::TimedOut => End::TimedOut,
-                StopWhy::Killed | StopWhy::Covered => End::Killed,
+                StopWhy::TimedOut => AttemptEnd::TimedOut,
+                StopWhy::Killed | StopWhy::Covered => AttemptEnd::Killed,
             },
             (
                 Some(UnreportedEnd::NotReached | UnreportedEnd::Refused | UnreportedEnd::Discarded),
                 _,
-            ) => End::Failed,
+            ) => AttemptEnd::Failed,
             (None, None) => match self.code {
-                Some(DONE) => End::Success,
-                Some(TIMED_OUT) => End::TimedOut,
-                Some(_) if self.is_lost_callback() => End::Unknown,
-                Some(_) => End::Failed,
-                None => End::Unknown,
+                Some(DONE) => AttemptEnd::Success,
+                Some(TIMED_OUT) => AttemptEnd::TimedOut,
+                Some(_) if self.is_lost_callback() => AttemptEnd::Unknown,
+                Some(_) => AttemptEnd::Failed,
+                None => AttemptEnd::Unknown,
             },
         }
     }
@@ -83,7 +83,7 @@ impl RunEnd {
                 }
             },
             (None, None) => match self.code {
-                Some(code) if self.end() == End::Unknown => format!(
+                Some(code) if self.attempt_end() == AttemptEnd::Unknown => format!(
                     "{run} ended with code {code}, because its executor could not report its real \
                      end; whether it took effect is not known"
                 ),
@@ -110,17 +110,18 @@ impl RunEnd {
 const NAMED: usize = 10;
 
 /// What the ends of a run's parts come to: well only if all did.
-pub fn outcome(ends: &[RunEnd]) -> Outcome {
+pub fn outcome(ends: &[RunEnd]) -> AttemptOutcome {
     let Some(first) = ends.first() else {
-        return Outcome::ended(End::Unknown, "the run is not known any more");
+        return AttemptOutcome::ended(AttemptEnd::Unknown, "the run is not known any more");
     };
-    let bad: Vec<&RunEnd> = ends.iter().filter(|end| end.end() != End::Success).collect();
+    let bad: Vec<&RunEnd> =
+        ends.iter().filter(|end| end.attempt_end() != AttemptEnd::Success).collect();
     let well = ends.len() - bad.len();
     let outputs = outputs(first, ends.len(), well);
     // What is not known outweighs what failed, because it may have taken effect.
-    let order = [End::Unknown, End::Failed, End::TimedOut, End::Killed];
-    let worst = order.into_iter().find(|worst| bad.iter().any(|end| end.end() == *worst));
-    let Some(worst) = worst else { return Outcome::success(outputs) };
+    let order = [AttemptEnd::Unknown, AttemptEnd::Failed, AttemptEnd::TimedOut, AttemptEnd::Killed];
+    let worst = order.into_iter().find(|worst| bad.iter().any(|end| end.attempt_end() == *worst));
+    let Some(worst) = worst else { return AttemptOutcome::success(outputs) };
     let message = match (ends, &bad[..]) {
         ([only], _) => only.words(),
         _ => {
@@ -133,19 +134,19 @@ pub fn outcome(ends: &[RunEnd]) -> Outcome {
         }
     };
     let class = match worst {
-        End::TimedOut => ErrorClass::Timeout,
+        AttemptEnd::TimedOut => ErrorClass::Timeout,
         _ if bad.iter().any(|end| end.result == Some(UnreportedEnd::NotReached)) => {
             ErrorClass::ConnectionLost
         }
         _ => ErrorClass::Other,
     };
-    let outcome = Outcome { outputs, ..Outcome::ended(worst, message) };
+    let outcome = AttemptOutcome { outputs, ..AttemptOutcome::ended(worst, message) };
     let is_before = ends.iter().all(RunEnd::is_before);
     let outcome = if is_before { outcome.before_it_began() } else { outcome };
     outcome.of_class(class, None)
 }
 
-fn outputs(first: &RunEnd, all: usize, well: usize) -> Outputs {
+fn outputs(first: &RunEnd, all: usize, well: usize) -> JobOutputs {
     let mut values = BTreeMap::from([
         ("log_id".to_owned(), Some(first.log_id.to_string())),
         ("address".to_owned(), first.address.clone()),
@@ -158,5 +159,5 @@ fn outputs(first: &RunEnd, all: usize, well: usize) -> Outputs {
         values.insert("parts".to_owned(), Some(all.to_string()));
         values.insert("parts_ended_well".to_owned(), Some(well.to_string()));
     }
-    Outputs { values, ..Outputs::default() }
+    JobOutputs { values, ..JobOutputs::default() }
 }

@@ -4,7 +4,7 @@ use crate::domain::xxl::xxl_tables::{
     UnreadColumn, XxlGroup, XxlJob, XxlSchema, XxlTables, XxlUser,
 };
 use crate::import::tests::{KINDS, asked};
-use crate::import::{Beyond, Children, XxlAsked, xxl_job};
+use crate::import::{Beyond, ChildJoin, XxlAsked, xxl_job};
 use secrecy::SecretString;
 
 fn tables(job: XxlJob) -> XxlTables {
@@ -53,7 +53,7 @@ fn job() -> XxlJob {
 
 /// The definition, executors, users and notes.
 fn heard(tables: &XxlTables) -> String {
-    let wish = XxlAsked { children: Children::Any, beyond: Beyond::Written };
+    let wish = XxlAsked { children: ChildJoin::Any, beyond: Beyond::Written };
     match xxl_job(tables, &asked(), wish, KINDS) {
         Ok(made) => format!(
             "{}\n{:?}\n{:?}\n{:?}",

@@ -1,6 +1,6 @@
 //! In English.
 
-use super::{Join, Named, Set, Shape, Times};
+use super::{CronShape, DayJoin, NamedCronDays, NumberSet, TimeWords};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -19,26 +19,26 @@ const MONTHS: [&str; 12] = [
 const WEEK: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-pub(super) fn sentence(shape: &Shape) -> String {
+pub(super) fn sentence(shape: &CronShape) -> String {
     let times = times(&shape.times);
-    let days = days(shape);
+    let days = describe_days(shape);
     let years = shape.years.as_ref().map(|runs| {
         let run = |(from, to): &(i32, i32)| match from == to {
             true => from.to_string(),
             false => format!("{from} to {to}"),
         };
-        format!(" in {}", and(&runs.iter().map(run).collect::<Vec<_>>()))
+        format!(" in {}", join_with_and(&runs.iter().map(run).collect::<Vec<_>>()))
     });
     let between = match (&shape.times, days.is_empty()) {
         (_, true) => "",
-        (Times::Few(_), false) => " ",
-        (Times::Minutes { .. } | Times::Seconds { .. }, false) => ", ",
+        (TimeWords::Few(_), false) => " ",
+        (TimeWords::Minutes { .. } | TimeWords::Seconds { .. }, false) => ", ",
     };
     format!("{times}{between}{days}{}", years.unwrap_or_default())
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn and(words: &[String]) -> String {
+fn join_with_and(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),
@@ -59,40 +59,46 @@ fn ordinal(n: u32) -> String {
 }
 
 /// Numbers of a field, by their names.
-fn each(set: &Set, name: &dyn Fn(u32) -> String) -> String {
+fn describe_set(set: &NumberSet, name: &dyn Fn(u32) -> String) -> String {
     match set {
-        Set::All => "all".to_owned(),
-        Set::Every(from, step) => format!("every {} from {} on", ordinal(*step), name(*from)),
-        Set::Run(from, to) => format!("{} to {}", name(*from), name(*to)),
-        Set::List(numbers) => and(&numbers.iter().map(|n| name(*n)).collect::<Vec<_>>()),
+        NumberSet::All => "all".to_owned(),
+        NumberSet::Every(from, step) => format!("every {} from {} on", ordinal(*step), name(*from)),
+        NumberSet::Run(from, to) => format!("{} to {}", name(*from), name(*to)),
+        NumberSet::List(numbers) => {
+            join_with_and(&numbers.iter().map(|n| name(*n)).collect::<Vec<_>>())
+        }
     }
 }
 
-fn times(times: &Times) -> String {
+fn times(times: &TimeWords) -> String {
     match times {
-        Times::Few(few) => {
+        TimeWords::Few(few) => {
             let time = |(h, m, s): &(u32, u32, u32)| match s {
                 0 => format!("{h:02}:{m:02}"),
                 s => format!("{h:02}:{m:02}:{s:02}"),
             };
-            format!("at {}", and(&few.iter().map(time).collect::<Vec<_>>()))
+            format!("at {}", join_with_and(&few.iter().map(time).collect::<Vec<_>>()))
         }
-        Times::Minutes { minutes, hours } => minutes_of(minutes, hours),
-        Times::Seconds { seconds, minutes, hours } => {
+        TimeWords::Minutes { minutes, hours } => minutes_of(minutes, hours),
+        TimeWords::Seconds { seconds, minutes, hours } => {
             let often = match seconds {
-                Set::All => "every second".to_owned(),
-                Set::Every(0, step) if 60 % step == 0 => format!("every {step} seconds"),
-                Set::List(one) if one.len() == 1 => format!("at second {}", one[0]),
-                Set::Every(..) | Set::Run(..) | Set::List(_) => {
-                    format!("at seconds {}", each(seconds, &|n| n.to_string()))
+                NumberSet::All => "every second".to_owned(),
+                NumberSet::Every(0, step) if 60 % step == 0 => format!("every {step} seconds"),
+                NumberSet::List(one) if one.len() == 1 => format!("at second {}", one[0]),
+                NumberSet::Every(..) | NumberSet::Run(..) | NumberSet::List(_) => {
+                    format!("at seconds {}", describe_set(seconds, &|n| n.to_string()))
                 }
             };
             match (minutes, hours, seconds) {
-                (Set::All, Set::All, Set::All | Set::Every(..)) => often,
-                (Set::All, Set::All, Set::Run(..) | Set::List(_)) => {
+                (NumberSet::All, NumberSet::All, NumberSet::All | NumberSet::Every(..)) => often,
+                (NumberSet::All, NumberSet::All, NumberSet::Run(..) | NumberSet::List(_)) => {
                     format!("{often} of every minute")
                 }
-                (Set::All | Set::Every(..) | Set::Run(..) | Set::List(_), _, _) => {
+                (
+                    NumberSet::All | NumberSet::Every(..) | NumberSet::Run(..) | NumberSet::List(_),
+                    _,
+                    _,
+                ) => {
                     format!("{often}, {}", minutes_of(minutes, hours))
                 }
             }
@@ -100,66 +106,73 @@ fn times(times: &Times) -> String {
     }
 }
 
-fn minutes_of(minutes: &Set, hours: &Set) -> String {
-    let (first, last) = ends(minutes);
+fn minutes_of(minutes: &NumberSet, hours: &NumberSet) -> String {
+    let (first, last) = minute_bounds(minutes);
     // From the first to the last time of a stretch of hours.
     let span = match hours {
-        Set::All => String::new(),
-        Set::Run(from, to) => format!(" from {from:02}:{first:02} to {to:02}:{last:02}"),
-        Set::Every(..) | Set::List(_) => {
-            format!(" of the hours {}", each(hours, &|h| format!("{h:02}")))
+        NumberSet::All => String::new(),
+        NumberSet::Run(from, to) => format!(" from {from:02}:{first:02} to {to:02}:{last:02}"),
+        NumberSet::Every(..) | NumberSet::List(_) => {
+            format!(" of the hours {}", describe_set(hours, &|h| format!("{h:02}")))
         }
     };
     match (minutes, hours) {
-        (Set::All, _) => format!("every minute{span}"),
-        (Set::Every(0, step), _) if 60 % step == 0 => format!("every {step} minutes{span}"),
-        (Set::Every(from, step), _) if 60 % step == 0 => {
+        (NumberSet::All, _) => format!("every minute{span}"),
+        (NumberSet::Every(0, step), _) if 60 % step == 0 => format!("every {step} minutes{span}"),
+        (NumberSet::Every(from, step), _) if 60 % step == 0 => {
             format!("every {step} minutes from minute {from} on{span}")
         }
-        (Set::List(one), Set::All) if one[..] == [0] => "every hour, on the hour".to_owned(),
-        (Set::List(one), Set::All) if one.len() == 1 => format!("every hour at minute {}", one[0]),
-        (Set::List(one), Set::Run(..)) if one.len() == 1 => format!("every hour{span}"),
-        (Set::List(one), Set::Every(from, step)) if one.len() == 1 => {
+        (NumberSet::List(one), NumberSet::All) if one[..] == [0] => {
+            "every hour, on the hour".to_owned()
+        }
+        (NumberSet::List(one), NumberSet::All) if one.len() == 1 => {
+            format!("every hour at minute {}", one[0])
+        }
+        (NumberSet::List(one), NumberSet::Run(..)) if one.len() == 1 => format!("every hour{span}"),
+        (NumberSet::List(one), NumberSet::Every(from, step)) if one.len() == 1 => {
             format!("every {step} hours from {from:02}:{:02} on", one[0])
         }
-        (Set::Every(..) | Set::Run(..) | Set::List(_), _) => {
+        (NumberSet::Every(..) | NumberSet::Run(..) | NumberSet::List(_), _) => {
             let of = if span.is_empty() { " of every hour" } else { &span };
-            format!("at minutes {}{of}", each(minutes, &|n| n.to_string()))
+            format!("at minutes {}{of}", describe_set(minutes, &|n| n.to_string()))
         }
     }
 }
 
 /// The first and the last minute of an hour.
-fn ends(minutes: &Set) -> (u32, u32) {
+fn minute_bounds(minutes: &NumberSet) -> (u32, u32) {
     match minutes {
-        Set::All => (0, 59),
-        Set::Every(from, step) => (*from, from + (59 - from) / step * step),
-        Set::Run(from, to) => (*from, *to),
-        Set::List(list) => {
+        NumberSet::All => (0, 59),
+        NumberSet::Every(from, step) => (*from, from + (59 - from) / step * step),
+        NumberSet::Run(from, to) => (*from, *to),
+        NumberSet::List(list) => {
             (list.first().copied().unwrap_or_default(), list.last().copied().unwrap_or_default())
         }
     }
 }
 
 /// Which days; empty for every day where times say enough.
-fn days(shape: &Shape) -> String {
-    let Shape { named, months, join, times, .. } = shape;
+fn describe_days(shape: &CronShape) -> String {
+    let CronShape { named, months, join, times, .. } = shape;
     let month = |n: u32| MONTHS[(n as usize + 11) % 12].to_owned();
-    let named_months = months.as_ref().map(|set| each(set, &month));
+    let named_months = months.as_ref().map(|set| describe_set(set, &month));
     if named.is_every_day() {
         return match (named_months, times) {
             (Some(months), _) => format!("every day in {months}"),
-            (None, Times::Few(_)) => "every day".to_owned(),
-            (None, Times::Minutes { .. } | Times::Seconds { .. }) => String::new(),
+            (None, TimeWords::Few(_)) => "every day".to_owned(),
+            (None, TimeWords::Minutes { .. } | TimeWords::Seconds { .. }) => String::new(),
         };
     }
     let of = format!(" of {}", named_months.as_deref().unwrap_or("the month"));
     let inside = named_months.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
     let of_month = of_month(named, &of);
     let weekdays = named.week.as_ref().map(|set| match set {
-        Set::Run(from, to) => format!("from {} to {}", weekday(*from), weekday(*to)),
-        Set::All | Set::Every(..) | Set::List(_) => {
-            format!("on {}", and(&week_list(set).iter().map(|d| weekday(*d)).collect::<Vec<_>>()))
+        NumberSet::Run(from, to) => format!("from {} to {}", weekday(*from), weekday(*to)),
+        NumberSet::All | NumberSet::Every(..) | NumberSet::List(_) => {
+            format!(
+                "on {}",
+                join_with_and(&week_list(set).iter().map(|d| weekday(*d)).collect::<Vec<_>>())
+            )
         }
     });
     match (of_month.is_empty(), weekdays, join) {
@@ -173,10 +186,10 @@ fn days(shape: &Shape) -> String {
         }
         (true, None, _) => format!("on {}", of_week(named, &of)),
         (false, None, _) => format!("on {of_month}"),
-        (false, Some(weekdays), Join::Both) => {
+        (false, Some(weekdays), DayJoin::Both) => {
             format!("on {of_month} where it is {}", weekdays.replacen("on ", "", 1))
         }
-        (false, Some(weekdays), Join::Either | Join::OfMonth | Join::OfWeek) => {
+        (false, Some(weekdays), DayJoin::Either | DayJoin::OfMonth | DayJoin::OfWeek) => {
             format!("on {of_month} and {weekdays}{inside}")
         }
     }
@@ -187,25 +200,27 @@ fn weekday(day: u32) -> String {
 }
 
 /// Days of the week, Monday first.
-fn week_list(set: &Set) -> Vec<u32> {
+fn week_list(set: &NumberSet) -> Vec<u32> {
     let mut days: Vec<u32> = match set {
-        Set::All => (0..7).collect(),
-        Set::Every(from, step) => (*from..7).step_by(*step as usize).collect(),
-        Set::Run(from, to) => (*from..=*to).collect(),
-        Set::List(days) => days.clone(),
+        NumberSet::All => (0..7).collect(),
+        NumberSet::Every(from, step) => (*from..7).step_by(*step as usize).collect(),
+        NumberSet::Run(from, to) => (*from..=*to).collect(),
+        NumberSet::List(days) => days.clone(),
     };
     days.sort_by_key(|day| (day + 6) % 7);
     days
 }
 
-fn of_month(named: &Named, of: &str) -> String {
+fn of_month(named: &NamedCronDays, of: &str) -> String {
     let mut words = Vec::new();
     if let Some(set) = &named.days {
         words.push(match set {
-            Set::Every(from, step) => {
+            NumberSet::Every(from, step) => {
                 format!("every {} day from the {} on", ordinal(*step), ordinal(*from))
             }
-            Set::All | Set::Run(..) | Set::List(_) => format!("the {}", each(set, &ordinal)),
+            NumberSet::All | NumberSet::Run(..) | NumberSet::List(_) => {
+                format!("the {}", describe_set(set, &ordinal))
+            }
         });
     }
     words.extend(named.before_last.iter().map(|n| last_day(*n)));
@@ -215,7 +230,7 @@ fn of_month(named: &Named, of: &str) -> String {
         0 => "the last weekday (Monday to Friday)".to_owned(),
         n => nearest(last_day(*n)),
     }));
-    if words.is_empty() { String::new() } else { format!("{}{of}", and(&words)) }
+    if words.is_empty() { String::new() } else { format!("{}{of}", join_with_and(&words)) }
 }
 
 fn last_day(before: u32) -> String {
@@ -226,9 +241,9 @@ fn last_day(before: u32) -> String {
     }
 }
 
-fn of_week(named: &Named, of: &str) -> String {
+fn of_week(named: &NamedCronDays, of: &str) -> String {
     let nth = named.nth.iter().map(|(n, day)| format!("the {} {}", ordinal(*n), weekday(*day)));
     let last = named.last.iter().map(|day| format!("the last {}", weekday(*day)));
     let words: Vec<String> = nth.chain(last).collect();
-    if words.is_empty() { String::new() } else { format!("{}{of}", and(&words)) }
+    if words.is_empty() { String::new() } else { format!("{}{of}", join_with_and(&words)) }
 }

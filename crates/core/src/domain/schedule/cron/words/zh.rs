@@ -1,10 +1,10 @@
 //! In Chinese.
 
-use super::{Join, Named, Set, Shape, Times};
+use super::{CronShape, DayJoin, NamedCronDays, NumberSet, TimeWords};
 
 const WEEK: [&str; 7] = ["周日", "周一", "周二", "周三", "周四", "周五", "周六"];
 
-pub(super) fn sentence(shape: &Shape) -> String {
+pub(super) fn sentence(shape: &CronShape) -> String {
     let years = shape.years.as_ref().map(|runs| {
         let run = |(from, to): &(i32, i32)| match from == to {
             true => format!("{from} 年"),
@@ -12,47 +12,51 @@ pub(super) fn sentence(shape: &Shape) -> String {
         };
         runs.iter().map(run).collect::<Vec<_>>().join("、")
     });
-    let words = [years.unwrap_or_default(), days(shape), times(&shape.times)];
+    let words = [years.unwrap_or_default(), describe_days(shape), times(&shape.times)];
     let said: Vec<String> = words.into_iter().filter(|w| !w.is_empty()).collect();
     said.join(" ")
 }
 
 /// Numbers of a field, each with its unit.
-fn each(set: &Set, name: &dyn Fn(u32) -> String) -> String {
+fn describe_set(set: &NumberSet, name: &dyn Fn(u32) -> String) -> String {
     match set {
-        Set::All => "所有".to_owned(),
-        Set::Every(from, step) => format!("从 {} 起每隔 {step}", name(*from)),
-        Set::Run(from, to) => {
+        NumberSet::All => "所有".to_owned(),
+        NumberSet::Every(from, step) => format!("从 {} 起每隔 {step}", name(*from)),
+        NumberSet::Run(from, to) => {
             let (from, to) = (name(*from), name(*to));
             // A blank before a figure, as in 6 月至 8 月.
             let blank = if to.starts_with(|c: char| c.is_ascii_digit()) { " " } else { "" };
             format!("{from}至{blank}{to}")
         }
-        Set::List(numbers) => numbers.iter().map(|n| name(*n)).collect::<Vec<_>>().join("、"),
+        NumberSet::List(numbers) => numbers.iter().map(|n| name(*n)).collect::<Vec<_>>().join("、"),
     }
 }
 
-fn times(times: &Times) -> String {
+fn times(times: &TimeWords) -> String {
     match times {
-        Times::Few(few) => {
+        TimeWords::Few(few) => {
             let time = |(h, m, s): &(u32, u32, u32)| match s {
                 0 => format!("{h:02}:{m:02}"),
                 s => format!("{h:02}:{m:02}:{s:02}"),
             };
             few.iter().map(time).collect::<Vec<_>>().join("、")
         }
-        Times::Minutes { minutes, hours } => minutes_of(minutes, hours),
-        Times::Seconds { seconds, minutes, hours } => {
+        TimeWords::Minutes { minutes, hours } => minutes_of(minutes, hours),
+        TimeWords::Seconds { seconds, minutes, hours } => {
             let often = match seconds {
-                Set::All => "每秒".to_owned(),
-                Set::Every(0, step) if 60 % step == 0 => format!("每 {step} 秒"),
-                Set::Every(..) | Set::Run(..) | Set::List(_) => {
-                    format!("第 {} 秒", each(seconds, &|n| n.to_string()))
+                NumberSet::All => "每秒".to_owned(),
+                NumberSet::Every(0, step) if 60 % step == 0 => format!("每 {step} 秒"),
+                NumberSet::Every(..) | NumberSet::Run(..) | NumberSet::List(_) => {
+                    format!("第 {} 秒", describe_set(seconds, &|n| n.to_string()))
                 }
             };
             match (minutes, hours, seconds) {
-                (Set::All, Set::All, Set::All | Set::Every(..)) => often,
-                (Set::All | Set::Every(..) | Set::Run(..) | Set::List(_), _, _) => {
+                (NumberSet::All, NumberSet::All, NumberSet::All | NumberSet::Every(..)) => often,
+                (
+                    NumberSet::All | NumberSet::Every(..) | NumberSet::Run(..) | NumberSet::List(_),
+                    _,
+                    _,
+                ) => {
                     format!("{}的{often}", minutes_of(minutes, hours))
                 }
             }
@@ -60,42 +64,47 @@ fn times(times: &Times) -> String {
     }
 }
 
-fn minutes_of(minutes: &Set, hours: &Set) -> String {
+fn minutes_of(minutes: &NumberSet, hours: &NumberSet) -> String {
     let span = match hours {
-        Set::All => String::new(),
-        Set::Run(from, to) => format!("{from} 点至 {to} 点"),
-        Set::Every(from, step) => format!("{from} 点起每 {step} 小时"),
-        Set::List(hours) => {
+        NumberSet::All => String::new(),
+        NumberSet::Run(from, to) => format!("{from} 点至 {to} 点"),
+        NumberSet::Every(from, step) => format!("{from} 点起每 {step} 小时"),
+        NumberSet::List(hours) => {
             let hours: Vec<String> = hours.iter().map(|h| format!("{h} 点")).collect();
             hours.join("、")
         }
     };
     let often = match minutes {
-        Set::All => "每分钟".to_owned(),
-        Set::Every(0, step) if 60 % step == 0 => format!("每 {step} 分钟"),
-        Set::Every(from, step) if 60 % step == 0 => format!("从第 {from} 分起每 {step} 分钟"),
-        Set::List(one) if one[..] == [0] => "整点".to_owned(),
-        Set::Every(..) | Set::Run(..) | Set::List(_) => {
-            format!("第 {} 分", each(minutes, &|n| n.to_string()))
+        NumberSet::All => "每分钟".to_owned(),
+        NumberSet::Every(0, step) if 60 % step == 0 => format!("每 {step} 分钟"),
+        NumberSet::Every(from, step) if 60 % step == 0 => format!("从第 {from} 分起每 {step} 分钟"),
+        NumberSet::List(one) if one[..] == [0] => "整点".to_owned(),
+        NumberSet::Every(..) | NumberSet::Run(..) | NumberSet::List(_) => {
+            format!("第 {} 分", describe_set(minutes, &|n| n.to_string()))
         }
     };
     match (minutes, hours) {
-        (Set::List(_) | Set::Run(..), Set::All) => format!("每小时{often}"),
-        (Set::Every(_, step), Set::All) if 60 % step != 0 => format!("每小时{often}"),
-        (Set::All | Set::Every(..), Set::All) => often,
-        (Set::List(_) | Set::Run(..), Set::Run(..)) => format!("{span}每小时{often}"),
-        (Set::All | Set::Every(..) | Set::List(_) | Set::Run(..), _) => format!("{span}{often}"),
+        (NumberSet::List(_) | NumberSet::Run(..), NumberSet::All) => format!("每小时{often}"),
+        (NumberSet::Every(_, step), NumberSet::All) if 60 % step != 0 => format!("每小时{often}"),
+        (NumberSet::All | NumberSet::Every(..), NumberSet::All) => often,
+        (NumberSet::List(_) | NumberSet::Run(..), NumberSet::Run(..)) => {
+            format!("{span}每小时{often}")
+        }
+        (NumberSet::All | NumberSet::Every(..) | NumberSet::List(_) | NumberSet::Run(..), _) => {
+            format!("{span}{often}")
+        }
     }
 }
 
-fn days(shape: &Shape) -> String {
-    let Shape { named, months, join, times, .. } = shape;
-    let months = months.as_ref().map(|set| format!("每年 {}", each(set, &|n| format!("{n} 月"))));
+fn describe_days(shape: &CronShape) -> String {
+    let CronShape { named, months, join, times, .. } = shape;
+    let months =
+        months.as_ref().map(|set| format!("每年 {}", describe_set(set, &|n| format!("{n} 月"))));
     if named.is_every_day() {
         return match (months, times) {
             (Some(months), _) => format!("{months}每天"),
-            (None, Times::Few(_)) => "每天".to_owned(),
-            (None, Times::Minutes { .. } | Times::Seconds { .. }) => String::new(),
+            (None, TimeWords::Few(_)) => "每天".to_owned(),
+            (None, TimeWords::Minutes { .. } | TimeWords::Seconds { .. }) => String::new(),
         };
     }
     let of = months.clone().map_or_else(|| "每月".to_owned(), |m| format!("{m}的"));
@@ -104,8 +113,10 @@ fn days(shape: &Shape) -> String {
     match (of_month.is_empty(), of_week.is_empty(), join) {
         (true, _, _) => of_week,
         (false, true, _) => of_month,
-        (false, false, Join::Both) => format!("{of_month}且为{}", of_week.trim_start_matches('每')),
-        (false, false, Join::Either | Join::OfMonth | Join::OfWeek) => {
+        (false, false, DayJoin::Both) => {
+            format!("{of_month}且为{}", of_week.trim_start_matches('每'))
+        }
+        (false, false, DayJoin::Either | DayJoin::OfMonth | DayJoin::OfWeek) => {
             format!("{of_month}以及{of_week}")
         }
     }
@@ -115,13 +126,13 @@ fn weekday(day: u32) -> String {
     WEEK[day as usize % 7].to_owned()
 }
 
-fn of_month(named: &Named, of: &str) -> String {
+fn of_month(named: &NamedCronDays, of: &str) -> String {
     let mut words = Vec::new();
     if let Some(set) = &named.days {
         words.push(match set {
-            Set::Every(from, step) => format!(" {from} 日起每 {step} 天"),
-            Set::All | Set::Run(..) | Set::List(_) => {
-                format!(" {}", each(set, &|n| format!("{n} 日")))
+            NumberSet::Every(from, step) => format!(" {from} 日起每 {step} 天"),
+            NumberSet::All | NumberSet::Run(..) | NumberSet::List(_) => {
+                format!(" {}", describe_set(set, &|n| format!("{n} 日")))
             }
         });
     }
@@ -142,15 +153,15 @@ fn last_day(before: u32) -> String {
     }
 }
 
-fn of_week(named: &Named, of: &str, months: Option<&str>) -> String {
+fn of_week(named: &NamedCronDays, of: &str, months: Option<&str>) -> String {
     let weekdays = named.week.as_ref().map(|set| {
         let days = match set {
-            Set::Run(..) => each(set, &weekday),
-            Set::All | Set::Every(..) | Set::List(_) => {
+            NumberSet::Run(..) => describe_set(set, &weekday),
+            NumberSet::All | NumberSet::Every(..) | NumberSet::List(_) => {
                 let mut days: Vec<u32> = match set {
-                    Set::Every(from, step) => (*from..7).step_by(*step as usize).collect(),
-                    Set::List(days) => days.clone(),
-                    Set::All | Set::Run(..) => (0..7).collect(),
+                    NumberSet::Every(from, step) => (*from..7).step_by(*step as usize).collect(),
+                    NumberSet::List(days) => days.clone(),
+                    NumberSet::All | NumberSet::Run(..) => (0..7).collect(),
                 };
                 days.sort_by_key(|day| (day + 6) % 7);
                 days.iter().map(|d| weekday(*d)).collect::<Vec<_>>().join("、")
