@@ -37,6 +37,9 @@ test-xxl: ## with executors of XXL-JOB that others wrote (Python, Node.js, Rust)
 	@scripts/test-xxl.sh
 	cargo test --test it -- xxl:: $(ARGS)
 
+test-engines: ## remote applications on a real Flink cluster (330 MB from PyPI, JDK 17); ARGS go to the tests
+	@scripts/test-engines.sh $(ARGS)
+
 test-cgroups: ## limits of scripts, on a kernel with cgroup v2 (user-mode Linux)
 	@scripts/test-cgroups.sh
 
@@ -93,4 +96,4 @@ servers: ## start database servers for tests and leave them running
 servers-stop: ## stop and remove what `make servers` started
 	@scripts/test-servers.sh stop
 
-.PHONY: docs-site help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop test-cgroups
+.PHONY: docs-site help test test-quick test-lineage test-api test-browser test-xxl chaos bench bench-xxl bench-compare bench-core bench-scale check ci fuzz deny advisories sbom release docs servers servers-stop test-cgroups test-engines

@@ -222,6 +222,9 @@ fn body_sections(job: &JobDef) -> Vec<(String, String)> {
     if let Some(call) = &job.executor {
         parts.push(("executor:".to_owned(), format!("  {call}")));
     }
+    if let Some(call) = &job.application {
+        parts.push(("application:".to_owned(), format!("  {call}")));
+    }
     match &job.sql {
         Some(crate::domain::job::SqlText::Same(text)) => {
             parts.push(("sql:".to_owned(), indent(text)))

@@ -155,7 +155,7 @@ impl<'a> PreparedHttpCall<'a> {
 }
 
 /// The one place where the value of a header is made. It is never shown.
-fn header_value(text: &str, task: &AttemptTask) -> Result<HeaderValue, String> {
+pub(crate) fn header_value(text: &str, task: &AttemptTask) -> Result<HeaderValue, String> {
     let secret = |name: &str| task.secrets.get(name).cloned();
     let text = http_call::header(text, &task.params, &secret)?;
     let value = HeaderValue::from_bytes(text.as_bytes());

@@ -11,9 +11,11 @@ mod call_values;
 pub mod cgroup_tree;
 pub mod checks;
 mod child;
+mod cluster_api;
 mod cursors;
 mod earlier_attempts;
 mod executor;
+mod flink;
 mod held_limits;
 mod http;
 mod http_answer;
@@ -33,6 +35,7 @@ pub mod preflight;
 mod proc;
 mod process_tree;
 pub mod remote;
+mod remote_application;
 mod routine_lookup;
 pub(crate) mod run_on_source;
 mod script;
@@ -98,6 +101,7 @@ pub static HANDLERS: &[&dyn WorkerHandler] = &[
     &batch::BatchHandler,
     &executor::Bean,
     &executor::GlueHandler,
+    &flink::FlinkHandler,
     &approval::ApprovalHandler,
 ];
 

@@ -4,14 +4,16 @@
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::AfterCrash;
+use crate::domain::job::body::HttpCall;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::queue::KILL_UNCONFIRMED;
 use crate::domain::job::secret::Mask;
+use crate::domain::params::http_call;
 use crate::engine::attempt::approvals::AttemptApprovals;
 use crate::engine::attempt::child_batches::AttemptChildBatches;
 use crate::engine::attempt::log_storage::append_of_orphan;
 use crate::engine::attempt::record::Recording;
-use crate::engine::attempt::run::{AttemptOrder, AttemptReport, Surroundings, What};
+use crate::engine::attempt::run::{AttemptOrder, AttemptReport, Surroundings, What, find_host};
 use crate::engine::attempt::secret_reader::SecretReader;
 use crate::engine::db_retry::answered_at_last;
 use crate::handler::{self, AttemptTask, Claim, Context, StopReason};
@@ -82,7 +84,11 @@ async fn ended(
         return unconfirmed(outcome.message.as_deref().unwrap_or_default());
     }
     let starts_again = handler::kind_of(&job.def).after_crash == AfterCrash::StartsAgain;
-    if starts_again && job.def.sub_batch.is_none() && job.def.executor.is_none() {
+    if let Err(outcome) = read_host(&mut task, job, snapshot, &reader).await {
+        return unconfirmed(outcome.message.as_deref().unwrap_or_default());
+    }
+    let is_elsewhere = job.def.executor.is_some() || job.def.application.is_some();
+    if starts_again && job.def.sub_batch.is_none() && !is_elsewhere {
         return AttemptOutcome::ended(
             end_of(reason),
             "its worker died; it only asked, nothing of it is left",
@@ -94,6 +100,21 @@ async fn ended(
         AttemptEnd::Success | AttemptEnd::Warning | AttemptEnd::Failed => outcome,
         AttemptEnd::TimedOut | AttemptEnd::Returned | AttemptEnd::Unknown => outcome,
     }
+}
+
+/// Gives the task the host of its cluster, with the secrets that its headers name.
+async fn read_host(
+    task: &mut AttemptTask,
+    job: &AttemptOrder,
+    snapshot: &Snapshot,
+    reader: &SecretReader<'_>,
+) -> Result<(), AttemptOutcome> {
+    if job.def.application.is_some() {
+        let host = find_host(job, snapshot);
+        task.secrets = reader.fetch(http_call::secrets(None::<&HttpCall>, host)).await?;
+        task.host = host.cloned();
+    }
+    Ok(())
 }
 
 fn end_of(reason: StopReason) -> AttemptEnd {

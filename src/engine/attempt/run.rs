@@ -272,9 +272,12 @@ async fn bind_params(
     bound.map(|params| (params, secrets.clone(), mask)).map_err(|e| failed(e.to_string()))
 }
 
-fn find_host<'a>(job: &AttemptOrder, snapshot: &'a Snapshot) -> Option<&'a HttpHost> {
-    let name = &job.def.http.as_ref()?.host;
-    snapshot.shared.hosts.iter().find(|host| host.name == *name)
+pub(in crate::engine) fn find_host<'a>(
+    job: &AttemptOrder,
+    snapshot: &'a Snapshot,
+) -> Option<&'a HttpHost> {
+    let name = job.def.called_host()?;
+    snapshot.shared.hosts.iter().find(|host| host.name == name)
 }
 
 /// All that the handler is told.

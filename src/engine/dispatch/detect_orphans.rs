@@ -202,7 +202,7 @@ impl Active {
             not_before: (event == QueueEvent::Orphan).then_some(now),
             message: Some(self.words(job, row, (event, crashes))),
             tell_owners: event != QueueEvent::Orphan,
-            unresolved: row.unresolved + u32::from(job.tx.is_recorded()),
+            unresolved: row.unresolved + u32::from(job.is_looked_up()),
         };
         self.rows[node.index()].crash_count = crashes;
         self.record_end(node, &settlement, None, changes, now);
@@ -212,7 +212,7 @@ impl Active {
     fn words(&self, job: &JobDef, row: &QueueEntry, (event, crashes): (QueueEvent, u32)) -> String {
         let (no, died) = (&self.batch.values.batch_no, worker_died(row));
         match event {
-            QueueEvent::Orphan if job.tx.is_recorded() => {
+            QueueEvent::Orphan if job.is_looked_up() => {
                 format!("{died} while it ran; the next try looks up what became of it")
             }
             QueueEvent::Orphan => format!("{died}; starts again, which is safe"),

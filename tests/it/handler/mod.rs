@@ -2,6 +2,7 @@
 
 mod checks;
 mod cursors;
+mod flink;
 mod http;
 mod ledger;
 mod link;

@@ -47,6 +47,7 @@ fn body_key(part: BodyPart) -> &'static str {
         BodyPart::SubBatch => "sub_batch",
         BodyPart::Executor => "executor",
         BodyPart::Approval => "approval",
+        BodyPart::Application => "application",
     }
 }
 
@@ -82,6 +83,7 @@ fn refuse_foreign_parts(
         (BodyPart::SubBatch, "sub_batch", raw.sub_batch.as_ref().map(|s| s.at.clone())),
         (BodyPart::Executor, "executor", raw.executor.as_ref().map(|e| e.at.clone())),
         (BodyPart::Approval, "approval", raw.approval.as_ref().map(|a| a.at.clone())),
+        (BodyPart::Application, "application", raw.application.as_ref().map(|a| a.at.clone())),
     ];
     for (part, key, at) in said {
         let Some(at) = at.filter(|_| !understands(kind, part)) else {
@@ -146,6 +148,9 @@ fn set_kinds(def: &mut JobDef, raw: &RawJob, kind: &JobKind) {
     }
     if value(BodyPart::Executor) {
         def.executor = raw.executor.as_ref().map(|e| Box::new(e.value.clone()));
+    }
+    if value(BodyPart::Application) {
+        def.application = raw.application.as_ref().map(|a| Box::new(a.value.clone()));
     }
     if value(BodyPart::Approval) {
         def.approval = raw.approval.as_ref().map(|a| Box::new(a.value.clone()));
@@ -250,6 +255,7 @@ fn require_parts(
             BodyPart::SubBatch => raw.sub_batch.is_some(),
             BodyPart::Executor => raw.executor.is_some(),
             BodyPart::Approval => raw.approval.is_some(),
+            BodyPart::Application => raw.application.is_some(),
         };
         if !there {
             let what = format!("{whose} is of type {} and has no {}", kind.name, body_key(*part));

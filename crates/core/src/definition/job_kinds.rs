@@ -1,6 +1,7 @@
 //! What the further job types need beyond their own keys: hosts that exist, paths that can be filled,
 //! one query, lists that make usable jobs, batches that do not open one another in a ring.
 
+use crate::definition::application;
 use crate::definition::body::understands;
 use crate::definition::executor;
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
@@ -102,6 +103,9 @@ pub(crate) fn check(
     }
     if let (Some(call), Some(_), Some(kind)) = (&raw.executor, &def.executor, kind) {
         executor::check(whose, call, def, kind, report);
+    }
+    if let (Some(call), Some(_)) = (&raw.application, &def.application) {
+        application::check_application(whose, call, def, around, report);
     }
     check_list(whose, def, raw, uses, report);
     let used = def.params.iter().filter(|p| {

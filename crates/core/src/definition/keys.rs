@@ -144,6 +144,7 @@ pub(crate) const JOB: &[&str] = &[
     "sensor",
     "sub_batch",
     "executor",
+    "application",
     "approval",
     "for_each",
 ];
@@ -201,6 +202,9 @@ pub(crate) const SENSOR: &[&str] = &["poll_sec"];
 pub(crate) const SUB_BATCH: &[&str] = &["group", "batch"];
 /// What a HANDLER or GLUE job asks of an executor.
 pub(crate) const EXECUTOR: &[&str] = &["app", "handler", "language", "send", "route", "block"];
+/// The application of a FLINK job.
+pub(crate) const APPLICATION: &[&str] =
+    &["host", "file", "main_class", "args", "conf", "parallelism", "poll_sec"];
 /// Who may approve an APPROVAL job.
 pub(crate) const APPROVAL: &[&str] = &["role", "permission", "users", "four_eyes", "question"];
 /// The list of a fan-out.

@@ -5,6 +5,7 @@ use crate::definition::job_names::QualifiedName;
 use crate::definition::read_schedules::RawSchedule;
 use crate::domain::access::approval::ApprovalRule;
 use crate::domain::executor::ExecutorCall;
+use crate::domain::job::application::ApplicationCall;
 use crate::domain::job::body::{ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::job::check::CheckGrade;
 use crate::domain::job::external::Missing;
@@ -180,6 +181,7 @@ pub(crate) struct RawJob {
     pub sensor: Setting<Sensor>,
     pub sub_batch: Setting<SubBatch>,
     pub executor: Setting<ExecutorCall>,
+    pub application: Setting<ApplicationCall>,
     pub approval: Setting<ApprovalRule>,
     pub for_each: Setting<ForEach>,
 }

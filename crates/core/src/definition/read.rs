@@ -1,5 +1,6 @@
 //! Reads what the user said from the tree: every key checked for its form.
 
+use crate::definition::application;
 use crate::definition::declare::{read_decl, read_secret};
 use crate::definition::executor;
 use crate::definition::fault::{FaultReport, Located};
@@ -307,6 +308,7 @@ pub(crate) fn job_named(
         sensor: read_kinds::sensor(&mut fields).map(Box::new),
         sub_batch: read_kinds::sub_batch(&mut fields).map(Box::new),
         executor: executor::read_call(&mut fields).map(Box::new),
+        application: application::read_application(&mut fields).map(Box::new),
         approval: read_kinds::approval(&mut fields).map(Box::new),
         for_each: read_kinds::for_each(&mut fields).map(Box::new),
     }

@@ -54,6 +54,7 @@ const PARTS: &[(BodyPart, &[&str])] = &[
     (BodyPart::SubBatch, &["sub_batch"]),
     (BodyPart::Executor, &["executor"]),
     (BodyPart::Approval, &["approval"]),
+    (BodyPart::Application, &["application"]),
 ];
 
 /// What a job of a type must and must not have. What it must have may also come from its template.

@@ -264,6 +264,22 @@ pub(crate) const PARTS: &[Section] = &[
         ],
     },
     Section {
+        name: "application",
+        keys: &[
+            SchemaKey("host", "One of hosts: the REST address of the cluster.", Text),
+            SchemaKey("file", "The jar, an absolute path on the node that runs the job.", Text),
+            SchemaKey("main_class", "Its entry class; what the jar names when absent.", Text),
+            SchemaKey("args", "Arguments; {name} is the parameter.", Texts),
+            SchemaKey("conf", "Configuration of the application.", NamedTexts),
+            SchemaKey("parallelism", "The cluster's own when absent.", PARALLEL),
+            SchemaKey(
+                "poll_sec",
+                "Longest pause between two polls, in seconds; 5 when absent.",
+                Int(1, POLL_MAX as i64),
+            ),
+        ],
+    },
+    Section {
         name: "executor",
         keys: &[
             SchemaKey("app", "The appname that the executors register under.", Text),

@@ -1,5 +1,6 @@
 //! What may run, and after what: the rows of `job_def` and `job_dependency`.
 
+pub mod application;
 pub mod body;
 pub mod check;
 pub mod dependency;
@@ -27,6 +28,7 @@ use crate::domain::access::group_access::GroupAccess;
 use crate::domain::calendar::Calendars;
 use crate::domain::executor::ExecutorCall;
 use crate::domain::id::{CalendarCode, GroupCode, JobCode, JobType, SourceName};
+use crate::domain::job::application::ApplicationCall;
 use crate::domain::job::body::{FanOut, ForEach, HttpCall, HttpHost, Sensor, SubBatch};
 use crate::domain::job::check::{DataCheck, SuccessRule};
 use crate::domain::job::external::ExternalDependency;
@@ -176,6 +178,9 @@ pub struct JobDef {
     /// What it asks of an executor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<Box<ExecutorCall>>,
+    /// The application that it submits to a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Box<ApplicationCall>>,
     /// Who may approve an APPROVAL job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<ApprovalRule>>,
@@ -240,6 +245,7 @@ impl JobDef {
             sensor: None,
             sub_batch: None,
             executor: None,
+            application: None,
             approval: None,
             for_each: None,
             fan_out: None,
@@ -257,6 +263,17 @@ impl JobDef {
     pub fn told_when(&self, event: NotificationEvent, group: &Group) -> NotifyWhen {
         let own = self.notify.as_deref().unwrap_or(NotifyRules::NONE);
         own.notify_when(event, &group.notify)
+    }
+
+    /// Name of the host that it calls.
+    pub fn called_host(&self) -> Option<&str> {
+        let of_call = self.http.as_ref().map(|call| call.host.as_str());
+        of_call.or(self.application.as_ref().map(|call| call.host.as_str()))
+    }
+
+    /// Whether the next attempt can look up an outcome that is not known: in the ledger, or in the cluster.
+    pub fn is_looked_up(&self) -> bool {
+        self.tx.is_recorded() || self.application.is_some()
     }
 
     /// The code under which it is defined: its own, or that of the job a fan-out made it from.

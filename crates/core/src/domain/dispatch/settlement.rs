@@ -133,7 +133,7 @@ const LOOK_AGAIN_MAX_MS: i64 = 60_000;
 /// itself.
 fn can_be_looked_up(job: &JobDef, this: SettledAttempt, outcome: &AttemptOutcome) -> bool {
     let is_worth_it = outcome.retry == Retry::Allowed && this.retries == Retries::AsDefined;
-    job.tx.is_recorded() && is_worth_it
+    job.is_looked_up() && is_worth_it
 }
 
 fn may_retry(job: &JobDef, this: SettledAttempt, outcome: &AttemptOutcome) -> bool {

@@ -67,14 +67,15 @@ impl SlotNeeds {
     /// What `job` takes: one slot of all nodes or of those with its label, of its group, source and host, the weights of its pools,
     /// its locks. What an executor runs needs a node only to be on.
     pub fn for_job(job: &JobDef) -> Self {
-        let place = match (&job.executor, job.worker.clone()) {
-            (Some(_), label) => Resource::Node(label),
-            (None, Some(label)) => Resource::Label(label),
-            (None, None) => Resource::Total,
+        let is_elsewhere = job.executor.is_some() || job.application.is_some();
+        let place = match (is_elsewhere, job.worker.clone()) {
+            (true, label) => Resource::Node(label),
+            (false, Some(label)) => Resource::Label(label),
+            (false, None) => Resource::Total,
         };
         let mut all = vec![(place, 1), (Resource::Group(job.group.clone()), 1)];
         all.extend(job.source.clone().map(|s| (Resource::Source(s), 1)));
-        all.extend(job.http.as_ref().map(|call| (Resource::Host(call.host.clone()), 1)));
+        all.extend(job.called_host().map(|host| (Resource::Host(host.to_owned()), 1)));
         all.extend(job.pools.iter().map(|p| (Resource::Pool(p.pool.clone()), p.weight)));
         all.extend(job.locks.iter().map(|l| {
             let parts = match l.mode {

@@ -31,6 +31,8 @@ pub enum BodyPart {
     Executor,
     /// `approval`
     Approval,
+    /// `application`
+    Application,
 }
 
 /// What `check` knows of a job type: each handler gives its own, so a new type is one file there

@@ -2,6 +2,7 @@
 
 use crate::domain::job::ParamType;
 use crate::domain::job::body::{HttpBody, HttpCall, HttpHost};
+use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::BoundParam;
 use crate::domain::params::param_expressions::{self, ParamPiece, Reference};
 use crate::domain::params::secret_names;
@@ -98,6 +99,19 @@ fn climbs(path: &str) -> bool {
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
         plain == "." || plain == ".."
     })
+}
+
+/// A text with each `{name}` replaced by the parameter; the text of a secret is not given away.
+pub fn fill_argument(text: &str, params: &[BoundParam]) -> Result<String, String> {
+    for name in names(text)? {
+        let param = params.iter().find(|p| p.name == name);
+        if param.and_then(|p| p.value.as_ref()).is_some_and(MaskedValue::is_secret) {
+            return Err(format!(
+                "{{{name}}} is secret, and the cluster shows arguments to all its users"
+            ));
+        }
+    }
+    filled(text, params, |value| Ok(value.to_owned()))
 }
 
 fn filled(

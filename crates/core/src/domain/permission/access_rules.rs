@@ -209,10 +209,10 @@ impl AccessRules {
     /// All that a job uses: what it names, and what the host that it calls is sent.
     fn used_by_job(&self, job: &JobDef) -> BTreeSet<SharedResource> {
         let mut used = named_by_job(job);
-        if let Some(host) = job.http.as_ref().map(|call| &call.host) {
+        if let Some(host) = job.called_host() {
             let secrets = self.host_secrets.get(host).into_iter().flatten();
             let of_host = |secret: &String| SharedResource::HostSecret {
-                host: host.clone(),
+                host: host.to_owned(),
                 secret: secret.clone(),
             };
             used.extend(secrets.map(of_host));

@@ -198,6 +198,7 @@ struct ExecutedParts<'a> {
     script: Option<(&'a str, Option<&'a str>, Option<&'a str>)>,
     http: Option<&'a crate::domain::job::body::HttpCall>,
     executor: Option<&'a crate::domain::executor::ExecutorCall>,
+    application: Option<&'a crate::domain::job::application::ApplicationCall>,
     checks: Vec<(Option<&'a SourceName>, &'a SqlText, &'a Expect)>,
     secrets: Vec<(&'a str, &'a str)>,
 }
@@ -217,6 +218,7 @@ impl<'a> ExecutedParts<'a> {
             script: script.map(|s| (s, job.interpreter.as_deref(), job.working_dir.as_deref())),
             http: job.http.as_deref(),
             executor: job.executor.as_deref(),
+            application: job.application.as_deref(),
             checks: job.checks.iter().map(|c| (c.source.as_ref(), &c.sql, &c.expect)).collect(),
             secrets: secrets.collect(),
         }
@@ -228,6 +230,7 @@ impl<'a> ExecutedParts<'a> {
             && self.script.is_none()
             && self.http.is_none()
             && self.executor.is_none()
+            && self.application.is_none()
             && self.checks.is_empty()
             && self.secrets.is_empty()
     }

@@ -46,7 +46,8 @@ impl ProcessLoad {
     /// Which node a job lacks that could start otherwise.
     fn missing_node(&self, job: &JobDef) -> Option<WaitReason> {
         let (here, others) = self.sites.as_ref()?;
-        let waits = job.sensor.is_some() || job.executor.is_some() || job.approval.is_some();
+        let is_elsewhere = job.executor.is_some() || job.application.is_some();
+        let waits = job.sensor.is_some() || is_elsewhere || job.approval.is_some();
         let takes = if waits { Takes::Nothing } else { Takes::Slots };
         let want = Want { label: job.worker.as_deref(), takes };
         let JobPlacement::Nowhere(lack) = place(want, here, others) else { return None };
