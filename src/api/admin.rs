@@ -10,7 +10,7 @@ use crate::api::client_address::RequestOrigin;
 use crate::api::state::ApiState;
 use crate::api::tls::ConnectionSecurity;
 use crate::domain::executor::LogId;
-use crate::engine::xxl::admin::registry_api::{AdminApiRefusal, TokenPass};
+use crate::engine::xxl::admin::registry_api::{AdminApiRefusal, VerifiedToken};
 use crate::store::executor_run::ReportedRunEnd;
 use crate::wire::xxl::{
     APP_NAME_HEADER, EXECUTOR_GROUP, Registry, Reply, TOKEN_HEADER, read_callbacks,
@@ -121,7 +121,7 @@ impl AdminRequest<'_> {
         })
     }
 
-    async fn refuse(&self, refused: &AdminApiRefusal, pass: Option<&TokenPass>) -> Reply {
+    async fn refuse(&self, refused: &AdminApiRefusal, pass: Option<&VerifiedToken>) -> Reply {
         // It is answered in any case, and in time.
         let noted = self.house.executors.note_refused(refused, self.peer, pass);
         if tokio::time::timeout(PATIENCE, noted).await.is_err() {
@@ -130,7 +130,10 @@ impl AdminRequest<'_> {
         Reply::failure(refused.to_string())
     }
 
-    async fn admitted(&self, headers: &HeaderMap) -> Result<Result<TokenPass, AdminApiRefusal>> {
+    async fn admitted(
+        &self,
+        headers: &HeaderMap,
+    ) -> Result<Result<VerifiedToken, AdminApiRefusal>> {
         let token = headers.get(TOKEN_HEADER).map(|value| value.as_bytes()).unwrap_or_default();
         let name = headers.get(APP_NAME_HEADER).map(|value| value.as_bytes());
         let looked = async {
@@ -149,7 +152,7 @@ impl AdminRequest<'_> {
 
     async fn handle_request(
         &self,
-        pass: &TokenPass,
+        pass: &VerifiedToken,
         body: Body,
     ) -> Result<Result<(), AdminApiRefusal>> {
         let word = match self.known_word() {
@@ -162,31 +165,31 @@ impl AdminRequest<'_> {
         };
         let work = async {
             match word {
-                ExecutorRequest::Registry | ExecutorRequest::Remove => {
+                AdminEndpoint::Registry | AdminEndpoint::Remove => {
                     self.registry(pass, word, &bytes).await
                 }
-                ExecutorRequest::Callback => self.callback(pass, &bytes).await,
+                AdminEndpoint::Callback => self.callback(pass, &bytes).await,
             }
         };
         tokio::time::timeout(PATIENCE, work).await?
     }
 
-    fn known_word(&self) -> Result<ExecutorRequest, AdminApiRefusal> {
+    fn known_word(&self) -> Result<AdminEndpoint, AdminApiRefusal> {
         if self.method != Method::POST {
             return Err(AdminApiRefusal::Method);
         }
         match self.word {
-            "registry" => Ok(ExecutorRequest::Registry),
-            "registryRemove" => Ok(ExecutorRequest::Remove),
-            "callback" => Ok(ExecutorRequest::Callback),
+            "registry" => Ok(AdminEndpoint::Registry),
+            "registryRemove" => Ok(AdminEndpoint::Remove),
+            "callback" => Ok(AdminEndpoint::Callback),
             _ => Err(AdminApiRefusal::Path),
         }
     }
 
     async fn registry(
         &self,
-        pass: &TokenPass,
-        word: ExecutorRequest,
+        pass: &VerifiedToken,
+        word: AdminEndpoint,
         bytes: &[u8],
     ) -> Result<Result<(), AdminApiRefusal>> {
         let said: Registry = match serde_json::from_slice(bytes) {
@@ -199,8 +202,8 @@ impl AdminRequest<'_> {
         }
         let place = (said.registry_key.as_str(), said.registry_value.as_str());
         match word {
-            ExecutorRequest::Remove => self.house.executors.remove(pass, place, self.peer).await,
-            ExecutorRequest::Registry | ExecutorRequest::Callback => {
+            AdminEndpoint::Remove => self.house.executors.remove(pass, place, self.peer).await,
+            AdminEndpoint::Registry | AdminEndpoint::Callback => {
                 self.house.executors.register(pass, place, self.peer).await
             }
         }
@@ -208,7 +211,7 @@ impl AdminRequest<'_> {
 
     async fn callback(
         &self,
-        pass: &TokenPass,
+        pass: &VerifiedToken,
         bytes: &[u8],
     ) -> Result<Result<(), AdminApiRefusal>> {
         let items = match read_callbacks(bytes) {
@@ -229,7 +232,7 @@ impl AdminRequest<'_> {
 
 /// What executors ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ExecutorRequest {
+enum AdminEndpoint {
     Registry,
     Remove,
     Callback,

@@ -17,14 +17,14 @@ pub(super) struct RequestOrigin {
     /// The address of whoever asks.
     pub address: String,
     /// Whether the browser speaks TLS.
-    pub transport: ConnectionSecurityKind,
+    pub transport: TransportSecurity,
     /// Scheme, host and port as the browser sees them.
     origin: Option<String>,
 }
 
 /// What is between a browser and us, or a proxy of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionSecurityKind {
+pub(super) enum TransportSecurity {
     /// Everybody on the way can read it.
     Clear,
     /// TLS.
@@ -64,11 +64,7 @@ impl RequestOrigin {
         let host = said(HOST.as_str()).map(|host| format!("{scheme}://{host}"));
         Self {
             address: address.map_or_else(|| "local".to_owned(), |a| a.to_canonical().to_string()),
-            transport: if is_tls {
-                ConnectionSecurityKind::Tls
-            } else {
-                ConnectionSecurityKind::Clear
-            },
+            transport: if is_tls { TransportSecurity::Tls } else { TransportSecurity::Clear },
             origin: doorway.origin.clone().or(host),
         }
     }
@@ -116,8 +112,8 @@ impl RequestOrigin {
 
     fn named<'a>(&self, (tls, clear): (&'a str, &'a str)) -> &'a str {
         match self.transport {
-            ConnectionSecurityKind::Tls => tls,
-            ConnectionSecurityKind::Clear => clear,
+            TransportSecurity::Tls => tls,
+            TransportSecurity::Clear => clear,
         }
     }
 
@@ -136,8 +132,8 @@ impl RequestOrigin {
     ) -> String {
         let name = self.named(names);
         let secure = match self.transport {
-            ConnectionSecurityKind::Tls => "; Secure",
-            ConnectionSecurityKind::Clear => "",
+            TransportSecurity::Tls => "; Secure",
+            TransportSecurity::Clear => "",
         };
         let age = match (value, seconds) {
             (None, _) => "; Max-Age=0".to_owned(),
@@ -204,16 +200,16 @@ mod tests {
         let direct = tls("", &[("host", "h:8088"), ("x-forwarded-proto", "http")]);
         assert_eq!(
             direct.transport,
-            ConnectionSecurityKind::Tls,
+            TransportSecurity::Tls,
             "a stranger says nothing about itself"
         );
         assert_eq!(direct.origin(), Some("https://h:8088"));
         let proxy = "trusted_proxies = ['9.9.9.9']";
         assert_eq!(
             tls(proxy, &[("x-forwarded-proto", "http")]).transport,
-            ConnectionSecurityKind::Clear
+            TransportSecurity::Clear
         );
-        assert_eq!(tls(proxy, &[]).transport, ConnectionSecurityKind::Tls);
+        assert_eq!(tls(proxy, &[]).transport, TransportSecurity::Tls);
     }
 
     fn way(settings: &str, peer: &str, pairs: &[(&'static str, &'static str)]) -> RequestOrigin {
@@ -226,13 +222,13 @@ mod tests {
         let stranger = way("", "9.9.9.9", &said);
         assert_eq!(
             (stranger.address.as_str(), stranger.transport),
-            ("9.9.9.9", ConnectionSecurityKind::Clear)
+            ("9.9.9.9", TransportSecurity::Clear)
         );
         let ours = "trusted_proxies = ['10.0.0.0/8']";
         let proxied = way(ours, "10.0.0.1", &said);
         assert_eq!(
             (proxied.address.as_str(), proxied.transport),
-            ("2.2.2.2", ConnectionSecurityKind::Tls)
+            ("2.2.2.2", TransportSecurity::Tls)
         );
         let two = [("x-forwarded-for", "1.1.1.1, 2.2.2.2, 10.0.0.7")];
         assert_eq!(way(ours, "10.0.0.1", &two).address, "2.2.2.2");

@@ -26,7 +26,7 @@ const KEY_MAX: usize = 200;
 const SOON: u32 = 2;
 
 /// A change under way: its status and its text, or why it is refused.
-pub(super) type KeyedWork =
+pub(super) type IdempotentChange =
     Pin<Box<dyn Future<Output = Result<(StatusCode, Vec<u8>), Problem>> + Send>>;
 
 /// The key that a change was sent with.
@@ -72,7 +72,7 @@ pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
 pub(super) async fn run_once(
     ask: &ApiRequest,
     (key, request): (String, String),
-    work: KeyedWork,
+    work: IdempotentChange,
 ) -> Result<Response, Problem> {
     let user = ask.caller()?.user_id;
     let app = &ask.house.app;

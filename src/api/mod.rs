@@ -78,7 +78,7 @@ pub use listener::{Attended, Door, Front, NoListener};
 pub use state::ApiState;
 pub use tls::ListenerTls;
 
-use crate::api::client_address::{ConnectionSecurityKind, RequestOrigin};
+use crate::api::client_address::{RequestOrigin, TransportSecurity};
 use crate::api::denied_requests::{DeniedRequest, RequestCaller};
 use crate::api::problem::Problem;
 use crate::api::route::Noun;
@@ -211,7 +211,7 @@ async fn guarded(State(house): State<Arc<ApiState>>, request: Request, next: Nex
     }
     let transport = way.transport;
     let headers = response.headers_mut();
-    if transport == ConnectionSecurityKind::Tls {
+    if transport == TransportSecurity::Tls {
         let year = HeaderValue::from_static("max-age=31536000");
         headers.insert(STRICT_TRANSPORT_SECURITY, year);
     }

@@ -374,4 +374,4 @@ fn merge_grants(table: Vec<(String, Grant)>, is_in: impl Fn(&str) -> bool) -> Ve
 }
 
 /// A user whose initial password nobody knows yet, or who has none.
-pub type FirstPassword = Option<SecretString>;
+pub type InitialPassword = Option<SecretString>;

@@ -7,7 +7,7 @@ use crate::cli::{BadInput, Global, VerbResult, batch, out};
 use crate::domain::text::lang::Lang;
 use crate::engine::operate::operator_actions::operator_here;
 use crate::engine::retention::{
-    self, ByTable, RemovalOrder, RestReason, RetentionOptions, SweepOutcome, Sweeper,
+    self, ByTable, RemovalOrder, RetentionIdleReason, RetentionOptions, SweepOutcome, Sweeper,
 };
 use crate::store;
 use crate::view::retention::RetentionPreview;
@@ -172,14 +172,17 @@ fn progress_bar(show: Show, rows: u64, lang: Lang) -> ProgressBar {
     bar
 }
 
-fn rests(rest: &RestReason, until: crate::domain::time::Millis) -> String {
+fn rests(rest: &RetentionIdleReason, until: crate::domain::time::Millis) -> String {
     match rest {
-        RestReason::Theirs(owner) => format!(
+        RetentionIdleReason::Theirs(owner) => format!(
             "another process ({}) removes old rows at the moment and goes on with it; nothing was \
              begun here",
             owner.0
         ),
-        RestReason::Off | RestReason::Window | RestReason::Done | RestReason::Drained => {
+        RetentionIdleReason::Off
+        | RetentionIdleReason::Window
+        | RetentionIdleReason::Done
+        | RetentionIdleReason::Drained => {
             format!("nothing is removed before {until}")
         }
     }

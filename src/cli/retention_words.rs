@@ -4,7 +4,8 @@ use crate::cli::out;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use crate::engine::retention::{
-    AgedGoes, ByTable, DAY_MS, EndedBadly, GroupSurvey, KeepRule, RetentionOptions, RetentionSurvey,
+    AgedGoes, ByTable, DAY_MS, EndedBadly, GroupRetentionRule, GroupSurvey, RetentionOptions,
+    RetentionSurvey,
 };
 
 /// `1,234,567`.
@@ -62,7 +63,7 @@ fn format_day(at: Option<Millis>) -> String {
 }
 
 /// The rule of a group in one line.
-fn rule_words(rule: KeepRule, lang: Lang) -> String {
+fn rule_words(rule: GroupRetentionRule, lang: Lang) -> String {
     let days = |ms: Option<i64>| ms.map(|ms| ms / DAY_MS);
     let mut words = vec![match (days(rule.batches_ms), lang) {
         (None, _) => lang.select("no batch goes", "不删除批次").to_owned(),

@@ -19,7 +19,7 @@ use crate::domain::text::lang::Lang;
 use crate::engine::ProgressEvent;
 use crate::engine::dispatch::dispatcher::{BatchStanding, QueueDispatcher};
 use crate::engine::dispatch::open::ReportProgress;
-use crate::engine::observe::traces::SpanSender;
+use crate::engine::observe::traces::SpanExporter;
 use crate::engine::opening::refused::OpeningRefusal;
 use crate::engine::opening::unfinished_opening::OpeningProgress;
 use crate::engine::outbox::Sender;
@@ -242,7 +242,7 @@ async fn send_to_the_end(sender: Option<Sender>, done: CancellationToken) {
 }
 
 /// Sends spans until the dispatcher is gone, and what it made last.
-pub(super) async fn trace_to_the_end(tracer: Option<SpanSender>, done: CancellationToken) {
+pub(super) async fn trace_to_the_end(tracer: Option<SpanExporter>, done: CancellationToken) {
     if let Some(tracer) = tracer {
         as_task(tracer.run(done)).await;
     }

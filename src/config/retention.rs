@@ -2,7 +2,7 @@
 
 use super::{BadConfig, Config};
 use crate::engine::retention::{
-    DAY_MS, EndedBadly, GroupCode, KeepRule, LeftTables, RetentionOptions, Window,
+    DAY_MS, EndedBadly, GroupCode, GroupRetentionRule, LeftTables, RetentionOptions, Window,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -72,12 +72,12 @@ impl RetentionSettings {
         &self,
         key: &str,
         of: Option<&GroupRetentionSettings>,
-    ) -> Result<KeepRule, BadConfig> {
+    ) -> Result<GroupRetentionRule, BadConfig> {
         let keep = of.and_then(|of| of.keep_batches).unwrap_or(self.keep_batches);
         let stay = of.and_then(|of| of.keep_failed).unwrap_or(self.keep_failed);
         let batches = of.and_then(|of| of.batches_days).unwrap_or(self.batches_days);
         let lines = of.and_then(|of| of.log_lines_days).unwrap_or(self.log_lines_days);
-        Ok(KeepRule {
+        Ok(GroupRetentionRule {
             batches_ms: days_in_ms(batches),
             keep: at_least_one(&format!("{key}.keep_batches"), keep)?,
             badly: if stay { EndedBadly::Stay } else { EndedBadly::Go },

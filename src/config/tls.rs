@@ -123,15 +123,15 @@ impl HttpSettings {
 
     /// Files of TLS for the listener; none when it speaks in clear.
     pub fn listener_files(&self) -> Option<ListenerTlsFiles> {
-        let cert = NamedFile::named_file("http.tls_cert", &self.tls_cert)?;
-        let key = NamedFile::named_file("http.tls_key", &self.tls_key)?;
+        let cert = NamedFile::from_setting("http.tls_cert", &self.tls_cert)?;
+        let key = NamedFile::from_setting("http.tls_key", &self.tls_key)?;
         let rule = match self.tls_client_for.as_str() {
             "all" => ClientCertificateRule::Everyone,
             _ => ClientCertificateRule::Executors,
         };
-        let client_ca = NamedFile::named_file("http.tls_client_ca", &self.tls_client_ca);
+        let client_ca = NamedFile::from_setting("http.tls_client_ca", &self.tls_client_ca);
         let client_ca = client_ca.map(|file| (file, rule));
-        let client_crl = NamedFile::named_file("http.tls_client_crl", &self.tls_client_crl);
+        let client_crl = NamedFile::from_setting("http.tls_client_crl", &self.tls_client_crl);
         Some(ListenerTlsFiles { cert, key, client_ca, client_crl })
     }
 
@@ -182,10 +182,10 @@ impl HttpSettings {
 impl ExecutorSettings {
     /// What TLS needs to executors, and from an executor to its admins.
     pub fn client_files(&self) -> ClientTlsFiles {
-        let cert = NamedFile::named_file("executors.tls_cert", &self.tls_cert);
-        let key = NamedFile::named_file("executors.tls_key", &self.tls_key);
+        let cert = NamedFile::from_setting("executors.tls_cert", &self.tls_cert);
+        let key = NamedFile::from_setting("executors.tls_key", &self.tls_key);
         ClientTlsFiles {
-            authorities: NamedFile::named_file("executors.tls_ca", &self.tls_ca),
+            authorities: NamedFile::from_setting("executors.tls_ca", &self.tls_ca),
             identity: cert.zip(key),
         }
     }
@@ -223,7 +223,7 @@ impl Config {
         let stores = self.secret_stores.values().map(|store| &store.tls_ca);
         let stores = stores.map(|path| ("secret_stores.tls_ca", path, CertificateRole::Authority));
         let all = named.into_iter().chain(stores);
-        all.filter_map(|(key, path, role)| Some((NamedFile::named_file(key, path)?, role)))
+        all.filter_map(|(key, path, role)| Some((NamedFile::from_setting(key, path)?, role)))
             .collect()
     }
 

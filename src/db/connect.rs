@@ -3,7 +3,7 @@
 
 use crate::db::hint::HintHub;
 use crate::db::nodelay::without_delay;
-use crate::db::pool::{ConnectionPool, PoolEndpoint, PoolPlan, Precedence, RotatedPassword};
+use crate::db::pool::{ConnectionPool, PoolConfig, PoolEndpoint, Precedence, RotatedPassword};
 use crate::db::session_settings::{SessionTimeouts, postgres_session, prepare_postgres};
 use crate::db::single_round_trip::{AutocommitConnection, takes_compounds};
 use crate::db::sqlite_file::{create_private, keep_private};
@@ -242,7 +242,7 @@ async fn sqlite(url: &str, settings: &ConnectSettings) -> Result<DialectPools> {
         keep_private(&file);
     }
     let end = if in_memory { PoolEndpoint::Memory } else { PoolEndpoint::File };
-    let plan = |most, options| PoolPlan {
+    let plan = |most, options| PoolConfig {
         end,
         options,
         rotated: None,
@@ -287,7 +287,7 @@ async fn mysql(url: &str, shown: &str, settings: &ConnectSettings) -> Result<(Di
     };
     let mut first = probe(settings.connect_timeout, shown, &database, once).await?;
     let takes_compounds = takes_compounds(&mut first).await;
-    let plan = PoolPlan {
+    let plan = PoolConfig {
         end: PoolEndpoint::Server,
         options,
         rotated: rotated(settings, MySqlConnectOptions::password),
@@ -316,7 +316,7 @@ async fn postgres(url: &str, shown: &str, settings: &ConnectSettings) -> Result<
         Ok(conn)
     };
     let first = probe(settings.connect_timeout, shown, &database, once).await?;
-    let plan = PoolPlan {
+    let plan = PoolConfig {
         end: PoolEndpoint::Server,
         options,
         rotated: rotated(settings, PgConnectOptions::password),

@@ -94,7 +94,7 @@ pub enum ReceivedHint {
 
 /// How far hints come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HintReach {
+pub enum HintScope {
     /// Only those of this process are heard for now.
     Here,
     /// Those of every process on this database are heard.
@@ -155,13 +155,13 @@ impl Db {
 
 impl Ear {
     /// How far it hears at this moment.
-    pub fn reach(&self) -> HintReach {
+    pub fn reach(&self) -> HintScope {
         match self.line {
-            HintConnection::Up { is_proven: true, .. } => HintReach::Everywhere,
+            HintConnection::Up { is_proven: true, .. } => HintScope::Everywhere,
             HintConnection::Up { .. }
             | HintConnection::Never
             | HintConnection::Down(_)
-            | HintConnection::Rising(_) => HintReach::Here,
+            | HintConnection::Rising(_) => HintScope::Here,
         }
     }
 
@@ -199,22 +199,22 @@ impl Ear {
                 let was = self.reach();
                 self.line = HintConnection::Down(after(self.pause));
                 self.pause = (self.pause * 2).min(PAUSES.1);
-                (was == HintReach::Everywhere).then_some(ReceivedHint::Gap)
+                (was == HintScope::Everywhere).then_some(ReceivedHint::Gap)
             }
             Came::Unheard => {
                 let was = self.reach();
-                if was == HintReach::Here && !std::mem::replace(&mut self.has_warned, true) {
+                if was == HintScope::Here && !std::mem::replace(&mut self.has_warned, true) {
                     tracing::warn!(
                         "hints of other processes do not come through (LISTEN is not heard; a pooler \
                          in transaction mode?); this process looks by itself, more often"
                     );
                 }
-                self.line = HintConnection::Down(after(if was == HintReach::Here {
+                self.line = HintConnection::Down(after(if was == HintScope::Here {
                     DEAF
                 } else {
                     PAUSES.0
                 }));
-                (was == HintReach::Everywhere).then_some(ReceivedHint::Gap)
+                (was == HintScope::Everywhere).then_some(ReceivedHint::Gap)
             }
         }
     }

@@ -54,7 +54,7 @@ pub(in crate::db) enum PoolEndpoint {
     Memory,
 }
 
-type ConnectOptionsOf<DB> = <<DB as Database>::Connection as Connection>::Options;
+type DriverConnectOptions<DB> = <<DB as Database>::Connection as Connection>::Options;
 /// Makes a new connection ready.
 pub(in crate::db) type Prepare<DB> =
     for<'c> fn(&'c mut <DB as Database>::Connection) -> BoxFuture<'c, sqlx::Result<()>>;
@@ -79,11 +79,11 @@ impl<O> RotatedPassword<O> {
 }
 
 /// How a pool is to be.
-pub(in crate::db) struct PoolPlan<DB: Database> {
+pub(in crate::db) struct PoolConfig<DB: Database> {
     pub(in crate::db) end: PoolEndpoint,
-    pub(in crate::db) options: ConnectOptionsOf<DB>,
+    pub(in crate::db) options: DriverConnectOptions<DB>,
     /// The password, where it is replaced while the program runs.
-    pub(in crate::db) rotated: Option<RotatedPassword<ConnectOptionsOf<DB>>>,
+    pub(in crate::db) rotated: Option<RotatedPassword<DriverConnectOptions<DB>>>,
     /// Run on each new connection.
     pub(in crate::db) prepare: Option<Prepare<DB>>,
     pub(in crate::db) most: u32,
@@ -144,7 +144,7 @@ pub(in crate::db) struct ConnectionPool<DB: Driver>(Arc<PoolShared<DB>>);
 
 /// What a pool and its connections on loan share.
 pub(in crate::db) struct PoolShared<DB: Driver> {
-    pub(in crate::db) plan: PoolPlan<DB>,
+    pub(in crate::db) plan: PoolConfig<DB>,
     places: Arc<Semaphore>,
     /// How many borrowers wait who go before all others.
     urgent: AtomicUsize,
@@ -213,7 +213,7 @@ impl<DB: Driver> std::fmt::Debug for ConnectionPool<DB> {
 
 impl<DB: Driver> ConnectionPool<DB> {
     /// With a first connection, which is prepared.
-    pub(in crate::db) fn new(plan: PoolPlan<DB>, first: DB::Connection) -> Self {
+    pub(in crate::db) fn new(plan: PoolConfig<DB>, first: DB::Connection) -> Self {
         let places = Arc::new(Semaphore::new(usize::try_from(plan.most.max(1)).unwrap_or(1)));
         let birth = Birth { losses: 0, at: Instant::now() };
         Self(Arc::new(PoolShared {
@@ -229,11 +229,11 @@ impl<DB: Driver> ConnectionPool<DB> {
     }
 
     /// A pool of its own to the same database with other options, with no connection yet.
-    pub(in crate::db) fn beside(&self, options: ConnectOptionsOf<DB>, most: u32) -> Self {
-        let PoolPlan { end, prepare, patience, limit, .. } = self.0.plan;
+    pub(in crate::db) fn beside(&self, options: DriverConnectOptions<DB>, most: u32) -> Self {
+        let PoolConfig { end, prepare, patience, limit, .. } = self.0.plan;
         let (shown, rotated) = (self.0.plan.shown.clone(), self.0.plan.rotated.clone());
         Self(Arc::new(PoolShared {
-            plan: PoolPlan { end, options, rotated, prepare, most, patience, limit, shown },
+            plan: PoolConfig { end, options, rotated, prepare, most, patience, limit, shown },
             places: Arc::new(Semaphore::new(usize::try_from(most.max(1)).unwrap_or(1))),
             idle: Mutex::default(),
             urgent: AtomicUsize::default(),
@@ -264,7 +264,7 @@ impl<DB: Driver> ConnectionPool<DB> {
         precedence: Precedence,
         proof: LivenessProof,
     ) -> Result<PooledConnection<DB>> {
-        let PoolPlan { patience, shown, .. } = &self.0.plan;
+        let PoolConfig { patience, shown, .. } = &self.0.plan;
         let late = || {
             Error::Lost(format!("{shown}: no connection was free or could be made in {patience:?}"))
         };
@@ -324,7 +324,7 @@ impl<DB: Driver> ConnectionPool<DB> {
     }
 
     /// How a connection of it is made.
-    pub(in crate::db) fn options(&self) -> &ConnectOptionsOf<DB> {
+    pub(in crate::db) fn options(&self) -> &DriverConnectOptions<DB> {
         &self.0.plan.options
     }
 

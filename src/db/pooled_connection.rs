@@ -1,7 +1,7 @@
 //! A connection on loan, and in which state it comes back.
 
 use crate::db::error::{self, ConnectionDisposition};
-use crate::db::pool::{Birth, Driver, PING, PoolEndpoint, PoolPlan, PoolShared};
+use crate::db::pool::{Birth, Driver, PING, PoolConfig, PoolEndpoint, PoolShared};
 use crate::db::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,7 +140,7 @@ impl<DB: Driver> PooledConnection<DB> {
             Err(_) => {
                 self.home.refused();
                 self.home.discard_older();
-                let PoolPlan { limit, shown, .. } = &self.home.plan;
+                let PoolConfig { limit, shown, .. } = &self.home.plan;
                 Err(Error::Lost(format!("{shown}: no answer within {limit:?}")))
             }
         }

@@ -119,7 +119,7 @@ pub struct Session {
     server: Option<MysqlServer>,
     /// The database that unqualified names are looked for in; MySQL alone is asked.
     pub(in crate::db) database: Option<String>,
-    pub(in crate::db) traces: SessionTraces,
+    pub(in crate::db) traces: SessionSideEffects,
     /// On SQLite.
     pub(in crate::db) patience: WriteTimeout,
     pub(in crate::db) guard: StatementGuard,
@@ -127,7 +127,7 @@ pub struct Session {
 
 /// What was done on a session that outlives a statement.
 #[derive(Debug, Default)]
-pub(in crate::db) struct SessionTraces {
+pub(in crate::db) struct SessionSideEffects {
     /// What was set when it was opened, as the server took it; PostgreSQL's `RESET ALL` takes it away.
     pub(in crate::db) settings: Vec<String>,
     /// SQL of a body that may leave something behind, where nothing can be asked for it (SQLite).
@@ -165,7 +165,7 @@ impl Session {
     async fn connect(target: &SessionTarget) -> Result<Self, NoSession> {
         let brake = Brake::default();
         let wire = Wire::connect(target, &brake).await?;
-        let (label, traces) = (String::new(), SessionTraces::default());
+        let (label, traces) = (String::new(), SessionSideEffects::default());
         let (id, facts, given, patience) = (None, Vec::new(), Vec::new(), WriteTimeout::default());
         let (server, database, guard) = (None, None, target.guard);
         let mut session = Self {

@@ -6,7 +6,7 @@
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
 use crate::store::Db;
-use crate::store::hint::{Ear, HintReach, HintTopic, ReceivedHint};
+use crate::store::hint::{Ear, HintScope, HintTopic, ReceivedHint};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 #[derive(Clone, Copy, Debug)]
 struct HintState {
     counts: [u64; HintTopic::ALL.len()],
-    reach: HintReach,
+    reach: HintScope,
 }
 
 /// One waiter for hints. Clones wait each for themselves: what one has heard the other still hears.
@@ -43,7 +43,7 @@ pub enum Woken {
 impl Hints {
     /// A waiter of this process. Nothing is heard before `listen` is called, once per process.
     pub fn new(db: Db, clock: Clock) -> Self {
-        let zero = HintState { counts: [0; HintTopic::ALL.len()], reach: HintReach::Here };
+        let zero = HintState { counts: [0; HintTopic::ALL.len()], reach: HintScope::Here };
         let (state, heard) = watch::channel(zero);
         Self { db, clock, state: Arc::new(state), heard, seen: zero.counts }
     }
@@ -83,8 +83,8 @@ impl Hints {
     /// come through, else `near`.
     pub fn poll_interval(&self, near: i64, far: i64) -> i64 {
         match self.heard.borrow().reach {
-            HintReach::Here => near,
-            HintReach::Everywhere => far,
+            HintScope::Here => near,
+            HintScope::Everywhere => far,
         }
     }
 }
@@ -108,7 +108,7 @@ async fn listen_to(mut ear: Ear, state: Arc<watch::Sender<HintState>>, stop: Can
             }
         });
     }
-    state.send_modify(|state| state.reach = HintReach::Here);
+    state.send_modify(|state| state.reach = HintScope::Here);
 }
 
 /// A task that listens; it stops when this is dropped.

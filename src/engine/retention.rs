@@ -10,7 +10,7 @@ mod removal_loop;
 mod survey;
 
 pub use crate::domain::id::GroupCode;
-pub use crate::domain::retention::{DAY_MS, EndedBadly, KeepRule, Window};
+pub use crate::domain::retention::{DAY_MS, EndedBadly, GroupRetentionRule, Window};
 pub use crate::store::retention::{ByTable, LeftTables};
 pub use removal_loop::SweepOutcome;
 pub use survey::{AgedGoes, GroupSurvey, RemovableBatches, RetentionSurvey, survey};
@@ -41,9 +41,9 @@ const LOOK_MS: i64 = 60_000;
 #[derive(Clone, Debug)]
 pub struct RetentionOptions {
     /// For groups that have no rule of their own, and for backfills.
-    pub rule: KeepRule,
+    pub rule: GroupRetentionRule,
     /// Rules of single groups.
-    pub groups: BTreeMap<GroupCode, KeepRule>,
+    pub groups: BTreeMap<GroupCode, GroupRetentionRule>,
     /// Age of firings that go; none: they stay.
     pub firings_ms: Option<i64>,
     /// Age of sent mails that go; none: they go with their batch, or stay.
@@ -62,7 +62,7 @@ pub struct RetentionOptions {
 
 impl RetentionOptions {
     /// The rule of a group.
-    pub fn rule_of(&self, group: &GroupCode) -> KeepRule {
+    pub fn rule_of(&self, group: &GroupCode) -> GroupRetentionRule {
         self.groups.get(group).copied().unwrap_or(self.rule)
     }
 
@@ -106,7 +106,7 @@ pub struct RemovalOrder {
 
 /// Why nothing is done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RestReason {
+pub enum RetentionIdleReason {
     /// Nothing is ever to go.
     Off,
     /// The window is closed.
@@ -123,7 +123,7 @@ pub enum RestReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
     /// Nothing, before this moment.
-    Rests(RestReason, Millis),
+    Rests(RetentionIdleReason, Millis),
     /// One step: the rows that it removed, which may be none.
     Did(ByTable),
     /// The pass has ended: all that it removed.
@@ -194,20 +194,20 @@ impl Sweeper {
     }
 
     /// Why nothing is done now. What is half removed is finished, also when the window has closed.
-    async fn rest_reason(&mut self, now: Millis) -> Result<Option<(RestReason, Millis)>> {
+    async fn rest_reason(&mut self, now: Millis) -> Result<Option<(RetentionIdleReason, Millis)>> {
         if !self.options.is_on() {
-            return Ok(Some((RestReason::Off, now.plus_ms(PASS_MS))));
+            return Ok(Some((RetentionIdleReason::Off, now.plus_ms(PASS_MS))));
         }
         if self.pass.as_ref().is_some_and(RetentionPass::is_amidst) {
             return Ok(None);
         }
         let closed = self.options.window.filter(|window| !window.is_open(now));
         let rest = match closed {
-            Some(window) => Some((RestReason::Window, window.opens(now))),
+            Some(window) => Some((RetentionIdleReason::Window, window.opens(now))),
             None if self.heart.as_ref().is_some_and(|heart| heart.is_resting()) => {
-                Some((RestReason::Drained, now.plus_ms(LOOK_MS)))
+                Some((RetentionIdleReason::Drained, now.plus_ms(LOOK_MS)))
             }
-            None if now < self.next_at => Some((RestReason::Done, self.next_at)),
+            None if now < self.next_at => Some((RetentionIdleReason::Done, self.next_at)),
             None => None,
         };
         if rest.is_some() && self.pass.take().is_some() {
@@ -245,5 +245,5 @@ impl Sweeper {
 pub const LAST_PASS: &str = "retention_last";
 
 fn theirs(owner: NodeId, now: Millis) -> Beat {
-    Beat::Rests(RestReason::Theirs(owner), now.plus_ms(LOOK_MS))
+    Beat::Rests(RetentionIdleReason::Theirs(owner), now.plus_ms(LOOK_MS))
 }

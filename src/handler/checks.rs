@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a query gave no result.
-enum CheckTrouble {
+enum CheckFailure {
     /// The check could not be run.
     Said(String),
     /// The try was stopped.
@@ -57,8 +57,8 @@ pub async fn judged(
     for check in &job.checks {
         let finding = match run_check(task, ctx, check, &params).await {
             Ok(finding) => finding,
-            Err(CheckTrouble::Said(why)) => success_rules::unanswered(check, &why),
-            Err(CheckTrouble::Stopped(reason, said)) => {
+            Err(CheckFailure::Said(why)) => success_rules::unanswered(check, &why),
+            Err(CheckFailure::Stopped(reason, said)) => {
                 outcome.end = end_of(reason);
                 outcome.message = Some(format!("check '{}': {said}", check.name));
                 return outcome;
@@ -141,7 +141,7 @@ async fn run_check(
     ctx: &Context,
     check: &DataCheck,
     params: &[BoundParam],
-) -> Result<CheckFinding, CheckTrouble> {
+) -> Result<CheckFinding, CheckFailure> {
     let own = source(task, check.source.as_ref())?;
     let found = query_source(task, ctx, own, &check.sql, params).await?;
     let other = match &check.expect {
@@ -159,7 +159,7 @@ async fn run_check(
 fn source<'a>(
     task: &'a AttemptTask,
     name: Option<&SourceName>,
-) -> Result<&'a DataSource, CheckTrouble> {
+) -> Result<&'a DataSource, CheckFailure> {
     let found = match name {
         Some(name) => {
             task.check_sources.iter().chain(&task.source).find(|source| source.name == *name)
@@ -170,7 +170,7 @@ fn source<'a>(
         let said = name.map_or("it names no data source".to_owned(), |name| {
             format!("source '{name}' is not in the batch's definition")
         });
-        CheckTrouble::Said(said)
+        CheckFailure::Said(said)
     })
 }
 
@@ -181,8 +181,8 @@ async fn query_source(
     source: &DataSource,
     sql: &SqlText,
     params: &[BoundParam],
-) -> Result<ResultSet, CheckTrouble> {
-    let (target, at) = target(source, task, &ctx.options).map_err(CheckTrouble::Said)?;
+) -> Result<ResultSet, CheckFailure> {
+    let (target, at) = target(source, task, &ctx.options).map_err(CheckFailure::Said)?;
     let mut session = open_session(ctx, source, (&target, &at)).await?;
     let ladder = Ladder::new(&session, &target, &task.lock_name, ctx);
     let log = ctx.log.clone();
@@ -192,7 +192,7 @@ async fn query_source(
     match ladder.guard(notice::scope(sink, work)).await {
         GuardedEnd::Own(result) => {
             session.close().await;
-            let outputs = result.map_err(|fault| CheckTrouble::Said(words(fault)))?;
+            let outputs = result.map_err(|fault| CheckFailure::Said(words(fault)))?;
             Ok(outputs.results.into_iter().next_back().unwrap_or_default())
         }
         GuardedEnd::Stopped(reason) => {
@@ -211,15 +211,15 @@ async fn open_session(
     ctx: &Context,
     source: &DataSource,
     (target, at): (&SessionTarget, &str),
-) -> Result<Session, CheckTrouble> {
+) -> Result<Session, CheckFailure> {
     tokio::select! {
         biased;
         reason = ctx.stopped() => {
-            Err(CheckTrouble::Stopped(reason, "stopped before it was sent".to_owned()))
+            Err(CheckFailure::Stopped(reason, "stopped before it was sent".to_owned()))
         }
         opened = Session::open_session(target) => opened.map_err(|error| {
             let why = address::opening(error.to_string());
-            CheckTrouble::Said(format!("cannot connect to source '{}' at {at}: {why}", source.name))
+            CheckFailure::Said(format!("cannot connect to source '{}' at {at}: {why}", source.name))
         }),
     }
 }
@@ -235,7 +235,7 @@ async fn query(
         .text_for(dialect)
         .ok_or_else(|| BodyFault::Said(format!("it has no SQL for {dialect}")))?;
     session.only_read().await.map_err(|e| BodyFault::At("before its query".to_owned(), e))?;
-    sql::StatementRun::new(text, params, session, ctx)?.query(session).await
+    sql::StatementRunner::new(text, params, session, ctx)?.query(session).await
 }
 
 fn words(fault: BodyFault) -> String {
@@ -263,12 +263,12 @@ fn is_change(error: &DatabaseError) -> bool {
 
 /// What became of the body is known, so the end is what was asked for, whatever is left of a query
 /// that changes nothing.
-fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> CheckTrouble {
+fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> CheckFailure {
     let said = if is_gone {
         "stopped on the server; the body had ended well".to_owned()
     } else {
         let name = ladder.name();
         format!("{name} may still run its query on the server; the body had ended well")
     };
-    CheckTrouble::Stopped(reason, said)
+    CheckFailure::Stopped(reason, said)
 }

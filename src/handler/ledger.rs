@@ -10,7 +10,7 @@
 
 use crate::db::fault::{ServerErrorKind, SessionError};
 use crate::db::session::{Session, SessionTarget};
-use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptReach, JobOutputs, Stream};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptStage, JobOutputs, Stream};
 use crate::domain::source::tx_class::TxClass;
 use crate::handler::ledger_table::{LedgerEntry, LedgerLookup};
 use crate::handler::run_on_source::{BodyFault, SessionBody, classed};
@@ -87,7 +87,7 @@ pub(crate) async fn after_stop(
 ) -> AttemptOutcome {
     let was_stopped =
         matches!(outcome.end, AttemptEnd::TimedOut | AttemptEnd::Killed | AttemptEnd::Returned);
-    if !was_stopped || outcome.reach == AttemptReach::Before {
+    if !was_stopped || outcome.reach == AttemptStage::Before {
         return outcome;
     }
     let desk = RecordedTask { task, ctx };

@@ -10,7 +10,7 @@ use crate::domain::source::{DataSource, DialectName};
 use crate::handler::run_on_source::reach;
 use crate::handler::{HandlerOptions, address, bind};
 use crate::lineage::{
-    BodyText, CalledParam, Cascade, Catalogue, CatalogueRoutine, CatalogueTrigger, ObjectName,
+    BodyText, Cascade, Catalogue, CatalogueParam, CatalogueRoutine, CatalogueTrigger, ObjectName,
     RoutineLanguage, Table, TriggerAction, TriggerEvent, language_of, parse_routine,
 };
 use std::collections::{BTreeSet, HashMap};
@@ -277,13 +277,13 @@ fn hidden_triggers(table: &str, grant: String) -> CatalogueTrigger {
 }
 
 fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &HiddenTextGrants) {
-    let mut params: HashMap<&str, Vec<CalledParam>> = HashMap::new();
+    let mut params: HashMap<&str, Vec<CatalogueParam>> = HashMap::new();
     for row in &rows.params {
         let mode = text_at(row, 3).unwrap_or_default();
         if mode == "COLUMN" {
             continue;
         }
-        params.entry(text_at(row, 0).unwrap_or_default()).or_default().push(CalledParam {
+        params.entry(text_at(row, 0).unwrap_or_default()).or_default().push(CatalogueParam {
             name: text_at(row, 2).filter(|name| !name.is_empty()).map(str::to_owned),
             is_input: mode != "OUT",
             is_output: mode != "IN",

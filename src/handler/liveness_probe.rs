@@ -78,11 +78,11 @@ impl ProbeHistory {
 /// Second connections of this process, one per server and user; each is opened with the first body
 /// that runs longer than one interval, and closed with the last.
 #[derive(Debug, Default)]
-pub struct Watchers(Mutex<Vec<Weak<ProbePost>>>);
+pub struct Watchers(Mutex<Vec<Weak<TargetProbe>>>);
 
 /// Where bodies on one target are looked after.
 #[derive(Debug)]
-struct ProbePost {
+struct TargetProbe {
     target: SessionTarget,
     line: tokio::sync::Mutex<ProbeConnection>,
 }
@@ -103,12 +103,12 @@ pub(crate) struct WatchedSession<'a> {
 }
 
 impl Watchers {
-    fn watch_post(&self, target: &SessionTarget) -> Arc<ProbePost> {
+    fn watch_post(&self, target: &SessionTarget) -> Arc<TargetProbe> {
         let mut posts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         posts.retain(|post| post.strong_count() > 0);
         let known = posts.iter().filter_map(Weak::upgrade).find(|p| p.target.is_same(target));
         known.unwrap_or_else(|| {
-            let post = Arc::new(ProbePost { target: target.clone(), line: Default::default() });
+            let post = Arc::new(TargetProbe { target: target.clone(), line: Default::default() });
             posts.push(Arc::downgrade(&post));
             post
         })
@@ -135,7 +135,7 @@ impl Watchers {
     }
 }
 
-impl ProbePost {
+impl TargetProbe {
     /// Looks once. When nobody answered another body's look since this body's last one, that counts
     /// for this one as well: fifty bodies must not wait for fifty time-outs one after the other.
     async fn probe_once(

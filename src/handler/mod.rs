@@ -248,7 +248,7 @@ pub struct LedgerWrite {
 }
 
 /// What the transaction of a recorded body needs of Procession.
-pub trait LedgerRecord: Send + Sync {
+pub trait LedgerContext: Send + Sync {
     /// The time.
     fn now(&self) -> Millis;
 
@@ -305,7 +305,7 @@ pub struct Context {
     /// Whether the row is still ours.
     pub claim: std::sync::Arc<dyn Claim>,
     /// What is written with its effect, when it is recorded.
-    pub record: std::sync::Arc<dyn LedgerRecord>,
+    pub record: std::sync::Arc<dyn LedgerContext>,
     /// Other batches.
     pub batches: std::sync::Arc<dyn ChildBatches>,
     /// Executors of XXL-JOB.
@@ -317,7 +317,7 @@ pub struct Context {
     /// Second connections, over which bodies are looked after.
     pub watchers: std::sync::Arc<liveness_probe::Watchers>,
     /// Sessions that wait for a body.
-    pub sessions: std::sync::Arc<sessions::SessionShelf>,
+    pub sessions: std::sync::Arc<sessions::SessionPool>,
     /// Settings.
     pub options: std::sync::Arc<HandlerOptions>,
 }

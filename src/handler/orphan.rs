@@ -8,7 +8,7 @@ use crate::db::session::{Session, SessionTarget};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::source::DataSource;
 use crate::handler::kill_escalation::Ladder;
-use crate::handler::wait_for_source::{Away, RowOwnership, SourceTrouble};
+use crate::handler::wait_for_source::{Away, SourceUnavailable, SourceWaiter};
 use crate::handler::{
     AttemptTask, Context, NOTHING_RUNS, StopReason, UNCONFIRMED, ledger, run_on_source,
     source_connection,
@@ -129,7 +129,7 @@ async fn holder(
     ctx: &Context,
     (source, target, at): (&DataSource, &SessionTarget, &str),
 ) -> Result<(Session, Option<LockHolder>), AttemptOutcome> {
-    let mut away = Away::new(task, ctx, (&source.name, at), RowOwnership::Cleaner);
+    let mut away = Away::new(task, ctx, (&source.name, at), SourceWaiter::Cleaner);
     loop {
         let trouble = match source_connection::connect(ctx, &source.name, (target, at)).await {
             Ok(mut session) => match session.lock_holder(&task.lock_name).await {
@@ -138,7 +138,7 @@ async fn holder(
                     return Ok((session, holder));
                 }
                 Err(error) => {
-                    SourceTrouble::asking("cannot ask who holds its lock".to_owned(), error)
+                    SourceUnavailable::asking("cannot ask who holds its lock".to_owned(), error)
                 }
             },
             Err(trouble) => trouble,

@@ -400,7 +400,7 @@ impl ProcedureCall<'_> {
     }
 
     /// SQLite has no procedures; a body of that name in the data source stands in.
-    fn named_body(&self, session: &Session) -> Result<sql::StatementRun<'_>, BodyFault> {
+    fn named_body(&self, session: &Session) -> Result<sql::StatementRunner<'_>, BodyFault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let procedures = self.task.source.as_ref().map(|s| &s.procedures);
         let text = procedures.and_then(|p| p.get(name)).ok_or_else(|| {
@@ -413,7 +413,7 @@ impl ProcedureCall<'_> {
             ))
         })?;
         self.log.add_line(Stream::System, format!("runs the body '{name}' of the data source"));
-        sql::StatementRun::new(text, &self.task.params, session, self.ctx)
+        sql::StatementRunner::new(text, &self.task.params, session, self.ctx)
     }
 
     /// The OUT values of such a body.

@@ -14,7 +14,7 @@ use crate::domain::source::DialectName;
 use crate::domain::time::span_words;
 use crate::handler::kill_escalation::{GuardedEnd, Ladder};
 use crate::handler::run_on_source::{self, BodyFault, end_of};
-use crate::handler::sql::StatementRun;
+use crate::handler::sql::StatementRunner;
 use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{AttemptTask, Context, StopReason, WorkerHandler, address, bind};
 use futures_util::future::BoxFuture;
@@ -162,7 +162,7 @@ async fn query(
     session.run_statement(read_only, &[]).await.map_err(at)?;
     let text = task.job.sql.as_ref().and_then(|sql| sql.text_for(dialect));
     let text = text.ok_or_else(|| BodyFault::Said(format!("the job has no SQL for {dialect}")))?;
-    let (sql, args) = StatementRun::new(text, &task.params, session, ctx)?.single_statement()?;
+    let (sql, args) = StatementRunner::new(text, &task.params, session, ctx)?.single_statement()?;
     let mut results: Results = bind::results(ctx.options.outputs);
     let at = |e| BodyFault::At("the query".to_owned(), e);
     session.run_into(&sql, &args, &mut results).await.map_err(at)?;

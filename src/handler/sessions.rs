@@ -29,7 +29,7 @@ const WAIT: Duration = Duration::from_millis(100);
 
 /// The sessions of this process that wait for a body.
 #[derive(Debug)]
-pub struct SessionShelf {
+pub struct SessionPool {
     /// At most so many.
     most: usize,
     shelf: Mutex<Shelf<Session>>,
@@ -61,7 +61,7 @@ struct IdleSession<S> {
     since: Stopwatch,
 }
 
-impl SessionShelf {
+impl SessionPool {
     /// Keeps so many sessions at most, over all servers.
     pub fn new(most: usize) -> Self {
         let (shelf, renewing, turns) = (Mutex::default(), TaskTracker::new(), Mutex::default());
@@ -232,20 +232,20 @@ impl<S> Shelf<S> {
 /// A session that is on its way to the shelf, mostly being made as new. Dropped, it does not come, and who
 /// waits for it opens one.
 struct ReturningSession {
-    sessions: Arc<SessionShelf>,
+    sessions: Arc<SessionPool>,
     target: SessionTarget,
     /// How often all was given up when it began.
     cleared: u64,
 }
 
 impl ReturningSession {
-    fn new(sessions: &Arc<SessionShelf>, target: SessionTarget) -> Self {
+    fn new(sessions: &Arc<SessionPool>, target: SessionTarget) -> Self {
         Self::from_shelf(&mut sessions.shelf(), sessions, target)
     }
 
     fn from_shelf(
         shelf: &mut Shelf<Session>,
-        sessions: &Arc<SessionShelf>,
+        sessions: &Arc<SessionPool>,
         target: SessionTarget,
     ) -> Self {
         shelf.coming.push(target.clone());
@@ -278,7 +278,7 @@ impl Drop for ReturningSession {
 }
 
 /// Makes as new what nobody took, until there is nothing of that kind.
-async fn see_to(sessions: std::sync::Weak<SessionShelf>) {
+async fn see_to(sessions: std::sync::Weak<SessionPool>) {
     loop {
         sleep(PUT_OFF).await;
         if sessions.upgrade().is_none_or(|sessions| !sessions.renew_put_off(PUT_OFF)) {
@@ -288,7 +288,7 @@ async fn see_to(sessions: std::sync::Weak<SessionShelf>) {
 }
 
 /// Closes what nobody took, until nothing is left.
-async fn watch(sessions: std::sync::Weak<SessionShelf>) {
+async fn watch(sessions: std::sync::Weak<SessionPool>) {
     loop {
         sleep(KEEP).await;
         let Some(sessions) = sessions.upgrade() else { return };

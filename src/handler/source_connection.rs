@@ -13,7 +13,7 @@ use crate::domain::job::retry::ErrorClass;
 use crate::domain::time::span_words;
 use crate::handler::run_on_source::{SessionBody, facts, label};
 use crate::handler::stopwatch::Stopwatch;
-use crate::handler::wait_for_source::{Away, RowOwnership, SourceTrouble, not_ours};
+use crate::handler::wait_for_source::{Away, SourceUnavailable, SourceWaiter, not_ours};
 use crate::handler::{AttemptTask, Context};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -26,7 +26,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Why there is no session that is ready.
 enum NotReady {
     /// The source is away, perhaps only now.
-    Away(SourceTrouble),
+    Away(SourceUnavailable),
     /// The session is of no use: something of the body before is on it.
     Spent,
     /// Another attempt makes no sense.
@@ -40,7 +40,7 @@ pub(crate) async fn get_ready(
     (source, target, at): (&SourceName, &SessionTarget, &str),
     body: &dyn SessionBody,
 ) -> Result<Session, AttemptOutcome> {
-    let mut away = Away::new(task, ctx, (source, at), RowOwnership::Try);
+    let mut away = Away::new(task, ctx, (source, at), SourceWaiter::Try);
     let mut asking = None;
     loop {
         // Of a recorded body on MySQL it is counted whether it said COMMIT, from nought.
@@ -114,7 +114,7 @@ async fn ask_and_look(
         tokio::join!(ask_to_begin(ctx), timeout(limit, body.look_up_routine(session)));
     if looked.is_err() && answer != Ok(false) {
         let error = SessionError::Lost(format!("no answer within {limit:?}"));
-        return Err(NotReady::Away(SourceTrouble::asking("before the body".to_owned(), error)));
+        return Err(NotReady::Away(SourceUnavailable::asking("before the body".to_owned(), error)));
     }
     Ok(answer)
 }
@@ -124,15 +124,15 @@ pub(crate) async fn connect(
     ctx: &Context,
     source: &SourceName,
     (target, at): (&SessionTarget, &str),
-) -> Result<Session, SourceTrouble> {
+) -> Result<Session, SourceUnavailable> {
     let opened = Session::open_session(target).await;
-    let mut session = opened.map_err(|none| SourceTrouble::opening(source, at, none))?;
+    let mut session = opened.map_err(|none| SourceUnavailable::opening(source, at, none))?;
     if session.dialect() == Dialect::Sqlite {
         session.take_turns(ctx.sessions.turns(target));
     }
     let limited = session.limit_idle(ctx.options.idle).await;
     limited.map_err(|e| {
-        SourceTrouble::asking(format!("cannot set up the session on '{source}'"), e)
+        SourceUnavailable::asking(format!("cannot set up the session on '{source}'"), e)
     })?;
     let who = whose(&session);
     ctx.log.add_line(Stream::System, format!("connected to source '{source}' ({who})"));
@@ -154,7 +154,7 @@ async fn gain_lock(
 ) -> Result<(), NotReady> {
     let source = task.source.as_ref().map_or("", |s| s.name.as_str());
     let trouble = |e| {
-        NotReady::Away(SourceTrouble::asking(
+        NotReady::Away(SourceUnavailable::asking(
             format!("cannot take the session lock on '{source}'"),
             e,
         ))
@@ -258,8 +258,9 @@ async fn claim(
             return Err(NotReady::Over(outcome.of_class(ErrorClass::ConnectionLost, None)));
         }
         let awake = session.run_statement("SELECT 1", &[]).await;
-        awake
-            .map_err(|e| NotReady::Away(SourceTrouble::asking("before the body".to_owned(), e)))?;
+        awake.map_err(|e| {
+            NotReady::Away(SourceUnavailable::asking("before the body".to_owned(), e))
+        })?;
         sleep(PAUSE_MAX.min(ctx.options.idle / 3)).await;
     }
 }

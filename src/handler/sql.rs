@@ -97,12 +97,12 @@ impl SessionBody for SqlBody<'_> {
 }
 
 impl SqlBody<'_> {
-    fn statements(&self, session: &Session) -> Result<StatementRun<'_>, BodyFault> {
+    fn statements(&self, session: &Session) -> Result<StatementRunner<'_>, BodyFault> {
         let dialect = bind::dialect_name(session.dialect());
         let text = self.task.job.sql.as_ref().and_then(|sql| sql.text_for(dialect));
         let text =
             text.ok_or_else(|| BodyFault::Said(format!("the job has no SQL for {dialect}")))?;
-        StatementRun::new(text, &self.task.params, session, self.ctx)
+        StatementRunner::new(text, &self.task.params, session, self.ctx)
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) async fn undo_open_transaction(session: &mut Session) -> Result<BodyF
 }
 
 /// Statements ready to be sent.
-pub(crate) struct StatementRun<'a> {
+pub(crate) struct StatementRunner<'a> {
     statements: Vec<SqlStatement>,
     params: &'a [BoundParam],
     log: &'a RunLog,
@@ -130,7 +130,7 @@ pub(crate) struct StatementRun<'a> {
     dialect: crate::db::dialect::Dialect,
 }
 
-impl<'a> StatementRun<'a> {
+impl<'a> StatementRunner<'a> {
     /// Splits and looks through the whole text, so that a fault in the last statement is found
     /// before the first one has run.
     pub(crate) fn new(

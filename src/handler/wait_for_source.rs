@@ -26,7 +26,7 @@ const CLAIM_EVERY: Duration = Duration::from_secs(3);
 
 /// Whether somebody may take the row away from who waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowOwnership {
+pub(crate) enum SourceWaiter {
     /// A try's own wait, which ends when the row is not its own any more.
     Try,
     /// The wait of who cleans up behind a dead worker.
@@ -38,7 +38,7 @@ pub(crate) struct Away<'a> {
     ctx: &'a Context,
     source: &'a SourceName,
     at: &'a str,
-    whose: RowOwnership,
+    whose: SourceWaiter,
     roll: u64,
     /// Since when it is away.
     since: Option<(Stopwatch, Millis)>,
@@ -47,7 +47,7 @@ pub(crate) struct Away<'a> {
 }
 
 /// A source that cannot be used now.
-pub(crate) struct SourceTrouble {
+pub(crate) struct SourceUnavailable {
     /// What was tried.
     pub(crate) what: String,
     /// What came of it.
@@ -56,7 +56,7 @@ pub(crate) struct SourceTrouble {
     pub(crate) hope: Hope,
 }
 
-impl SourceTrouble {
+impl SourceUnavailable {
     /// No session could be opened.
     pub(crate) fn opening(source: &SourceName, at: &str, none: NoSession) -> Self {
         let what = format!("cannot connect to source '{source}' at {at}");
@@ -91,7 +91,7 @@ impl<'a> Away<'a> {
         task: &AttemptTask,
         ctx: &'a Context,
         (source, at): (&'a SourceName, &'a str),
-        whose: RowOwnership,
+        whose: SourceWaiter,
     ) -> Self {
         let roll = task.queue_id.0.unsigned_abs().wrapping_add(task.attempt.into());
         let asked = Stopwatch::start();
@@ -102,7 +102,7 @@ impl<'a> Away<'a> {
     /// cannot mend it, when it has been away for `Options.away`, when the row is not ours any more.
     pub(crate) async fn wait_for_source(
         &mut self,
-        trouble: SourceTrouble,
+        trouble: SourceUnavailable,
     ) -> Result<(), AttemptOutcome> {
         self.attempts += 1;
         let is_first = self.since.is_none();
@@ -145,7 +145,7 @@ impl<'a> Away<'a> {
     /// Asks every few seconds whether the row is still ours. A claim that cannot be asked for is asked
     /// for later: nothing has been run, and nothing is before it was answered.
     pub(crate) async fn still_wanted(&mut self) -> Result<(), AttemptOutcome> {
-        if self.whose == RowOwnership::Cleaner || self.asked.elapsed() < CLAIM_EVERY {
+        if self.whose == SourceWaiter::Cleaner || self.asked.elapsed() < CLAIM_EVERY {
             return Ok(());
         }
         let answer = timeout(CLAIM_EVERY, self.ctx.claim.still_ours()).await;

@@ -24,7 +24,7 @@ pub struct NamedFile {
 
 impl NamedFile {
     /// The file of a setting; none when the setting is empty.
-    pub fn named_file(setting: &'static str, path: &std::path::Path) -> Option<Self> {
+    pub fn from_setting(setting: &'static str, path: &std::path::Path) -> Option<Self> {
         (!path.as_os_str().is_empty()).then(|| Self { setting, path: path.to_owned() })
     }
 
@@ -140,7 +140,7 @@ impl ClientTlsFiles {
 
     /// The authorities of a file alone; those of the machine when the setting is empty.
     pub fn of_authorities(setting: &'static str, path: &std::path::Path) -> Self {
-        Self { authorities: NamedFile::named_file(setting, path), identity: None }
+        Self { authorities: NamedFile::from_setting(setting, path), identity: None }
     }
 
     fn roots(&self) -> Result<RootCertStore, String> {

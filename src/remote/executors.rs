@@ -67,15 +67,15 @@ pub enum ExecutorResponse {
 pub struct ExecutorClient {
     clear: OnceLock<Result<Client, String>>,
     tls: ReloadedClient,
-    turns: AddressTurns,
+    turns: AddressSemaphores,
 }
 
-struct AddressTurns {
+struct AddressSemaphores {
     all: Arc<Semaphore>,
     each: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-impl Default for AddressTurns {
+impl Default for AddressSemaphores {
     fn default() -> Self {
         Self { all: Arc::new(Semaphore::new(AT_ONCE)), each: Mutex::default() }
     }
@@ -85,7 +85,7 @@ impl ExecutorClient {
     /// With these files for TLS.
     pub fn new(tls: ClientTlsFiles) -> Self {
         let tls = ReloadedClient::new(tls, limited);
-        Self { clear: OnceLock::new(), tls, turns: AddressTurns::default() }
+        Self { clear: OnceLock::new(), tls, turns: AddressSemaphores::default() }
     }
 
     /// Asks whether it is there. A body of `{}` is the one that every client takes.
@@ -192,7 +192,7 @@ impl ExecutorClient {
     }
 }
 
-impl AddressTurns {
+impl AddressSemaphores {
     async fn take_turn(&self, address: &str) -> [Option<tokio::sync::OwnedSemaphorePermit>; 2] {
         let each = {
             let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);

@@ -474,7 +474,7 @@ pub async fn request_kill(tx: &mut Tx, id: BatchId, reason: &str, now: Millis) -
 
 /// What an operator may have changed about a batch, in one look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchPulse {
+pub struct BatchRevision {
     /// The batch.
     pub batch_id: BatchId,
     /// Its state.
@@ -484,7 +484,7 @@ pub struct BatchPulse {
 }
 
 /// The open batches of a process.
-pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchPulse>> {
+pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchRevision>> {
     let rows = tx
         .fetch_all(
             "SELECT batch_id, status, revision FROM job_batch WHERE status IN (?, ?) AND owner = ?",
@@ -495,9 +495,9 @@ pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchPulse>> {
             ],
         )
         .await?;
-    let pulse = |row: &Row| -> Result<BatchPulse> {
+    let pulse = |row: &Row| -> Result<BatchRevision> {
         let word = row.get_text("status")?;
-        Ok(BatchPulse {
+        Ok(BatchRevision {
             batch_id: BatchId(row.get_int("batch_id")?),
             status: BatchStatus::parse(&word)
                 .with_context(|| format!("job_batch.status holds {word:?}, which is no state"))?,

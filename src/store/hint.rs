@@ -3,7 +3,7 @@
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-pub use crate::db::hint::{Ear, HintReach, ReceivedHint};
+pub use crate::db::hint::{Ear, HintScope, ReceivedHint};
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,7 @@ const SIGN_MS: i64 = 15_000;
 
 /// Whose turn it is to do something that takes many transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LockTurn {
+pub enum LockOwnership {
     /// Ours, and nobody else's before this transaction has ended.
     Ours,
     /// Of this process, which has done a step lately.
@@ -71,14 +71,14 @@ pub enum LockTurn {
 /// Takes the turn, or keeps it; must be the first statement. The row is locked to the end of the
 /// transaction and signed, so that between two steps nothing is locked and still nobody comes in between. A
 /// row that is gone is put back.
-pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Result<LockTurn> {
+pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Result<LockOwnership> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT owner, update_time FROM job_lock WHERE lock_name = ?{lock}");
     let row = tx.fetch_optional(&sql, &[name.into()]).await;
     let Some(row) = row.with_context(|| format!("lock {name}"))? else {
         restore_row(tx, name, now).await?;
         sign_lock(tx, name, me, now).await?;
-        return Ok(LockTurn::Ours);
+        return Ok(LockOwnership::Ours);
     };
     let at = row.opt_time("update_time")?.map(Millis::from);
     let age = at.map_or(i64::MAX, |at| now.since(at));
@@ -87,12 +87,12 @@ pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Res
             if age >= SIGN_MS {
                 sign_lock(tx, name, me, now).await?;
             }
-            Ok(LockTurn::Ours)
+            Ok(LockOwnership::Ours)
         }
-        Some(owner) if age < TURN_MS => Ok(LockTurn::Theirs(owner)),
+        Some(owner) if age < TURN_MS => Ok(LockOwnership::Theirs(owner)),
         Some(_) | None => {
             sign_lock(tx, name, me, now).await?;
-            Ok(LockTurn::Ours)
+            Ok(LockOwnership::Ours)
         }
     }
 }

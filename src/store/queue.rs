@@ -7,7 +7,7 @@ pub use settlement_rows::{SettledRow, settle, settle_all, settled_alike};
 use crate::db::single_round_trip::CountedStatement;
 use crate::db::{Db, Row, filled};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
-use crate::domain::job::queue::{KeyScope, QueueEntry, QueueStatus, RunMode, TakenMark};
+use crate::domain::job::queue::{Acknowledgement, KeyScope, QueueEntry, QueueStatus, RunMode};
 use crate::domain::time::Millis;
 use crate::store::batch::key_list;
 use crate::store::{Stale, Tx, output_value};
@@ -168,7 +168,11 @@ pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
             true => KeyScope::Group,
             false => KeyScope::Installation,
         },
-        taken: if row.get_flag("is_taken")? { TakenMark::Yes } else { TakenMark::NotYet },
+        taken: if row.get_flag("is_taken")? {
+            Acknowledgement::Yes
+        } else {
+            Acknowledgement::NotYet
+        },
     })
 }
 
@@ -266,7 +270,7 @@ pub async fn claim(
     owner: &NodeId,
     now: Millis,
 ) -> Result<()> {
-    give_to_node(tx, ids, from, (owner, TakenMark::Yes), now).await
+    give_to_node(tx, ids, from, (owner, Acknowledgement::Yes), now).await
 }
 
 /// As `claim`, to any process; another one takes them before it starts anything (`hosted::take`).
@@ -274,7 +278,7 @@ pub async fn give_to_node(
     tx: &mut Tx,
     ids: &[i64],
     from: QueueStatus,
-    to: (&NodeId, TakenMark),
+    to: (&NodeId, Acknowledgement),
     now: Millis,
 ) -> Result<()> {
     expect_all(ids.len(), tx.run_statement(given(ids, from, to, now)).await?)
@@ -284,7 +288,7 @@ pub async fn give_to_node(
 pub fn given(
     ids: &[i64],
     from: QueueStatus,
-    (owner, taken): (&NodeId, TakenMark),
+    (owner, taken): (&NodeId, Acknowledgement),
     now: Millis,
 ) -> CountedStatement {
     CountedStatement::OnEach {
@@ -297,8 +301,8 @@ pub fn given(
             QueueStatus::Running.as_str().into(),
             owner.0.as_str().into(),
             now.to_utc().into(),
-            i64::from(taken == TakenMark::Yes).into(),
-            (taken == TakenMark::NotYet).then_some(owner.0.as_str()).into(),
+            i64::from(taken == Acknowledgement::Yes).into(),
+            (taken == Acknowledgement::NotYet).then_some(owner.0.as_str()).into(),
             now.to_utc().into(),
         ],
         ids: ids.to_vec(),

@@ -1,6 +1,6 @@
 //! Old rows: found a page at a time, counted, and removed by their keys, a bounded number in a transaction.
 //!
-//! No statement here reads or deletes a table from one end to the other: `FindStatement::ALL` has each of them, and
+//! No statement here reads or deletes a table from one end to the other: `RetentionQuery::ALL` has each of them, and
 //! a test asks the three databases how they would carry it out. What is found is looked at without locks;
 //! what is removed is checked again under the lock of its batch, by compare-and-set.
 
@@ -13,7 +13,7 @@ pub use remove_rows::{
     Dropped, finish_some, mark_batches, marked, note_lines, remove_keys, remove_lines_of,
     still_over,
 };
-pub use text::{FindStatement, placed};
+pub use text::{RetentionQuery, placed};
 
 use crate::db::{Row, SqlValue};
 use crate::domain::backfill::BackfillStatus;
@@ -106,7 +106,7 @@ pub async fn groups(tx: &mut Tx) -> Result<Vec<GroupCode>> {
     let mut last = String::new();
     loop {
         let row = tx
-            .fetch_optional(&FindStatement::NextGroup.statement(1), &[last.as_str().into()])
+            .fetch_optional(&RetentionQuery::NextGroup.statement(1), &[last.as_str().into()])
             .await?;
         let next = row.map(|row| row.opt_text("group_code")).transpose()?.flatten();
         let Some(code) = next else { return Ok(found) };
@@ -124,7 +124,7 @@ pub async fn newest_from(tx: &mut Tx, group: &GroupCode, keep: u32) -> Result<Op
         BatchStatus::Warning.as_str().into(),
         keep.saturating_sub(1).into(),
     ];
-    let row = tx.fetch_optional(&FindStatement::NewestFrom.statement(1), &values).await;
+    let row = tx.fetch_optional(&RetentionQuery::NewestFrom.statement(1), &values).await;
     let row = row.context("look for the newest batches of a group")?;
     row.map(|row| Ok(BatchId(row.get_int("batch_id")?))).transpose()
 }
@@ -139,7 +139,7 @@ pub async fn candidates(
     let [from, at, key] = after.values();
     let values =
         [group.as_str().into(), from, cut.to_utc().into(), at, key, u32::try_from(PAGE)?.into()];
-    let rows = tx.fetch_all(&FindStatement::Candidates.statement(1), &values).await;
+    let rows = tx.fetch_all(&RetentionQuery::Candidates.statement(1), &values).await;
     rows.context("look for old batches")?.iter().map(candidate).collect()
 }
 
@@ -170,11 +170,11 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: LeftTables)
     let ids: Vec<i64> = of.iter().map(|c| c.batch_id.0).collect();
     let mut found: HashMap<i64, BTreeSet<RetentionNeed>> = HashMap::new();
     let asked = [
-        (FindStatement::RowsUnknown, RetentionNeed::Unknown),
-        (FindStatement::RowsOpen, RetentionNeed::OpenOutcome),
-        (FindStatement::Mails, RetentionNeed::UnsentMail),
-        (FindStatement::Firings, RetentionNeed::Firing),
-        (FindStatement::Breaches, RetentionNeed::Breach),
+        (RetentionQuery::RowsUnknown, RetentionNeed::Unknown),
+        (RetentionQuery::RowsOpen, RetentionNeed::OpenOutcome),
+        (RetentionQuery::Mails, RetentionNeed::UnsentMail),
+        (RetentionQuery::Firings, RetentionNeed::Firing),
+        (RetentionQuery::Breaches, RetentionNeed::Breach),
     ];
     for (text, need) in asked {
         for (sql, values) in placed(text, &ids, &[]) {
@@ -187,7 +187,7 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: LeftTables)
     for batch in open_in_ledger(tx, &ids).await? {
         found.entry(batch).or_default().insert(RetentionNeed::OpenOutcome);
     }
-    let lefts = [(left.logs, FindStatement::LeftLogs), (left.lines, FindStatement::LeftLines)];
+    let lefts = [(left.logs, RetentionQuery::LeftLogs), (left.lines, RetentionQuery::LeftLines)];
     for (_, text) in lefts.into_iter().filter(|(is_left, _)| *is_left) {
         for id in &ids {
             let row = tx.fetch_optional(&text.statement(1), &[(*id).into()]).await;
@@ -206,7 +206,7 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: LeftTables)
 async fn open_in_ledger(tx: &mut Tx, ids: &[i64]) -> Result<BTreeSet<i64>> {
     let mut open = BTreeSet::new();
     let Some(installation) = installation(tx).await? else { return Ok(open) };
-    for (sql, values) in placed(FindStatement::Ledger, ids, &[]) {
+    for (sql, values) in placed(RetentionQuery::Ledger, ids, &[]) {
         let rows = tx.fetch_all(&sql, &values).await.context("look what is open in the ledger")?;
         for row in &rows {
             let key = row.get_text("idem_key")?;
@@ -247,7 +247,7 @@ pub async fn standing(
         BatchStatus::Warning.as_str().into(),
         newest.map_or(0, |id| id.0).into(),
     ];
-    let rows = tx.fetch_all(&FindStatement::Standing.statement(1), &values).await;
+    let rows = tx.fetch_all(&RetentionQuery::Standing.statement(1), &values).await;
     let rows = rows.context("read which batches are kept")?;
     rows.iter()
         .map(|row| {
@@ -260,7 +260,7 @@ pub async fn standing(
 
 /// The numbers of all batches of a group.
 pub async fn numbers(tx: &mut Tx, group: &GroupCode) -> Result<Vec<BatchNo>> {
-    let rows = tx.fetch_all(&FindStatement::Numbers.statement(1), &[group.as_str().into()]).await;
+    let rows = tx.fetch_all(&RetentionQuery::Numbers.statement(1), &[group.as_str().into()]).await;
     let rows = rows.context("read the numbers of a group's batches")?;
     rows.iter().map(|row| Ok(BatchNo::parse(&row.get_text("batch_no")?)?)).collect()
 }
@@ -269,7 +269,7 @@ pub async fn numbers(tx: &mut Tx, group: &GroupCode) -> Result<Vec<BatchNo>> {
 pub async fn list_open(tx: &mut Tx) -> Result<Vec<BatchId>> {
     let values = [BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
     let rows = tx
-        .fetch_all(&FindStatement::Open.statement(1), &values)
+        .fetch_all(&RetentionQuery::Open.statement(1), &values)
         .await
         .context("look for open batches")?;
     rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
@@ -285,7 +285,7 @@ pub async fn with_lines(
     let [from, at, key] = after.values();
     let values =
         [group.as_str().into(), from, cut.to_utc().into(), at, key, u32::try_from(PAGE)?.into()];
-    let rows = tx.fetch_all(&FindStatement::WithLines.statement(1), &values).await;
+    let rows = tx.fetch_all(&RetentionQuery::WithLines.statement(1), &values).await;
     rows.context("look for batches with old lines")?
         .iter()
         .map(|row| {
@@ -378,10 +378,10 @@ pub async fn list_aged(
 ) -> Result<Vec<AgedRow>> {
     let [from, at, key] = after.values();
     let (text, mut values): (_, Vec<SqlValue>) = match kind {
-        Aged::Firings => (FindStatement::Firing, vec![word.into()]),
-        Aged::Mails => (FindStatement::SentMails, vec![]),
-        Aged::Backfills => (FindStatement::Backfill, vec![word.into()]),
-        Aged::Audit => (FindStatement::Audit, vec![]),
+        Aged::Firings => (RetentionQuery::Firing, vec![word.into()]),
+        Aged::Mails => (RetentionQuery::SentMails, vec![]),
+        Aged::Backfills => (RetentionQuery::Backfill, vec![word.into()]),
+        Aged::Audit => (RetentionQuery::Audit, vec![]),
     };
     values.extend([from, cut.to_utc().into(), at, key, limit.into()]);
     let rows = tx.fetch_all(&text.statement(1), &values).await;
@@ -406,8 +406,8 @@ fn aged_row(row: &Row) -> Result<AgedRow> {
 /// The batches that these rows have to do with, as pairs of row and batch.
 pub async fn their_batches(tx: &mut Tx, kind: Aged, ids: &[i64]) -> Result<Vec<(i64, BatchId)>> {
     let text = match kind {
-        Aged::Firings => FindStatement::OfFirings,
-        Aged::Backfills => FindStatement::OfBackfills,
+        Aged::Firings => RetentionQuery::OfFirings,
+        Aged::Backfills => RetentionQuery::OfBackfills,
         Aged::Mails | Aged::Audit => return Ok(Vec::new()),
     };
     let mut found = Vec::new();

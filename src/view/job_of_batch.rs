@@ -5,7 +5,7 @@ use crate::domain::dag::{Dag, Node};
 use crate::domain::id::NodeId;
 use crate::domain::job::JobDef;
 use crate::domain::job::external::ExternalDependency;
-use crate::domain::job::queue::{QueueEntry, QueueStatus, TakenMark};
+use crate::domain::job::queue::{Acknowledgement, QueueEntry, QueueStatus};
 use crate::domain::job::script_isolation::read_start;
 use crate::domain::source::DialectName;
 use crate::domain::text::lang::Lang;
@@ -278,7 +278,7 @@ fn runner(view: &BatchView, row: &QueueEntry, node: Option<store::node::NodeRow>
         lease_until: node.as_ref().map(|n| n.lease_until.to_string()),
         pid: node.as_ref().map(|n| n.pid),
         host: node.map(|n| n.host),
-        is_given_only: row.taken == TakenMark::NotYet,
+        is_given_only: row.taken == Acknowledgement::NotYet,
     }
 }
 

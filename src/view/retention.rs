@@ -1,8 +1,8 @@
 //! Which old rows go, and why the others stay.
 
 use crate::engine::retention::{
-    AgedGoes, DAY_MS, EndedBadly, GroupSurvey, KeepRule, RemovableBatches, RetentionOptions,
-    RetentionSurvey,
+    AgedGoes, DAY_MS, EndedBadly, GroupRetentionRule, GroupSurvey, RemovableBatches,
+    RetentionOptions, RetentionSurvey,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -95,7 +95,7 @@ impl RemovableRows {
 }
 
 impl RetentionRule {
-    fn new(rule: KeepRule) -> Self {
+    fn new(rule: GroupRetentionRule) -> Self {
         Self {
             batches_days: rule.batches_ms.unwrap_or(0) / DAY_MS,
             keep_batches: rule.keep,

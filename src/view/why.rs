@@ -23,10 +23,10 @@ use serde::Serialize;
 use std::collections::HashMap;
 
 /// A job that is not done well, its state, and why.
-pub type JobWhy = (JobCode, QueueStatus, WaitReason);
+pub type JobWaitReason = (JobCode, QueueStatus, WaitReason);
 
 /// One for each job that is not done well; whatever is not over has one.
-pub async fn reasons(app: &App, view: &BatchView) -> Result<Vec<JobWhy>> {
+pub async fn reasons(app: &App, view: &BatchView) -> Result<Vec<JobWaitReason>> {
     let now = view.now;
     let load = load_of_process(app, view, now).await?;
     let dag = view.snapshot.build_dag()?;
@@ -165,7 +165,7 @@ pub struct ResourceName {
 
 impl JobReason {
     /// A reason with its sentence.
-    pub fn from_reason((code, status, why): &JobWhy, lang: Lang, now: Millis) -> Self {
+    pub fn from_reason((code, status, why): &JobWaitReason, lang: Lang, now: Millis) -> Self {
         Self {
             job_code: code.to_string(),
             status: status.as_str(),

@@ -4,7 +4,7 @@
 use crate::flow::lease::until;
 use crate::flow::{Bench, defs, on, on_each_database, order};
 use crate::util::query;
-use procession::db::hint::{Ear, HintReach, ReceivedHint};
+use procession::db::hint::{Ear, HintScope, ReceivedHint};
 use procession::db::{ConnectSettings, Db};
 use procession::domain::source::DialectName;
 use procession::domain::time::Millis;
@@ -48,7 +48,7 @@ async fn nothing(ear: &mut Ear) {
 /// One that hears everybody.
 async fn ear(db: &Db) -> Ear {
     let mut ear = db.listen();
-    assert_eq!((hear(&mut ear).await, ear.reach()), (ReceivedHint::Gap, HintReach::Everywhere));
+    assert_eq!((hear(&mut ear).await, ear.reach()), (ReceivedHint::Gap, HintScope::Everywhere));
     ear
 }
 
@@ -176,11 +176,11 @@ async fn a_line_that_breaks_is_made_anew_and_told_of() {
         let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                     WHERE datname = current_database() AND query LIKE 'LISTEN%'";
         assert_eq!(query(&bench.url, kill).await.len(), 1, "one listens");
-        assert_eq!((hear(&mut ear).await, ear.reach()), (ReceivedHint::Gap, HintReach::Here));
+        assert_eq!((hear(&mut ear).await, ear.reach()), (ReceivedHint::Gap, HintScope::Here));
         // What this process says itself is heard meanwhile.
         say(&bench.db, &["work"]).await;
         let mut heard = hear(&mut ear).await;
-        while ear.reach() == HintReach::Here {
+        while ear.reach() == HintScope::Here {
             assert_eq!(heard, word("work"));
             heard = hear(&mut ear).await;
         }
@@ -240,7 +240,7 @@ async fn where_words_do_not_come_through_it_is_known() {
             () = waits => {}
         }
         nothing(&mut ear).await;
-        assert_eq!(ear.reach(), HintReach::Here);
+        assert_eq!(ear.reach(), HintScope::Here);
         // Its own words it hears.
         say(&db, &["work"]).await;
         assert_eq!(hear(&mut ear).await, word("work"));

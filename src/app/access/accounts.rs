@@ -1,8 +1,8 @@
 //! Users: added, changed and removed by administrators.
 
 use crate::app::access::{
-    Authority, FirstPassword, LDAP_ISSUER, NotGranted, Porter, find_user, grants_document, record,
-    secret,
+    Authority, InitialPassword, LDAP_ISSUER, NotGranted, Porter, find_user, grants_document,
+    record, secret,
 };
 use crate::domain::access::user::{self, UserId, UserName};
 use crate::domain::access::{Grant, Permission, Where};
@@ -57,7 +57,7 @@ pub struct UserChange {
 
 impl Porter {
     /// Adds a user; gives the first password when it was made here.
-    pub async fn add_user(&self, by: &Authority, wanted: NewAccount) -> Result<FirstPassword> {
+    pub async fn add_user(&self, by: &Authority, wanted: NewAccount) -> Result<InitialPassword> {
         grantable(by, &[], &wanted.grants)?;
         let (made, password) = match wanted.initial {
             Initial::Elsewhere => (None, None),

@@ -250,7 +250,7 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
 }
 
 fn client(url: &Url, authorities: Option<&Path>) -> Result<Client, String> {
-    let authorities = authorities.and_then(|path| NamedFile::named_file("--tls-ca", path));
+    let authorities = authorities.and_then(|path| NamedFile::from_setting("--tls-ca", path));
     let files = ClientTlsFiles { authorities, identity: None };
     let client = client_with(TransportProtection::for_url(url), &files)?
         .connect_timeout(Duration::from_secs(10));

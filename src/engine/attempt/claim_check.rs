@@ -24,12 +24,12 @@ struct ClaimCheckQueue {
     db: Db,
     owner: NodeId,
     /// What nobody has begun to ask yet.
-    waiting: Mutex<Vec<ClaimQuestion>>,
+    waiting: Mutex<Vec<ClaimCheckRequest>>,
     /// Who holds it asks for all that wait.
     turn: tokio::sync::Mutex<()>,
 }
 
-struct ClaimQuestion {
+struct ClaimCheckRequest {
     row: QueueId,
     attempt: u32,
     answer: oneshot::Sender<bool>,
@@ -50,7 +50,7 @@ impl Asker {
     async fn is_row_running(&self, row: QueueId, attempt: u32) -> Option<bool> {
         let (answer, mut answered) = oneshot::channel();
         let desk = &self.0;
-        desk.waiting().push(ClaimQuestion { row, attempt, answer });
+        desk.waiting().push(ClaimCheckRequest { row, attempt, answer });
         loop {
             let _turn = desk.turn.lock().await;
             match answered.try_recv() {
@@ -64,12 +64,12 @@ impl Asker {
 }
 
 impl ClaimCheckQueue {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<ClaimQuestion>> {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<ClaimCheckRequest>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask_for_all(&self) {
-        let asked: Vec<ClaimQuestion> = {
+        let asked: Vec<ClaimCheckRequest> = {
             let mut waiting = self.waiting();
             let most = waiting.len().min(MOST);
             waiting.drain(..most).collect()

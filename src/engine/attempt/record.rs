@@ -12,7 +12,7 @@ use crate::domain::time::Millis;
 use crate::engine::attempt::run::{AttemptOrder, AttemptReport, Surroundings, What};
 use crate::engine::clock::Clock;
 use crate::engine::db_retry::answered;
-use crate::handler::{LedgerRecord, LedgerWrite};
+use crate::handler::{LedgerContext, LedgerWrite};
 use crate::store::log::{ExecutionLog, append_within};
 use crate::store::{self, breach, output_value, within};
 
@@ -83,7 +83,7 @@ pub(in crate::engine) fn columns_of(outcome: &AttemptOutcome) -> (Option<String>
     (message, outputs.and_then(|o| serde_json::to_string(o).ok()))
 }
 
-impl LedgerRecord for Recording {
+impl LedgerContext for Recording {
     fn now(&self) -> Millis {
         self.clock.now()
     }

@@ -136,7 +136,7 @@ pub(in crate::engine) struct Surroundings {
     /// Second connections to data sources.
     pub(in crate::engine) watchers: Arc<handler::liveness_probe::Watchers>,
     /// Sessions on them that wait for a body.
-    pub(in crate::engine) sessions: Arc<handler::sessions::SessionShelf>,
+    pub(in crate::engine) sessions: Arc<handler::sessions::SessionPool>,
     /// How that lease stands.
     pub(in crate::engine) life: watch::Receiver<Life>,
     pub(in crate::engine) log_flush: Duration,

@@ -5,7 +5,7 @@ use crate::domain::dag::Node;
 use crate::domain::dispatch::settlement::{Settlement, settle_orphan};
 use crate::domain::id::NodeId;
 use crate::domain::job::JobDef;
-use crate::domain::job::queue::{QueueEntry, QueueEvent, QueueStatus, TakenMark};
+use crate::domain::job::queue::{Acknowledgement, QueueEntry, QueueEvent, QueueStatus};
 use crate::domain::time::Millis;
 use crate::engine::cluster::registry::RemoteAttemptTable;
 use crate::engine::dispatch::batch::Active;
@@ -112,7 +112,9 @@ impl Active {
             QueueStatus::Running if self.overdue.contains(&node) => {
                 Some(OrphanRow::WantedDead(StopReason::TimedOut))
             }
-            QueueStatus::Running if row.taken == TakenMark::NotYet => Some(OrphanRow::NeverTaken),
+            QueueStatus::Running if row.taken == Acknowledgement::NotYet => {
+                Some(OrphanRow::NeverTaken)
+            }
             QueueStatus::Running if self.killing => Some(OrphanRow::WantedDead(StopReason::Killed)),
             QueueStatus::Running => Some(OrphanRow::Lost),
             QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => None,

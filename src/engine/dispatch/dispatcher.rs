@@ -39,7 +39,7 @@ use crate::engine::options::EngineOptions;
 use crate::engine::xxl::admin::Admin;
 use crate::handler;
 use crate::handler::log::RunLog;
-use crate::handler::sessions::SessionShelf;
+use crate::handler::sessions::SessionPool;
 use crate::store::Db;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -205,7 +205,7 @@ impl QueueDispatcher {
             pulse: heart.pulse(),
             life: heart.watch(),
             watchers: Arc::default(),
-            sessions: Arc::new(SessionShelf::new(usize::try_from(options.max_parallel)?)),
+            sessions: Arc::new(SessionPool::new(usize::try_from(options.max_parallel)?)),
             log_flush: Duration::from_millis(options.log_flush_ms),
             log_max_bytes: options.log_max_bytes,
             asker: Asker::new(db.clone(), node.id().clone()),

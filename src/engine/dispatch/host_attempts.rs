@@ -171,8 +171,13 @@ impl QueueDispatcher {
         tx.commit().await.context("take a job that another node gave this one")?;
         failpoint!("host.after_take");
         *room -= usize::from(works);
+        Ok(self.start_hosted(&given, parts))
+    }
+
+    /// Starts what this node has taken; `false` when its batch is not in memory.
+    fn start_hosted(&mut self, given: &HostedRow, parts: LaunchParts) -> bool {
         let snapshot = self.running.hosted.snapshot_of(given.batch_id);
-        let Some(snapshot) = snapshot else { return Ok(false) };
+        let Some(snapshot) = snapshot else { return false };
         let (stopper, stop) = watch::channel(None);
         let this = HostedAttempt {
             batch_id: given.batch_id,
@@ -186,7 +191,7 @@ impl QueueDispatcher {
         self.running.bodies.insert(given.queue_id, body);
         tokio::spawn(run_task(job, snapshot, self.running.around.clone()));
         self.fleet.poll_sooner(self.process.clock.uptime());
-        Ok(true)
+        true
     }
 
     /// A job cannot be read here: it fails before anything of it began, so that somebody hears of it.

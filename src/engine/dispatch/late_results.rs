@@ -1,6 +1,6 @@
 //! Results of a beat that no row took: kept as evidence after its commit, or put off while the database is away.
 
-use crate::domain::job::outcome::AttemptReach;
+use crate::domain::job::outcome::AttemptStage;
 use crate::engine::attempt::run::{AttemptReport, What};
 use crate::engine::cluster::late_results::{Late, end_word, store_late_result};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
@@ -59,7 +59,7 @@ impl QueueDispatcher {
     /// written: where its row says that it runs here for another, it would be begun again. One that never
     /// began is handed back with the next look anyway.
     fn hold_result(&mut self, late: Late) {
-        if late.by.is_none() && late.outcome.reach != AttemptReach::Before {
+        if late.by.is_none() && late.outcome.reach != AttemptStage::Before {
             self.reports.late.push(late.held_until(self.process.clock.uptime()));
         }
     }

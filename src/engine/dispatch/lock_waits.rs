@@ -3,7 +3,7 @@
 use crate::domain::dag::Node as Place;
 use crate::domain::dispatch::settlement::is_lost_for_good;
 use crate::domain::id::BatchId;
-use crate::domain::job::queue::{QueueStatus, TakenMark};
+use crate::domain::job::queue::{Acknowledgement, QueueStatus};
 use crate::domain::time::Millis;
 use crate::engine::cluster::held_locks::LockWatcher;
 use crate::engine::dispatch::batch::Active;
@@ -27,7 +27,7 @@ impl Active {
     /// Whether an attempt of a dead node is waited for now: it began, and no operator wants it stopped.
     pub(super) fn waits_for_lock(&self, place: Place) -> bool {
         let row = self.row_at(place);
-        let runs = row.status == QueueStatus::Running && row.taken != TakenMark::NotYet;
+        let runs = row.status == QueueStatus::Running && row.taken != Acknowledgement::NotYet;
         runs && !self.killing && self.may_wait_for_lock(place)
     }
 

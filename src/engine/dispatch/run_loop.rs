@@ -9,7 +9,7 @@ use crate::engine::dispatch::backfill::BackfillTaken;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::open::TakenOver;
 use crate::engine::dispatch::writes::Changes;
-use crate::store::batch::BatchPulse;
+use crate::store::batch::BatchRevision;
 use crate::store::{self, Stale, batch};
 use anyhow::Result;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl QueueDispatcher {
         let mut tx = self.process.db.begin_read().await?;
         let pulses = batch::pulses(&mut tx, self.process.node.id()).await?;
         drop(tx);
-        let changed = |p: &&BatchPulse| {
+        let changed = |p: &&BatchRevision| {
             self.batches.active.get(&p.batch_id).is_some_and(|a| a.batch.revision != p.revision)
         };
         let changed: Vec<BatchId> = pulses.iter().filter(changed).map(|p| p.batch_id).collect();

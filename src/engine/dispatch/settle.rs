@@ -1,7 +1,7 @@
 //! How a try ends in memory: judged, recorded, told. No I/O.
 
 use crate::domain::dag::Node;
-use crate::domain::dispatch::settlement::{SettledAttempt, Settlement, settle, stopped};
+use crate::domain::dispatch::settlement::{RetryContext, Settlement, settle, stopped};
 use crate::domain::job::job_key::JobKey;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, LargeValues};
 use crate::domain::job::queue::{QueueEvent, QueueStatus};
@@ -42,7 +42,7 @@ impl Active {
         self.mark_violation(node, outcome, changes, now);
         let wanted_dead = row.is_wanted_dead();
         let who_and_why = row.error_message.clone().filter(|_| wanted_dead);
-        let this = SettledAttempt {
+        let this = RetryContext {
             failed_before: row.try_count,
             roll: jitter_seed(row.queue_id.0, row.attempt),
             retries: self.retries(row.start_time),

@@ -8,7 +8,7 @@ use crate::domain::time::Millis;
 use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::writes::Changes;
-use crate::engine::observe::traces::{SpanSender, TraceQueue};
+use crate::engine::observe::traces::{SpanExporter, TraceQueue};
 use crate::trace::Exporter;
 use std::sync::atomic::Ordering;
 
@@ -39,7 +39,7 @@ impl QueueDispatcher {
     }
 
     /// What sends them, to be run beside this dispatcher; there is one, once.
-    pub fn tracer(&mut self) -> Option<SpanSender> {
+    pub fn tracer(&mut self) -> Option<SpanExporter> {
         self.traces.take_tracer()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId, QueueId};
-use crate::domain::job::queue::{QueueStatus, TakenMark};
+use crate::domain::job::queue::{Acknowledgement, QueueStatus};
 use crate::domain::notice::Notice;
 use crate::domain::notice::notice_batch;
 use crate::domain::time::Millis;
@@ -186,7 +186,7 @@ impl Changes {
         all.extend(queue::settled_alike(&self.settled, now));
         all.extend(self.moved.iter().map(|((from, to), ids)| queue::moved(ids, *from, *to, now)));
         let given = |((from, _), ids): (&(QueueStatus, AttemptRunner), &Vec<i64>)| {
-            queue::given(ids, *from, (owner, TakenMark::Yes), now)
+            queue::given(ids, *from, (owner, Acknowledgement::Yes), now)
         };
         all.extend(self.claimed.iter().map(given));
         if !self.logs.is_empty() {
@@ -226,8 +226,8 @@ impl Changes {
         }
         for ((from, runner), ids) in &self.claimed {
             let runner = match runner {
-                AttemptRunner::Here => (owner, TakenMark::Yes),
-                AttemptRunner::There(node) => (node, TakenMark::NotYet),
+                AttemptRunner::Here => (owner, Acknowledgement::Yes),
+                AttemptRunner::There(node) => (node, Acknowledgement::NotYet),
             };
             queue::give_to_node(tx, ids, *from, runner, now).await?;
         }

@@ -329,50 +329,38 @@ impl TriggerMetrics {
     fn register(to: &mut Registry) -> Self {
         let lateness: Histograms<1> = Family::new_with_constructor(|| Histogram::new(LONG));
         Self {
-            firings: register_metric(to, "firings", "Firings that were decided", Family::default()),
-            lateness: register_metric(
+            firings: add_metric(to, "firings", "Firings that were decided", Family::default()),
+            lateness: add_metric(
                 to,
                 "firing_lateness_seconds",
                 "How long after its planned time a firing was decided",
                 lateness,
             ),
-            misfires: register_metric(
-                to,
-                "misfires",
-                "Planned times that were missed",
-                Counter::default(),
-            ),
-            lock_wait: register_metric(
+            misfires: put_counter(to, "misfires", "Planned times that were missed"),
+            lock_wait: add_metric(
                 to,
                 "schedule_lock_wait_seconds",
                 "How long the lock of the schedules was waited for",
                 Histogram::new(SHORT),
             ),
-            lock_hold: register_metric(
+            lock_hold: add_metric(
                 to,
                 "schedule_lock_hold_seconds",
                 "How long the lock of the schedules was held",
                 Histogram::new(SHORT),
             ),
-            passes: register_metric(
-                to,
-                "scheduler_passes",
-                "Passes of the scheduler",
-                Counter::default(),
-            ),
-            due: register_metric(
+            passes: put_counter(to, "scheduler_passes", "Passes of the scheduler"),
+            due: put_counter(
                 to,
                 "scheduler_due",
                 "Schedules that passes of the scheduler found due",
-                Counter::default(),
             ),
-            fired: register_metric(
+            fired: put_counter(
                 to,
                 "scheduler_firings_written",
                 "Firings that passes of the scheduler wrote",
-                Counter::default(),
             ),
-            statements: register_metric(
+            statements: add_metric(
                 to,
                 "scheduler_pass_statements",
                 "Statements that a pass of the scheduler took",
@@ -389,7 +377,7 @@ impl TriggerMetrics {
                 "firings_waiting",
                 "Firings of this process whose time has come and that wait for a place in a pool",
             ),
-            delay: register_metric(
+            delay: add_metric(
                 to,
                 "firing_delay_seconds",
                 "For how long the planned time that has waited longest is overdue",
@@ -402,19 +390,14 @@ impl TriggerMetrics {
 impl BatchMetrics {
     fn register(to: &mut Registry) -> Self {
         Self {
-            open: register_metric(
+            open: add_metric(
                 to,
                 "batches_open",
                 "Batches in the hands of this process",
                 Gauge::default(),
             ),
-            taken: register_metric(
-                to,
-                "batches_taken",
-                "Batches that were taken",
-                Family::default(),
-            ),
-            ended: register_metric(
+            taken: add_metric(to, "batches_taken", "Batches that were taken", Family::default()),
+            ended: add_metric(
                 to,
                 "batches_ended",
                 "Batches that ended here or left this process, by how",
@@ -428,32 +411,27 @@ impl JobMetrics {
     fn register(to: &mut Registry) -> Self {
         let duration: Histograms<1> = Family::new_with_constructor(|| Histogram::new(LONG));
         Self {
-            running: register_metric(
+            running: add_metric(
                 to,
                 "jobs_running",
                 "Jobs that run in this process",
                 Gauge::default(),
             ),
-            ready: register_metric(
+            ready: add_metric(
                 to,
                 "jobs_ready",
                 "Jobs that are ready and wait for a slot",
                 Gauge::default(),
             ),
-            reports: register_metric(
+            reports: add_metric(
                 to,
                 "reports_pending",
                 "Reports of workers that are not written yet",
                 Gauge::default(),
             ),
-            starts: register_metric(
-                to,
-                "job_starts",
-                "Tries of jobs that started",
-                Family::default(),
-            ),
-            ends: register_metric(to, "job_ends", "Tries of jobs that ended", Family::default()),
-            duration: register_metric(
+            starts: add_metric(to, "job_starts", "Tries of jobs that started", Family::default()),
+            ends: add_metric(to, "job_ends", "Tries of jobs that ended", Family::default()),
+            duration: add_metric(
                 to,
                 "job_duration_seconds",
                 "How long tries of jobs took",
@@ -464,14 +442,18 @@ impl JobMetrics {
 }
 
 /// Registers a meter and gives it back.
-fn register_metric<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, meter: M) -> M {
+fn add_metric<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, meter: M) -> M {
     to.register(name, help, meter.clone());
     meter
 }
 
+fn put_counter(to: &mut Registry, name: &str, help: &str) -> Counter {
+    add_metric(to, name, help, Counter::default())
+}
+
 /// Registers a gauge of counts that begins with 0.
 fn put_gauge(to: &mut Registry, name: &str, help: &str) -> Gauge {
-    register_metric(to, name, help, Gauge::default())
+    add_metric(to, name, help, Gauge::default())
 }
 
 fn set_gauge(gauge: &Gauge, value: usize) {

@@ -25,11 +25,11 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub(in crate::engine) struct TraceQueue {
     to: Option<mpsc::Sender<Span>>,
     /// Until somebody lets it run.
-    tracer: Option<SpanSender>,
+    tracer: Option<SpanExporter>,
 }
 
 /// Sends spans.
-pub struct SpanSender {
+pub struct SpanExporter {
     spans: mpsc::Receiver<Span>,
     exporter: Exporter,
     meter: Arc<Meter>,
@@ -39,11 +39,11 @@ impl TraceQueue {
     /// To this collector.
     pub(in crate::engine) fn to_exporter(exporter: Exporter, meter: Arc<Meter>) -> Self {
         let (sender, spans) = mpsc::channel(WAITING_MOST);
-        Self { to: Some(sender), tracer: Some(SpanSender { spans, exporter, meter }) }
+        Self { to: Some(sender), tracer: Some(SpanExporter { spans, exporter, meter }) }
     }
 
     /// What sends them; there is one, once.
-    pub(in crate::engine) fn take_tracer(&mut self) -> Option<SpanSender> {
+    pub(in crate::engine) fn take_tracer(&mut self) -> Option<SpanExporter> {
         self.tracer.take()
     }
 
@@ -59,7 +59,7 @@ impl TraceQueue {
     }
 }
 
-impl SpanSender {
+impl SpanExporter {
     /// Sends what comes until the dispatcher is gone; what is left has five seconds from `done` on.
     pub async fn run(mut self, done: CancellationToken) {
         let too_long = async {

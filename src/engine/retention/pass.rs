@@ -9,7 +9,7 @@ use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 use crate::store::audit::{self, AuditEntry};
 use crate::store::audit_seal::{REMOVED_ACTION, REMOVED_BEFORE};
-use crate::store::lock::{self, LockTurn, RETENTION_LOCK};
+use crate::store::lock::{self, LockOwnership, RETENTION_LOCK};
 use crate::store::retention::{self, Aged, AgedRowRemoval, ByTable, Candidate, Cursor, Dropped};
 use crate::store::{Db, Tx};
 use anyhow::{Context as _, Result};
@@ -68,8 +68,8 @@ enum Mine {
 async fn take_turn(db: &Db, me: &NodeId, now: Millis) -> Result<Mine> {
     let mut tx = db.begin().await?;
     match lock::take_turn(&mut tx, RETENTION_LOCK, me, now).await? {
-        LockTurn::Ours => Ok(Mine::Tx(tx)),
-        LockTurn::Theirs(owner) => {
+        LockOwnership::Ours => Ok(Mine::Tx(tx)),
+        LockOwnership::Theirs(owner) => {
             tx.rollback().await?;
             Ok(Mine::Theirs(owner))
         }

@@ -1,6 +1,6 @@
 //! The loops that remove old rows: one in a process that serves, one for somebody who waits for it.
 
-use super::{Beat, ByTable, RestReason, Sweeper};
+use super::{Beat, ByTable, RetentionIdleReason, Sweeper};
 use crate::domain::time::Millis;
 use crate::store;
 use anyhow::{Context as _, Result};
@@ -28,7 +28,7 @@ pub enum SweepOutcome {
     /// The time is up: what was removed in it.
     Left(ByTable),
     /// Nothing is done, before this moment.
-    Rests(RestReason, Millis),
+    Rests(RetentionIdleReason, Millis),
 }
 
 impl Sweeper {
@@ -124,7 +124,7 @@ impl Sweeper {
                 0
             }
             Ok(Beat::Rests(rest, until)) => {
-                if let RestReason::Theirs(owner) = &rest {
+                if let RetentionIdleReason::Theirs(owner) = &rest {
                     tracing::debug!(owner = owner.0, "another process removes old rows");
                 }
                 until.since(now).clamp(1_000, REST_MS)

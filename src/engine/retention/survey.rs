@@ -3,7 +3,7 @@
 use super::RetentionOptions;
 use super::removable_batches::Judging;
 use crate::domain::id::{BatchId, GroupCode};
-use crate::domain::retention::{KeepReason, KeepRule};
+use crate::domain::retention::{GroupRetentionRule, KeepReason};
 use crate::domain::time::Millis;
 use crate::store::retention::{self, Aged, AgedRow, ByTable, Cursor};
 use crate::store::{Db, Tx};
@@ -43,7 +43,7 @@ pub struct GroupSurvey {
     /// The group.
     pub group: GroupCode,
     /// Its rule.
-    pub rule: KeepRule,
+    pub rule: GroupRetentionRule,
     /// Batches that go.
     pub goes: RemovableBatches,
     /// Batches that stay and lose their lines, with the lines as rows.
@@ -181,7 +181,7 @@ async fn of_group(
 
 async fn lines_of(
     tx: &mut Tx,
-    rule: KeepRule,
+    rule: GroupRetentionRule,
     group: &GroupCode,
     gone: &HashSet<BatchId>,
     now: Millis,

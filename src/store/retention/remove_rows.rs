@@ -3,7 +3,7 @@
 //! A batch is marked first (`remove_time`), in a transaction of its own; from then on nobody does anything
 //! with it. What a step leaves behind, or a crash, the next one finds by the mark.
 
-use super::{Aged, ByTable, Candidate, FindStatement, LeftTables, placed};
+use super::{Aged, ByTable, Candidate, LeftTables, RetentionQuery, placed};
 use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::BatchId;
@@ -49,7 +49,7 @@ async fn lock_in(tx: &mut Tx, sql: &str, ids: &[i64], lock: &str) -> Result<Vec<
 
 /// Batches that are marked, the first marked first; at most `limit`.
 pub async fn marked(tx: &mut Tx, limit: u32) -> Result<Vec<BatchId>> {
-    let rows = tx.fetch_all(&FindStatement::Marked.statement(1), &[limit.into()]).await;
+    let rows = tx.fetch_all(&RetentionQuery::Marked.statement(1), &[limit.into()]).await;
     let rows = rows.context("look for batches that are being removed")?;
     rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
@@ -112,7 +112,7 @@ pub async fn finish_some(
 /// Keys of rows of batches, in no order.
 pub(super) async fn rows_of(tx: &mut Tx, batches: &[i64], limit: u64) -> Result<Vec<i64>> {
     let mut found = Vec::new();
-    for (sql, values) in placed(FindStatement::Rows, batches, &[u32::try_from(limit)?.into()]) {
+    for (sql, values) in placed(RetentionQuery::Rows, batches, &[u32::try_from(limit)?.into()]) {
         let rows = tx.fetch_all(&sql, &values).await.context("look for rows of old batches")?;
         for row in rows {
             found.push(row.get_int("queue_id")?);
@@ -142,7 +142,7 @@ async fn remove(
 /// half a MiB, so they go by their keys, as many as there is room for.
 async fn remove_output_values(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
-    for (sql, values) in placed(FindStatement::OutputValues, rows, &[room.into()]) {
+    for (sql, values) in placed(RetentionQuery::OutputValues, rows, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old values of jobs")? {
             if dropped.room == 0 {
                 return Ok(false);
@@ -162,7 +162,7 @@ async fn remove_output_values(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) 
 async fn remove_logs(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = dropped.room;
     let mut keys = Vec::new();
-    for (sql, values) in placed(FindStatement::Logs, rows, &[u32::try_from(room)?.into()]) {
+    for (sql, values) in placed(RetentionQuery::Logs, rows, &[u32::try_from(room)?.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old logs")? {
             keys.push(row.get_int("log_id")?);
         }
@@ -177,7 +177,7 @@ async fn remove_lines(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Resul
     let mut having = Vec::new();
     let mut found = 0;
     for (sql, values) in
-        placed(FindStatement::Lines, rows, &[u32::try_from(dropped.room + 1)?.into()])
+        placed(RetentionQuery::Lines, rows, &[u32::try_from(dropped.room + 1)?.into()])
     {
         for row in tx.fetch_all(&sql, &values).await.context("count old lines")? {
             having.push(row.get_int("queue_id")?);
@@ -203,7 +203,7 @@ async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Res
     }
     let values = [id.into(), u32::try_from(dropped.room + 1)?.into()];
     let row = tx
-        .fetch_optional(&FindStatement::LinesOfOne.statement(1), &values)
+        .fetch_optional(&RetentionQuery::LinesOfOne.statement(1), &values)
         .await
         .context("count lines")?;
     let n = u64::try_from(row.map(|row| row.get_int("n")).transpose()?.unwrap_or(0))?;
@@ -213,7 +213,7 @@ async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Res
     }
     let values = [id.into(), u32::try_from(dropped.room - 1)?.into()];
     let last = tx
-        .fetch_optional(&FindStatement::LinesUpTo.statement(1), &values)
+        .fetch_optional(&RetentionQuery::LinesUpTo.statement(1), &values)
         .await
         .context("find a line")?;
     if let Some(last) = last {
@@ -234,14 +234,14 @@ async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Res
 async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<usize> {
     let room = u32::try_from(dropped.room)?;
     let mut mails = Vec::new();
-    for (sql, values) in placed(FindStatement::MailsOf, ids, &[room.into()]) {
+    for (sql, values) in placed(RetentionQuery::MailsOf, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old mails")? {
             mails.push(row.get_int("id")?);
         }
     }
     mails.truncate(usize::try_from(room)?);
     remove(tx, "email_notifications", "id", &mails, dropped).await?;
-    for (sql, values) in placed(FindStatement::Reports, ids, &[room.into()]) {
+    for (sql, values) in placed(RetentionQuery::Reports, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old reports")? {
             if dropped.room == 0 {
                 return Ok(0);
@@ -265,7 +265,7 @@ async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result
 async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
     let mut runs = Vec::new();
-    for (sql, values) in placed(FindStatement::Runs, ids, &[room.into()]) {
+    for (sql, values) in placed(RetentionQuery::Runs, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old runs of executors")? {
             runs.push(row.get_int("log_id")?);
         }
@@ -279,7 +279,7 @@ async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<
 async fn remove_approvals(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
     let mut keys = Vec::new();
-    for (sql, values) in placed(FindStatement::Approvals, ids, &[room.into()]) {
+    for (sql, values) in placed(RetentionQuery::Approvals, ids, &[room.into()]) {
         for row in tx.fetch_all(&sql, &values).await.context("look for old approvals")? {
             keys.push(row.get_int("approval_id")?);
         }
@@ -317,7 +317,7 @@ pub async fn remove_lines_of(
 ) -> Result<Option<i64>> {
     loop {
         let values = [batch.0.into(), after.into(), u32::try_from(ROWS)?.into()];
-        let rows = tx.fetch_all(&FindStatement::RowsAfter.statement(1), &values).await;
+        let rows = tx.fetch_all(&RetentionQuery::RowsAfter.statement(1), &values).await;
         let rows = rows.context("look for rows of an old batch")?;
         let rows: Vec<i64> =
             rows.iter().map(|row| Ok(row.get_int("queue_id")?)).collect::<Result<_>>()?;

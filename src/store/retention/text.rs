@@ -5,7 +5,7 @@ use crate::domain::job::queue::QueueStatus;
 
 /// A statement that finds rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FindStatement {
+pub enum RetentionQuery {
     /// The next group that has batches.
     NextGroup,
     /// The oldest of the newest batches of a group that ended well.
@@ -203,7 +203,7 @@ const AUDIT: &str = "SELECT audit_id AS row_id, create_time AS at_time, 0 AS oth
      FROM audit_log WHERE create_time >= ? AND create_time < ? AND (create_time > ? OR audit_id > ?) \
      ORDER BY create_time, audit_id LIMIT ?";
 
-impl FindStatement {
+impl RetentionQuery {
     /// Every statement.
     pub const ALL: [Self; 43] = [
         Self::NextGroup,
@@ -314,7 +314,11 @@ const LIST_MOST: usize = 256;
 
 /// A statement for any number of keys, in as few texts as there are powers of two: the list is filled up
 /// with its last key, so that the texts stay prepared.
-pub fn placed(text: FindStatement, ids: &[i64], last: &[SqlValue]) -> Vec<(String, Vec<SqlValue>)> {
+pub fn placed(
+    text: RetentionQuery,
+    ids: &[i64],
+    last: &[SqlValue],
+) -> Vec<(String, Vec<SqlValue>)> {
     ids.chunks(LIST_MOST)
         .map(|chunk| {
             let (_, mut values) = filled(chunk);

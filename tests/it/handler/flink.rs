@@ -92,8 +92,7 @@ fn task(url: &str, file: &str) -> Bench {
         max_parallel: None,
     });
     // Unlike a number that counts from 1 in each process, it is new to a cluster that remembers.
-    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    bench.task.idem_key = format!("{}/{}", bench.task.idem_key, nanos.expect("a time").as_nanos());
+    bench.task.idem_key = format!("{}/{}", bench.task.idem_key, uuid::Uuid::new_v4());
     bench.task.job.application = Some(Box::new(ApplicationCall {
         host: "flink".to_owned(),
         file: file.to_owned(),

@@ -6,7 +6,7 @@ use crate::util::{Scratch, migrated, query, session, with_scratch};
 use procession::db::session::Session;
 use procession::domain::job::check::CheckGrade;
 use procession::domain::job::check::SuccessRule;
-use procession::domain::job::outcome::{AttemptEnd, AttemptReach, Retry};
+use procession::domain::job::outcome::{AttemptEnd, AttemptStage, Retry};
 use procession::domain::job::retry::ErrorClass;
 use procession::domain::job::secret::MaskedValue;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
@@ -82,7 +82,7 @@ async fn the_key_decides_whether_a_body_runs() {
             assert_end(&ran, AttemptEnd::Failed);
             assert_eq!(
                 (ran.outcome.reach, ran.outcome.retry),
-                (AttemptReach::Before, Retry::Never)
+                (AttemptStage::Before, Retry::Never)
             );
             assert_says(&ran, "has no procession_ledger; run: procession source prepare ledger");
             db.setup(&[&migrated(dialect, "procession_ledger")]).await;
@@ -655,7 +655,7 @@ async fn class_same_needs_processions_own_database() {
                 assert_end(&ran, AttemptEnd::Failed);
                 assert_eq!(
                     (ran.outcome.reach, ran.outcome.retry),
-                    (AttemptReach::Before, Retry::Never)
+                    (AttemptStage::Before, Retry::Never)
                 );
                 assert_says(&ran, "tx: same needs a source on Procession's own database");
                 assert_eq!(effects(&db).await, "0");
@@ -826,7 +826,7 @@ async fn a_connection_that_breaks_while_the_key_is_read_is_not_charged() {
             assert_says(&ran, "reading procession_ledger: connection lost");
             assert_eq!(
                 (ran.outcome.reach, ran.outcome.retry),
-                (AttemptReach::Body, Retry::Allowed)
+                (AttemptStage::Body, Retry::Allowed)
             );
         })
         .await;
@@ -848,7 +848,7 @@ async fn an_open_try_is_looked_up_or_nothing_is_advised_that_would_lose_it() {
             assert_end(&ran, AttemptEnd::Failed);
             assert_eq!(
                 (ran.outcome.reach, ran.outcome.retry),
-                (AttemptReach::Before, Retry::Never)
+                (AttemptStage::Before, Retry::Never)
             );
             assert_says(&ran, "procession_ledger is gone from source 'ledger', and what became of");
             assert!(!ran.message().contains("prepare"), "{}", ran.message());

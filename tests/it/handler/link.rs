@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use procession::db::session_lock::Lock;
 use procession::domain::job::SqlText;
-use procession::domain::job::outcome::{AttemptEnd, AttemptReach, Stream};
+use procession::domain::job::outcome::{AttemptEnd, AttemptStage, Stream};
 use procession::domain::job::retry::ErrorClass;
 use procession::domain::source::DialectName;
 use procession::handler::{Claim, NOTHING_RUNS, StopReason, UNCONFIRMED};
@@ -113,7 +113,7 @@ async fn a_source_that_stays_away_fails_the_try_before_it_began() {
             let ran = bench.run().await;
             assert_eq!(
                 (ran.outcome.end.clone(), ran.outcome.reach),
-                (AttemptEnd::Failed, AttemptReach::Before)
+                (AttemptEnd::Failed, AttemptStage::Before)
             );
             assert_eq!(class(&ran.outcome), Some(ErrorClass::ConnectionLost), "{}", ran.message());
             assert!(ran.message().contains(" attempts); nothing was run"), "{}", ran.message());
@@ -134,7 +134,7 @@ async fn what_waiting_cannot_mend_fails_at_once() {
             let ran = bench.set(|o| o.away = Duration::from_secs(300)).run().await;
             assert_eq!(
                 (ran.outcome.end.clone(), ran.outcome.reach),
-                (AttemptEnd::Failed, AttemptReach::Before)
+                (AttemptEnd::Failed, AttemptStage::Before)
             );
             assert_eq!(class(&ran.outcome), Some(ErrorClass::Other), "{}", ran.message());
             assert!(ran.outcome.error.as_ref().is_some_and(|e| e.sqlstate.is_some()));
@@ -177,7 +177,7 @@ async fn a_wait_ends_when_the_row_is_not_ours_any_more() {
             );
             assert_eq!(
                 (ran.outcome.end.clone(), ran.outcome.reach),
-                (AttemptEnd::Failed, AttemptReach::Before)
+                (AttemptEnd::Failed, AttemptStage::Before)
             );
             assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
             // Who is taken for begun is not handed back by a process that leaves.
@@ -326,7 +326,7 @@ async fn a_claim_that_is_slow_to_be_answered_does_not_cost_the_lock() {
         assert!(ran.message().starts_with("cannot ask whether the row is"), "{}", ran.message());
         assert_eq!(
             (ran.outcome.end.clone(), ran.outcome.reach),
-            (AttemptEnd::Failed, AttemptReach::Before)
+            (AttemptEnd::Failed, AttemptStage::Before)
         );
     })
     .await;
@@ -386,7 +386,7 @@ async fn a_connection_that_is_cut_before_the_call_was_sent() {
             // The client cannot know that it did not arrive.
             assert_eq!(ran.outcome.end, AttemptEnd::Unknown, "{}", ran.message());
             assert_eq!(class(&ran.outcome), Some(ErrorClass::ConnectionLost));
-            assert_eq!(ran.outcome.reach, AttemptReach::Body);
+            assert_eq!(ran.outcome.reach, AttemptStage::Body);
             assert!(ran.text().contains("is gone from the server"), "{}", ran.text());
             assert!(took < Duration::from_secs(5), "{took:?}");
         }

@@ -8,7 +8,7 @@ use procession::domain::job::outcome::{AttemptEnd, Stream};
 use procession::domain::job::secret::MaskedValue;
 use procession::domain::job::{ParamMode, ParamType};
 use procession::domain::source::DialectName;
-use procession::handler::sessions::SessionShelf;
+use procession::handler::sessions::SessionPool;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -568,7 +568,7 @@ async fn values_reach_a_call_whatever_they_are() {
                 ),
             };
             db.setup(&[table, put]).await;
-            let sessions = Arc::new(SessionShelf::new(4));
+            let sessions = Arc::new(SessionPool::new(4));
             let long = "x".repeat(257);
             let secret = || Some(MaskedValue::from("s3cret").hidden());
             for (value, is_told) in [

@@ -10,13 +10,13 @@ use procession::db::session_reset::Renewal;
 use procession::domain::job::outcome::AttemptEnd;
 use procession::domain::job::{ParamMode, ParamType, TransactionMode};
 use procession::domain::source::DialectName;
-use procession::handler::sessions::SessionShelf;
+use procession::handler::sessions::SessionPool;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs bodies one after the other with the same sessions; what is being made as new is so before the next.
 async fn after_another(db: &Scratch, texts: &[&str]) -> Vec<Ran> {
-    let sessions = Arc::new(SessionShelf::new(4));
+    let sessions = Arc::new(SessionPool::new(4));
     let mut all = Vec::new();
     for text in texts {
         let mut bench = Bench::sql(db, text);
@@ -59,7 +59,7 @@ async fn a_body_goes_on_in_the_session_of_the_one_before() {
 async fn sqlite_waits_as_long_as_on_a_new_session() {
     with_scratch(DialectName::Sqlite, |db| async move {
         db.setup(&["CREATE TABLE t (a INT)"]).await;
-        let sessions = Arc::new(SessionShelf::new(4));
+        let sessions = Arc::new(SessionPool::new(4));
         let mut waits = Vec::new();
         for text in
             ["SELECT timeout FROM pragma_busy_timeout", "INSERT INTO t VALUES (1)"].repeat(2)
@@ -92,7 +92,7 @@ async fn a_plain_user_keeps_sessions_on_mysql_with_one_grant() {
         .await;
         let is_mariadb = db.value("SELECT VERSION()").await.contains("MariaDB");
         let run_two = async || {
-            let sessions = Arc::new(SessionShelf::new(4));
+            let sessions = Arc::new(SessionPool::new(4));
             let mut kept = Vec::new();
             for text in ["SELECT 1", "SELECT 2"] {
                 let mut bench = Bench::sql(&db, text);
@@ -242,7 +242,7 @@ async fn arguments_of_a_call_are_taken_back() {
                 }
             };
             db.setup(&[setup]).await;
-            let sessions = Arc::new(SessionShelf::new(4));
+            let sessions = Arc::new(SessionPool::new(4));
             let secret = Some("s3cret");
             let mut call = Bench::proc(&db, "p").param("a", ParamMode::In, ParamType::Text, secret);
             call.ctx.sessions = sessions.clone();
@@ -312,7 +312,7 @@ async fn what_no_body_takes_is_made_as_new_too() {
             ("SELECT GET_LOCK('mine', 0)", true),
             ("SELECT GET_LOCK('mine', 0), @mine := 1", false),
         ] {
-            let sessions = Arc::new(SessionShelf::new(4));
+            let sessions = Arc::new(SessionPool::new(4));
             let run = async |text: &str| {
                 let mut bench = Bench::sql(&db, text);
                 bench.ctx.sessions = sessions.clone();
@@ -337,7 +337,7 @@ async fn what_no_body_takes_is_made_as_new_too() {
 async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
     with_scratch(DialectName::Postgres, |db| async move {
         db.setup(&["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)"]).await;
-        let sessions = Arc::new(SessionShelf::new(4));
+        let sessions = Arc::new(SessionPool::new(4));
         let run = async |text: &str| {
             let mut bench =
                 Bench::sql(&db, text).param("a", ParamMode::In, ParamType::Text, Some("7"));
@@ -376,7 +376,7 @@ async fn what_bodies_have_prepared_serves_no_other_on_postgres() {
 async fn a_session_that_is_being_made_as_new_is_waited_for() {
     for dialect in [DialectName::Mysql, DialectName::Postgres] {
         with_scratch(dialect, |db| async move {
-            let sessions = Arc::new(SessionShelf::new(4));
+            let sessions = Arc::new(SessionPool::new(4));
             let texts = ["SELECT 1", "SELECT 2", "PREPARE mine FROM 'SELECT 1'", "SELECT 3"];
             let mut kept = Vec::new();
             for text in texts {

@@ -7,7 +7,7 @@ use procession::domain::job::outcome::AttemptEnd;
 use procession::domain::source::DialectName;
 use procession::handler::StopReason;
 use procession::handler::log::JobLogLine;
-use procession::handler::sessions::SessionShelf;
+use procession::handler::sessions::SessionPool;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -367,7 +367,7 @@ async fn sqlite_stops_while_it_waits_for_another_writer() {
 async fn sqlite_stops_while_it_waits_for_its_turn() {
     with_scratch(DialectName::Sqlite, |db| async move {
         db.setup(&["PRAGMA journal_mode = WAL", "CREATE TABLE t (a INT)"]).await;
-        let sessions = Arc::new(SessionShelf::new(4));
+        let sessions = Arc::new(SessionPool::new(4));
         let bench = |text: &str| {
             let mut bench = Bench::sql(&db, text);
             bench.ctx.sessions = sessions.clone();

@@ -11,11 +11,11 @@ use crate::flow::{Bench, START, defs, on, on_each_database};
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::{BatchId, BatchNo, GroupCode};
 use procession::domain::retention::{
-    DAY_MS, EndedBadly, KeepReason, KeepRule, RetentionNeed, Window,
+    DAY_MS, EndedBadly, GroupRetentionRule, KeepReason, RetentionNeed, Window,
 };
 use procession::domain::source::DialectName;
 use procession::engine::operate::audit_chain::{ChainBreak, seal_acts, verify};
-use procession::engine::retention::{Beat, RestReason, RetentionOptions};
+use procession::engine::retention::{Beat, RetentionIdleReason, RetentionOptions};
 use procession::store::retention::{self, Aged, Cursor};
 use procession::store::{self, Tx};
 use seed::{
@@ -54,7 +54,7 @@ on_each_database! {
 
 async fn each_reason_keeps_its_batch_and_no_other(bench: Bench) {
     // Group `g` keeps its newest; `bad` keeps no failures, so that only needs speak for them.
-    let told = KeepRule { badly: EndedBadly::Go, ..options().rule };
+    let told = GroupRetentionRule { badly: EndedBadly::Go, ..options().rule };
     let bad = GroupCode::parse("bad").expect("group");
     let options = RetentionOptions { groups: BTreeMap::from([(bad, told)]), ..options() };
     let expected = one_for_each_reason(&bench).await;
@@ -253,7 +253,7 @@ async fn firing(bench: &Bench, trigger: i64, status: &str, days: i64, parent: Op
 
 async fn what_the_preview_counts_is_what_goes(bench: Bench) {
     let options = RetentionOptions {
-        rule: KeepRule { lines_ms: Some(30 * DAY_MS), ..options().rule },
+        rule: GroupRetentionRule { lines_ms: Some(30 * DAY_MS), ..options().rule },
         firings_ms: Some(60 * DAY_MS),
         mails_ms: Some(60 * DAY_MS),
         rows_per_step: 13,
@@ -290,7 +290,7 @@ async fn what_the_preview_counts_is_what_goes(bench: Bench) {
 }
 
 async fn lines_go_earlier_than_rows(bench: Bench) {
-    let rule = KeepRule { lines_ms: Some(30 * DAY_MS), ..options().rule };
+    let rule = GroupRetentionRule { lines_ms: Some(30 * DAY_MS), ..options().rule };
     let options = RetentionOptions { rule, rows_per_step: 4, ..options() };
     let well = put(&bench, old("well", 31)).await;
     let failed = put(&bench, Old { status: "FAILED", ..old("failed", 31) }).await;
@@ -323,9 +323,9 @@ async fn a_group_may_have_a_rule_of_its_own(bench: Bench) {
     let of = |word: &str| GroupCode::parse(word).expect("group");
     let base = options().rule;
     let groups = BTreeMap::from([
-        (of("long"), KeepRule { batches_ms: Some(3_650 * DAY_MS), ..base }),
-        (of("never"), KeepRule { batches_ms: None, ..base }),
-        (of("two"), KeepRule { keep: 2, ..base }),
+        (of("long"), GroupRetentionRule { batches_ms: Some(3_650 * DAY_MS), ..base }),
+        (of("never"), GroupRetentionRule { batches_ms: None, ..base }),
+        (of("two"), GroupRetentionRule { keep: 2, ..base }),
     ]);
     let options = RetentionOptions { groups, ..options() };
     for group in ["g", "long", "never", "two"] {
@@ -401,7 +401,8 @@ async fn forecasts_see_the_same_with_forty_batches_as_with_all(bench: Bench) {
     let mut tx = bench.db.begin_read().await.expect("read");
     let before = store::history::of_group(&mut tx, &group).await.expect("history");
     drop(tx);
-    let options = RetentionOptions { rule: KeepRule { keep: 40, ..options().rule }, ..options() };
+    let options =
+        RetentionOptions { rule: GroupRetentionRule { keep: 40, ..options().rule }, ..options() };
     let removed = pass(&bench, &options).await;
     assert_eq!(removed.get("job_batch"), Some(&5), "45 ended well");
     let mut tx = bench.db.begin_read().await.expect("read");
@@ -444,19 +445,19 @@ async fn nothing_is_done_out_of_the_window_or_when_it_is_off(bench: Bench) {
     let closed = RetentionOptions { window: at("02:00-06:00"), ..options() };
     let mut one = sweeper(&bench, "one", &closed);
     let beat = one.run_step(bench.clock.now()).await.expect("beat");
-    assert_eq!(beat, Beat::Rests(RestReason::Window, START.plus_ms(2 * 3_600_000)));
+    assert_eq!(beat, Beat::Rests(RetentionIdleReason::Window, START.plus_ms(2 * 3_600_000)));
     bench.clock.advance(2 * 3_600_000);
     let removed = finish(&bench, &mut one).await;
     assert_eq!(removed.get("job_batch"), Some(&1));
     // Then it rests, and begins anew after an hour.
     let beat = one.run_step(bench.clock.now()).await.expect("beat");
-    assert!(matches!(beat, Beat::Rests(RestReason::Done, _)), "{beat:?}");
+    assert!(matches!(beat, Beat::Rests(RetentionIdleReason::Done, _)), "{beat:?}");
     bench.clock.advance(3_600_000);
     assert_eq!(finish(&bench, &mut one).await, BTreeMap::new());
-    let rule = KeepRule { batches_ms: None, ..options().rule };
+    let rule = GroupRetentionRule { batches_ms: None, ..options().rule };
     let off = RetentionOptions { rule, ..options() };
     let beat = sweeper(&bench, "two", &off).run_step(bench.clock.now()).await.expect("beat");
-    assert!(matches!(beat, Beat::Rests(RestReason::Off, _)), "{beat:?}");
+    assert!(matches!(beat, Beat::Rests(RetentionIdleReason::Off, _)), "{beat:?}");
     // What is half removed when the window closes is finished, and nothing is begun any more.
     bench.clock.advance(20 * 3_600_000);
     for at in 0..130 {

@@ -50,7 +50,7 @@ async fn a_batch_goes_once_its_partition_is_dropped(bench: Bench) {
     let ran = bench.number(lines).await;
     assert!(ran > 12, "{ran}");
 
-    let rule = procession::domain::retention::KeepRule {
+    let rule = procession::domain::retention::GroupRetentionRule {
         batches_ms: Some(10 * procession::domain::retention::DAY_MS),
         ..options().rule
     };

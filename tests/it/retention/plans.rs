@@ -6,7 +6,7 @@ use crate::flow::{Bench, on};
 use procession::db::{Dialect, SqlValue};
 use procession::domain::source::DialectName;
 use procession::store::Tx;
-use procession::store::retention::FindStatement;
+use procession::store::retention::RetentionQuery;
 
 /// 2,000 batches of 20 rows with two changes and two lines each, and 20,000 firings.
 const BATCHES: i64 = 2_000;
@@ -126,7 +126,7 @@ async fn firings(bench: &Bench) {
 const KEYS: i64 = 12;
 
 /// Values such as the statement is asked with.
-fn values(text: FindStatement) -> Vec<SqlValue> {
+fn values(text: RetentionQuery) -> Vec<SqlValue> {
     let t = |days: i64| -> SqlValue { ago(days).to_utc().into() };
     let keys = || -> Vec<SqlValue> { (501..501 + KEYS).map(SqlValue::from).collect() };
     let with = |last: &[SqlValue]| [keys(), last.to_vec()].concat();
@@ -134,45 +134,49 @@ fn values(text: FindStatement) -> Vec<SqlValue> {
     let group = || SqlValue::from("g");
     let ended_well = || [SqlValue::from("SUCCESS"), SqlValue::from("WARNING")];
     match text {
-        FindStatement::NextGroup => vec!["".into()],
-        FindStatement::NewestFrom => {
+        RetentionQuery::NextGroup => vec!["".into()],
+        RetentionQuery::NewestFrom => {
             [vec![group()], ended_well().to_vec(), vec![39i64.into()]].concat()
         }
-        FindStatement::Candidates | FindStatement::WithLines => [vec![group()], walk()].concat(),
-        FindStatement::RowsUnknown
-        | FindStatement::RowsOpen
-        | FindStatement::Ledger
-        | FindStatement::Mails
-        | FindStatement::Firings => keys(),
-        FindStatement::Breaches => keys(),
-        FindStatement::LeftLogs | FindStatement::LeftLines => vec![777i64.into()],
-        FindStatement::Standing => {
+        RetentionQuery::Candidates | RetentionQuery::WithLines => [vec![group()], walk()].concat(),
+        RetentionQuery::RowsUnknown
+        | RetentionQuery::RowsOpen
+        | RetentionQuery::Ledger
+        | RetentionQuery::Mails
+        | RetentionQuery::Firings => keys(),
+        RetentionQuery::Breaches => keys(),
+        RetentionQuery::LeftLogs | RetentionQuery::LeftLines => vec![777i64.into()],
+        RetentionQuery::Standing => {
             [vec![group(), t(90)], ended_well().to_vec(), vec![1_900i64.into()]].concat()
         }
-        FindStatement::Numbers | FindStatement::CountOpen => vec![group()],
-        FindStatement::CountYoung => vec![group(), t(90)],
-        FindStatement::Open => vec!["RUNNING".into(), "KILLING".into()],
-        FindStatement::Marked => vec![64i64.into()],
-        FindStatement::RowsAfter => vec![777i64.into(), 0i64.into(), 256i64.into()],
-        FindStatement::Rows
-        | FindStatement::Logs
-        | FindStatement::Lines
-        | FindStatement::Reports
-        | FindStatement::Runs
-        | FindStatement::MailsOf => with(&[1_000i64.into()]),
-        FindStatement::OutputValues | FindStatement::Approvals => with(&[1_000i64.into()]),
-        FindStatement::LinesOfOne | FindStatement::LinesUpTo => vec![777i64.into(), 100i64.into()],
-        FindStatement::CountRows | FindStatement::CountLogs | FindStatement::CountLines => keys(),
-        FindStatement::CountReports | FindStatement::CountRuns | FindStatement::CountMails => {
+        RetentionQuery::Numbers | RetentionQuery::CountOpen => vec![group()],
+        RetentionQuery::CountYoung => vec![group(), t(90)],
+        RetentionQuery::Open => vec!["RUNNING".into(), "KILLING".into()],
+        RetentionQuery::Marked => vec![64i64.into()],
+        RetentionQuery::RowsAfter => vec![777i64.into(), 0i64.into(), 256i64.into()],
+        RetentionQuery::Rows
+        | RetentionQuery::Logs
+        | RetentionQuery::Lines
+        | RetentionQuery::Reports
+        | RetentionQuery::Runs
+        | RetentionQuery::MailsOf => with(&[1_000i64.into()]),
+        RetentionQuery::OutputValues | RetentionQuery::Approvals => with(&[1_000i64.into()]),
+        RetentionQuery::LinesOfOne | RetentionQuery::LinesUpTo => {
+            vec![777i64.into(), 100i64.into()]
+        }
+        RetentionQuery::CountRows | RetentionQuery::CountLogs | RetentionQuery::CountLines => {
             keys()
         }
-        FindStatement::CountOutputValues | FindStatement::CountApprovals => keys(),
-        FindStatement::Firing | FindStatement::Backfill => {
+        RetentionQuery::CountReports | RetentionQuery::CountRuns | RetentionQuery::CountMails => {
+            keys()
+        }
+        RetentionQuery::CountOutputValues | RetentionQuery::CountApprovals => keys(),
+        RetentionQuery::Firing | RetentionQuery::Backfill => {
             [vec![SqlValue::from("FIRED")], walk()].concat()
         }
-        FindStatement::OfFirings => [keys(), keys()].concat(),
-        FindStatement::OfBackfills => keys(),
-        FindStatement::SentMails | FindStatement::Audit => walk(),
+        RetentionQuery::OfFirings => [keys(), keys()].concat(),
+        RetentionQuery::OfBackfills => keys(),
+        RetentionQuery::SentMails | RetentionQuery::Audit => walk(),
     }
 }
 
@@ -236,7 +240,7 @@ async fn no_statement_reads_a_large_table_to_its_end(bench: Bench) {
     fill(&bench, BATCHES, JOBS, 2, 100).await;
     firings(&bench).await;
     let mut tx = bench.db.begin().await.expect("begin");
-    let texts = FindStatement::ALL.map(|text| {
+    let texts = RetentionQuery::ALL.map(|text| {
         let places = usize::try_from(KEYS).expect("few");
         (text.statement(places), values(text))
     });

@@ -2,7 +2,7 @@
 
 use crate::flow::{Bench, START};
 use procession::domain::id::{BatchId, GroupCode, NodeId};
-use procession::domain::retention::{DAY_MS, EndedBadly, KeepRule};
+use procession::domain::retention::{DAY_MS, EndedBadly, GroupRetentionRule};
 use procession::domain::time::Millis;
 use procession::engine::retention::{
     Beat, ByTable, LeftTables, RemovalOrder, RetentionOptions, RetentionSurvey, Sweeper, survey,
@@ -142,7 +142,7 @@ pub(super) async fn run(bench: &Bench, sql: &str, values: &[procession::db::SqlV
 /// Batches go after 90 days, but for the newest one of a group and those that failed.
 pub(super) fn options() -> RetentionOptions {
     RetentionOptions {
-        rule: KeepRule {
+        rule: GroupRetentionRule {
             batches_ms: Some(90 * DAY_MS),
             keep: 1,
             badly: EndedBadly::Stay,

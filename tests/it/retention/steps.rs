@@ -9,7 +9,9 @@ use futures_util::FutureExt as _;
 use procession::db::Dialect;
 use procession::domain::batch::BatchOrder;
 use procession::domain::id::GroupCode;
-use procession::engine::retention::{Beat, LeftTables, RestReason, RetentionOptions, SweepOutcome};
+use procession::engine::retention::{
+    Beat, LeftTables, RetentionIdleReason, RetentionOptions, SweepOutcome,
+};
 use procession::store;
 use procession::store::batch::BeingRemoved;
 use procession::store::retention::{self, Dropped};
@@ -75,7 +77,7 @@ pub(super) async fn of_two_processes_one_removes(bench: Bench) {
     loop {
         let other = two.run_step(bench.clock.now()).await.expect("beat");
         assert!(
-            matches!(&other, Beat::Rests(RestReason::Theirs(owner), _) if owner.0 == "one"),
+            matches!(&other, Beat::Rests(RetentionIdleReason::Theirs(owner), _) if owner.0 == "one"),
             "{other:?}"
         );
         // A turn that goes on is never forgotten, however long it takes.
@@ -99,7 +101,7 @@ pub(super) async fn of_two_processes_one_removes(bench: Bench) {
     let beat = two.run_step(bench.clock.now()).await.expect("beat");
     assert!(matches!(beat, Beat::Did(_)), "{beat:?}");
     let late = one.run_step(bench.clock.now()).await.expect("beat");
-    assert!(matches!(late, Beat::Rests(RestReason::Theirs(_), _)), "{late:?}");
+    assert!(matches!(late, Beat::Rests(RetentionIdleReason::Theirs(_), _)), "{late:?}");
     finish(&bench, &mut two).await;
     assert_eq!(orphans(&bench).await, 0);
 }
@@ -283,7 +285,7 @@ pub(super) async fn whoever_sweeps_for_a_while_gives_its_turn_back(bench: Bench)
     assert!(matches!(beat, Beat::Did(_)), "{beat:?}");
     let swept = one("four").sweep_for(None, |_| ()).await.expect("sweep");
     assert!(
-        matches!(&swept, SweepOutcome::Rests(RestReason::Theirs(o), _) if o.0 == "three"),
+        matches!(&swept, SweepOutcome::Rests(RetentionIdleReason::Theirs(o), _) if o.0 == "three"),
         "{swept:?}"
     );
     assert_eq!(turn_of(&bench).await.as_deref(), Some("three"));

@@ -10,7 +10,7 @@ use procession::domain::batch::{Batch, BatchPlan, BatchStatus, plan};
 use procession::domain::id::{BatchId, NodeId};
 use procession::domain::job::queue::QueueStatus;
 use procession::domain::source::DialectName;
-use procession::store::batch::{BatchPulse, Going};
+use procession::store::batch::{BatchRevision, Going};
 use procession::store::{self, Tx, batch};
 use std::collections::BTreeMap;
 
@@ -183,8 +183,9 @@ pub(super) async fn a_kill_is_asked_of_a_batch_that_runs(place: Place) {
     let (id, _) = opened(&place, &["A"]).await;
     let seen = get(&place, id).await;
     let mut tx = place.db.begin().await.expect("begin");
-    let state =
-        |pulses: Vec<BatchPulse>| pulses.iter().map(|p| (p.batch_id, p.status)).collect::<Vec<_>>();
+    let state = |pulses: Vec<BatchRevision>| {
+        pulses.iter().map(|p| (p.batch_id, p.status)).collect::<Vec<_>>()
+    };
     let pulses = batch::pulses(&mut tx, &me()).await.expect("pulses");
     assert_eq!(state(pulses), [(id, BatchStatus::Running)]);
     assert!(batch::request_kill(&mut tx, id, "错了 'wrong' file", later(5)).await.expect("kill"));

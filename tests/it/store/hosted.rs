@@ -6,7 +6,7 @@ use procession::domain::batch::BatchStatus;
 use procession::domain::cluster::node_placement::NodeRole;
 use procession::domain::id::{NodeId, QueueId};
 use procession::domain::job::outcome::{AttemptEnd, AttemptOutcome, ErrorInfo};
-use procession::domain::job::queue::{QueueStatus, TakenMark};
+use procession::domain::job::queue::{Acknowledgement, QueueStatus};
 use procession::domain::job::retry::ErrorClass;
 use procession::store::hosted::{self, HostedRow, Reported, Untaken};
 use procession::store::node::{self, HeartbeatReport, NodeRow, Offer, Stay};
@@ -21,7 +21,7 @@ fn third() -> NodeId {
 async fn given(place: &Place) -> HostedRow {
     let (id, rows) = opened(place, &["A"]).await;
     let mut tx = place.db.begin().await.expect("begin");
-    let to = (&other(), TakenMark::NotYet);
+    let to = (&other(), Acknowledgement::NotYet);
     queue::give_to_node(&mut tx, &[rows[0].queue_id.0], QueueStatus::Pending, to, later(10))
         .await
         .expect("give");
@@ -48,7 +48,7 @@ pub(super) async fn a_job_is_given_and_taken_once(place: Place) {
     }
     let taken =
         hosted::take_given(&mut tx, &row, &other(), later(20)).await.expect("take").expect("ours");
-    assert_eq!((taken.attempt, taken.taken, taken.owner), (1, TakenMark::Yes, Some(other())));
+    assert_eq!((taken.attempt, taken.taken, taken.owner), (1, Acknowledgement::Yes, Some(other())));
     // The answer to the commit of the same may have been lost.
     assert!(hosted::take_given(&mut tx, &row, &other(), later(20)).await.expect("take").is_some());
     let untaken = Untaken { queue_id: row.queue_id, attempt: 1, owner: other() };
@@ -126,7 +126,7 @@ pub(super) async fn a_report_is_written_once_and_only_for_ones_own(place: Place)
 pub(super) async fn ones_own_rows_are_not_given(place: Place) {
     let (_, row) = running(&place).await;
     let mut tx = place.db.begin().await.expect("begin");
-    assert_eq!(row.taken, TakenMark::Yes);
+    assert_eq!(row.taken, Acknowledgement::Yes);
     assert_eq!(hosted::given(&mut tx, &me()).await.expect("given"), []);
     // Unless the batch is nobody's now, or another's.
     assert!(claim::give_back(&mut tx, row.batch_id, &me(), later(10)).await.expect("give back"));

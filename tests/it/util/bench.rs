@@ -23,7 +23,7 @@ use procession::handler::log::{JobLogLine, RunLog};
 use procession::handler::remote::{RemoteCall, RemoteExecutors};
 use procession::handler::script_confinement::ScriptFiles;
 use procession::handler::{
-    AttemptTask, ChildBatchEnd, ChildBatches, Claim, Context, HandlerOptions, LedgerRecord,
+    AttemptTask, ChildBatchEnd, ChildBatches, Claim, Context, HandlerOptions, LedgerContext,
     LedgerWrite, StopReason, find_handler,
 };
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ pub(crate) struct Recorded {
     pub(crate) home: (String, String),
 }
 
-impl LedgerRecord for Recorded {
+impl LedgerContext for Recorded {
     fn now(&self) -> Millis {
         Millis(1_722_470_400_000)
     }
@@ -270,7 +270,7 @@ impl Bench {
             approvals: Arc::new(NoApprovals),
             pulse: watch::channel(0).1,
             watchers: Arc::default(),
-            sessions: Arc::new(procession::handler::sessions::SessionShelf::new(4)),
+            sessions: Arc::new(procession::handler::sessions::SessionPool::new(4)),
             options: Arc::new(options()),
         };
         Self { task, ctx, claim, stop, log }

@@ -5,7 +5,7 @@ use super::on_each;
 use crate::xxl::program_of_others::TOKEN;
 use procession::domain::batch::BatchStatus;
 use procession::domain::executor::{Addressing, GluePolicy, LogId};
-use procession::engine::xxl::admin::registry_api::{ExecutorApi, TokenPass};
+use procession::engine::xxl::admin::registry_api::{ExecutorApi, VerifiedToken};
 use procession::store::executor_run::ReportedRunEnd;
 use procession::wire::xxl::XxlDialect;
 use serde_json::json;
@@ -23,7 +23,7 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const OTHERS: XxlDialect = XxlDialect::D1;
 
 /// The desk at which the executor registers, as one of this version.
-async fn registers(hall: &Hall, dialect: XxlDialect) -> (ExecutorApi, TokenPass) {
+async fn registers(hall: &Hall, dialect: XxlDialect) -> (ExecutorApi, VerifiedToken) {
     let name = (dialect == XxlDialect::D3).then_some(APP.as_bytes());
     let desk = ExecutorApi::new(hall.db.clone(), hall.clock.clone(), Vec::new());
     let pass = desk.admit(TOKEN.as_bytes(), name).await.expect("a database").expect("a pass");
@@ -34,7 +34,7 @@ async fn registers(hall: &Hall, dialect: XxlDialect) -> (ExecutorApi, TokenPass)
 }
 
 /// A hall whose executors say where they are; one of 3.5 has.
-async fn with_3_5(hall: &Hall) -> (ExecutorApi, TokenPass) {
+async fn with_3_5(hall: &Hall) -> (ExecutorApi, VerifiedToken) {
     hall.group_with(Addressing::Registered, GluePolicy::Refused).await;
     registers(hall, XxlDialect::D3).await
 }

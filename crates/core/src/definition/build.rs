@@ -2,7 +2,7 @@
 
 use crate::definition::check;
 use crate::definition::declare;
-use crate::definition::external::{self, WrittenExternal, is_external};
+use crate::definition::external::{self, RawExternalDependency, is_external};
 use crate::definition::fault::{FaultReport, Located, SourcePlace};
 use crate::definition::files::DefinitionFiles;
 use crate::definition::group_access;
@@ -179,7 +179,7 @@ fn report_double(one: &str, code: &Located<String>, first: &SourcePlace, report:
 }
 
 /// Dependencies within a group, and those on other batches.
-type BuiltDependencies = (Vec<RawDependency>, Vec<WrittenExternal>);
+type BuiltDependencies = (Vec<RawDependency>, Vec<RawExternalDependency>);
 
 /// All dependencies: those of each job in its order, then those of the list of their own. They are taken out of the
 /// jobs: a million of them are not held twice.
@@ -197,7 +197,7 @@ fn waits(
         for (order, mut parent) in (1..).zip(std::mem::take(&mut job.depends_on)) {
             if is_external(&parent) {
                 name_external(&mut parent, group, names);
-                outside.push(WrittenExternal {
+                outside.push(RawExternalDependency {
                     group: Arc::clone(group),
                     job: code.to_string(),
                     parent,
@@ -210,7 +210,7 @@ fn waits(
                 NamedParent::Foreign(name) => {
                     parent.point_to(&depends_on.at, name);
                     let job = code.to_string();
-                    outside.push(WrittenExternal { group: Arc::clone(group), job, parent });
+                    outside.push(RawExternalDependency { group: Arc::clone(group), job, parent });
                     continue;
                 }
             }
@@ -276,7 +276,7 @@ fn listed_wait(
     listed: RawListed,
     names: &JobNames,
     own: &mut Vec<RawDependency>,
-    outside: &mut Vec<WrittenExternal>,
+    outside: &mut Vec<RawExternalDependency>,
 ) {
     let RawListed { mut depends_on, order, when, .. } = listed;
     let QualifiedName { group, code } = name;
@@ -291,7 +291,7 @@ fn listed_wait(
             if let (Some(more), Some(when)) = (&mut parent.more, when) {
                 more.when = Some(*when);
             }
-            outside.push(WrittenExternal { group, job: code, parent });
+            outside.push(RawExternalDependency { group, job: code, parent });
         }
     }
 }

@@ -173,7 +173,7 @@ fn build_tree(defs: &Definition, beside: &ReferencedScripts<'_>) -> Tree {
         jobs: numbered(defs.jobs.iter().map(|j| j.code.as_str())),
         schedules: numbered(defs.schedules.iter().map(|s| s.code.as_str())),
     };
-    order.into_tree(top)
+    order.ordered_tree(top)
 }
 
 /// A dependency in a list of its own, where no group is given.
@@ -328,22 +328,22 @@ impl<'a> ExportedWaits<'a> {
 }
 
 /// Places by name.
-type PlaceNumbers = HashMap<String, usize>;
+type PositionByName = HashMap<String, usize>;
 
-fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> PlaceNumbers {
+fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> PositionByName {
     names.enumerate().map(|(i, name)| (name.to_owned(), i)).collect()
 }
 
 /// The order of the entries of sections whose order is somebody's own.
 struct ExportOrder {
-    sources: PlaceNumbers,
-    groups: PlaceNumbers,
-    jobs: PlaceNumbers,
-    schedules: PlaceNumbers,
+    sources: PositionByName,
+    groups: PositionByName,
+    jobs: PositionByName,
+    schedules: PositionByName,
 }
 
 impl ExportOrder {
-    fn into_tree(&self, top: Map<String, Value>) -> Tree {
+    fn ordered_tree(&self, top: Map<String, Value>) -> Tree {
         let section = |(key, value): (String, Value)| {
             let order = match key.as_str() {
                 "sources" => Some(&self.sources),
@@ -365,7 +365,7 @@ impl ExportOrder {
 }
 
 /// Entries under names that somebody chose.
-fn by_name(entries: Map<String, Value>, order: Option<&PlaceNumbers>) -> Vec<(String, Tree)> {
+fn by_name(entries: Map<String, Value>, order: Option<&PositionByName>) -> Vec<(String, Tree)> {
     let mut all: Vec<(String, Tree)> = entries.into_iter().map(|(k, v)| (k, nested(v))).collect();
     all.sort_by_key(|(name, _)| order.and_then(|o| o.get(name).copied()));
     all

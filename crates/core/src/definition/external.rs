@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A dependency on another batch as the user wrote it, with the job that waits.
-pub(crate) struct WrittenExternal {
+pub(crate) struct RawExternalDependency {
     /// The group of the job that waits.
     pub group: Arc<str>,
     /// The job that waits.
@@ -34,7 +34,7 @@ pub(crate) fn is_external(parent: &RawParent) -> bool {
 
 /// Dependencies on other batches, each sound as far as this definition can know.
 pub(crate) fn externals(
-    outside: Vec<WrittenExternal>,
+    outside: Vec<RawExternalDependency>,
     jobs: &[CheckedJob],
     dependencies: &[JobDependency],
     numbering: &Numbering<'_>,
@@ -44,7 +44,7 @@ pub(crate) fn externals(
     let by_code: ByName<'_> =
         jobs.iter().map(|j| ((j.def.group.as_str(), j.def.code.as_str()), j)).collect();
     let mut found: Vec<Located<ExternalDependency>> = Vec::new();
-    for WrittenExternal { group, job: code, parent } in outside {
+    for RawExternalDependency { group, job: code, parent } in outside {
         let Some(job) = by_code.get(&(&*group, code.as_str())) else { continue };
         let Some(made) = external(job, &parent, &by_code, &groups, report) else { continue };
         if found.iter().any(|f| f.value == made) {

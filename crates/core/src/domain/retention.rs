@@ -28,7 +28,7 @@ pub enum EndedBadly {
 
 /// How long the batches of a group are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepRule {
+pub struct GroupRetentionRule {
     /// A batch that ended longer ago may go; none: no batch goes.
     pub batches_ms: Option<i64>,
     /// So many of the newest batches that ended well are kept, however old they are.
@@ -107,7 +107,7 @@ pub struct Old {
     pub needs: BTreeSet<RetentionNeed>,
 }
 
-impl KeepRule {
+impl GroupRetentionRule {
     /// What ended before this moment may go.
     pub fn cutoff_time(&self, now: Millis) -> Option<Millis> {
         self.batches_ms.map(|ms| now.plus_ms(-ms))
@@ -154,8 +154,8 @@ mod tests {
 
     const NOW: Millis = Millis(1_000 * DAY_MS);
 
-    fn rule() -> KeepRule {
-        KeepRule {
+    fn rule() -> GroupRetentionRule {
+        GroupRetentionRule {
             batches_ms: Some(90 * DAY_MS),
             keep: 40,
             badly: EndedBadly::Stay,
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_did_not_end_well_goes_only_when_told() {
-        let told = KeepRule { badly: EndedBadly::Go, ..rule() };
+        let told = GroupRetentionRule { badly: EndedBadly::Go, ..rule() };
         assert_eq!(told.judge(&old(BatchStatus::Failed, 91), NOW), None);
         // It is none of those that ended well, so it takes no place among them.
         let newest = Old { is_newest: true, ..old(BatchStatus::Killed, 91) };
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn nothing_goes_when_it_is_off() {
-        let off = KeepRule { batches_ms: None, ..rule() };
+        let off = GroupRetentionRule { batches_ms: None, ..rule() };
         assert_eq!(off.judge(&old(BatchStatus::Success, 9_999), NOW), Some(KeepReason::Off));
         assert_eq!(off.judge(&old(BatchStatus::Running, 9_999), NOW), Some(KeepReason::Open));
         // Lines have an age of their own.
@@ -223,11 +223,11 @@ mod tests {
         ] {
             assert_eq!(rule().drops_lines(status, at(days), NOW), goes, "{status} {days}");
         }
-        let told = KeepRule { badly: EndedBadly::Go, ..rule() };
+        let told = GroupRetentionRule { badly: EndedBadly::Go, ..rule() };
         assert!(told.drops_lines(BatchStatus::Failed, at(31), NOW));
         assert!(!told.drops_lines(BatchStatus::Killing, at(31), NOW));
         // No earlier than the batch: then they go with it.
-        let later = KeepRule { lines_ms: Some(90 * DAY_MS), ..rule() };
+        let later = GroupRetentionRule { lines_ms: Some(90 * DAY_MS), ..rule() };
         assert_eq!(later.lines_cut(NOW), None);
     }
 
@@ -243,14 +243,11 @@ mod tests {
         )
     }
 
-    fn any_rule() -> impl Strategy<Value = KeepRule> {
+    fn any_rule() -> impl Strategy<Value = GroupRetentionRule> {
         let ms = || prop::option::of((1..400i64).prop_map(|days| days * DAY_MS));
         let badly = prop::sample::select(vec![EndedBadly::Stay, EndedBadly::Go]);
-        (ms(), 1..100u32, badly, ms()).prop_map(|(batches_ms, keep, badly, lines_ms)| KeepRule {
-            batches_ms,
-            keep,
-            badly,
-            lines_ms,
+        (ms(), 1..100u32, badly, ms()).prop_map(|(batches_ms, keep, badly, lines_ms)| {
+            GroupRetentionRule { batches_ms, keep, badly, lines_ms }
         })
     }
 
@@ -272,7 +269,7 @@ mod tests {
                 prop_assert!(rule.judge(&old, NOW.plus_ms(-earlier * DAY_MS)).is_some());
                 let newest = Old { is_newest: true, ..old.clone() };
                 prop_assert!(rule.judge(&newest, NOW).is_some());
-                let gentler = KeepRule {
+                let gentler = GroupRetentionRule {
                     batches_ms: rule.batches_ms.map(|ms| ms + longer * DAY_MS),
                     badly: EndedBadly::Stay,
                     ..rule

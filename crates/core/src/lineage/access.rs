@@ -221,7 +221,7 @@ pub struct BodyFacts {
 
 /// A parameter of a routine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CalledParam {
+pub struct CatalogueParam {
     /// Its name as written; PostgreSQL allows none.
     pub name: Option<String>,
     /// Whether the caller hands a value in.

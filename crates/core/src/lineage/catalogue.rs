@@ -1,7 +1,7 @@
 //! What a server's catalogue says, as plain values: tables, views, triggers, cascades, partitions, routines.
 
 use crate::domain::source::DialectName;
-use crate::lineage::access::{CalledParam, ObjectName};
+use crate::lineage::access::{CatalogueParam, ObjectName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A text of the catalogue, or that it may not be seen.
@@ -37,7 +37,7 @@ pub struct CatalogueRoutine {
     /// Whether it is a function: it is part of a statement, and no step of its own.
     pub is_function: bool,
     /// What it takes, in order.
-    pub params: Vec<CalledParam>,
+    pub params: Vec<CatalogueParam>,
     /// How its body is read.
     pub language: RoutineLanguage,
     /// Its body.

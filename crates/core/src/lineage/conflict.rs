@@ -173,9 +173,9 @@ pub fn find_conflicts(jobs: &[JobLineage], dag: &Dag) -> ConflictReport {
 }
 
 /// Places that can be reached from a place, one bit for each.
-struct ReachablePlaces(Vec<u64>);
+struct ReachableJobs(Vec<u64>);
 
-impl ReachablePlaces {
+impl ReachableJobs {
     fn contains(&self, at: usize) -> bool {
         self.0[at / 64] & (1 << (at % 64)) != 0
     }
@@ -185,10 +185,10 @@ impl ReachablePlaces {
     }
 }
 
-fn reachable(dag: &Dag) -> Vec<ReachablePlaces> {
+fn reachable(dag: &Dag) -> Vec<ReachableJobs> {
     let words = dag.len() / 64 + 1;
-    let mut reach: Vec<ReachablePlaces> =
-        (0..dag.len()).map(|_| ReachablePlaces(vec![0; words])).collect();
+    let mut reach: Vec<ReachableJobs> =
+        (0..dag.len()).map(|_| ReachableJobs(vec![0; words])).collect();
     for node in dag.in_order().iter().rev() {
         let children: Vec<Node> = dag.children(*node).collect();
         for child in children {

@@ -1,10 +1,10 @@
 //! Reads `CREATE PROCEDURE`, `CREATE FUNCTION` and `CREATE TRIGGER`: the name, the parameters, the text of the body.
 
 use crate::domain::source::DialectName;
-use crate::lineage::access::{CalledParam, ObjectName};
+use crate::lineage::access::{CatalogueParam, ObjectName};
 use crate::lineage::catalogue::{BodyText, CatalogueRoutine, RoutineLanguage};
 use crate::lineage::fallback::read_name;
-use crate::lineage::words::{TokenWords, line_of, name_of, tokenize};
+use crate::lineage::words::{TokenSlice, line_of, name_of, tokenize};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 /// A routine or trigger as a statement makes it.
@@ -28,7 +28,7 @@ const BODY_STARTS: [&str; 25] = [
 /// Reads a statement that makes a routine or trigger; none when it is another statement, or is not understood.
 pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine> {
     let tokens = tokenize(text, dialect, 1).ok()?;
-    let words = TokenWords(&tokens);
+    let words = TokenSlice(&tokens);
     if !words.is_word(0, "CREATE") {
         return None;
     }
@@ -65,7 +65,7 @@ fn parse_trigger(
     (name, after): (ObjectName, usize),
     dialect: DialectName,
 ) -> Option<CreatedRoutine> {
-    let words = TokenWords(tokens);
+    let words = TokenSlice(tokens);
     let on = words.find_from(after, |w, i| w.is_word(i, "ON"));
     let (table, after_table) = read_name(tokens, on + 1, dialect)?;
     let start = (after_table..tokens.len()).find(|at| {
@@ -90,8 +90,8 @@ fn read_params(
     tokens: &[TokenWithSpan],
     is_function: bool,
     dialect: DialectName,
-) -> Vec<CalledParam> {
-    let words = TokenWords(tokens);
+) -> Vec<CatalogueParam> {
+    let words = TokenSlice(tokens);
     let end = tokens.len().saturating_sub(1);
     let mut params = Vec::new();
     let mut from = 1;
@@ -119,7 +119,7 @@ fn read_params(
                     || words.is_token(at, &Token::Eq)
                     || words.is_token(at, &Token::Assignment)
             });
-            params.push(CalledParam {
+            params.push(CatalogueParam {
                 name: name.filter(|_| has_name),
                 is_input,
                 is_output,
@@ -133,7 +133,7 @@ fn read_params(
 }
 
 /// Where the body of a routine of MySQL begins.
-fn mysql_body(words: TokenWords<'_>, from: usize) -> Option<usize> {
+fn mysql_body(words: TokenSlice<'_>, from: usize) -> Option<usize> {
     (from..words.len()).find(|at| {
         let is_label = words.word_at(*at).is_some() && words.is_token(at + 1, &Token::Colon);
         let is_set = words.is_word(*at, "SET") && !words.is_word(at - 1, "CHARACTER");
@@ -147,7 +147,7 @@ fn postgres_body(
     tokens: &[TokenWithSpan],
     from: usize,
 ) -> Option<(RoutineLanguage, String, u32)> {
-    let words = TokenWords(tokens);
+    let words = TokenSlice(tokens);
     let language = (from..tokens.len()).find(|at| words.is_word(*at, "LANGUAGE"));
     let language = language.and_then(|at| match &tokens.get(at + 1)?.token {
         Token::Word(word) => Some(word.value.to_lowercase()),

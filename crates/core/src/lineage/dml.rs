@@ -4,7 +4,7 @@ use crate::domain::source::DialectName;
 use crate::lineage::access::{AccessMode, ColumnSet, ConflictKey};
 use crate::lineage::flow::{Constraint, NarrowedColumn, ValueFlow};
 use crate::lineage::scope::{
-    FromItem, NameScope, NotRead, Relation, ScopeResult, SourceKind, StatementReader,
+    FromItem, NameScope, Relation, ScopeResult, SourceKind, StatementReader, UnsupportedSyntax,
 };
 use sqlparser::ast::{
     self, Assignment, AssignmentTarget, ConflictTarget, Delete, Expr, FromTable, FunctionArguments,
@@ -23,7 +23,7 @@ impl StatementReader<'_> {
             Statement::Delete(delete) => self.delete(delete),
             Statement::Merge(merge) => self.merge_statement(merge),
             Statement::Call(function) => self.procedure_call(function),
-            other => Err(NotRead(format!("the statement {other}"))),
+            other => Err(UnsupportedSyntax(format!("the statement {other}"))),
         }
     }
 
@@ -37,10 +37,10 @@ impl StatementReader<'_> {
 
     fn insert(&mut self, insert: &Insert) -> ScopeResult<()> {
         let TableObject::TableName(name) = &insert.table else {
-            return Err(NotRead("INSERT into a function".to_owned()));
+            return Err(UnsupportedSyntax("INSERT into a function".to_owned()));
         };
         if insert.multi_table_insert_type.is_some() || insert.overwrite {
-            return Err(NotRead("an INSERT of another system".to_owned()));
+            return Err(UnsupportedSyntax("an INSERT of another system".to_owned()));
         }
         let (table, line) = (self.object_name(name)?, self.line_of(name));
         let source = insert.source.as_ref().map(|source| self.query(source)).transpose()?;
@@ -131,7 +131,7 @@ impl StatementReader<'_> {
                     }
                 }
             }
-            Some(_) => return Err(NotRead("an INSERT of another system".to_owned())),
+            Some(_) => return Err(UnsupportedSyntax("an INSERT of another system".to_owned())),
         };
         self.nodes[node].mode = AccessMode::Upsert;
         self.nodes[node].conflict_key = Some(key);
@@ -268,7 +268,7 @@ impl StatementReader<'_> {
             }
         }
         if !is_found {
-            return Err(NotRead("which table is deleted from".to_owned()));
+            return Err(UnsupportedSyntax("which table is deleted from".to_owned()));
         }
         self.read_expressions(delete.order_by.iter().map(|key| &key.expr))?;
         self.read_expressions(delete.limit.as_ref())?;
@@ -282,7 +282,7 @@ impl StatementReader<'_> {
         self.table_factor(&merge.table)?;
         let first = self.scopes.last().and_then(|scope| scope.sources.first());
         let node = first.and_then(table_of);
-        let node = node.ok_or_else(|| NotRead("the target of MERGE".to_owned()))?;
+        let node = node.ok_or_else(|| UnsupportedSyntax("the target of MERGE".to_owned()))?;
         self.table_factor(&merge.source)?;
         // Rows without a partner are touched too, so that ON narrows nothing.
         let outer = self.narrowed.replace(0..0);
@@ -317,7 +317,7 @@ impl StatementReader<'_> {
             }
             MergeAction::Delete { .. } | MergeAction::DoNothing { .. } => Ok(()),
             #[expect(unreachable_patterns, reason = "the parser's list may grow")]
-            _ => Err(NotRead("an action of MERGE".to_owned())),
+            _ => Err(UnsupportedSyntax("an action of MERGE".to_owned())),
         }
     }
 }

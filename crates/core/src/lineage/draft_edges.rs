@@ -2,9 +2,9 @@
 
 /// Places of jobs, one bit for each.
 #[derive(Clone)]
-struct JobPlaceSet(Vec<u64>);
+struct JobBitSet(Vec<u64>);
 
-impl JobPlaceSet {
+impl JobBitSet {
     fn for_places(count: usize) -> Self {
         Self(vec![0; count / 64 + 1])
     }
@@ -30,10 +30,10 @@ pub(super) fn fewest_parents(
     count: usize,
     must_wait: impl Fn(usize, usize) -> bool,
 ) -> Vec<Vec<usize>> {
-    let mut above: Vec<JobPlaceSet> = Vec::with_capacity(count);
+    let mut above: Vec<JobBitSet> = Vec::with_capacity(count);
     let mut parents = Vec::with_capacity(count);
     for later in 0..count {
-        let mut own = JobPlaceSet::for_places(count);
+        let mut own = JobBitSet::for_places(count);
         let mut kept = Vec::new();
         // From the nearest back: what an earlier one waits for already is not asked for again.
         for earlier in (0..later).rev() {

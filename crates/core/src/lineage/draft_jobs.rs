@@ -6,7 +6,7 @@ use crate::domain::job::{JobDef, JobDependency, ParamDecl, ParamMode};
 use crate::domain::source::DialectName;
 use crate::domain::source::routine_name::is_plain_part;
 use crate::domain::source::sql_text::SqlText;
-use crate::lineage::access::{CallKind, CalledParam, ObjectName};
+use crate::lineage::access::{CallKind, CatalogueParam, ObjectName};
 use crate::lineage::catalogue::{BodyText, Catalogue, CatalogueRoutine, RoutineLanguage};
 use crate::lineage::conflict::{JobLineage, LineageCoverage, accesses_meet, find_conflicts};
 use crate::lineage::data_order::{DataDirection, order_by_data};
@@ -463,7 +463,7 @@ impl<'a> Drafter<'a> {
         let found = self.catalogue.resolve_routine(name, arguments.len(), path);
         let drafted = match found.first() {
             Some(routine) => {
-                let handed_in = |param: &CalledParam| {
+                let handed_in = |param: &CatalogueParam| {
                     let its = |(at, one): (usize, &MasterArgument)| {
                         let meant = param_at(&routine.params, at, one.name.as_deref())?;
                         std::ptr::eq(meant, param).then(|| one.value.clone())

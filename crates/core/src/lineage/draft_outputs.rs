@@ -5,7 +5,7 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::catalogue::{BodyText, CatalogueRoutine, RoutineLanguage};
-use crate::lineage::words::{TokenWords, name_of, tokenize};
+use crate::lineage::words::{TokenSlice, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Whether the body fills a parameter before it reads it, on every way through it. No when that is not certain.
@@ -20,12 +20,12 @@ pub(super) fn is_only_handed_back(
     };
     let Ok(tokens) = tokenize(text, dialect, 1) else { return false };
     let name = name.to_lowercase();
-    let body = ParamBody { words: TokenWords(&tokens), all: &tokens, name: &name, dialect };
+    let body = ParamBody { words: TokenSlice(&tokens), all: &tokens, name: &name, dialect };
     body.fills_first()
 }
 
 struct ParamBody<'t> {
-    words: TokenWords<'t>,
+    words: TokenSlice<'t>,
     all: &'t [TokenWithSpan],
     name: &'t str,
     dialect: DialectName,

@@ -4,7 +4,7 @@ use crate::domain::id::JobCode;
 use crate::domain::job::{Param, ParamDecl, ParamMode, ParamNeed, ParamType, Secrecy};
 use crate::domain::params::check_declared;
 use crate::domain::source::DialectName;
-use crate::lineage::access::CalledParam;
+use crate::lineage::access::CatalogueParam;
 use crate::lineage::catalogue::CatalogueRoutine;
 use crate::lineage::draft_note::DraftMatter;
 use crate::lineage::draft_outputs::is_only_handed_back;
@@ -56,7 +56,7 @@ impl ParamDrafter {
         &mut self,
         code: &JobCode,
         routine: &CatalogueRoutine,
-        handed_in: impl Fn(&CalledParam) -> HandedIn,
+        handed_in: impl Fn(&CatalogueParam) -> HandedIn,
     ) -> Result<DraftedParams, String> {
         let mut made = DraftedParams::default();
         for (place, param) in routine.params.iter().enumerate() {

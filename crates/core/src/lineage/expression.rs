@@ -2,7 +2,7 @@
 
 use crate::lineage::access::CallKind;
 use crate::lineage::flow::{FlowOperand, ValueFlow};
-use crate::lineage::scope::{MetCall, NotRead, ScopeResult, StatementReader};
+use crate::lineage::scope::{MetCall, ScopeResult, StatementReader, UnsupportedSyntax};
 use crate::lineage::slice::SliceValue;
 use sqlparser::ast::{
     self, BinaryOperator, CaseWhen, CharacterLength, DataType, Expr, Function, FunctionArg,
@@ -312,7 +312,7 @@ impl StatementReader<'_> {
             }
             Expr::MemberOf(member) => self.read_expressions([&*member.value, &*member.array]),
             Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => Ok(()),
-            other => Err(NotRead(format!("an expression: {other}"))),
+            other => Err(UnsupportedSyntax(format!("an expression: {other}"))),
         }
     }
 

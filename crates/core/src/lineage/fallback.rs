@@ -5,7 +5,7 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{Access, AccessMode, Argument, CallKind, ObjectName, RoutineCall};
-use crate::lineage::words::{TokenWords, name_of};
+use crate::lineage::words::{TokenSlice, name_of};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ const DEFINES: [&str; 7] = ["TRUNCATE", "DROP", "CREATE", "ALTER", "RENAME", "LO
 /// Reads a query or a change of rows by its words.
 pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> WordFacts {
     let mut reader = WordReader {
-        words: TokenWords(tokens),
+        words: TokenSlice(tokens),
         tokens,
         dialect,
         closes: closing_brackets(tokens),
@@ -81,7 +81,7 @@ pub(super) fn read_by_words(tokens: &[TokenWithSpan], dialect: DialectName) -> W
 }
 
 struct WordReader<'t> {
-    words: TokenWords<'t>,
+    words: TokenSlice<'t>,
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
     /// The place behind the end of each bracket.
@@ -345,7 +345,7 @@ pub(super) fn read_name(
     from: usize,
     dialect: DialectName,
 ) -> Option<(ObjectName, usize)> {
-    let words = TokenWords(tokens);
+    let words = TokenSlice(tokens);
     let mut parts = vec![name_of(&tokens.get(from)?.token, dialect)?];
     let mut at = from + 1;
     while words.is_token(at, &Token::Period) {
@@ -365,7 +365,7 @@ pub(super) fn read_definition(
     tokens: &[TokenWithSpan],
     dialect: DialectName,
 ) -> (WordFacts, Option<usize>) {
-    let words = TokenWords(tokens);
+    let words = TokenSlice(tokens);
     let mut found = WordFacts::default();
     let query = words.find_from(0, |w, i| w.is_one_of(i, &["SELECT", "WITH"]) && i > 0);
     let is_table = words.is_word(0, "CREATE") && (1..5).any(|at| words.is_word(at, "TABLE"));
@@ -411,7 +411,7 @@ pub(super) fn read_definition(
 }
 
 /// Places of tables in a statement of data definition.
-fn definition_places(words: &TokenWords<'_>, end: usize) -> Vec<(usize, AccessMode)> {
+fn definition_places(words: &TokenSlice<'_>, end: usize) -> Vec<(usize, AccessMode)> {
     let mut places = Vec::new();
     let first = words.word_at(0).unwrap_or_default().to_ascii_uppercase();
     match first.as_str() {

@@ -3,7 +3,7 @@
 use crate::domain::source::DialectName;
 use crate::lineage::access::Access;
 use crate::lineage::fallback::{read_by_words, read_definition};
-use crate::lineage::words::{TokenWords, name_of, tokenize};
+use crate::lineage::words::{TokenSlice, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Guesses at most.
@@ -22,7 +22,7 @@ pub(super) fn guess_from_literals(body: &[TokenWithSpan], dialect: DialectName) 
         };
         let line = u32::try_from(one.span.start.line).unwrap_or(1);
         let Ok(tokens) = tokenize(text, dialect, line) else { continue };
-        let words = TokenWords(&tokens);
+        let words = TokenSlice(&tokens);
         let verbs = [
             "SELECT", "INSERT", "UPDATE", "DELETE", "FROM", "JOIN", "INTO", "TRUNCATE", "DROP",
             "CREATE", "ALTER", "REPLACE", "MERGE", "WITH", "CALL", "RENAME",

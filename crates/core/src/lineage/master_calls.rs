@@ -11,7 +11,7 @@ use crate::lineage::master_plan::{
     Barrier, GateReason, MasterArgument, MasterHabit, MasterPlan, MasterStep, StepAction, param_at,
 };
 use crate::lineage::master_value::{MasterValue, MasterVariables, read_value};
-use crate::lineage::words::{TokenWords, name_of, tokenize};
+use crate::lineage::words::{TokenSlice, name_of, tokenize};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(super) fn read_master(
         let mut reader = MasterReader {
             text,
             all: &tokens,
-            words: TokenWords(&tokens),
+            words: TokenSlice(&tokens),
             at: 0,
             catalogue,
             path: &path,
@@ -76,7 +76,7 @@ struct Frame {
 pub(super) struct MasterReader<'t> {
     pub(super) text: &'t str,
     all: &'t [TokenWithSpan],
-    pub(super) words: TokenWords<'t>,
+    pub(super) words: TokenSlice<'t>,
     pub(super) at: usize,
     pub(super) catalogue: &'t Catalogue,
     path: &'t [String],
@@ -370,7 +370,7 @@ impl MasterReader<'_> {
     fn declared(&mut self, from: usize, end: usize) {
         let words = self.words;
         let is_other =
-            |w: TokenWords<'_>, i: usize| i >= end || w.is_one_of(i, &["CURSOR", "CONDITION"]);
+            |w: TokenSlice<'_>, i: usize| i >= end || w.is_one_of(i, &["CURSOR", "CONDITION"]);
         if words.find_from(from, is_other) < end {
             return;
         }

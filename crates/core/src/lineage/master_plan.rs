@@ -1,6 +1,6 @@
 //! What a serial master does, as values: its steps in order, and what it does besides.
 
-use crate::lineage::access::{CalledParam, ObjectName};
+use crate::lineage::access::{CatalogueParam, ObjectName};
 use crate::lineage::master_value::MasterValue;
 
 /// Why a step is ordered against all others.
@@ -84,10 +84,10 @@ pub(super) struct MasterPlan {
 
 /// The parameter that an argument is for.
 pub(super) fn param_at<'p>(
-    params: &'p [CalledParam],
+    params: &'p [CatalogueParam],
     place: usize,
     name: Option<&str>,
-) -> Option<&'p CalledParam> {
+) -> Option<&'p CatalogueParam> {
     let Some(name) = name else { return params.get(place) };
     params.iter().find(|one| one.name.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name)))
 }

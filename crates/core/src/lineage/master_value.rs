@@ -1,7 +1,7 @@
 //! What the variables of a master hold, as far as that can be told without running it.
 
 use crate::domain::source::DialectName;
-use crate::lineage::access::CalledParam;
+use crate::lineage::access::CatalogueParam;
 use crate::lineage::words::name_of;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,7 @@ pub(super) struct MasterVariables {
 
 impl MasterVariables {
     /// The parameters of the master, and the variables that are set anywhere in it, as far as that is known.
-    pub(super) fn new(params: &[CalledParam], known_assigned: BTreeSet<String>) -> Self {
+    pub(super) fn new(params: &[CatalogueParam], known_assigned: BTreeSet<String>) -> Self {
         let named = params.iter().filter_map(|param| {
             let name = param.name.clone()?;
             let value = match param.is_input {

@@ -41,7 +41,7 @@ mod split;
 mod words;
 
 pub use access::{
-    Access, AccessMode, Argument, BodyFacts, CallKind, CalledParam, ColumnSet, ConflictKey,
+    Access, AccessMode, Argument, BodyFacts, CallKind, CatalogueParam, ColumnSet, ConflictKey,
     DynamicStatement, ObjectName, RoutineCall, UnreadablePlace,
 };
 pub use catalogue::{

@@ -1,7 +1,7 @@
 //! How deep a statement is nested, before the parser is asked: its tree is walked by recursion, and a thread's stack is
 //! small.
 
-use crate::lineage::words::TokenWords;
+use crate::lineage::words::TokenSlice;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// Deepest nesting of operators and brackets that the parser is given: its tree is walked by recursion.
@@ -14,7 +14,7 @@ const BRACKET_COST: usize = 3;
 
 /// Whether the parser's tree stays shallow: an estimate from brackets and operators.
 pub(super) fn is_shallow(tokens: &[TokenWithSpan]) -> bool {
-    let words = TokenWords(tokens);
+    let words = TokenSlice(tokens);
     let mut levels = vec![NestingLevel::default()];
     for (at, one) in tokens.iter().enumerate() {
         match &one.token {

@@ -3,8 +3,8 @@
 use crate::lineage::access::{AccessMode, ColumnSet, ObjectName};
 use crate::lineage::flow::{FlowOperand, ValueFlow};
 use crate::lineage::scope::{
-    CommonTable, FromItem, NameScope, NotRead, OutputColumn, Relation, ScopeResult, SourceKind,
-    StatementReader,
+    CommonTable, FromItem, NameScope, OutputColumn, Relation, ScopeResult, SourceKind,
+    StatementReader, UnsupportedSyntax,
 };
 use sqlparser::ast::{
     Cte, Distinct, Expr, GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, OrderBy,
@@ -41,7 +41,7 @@ impl StatementReader<'_> {
             relation.forget_targets();
         }
         if !query.pipe_operators.is_empty() || query.settings.is_some() {
-            return Err(NotRead("pipe operators".to_owned()));
+            return Err(UnsupportedSyntax("pipe operators".to_owned()));
         }
         self.common.truncate(visible);
         Ok(relation)
@@ -113,7 +113,10 @@ impl StatementReader<'_> {
                 Ok(Relation::opaque())
             }
             SetExpr::Table(table) => {
-                let name = table.table_name.clone().ok_or_else(|| NotRead("TABLE".to_owned()))?;
+                let name = table
+                    .table_name
+                    .clone()
+                    .ok_or_else(|| UnsupportedSyntax("TABLE".to_owned()))?;
                 let name = ObjectName { schema: table.schema_name.clone(), name };
                 let node = self.add_node(name, 1)?;
                 self.nodes[node].read = ColumnSet::All;
@@ -161,7 +164,7 @@ impl StatementReader<'_> {
                 match columns.get_mut(at) {
                     Some(column) => *column = std::mem::take(column).either(flow),
                     None if number == 0 => columns.push(flow),
-                    None => return Err(NotRead("rows of different lengths".to_owned())),
+                    None => return Err(UnsupportedSyntax("rows of different lengths".to_owned())),
                 }
             }
         }
@@ -177,7 +180,7 @@ impl StatementReader<'_> {
             || !select.connect_by.is_empty()
             || select.prewhere.is_some()
         {
-            return Err(NotRead("LATERAL VIEW or CONNECT BY".to_owned()));
+            return Err(UnsupportedSyntax("LATERAL VIEW or CONNECT BY".to_owned()));
         }
         self.scopes.push(NameScope::default());
         for from in &select.from {
@@ -247,7 +250,7 @@ impl StatementReader<'_> {
                 Expr::CompoundIdentifier(parts) if parts.len() == 2 => {
                     ObjectName::within(&self.column_name(&parts[0]), &self.column_name(&parts[1]))
                 }
-                _ => return Err(NotRead("the target of INTO".to_owned())),
+                _ => return Err(UnsupportedSyntax("the target of INTO".to_owned())),
             };
             let node = self.add_node(name, 1)?;
             self.nodes[node].mode = AccessMode::Whole;
@@ -276,7 +279,7 @@ impl StatementReader<'_> {
                 into.columns.push(OutputColumn { name: Some(self.column_name(alias)), operand });
             }
             SelectItem::ExprWithAliases { .. } => {
-                return Err(NotRead("several aliases".to_owned()));
+                return Err(UnsupportedSyntax("several aliases".to_owned()));
             }
             SelectItem::Wildcard(_) => {
                 for source in &sources {
@@ -286,7 +289,7 @@ impl StatementReader<'_> {
             }
             SelectItem::QualifiedWildcard(kind, _) => {
                 let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                    return Err(NotRead("a field of an expression".to_owned()));
+                    return Err(UnsupportedSyntax("a field of an expression".to_owned()));
                 };
                 let alias = self.object_name(name)?.name.to_lowercase();
                 let found = sources.into_iter().filter(|source| source.alias == alias);
@@ -335,7 +338,7 @@ impl StatementReader<'_> {
             J::FullOuter(on) => (JoinSide::Full, Some(on)),
             J::CrossApply => (JoinSide::Inner, None),
             J::OuterApply => (JoinSide::Left, None),
-            _ => return Err(NotRead("a join of another system".to_owned())),
+            _ => return Err(UnsupportedSyntax("a join of another system".to_owned())),
         };
         let outer = self.narrowed.clone();
         self.narrowed = match side {
@@ -446,7 +449,7 @@ impl StatementReader<'_> {
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 return self.table_with_joins(table_with_joins);
             }
-            _ => return Err(NotRead("a table of another system".to_owned())),
+            _ => return Err(UnsupportedSyntax("a table of another system".to_owned())),
         };
         self.sources().push(FromItem { alias, kind, is_nullable: false });
         Ok(())

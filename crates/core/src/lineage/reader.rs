@@ -2,8 +2,8 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::access::{
-    Access, AccessMode, Argument, BodyFacts, CalledParam, ColumnSet, DynamicStatement, RoutineCall,
-    UnreadablePlace,
+    Access, AccessMode, Argument, BodyFacts, CatalogueParam, ColumnSet, DynamicStatement,
+    RoutineCall, UnreadablePlace,
 };
 use crate::lineage::catalogue::Catalogue;
 use crate::lineage::fallback::{WordFacts, read_by_words, read_definition, read_name};
@@ -11,10 +11,12 @@ use crate::lineage::flow::{ValueFlow, solve, values_of};
 use crate::lineage::guess::guess_from_literals;
 use crate::lineage::nesting::is_shallow;
 use crate::lineage::rewrite::rewrite;
-use crate::lineage::scope::{NotRead, ScopeResult, StatementContext, StatementReader, TableNode};
+use crate::lineage::scope::{
+    ScopeResult, StatementContext, StatementReader, TableNode, UnsupportedSyntax,
+};
 use crate::lineage::slice::{Binding, Slice, SliceValue, ValueSet, bind_values};
 use crate::lineage::split::{BodyPiece, split_body};
-use crate::lineage::words::{TokenWords, name_of, parser_dialect, tokenize};
+use crate::lineage::words::{TokenSlice, name_of, parser_dialect, tokenize};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -46,7 +48,7 @@ pub struct SourceText<'t> {
     /// How it is written.
     pub kind: BodyKind,
     /// Parameters of the routine.
-    pub params: &'t [CalledParam],
+    pub params: &'t [CatalogueParam],
     /// Where unqualified names are looked for.
     pub path: &'t [String],
 }
@@ -140,7 +142,7 @@ impl BodyReader<'_> {
     }
 
     fn read_statement(&mut self, tokens: &[TokenWithSpan], depth: usize) {
-        let words = TokenWords(tokens);
+        let words = TokenSlice(tokens);
         let first = words.word_at(0).unwrap_or("(").to_ascii_uppercase();
         match first.as_str() {
             "SELECT" | "WITH" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "VALUES"
@@ -194,7 +196,7 @@ impl BodyReader<'_> {
             Token::SingleQuotedString(text) => Some((text.clone(), one.span)),
             _ => None,
         });
-        let line = TokenWords(tokens).line_at(0);
+        let line = TokenSlice(tokens).line_at(0);
         match (self.dialect, body) {
             (DialectName::Postgres, Some((text, span))) if depth < BODIES_MAX => {
                 let line = u32::try_from(span.start.line).unwrap_or(line);
@@ -210,7 +212,7 @@ impl BodyReader<'_> {
     /// Variables that a CALL fills: those in places of OUT parameters; all where the routine is not known.
     fn call_targets(&mut self, tokens: &[TokenWithSpan]) {
         let Some((routine, next)) = read_name(tokens, 1, self.dialect) else { return };
-        let words = TokenWords(tokens);
+        let words = TokenSlice(tokens);
         if !words.is_token(next, &Token::LParen) {
             return;
         }
@@ -245,8 +247,8 @@ impl BodyReader<'_> {
         }
         match self.parse(&ready.tokens) {
             Ok(values) => values,
-            Err(NotRead(why)) => {
-                let line = TokenWords(tokens).line_at(0);
+            Err(UnsupportedSyntax(why)) => {
+                let line = TokenSlice(tokens).line_at(0);
                 self.facts.read_by_words.push(UnreadablePlace { line, why });
                 self.add_words(read_by_words(&ready.tokens, self.dialect));
                 None
@@ -267,14 +269,14 @@ impl BodyReader<'_> {
 
     fn parse(&mut self, tokens: &[TokenWithSpan]) -> ScopeResult<Option<ValueSet>> {
         if tokens.len() > STATEMENT_MAX || !is_shallow(tokens) {
-            return Err(NotRead("too long or too deep".to_owned()));
+            return Err(UnsupportedSyntax("too long or too deep".to_owned()));
         }
         let mut parser =
             Parser::new(parser_dialect(self.dialect)).with_tokens_with_locations(tokens.to_vec());
-        let refused = |error: sqlparser::parser::ParserError| NotRead(error.to_string());
+        let refused = |error: sqlparser::parser::ParserError| UnsupportedSyntax(error.to_string());
         let statement = parser.parse_statement().map_err(refused)?;
         if parser.peek_token().token != Token::EOF {
-            return Err(NotRead("words behind the statement".to_owned()));
+            return Err(UnsupportedSyntax("words behind the statement".to_owned()));
         }
         // The reader borrows the variables while what it found is added here.
         let variables = std::mem::take(&mut self.variables);
@@ -332,7 +334,7 @@ impl BodyReader<'_> {
 
     /// A statement that is made at run time, and what the literals of the body suggest.
     fn read_dynamic(&mut self, words: &[TokenWithSpan], body: &[TokenWithSpan]) {
-        let line = TokenWords(words).line_at(0);
+        let line = TokenSlice(words).line_at(0);
         let is_first = self.facts.dynamic.is_empty();
         self.facts.dynamic.push(DynamicStatement { line });
         if is_first {
@@ -340,9 +342,9 @@ impl BodyReader<'_> {
         }
         // EXECUTE 'text' || (SELECT …) USING (SELECT …): what makes it, and what is handed in, is read like any
         // expression.
-        let using = TokenWords(words).find_from(0, |w, i| w.is_word(i, "USING"));
+        let using = TokenSlice(words).find_from(0, |w, i| w.is_word(i, "USING"));
         if self.dialect == DialectName::Postgres {
-            let end = TokenWords(words).find_from(0, |w, i| w.is_one_of(i, &["USING", "INTO"]));
+            let end = TokenSlice(words).find_from(0, |w, i| w.is_one_of(i, &["USING", "INTO"]));
             self.read_expression(words.get(1..end).unwrap_or_default(), None);
         }
         if using < words.len() {
@@ -466,9 +468,9 @@ fn access_of(node: TableNode, slice: Slice) -> Access {
 }
 
 /// Whether a statement makes a routine, trigger or event, whose body is no part of what is done now.
-fn is_routine(words: TokenWords<'_>) -> bool {
+fn is_routine(words: TokenSlice<'_>) -> bool {
     let kinds = ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "AGGREGATE", "RULE"];
-    let stops = |w: TokenWords<'_>, i: usize| {
+    let stops = |w: TokenSlice<'_>, i: usize| {
         w.is_one_of(i, &["TABLE", "VIEW", "INDEX", "AS", "SCHEMA", "DATABASE", "SEQUENCE", "TYPE"])
     };
     let end = words.find_from(1, stops);

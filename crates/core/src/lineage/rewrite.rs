@@ -2,7 +2,7 @@
 //! `@v :=`, partitions, modifiers. Works on tokens, so that every name keeps its place in the text.
 
 use crate::domain::source::DialectName;
-use crate::lineage::words::{TokenWords, name_of};
+use crate::lineage::words::{TokenSlice, name_of};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -36,11 +36,11 @@ pub(super) fn rewrite(
     is_procedural: bool,
 ) -> Rewritten {
     let mut rewriter = Rewriter {
-        words: TokenWords(tokens),
+        words: TokenSlice(tokens),
         tokens,
         dialect,
         is_procedural,
-        set_at: (0..tokens.len()).find(|at| TokenWords(tokens).is_word(*at, "SET")),
+        set_at: (0..tokens.len()).find(|at| TokenSlice(tokens).is_word(*at, "SET")),
         at: 0,
         depth: 0,
         done: Rewritten::default(),
@@ -54,7 +54,7 @@ pub(super) fn rewrite(
 }
 
 struct Rewriter<'t> {
-    words: TokenWords<'t>,
+    words: TokenSlice<'t>,
     tokens: &'t [TokenWithSpan],
     dialect: DialectName,
     is_procedural: bool,

@@ -20,9 +20,9 @@ const STAR_WIDTH: usize = 8;
 
 /// That the parser's tree holds something that is not read here.
 #[derive(Clone, Debug)]
-pub(super) struct NotRead(pub(super) String);
+pub(super) struct UnsupportedSyntax(pub(super) String);
 
-pub(super) type ScopeResult<T> = Result<T, NotRead>;
+pub(super) type ScopeResult<T> = Result<T, UnsupportedSyntax>;
 
 /// What a statement is read with.
 #[derive(Clone, Copy)]
@@ -187,10 +187,12 @@ impl<'c> StatementReader<'c> {
                 ObjectNamePart::Identifier(ident) => {
                     parts.push(fold_name(&ident.value, ident.quote_style, self.context.dialect));
                 }
-                ObjectNamePart::Function(_) => return Err(NotRead(format!("the name {name}"))),
+                ObjectNamePart::Function(_) => {
+                    return Err(UnsupportedSyntax(format!("the name {name}")));
+                }
             }
         }
-        let last = parts.pop().ok_or_else(|| NotRead("an empty name".to_owned()))?;
+        let last = parts.pop().ok_or_else(|| UnsupportedSyntax("an empty name".to_owned()))?;
         Ok(ObjectName { schema: parts.pop(), name: last })
     }
 
@@ -201,7 +203,7 @@ impl<'c> StatementReader<'c> {
     /// Adds a table that is read.
     pub(super) fn add_node(&mut self, name: ObjectName, line: u32) -> ScopeResult<usize> {
         if self.nodes.len() >= NODES_MAX {
-            return Err(NotRead(format!("more than {NODES_MAX} tables")));
+            return Err(UnsupportedSyntax(format!("more than {NODES_MAX} tables")));
         }
         self.nodes.push(TableNode {
             name,

@@ -3,7 +3,7 @@
 
 use crate::domain::source::DialectName;
 use crate::lineage::catalogue::{BodyText, Catalogue};
-use crate::lineage::words::{TokenWords, tokenize};
+use crate::lineage::words::{TokenSlice, tokenize};
 use sqlparser::tokenizer::Token;
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ impl SessionVariables {
     /// Adds those of a text of MySQL.
     pub(super) fn add_text(&mut self, text: &str) {
         let Ok(tokens) = tokenize(text, DialectName::Mysql, 1) else { return };
-        let words = TokenWords(&tokens);
+        let words = TokenSlice(&tokens);
         let mut is_into = false;
         for at in 0..tokens.len() {
             let Some(word) = words.word_at(at) else {

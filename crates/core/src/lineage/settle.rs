@@ -7,7 +7,7 @@ use crate::lineage::catalogue::{
     BodyText, Catalogue, CatalogueRoutine, CatalogueTrigger, Table, TriggerAction, TriggerEvent,
 };
 use crate::lineage::slice::{Binding, Slice};
-use crate::lineage::words::{TokenWords, tokenize};
+use crate::lineage::words::{TokenSlice, tokenize};
 use sqlparser::tokenizer::Token;
 use std::collections::BTreeSet;
 
@@ -107,7 +107,7 @@ fn changed_columns(trigger: &CatalogueTrigger, catalogue: &Catalogue) -> ColumnS
         }
     };
     let Ok(tokens) = tokenize(text, catalogue.dialect, 1) else { return ColumnSet::All };
-    let words = TokenWords(&tokens);
+    let words = TokenSlice(&tokens);
     let mut changed = BTreeSet::new();
     let is_assigned =
         |at: usize| words.is_token(at, &Token::Assignment) || words.is_token(at, &Token::Eq);

@@ -5,7 +5,7 @@
 //! on. A statement's text always ends at its semicolon.
 
 use crate::domain::source::DialectName;
-use crate::lineage::words::{TokenWords, name_of};
+use crate::lineage::words::{TokenSlice, name_of};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// A part of a body.
@@ -26,7 +26,7 @@ pub(super) enum BodyPiece<'t> {
 /// Splits tokens into pieces.
 pub(super) fn split_body(tokens: &[TokenWithSpan], dialect: DialectName) -> Vec<BodyPiece<'_>> {
     let mut splitter =
-        Splitter { words: TokenWords(tokens), all: tokens, at: 0, dialect, pieces: Vec::new() };
+        Splitter { words: TokenSlice(tokens), all: tokens, at: 0, dialect, pieces: Vec::new() };
     while splitter.at < tokens.len() {
         let before = splitter.at;
         splitter.read_step();
@@ -37,7 +37,7 @@ pub(super) fn split_body(tokens: &[TokenWithSpan], dialect: DialectName) -> Vec<
 }
 
 struct Splitter<'t> {
-    words: TokenWords<'t>,
+    words: TokenSlice<'t>,
     all: &'t [TokenWithSpan],
     at: usize,
     dialect: DialectName,
@@ -187,7 +187,7 @@ impl<'t> Splitter<'t> {
         let (words, at) = (self.words, self.at);
         let end = words.find_end(at);
         self.at = end + 1;
-        let separates = |w: TokenWords<'_>, i: usize| {
+        let separates = |w: TokenSlice<'_>, i: usize| {
             i >= end
                 || w.is_token(i, &Token::Comma)
                 || w.is_token(i, &Token::Eq)
@@ -226,7 +226,7 @@ impl<'t> Splitter<'t> {
 
     fn for_loop(&mut self) {
         let (words, at) = (self.words, self.at);
-        let is_in = |w: TokenWords<'_>, i: usize| w.is_word(i, "IN");
+        let is_in = |w: TokenSlice<'_>, i: usize| w.is_word(i, "IN");
         let within = words.find_from(at + 1, is_in);
         let end = words.find_from(within, |w, i| w.is_one_of(i, &["LOOP", "DO"]));
         for place in at + 1..within {
@@ -283,7 +283,7 @@ impl<'t> Splitter<'t> {
             return false;
         }
         let end = words.find_end(at);
-        let is_sign = |w: TokenWords<'_>, i: usize| {
+        let is_sign = |w: TokenSlice<'_>, i: usize| {
             w.is_token(i, &Token::Assignment) || w.is_token(i, &Token::Eq)
         };
         // The target is a name with fields and places of an array: a second word is a statement's.
@@ -423,7 +423,7 @@ impl<'t> Splitter<'t> {
     /// `a, b type DEFAULT e`, `c CURSOR FOR query`, `c CONDITION FOR …`, `x ALIAS FOR $1`.
     fn declared(&mut self, from: usize, end: usize) {
         let words = self.words;
-        let is_cursor = |w: TokenWords<'_>, i: usize| i >= end || w.is_word(i, "CURSOR");
+        let is_cursor = |w: TokenSlice<'_>, i: usize| i >= end || w.is_word(i, "CURSOR");
         let cursor = words.find_from(from, is_cursor);
         if cursor < end {
             let query = words.find_from(cursor, |w, i| i >= end || w.is_one_of(i, &["FOR", "IS"]));

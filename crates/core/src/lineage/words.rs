@@ -84,9 +84,9 @@ pub(super) fn line_of(span: Span) -> u32 {
 
 /// Tokens with questions about them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TokenWords<'t>(pub(super) &'t [TokenWithSpan]);
+pub(super) struct TokenSlice<'t>(pub(super) &'t [TokenWithSpan]);
 
-impl<'t> TokenWords<'t> {
+impl<'t> TokenSlice<'t> {
     /// Whether the token there is this unquoted word.
     pub(super) fn is_word(self, at: usize, word: &str) -> bool {
         self.word_at(at).is_some_and(|found| found.eq_ignore_ascii_case(word))

@@ -27,7 +27,7 @@ struct AdvanceStep {
 }
 
 /// What has become of a batch whose turn has come.
-enum EntryProgress {
+enum EntryOpenResult {
     Open(BatchId),
     Not(EntryStatus, Option<String>),
 }
@@ -183,7 +183,7 @@ impl QueueDispatcher {
             for place in next.open {
                 let no = backfill.entries[place].batch_no.clone();
                 match self.take_entry_turn(tx, backfill, &no, now).await? {
-                    EntryProgress::Open(id) => {
+                    EntryOpenResult::Open(id) => {
                         backfill.set_entry(tx, place, EntryStatus::Open, None, now).await?;
                         backfill.open.insert(place, id);
                         step.load.push(id);
@@ -192,7 +192,7 @@ impl QueueDispatcher {
                         let jobs = jobs.sum();
                         step.news.push(BatchNews { jobs, ..backfill.news_of(place, now) });
                     }
-                    EntryProgress::Not(status, message) => {
+                    EntryOpenResult::Not(status, message) => {
                         backfill.set_entry(tx, place, status, message, now).await?;
                         step.news.push(backfill.news_of(place, now));
                         // After a failure the rest of `next` may have to wait.
@@ -210,7 +210,7 @@ impl QueueDispatcher {
         backfill: &ActiveBackfill,
         no: &BatchNo,
         now: Millis,
-    ) -> Result<EntryProgress> {
+    ) -> Result<EntryOpenResult> {
         let there = batch::find_batch(tx, no, &backfill.group).await?;
         let found = self.found_now(tx, there.as_ref(), now).await?;
         let mut action = decide(&found, backfill.options.only);
@@ -223,14 +223,14 @@ impl QueueDispatcher {
         }
         match (action, there) {
             (BackfillAction::Open, None) => self.open_one(tx, backfill, no, now).await,
-            (BackfillAction::Leave, _) => Ok(EntryProgress::Not(EntryStatus::Left, None)),
+            (BackfillAction::Leave, _) => Ok(EntryOpenResult::Not(EntryStatus::Left, None)),
             (_, Some(there)) => {
                 match self.take_in(tx, &there, UnknownJobs::Leave, (None, None), now).await {
-                    Ok(_) => Ok(EntryProgress::Open(there.batch_id)),
+                    Ok(_) => Ok(EntryOpenResult::Open(there.batch_id)),
                     Err(error) => refused(error),
                 }
             }
-            (_, None) => Ok(EntryProgress::Not(EntryStatus::Left, None)),
+            (_, None) => Ok(EntryOpenResult::Not(EntryStatus::Left, None)),
         }
     }
 
@@ -255,7 +255,7 @@ impl QueueDispatcher {
         backfill: &ActiveBackfill,
         no: &BatchNo,
         now: Millis,
-    ) -> Result<EntryProgress> {
+    ) -> Result<EntryOpenResult> {
         let (group, options) = (&backfill.group, &backfill.options);
         let plan = match plan_opening(&backfill.defs, &order(group, no, options), now) {
             Ok(mut one) => one.pop().context("one group gives one batch")?,
@@ -263,7 +263,7 @@ impl QueueDispatcher {
         };
         let id = self.write_plan(tx, &PackedPlan::new(plan)?, &backfill.by, now).await?;
         backfill::adopt(tx, id, backfill.id).await?;
-        Ok(EntryProgress::Open(id))
+        Ok(EntryOpenResult::Open(id))
     }
 
     /// When nothing runs and every open batch waits for one that did not end well, the backfill ends
@@ -302,10 +302,10 @@ impl QueueDispatcher {
 }
 
 /// A refusal becomes the batch's end in this backfill; whatever else went wrong is tried again.
-fn refused(error: anyhow::Error) -> Result<EntryProgress> {
+fn refused(error: anyhow::Error) -> Result<EntryOpenResult> {
     let hurried = matches!(error.downcast_ref(), Some(OpeningRefusal::Hurried(..)));
     if (error.is::<OpeningRefusal>() || error.is::<BatchError>()) && !hurried {
-        return Ok(EntryProgress::Not(EntryStatus::Refused, Some(error.to_string())));
+        return Ok(EntryOpenResult::Not(EntryStatus::Refused, Some(error.to_string())));
     }
     Err(error)
 }

@@ -2,7 +2,7 @@
 
 mod desk;
 
-use super::run_state::{CallPart, Candidates, ExecutorCallState, RunRegister};
+use super::run_state::{CallRun, Candidates, ExecutorCallState, RunRegister};
 use super::{Admin, CallId};
 use crate::domain::executor::LogId;
 use crate::domain::executor::run_wait::RunWait;
@@ -316,10 +316,10 @@ pub(super) fn found(
     run: &ExecutorRunRow,
     to: Option<ExecutorAddress>,
     now: Millis,
-) -> CallPart {
+) -> CallRun {
     let seen = (run.busy_time.is_some(), run.idle_time);
     let state = RunState::found(run.status, seen, run.stopping, now);
-    let mut part = CallPart::new(call, to, run.job_id, state);
+    let mut part = CallRun::new(call, to, run.job_id, state);
     part.shard = run.shard;
     part.sent = run.trigger_time.filter(|_| run.address.is_some()).unwrap_or(Millis(0));
     part

@@ -1,7 +1,7 @@
 //! What is sent to executors, each in a task of its own; what they answer comes back as something that has
 //! happened.
 
-use super::run_state::{CallPart, Effect, ExecutorCallState, RunRegister};
+use super::run_state::{CallRun, Effect, ExecutorCallState, RunRegister};
 use super::{Admin, Inbound};
 use crate::domain::executor::LogId;
 use crate::domain::executor::route::Test;
@@ -75,7 +75,7 @@ impl Admin {
 }
 
 /// The twelve fields that all versions have.
-fn run_ask(run: LogId, part: &CallPart, call: &ExecutorCallState, now: Millis) -> Option<RunAsk> {
+fn run_ask(run: LogId, part: &CallRun, call: &ExecutorCallState, now: Millis) -> Option<RunAsk> {
     let ask = call.ask.as_ref()?;
     let (handler, glue_type, source, version) = match &ask.what {
         RemoteBody::Bean(name) => (name.as_str(), "BEAN", "", now.0),

@@ -35,7 +35,7 @@ const LOOKUP: Duration = Duration::from_secs(1);
 
 /// What showing a token has proved.
 #[derive(Clone, Debug)]
-pub struct TokenPass {
+pub struct VerifiedToken {
     /// By which the token is known.
     pub(super) digest: String,
     /// The groups that share it, or the one that was named.
@@ -164,7 +164,7 @@ impl ExecutorApi {
         &self,
         token: &[u8],
         name: Option<&[u8]>,
-    ) -> Result<Result<TokenPass, AdminApiRefusal>> {
+    ) -> Result<Result<VerifiedToken, AdminApiRefusal>> {
         if token.is_empty() {
             return Ok(Err(AdminApiRefusal::Token));
         }
@@ -175,7 +175,7 @@ impl ExecutorApi {
         let apps: BTreeSet<AppName> = apps.iter().filter(shown).cloned().collect();
         Ok(match apps.is_empty() {
             true => Err(AdminApiRefusal::Token),
-            false => Ok(TokenPass { digest, apps, shows_app_name: name.is_some() }),
+            false => Ok(VerifiedToken { digest, apps, shows_app_name: name.is_some() }),
         })
     }
 
@@ -185,7 +185,7 @@ impl ExecutorApi {
         &self,
         refused: &AdminApiRefusal,
         peer: IpAddr,
-        pass: Option<&TokenPass>,
+        pass: Option<&VerifiedToken>,
     ) {
         let names = pass.map(|pass| {
             let names: Vec<&str> = pass.apps.iter().map(AppName::as_str).collect();
@@ -200,7 +200,7 @@ impl ExecutorApi {
     /// An executor says that it is there.
     pub async fn register(
         &self,
-        pass: &TokenPass,
+        pass: &VerifiedToken,
         (key, value): (&str, &str),
         peer: IpAddr,
     ) -> Result<Result<(), AdminApiRefusal>> {
@@ -216,7 +216,7 @@ impl ExecutorApi {
     /// An executor says that it goes.
     pub async fn remove(
         &self,
-        pass: &TokenPass,
+        pass: &VerifiedToken,
         (key, value): (&str, &str),
         peer: IpAddr,
     ) -> Result<Result<(), AdminApiRefusal>> {
@@ -232,7 +232,7 @@ impl ExecutorApi {
     /// nothing.
     pub async fn callback(
         &self,
-        pass: &TokenPass,
+        pass: &VerifiedToken,
         ends: Vec<ReportedRunEnd>,
     ) -> Result<Result<(), AdminApiRefusal>> {
         let mut seen = BTreeSet::new();
@@ -291,7 +291,7 @@ impl ExecutorApi {
     /// The group and the address that an executor says, if it may.
     async fn place(
         &self,
-        pass: &TokenPass,
+        pass: &VerifiedToken,
         (key, value): (&str, &str),
         peer: IpAddr,
     ) -> Result<(AppName, ExecutorUrl), AdminApiRefusal> {

@@ -25,7 +25,7 @@ use tokio::sync::{oneshot, watch};
 #[derive(Default)]
 pub(super) struct RunRegister {
     pub(super) calls: HashMap<CallId, ExecutorCallState>,
-    pub(super) parts: HashMap<LogId, CallPart>,
+    pub(super) parts: HashMap<LogId, CallRun>,
     /// Calls of which it was not looked yet what rows there are.
     pub(super) new: Vec<CallId>,
     /// Calls that wait for their turn, by the number of their job.
@@ -74,7 +74,7 @@ pub(super) struct Candidates {
 }
 
 /// A run of a call, or a part of one.
-pub(super) struct CallPart {
+pub(super) struct CallRun {
     pub(super) call: CallId,
     pub(super) to: Option<ExecutorAddress>,
     pub(super) job_id: i64,
@@ -133,7 +133,7 @@ pub(super) enum Effect {
     Log(LogId, ExecutorAddress, Millis, i64),
 }
 
-impl CallPart {
+impl CallRun {
     pub(super) fn new(
         call: CallId,
         to: Option<ExecutorAddress>,

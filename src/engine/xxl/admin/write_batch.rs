@@ -1,6 +1,6 @@
 //! Writes what executors say: all that waits in one transaction, and each is answered after the commit.
 
-use super::registry_api::{AdminApiRefusal, ExecutorMessage, TokenPass};
+use super::registry_api::{AdminApiRefusal, ExecutorMessage, VerifiedToken};
 use crate::domain::executor::LogId;
 use crate::domain::xxl::xxl_run::AppName;
 use crate::engine::clock::Clock;
@@ -65,7 +65,7 @@ impl Batcher {
     /// stops waiting takes nothing back.
     pub(super) async fn write(
         self: &Arc<Self>,
-        pass: &TokenPass,
+        pass: &VerifiedToken,
         said: ExecutorMessage,
     ) -> Result<Result<(), AdminApiRefusal>> {
         let (answer, answered) = oneshot::channel();

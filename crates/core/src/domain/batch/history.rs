@@ -83,17 +83,17 @@ pub struct Estimate {
 /// Durations by job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    of: BTreeMap<JobCode, JobPast>,
+    of: BTreeMap<JobCode, JobDurations>,
 }
 
 /// The tries of one job that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct JobPast {
+struct JobDurations {
     durations: Durations,
     sorted: Vec<i64>,
 }
 
-impl JobPast {
+impl JobDurations {
     fn from_newest_first(newest_first: &[i64]) -> Option<Self> {
         let durations = Durations::from_newest_first(newest_first)?;
         Some(Self { durations, sorted: counted(newest_first) })
@@ -109,7 +109,7 @@ impl History {
         }
         let of = by_job
             .into_iter()
-            .filter_map(|(code, ms)| Some((code, JobPast::from_newest_first(&ms)?)));
+            .filter_map(|(code, ms)| Some((code, JobDurations::from_newest_first(&ms)?)));
         Self { of: of.collect() }
     }
 
@@ -125,7 +125,7 @@ impl History {
 
     /// Takes a try of a job in that has none yet: the first run of a batch learns from itself.
     pub fn learn(&mut self, code: &JobCode, ms: i64) {
-        if let Some(past) = JobPast::from_newest_first(&[ms]) {
+        if let Some(past) = JobDurations::from_newest_first(&[ms]) {
             self.of.entry(code.clone()).or_insert(past);
         }
     }

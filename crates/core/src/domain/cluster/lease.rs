@@ -210,7 +210,7 @@ pub fn may_be_handed_back(job: &JobDef, after_crash: AfterCrash, progress: BodyP
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::dispatch::settlement::{Retries, SettledAttempt, settle};
+    use crate::domain::dispatch::settlement::{Retries, RetryContext, settle};
     use crate::domain::id::{GroupCode, JobCode, JobType};
     use crate::domain::job::queue::QueueEvent;
     use crate::domain::source::tx_class::TxClass;
@@ -388,7 +388,7 @@ mod tests {
                         handed += 1;
                         let end = AttemptOutcome::ended(AttemptEnd::Returned, "no");
                         let returned = returned(end, after, progress);
-                        let this = SettledAttempt {
+                        let this = RetryContext {
                             failed_before: 0,
                             roll: 7,
                             retries: Retries::AsDefined,

@@ -221,7 +221,8 @@ mod tests {
         let closed = |site: Site| Site { bodies: Bodies::Elsewhere, ..site };
         let (plain, etl) = (None, Some("etl"));
         let (slots, nothing) = (Takes::Slots, Takes::Nothing);
-        let none = |lack| JobPlacement::Nowhere(lack);
+        let no_room = || JobPlacement::Nowhere(PlacementFailure::Room);
+        let no_node = || JobPlacement::Nowhere(PlacementFailure::Node);
         for (label, takes, here, others, expected) in [
             (plain, slots, site("o", &[], 1), vec![site("w", &[], 9)], JobPlacement::Here),
             (plain, slots, site("o", &[], 0), vec![site("w", &[], 9)], there("w")),
@@ -239,51 +240,21 @@ mod tests {
                 vec![site("x", &[], 2), site("w", &[], 2)],
                 there("w"),
             ),
-            (
-                plain,
-                slots,
-                site("o", &[], 0),
-                vec![site("w", &[], 0)],
-                none(PlacementFailure::Room),
-            ),
-            (plain, slots, site("o", &[], 0), vec![], none(PlacementFailure::Room)),
-            (plain, slots, closed(site("o", &[], 8)), vec![], none(PlacementFailure::Node)),
+            (plain, slots, site("o", &[], 0), vec![site("w", &[], 0)], no_room()),
+            (plain, slots, site("o", &[], 0), vec![], no_room()),
+            (plain, slots, closed(site("o", &[], 8)), vec![], no_node()),
             (plain, slots, closed(site("o", &[], 8)), vec![site("w", &[], 1)], there("w")),
-            (
-                plain,
-                slots,
-                closed(site("o", &[], 8)),
-                vec![closed(site("w", &[], 1))],
-                none(PlacementFailure::Node),
-            ),
+            (plain, slots, closed(site("o", &[], 8)), vec![closed(site("w", &[], 1))], no_node()),
             (etl, slots, site("o", &[], 8), vec![site("w", &["etl"], 1)], there("w")),
             (etl, slots, site("o", &["etl"], 1), vec![site("w", &["etl"], 9)], JobPlacement::Here),
             (etl, slots, site("o", &["etl"], 0), vec![site("w", &["gpu", "etl"], 1)], there("w")),
-            (
-                etl,
-                slots,
-                site("o", &[], 8),
-                vec![site("w", &["etl"], 0)],
-                none(PlacementFailure::Room),
-            ),
-            (
-                etl,
-                slots,
-                site("o", &[], 8),
-                vec![site("w", &["etl2"], 8)],
-                none(PlacementFailure::Node),
-            ),
-            (
-                etl,
-                slots,
-                site("o", &[], 8),
-                vec![closed(site("w", &["etl"], 8))],
-                none(PlacementFailure::Node),
-            ),
+            (etl, slots, site("o", &[], 8), vec![site("w", &["etl"], 0)], no_room()),
+            (etl, slots, site("o", &[], 8), vec![site("w", &["etl2"], 8)], no_node()),
+            (etl, slots, site("o", &[], 8), vec![closed(site("w", &["etl"], 8))], no_node()),
             // What only waits takes no room.
             (plain, nothing, site("o", &[], 0), vec![site("w", &[], 9)], JobPlacement::Here),
             (etl, nothing, site("o", &[], 8), vec![site("w", &["etl"], 0)], there("w")),
-            (etl, nothing, site("o", &[], 8), vec![], none(PlacementFailure::Node)),
+            (etl, nothing, site("o", &[], 8), vec![], no_node()),
         ] {
             let found = place(Want { label, takes }, &here, &others);
             assert_eq!(found, expected, "{label:?} {takes:?} {here:?} {others:?}");

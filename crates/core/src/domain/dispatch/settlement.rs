@@ -1,6 +1,6 @@
 //! What an outcome means for the row: done, tried again, or given up.
 
-use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptReach, Retry};
+use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptStage, Retry};
 use crate::domain::job::queue::{NOT_LOOKED_UP, QueueEvent};
 use crate::domain::job::retry::ErrorClass;
 use crate::domain::job::{AfterCrash, JobDef};
@@ -27,7 +27,7 @@ pub struct Settlement {
 
 /// What is known of a try beside its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SettledAttempt {
+pub struct RetryContext {
     /// Failed tries before it.
     pub failed_before: u32,
     /// Any number, the same for the same try; varies the delay.
@@ -60,7 +60,7 @@ pub enum Retries {
 /// back, is charged to the job. Only what no look can answer (`Retry::Never`) is given up: it is unknown.
 pub fn settle(
     job: &JobDef,
-    this: SettledAttempt,
+    this: RetryContext,
     outcome: &AttemptOutcome,
     now: Millis,
 ) -> Settlement {
@@ -81,7 +81,7 @@ pub fn settle(
         Settlement { not_before, unresolved, ..done(QueueEvent::RetryLater) }
     };
     let return_it = || Settlement { not_before: Some(now), ..done(QueueEvent::RetryLater) };
-    if this.unresolved > 0 && outcome.reach == AttemptReach::Before {
+    if this.unresolved > 0 && outcome.reach == AttemptStage::Before {
         // Whoever wants it dead, or could mend it, is told that nobody knows what became of it.
         let is_given_up = outcome.end == AttemptEnd::Killed || outcome.retry == Retry::Never;
         let lose = || Settlement {
@@ -109,7 +109,7 @@ pub fn settle(
         AttemptEnd::TimedOut if may_retry => retry(),
         AttemptEnd::TimedOut => give_up(QueueEvent::TimeOut),
         AttemptEnd::Killed => done(QueueEvent::Kill),
-        AttemptEnd::Returned if outcome.reach == AttemptReach::Before || job.tx.is_recorded() => {
+        AttemptEnd::Returned if outcome.reach == AttemptStage::Before || job.tx.is_recorded() => {
             return_it()
         }
         AttemptEnd::Unknown if can_be_looked_up(job, this, outcome) => look_again(),
@@ -131,12 +131,12 @@ const LOOK_AGAIN_MAX_MS: i64 = 60_000;
 
 /// Whether the next try can learn what became of this one: its record was not found contradicting
 /// itself.
-fn can_be_looked_up(job: &JobDef, this: SettledAttempt, outcome: &AttemptOutcome) -> bool {
+fn can_be_looked_up(job: &JobDef, this: RetryContext, outcome: &AttemptOutcome) -> bool {
     let is_worth_it = outcome.retry == Retry::Allowed && this.retries == Retries::AsDefined;
     job.is_looked_up() && is_worth_it
 }
 
-fn may_retry(job: &JobDef, this: SettledAttempt, outcome: &AttemptOutcome) -> bool {
+fn may_retry(job: &JobDef, this: RetryContext, outcome: &AttemptOutcome) -> bool {
     let (class, sqlstate) = match (&outcome.end, &outcome.error) {
         (AttemptEnd::TimedOut, _) => (ErrorClass::Timeout, None),
         (_, Some(error)) => (error.class, error.sqlstate.as_deref()),
@@ -148,7 +148,7 @@ fn may_retry(job: &JobDef, this: SettledAttempt, outcome: &AttemptOutcome) -> bo
         && job.retry.may_retry(class, sqlstate)
 }
 
-fn delay_ms(job: &JobDef, this: SettledAttempt) -> i64 {
+fn delay_ms(job: &JobDef, this: RetryContext) -> i64 {
     let delay = job.retry.delay_ms(job.retry_delay_sec, this.failed_before + 1, this.roll);
     i64::try_from(delay).unwrap_or(i64::MAX)
 }
@@ -226,8 +226,8 @@ mod tests {
         job
     }
 
-    fn after(failed_before: u32) -> SettledAttempt {
-        SettledAttempt { failed_before, roll: 7, retries: Retries::AsDefined, unresolved: 0 }
+    fn after(failed_before: u32) -> RetryContext {
+        RetryContext { failed_before, roll: 7, retries: Retries::AsDefined, unresolved: 0 }
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_is_never_guessed() {
-        use {AttemptEnd as D, AttemptReach as R, OnUnknown as O, QueueEvent as E, TxClass as T};
+        use {AttemptEnd as D, AttemptStage as R, OnUnknown as O, QueueEvent as E, TxClass as T};
         // (class, idempotent, policy, open tries before, end, reach) -> (event, open tries after, charged)
         for (tx, idempotent, policy, open, end, reach, event, after, charged) in [
             (T::None, false, None, 0, D::Unknown, R::Body, E::LoseTrack, 0, 0),
@@ -312,7 +312,7 @@ mod tests {
             (T::Ledger, false, None, 0, D::Returned, R::Body, E::RetryLater, 0, 0),
         ] {
             let job = classed(tx, idempotent, policy);
-            let this = SettledAttempt { unresolved: open, ..self::after(0) };
+            let this = RetryContext { unresolved: open, ..self::after(0) };
             let outcome = AttemptOutcome { reach, ..AttemptOutcome::ended(end, "no") };
             let settled = settle(&job, this, &outcome, Millis(0));
             let found = (settled.event, settled.unresolved, settled.try_count);
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_refusal_of_a_job_with_an_open_outcome_does_not_wait_for_ever() {
         let job = classed(TxClass::Ledger, false, None);
-        let this = SettledAttempt { unresolved: 2, ..after(0) };
+        let this = RetryContext { unresolved: 2, ..after(0) };
         let refused = AttemptOutcome::ended(AttemptEnd::Failed, "caught committing by itself")
             .before_it_began();
         let refused = AttemptOutcome { retry: Retry::Never, ..refused };
@@ -355,7 +355,7 @@ mod tests {
         let job = classed(TxClass::Ledger, false, None);
         let delays: Vec<_> = [0, 1, 5, 6, 99]
             .map(|unresolved| {
-                let this = SettledAttempt { unresolved, ..after(0) };
+                let this = RetryContext { unresolved, ..after(0) };
                 settle(&job, this, &AttemptOutcome::ended(AttemptEnd::Unknown, "no"), Millis(0))
                     .not_before
             })
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn nothing_is_tried_again_once_the_batch_stops() {
-        let stopped = SettledAttempt { retries: Retries::Stopped, ..after(0) };
+        let stopped = RetryContext { retries: Retries::Stopped, ..after(0) };
         for (end, event) in [
             (AttemptEnd::Success, QueueEvent::Succeed),
             (AttemptEnd::Failed, QueueEvent::Fail),
@@ -433,7 +433,7 @@ mod tests {
             (T::Ledger, false, 0, D::Killed, E::Kill, 0),
         ] {
             let job = classed(tx, idempotent, None);
-            let this = SettledAttempt { unresolved: open, ..self::after(0) };
+            let this = RetryContext { unresolved: open, ..self::after(0) };
             let outcome = AttemptOutcome::ended(end, "no");
             let settled = stopped(settle(&job, this, &outcome, Millis(0)), &outcome.end);
             assert_eq!(
@@ -445,7 +445,7 @@ mod tests {
             assert_eq!(settled.tell_owners, event == E::LoseTrack);
         }
         // Nor is a recorded job whose outcome is open when nothing is tried again any more.
-        let stopped = SettledAttempt { retries: Retries::Stopped, ..after(0) };
+        let stopped = RetryContext { retries: Retries::Stopped, ..after(0) };
         let job = classed(T::Ledger, false, Some(OnUnknown::Fail));
         let settled =
             settle(&job, stopped, &AttemptOutcome::ended(AttemptEnd::Unknown, "no"), Millis(0));

@@ -99,7 +99,7 @@ impl SlotNeeds {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct SlotCount {
+struct SlotUsage {
     limit: Option<u32>,
     used: u64,
 }
@@ -120,13 +120,13 @@ pub struct Full {
 /// Slots in use and their limits.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    slots: HashMap<Resource, SlotCount>,
+    slots: HashMap<Resource, SlotUsage>,
 }
 
 impl Slots {
     /// `total` jobs at most run at once.
     pub fn new(total: u32) -> Self {
-        let total = SlotCount { limit: Some(total), used: 0 };
+        let total = SlotUsage { limit: Some(total), used: 0 };
         Self { slots: HashMap::from([(Resource::Total, total)]) }
     }
 
@@ -156,7 +156,7 @@ impl Slots {
         }
     }
 
-    fn slot_for(&self, what: &Resource) -> SlotCount {
+    fn slot_for(&self, what: &Resource) -> SlotUsage {
         let mut slot = self.slots.get(what).copied().unwrap_or_default();
         if matches!(what, Resource::Lock(_)) {
             slot.limit = Some(LOCK_PARTS);

@@ -74,7 +74,7 @@ pub enum Retry {
 /// How far a try came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AttemptReach {
+pub enum AttemptStage {
     /// Nothing of the body was sent, and nothing was learnt of an earlier try.
     Before,
     /// The body was sent, or what became of an earlier try was looked up.
@@ -109,7 +109,7 @@ pub struct AttemptOutcome {
     /// What kind of error it was, when it is known.
     pub error: Option<ErrorInfo>,
     /// How far it came.
-    pub reach: AttemptReach,
+    pub reach: AttemptStage,
     /// Its row says so already: that was written in the transaction of its body.
     pub is_recorded: bool,
     /// How a body that is declared to be one transaction was seen to end it by itself; its job is
@@ -130,7 +130,7 @@ impl AttemptOutcome {
             large_values: LargeValues::default(),
             retry: Retry::Allowed,
             error: None,
-            reach: AttemptReach::Body,
+            reach: AttemptStage::Body,
             is_recorded: false,
             breach: None,
             is_row_lost: false,
@@ -146,7 +146,7 @@ impl AttemptOutcome {
     /// The same of a try that ended before anything of its body was sent.
     #[must_use]
     pub fn before_it_began(self) -> Self {
-        Self { reach: AttemptReach::Before, ..self }
+        Self { reach: AttemptStage::Before, ..self }
     }
 
     /// The same of a try whose row was found to belong to another start.

@@ -2,7 +2,7 @@
 
 mod entry;
 
-pub use entry::{KILL_UNCONFIRMED, KeyScope, NOT_LOOKED_UP, QueueEntry, TakenMark};
+pub use entry::{Acknowledgement, KILL_UNCONFIRMED, KeyScope, NOT_LOOKED_UP, QueueEntry};
 
 use serde::{Serialize, Serializer};
 

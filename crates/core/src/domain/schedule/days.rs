@@ -30,7 +30,7 @@ enum DaySource<'a> {
 }
 
 /// Which days of the schedule one firing stands for.
-pub(super) struct StandsForDays {
+pub(super) struct CoveredDays {
     /// The one nearest to the day of the firing.
     pub(super) nominal: NaiveDate,
     /// All others, in order.
@@ -158,7 +158,7 @@ impl<'a> DayPlan<'a> {
 
     /// Which days a firing on `day` stands for. Days that land on one day land on the same moments,
     /// since every day of a schedule has the same times.
-    pub(super) fn stands(&self, day: NaiveDate) -> Result<StandsForDays, ScheduleError> {
+    pub(super) fn stands(&self, day: NaiveDate) -> Result<CoveredDays, ScheduleError> {
         let (first, last) = match (self.calendar, self.shift) {
             (Some(code), Shift::Next) => (self.after_last_work(code, day)?, day),
             (Some(code), Shift::Previous) => (day, self.before_next_work(code, day)?),
@@ -173,6 +173,6 @@ impl<'a> DayPlan<'a> {
         }
         let nearest = (0..found.len()).min_by_key(|at| (found[*at] - day).abs());
         let nominal = nearest.map_or(day, |at| found.remove(at));
-        Ok(StandsForDays { nominal, others: found })
+        Ok(CoveredDays { nominal, others: found })
     }
 }

@@ -66,7 +66,7 @@ pub fn split(sql: &str, dialect: DialectName) -> Vec<SqlStatement> {
 
 /// What is known of the statement that is being read.
 #[derive(Default)]
-struct StatementReading {
+struct StatementScanner {
     start: Option<usize>,
     create: bool,
     routine: bool,
@@ -78,7 +78,7 @@ struct StatementReading {
     ended: bool,
 }
 
-impl StatementReading {
+impl StatementScanner {
     /// Takes one word of the statement into account.
     fn read_word(&mut self, word: &str, dialect: DialectName) {
         let word = word.to_ascii_uppercase();
@@ -136,7 +136,7 @@ fn pieces(sql: &str, dialect: DialectName) -> Vec<SqlPiece> {
     let bytes = sql.as_bytes();
     let mut found: Vec<SqlPiece> = Vec::new();
     let (mut delimiter, mut at) = (";", 0);
-    let mut now = StatementReading::default();
+    let mut now = StatementScanner::default();
     while at < bytes.len() {
         if let (None, Some((name, end))) = (now.start, delimiter_line(sql, at, dialect)) {
             delimiter = name;
@@ -185,7 +185,7 @@ fn pieces(sql: &str, dialect: DialectName) -> Vec<SqlPiece> {
     found
 }
 
-fn finish(found: &mut Vec<SqlPiece>, now: StatementReading, end: usize) {
+fn finish(found: &mut Vec<SqlPiece>, now: StatementScanner, end: usize) {
     if let Some(start) = now.start {
         let kind = if now.routine { PieceKind::Routine } else { PieceKind::Statement };
         found.push(SqlPiece { kind, start, end });

@@ -1,7 +1,7 @@
 //! The body of a task.
 
 use super::read::{DolphinTask, Workflow};
-use super::value::{ParamScope, ReplacedText, Turned, replaced, value, variable};
+use super::value::{ParamScope, SubstitutedText, Turned, replaced, value, variable};
 use super::{DolphinCodes, call, keys, launch, place, sql, wait};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::id::JobType;
@@ -243,7 +243,7 @@ fn raw_script(task: &DolphinTask) -> Result<&str, BilingualSentence> {
 pub(super) fn tell_unknown(
     task: &DolphinTask,
     job: &JobDef,
-    text: &ReplacedText,
+    text: &SubstitutedText,
     draft: &mut Draft,
 ) {
     for unknown in &text.unknown {
@@ -289,7 +289,7 @@ fn shell(
 }
 
 /// A text of a shell with its placeholders as variables.
-pub(super) fn set_shell(text: &str, scope: &ParamScope) -> ReplacedText {
+pub(super) fn set_shell(text: &str, scope: &ParamScope) -> SubstitutedText {
     replaced(text, scope, &|made, name| {
         // Between single quotes a shell would leave it alone.
         let quotes = if in_single_quotes(made) { "'" } else { "" };
@@ -299,14 +299,14 @@ pub(super) fn set_shell(text: &str, scope: &ParamScope) -> ReplacedText {
 }
 
 /// The variables that a script uses, from its parameters.
-pub(super) fn heading(text: &ReplacedText) -> String {
+pub(super) fn heading(text: &SubstitutedText) -> String {
     let names = text.used.keys();
     names.map(|name| format!("{name}=\"$PROCESSION_PARAM_{}\"\n", name.to_uppercase())).collect()
 }
 
 /// A text for a here-document of a shell, which puts values in the place of placeholders and leaves all else
 /// as it is.
-pub(super) fn here_document(text: &str, scope: &ParamScope) -> (String, ReplacedText) {
+pub(super) fn here_document(text: &str, scope: &ParamScope) -> (String, SubstitutedText) {
     let plain = replaced(text, scope, &|made, name| made.push_str(&format!("\u{1}{name}\u{2}")));
     let mut body = String::new();
     for c in plain.text.trim_end().chars() {

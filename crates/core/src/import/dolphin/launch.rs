@@ -5,7 +5,7 @@
 use super::job::{heading, here_document, set_shell, tell_unknown};
 use super::place;
 use super::read::DolphinTask;
-use super::value::{ParamScope, ReplacedText};
+use super::value::{ParamScope, SubstitutedText};
 use crate::domain::job::JobDef;
 use crate::import::body::quoted;
 use crate::import::draft::Draft;
@@ -180,7 +180,7 @@ fn with_files(
     command: &str,
     draft: &mut Draft,
 ) {
-    let mut used = ReplacedText::default();
+    let mut used = SubstitutedText::default();
     let mut script = String::new();
     for ScriptFile { name, text } in files {
         let (body, found) = here_document(text, scope);

@@ -23,7 +23,7 @@ pub(super) struct Workflow {
 }
 
 /// The map that something was read from, and the keys that it may have.
-pub(super) struct ReadMap {
+pub(super) struct KnownKeyMap {
     pub(super) node: SourceNode,
     pub(super) keys: &'static [KnownKey],
 }
@@ -45,7 +45,7 @@ pub(super) struct DolphinTask {
     pub(super) delay_min: i64,
     pub(super) worker: String,
     pub(super) parents: Vec<String>,
-    pub(super) source: ReadMap,
+    pub(super) source: KnownKeyMap,
 }
 
 /// When it fires.
@@ -58,7 +58,7 @@ pub(super) struct Scheduled {
     pub(super) is_on: bool,
     /// CONTINUE or END.
     pub(super) failure: String,
-    pub(super) source: ReadMap,
+    pub(super) source: KnownKeyMap,
 }
 
 /// The workflows of a file.
@@ -193,7 +193,7 @@ fn new_task(task: &SourceNode, draft: &mut Draft) -> Option<DolphinTask> {
         delay_min: number(task, "delayTime", draft).unwrap_or(0),
         worker: text_of(task, "workerGroup"),
         parents: Vec::new(),
-        source: ReadMap { node: task.clone(), keys: keys::TASK },
+        source: KnownKeyMap { node: task.clone(), keys: keys::TASK },
         at,
     })
 }
@@ -207,7 +207,7 @@ fn scheduled(node: &SourceNode, draft: &mut Draft) -> Option<Scheduled> {
         end: moment(&text_of(node, "endTime")),
         is_on: text_of(node, "releaseState") == "ONLINE",
         failure: text_of(node, "failureStrategy"),
-        source: ReadMap { node: node.clone(), keys: keys::SCHEDULE },
+        source: KnownKeyMap { node: node.clone(), keys: keys::SCHEDULE },
         cron,
     };
     if found.cron.is_empty() {
@@ -267,7 +267,7 @@ fn old_flow(one: &SourceNode, json: &SourceNode, draft: &mut Draft) -> Option<Wo
             delay_min: number(task, "delayTime", draft).unwrap_or(0),
             worker: text_of(task, "workerGroup"),
             parents: before.iter().filter_map(plain).map(str::to_owned).collect(),
-            source: ReadMap { node: task.clone(), keys: keys::OLD_TASK },
+            source: KnownKeyMap { node: task.clone(), keys: keys::OLD_TASK },
         });
     }
     let schedule = old_schedule(one);
@@ -297,6 +297,6 @@ fn old_schedule(one: &SourceNode) -> Option<Scheduled> {
         end: moment(&text_of(one, "scheduleEndTime")),
         is_on: text_of(one, "scheduleReleaseState") == "ONLINE",
         failure: text_of(one, "scheduleFailureStrategy"),
-        source: ReadMap { node: one.clone(), keys: keys::OLD_EXPORT },
+        source: KnownKeyMap { node: one.clone(), keys: keys::OLD_EXPORT },
     })
 }

@@ -134,14 +134,14 @@ pub(super) struct ParamScope {
 
 /// A text with its placeholders replaced, and the parameters that it uses.
 #[derive(Debug, Default)]
-pub(super) struct ReplacedText {
+pub(super) struct SubstitutedText {
     pub(super) text: String,
     pub(super) used: BTreeMap<String, Option<String>>,
     /// Placeholders that have no form here.
     pub(super) unknown: Vec<String>,
 }
 
-impl ReplacedText {
+impl SubstitutedText {
     /// The parameters as a job has them.
     pub(super) fn params(&self) -> Vec<Param> {
         let all = self.used.iter();
@@ -159,8 +159,8 @@ pub(super) fn replaced(
     text: &str,
     scope: &ParamScope,
     write: &dyn Fn(&mut String, &str),
-) -> ReplacedText {
-    let mut made = ReplacedText::default();
+) -> SubstitutedText {
+    let mut made = SubstitutedText::default();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
         made.text.push_str(&rest[..at]);

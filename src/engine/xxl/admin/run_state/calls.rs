@@ -1,6 +1,6 @@
 //! Calls of tries: they come, stand in line, and go to an executor.
 
-use super::{CallPart, Candidates, Effect, ExecutorCallState, RunRegister};
+use super::{CallRun, Candidates, Effect, ExecutorCallState, RunRegister};
 use crate::domain::executor::LogId;
 use crate::domain::executor::run_wait::RunWait;
 use crate::domain::id::BatchId;
@@ -55,7 +55,7 @@ impl RunRegister {
         &mut self,
         id: CallId,
         run: LogId,
-        part: CallPart,
+        part: CallRun,
     ) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         if !call.runs.contains(&run) {
@@ -76,7 +76,7 @@ impl RunRegister {
             self.add_part(
                 id,
                 run.log_id,
-                CallPart::new(id, None, run.job_id, RunState::waiting(now)),
+                CallRun::new(id, None, run.job_id, RunState::waiting(now)),
             );
         }
         let line = self.lines.entry(run.job_id).or_default();
@@ -120,7 +120,7 @@ impl RunRegister {
             }
         }
         for (run, to, shard) in parts {
-            let mut part = CallPart::new(id, Some(to), job_id, RunState::waiting(now));
+            let mut part = CallRun::new(id, Some(to), job_id, RunState::waiting(now));
             (part.shard, part.sent) = (shard, now);
             part.state.begin_posting(now);
             self.add_part(id, run, part);

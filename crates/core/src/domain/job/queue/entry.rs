@@ -53,7 +53,7 @@ pub struct QueueEntry {
     /// How its idempotency key names the batch.
     pub key_scope: KeyScope,
     /// Whether the process that holds it knows: one that was given it by another takes it first.
-    pub taken: TakenMark,
+    pub taken: Acknowledgement,
 }
 
 /// Where the batch number and the job code that an idempotency key names are unique.
@@ -67,7 +67,7 @@ pub enum KeyScope {
 
 /// Whether the process that holds a row knows of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TakenMark {
+pub enum Acknowledgement {
     /// It does, so its body may have begun.
     Yes,
     /// It was given the row and has not taken it yet: nothing of its body has begun.
@@ -96,7 +96,7 @@ impl QueueEntry {
             unresolved: 0,
             waits_on: None,
             key_scope: KeyScope::Group,
-            taken: TakenMark::Yes,
+            taken: Acknowledgement::Yes,
         }
     }
 

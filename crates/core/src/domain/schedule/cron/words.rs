@@ -29,7 +29,7 @@ enum NumberSet {
 
 /// The times of a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum TimeWords {
+enum NamedCronTimes {
     /// Few: hour, minute, second.
     Few(Vec<(u32, u32, u32)>),
     /// Minutes of hours, at second 0.
@@ -65,7 +65,7 @@ impl NamedCronDays {
 
 /// What an expression says.
 struct CronShape {
-    times: TimeWords,
+    times: NamedCronTimes,
     named: NamedCronDays,
     /// Whether days of the month and of the week must both hold.
     join: DayJoin,
@@ -94,7 +94,7 @@ impl CronShape {
             other @ (NumberSet::All | NumberSet::Run(..) | NumberSet::List(_)) => other,
         };
         Self {
-            times: TimeWords::from_cron(cron),
+            times: NamedCronTimes::from_cron(cron),
             named: named(cron),
             join: cron.days.join,
             months: (months != NumberSet::All).then_some(months),
@@ -103,7 +103,7 @@ impl CronShape {
     }
 }
 
-impl TimeWords {
+impl NamedCronTimes {
     fn from_cron(cron: &Cron) -> Self {
         let times = &cron.times;
         let all = |bits| -> Vec<u32> { bit_numbers(bits) };

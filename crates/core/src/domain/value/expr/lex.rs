@@ -10,7 +10,7 @@ pub(super) enum ExprToken {
     Name(String),
     Number(BigDecimal),
     Text(String),
-    Word(ExprWord),
+    Word(ExprKeyword),
     Compare(CompareOperator),
     Open,
     Close,
@@ -19,7 +19,7 @@ pub(super) enum ExprToken {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ExprWord {
+pub(super) enum ExprKeyword {
     And,
     Or,
     Not,
@@ -31,16 +31,16 @@ pub(super) enum ExprWord {
     False,
 }
 
-const WORDS: [(&str, ExprWord); 9] = [
-    ("and", ExprWord::And),
-    ("or", ExprWord::Or),
-    ("not", ExprWord::Not),
-    ("in", ExprWord::In),
-    ("is", ExprWord::Is),
-    ("null", ExprWord::Null),
-    ("between", ExprWord::Between),
-    ("true", ExprWord::True),
-    ("false", ExprWord::False),
+const WORDS: [(&str, ExprKeyword); 9] = [
+    ("and", ExprKeyword::And),
+    ("or", ExprKeyword::Or),
+    ("not", ExprKeyword::Not),
+    ("in", ExprKeyword::In),
+    ("is", ExprKeyword::Is),
+    ("null", ExprKeyword::Null),
+    ("between", ExprKeyword::Between),
+    ("true", ExprKeyword::True),
+    ("false", ExprKeyword::False),
 ];
 
 /// Signs, longer ones first.

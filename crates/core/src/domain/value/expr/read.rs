@@ -1,6 +1,6 @@
 //! Reads a condition: tokens to a tree.
 
-use super::lex::{ExprToken, ExprWord, Lexer, PlacedToken};
+use super::lex::{ExprKeyword, ExprToken, Lexer, PlacedToken};
 use super::{DEPTH_MAX, ExprError, ExprNode, ExprOperand, LENGTH_MAX, OperandKind, Sense};
 
 /// Tokens on their way to becoming a tree.
@@ -60,7 +60,7 @@ impl ExprParser {
         there
     }
 
-    fn accept_word(&mut self, word: ExprWord) -> bool {
+    fn accept_word(&mut self, word: ExprKeyword) -> bool {
         self.accept_token(&ExprToken::Word(word))
     }
 
@@ -78,7 +78,7 @@ impl ExprParser {
     fn parse_or(&mut self) -> Result<ExprNode, ExprError> {
         let first = self.parse_and()?;
         let mut nodes = vec![first];
-        while self.accept_word(ExprWord::Or) {
+        while self.accept_word(ExprKeyword::Or) {
             nodes.push(self.parse_and()?);
         }
         Ok(if nodes.len() == 1 { nodes.remove(0) } else { ExprNode::Any(nodes) })
@@ -87,7 +87,7 @@ impl ExprParser {
     fn parse_and(&mut self) -> Result<ExprNode, ExprError> {
         let first = self.negation()?;
         let mut nodes = vec![first];
-        while self.accept_word(ExprWord::And) {
+        while self.accept_word(ExprKeyword::And) {
             nodes.push(self.negation()?);
         }
         Ok(if nodes.len() == 1 { nodes.remove(0) } else { ExprNode::All(nodes) })
@@ -103,7 +103,7 @@ impl ExprParser {
     }
 
     fn negation(&mut self) -> Result<ExprNode, ExprError> {
-        if !self.accept_word(ExprWord::Not) {
+        if !self.accept_word(ExprKeyword::Not) {
             return self.predicate();
         }
         self.deeper()?;
@@ -131,9 +131,10 @@ impl ExprParser {
             refuse_null(&right)?;
             return Ok(ExprNode::Compare(operand, comparison, right));
         }
-        if self.accept_word(ExprWord::Is) {
-            let sense = if self.accept_word(ExprWord::Not) { Sense::Negated } else { Sense::Plain };
-            return match self.accept_word(ExprWord::Null) {
+        if self.accept_word(ExprKeyword::Is) {
+            let sense =
+                if self.accept_word(ExprKeyword::Not) { Sense::Negated } else { Sense::Plain };
+            return match self.accept_word(ExprKeyword::Null) {
                 true => Ok(ExprNode::Null(operand, sense)),
                 false => self.fault(
                     format!("is wants null, {}", self.found()),
@@ -141,11 +142,11 @@ impl ExprParser {
                 ),
             };
         }
-        let sense = if self.accept_word(ExprWord::Not) { Sense::Negated } else { Sense::Plain };
-        if self.accept_word(ExprWord::In) {
+        let sense = if self.accept_word(ExprKeyword::Not) { Sense::Negated } else { Sense::Plain };
+        if self.accept_word(ExprKeyword::In) {
             return Ok(ExprNode::In(operand, sense, self.parse_list()?));
         }
-        if self.accept_word(ExprWord::Between) {
+        if self.accept_word(ExprKeyword::Between) {
             return self.between(operand, sense);
         }
         if sense == Sense::Negated {
@@ -168,7 +169,7 @@ impl ExprParser {
 
     fn between(&mut self, operand: ExprOperand, sense: Sense) -> Result<ExprNode, ExprError> {
         let low = self.operand()?;
-        if !self.accept_word(ExprWord::And) {
+        if !self.accept_word(ExprKeyword::And) {
             return self
                 .fault(format!("between wants and, {}", self.found()), "write between 1 and 9");
         }
@@ -204,9 +205,9 @@ impl ExprParser {
             ExprToken::Name(name) => OperandKind::Name(name.clone()),
             ExprToken::Number(number) => OperandKind::Number(number.clone()),
             ExprToken::Text(text) => OperandKind::Text(text.clone()),
-            ExprToken::Word(ExprWord::True) => OperandKind::Bool(true),
-            ExprToken::Word(ExprWord::False) => OperandKind::Bool(false),
-            ExprToken::Word(ExprWord::Null) => OperandKind::Null,
+            ExprToken::Word(ExprKeyword::True) => OperandKind::Bool(true),
+            ExprToken::Word(ExprKeyword::False) => OperandKind::Bool(false),
+            ExprToken::Word(ExprKeyword::Null) => OperandKind::Null,
             ExprToken::Open => {
                 return self.fault(
                     "'(' stands where a value must be".to_owned(),

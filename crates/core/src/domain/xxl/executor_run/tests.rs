@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::job::outcome::{AttemptEnd, AttemptReach};
+use crate::domain::job::outcome::{AttemptEnd, AttemptStage};
 use crate::domain::time::Millis;
 use proptest::prelude::*;
 
@@ -270,7 +270,7 @@ fn each_end_is_an_outcome() {
             result,
             Some(UnreportedEnd::Refused | UnreportedEnd::NotReached | UnreportedEnd::Discarded)
         );
-        assert_eq!(outcome.reach == AttemptReach::Before, nothing_begun, "{result:?}");
+        assert_eq!(outcome.reach == AttemptStage::Before, nothing_begun, "{result:?}");
     }
 }
 
@@ -289,7 +289,7 @@ fn a_run_that_may_be_sent_to_none_was_refused_by_none() {
     let nowhere = RunEnd { address: None, ..end(None, Some(UnreportedEnd::Refused), None) };
     let outcome = outcome(&[nowhere]);
     assert_eq!(outcome.message.as_deref(), Some("no executor was asked: why"));
-    assert_eq!((outcome.end, outcome.reach), (AttemptEnd::Failed, AttemptReach::Before));
+    assert_eq!((outcome.end, outcome.reach), (AttemptEnd::Failed, AttemptStage::Before));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! In English.
 
-use super::{CronShape, DayJoin, NamedCronDays, NumberSet, TimeWords};
+use super::{CronShape, DayJoin, NamedCronDays, NamedCronTimes, NumberSet};
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -31,8 +31,8 @@ pub(super) fn sentence(shape: &CronShape) -> String {
     });
     let between = match (&shape.times, days.is_empty()) {
         (_, true) => "",
-        (TimeWords::Few(_), false) => " ",
-        (TimeWords::Minutes { .. } | TimeWords::Seconds { .. }, false) => ", ",
+        (NamedCronTimes::Few(_), false) => " ",
+        (NamedCronTimes::Minutes { .. } | NamedCronTimes::Seconds { .. }, false) => ", ",
     };
     format!("{times}{between}{days}{}", years.unwrap_or_default())
 }
@@ -70,17 +70,17 @@ fn describe_set(set: &NumberSet, name: &dyn Fn(u32) -> String) -> String {
     }
 }
 
-fn times(times: &TimeWords) -> String {
+fn times(times: &NamedCronTimes) -> String {
     match times {
-        TimeWords::Few(few) => {
+        NamedCronTimes::Few(few) => {
             let time = |(h, m, s): &(u32, u32, u32)| match s {
                 0 => format!("{h:02}:{m:02}"),
                 s => format!("{h:02}:{m:02}:{s:02}"),
             };
             format!("at {}", join_with_and(&few.iter().map(time).collect::<Vec<_>>()))
         }
-        TimeWords::Minutes { minutes, hours } => minutes_of(minutes, hours),
-        TimeWords::Seconds { seconds, minutes, hours } => {
+        NamedCronTimes::Minutes { minutes, hours } => minutes_of(minutes, hours),
+        NamedCronTimes::Seconds { seconds, minutes, hours } => {
             let often = match seconds {
                 NumberSet::All => "every second".to_owned(),
                 NumberSet::Every(0, step) if 60 % step == 0 => format!("every {step} seconds"),
@@ -159,8 +159,10 @@ fn describe_days(shape: &CronShape) -> String {
     if named.is_every_day() {
         return match (named_months, times) {
             (Some(months), _) => format!("every day in {months}"),
-            (None, TimeWords::Few(_)) => "every day".to_owned(),
-            (None, TimeWords::Minutes { .. } | TimeWords::Seconds { .. }) => String::new(),
+            (None, NamedCronTimes::Few(_)) => "every day".to_owned(),
+            (None, NamedCronTimes::Minutes { .. } | NamedCronTimes::Seconds { .. }) => {
+                String::new()
+            }
         };
     }
     let of = format!(" of {}", named_months.as_deref().unwrap_or("the month"));

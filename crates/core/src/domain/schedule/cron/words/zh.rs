@@ -1,6 +1,6 @@
 //! In Chinese.
 
-use super::{CronShape, DayJoin, NamedCronDays, NumberSet, TimeWords};
+use super::{CronShape, DayJoin, NamedCronDays, NamedCronTimes, NumberSet};
 
 const WEEK: [&str; 7] = ["周日", "周一", "周二", "周三", "周四", "周五", "周六"];
 
@@ -32,17 +32,17 @@ fn describe_set(set: &NumberSet, name: &dyn Fn(u32) -> String) -> String {
     }
 }
 
-fn times(times: &TimeWords) -> String {
+fn times(times: &NamedCronTimes) -> String {
     match times {
-        TimeWords::Few(few) => {
+        NamedCronTimes::Few(few) => {
             let time = |(h, m, s): &(u32, u32, u32)| match s {
                 0 => format!("{h:02}:{m:02}"),
                 s => format!("{h:02}:{m:02}:{s:02}"),
             };
             few.iter().map(time).collect::<Vec<_>>().join("、")
         }
-        TimeWords::Minutes { minutes, hours } => minutes_of(minutes, hours),
-        TimeWords::Seconds { seconds, minutes, hours } => {
+        NamedCronTimes::Minutes { minutes, hours } => minutes_of(minutes, hours),
+        NamedCronTimes::Seconds { seconds, minutes, hours } => {
             let often = match seconds {
                 NumberSet::All => "每秒".to_owned(),
                 NumberSet::Every(0, step) if 60 % step == 0 => format!("每 {step} 秒"),
@@ -103,8 +103,10 @@ fn describe_days(shape: &CronShape) -> String {
     if named.is_every_day() {
         return match (months, times) {
             (Some(months), _) => format!("{months}每天"),
-            (None, TimeWords::Few(_)) => "每天".to_owned(),
-            (None, TimeWords::Minutes { .. } | TimeWords::Seconds { .. }) => String::new(),
+            (None, NamedCronTimes::Few(_)) => "每天".to_owned(),
+            (None, NamedCronTimes::Minutes { .. } | NamedCronTimes::Seconds { .. }) => {
+                String::new()
+            }
         };
     }
     let of = months.clone().map_or_else(|| "每月".to_owned(), |m| format!("{m}的"));
