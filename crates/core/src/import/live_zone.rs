@@ -45,7 +45,8 @@ pub(crate) fn read_zone_word(word: &str) -> Option<Tz> {
     };
     let (hours, minutes) = rest.split_once(':')?;
     let (hours, minutes) = (hours.parse::<i64>().ok()?, minutes.parse::<i64>().ok()?);
-    zone_of_offset(sign * (hours * HOUR_SEC + minutes * 60))
+    let ahead = hours.checked_mul(HOUR_SEC)?.checked_add(minutes.checked_mul(60)?)?;
+    zone_of_offset(sign * ahead)
 }
 
 /// The zone of a server, and whether it is only its present offset that is known.

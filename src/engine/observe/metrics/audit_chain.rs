@@ -1,6 +1,6 @@
 //! How the hash chain of the audit log was found when it was verified last.
 
-use super::{Seconds, register_metric};
+use super::{Seconds, add_metric};
 use crate::domain::time::Millis;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -26,11 +26,11 @@ pub(super) struct AuditChain {
 impl AuditChain {
     pub(super) fn register(to: &mut Registry) -> Self {
         let help = "1 when the hash chain of the audit log did not hold when this process verified it last";
-        let broken = register_metric(to, "audit_chain_broken", help, Gauge::default());
+        let broken = add_metric(to, "audit_chain_broken", help, Gauge::default());
         let help =
             "When this process verified it last, in seconds since 1970; 0 before the first time";
         let verified_at =
-            register_metric(to, "audit_chain_verified_timestamp_seconds", help, Seconds::default());
+            add_metric(to, "audit_chain_verified_timestamp_seconds", help, Seconds::default());
         Self { broken, verified_at, last: RwLock::default() }
     }
 

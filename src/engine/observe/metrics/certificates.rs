@@ -1,6 +1,6 @@
 //! When the certificates of this process end.
 
-use super::{Seconds, register_metric};
+use super::{Seconds, add_metric};
 use crate::domain::access::certificate_expiry::CertificateEnd;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
@@ -16,7 +16,7 @@ impl Certificates {
         let help =
             "When the certificate or revocation list of a setting ends, in seconds since 1970";
         let expiry =
-            register_metric(to, "certificate_expiry_timestamp_seconds", help, Family::default());
+            add_metric(to, "certificate_expiry_timestamp_seconds", help, Family::default());
         Self { expiry, ends: RwLock::default() }
     }
 

@@ -1,6 +1,6 @@
 //! What this process knows of itself and the others as members of a cluster.
 
-use super::{Counters, Seconds, register_metric};
+use super::{Counters, Seconds, add_metric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -18,37 +18,37 @@ pub(super) struct ClusterMetrics {
 impl ClusterMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         Self {
-            renewals_failed: register_metric(
+            renewals_failed: add_metric(
                 to,
                 "lease_renewals_failed",
                 "Renewals of this process's lease that failed",
                 Counter::default(),
             ),
-            fences: register_metric(
+            fences: add_metric(
                 to,
                 "fences",
                 "Times that all that ran here was stopped for want of a lease",
                 Counter::default(),
             ),
-            beats_failed: register_metric(
+            beats_failed: add_metric(
                 to,
                 "beats_failed",
                 "Turns of a loop that failed and were tried again",
                 Family::default(),
             ),
-            nodes: register_metric(
+            nodes: add_metric(
                 to,
                 "nodes_alive",
                 "Processes whose lease held when this one renewed its own last",
                 Gauge::default(),
             ),
-            skew: register_metric(
+            skew: add_metric(
                 to,
                 "clock_skew_seconds",
                 "How far the database's clock is ahead of this machine's",
                 Gauge::default(),
             ),
-            uncertainty: register_metric(
+            uncertainty: add_metric(
                 to,
                 "clock_skew_uncertainty_seconds",
                 "Half of the round trip in which the skew was measured",

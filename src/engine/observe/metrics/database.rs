@@ -1,6 +1,6 @@
 //! What the door to the database has counted.
 
-use super::{register_metric, set_gauge};
+use super::{add_metric, set_gauge};
 use crate::store::Counts;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -18,31 +18,31 @@ pub(super) struct DatabaseMetrics {
 impl DatabaseMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         Self {
-            statements: register_metric(
+            statements: add_metric(
                 to,
                 "database_statements",
                 "Statements sent to the metadata database, BEGIN and COMMIT among them",
                 Counter::default(),
             ),
-            errors: register_metric(
+            errors: add_metric(
                 to,
                 "database_errors",
                 "Statements of the metadata database that failed or had no answer",
                 Counter::default(),
             ),
-            losses: register_metric(
+            losses: add_metric(
                 to,
                 "database_losses",
                 "Times that connections to the metadata database were found lost",
                 Counter::default(),
             ),
-            used: register_metric(
+            used: add_metric(
                 to,
                 "database_connections_used",
                 "Connections to the metadata database that are in use",
                 Gauge::default(),
             ),
-            idle: register_metric(
+            idle: add_metric(
                 to,
                 "database_connections_idle",
                 "Connections to the metadata database that wait to be used",

@@ -1,6 +1,6 @@
 //! What became of letters.
 
-use super::{Counters, Meter, register_metric};
+use super::{Counters, Meter, add_metric};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
@@ -11,7 +11,7 @@ pub(super) struct Outbox {
 impl Outbox {
     pub(super) fn register(to: &mut Registry) -> Self {
         let about = "Tries to send a letter, by what came of it: sent, again, failed";
-        Self { tries: register_metric(to, "outbox_tries", about, Family::default()) }
+        Self { tries: add_metric(to, "outbox_tries", about, Family::default()) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! This process as the system counts it, read from /proc; elsewhere nothing is shown of it but its
 //! version.
 
-use super::{Seconds, register_metric};
+use super::{Seconds, add_metric};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
@@ -19,19 +19,19 @@ impl ProcessMetrics {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         to.register("build", "The program", build);
         Self {
-            started: register_metric(
+            started: add_metric(
                 to,
                 "process_start_time_seconds",
                 "When this process started, in seconds since 1970",
                 Gauge::default(),
             ),
-            memory: register_metric(
+            memory: add_metric(
                 to,
                 "process_resident_memory_bytes",
                 "Memory of this process that is in RAM",
                 Gauge::default(),
             ),
-            cpu: register_metric(
+            cpu: add_metric(
                 to,
                 "process_cpu_seconds",
                 "Time that this process has spent on processors",

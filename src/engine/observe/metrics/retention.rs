@@ -1,6 +1,6 @@
 //! What retention has removed, and when it last did.
 
-use super::{Counters, Meter, Seconds, register_metric, seconds};
+use super::{Counters, Meter, Seconds, add_metric, seconds};
 use crate::domain::time::Millis;
 use crate::store::retention::ByTable;
 use prometheus_client::metrics::counter::Counter;
@@ -18,25 +18,25 @@ pub(super) struct RetentionMetrics {
 impl RetentionMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         Self {
-            removed: register_metric(
+            removed: add_metric(
                 to,
                 "retention_rows_removed",
                 "Old rows that were removed, by table",
                 Family::default(),
             ),
-            passes: register_metric(
+            passes: add_metric(
                 to,
                 "retention_passes",
                 "Passes of retention that came to their end",
                 Counter::default(),
             ),
-            last_pass: register_metric(
+            last_pass: add_metric(
                 to,
                 "retention_last_pass_seconds",
                 "When retention came to its end last, in seconds since 1970; 0: never here",
                 Gauge::default(),
             ),
-            last_failure: register_metric(
+            last_failure: add_metric(
                 to,
                 "retention_last_failure_seconds",
                 "When retention failed last, in seconds since 1970; 0: never here",

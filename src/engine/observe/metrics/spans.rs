@@ -1,6 +1,6 @@
 //! What became of spans.
 
-use super::{Counters, Meter, register_metric};
+use super::{Counters, Meter, add_metric};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
@@ -11,7 +11,7 @@ pub(super) struct SpanMetrics {
 impl SpanMetrics {
     pub(super) fn register(to: &mut Registry) -> Self {
         let about = "Spans for the collector of traces, by what became of them: sent, dropped";
-        Self { spans: register_metric(to, "trace_spans", about, Family::default()) }
+        Self { spans: add_metric(to, "trace_spans", about, Family::default()) }
     }
 }
 

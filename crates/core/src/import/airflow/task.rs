@@ -66,10 +66,8 @@ impl<'a> Task<'a> {
         let code = job.code.to_string();
         self.check_keys(&code, draft);
         self.fill_attempts(&mut job, draft);
-        let owner = self.word("owner");
-        let owner: String = owner.chars().filter(|c| !c.is_control()).take(OWNER_MAX).collect();
-        job.owner = (!owner.is_empty() && owner != "airflow").then_some(owner);
-        job.notify_email = self.addresses();
+        job.owner = self.owner(&code, draft);
+        job.notify_email = self.addresses(&code, draft);
         let pool = self.word("pool");
         if !pool.is_empty() && pool != DEFAULT_POOL {
             let slots = self.word("pool_slots");
@@ -190,8 +188,28 @@ impl<'a> Task<'a> {
         job.timeout_sec = draft.timeout(&self.at(), job.code.as_str(), limit);
     }
 
+    /// Who answers for it; `airflow` is what a task has of which nobody said.
+    fn owner(&self, code: &str, draft: &mut Draft) -> Option<String> {
+        let written = self.word("owner");
+        let owner: String = written.chars().filter(|c| !c.is_control()).take(OWNER_MAX).collect();
+        if owner != written {
+            draft.note(
+                Level::Differs,
+                (&self.at(), code),
+                (
+                    format!(
+                        "owner: {OWNER_MAX} characters of it are kept, and no control characters"
+                    ),
+                    format!("owner：仅保留 {OWNER_MAX} 个字符，且不含控制字符"),
+                ),
+                ("give the job a shorter owner", "请为作业设置较短的 owner"),
+            );
+        }
+        (!owner.is_empty() && owner != "airflow").then_some(owner)
+    }
+
     /// Who is written to when it fails.
-    fn addresses(&self) -> Vec<String> {
+    fn addresses(&self, code: &str, draft: &mut Draft) -> Vec<String> {
         if self.word("email_on_failure") == "false" {
             return Vec::new();
         }
@@ -200,8 +218,24 @@ impl<'a> Task<'a> {
             Some(text) => text.split([',', ';']).map(str::trim).collect(),
             None => list(node).iter().filter_map(plain).collect(),
         };
-        let fit = words.into_iter().filter(|word| Recipient::parse(word).is_ok());
-        fit.map(str::to_owned).take(ADDRESSES_MAX).collect()
+        let (fit, unfit): (Vec<&str>, Vec<&str>) =
+            words.into_iter().partition(|word| Recipient::parse(word).is_ok());
+        let beyond = fit.iter().skip(ADDRESSES_MAX).copied();
+        let left: Vec<&str> =
+            unfit.into_iter().chain(beyond).filter(|word| !word.is_empty()).collect();
+        if !left.is_empty() {
+            let left = left.join(", ");
+            draft.note(
+                Level::LeftOut,
+                (&self.at(), code),
+                (
+                    format!("email: these are left out, because they are no addresses or more than {ADDRESSES_MAX}: {left}"),
+                    format!("email：以下内容不是地址或超过 {ADDRESSES_MAX} 个，已略去：{left}"),
+                ),
+                ("add those that should be written to", "请补充需要通知的地址"),
+            );
+        }
+        fit.into_iter().map(str::to_owned).take(ADDRESSES_MAX).collect()
     }
 
     fn rule(&self) -> Result<TriggerRule, BilingualSentence> {
