@@ -110,3 +110,57 @@ fn is_secret(param: &Param) -> bool {
     let names = references(param).unwrap_or_default();
     param.secrecy == Secrecy::Secret || names.iter().any(|r| matches!(r, Reference::Secret(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::definition::load_definition;
+    use crate::domain::job::{BodyPart, JobKind};
+    use std::path::Path;
+
+    const KINDS: &[JobKind] = &[JobKind {
+        name: "FLINK",
+        needs: &[BodyPart::Application],
+        may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    }];
+
+    fn faults(application: &str) -> String {
+        let text = format!(
+            "groups: {{g: {{name: G}}}}\nhosts: {{flink: 'https://flink.bank.example'}}\nsecrets: {{pw: {{env: PW}}}}\n\
+             jobs:\n  A: {{type: FLINK, params: [{{name: day, value: x}}, {{name: pass, value: '${{secret.pw}}'}}], \
+             application: {application}}}\n"
+        );
+        let read = |_: &Path| Ok(text.clone());
+        match load_definition(Path::new("dag.yaml"), &read, KINDS) {
+            Ok(_) => String::new(),
+            Err(faults) => faults.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_submitted_is_refused_with_its_place() {
+        assert_eq!(faults("{host: flink, file: /a.jar, args: ['{day}']}"), "");
+        for (application, said) in [
+            (
+                "{host: flnk, file: /a.jar}",
+                "dag.yaml:5: job A: host flnk is not defined; did you mean flink?",
+            ),
+            ("{host: flink}", "application without host or file"),
+            ("{host: flink, file: a.jar}", "file a.jar is not an absolute path"),
+            (
+                "{host: flink, file: /a.jar, args: ['{dey}']}",
+                "{dey}, which is no parameter of the job",
+            ),
+            ("{host: flink, file: /a.jar, args: ['{day']}", "has a '{' or '}'"),
+            ("{host: flink, file: /a.jar, args: ['{pass}']}", "parameter pass is secret"),
+            (
+                "{host: flink, file: /a.jar, conf: {pipeline.name: x}}",
+                "pipeline.name is set by Procession itself",
+            ),
+            ("{host: flink, file: /a.jar, parallelism: 0}", "parallelism"),
+        ] {
+            let found = faults(application);
+            assert!(found.contains(said), "{application}: {found}");
+        }
+    }
+}

@@ -70,6 +70,13 @@ const KINDS: &[JobKind] = &[
         ..JobKind::PLAIN
     },
     JobKind {
+        name: "FLINK",
+        about: "Submits an application.",
+        needs: &[BodyPart::Application],
+        may_have: &[BodyPart::Params],
+        ..JobKind::PLAIN
+    },
+    JobKind {
         name: "APPROVAL",
         about: "Waits for a decision.",
         needs: &[BodyPart::Approval],
@@ -439,7 +446,7 @@ fn dependencies_of_every_form_reach_the_definition() {
 
 #[test]
 fn an_output_that_a_procedure_does_not_declare_is_warned_of() {
-    let text = "sources: {s: {url: 'sqlite:a.db'}}\njobs:\n  A: {type: PROC, source: s, proc_name: p, \
+    let text = "sources: {s: {url: 'mysql://db.bank.example/a'}}\njobs:\n  A: {type: PROC, source: s, proc_name: p, \
                 params: [{name: y, mode: out}]}\n  B: {type: SQL, source: s, depends_on: [A], \
                 sql: 'SELECT :t', params: [{name: t, value: '${jobs.A.total}'}]}\n";
     let loaded = load_files("dag.yaml", &[("dag.yaml", text)]).expect(text);

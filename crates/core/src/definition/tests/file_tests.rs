@@ -362,6 +362,8 @@ jobs:
   PAY: {group: day, type: HANDLER, params: [{name: a, value: x}],
       executor: {app: pay-executor, handler: payHandler, send: text, route: ROUND, block: COVER_EARLY}}
   CLEAN: {group: day, type: GLUE, script: ls, executor: {app: pay-executor, language: shell}}
+  FL: {group: day, type: FLINK, params: [{name: a, value: x}], application: {host: api, file: /srv/a.jar, main_class: bank.A,
+      args: [--day, '{a}'], conf: {execution.runtime-mode: BATCH}, parallelism: 4, poll_sec: 9}}
   OK: {group: day, type: APPROVAL, approval: {role: author, permission: force, users: [li.na, wang], four_eyes: no, question: "Post: 'it'?"}}
   E: {group: day, type: NOOP, for_each: [SH, "007"]}
   F: {group: day, type: NOOP, depends_on: [S], for_each: {output: S.list, max_parallel: 2}}

@@ -173,6 +173,29 @@ fn parameters_are_those_of_the_dag_or_none() {
 }
 
 #[test]
+fn owners_and_addresses_that_are_cut_are_told_of() {
+    let task = |owner: &str, email: &str| {
+        let text = format!(
+            r#"{{"dag": {{"dag_id": "d", "tasks": [{{"task_id": "t", "task_type": "EmptyOperator", "owner": "{owner}",
+               "email": {email}}}]}}}}"#
+        );
+        fixture("d.json", &text)
+    };
+    let made = task(&"x".repeat(101), r#"["ops@bank.example", "not an address"]"#);
+    assert_eq!(job(&made, "t").owner.as_deref(), Some("x".repeat(100).as_str()));
+    assert_eq!(job(&made, "t").notify_email, ["ops@bank.example"]);
+    assert!(has_note(&made, "t", "owner: 100 characters"), "{:?}", made.notes);
+    assert!(has_note(&made, "t", "more than 50: not an address"), "{:?}", made.notes);
+    let many: Vec<String> = (0..51).map(|n| format!("\"a{n}@bank.example\"")).collect();
+    let made = task("ops", &format!("[{}]", many.join(",")));
+    assert_eq!(job(&made, "t").notify_email.len(), 50);
+    assert!(has_note(&made, "t", "a50@bank.example"), "{:?}", made.notes);
+    let made = task("ops", r#""a@bank.example, b@bank.example""#);
+    assert_eq!(job(&made, "t").notify_email.len(), 2);
+    assert!(!has_note(&made, "t", "email"), "{:?}", made.notes);
+}
+
+#[test]
 fn what_is_no_dag_is_refused_with_its_line() {
     let task = r#"{"task_id": "a", "task_type": "EmptyOperator"}"#;
     for (text, words) in [
