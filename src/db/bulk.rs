@@ -1,8 +1,8 @@
-//! Many rows in few statements, in the form that each database takes quickest.
+//! Writes many rows in few statements, in the fastest form for each database.
 //!
-//! PostgreSQL is given one array for each column: one text for any number of rows, and nothing to plan
-//! but a scan. As `VALUES` with a place for each value, 1,000 firings were six statements of up to
-//! 7,168 places, each of which it parsed and planned anew.
+//! PostgreSQL gets one array per column: one text for any number of rows, and nothing to plan but a
+//! scan. As `VALUES` with a placeholder for each value, 1,000 firings were six statements of up to
+//! 7,168 placeholders, each of which it parsed and planned again.
 
 use crate::db::nodelay;
 use crate::db::row::{Row, SqlValue, bind_values};
@@ -13,26 +13,27 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Postgres};
 
-/// Rows of one statement on PostgreSQL.
+/// Rows per statement on PostgreSQL.
 const ARRAY_MOST: usize = 4_096;
 
-/// Bytes of values of one statement there. What is longer than a record of TLS (16 KiB) is sent as two
-/// packets, and the second waits until the server has acknowledged the first, which it puts off for 40 ms
-/// where TCP_NODELAY cannot be set: a commit of 40 ends took 48 ms, and takes 3 as several statements.
+/// Bytes of values per statement there. More than a TLS record (16 KiB) is sent as two packets, and
+/// the second waits until the server has acknowledged the first, which it delays for 40 ms where
+/// TCP_NODELAY cannot be set: a commit of 40 ends took 48 ms, and takes 3 as several statements.
 pub(in crate::db) const RECORD: usize = 14_000;
 
 /// The same where nothing waits for acknowledgements.
 const PROMPT: usize = 256 * 1_024;
 
-/// Rows from which on PostgreSQL is to know of a table what it can.
+/// Number of rows from which on PostgreSQL needs statistics of a table.
 const MANY: usize = 1_000;
 
-/// Rows of one statement elsewhere: one text that is prepared once and run ten times for 5,000 rows. As one
-/// statement of 4,096 and its remainder all of them were parsed for the first pass of a process.
+/// Rows per statement on the other databases: one text that is prepared once and run ten times for
+/// 5,000 rows. As one statement of 4,096 rows and the remainder all of them were parsed for the
+/// first pass of a process.
 const PLACES_MOST: usize = 512;
 
-/// A list of keys and its places, filled up to a power of two with the last of them, so that a handful of
-/// texts stays prepared (`insert_many` says why).
+/// A list of keys and its placeholders, padded to a power of two with the last key, so that only a
+/// few statements are prepared (`insert_many` explains why).
 pub(crate) fn filled(ids: &[i64]) -> (String, Vec<SqlValue>) {
     let size = ids.len().next_power_of_two();
     let filler = ids.last().copied().unwrap_or_default();
@@ -49,7 +50,7 @@ pub(in crate::db) enum BulkColumn {
 }
 
 impl BulkColumn {
-    /// An empty one for values of this kind.
+    /// An empty column for values of this kind.
     fn for_value(value: &SqlValue) -> Self {
         match value {
             SqlValue::Int(_) => Self::Int(Vec::new()),
@@ -58,7 +59,7 @@ impl BulkColumn {
         }
     }
 
-    /// The columns of rows, of which there is one at least.
+    /// The columns of at least one row.
     pub(in crate::db) fn all_of(
         rows: impl IntoIterator<Item = Vec<SqlValue>>,
     ) -> Result<Vec<Self>> {
@@ -73,12 +74,12 @@ impl BulkColumn {
         Ok(columns)
     }
 
-    /// Takes one more value in, of the kind it was made for.
+    /// Appends a value of the column's kind.
     fn push_value(&mut self, value: SqlValue) -> Result<()> {
         match (self, value) {
             (Self::Int(all), SqlValue::Int(value)) => all.push(value),
             (Self::Text(all), SqlValue::Text(value)) => all.push(value),
-            // Cut as `bind` cuts.
+            // Truncated like in `bind`.
             (Self::Time(all), SqlValue::Time(value)) => {
                 all.push(value.map(|at| at.trunc_subsecs(3)));
             }
@@ -97,13 +98,13 @@ impl BulkColumn {
         }
     }
 
-    /// The rows that columns make, with a place for each column.
+    /// The rows that the columns form, with one placeholder per column.
     pub(in crate::db) fn rows_of(columns: &[Self]) -> String {
         let places = columns.iter().map(|column| format!("?::{}", column.type_name()));
         format!("SELECT * FROM UNNEST({})", places.collect::<Vec<_>>().join(", "))
     }
 
-    /// Binds it as one array.
+    /// Binds the column as one array.
     pub(in crate::db) fn bind_column(
         self,
         query: Query<'_, Postgres, PgArguments>,
@@ -119,23 +120,24 @@ impl BulkColumn {
 impl Tx {
     /// Inserts many rows in few statements.
     ///
-    /// Where it has a place for each value, its sizes are powers of two up to the server's limit, so that
-    /// a handful of texts per table stays prepared. That is not only cheaper: forgetting a prepared
-    /// statement on MySQL sends a packet that nobody answers, the next one then waits for the server's
-    /// delayed acknowledgement where TCP_NODELAY cannot be set, and a hop cost 44 ms in place of 3.
+    /// With one placeholder per value, the statement sizes are powers of two up to the server's
+    /// limit, so that only a few statements per table are prepared. That is not only cheaper:
+    /// dropping a prepared statement on MySQL sends a packet without an answer, the next packet
+    /// then waits for the server's delayed acknowledgement where TCP_NODELAY cannot be set, and a
+    /// hop cost 44 ms instead of 3.
     pub fn insert_many<'a>(
         &'a mut self,
         table: &'a str,
         columns: &'a [&'a str],
         rows: impl IntoIterator<Item = Vec<SqlValue>>,
     ) -> BoxFuture<'a, Result<()>> {
-        // Collected before the first await, so that a caller's closure does not bind its future to one
-        // thread.
+        // Collected before the first await, so that a caller's closure does not make its future
+        // non-Send.
         let rows = rows.into_iter().collect();
         Box::pin(self.write_many(table, columns, String::new(), rows))
     }
 
-    /// Inserts many rows in few statements, or writes all their columns over those with the same
+    /// Inserts many rows in few statements, or overwrites all their columns in rows with the same
     /// `key`.
     pub fn upsert_many<'a>(
         &'a mut self,
@@ -165,16 +167,17 @@ impl Tx {
         }
     }
 
-    /// Has PostgreSQL look at a table that holds so many rows, behind what wrote them, if it never has: it
-    /// guesses until then, and what is good for a few rows it does for 100,000 (each page of `job_def` walked
-    /// and sorted the whole table). Later looks are its autovacuum's. Nothing waits for anybody here, and a user
-    /// to whom the table does not belong gets a warning in the server's log and no error. Of a transaction that
-    /// is undone the number of rows stays known, which is what pages are planned by, and the rest does not.
+    /// Makes PostgreSQL analyze a table after this many rows were written, if it never has: until
+    /// then it guesses, and uses plans for few rows on 100,000 (each page of `job_def` read and
+    /// sorted the whole table). Later analyses are its autovacuum's. This waits for no lock, and a
+    /// user who does not own the table gets a warning in the server's log and no error. If the
+    /// transaction is rolled back, the row count remains known, which is what pages are planned by,
+    /// and the rest does not.
     pub async fn look_over(&mut self, table: &str, rows: usize) -> Result<()> {
         if self.dialect() != Dialect::Postgres || rows < MANY {
             return Ok(());
         }
-        // -1 is never; it was 0 before PostgreSQL 14.
+        // -1 means never; it was 0 before PostgreSQL 14.
         let unknown = "SELECT 1 AS one FROM pg_catalog.pg_class \
                        WHERE oid = ?::text::regclass AND reltuples <= 0";
         if self.fetch_optional(unknown, &[table.into()]).await?.is_some() {
@@ -237,9 +240,9 @@ impl Tx {
         Ok(())
     }
 
-    /// Runs `before IN (…) after` for any number of different ids, `first` bound before them and
-    /// `last` after; gives the rows found in all. Where there is a place for each id, the list is filled
-    /// up to a power of two with its last id, for the reason given at `insert_many`.
+    /// Runs `before IN (…) after` for any number of distinct ids, with `first` bound before them
+    /// and `last` after; returns the number of rows found. With one placeholder per id, the list is
+    /// padded to a power of two with its last id, for the reason given at `insert_many`.
     pub async fn execute_in(
         &mut self,
         before: &str,
@@ -267,8 +270,8 @@ impl Tx {
         Ok(found)
     }
 
-    /// All rows of `before IN (…) after` for different ids, none for none; the list is filled up as that
-    /// of `execute_in`.
+    /// All rows of `before IN (…) after` for distinct ids, none for none; the list is padded like
+    /// in `execute_in`.
     pub async fn fetch_in(&mut self, before: &str, ids: &[i64], after: &str) -> Result<Vec<Row>> {
         let most: usize = 1 << self.dialect().max_binds().ilog2();
         let mut found = Vec::new();
@@ -280,7 +283,7 @@ impl Tx {
         Ok(found)
     }
 
-    /// Runs a statement of PostgreSQL some of whose values are arrays.
+    /// Runs a statement of PostgreSQL with array values.
     async fn execute_arrays(
         &mut self,
         sql: &str,

@@ -1,4 +1,4 @@
-//! What MySQL and MariaDB are asked behind a CALL.
+//! Reads warnings, transaction state and output values after a CALL on MySQL and MariaDB.
 
 use crate::db::cell::Cell;
 use crate::db::decode::as_declared;
@@ -8,35 +8,36 @@ use crate::db::results::{ResultLimits, Results, Rows};
 use crate::db::session::Session;
 use crate::db::session_reset::MYSQL_TRANSACTION_PROBE;
 
-/// A session variable that takes a value of a CALL.
+/// A session variable that holds a value of a CALL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallVariable {
     /// Its name, with the @.
     pub name: String,
-    /// The type that is declared for the parameter.
+    /// The declared type of the parameter.
     pub type_name: String,
 }
 
-/// What a CALL left behind.
+/// The state after a CALL.
 #[derive(Debug, Default)]
 pub struct Called {
     /// Level, number and text of each warning of its last statement.
     pub warnings: Vec<(String, String, String)>,
     /// Whether a transaction is open.
     pub has_open_transaction: bool,
-    /// The variables that were asked for.
+    /// The values of the requested variables.
     pub values: Vec<Cell>,
 }
 
-/// What the first column of our own row behind a CALL is called.
+/// The name of the first column of our own row after a CALL.
 const MARK: &str = "procession_called";
-/// What MySQL calls the column of `SHOW COUNT(*) WARNINGS`, the one question that leaves the warnings to be shown.
+/// MySQL's name of the column of `SHOW COUNT(*) WARNINGS`, the only query that keeps the warnings
+/// readable.
 const WARNING_COUNT: &str = "@@session.warning_count";
 
 impl Session {
-    /// Runs a CALL without arguments of its own to its very end (see `run_into`), and asks behind it for its
-    /// warnings, whether it left a transaction open, and the values of session variables of ours: in the same
-    /// round trip, unless MariaDB has warnings.
+    /// Runs a CALL without arguments of its own to its end (see `run_into`), and then reads its
+    /// warnings, whether it left a transaction open, and the values of our session variables: in
+    /// the same round trip, unless MariaDB has warnings.
     pub async fn call(
         &mut self,
         call: &str,
@@ -53,7 +54,8 @@ impl Session {
         };
         let mut called = match called {
             Some(called) => called,
-            // A body may have had names sent to us in an encoding in which those of ours are not known.
+            // A body may have changed the encoding of results to one in which our column names are
+            // garbled.
             None => self.ask_one_by_one(variables).await?,
         };
         for (cell, variable) in called.values.iter_mut().zip(variables) {
@@ -75,13 +77,13 @@ impl Session {
         let Some(row) = into.take_own().into_iter().next() else { return Ok(None) };
         let has_warnings = row.first(0).is_none_or(|count| count != "0");
         let has_open_transaction = row.first(1).is_none_or(|is_open| is_open != "0");
-        // A query of variables alone leaves them to be shown.
+        // A query that only reads variables keeps the warnings readable.
         let warnings = if has_warnings { self.warnings().await? } else { Vec::new() };
         let values = row.first_cells().into_iter().skip(2).collect();
         Ok(Some(Called { warnings, has_open_transaction, values }))
     }
 
-    /// MySQL shows an open transaction by refusing the last statement, behind everything else.
+    /// MySQL reveals an open transaction by refusing the last statement, after everything else.
     async fn call_mysql(
         &mut self,
         call: &str,
@@ -103,7 +105,7 @@ impl Session {
         };
         self.traces.own_sets += 1;
         let Some(values) = values else { return Ok(None) };
-        // Without a warning there is no set of them.
+        // Without a warning the result set is missing.
         let warnings = own.get(1).map(Rows::warnings).unwrap_or_default();
         let values = values.first_cells().into_iter().skip(1).collect();
         Ok(Some(Called { warnings, has_open_transaction, values }))

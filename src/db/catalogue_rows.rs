@@ -1,41 +1,42 @@
-//! Reads what a data source's catalogue says of tables, views, triggers, foreign keys and routines, as rows of text.
+//! Reads tables, views, triggers, foreign keys and routines from a data source's catalogue, as rows
+//! of text.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::{Arg, Session};
 
-/// Rows of one question that are read at most.
+/// Maximum number of rows read per query.
 const ROWS_MAX: usize = 2_000_000;
 
 /// A row of text values.
 pub type TextRow = Vec<Option<String>>;
 
-/// What a catalogue says. The columns of each list stand beside it.
+/// The content of a catalogue. The columns of each list are given with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CatalogueRows {
-    /// schema, table, kind (`table`, `view`, `materialized`, `foreign`), text of a view's query
+    /// schema, table, kind (`table`, `view`, `materialized`, `foreign`), query text of a view
     pub tables: Vec<TextRow>,
-    /// schema, table, column, 1 when it changes by itself with others
+    /// schema, table, column, 1 for a generated column
     pub columns: Vec<TextRow>,
     /// schema, table, key, column
     pub keys: Vec<TextRow>,
-    /// schema, table, trigger, events (`INSERT UPDATE DELETE TRUNCATE`), `BEFORE`, `AFTER` or `INSTEAD`, its text,
-    /// schema of the function it calls, that function
+    /// schema, table, trigger, events (`INSERT UPDATE DELETE TRUNCATE`), `BEFORE`, `AFTER` or
+    /// `INSTEAD`, its text, schema of the function it calls, that function
     pub triggers: Vec<TextRow>,
     /// schema and name of the parent, of the child, 1 on delete, 1 on update
     pub cascades: Vec<TextRow>,
-    /// schema and name of the part, of the whole
+    /// schema and name of the partition, of the partitioned table
     pub parts: Vec<TextRow>,
-    /// id, schema, name, language, text, settings, 1 of a function
+    /// id, schema, name, language, text, settings, 1 for a function
     pub routines: Vec<TextRow>,
-    /// id of the routine, place, name, `IN`, `OUT`, `INOUT`, or `COLUMN` of what a function returns, which no call names;
-    /// its type, 1 where a caller may leave it out
+    /// id of the routine, position, name, `IN`, `OUT`, `INOUT`, or `COLUMN` for a column of a
+    /// function's result, which no call names; its type, 1 if it has a default
     pub params: Vec<TextRow>,
 }
 
 impl CatalogueRows {
-    /// Adds the rows of another schema.
+    /// Appends the rows of another schema.
     pub fn extend(&mut self, other: Self) {
         self.tables.extend(other.tables);
         self.columns.extend(other.columns);
@@ -48,14 +49,14 @@ impl CatalogueRows {
     }
 }
 
-/// What is known of a server before its tables are read.
+/// Facts about a server that are needed before its tables are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CatalogueScope {
-    /// Where unqualified names are looked for, in order.
+    /// The search path of unqualified names, in order.
     pub search_path: Vec<String>,
-    /// All schemas that our user may see, without the server's own.
+    /// All schemas visible to our user, without system schemas.
     pub schemas: Vec<String>,
-    /// Whether names of tables that differ in case alone are the same.
+    /// Whether names of tables are case-insensitive.
     pub folds_tables: bool,
     /// Schemas whose triggers the server hides from our user.
     pub hidden_triggers: Vec<String>,
@@ -93,7 +94,7 @@ SELECT CONCAT(specific_schema, ' ', routine_type, ' ', specific_name), ordinal_p
   FROM information_schema.parameters WHERE specific_schema = ? AND ordinal_position > 0
  ORDER BY 1, ordinal_position";
 
-/// What is not of the server itself.
+/// Excludes system schemas.
 const POSTGRES_OWN: &str =
     "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%'";
 const POSTGRES_TABLES: &str = "\
@@ -144,7 +145,7 @@ SELECT n.nspname::text, c.relname::text, pn.nspname::text, p.relname::text
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_class p ON p.oid = i.inhparent JOIN pg_catalog.pg_namespace pn ON pn.oid = p.relnamespace
  WHERE c.relkind IN ('r', 'p', 'f') AND $OWN";
-/// `$BODY` is the text of a body of the SQL standard, which PostgreSQL 13 does not know.
+/// `$BODY` is replaced by the text of a SQL-standard body, which PostgreSQL 13 does not support.
 const POSTGRES_ROUTINES: &str = "\
 SELECT p.oid::text, n.nspname::text, p.proname::text, l.lanname::text, $BODY,
        array_to_string(p.proconfig, chr(10)), (p.prokind = 'f')::int
@@ -185,7 +186,7 @@ SELECT 'main', f.\"table\", 'main', m.name, f.on_delete IN ('CASCADE', 'SET NULL
   FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) f WHERE m.type = 'table'";
 
 impl Session {
-    /// Where names are looked for, and which schemas there are.
+    /// Reads the search path, and the existing schemas.
     pub async fn catalogue_scope(&mut self) -> Result<CatalogueScope, SessionError> {
         match self.dialect() {
             Dialect::Sqlite => Ok(CatalogueScope {
@@ -217,7 +218,7 @@ impl Session {
         let all = "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN \
                    ('information_schema', 'mysql', 'performance_schema', 'sys')";
         let schemas = first_column(self.texts(all, &[]).await?);
-        // Without the right TRIGGER the server shows none, and no sign of that.
+        // Without the privilege TRIGGER the server shows none, and does not reveal that.
         let rights = "SELECT '*' FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' \
                       UNION SELECT table_schema FROM information_schema.schema_privileges \
                              WHERE privilege_type = 'TRIGGER'";
@@ -232,7 +233,7 @@ impl Session {
         })
     }
 
-    /// What the catalogue says of one schema; of all schemas on PostgreSQL, which ignores the name.
+    /// The catalogue of one schema; of all schemas on PostgreSQL, where the name is ignored.
     pub async fn catalogue_rows(&mut self, schema: &str) -> Result<CatalogueRows, SessionError> {
         match self.dialect() {
             Dialect::Mysql => self.mysql_catalogue(schema).await,

@@ -1,37 +1,37 @@
-//! One value that a statement returned, with its type.
+//! One value returned by a statement, with its type.
 
-/// The type of a value, as far as it decides what may be done with it.
+/// The type of a value, as far as it matters for its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellType {
-    /// Text, and everything else that is carried as the text which its server writes.
+    /// Text, and everything else that is kept as the text written by its server.
     Text,
-    /// A whole number.
+    /// An integer.
     Int,
     /// Any other number.
     Decimal,
     /// `true` or `false`.
     Bool,
-    /// A day.
+    /// A date.
     Date,
     /// A time of day, and MySQL's TIME, which may be negative or longer than a day.
     Time,
-    /// A day and a time, without a zone.
+    /// A date and time without a zone.
     Timestamp,
-    /// A moment, shown in UTC.
+    /// A point in time, shown in UTC.
     TimestampTz,
-    /// A span of time.
+    /// An interval.
     Interval,
     /// Bytes, shown as `0x` and two digits for each.
     Bytes,
     /// A JSON document.
     Json,
-    /// An array of PostgreSQL, as it writes it.
+    /// An array of PostgreSQL, in its own notation.
     Array,
 }
 
 impl CellType {
-    /// The type of a column that has values of both types; `None` where one text cannot be told from the
-    /// other. Only SQLite has such columns.
+    /// The common type of a column with values of both types; `None` where their texts would be
+    /// ambiguous. Only SQLite has such columns.
     pub(in crate::db) fn joined_with(self, other: Self) -> Option<Self> {
         let is_number = |ty| matches!(ty, Self::Int | Self::Decimal);
         match (self, other) {
@@ -48,29 +48,29 @@ impl CellType {
 pub enum Cell {
     /// NULL.
     Null,
-    /// Its type and its text: one form for each type, whichever way the value came.
+    /// Its type and its text: one form per type, whichever protocol delivered it.
     Value(CellType, String),
-    /// It has no text that is the value.
+    /// It has no text that represents the value.
     Unreadable(UnreadableValue),
-    /// It is longer than the limit: so many bytes.
+    /// It exceeds the limit: its length in bytes.
     TooLong(usize),
-    /// With it the large values together are longer than their limit: so many bytes of its own.
+    /// With it the large values together exceed their limit: its length in bytes.
     TooLongTogether(usize),
 }
 
 impl Cell {
-    /// A text.
+    /// A text value.
     pub(in crate::db) fn from_text(text: impl Into<String>) -> Self {
         Self::Value(CellType::Text, text.into())
     }
 }
 
-/// Why a value has no text that is the value.
+/// Why a value has no text that represents it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableValue {
-    /// What the server writes for it, to be looked at; it may not be all of it.
+    /// The server's notation of it, for display; possibly incomplete.
     pub shown: Option<String>,
-    /// The reason, with what to do: it stands behind the name of the column.
+    /// The reason and a hint, to be shown after the name of the column.
     pub reason: String,
 }
 

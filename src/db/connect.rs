@@ -1,5 +1,5 @@
-//! Opens the metadata database with the settings that our promises need, and looks whether the
-//! server keeps them.
+//! Opens the metadata database with the settings that durability and locking require, and verifies
+//! that the server applies them.
 
 use crate::db::hint::HintHub;
 use crate::db::nodelay::without_delay;
@@ -20,31 +20,32 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use url::Url;
 
-/// Where the metadata database is and how many connections it may take.
+/// The address of the metadata database, and the number of connections.
 #[derive(Clone, Debug)]
 pub struct ConnectSettings {
     /// `sqlite:procession.db`, `mysql://user@host/db` or `postgres://user@host/db`; a secret,
-    /// because it may hold a password.
+    /// because it may contain a password.
     pub url: SecretString,
-    /// The password, when it is not in the URL.
+    /// The password, if it is not in the URL.
     pub password: Option<SecretString>,
-    /// The password where it is replaced while the program runs; each new connection takes it as it is then.
+    /// A password that is replaced while the program runs; each new connection uses the present
+    /// one.
     pub rotated_password: Option<Arc<RwLock<SecretString>>>,
-    /// Connections at most (SQLite: readers; it has one writer).
+    /// Maximum number of connections (SQLite: readers; it has one writer).
     pub max_connections: u32,
-    /// How long to try to connect.
+    /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// How long one statement may be without an answer before its connection is given up.
+    /// How long a statement may take to be answered before its connection is given up.
     pub statement_timeout: Duration,
-    /// Whether a SQLite file that is not there may be made; else it is an error.
+    /// Whether a missing SQLite file is created; else it is an error.
     pub may_create: bool,
-    /// How long the server waits for, and keeps, what its sessions lock.
+    /// Lock and idle timeouts of the sessions.
     pub keeping: SessionTimeouts,
 }
 
 impl ConnectSettings {
-    /// Whether the database is a SQLite file that is not there yet, or is and is empty: nothing can
-    /// be known from it, and connecting would write to it.
+    /// Whether the database is a missing or an empty SQLite file: nothing can be read from it, and
+    /// connecting would write to it.
     pub fn is_new_file(&self) -> bool {
         let url = self.url.expose_secret();
         if Dialect::of_url(url) != Some(Dialect::Sqlite) {
@@ -59,8 +60,8 @@ impl ConnectSettings {
 }
 
 impl Db {
-    /// Connects. What the user can mend is `Error::ConnectSettings`; each error says where, without the
-    /// password.
+    /// Connects. A fault that the user can fix is `Error::ConnectSettings`; each error names the
+    /// address without the password.
     pub async fn connect(settings: &ConnectSettings) -> Result<Self> {
         let url = settings.url.expose_secret();
         let Some(dialect) = Dialect::of_url(url) else {
@@ -94,8 +95,8 @@ impl Db {
 }
 
 impl Db {
-    /// Another door to the same database, with sessions of its own kept as `settings` say; on SQLite the
-    /// same door, because a second writer there would only wait for the first by polling.
+    /// A second pool on the same database, with the session timeouts in `settings`; on SQLite the
+    /// same pool, because a second writer would only wait for the first by polling.
     pub async fn beside(&self, settings: &ConnectSettings) -> Result<Self> {
         match self.dialect() {
             Dialect::Sqlite => Ok(self.clone()),
@@ -106,8 +107,9 @@ impl Db {
         }
     }
 
-    /// The way of requests to the same database: they take no connection from the work. On SQLite they read
-    /// through connections of their own, and at most one of them waits for the writer.
+    /// The pool of HTTP requests on the same database: they take no connection from the engine. On
+    /// SQLite they read through connections of their own, and at most one of them waits for the
+    /// writer.
     pub async fn for_requests(&self, settings: &ConnectSettings) -> Result<Self> {
         let DialectPools::Sqlite { writer, reader } = &self.pools else {
             return self.beside(settings).await;
@@ -122,16 +124,17 @@ impl Db {
         Ok(Self { pools, writer_share: (!in_memory).then_some(share), ..self.clone() })
     }
 
-    /// The way of log lines to the same database: on SQLite at most one transaction of them waits for the
-    /// writer.
+    /// The access of log lines to the same database: on SQLite at most one of their transactions
+    /// waits for the writer.
     pub fn for_log_lines(&self) -> Self {
         let DialectPools::Sqlite { writer, .. } = &self.pools else { return self.clone() };
         let share = WriterShare::new(writer.wait_limit());
         Self { writer_share: Some(share), ..self.clone() }
     }
 
-    /// The way of the lease to the same database. On a server it is a connection of its own, which is made
-    /// when it is first used; on SQLite, which has one writer, it goes before all others who wait for it.
+    /// The access of the lease to the same database. On a server it is a separate connection,
+    /// opened at its first use; on SQLite, which has one writer, it precedes all others that wait
+    /// for it.
     pub fn for_lease(&self) -> Self {
         let pools = match &self.pools {
             DialectPools::Sqlite { .. } => self.pools.clone(),
@@ -146,7 +149,7 @@ impl Db {
         Self { pools, alone: None, writer_share: None, precedence, ..self.clone() }
     }
 
-    /// Closes connections to a server that are not used; they are made anew when they are.
+    /// Closes idle connections to a server; they are opened again when needed.
     pub async fn close_idle(&self) {
         match &self.pools {
             DialectPools::Sqlite { .. } => {}
@@ -164,7 +167,8 @@ impl WriterShare {
 
 const FORMS: &str = "sqlite:FILE, mysql://user@host:3306/db or postgres://user@host:5432/db";
 
-/// Names the scheme only where it is one: in a URL that lacks it the first word may be a password.
+/// Names the scheme only if there is one: in a URL without a scheme the first word may be a
+/// password.
 fn unknown_scheme(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric()) => {
@@ -174,9 +178,9 @@ fn unknown_scheme(url: &str) -> String {
     }
 }
 
-/// A server's URL without its password, for messages; refuses one that says something else than its
-/// writer means. A `/`, `#` or `?` in a password ends the address there, and the rest of the
-/// password would pass for a database name.
+/// A server's URL without its password, for messages; refuses one that is misleading. A `/`, `#` or
+/// `?` in a password ends the address there, and the rest of the password would pass for a database
+/// name.
 fn redacted(url: &str) -> Result<String> {
     let unreadable = || {
         Error::Settings(
@@ -218,7 +222,7 @@ async fn sqlite(url: &str, settings: &ConnectSettings) -> Result<DialectPools> {
     // A second connection to an in-memory database would be a second database.
     let in_memory = url.contains(":memory:") || url.contains("mode=memory");
     let may_create = settings.may_create || in_memory;
-    // FULL, because an acknowledged SUCCESS that a power cut takes back is a second run.
+    // FULL, because an acknowledged SUCCESS that a power failure reverts leads to a second run.
     let options = SqliteConnectOptions::from_str(url)?
         .create_if_missing(may_create)
         .journal_mode(SqliteJournalMode::Wal)
@@ -234,7 +238,7 @@ async fn sqlite(url: &str, settings: &ConnectSettings) -> Result<DialectPools> {
     }
     let said = |error| Error::of_file(error, Path::new(&file), may_create);
     if may_create && !in_memory {
-        // Of a folder that is not there SQLite says more than this would.
+        // For a missing directory SQLite's message is better than this one's.
         let _sqlite_says_why = create_private(&file);
     }
     let first = options.connect().await.map_err(said)?;
@@ -262,13 +266,13 @@ async fn sqlite(url: &str, settings: &ConnectSettings) -> Result<DialectPools> {
     Ok(DialectPools::Sqlite { writer, reader })
 }
 
-/// How a new connection gets a password that is replaced meanwhile.
+/// How a new connection gets a replaced password.
 fn rotated<O>(settings: &ConnectSettings, set: fn(O, &str) -> O) -> Option<RotatedPassword<O>> {
     let password = settings.rotated_password.clone()?;
     Some(RotatedPassword { password, set })
 }
 
-/// With whether it takes compound statements.
+/// Also returns whether the server accepts compound statements.
 async fn mysql(url: &str, shown: &str, settings: &ConnectSettings) -> Result<(DialectPools, bool)> {
     let mut options = MySqlConnectOptions::from_str(url)
         .map_err(|error| Error::of_server(error, shown, ""))?
@@ -329,8 +333,8 @@ async fn postgres(url: &str, shown: &str, settings: &ConnectSettings) -> Result<
     Ok(DialectPools::Postgres(ConnectionPool::new(plan, first)))
 }
 
-/// Makes the first connection, outside the pool, which tries a refused connection again in silence and
-/// at last says no more than that there was none. A server that starts or is full is asked again.
+/// Opens the first connection outside of the pool, which would silently retry a refused connection
+/// and finally report only that there was none. A starting or full server is retried.
 async fn probe<C, F, Fut>(limit: Duration, shown: &str, database: &str, once: F) -> Result<C>
 where
     F: Fn() -> Fut,
@@ -355,7 +359,7 @@ where
 }
 
 impl Tx {
-    /// The server's own clock, by which leases and times in rows are judged.
+    /// The server's clock, which decides on leases and times in rows.
     pub async fn server_time(&mut self) -> Result<chrono::DateTime<chrono::Utc>> {
         let sql = self.dialect().clock_query();
         self.fetch_optional(sql, &[]).await?.ok_or(Error::Missing("the clock"))?.get_time("t")

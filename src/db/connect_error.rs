@@ -1,4 +1,4 @@
-//! Why no session could be opened, told apart by whether waiting may help.
+//! Why no session could be opened, and whether waiting may help.
 
 use crate::db::error::chain;
 use crate::db::fault::{DatabaseError, ServerErrorKind, SessionError};
@@ -9,40 +9,40 @@ use std::io;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct NoSession {
-    /// What the driver or the server said.
+    /// The message of the driver or the server.
     pub error: SessionError,
-    /// Whether it may be well in a moment.
+    /// Whether a later attempt may succeed.
     pub hope: Hope,
 }
 
 /// Whether opening a session again may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hope {
-    /// The server cannot be reached, or is there and lets nobody in now: it starts, it stops, it has
-    /// no connection left.
+    /// The server cannot be reached, or accepts no sessions now: it is starting, stopping, or out
+    /// of connections.
     Soon,
-    /// This machine has nothing left to connect with: no file handle, no port, no memory. It says
-    /// nothing about the server.
+    /// This machine lacks a resource to connect with: file handle, port, memory. That tells nothing
+    /// about the server.
     Here,
-    /// The name of the host does not resolve: usually a wrong name, rarely a resolver that starts.
+    /// The host name does not resolve: usually a wrong name, rarely a resolver that is starting.
     Once,
-    /// What was asked for is wrong: the user, the password, the database, the settings.
+    /// The request is wrong: the user, the password, the database, the settings.
     None,
 }
 
 impl NoSession {
-    /// It took too long.
+    /// Connecting took too long.
     pub(crate) fn timed_out(said: String) -> Self {
         Self { error: SessionError::Lost(said), hope: Hope::Soon }
     }
 
-    /// The server is one that Procession does not run bodies on.
+    /// The server is not supported for bodies.
     pub(crate) fn unsupported(reason: &str) -> Self {
         let error = DatabaseError { message: reason.to_owned(), ..DatabaseError::default() };
         Self { error: SessionError::Database(error), hope: Hope::None }
     }
 
-    /// Nobody answered: nothing is known of the server, and perhaps it is not there.
+    /// Nothing answered: the state of the server is unknown, and it may not exist.
     pub fn is_silence(&self) -> bool {
         self.hope == Hope::Soon && matches!(self.error, SessionError::Lost(_))
     }
@@ -54,7 +54,7 @@ impl From<NoSession> for SessionError {
     }
 }
 
-/// An error of the first questions on a new session.
+/// An error of the first queries on a new session.
 impl From<SessionError> for NoSession {
     fn from(error: SessionError) -> Self {
         let hope = match &error {
@@ -69,8 +69,8 @@ impl From<SessionError> for NoSession {
 impl From<sqlx::Error> for NoSession {
     fn from(error: sqlx::Error) -> Self {
         let hope = match &error {
-            // A server that says why it lets nobody in: PostgreSQL calls that FATAL, but no
-            // connection was there to be lost.
+            // A server that explains why it accepts no session: PostgreSQL marks that as FATAL, but
+            // there was no connection to lose.
             sqlx::Error::Database(said) => return SessionError::refusal(&**said).into(),
             error if is_refused_by_tls(error) => {
                 let error = DatabaseError {
@@ -87,7 +87,7 @@ impl From<sqlx::Error> for NoSession {
     }
 }
 
-/// Classes 53 (nothing left), 57 (an operator's doing) and 58 (the system's) of PostgreSQL pass.
+/// Classes 53 (resources), 57 (operator intervention) and 58 (system) of PostgreSQL are transient.
 fn hope_of(error: &DatabaseError) -> Hope {
     let class = error.sqlstate().map_or("", |code| &code[..2]);
     let is_passing = error.number.is_none() && ["53", "57", "58"].contains(&class);
@@ -101,7 +101,7 @@ fn hope_of(error: &DatabaseError) -> Hope {
 }
 
 /// 12, 23, 24, 99 and 105: no memory, no file handle (of the system, of the process), no port, no
-/// buffer. A name that does not resolve has neither kind nor number, only words.
+/// buffer. A failed name resolution has neither kind nor number, only a text.
 fn hope_of_io(error: &io::Error) -> Hope {
     let said = error.to_string();
     match error.raw_os_error() {

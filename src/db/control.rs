@@ -1,49 +1,51 @@
-//! A second connection that stops what runs on a first one, and looks whether it is gone.
+//! A second connection that stops what runs on a first one, and checks whether it is gone.
 //!
-//! Dropping a future or a socket never stops a server: rows went on appearing on both.
+//! Dropping a future or a socket never stops a server: on both MySQL and PostgreSQL rows continued
+//! to appear.
 
 use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::{Arg, Session, SessionId, SessionTarget};
 
-/// A connection for stopping others.
+/// A connection for stopping other sessions.
 #[derive(Debug)]
 pub struct Control {
     session: Session,
 }
 
-/// What was seen of a session.
+/// The observed state of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It lives.
+    /// It exists.
     There,
     /// The server has no such session.
     NotThere,
-    /// The server has been started anew since, which ended it.
+    /// The server was restarted since, which ended it.
     Restarted,
-    /// Another server answered, which knows nothing of it; with both names.
+    /// A different server answered, which does not know it; with both names.
     OtherServer(String),
 }
 
-/// Clocks are read twice to learn when a server started; so far apart the answers may be.
+/// The start time of a server is computed from two clock readings; accepted difference in seconds.
 const START_JITTER: i64 = 5;
 
 impl Control {
-    /// Connects; `None` for SQLite, whose statements are stopped by the session's brake.
+    /// Connects; `None` for SQLite, whose statements are stopped by the session's cancellation
+    /// flag.
     pub async fn open_control(target: &SessionTarget) -> Result<Option<Self>, NoSession> {
         let target = SessionTarget { label: "control".to_owned(), ..target.clone() };
         let session = Session::open_session(&target).await?;
         Ok((session.dialect() != Dialect::Sqlite).then_some(Self { session }))
     }
 
-    /// Asks PostgreSQL to end the statement that session `id` runs; whether it was asked, which it
-    /// is not when there is no such session (any more). A body may swallow it.
+    /// Requests PostgreSQL to cancel the statement of session `id`; `false` when there is no such
+    /// session (any more). A body may swallow the cancel.
     pub async fn cancel(&mut self, id: &SessionId) -> Result<bool, SessionError> {
         self.signal(id, "pg_cancel_backend").await
     }
 
-    /// Asks the server to end session `id` altogether; whether it was asked, as of `cancel`.
+    /// Requests the server to end session `id`; the result is as for `cancel`.
     pub async fn terminate(&mut self, id: &SessionId) -> Result<bool, SessionError> {
         if self.session.dialect() != Dialect::Mysql {
             return self.signal(id, "pg_terminate_backend").await;
@@ -71,7 +73,7 @@ impl Control {
         Ok(answer.first(0) == Some("true"))
     }
 
-    /// Whether session `id` still lives on the server; an error when another server answered.
+    /// Whether session `id` still exists on the server; an error when a different server answered.
     pub async fn is_alive(
         &mut self,
         id: &SessionId,
@@ -84,7 +86,7 @@ impl Control {
         }
     }
 
-    /// Whether lock `lock_name` is held by session `id`; an error when another server answered.
+    /// Whether lock `lock_name` is held by session `id`; an error when a different server answered.
     pub async fn holds_lock(
         &mut self,
         id: &SessionId,
@@ -109,9 +111,9 @@ impl Control {
         Ok(self.session.query_rows(&sql, &[]).await?.first(0) == Some("1"))
     }
 
-    /// Looks for session `id`: in the process list, or (because MariaDB's list hides from a user
-    /// without the PROCESS privilege a session of its own that runs somebody else's SQL SECURITY
-    /// DEFINER procedure) as the holder of lock `lock_name`.
+    /// Looks for session `id`: in the process list, or as the holder of lock `lock_name`, because
+    /// MariaDB's list hides from a user without the PROCESS privilege a session of its own that
+    /// runs another user's SQL SECURITY DEFINER procedure.
     pub async fn look_at_session(
         &mut self,
         id: &SessionId,
@@ -152,9 +154,9 @@ impl Control {
         })
     }
 
-    /// Whether our server is the one that `id` lives on: `false` when that server has started anew
-    /// since, which ended the session; an error when it is another server, which knows nothing of
-    /// the session and must not be believed.
+    /// Whether this server is the one on which `id` was opened: `false` when that server was
+    /// restarted since, which ended the session; an error when it is a different server, which does
+    /// not know the session and must not be trusted.
     fn is_same_server(&self, id: &SessionId) -> Result<bool, SessionError> {
         let ours = self.session.id().map_or("", |own| own.stamp.as_str());
         let (our_host, our_start) = ours.split_once('@').unwrap_or_default();
@@ -168,7 +170,7 @@ impl Control {
             || (seconds(our_start) - seconds(start)).abs() <= START_JITTER)
     }
 
-    /// Says good-bye.
+    /// Closes the connection.
     pub async fn close(self) {
         self.session.close().await;
     }

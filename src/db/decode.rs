@@ -1,8 +1,9 @@
-//! Values of any column type as text: one form for each type, whichever protocol brought the value.
+//! Converts values of any column type to text: one form per type, whichever protocol delivered the
+//! value.
 //!
-//! What has no such form is `UnreadableValue` and never a text that looks like a value. sqlx's own decoders are
-//! not used: PostgreSQL's `infinity` overflows in them, its NUMERIC loses its scale, MySQL's zero dates
-//! become NULL, and the sign of a short negative time is lost.
+//! A value without such a form becomes `UnreadableValue` and never a text that looks like a value.
+//! sqlx's own decoders are not used: PostgreSQL's `infinity` overflows in them, its NUMERIC loses
+//! its scale, MySQL's zero dates become NULL, and the sign of a short negative time is lost.
 
 mod mysql;
 mod postgres;
@@ -17,10 +18,10 @@ pub(crate) use sqlite::sqlite;
 
 use crate::db::cell::{Cell, CellType, UnreadableValue};
 
-/// How the rows came.
+/// The protocol of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowFormat {
-    /// Each value as the server writes it.
+    /// Each value as text written by the server.
     Text,
     /// Each value in the driver's binary form.
     Binary,
@@ -29,10 +30,10 @@ pub(crate) enum RowFormat {
 /// Whose statement a value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A statement of our own: it wants the text as it came.
+    /// A statement of our own: the text is used as it is.
     #[default]
     Own,
-    /// A statement of a body: its values are handed on.
+    /// A statement of a body: the values may become outputs.
     Body,
 }
 
@@ -51,7 +52,7 @@ fn bytes_cell(bytes: &[u8]) -> Cell {
     Cell::Value(CellType::Bytes, format!("0x{}", hex_digits(bytes)))
 }
 
-/// A text of that type, if it is one.
+/// A text of that type, if it is valid UTF-8.
 fn utf8_cell(ty: CellType, bytes: &[u8]) -> Cell {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cell::Value(ty, text.to_owned()),
@@ -66,7 +67,7 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The shortest digits that are this number and no other, without an exponent.
+/// The shortest decimal notation of exactly this number, without an exponent.
 fn float(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
@@ -74,13 +75,13 @@ fn float(number: f64) -> String {
     number.to_string()
 }
 
-/// The same for a number that has half the digits.
+/// The same for a single-precision number.
 fn float4(number: f32) -> String {
     if number.is_infinite() { float(number.into()) } else { number.to_string() }
 }
 
-/// A fraction of a second without zeros at its end, with its point; servers write as many digits as were
-/// declared, and in binary none.
+/// A fraction of a second without trailing zeros, with its point; servers write as many digits as
+/// were declared, and in binary none.
 fn fraction(micros: u32) -> String {
     if micros == 0 {
         return String::new();

@@ -1,8 +1,9 @@
-//! The accents of the three databases: the few fragments in which one text per statement differs.
+//! The SQL dialects of the three databases: the few fragments in which the text of a statement
+//! differs.
 
 use std::borrow::Cow;
 
-/// Which database speaks.
+/// A database product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// SQLite 3.
@@ -14,7 +15,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Asks for the server's clock; column `t`.
+    /// The query for the server's clock; column `t`.
     pub const fn clock_query(self) -> &'static str {
         match self {
             Self::Sqlite => "SELECT strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now') AS t",
@@ -26,7 +27,7 @@ impl Dialect {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Sqlite, Self::Mysql, Self::Postgres];
 
-    /// The word used in folder names.
+    /// The name in migration directories.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -35,7 +36,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect a URL's scheme asks for.
+    /// The dialect of a URL's scheme.
     pub fn of_url(url: &str) -> Option<Self> {
         match url.split_once(':')?.0 {
             "sqlite" => Some(Self::Sqlite),
@@ -45,7 +46,7 @@ impl Dialect {
         }
     }
 
-    /// Most values one statement may bind, kept below each server's own limit (SQLite 32,766,
+    /// Maximum number of bound values per statement, below each server's own limit (SQLite 32,766,
     /// MySQL and PostgreSQL 65,535).
     pub fn max_binds(self) -> usize {
         match self {
@@ -54,7 +55,7 @@ impl Dialect {
         }
     }
 
-    /// `name` as a quoted identifier, whatever it holds.
+    /// `name` as a quoted identifier, whatever characters it contains.
     pub fn quote(self, name: &str) -> String {
         match self {
             Self::Mysql => format!("`{}`", name.replace('`', "``")),
@@ -70,7 +71,7 @@ impl Dialect {
         }
     }
 
-    /// `FOR UPDATE` of those rows only that nobody has locked.
+    /// `FOR UPDATE` that skips rows locked by other sessions.
     pub fn for_update_of_free(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -78,7 +79,7 @@ impl Dialect {
         }
     }
 
-    /// The end of an INSERT that writes `columns` over the row with the same `key`.
+    /// The end of an INSERT that overwrites `columns` in the row with the same `key`.
     pub fn or_replace(self, key: &str, columns: &[&str]) -> String {
         let others = columns.iter().filter(|column| **column != key);
         let (head, set): (_, Vec<String>) = match self {
@@ -94,8 +95,9 @@ impl Dialect {
         head + &set.join(", ")
     }
 
-    /// The statement as this server wants it: `?` becomes `$1`, `$2`, … on PostgreSQL. House texts
-    /// hold no `?` inside quotes, which a test of the store asserts by running each of them.
+    /// The statement with this server's placeholders: `?` becomes `$1`, `$2`, … on PostgreSQL.
+    /// Internal statements contain no `?` inside quotes, which a test of the store verifies by
+    /// running each of them.
     pub fn placeholders(self, sql: &str) -> Cow<'_, str> {
         if self != Self::Postgres || !sql.contains('?') {
             return Cow::Borrowed(sql);

@@ -1,4 +1,4 @@
-//! Why the metadata database said no, as far as the program has to tell cases apart.
+//! Errors of the metadata database, as far as the program has to distinguish them.
 
 use crate::db::tls::{TLS_HINT, is_refused_by_tls};
 use std::error::Error as StdError;
@@ -7,46 +7,46 @@ use std::path::Path;
 /// A failed statement or connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A unique key is taken.
+    /// A duplicate key.
     #[error("a row with this key exists already ({0})")]
     Unique(String),
-    /// A deadlock, serialization failure, lock wait time-out or busy database, or one that goes down or
-    /// starts: the whole transaction is to be tried again, until it works.
+    /// A deadlock, serialization failure, lock timeout or busy database, or a server that is
+    /// starting or stopping: the whole transaction is to be retried until it succeeds.
     #[error("the database asks to try again: {0}")]
     TryAgain(String),
-    /// The same of one that has no space: somebody has to make some.
+    /// The same, because there is no space: an operator has to free some.
     #[error("the database has no space left: {0}")]
     NoSpace(String),
-    /// The database said something else.
+    /// Any other database error.
     #[error("the database said: {0}")]
     Database(String),
-    /// The connection is gone or was never there; whether the last statement took effect is open.
+    /// The connection is lost or could not be opened; whether the last statement took effect is
+    /// unknown.
     #[error("no connection to the database: {0}")]
     Lost(String),
-    /// A column holds something other than its code expects.
+    /// A column contains an unexpected value.
     #[error("column {column}: {cause}")]
     Column {
-        /// The column.
         column: String,
         /// What is wrong with it.
         cause: String,
     },
-    /// A statement that always gives a row gave none.
+    /// A statement that always returns a row returned none.
     #[error("{0} gave no row")]
     Missing(&'static str),
-    /// The address or the settings of the database cannot be used.
+    /// The address or the settings of the database are unusable.
     #[error("{0}")]
     Settings(String),
 }
 
 impl Error {
-    /// Whether trying the whole transaction again may help.
+    /// Whether retrying the whole transaction may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::TryAgain(_) | Self::NoSpace(_) | Self::Lost(_))
     }
 
-    /// Why the server at `shown`, a URL without its password, let nobody in. `TryAgain` is one that
-    /// will soon: it starts, or has no connection left.
+    /// Why the server at `shown`, a URL without its password, refused the connection. `TryAgain`
+    /// means that it will accept one soon: it is starting, or out of connections.
     pub(super) fn of_server(error: sqlx::Error, shown: &str, database: &str) -> Self {
         let error = match error {
             sqlx::Error::Database(error) => error,
@@ -87,7 +87,7 @@ impl Error {
         Self::Settings(format!("{said}; {cure} {name}"))
     }
 
-    /// Why SQLite cannot work with `file`.
+    /// Why SQLite cannot use `file`.
     pub(super) fn of_file(error: sqlx::Error, file: &Path, may_create: bool) -> Self {
         let sqlx::Error::Database(inner) = &error else {
             return error.into();
@@ -138,31 +138,32 @@ impl From<sqlx::Error> for Error {
             }
             sqlx::Error::Configuration(cause) => Self::Settings(cause.to_string()),
             error if is_lost(&error) => Self::Lost(chain(&error)),
-            // Its own doing, such as a value that cannot be sent: the same again gives the same.
+            // An error of the driver, such as a value that cannot be sent: repeating it has the
+            // same result.
             other => Self::Database(chain(&other)),
         }
     }
 }
 
-/// Whether it is the connection that failed, and not what was asked.
+/// Whether the connection failed, and not the statement.
 fn is_lost(error: &sqlx::Error) -> bool {
     use sqlx::Error::{BeginFailed, Io, PoolTimedOut, Protocol, Tls, WorkerCrashed};
     matches!(error, Io(_) | Tls(_) | Protocol(_) | WorkerCrashed | BeginFailed | PoolTimedOut)
 }
 
-/// What becomes of a connection on which an error was said.
+/// What happens to a connection after an error on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionDisposition {
-    /// It goes on.
+    /// It stays in use.
     Stays,
     /// It is not used again.
     Goes,
-    /// Nor is any other that was made before: the server goes down, or another has become the one
-    /// that may be written to.
+    /// It is not used again, and neither are older ones: the server is stopping, or another server
+    /// has become the primary.
     AllGo,
 }
 
-/// What becomes of the connection on which `error` was said.
+/// What happens to the connection after `error`.
 pub(super) fn connection_fate(error: &sqlx::Error) -> ConnectionDisposition {
     match error {
         sqlx::Error::Database(error) => judged(error.as_ref()).1,
@@ -171,20 +172,20 @@ pub(super) fn connection_fate(error: &sqlx::Error) -> ConnectionDisposition {
     }
 }
 
-/// Whether the same may work a little later.
+/// Whether the same statement may succeed a little later.
 pub(super) fn is_of_the_moment(error: &dyn sqlx::error::DatabaseError) -> bool {
     matches!(judged(error).0, DbErrorKind::Again | DbErrorKind::NoSpace)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DbErrorKind {
-    /// The same may work a little later.
+    /// A retry may succeed.
     Again,
-    /// The same, once there is space again.
+    /// A retry may succeed once there is space.
     NoSpace,
-    /// The connection is gone; whether the statement took effect is open.
+    /// The connection is lost; whether the statement took effect is unknown.
     Lost,
-    /// It will be the same the next time.
+    /// A retry will fail in the same way.
     Final,
 }
 
@@ -214,14 +215,14 @@ fn judged(error: &dyn sqlx::error::DatabaseError) -> (DbErrorKind, ConnectionDis
 
 fn of_postgres(code: &str) -> (DbErrorKind, ConnectionDisposition) {
     match code {
-        // Serialization, deadlock, lock time-out, cancelled by an administrator; memory and
-        // connections used up.
+        // Serialization, deadlock, lock timeout, cancelled by an administrator; out of memory or
+        // connections.
         "40001" | "40P01" | "55P03" | "57014" | "53200" | "53300" => {
             (DbErrorKind::Again, ConnectionDisposition::Stays)
         }
         // Disk full.
         "53100" => (DbErrorKind::NoSpace, ConnectionDisposition::Stays),
-        // Goes down, crashed, starts; ended for being idle; read-only after a fail-over.
+        // Stopping, crashed, starting; ended for being idle; read-only after a failover.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25006" => {
             (DbErrorKind::Again, ConnectionDisposition::AllGo)
         }
@@ -231,48 +232,48 @@ fn of_postgres(code: &str) -> (DbErrorKind, ConnectionDisposition) {
 }
 
 fn of_mysql(number: u16, said: &str) -> (DbErrorKind, ConnectionDisposition) {
-    // As the server writes the operating system's error: no space, and over the quota.
+    // The server's texts for errors of the operating system: no space, quota exceeded.
     let has_no_space = || {
         ["rrcode: 28 ", "rrno: 28 ", "rror 28 ", "rrcode: 122 ", "rrno: 122 ", "rror 122 "]
             .iter()
             .any(|words| said.replace('"', " ").contains(words))
     };
     match number {
-        // Lock wait, deadlock, row changed meanwhile, lock table full; connections, memory used up;
-        // ended by an administrator or a time limit.
+        // Lock wait, deadlock, row changed meanwhile, lock table full; out of connections or
+        // memory; ended by an administrator or a time limit.
         1205 | 1213 | 1020 | 1206 | 1040 | 1203 | 1226 | 1037 | 1038 | 1041 | 1317 | 1969
         | 3024 => (DbErrorKind::Again, ConnectionDisposition::Stays),
         // Disk full, table full.
         20 | 1021 | 1114 => (DbErrorKind::NoSpace, ConnectionDisposition::Stays),
-        // Writing, making or extending a file, in the storage engine, at COMMIT.
+        // Writing, creating or extending a file, in the storage engine, at COMMIT.
         1 | 3 | 1004 | 1005 | 1026 | 1030 | 1180 if has_no_space() => {
             (DbErrorKind::NoSpace, ConnectionDisposition::Stays)
         }
-        // Shutdown; a Galera node that is not ready; read-only, as after a fail-over.
+        // Shutdown; a Galera node that is not ready; read-only, as after a failover.
         1053 | 1836 => (DbErrorKind::Again, ConnectionDisposition::AllGo),
         1047 if said.contains("WSREP") => (DbErrorKind::Again, ConnectionDisposition::AllGo),
         1290 if said.contains("read-only") || said.contains("read_only") => {
             (DbErrorKind::Again, ConnectionDisposition::AllGo)
         }
-        // Aborted, network trouble, killed, closed for being idle.
+        // Aborted, network failure, killed, closed for being idle.
         1152 | 1158..=1161 | 1184 | 1927 | 3169 | 4031 => {
             (DbErrorKind::Lost, ConnectionDisposition::AllGo)
         }
-        // It does not say whether it committed.
+        // It does not tell whether it committed.
         1180 => (DbErrorKind::Lost, ConnectionDisposition::Goes),
         _ => (DbErrorKind::Final, ConnectionDisposition::Stays),
     }
 }
 
 fn of_sqlite(code: i32) -> (DbErrorKind, ConnectionDisposition) {
-    // The low byte is the kind. 7 NOMEM, 9 INTERRUPT, 10 IOERR and 13 FULL may have undone the
-    // transaction, and the connection is then not where the next one expects it.
+    // The low byte is the kind. 7 NOMEM, 9 INTERRUPT, 10 IOERR and 13 FULL may have rolled the
+    // transaction back, and the connection is then in an unexpected state.
     match code & 0xff {
         5 | 6 => (DbErrorKind::Again, ConnectionDisposition::Stays),
         7 | 9 => (DbErrorKind::Again, ConnectionDisposition::Goes),
         13 => (DbErrorKind::NoSpace, ConnectionDisposition::Goes),
-        // Writing, truncating, syncing file or folder, making or growing the shared memory: what no
-        // space or a quota may be called where it is not called FULL.
+        // Writing, truncating, syncing a file or directory, creating or growing the shared memory:
+        // errors that a full disk or a quota causes when it is not reported as FULL.
         10 => match code >> 8 {
             3..=6 | 19..=21 => (DbErrorKind::NoSpace, ConnectionDisposition::Goes),
             _ => (DbErrorKind::Final, ConnectionDisposition::Goes),

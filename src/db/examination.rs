@@ -1,19 +1,19 @@
-//! What kind of server the metadata database is on, whether it keeps what it acknowledges, and how the
-//! schema stands: all that is looked at before it is trusted, in two round trips.
+//! Examines the metadata database before it is used, in two round trips: the product, its
+//! durability settings, and the schema version.
 
 use crate::db::migrate::{self, Schema};
 use crate::db::{Db, Dialect, Error, MysqlServer, Result, Row, Tx};
 
-/// What a look at the metadata database found.
+/// The result of the examination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
-    /// Settings under which acknowledged work may be lost, each as a sentence with its fix.
+    /// Settings under which acknowledged commits may be lost, each as a sentence with a hint.
     pub durability_warnings: Vec<String>,
-    /// How the schema stands to this binary.
+    /// The schema version compared with this binary.
     pub schema: Schema,
 }
 
-/// A setting of a server that decides whether acknowledged work survives a crash.
+/// A server setting that decides whether acknowledged commits survive a crash.
 struct DurabilitySetting {
     expression: &'static str,
     wanted: &'static str,
@@ -66,7 +66,7 @@ const fn version_query(dialect: Dialect) -> &'static str {
     }
 }
 
-/// One row with a column for each setting.
+/// A query for one row with a column for each setting.
 fn durability_query(dialect: Dialect) -> String {
     let text = if dialect == Dialect::Mysql { "CHAR" } else { "TEXT" };
     let columns = durability_settings(dialect).iter().enumerate();
@@ -75,7 +75,7 @@ fn durability_query(dialect: Dialect) -> String {
 }
 
 impl Db {
-    /// Refuses a server that is too old, and looks at all else that has to be right.
+    /// Refuses a server that is too old, and examines everything else.
     pub async fn examine(&self) -> Result<Examination> {
         let (dialect, mut tx) = (self.dialect(), self.begin_read().await?);
         let durability = durability_query(dialect);
@@ -97,9 +97,8 @@ impl Tx {
         check_version(dialect, &self.fetch_all(version_query(dialect), &[]).await?)
     }
 
-    /// Settings of the server under which work it has acknowledged may be lost in a power cut or
-    /// crash, each as a sentence with its fix. An acknowledged SUCCESS that vanishes is a second
-    /// run.
+    /// Server settings under which acknowledged commits may be lost in a power failure or crash,
+    /// each as a sentence with a hint. An acknowledged SUCCESS that vanishes leads to a second run.
     pub async fn durability_warnings(&mut self) -> Result<Vec<String>> {
         let dialect = self.dialect();
         warnings(dialect, &self.fetch_all(&durability_query(dialect), &[]).await?)

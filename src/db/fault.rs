@@ -1,35 +1,35 @@
-//! What can go wrong on a session, told apart by what is known afterwards.
+//! Errors of a session, distinguished by what is known afterwards.
 
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use std::fmt;
 
-/// Why a call on a session did not end well.
+/// Why a call on a session failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// The server said no; the session can be used on.
+    /// The server returned an error; the session remains usable.
     #[error("{0}")]
     Database(DatabaseError),
-    /// The connection cannot be used any more, and what it last sent may or may not have taken
-    /// effect. Every error but the server's own is of this kind: after a protocol error sqlx's
-    /// connection hangs for ever when it is used again.
+    /// The connection is no longer usable, and its last statement may or may not have taken effect.
+    /// Every error except the server's own is of this kind: after a protocol error sqlx's
+    /// connection hangs forever when it is used again.
     #[error("connection lost: {0}")]
     Lost(String),
-    /// Nothing was sent, because the session's brake is on.
+    /// Nothing was sent, because the session's cancellation flag is set.
     #[error("stopped before this statement was sent")]
     Braked,
 }
 
-/// What kind of error a server gave, as far as it matters whether trying again may help.
+/// The kind of a server error, as far as it matters for a retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerErrorKind {
-    /// Chosen as a deadlock's victim.
+    /// Chosen as the victim of a deadlock.
     Deadlock,
-    /// A lock was not granted in time, or not at once where that was asked.
+    /// A lock was not granted in time, or not at once with NOWAIT.
     LockWait,
-    /// A transaction met another and cannot be put in a row with it.
+    /// A serialization failure: the transaction conflicted with another.
     Serialization,
-    /// Nobody is at the other end, or it lets nobody in now.
+    /// The server is gone, or accepts no sessions now.
     Lost,
     /// Anything else.
     #[default]
@@ -37,7 +37,7 @@ pub enum ServerErrorKind {
 }
 
 impl SessionError {
-    /// What kind of error it is.
+    /// The kind of the error.
     pub fn kind(&self) -> ServerErrorKind {
         match self {
             Self::Database(error) => error.kind,
@@ -46,17 +46,17 @@ impl SessionError {
         }
     }
 
-    /// A statement that is not sent, and why.
+    /// A statement that was refused before it was sent, and why.
     pub(crate) fn refused(message: String) -> Self {
         Self::Database(DatabaseError { message, ..DatabaseError::default() })
     }
 
-    /// A server's word why it lets nobody in.
+    /// A server's reason for refusing a session.
     pub(crate) fn refusal(said: &dyn sqlx::error::DatabaseError) -> Self {
         Self::Database(read_error(said).0)
     }
 
-    /// Whether the server said that this user may not.
+    /// Whether the server denied this user a privilege.
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Database(error) if error.is_denied())
     }
@@ -70,7 +70,7 @@ impl SessionError {
     }
 }
 
-/// An error as the server gave it, every field of it.
+/// A server error with all its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseError {
     /// SQLSTATE; SQLite's extended result code.
@@ -79,14 +79,13 @@ pub struct DatabaseError {
     pub number: Option<u16>,
     /// The message.
     pub message: String,
-    /// PostgreSQL's further fields that say something: `DETAIL`, `HINT`, `WHERE` (the PL/pgSQL
-    /// stack with its lines), `POSITION`, `CONSTRAINT`.
+    /// PostgreSQL's other useful fields: `DETAIL`, `HINT`, `WHERE` (the PL/pgSQL stack with its
+    /// lines), `POSITION`, `CONSTRAINT`.
     pub more: Vec<(&'static str, String)>,
-    /// What kind it is.
     pub kind: ServerErrorKind,
 }
 
-/// PostgreSQL by SQLSTATE. 57P01 to 57P03: going down, crashed, starting; 53300: no connection left.
+/// PostgreSQL by SQLSTATE. 57P01 to 57P03: stopping, crashed, starting; 53300: out of connections.
 fn kind_of_postgres(code: &str) -> ServerErrorKind {
     match code {
         "40P01" => ServerErrorKind::Deadlock,
@@ -98,9 +97,9 @@ fn kind_of_postgres(code: &str) -> ServerErrorKind {
     }
 }
 
-/// MySQL and MariaDB by number, because one SQLSTATE serves many: 1213 deadlock (also 1614 in XA, 3058
-/// between user locks), 1205 lock wait, 3572 NOWAIT, 1020 changed since read (MariaDB's snapshot
-/// isolation), 1040, 1203 and 1226 no connection left.
+/// MySQL and MariaDB by number, because one SQLSTATE covers many: 1213 deadlock (also 1614 in XA,
+/// 3058 between user locks), 1205 lock wait, 3572 NOWAIT, 1020 changed since read (MariaDB's
+/// snapshot isolation), 1040, 1203 and 1226 out of connections.
 fn kind_of_mysql(number: u16, code: Option<&str>) -> ServerErrorKind {
     match number {
         1213 | 1614 | 3058 => ServerErrorKind::Deadlock,
@@ -123,25 +122,25 @@ fn kind_of_sqlite(code: Option<&str>) -> ServerErrorKind {
 }
 
 impl DatabaseError {
-    /// SQLSTATE, where the server gave one; SQLite's codes are shorter.
+    /// SQLSTATE, if the server returned one; SQLite's codes are shorter.
     pub fn sqlstate(&self) -> Option<&str> {
         self.code.as_deref().filter(|code| code.len() == 5)
     }
 
-    /// Whether the statement named a table that is not there, or that this user may not see.
+    /// Whether the statement named a table that does not exist, or that this user may not see.
     pub fn is_missing_table(&self) -> bool {
         let is_sqlites = self.number.is_none() && self.message.starts_with("no such table");
         self.number == Some(1146) || self.code.as_deref() == Some("42P01") || is_sqlites
     }
 
-    /// Whether this user may not do that with a table or a column (1142, 1143) or, on PostgreSQL,
-    /// with anything.
+    /// Whether this user lacks a privilege on a table or a column (1142, 1143) or, on PostgreSQL,
+    /// on anything.
     pub fn is_denied(&self) -> bool {
         matches!(self.number, Some(1142 | 1143))
             || self.number.is_none() && self.code.as_deref() == Some("42501")
     }
 
-    /// Whether the server could not read the statement.
+    /// Whether the server could not parse the statement.
     pub fn is_syntax(&self) -> bool {
         match self.number {
             Some(number) => number == 1064,
@@ -152,8 +151,9 @@ impl DatabaseError {
         }
     }
 
-    /// Whether a CALL of this routine was refused because the user has no right to it or to its schema; not when a
-    /// statement inside it was, which PostgreSQL tells with the place (`WHERE`) and MySQL with another name.
+    /// Whether a CALL of this routine was refused because the user lacks a privilege on it or on
+    /// its schema; not when a statement inside it was, which PostgreSQL shows by the context
+    /// (`WHERE`) and MySQL by another name.
     pub fn is_execute_denied(&self, schema: &str, name: &str) -> bool {
         let says = |word: &str| self.message.to_lowercase().contains(&word.to_lowercase());
         match self.number {
@@ -171,13 +171,13 @@ impl DatabaseError {
         self.number == Some(1305)
     }
 
-    /// Whether PostgreSQL refused a COMMIT or ROLLBACK inside a routine, because the transaction is
-    /// its caller's.
+    /// Whether PostgreSQL refused a COMMIT or ROLLBACK inside a routine, because the transaction
+    /// belongs to its caller.
     pub fn is_end_refused(&self) -> bool {
         self.number.is_none() && self.code.as_deref() == Some("2D000")
     }
 
-    /// Whether SQLite said that somebody else holds the file.
+    /// Whether SQLite reported that another connection has locked the file.
     pub(crate) fn is_sqlite_busy(&self) -> bool {
         let code = self.code.as_deref().and_then(|c| c.parse::<i32>().ok());
         code.is_some_and(|c| c & 0xff == 5)
@@ -197,7 +197,7 @@ impl fmt::Display for DatabaseError {
     }
 }
 
-/// MySQL numbers that mean the connection is gone though they come as an ordinary error: server
+/// MySQL numbers that mean a lost connection although they arrive as an ordinary error: server
 /// shutdown (1053), forced close (1080, 1152 to 1161), connection killed (1927).
 const MYSQL_FATAL: [u16; 9] = [1053, 1080, 1152, 1158, 1159, 1160, 1161, 1927, 3169];
 
@@ -213,7 +213,7 @@ impl From<sqlx::Error> for SessionError {
     }
 }
 
-/// Whether a connection can be used on after an error of the server.
+/// Whether a connection remains usable after a server error.
 enum ConnectionState {
     Usable,
     Gone,
@@ -221,7 +221,7 @@ enum ConnectionState {
 
 fn read_error(error: &dyn sqlx::error::DatabaseError) -> (DatabaseError, ConnectionState) {
     if let Some(pg) = error.try_downcast_ref::<PgDatabaseError>() {
-        // 57P01 and its like arrive as errors, but nobody is left at the other end.
+        // 57P01 and similar ones arrive as errors, but the server process is gone.
         let link = match pg.severity() {
             PgSeverity::Fatal | PgSeverity::Panic => ConnectionState::Gone,
             _ => ConnectionState::Usable,
@@ -250,7 +250,7 @@ fn read_error(error: &dyn sqlx::error::DatabaseError) -> (DatabaseError, Connect
 }
 
 /// The fields one by one: sqlx's own `Display` ends in "at line N", a line of the *server's* C
-/// source, which sends people looking in their procedure.
+/// source, which misleads people to look in their procedure.
 fn of_postgres(pg: &PgDatabaseError) -> DatabaseError {
     let position = pg.position().and_then(|p| match p {
         sqlx::postgres::PgErrorPosition::Original(at) => Some(format!("character {at}")),

@@ -1,6 +1,6 @@
-//! Hints: words that say "look, something was written", told at the commit to whoever listens in this
-//! process, and on PostgreSQL in any other. Losing one costs time and never work, so whoever listens
-//! also looks by itself now and then.
+//! Hints: wake-ups about written rows, sent at the commit to listeners in this process, and on
+//! PostgreSQL in every process. A lost hint costs time and never work, because listeners also poll
+//! from time to time.
 
 use crate::db::{Db, Dialect, DialectPools, Result, SqlValue, Tx};
 use futures_util::future::BoxFuture;
@@ -12,28 +12,29 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::Sleep;
 
-/// The channel of the tables in this schema: two installations in one database do not hear each other.
+/// The channel of the tables in this schema: two installations in one database do not receive each
+/// other's hints.
 const CHANNEL: &str = "'procession_' || md5(current_schema())";
-/// Hints that may wait for one who listens; those that he misses he is told of as one `Gap`.
+/// Number of hints that may wait for a listener; missed ones are reported as one `Gap`.
 const WAITING: usize = 64;
-/// How often it is tried whether words still come through, in seconds: also what keeps a connection
-/// through a firewall alive.
+/// Interval of the test whether hints are delivered; also keeps the connection alive through
+/// firewalls.
 const CHECK: Duration = Duration::from_secs(30);
-/// How long a word of our own may take to come back, and a connection to be made.
+/// Time limit for the return of our own test hint, and for opening a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The first pause before the line is tried again, and the longest.
+/// The first pause before the connection is tried again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// How often it is tried again where words do not come through.
+/// Interval of the test where hints are not delivered.
 const DEAF: Duration = Duration::from_secs(300);
-/// The word with which it is tried.
+/// The test hint.
 const ECHO: &str = "echo";
 
-/// Where the hints of one process meet.
+/// The distribution of hints within one process.
 pub(in crate::db) struct HintHub {
     here: broadcast::Sender<&'static str>,
-    /// Tells our own words from those of others.
+    /// Distinguishes our own hints from those of others.
     tag: String,
-    /// Whether the server takes words; some that speak like PostgreSQL do not.
+    /// Whether the server supports notifications; some that speak PostgreSQL's protocol do not.
     tells: AtomicBool,
 }
 
@@ -47,10 +48,10 @@ impl HintHub {
         })
     }
 
-    /// Tells those who listen in this process.
+    /// Wakes the listeners in this process.
     pub(in crate::db) fn notify_listeners(&self, words: &[&'static str]) {
         for word in words {
-            // Nobody listens here: that is what most processes are like.
+            // Most processes have no listener.
             let _ = self.here.send(word);
         }
     }
@@ -63,7 +64,7 @@ impl std::fmt::Debug for HintHub {
 }
 
 impl Tx {
-    /// Gives a hint when this transaction is committed; the same word twice is one. `word` is a
+    /// Sends a hint when this transaction is committed; repeated hints are sent once. `word` is a
     /// short word without blanks.
     pub async fn send_hint(&mut self, word: &'static str) -> Result<()> {
         if self.hints.contains(&word) {
@@ -83,57 +84,57 @@ impl Tx {
     }
 }
 
-/// What was heard.
+/// What a listener receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceivedHint {
     /// A hint.
     Word(String),
-    /// Hints may have been missed; whoever listens must look by itself.
+    /// Hints may have been missed; the listener must poll.
     Gap,
 }
 
-/// How far hints come.
+/// How far hints are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintScope {
-    /// Only those of this process are heard for now.
+    /// Only hints of this process arrive for now.
     Here,
-    /// Those of every process on this database are heard.
+    /// Hints of every process on this database arrive.
     Everywhere,
 }
 
-/// Listens for hints. Dropped, it lets go of its connection, which is one more than the pool's.
+/// Listens for hints. Dropping it closes its connection, which is additional to the pool's.
 pub struct Ear {
     db: Db,
     here: broadcast::Receiver<&'static str>,
     line: HintConnection,
     pause: Duration,
-    /// It was said that words do not come through.
+    /// Whether it was logged that hints are not delivered.
     has_warned: bool,
 }
 
 /// The connection to the other processes.
 enum HintConnection {
-    /// There can be none.
+    /// Not possible on this database.
     Never,
     Down(Pin<Box<Sleep>>),
     Rising(BoxFuture<'static, Result<PgListener>>),
     Up {
         listener: PgListener,
         check: HintProof,
-        /// Whether a word of our own has ever come back, and whether the one has that was sent last.
+        /// Whether a test hint has ever returned, and whether the last one has.
         is_proven: bool,
         has_echoed: bool,
     },
 }
 
-/// The proof that words come through.
+/// The state of the delivery test.
 enum HintProof {
     Rests(Pin<Box<Sleep>>),
     Sends(BoxFuture<'static, Result<()>>),
     Waits(Pin<Box<Sleep>>),
 }
 
-/// What came of a look at the line.
+/// The result of waiting on the connection.
 enum Came {
     Word(String),
     Lost,
@@ -142,7 +143,7 @@ enum Came {
 }
 
 impl Db {
-    /// Listens for hints from now on. Nothing is sent before `next` is called.
+    /// Starts to listen for hints. Nothing is sent before `next` is called.
     pub fn listen(&self) -> Ear {
         let here = self.hub.here.subscribe();
         let line = match &self.pools {
@@ -154,7 +155,7 @@ impl Db {
 }
 
 impl Ear {
-    /// How far it hears at this moment.
+    /// How far hints are delivered at present.
     pub fn reach(&self) -> HintScope {
         match self.line {
             HintConnection::Up { is_proven: true, .. } => HintScope::Everywhere,
@@ -165,14 +166,14 @@ impl Ear {
         }
     }
 
-    /// The next hint. Never fails: a line that breaks is made anew, and `Gap` is what is heard of it.
+    /// The next hint. Never fails: a broken connection is opened again, and reported as a `Gap`.
     /// May be dropped at any point.
     pub async fn next(&mut self) -> ReceivedHint {
         loop {
             let heard = tokio::select! {
                 word = self.here.recv() => match word {
                     Ok(word) => Some(ReceivedHint::Word(word.to_owned())),
-                    // Closed it cannot be: `db` holds the hub.
+                    // The channel cannot be closed: `db` holds the sender.
                     Err(_) => Some(ReceivedHint::Gap),
                 },
                 came = self.line.next_hint(&self.db) => self.take_news(came),
@@ -187,7 +188,7 @@ impl Ear {
         match came {
             Came::Next(check) => {
                 if let HintConnection::Up { check: present, has_echoed, .. } = &mut self.line {
-                    // It may be back before its commit is answered.
+                    // The test hint may return before its commit is acknowledged.
                     let is_back =
                         matches!(check, HintProof::Waits(_)) && std::mem::take(has_echoed);
                     *present = if is_back { HintProof::Rests(after(CHECK)) } else { check };
@@ -219,7 +220,7 @@ impl Ear {
         }
     }
 
-    /// Our own words were heard when they were said; only the echo is waited for.
+    /// Our own hints were delivered locally; of those only the test hint matters here.
     fn understand(&mut self, text: &str) -> Option<ReceivedHint> {
         let (word, tag) = text.split_once(' ')?;
         if tag != self.db.hub.tag {
@@ -238,13 +239,13 @@ impl Ear {
             HintProof::Rests(_) => {}
         }
         self.pause = PAUSES.0;
-        // What was said before is not known.
+        // Earlier hints may have been missed.
         (!std::mem::replace(is_proven, true)).then_some(ReceivedHint::Gap)
     }
 }
 
 impl HintConnection {
-    /// Waits for what comes over the line, or makes it. May be dropped at any point.
+    /// Waits for a hint on the connection, or opens it. May be dropped at any point.
     async fn next_hint(&mut self, db: &Db) -> Came {
         loop {
             match self {
@@ -288,7 +289,7 @@ impl HintProof {
             }
             Self::Sends(sends) => match sends.await {
                 Ok(()) => Came::Next(Self::Waits(after(PATIENCE))),
-                // The database is away: the line is most likely too.
+                // The database is unavailable: most likely the connection is lost too.
                 Err(_) => Came::Lost,
             },
             Self::Waits(pause) => {
@@ -303,8 +304,8 @@ fn after(time: Duration) -> Pin<Box<Sleep>> {
     Box::pin(tokio::time::sleep(time))
 }
 
-/// A pool of sqlx's, because its listener asks for one; it is for one connection, which is made anew
-/// here and never by it.
+/// sqlx's listener requires one of its pools; it has one connection, which is reopened here and
+/// never by the pool.
 async fn open_listener(options: PgConnectOptions) -> Result<PgListener> {
     let made = async {
         let pool = PgPoolOptions::new()
@@ -329,7 +330,7 @@ async fn open_listener(options: PgConnectOptions) -> Result<PgListener> {
     }
 }
 
-/// Over another connection: a pooler may give both to the same session.
+/// Over a different connection: a pooler may map both to the same session.
 async fn say_echo(db: Db) -> Result<()> {
     let mut tx = db.begin().await?;
     let text = format!("{ECHO} {}", db.hub.tag);
@@ -345,8 +346,8 @@ async fn next_notification(listener: &mut PgListener) -> Came {
 }
 
 impl Db {
-    /// Looks once whether the server takes words at all: asked in a transaction that writes, a "no"
-    /// would undo it.
+    /// Tests once whether the server supports notifications: in a transaction that writes, an error
+    /// would roll it back.
     pub(in crate::db) async fn learn_to_hint(&self) {
         if self.dialect() != Dialect::Postgres {
             return;

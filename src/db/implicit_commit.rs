@@ -1,11 +1,12 @@
-//! Which statements of MySQL and MariaDB commit without saying COMMIT, by the names of the servers'
+//! Decides which statements of MySQL and MariaDB commit implicitly, by the names of the servers'
 //! statement counters (`Com_…`).
 //!
-//! A procedure that says ROLLBACK has left our transaction and our savepoint with it. What it does
-//! afterwards is undone, unless a statement commits it: a procedure that rolled back, inserted and then
-//! created a table was taken for one that kept nothing, ran three times and left three effects.
+//! A procedure that executes ROLLBACK has ended our transaction and removed our savepoint. Its
+//! later changes are rolled back, unless a statement commits them: a procedure that rolled back,
+//! inserted and then created a table was taken for one without effects, ran three times and left
+//! three effects.
 
-/// Whether a body committed something, as far as the server's counters say.
+/// Whether a body committed something, according to the server's counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitEvidence {
     /// No statement that commits was counted.
@@ -16,9 +17,9 @@ pub enum CommitEvidence {
     Certain,
 }
 
-/// Statements that end no transaction, by counter without `Com_`. A name that is not here commits or
-/// may do so in a later version: what is not known counts as a commit, because running a body twice
-/// costs more than asking an operator.
+/// Statements that end no transaction, by counter without `Com_`. A name that is not listed commits
+/// or may do so in a later version: an unknown one counts as a commit, because running a body twice
+/// is worse than asking an operator.
 const COMMITS_NOTHING: &[&str] = &[
     "admin_commands",
     "assign_to_keycache",
@@ -61,12 +62,14 @@ const COMMITS_NOTHING: &[&str] = &[
     "update_multi",
 ];
 
-/// Statements that MySQL counts together with their form for temporary tables, which commits nothing.
+/// Statements that MySQL counts together with their form for temporary tables, which does not
+/// commit.
 const POSSIBLE_ON_MYSQL: &[&str] = &["create_table", "drop_table"];
 
-/// What the counters of one session say, as pairs of name and count. `counts_temporary_apart` holds on
-/// MariaDB, which has counters of their own for temporary tables. `autocommit` is the session's setting
-/// now: a session that began with it off and has it on has committed by the change.
+/// Evaluates the counters of one session, given as pairs of name and count.
+/// `counts_temporary_apart` is true for MariaDB, which counts temporary tables separately.
+/// `autocommit` is the session's present setting: a session that began with it off and has it on
+/// has committed by the change.
 pub fn find_commit_evidence<'a>(
     counters: impl Iterator<Item = (&'a str, u64)>,
     counts_temporary_apart: bool,

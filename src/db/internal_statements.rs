@@ -1,4 +1,4 @@
-//! Statements of our own on a body's session: the texts with `?` that the metadata store has as well.
+//! Our own statements on a body's session, with `?` placeholders as in the metadata store.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -9,14 +9,14 @@ use crate::db::session::{Arg, Session};
 use chrono::SubsecRound as _;
 
 impl Session {
-    /// Runs a statement with `?` for every value, as `Tx::execute` does in the metadata store; gives
-    /// the number of rows it found.
+    /// Runs a statement with `?` for every value, like `Tx::execute` in the metadata store; returns
+    /// the number of rows found.
     pub async fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, SessionError> {
         let (text, args) = with_args(self.dialect(), sql, values);
         Ok(self.run_statement(&text, &args).await?.rows_affected)
     }
 
-    /// A query with `?` for every value.
+    /// Runs a query with `?` for every value.
     pub async fn run_internal(
         &mut self,
         sql: &str,
@@ -27,10 +27,10 @@ impl Session {
         self.send_statement(&text, &args, into).await
     }
 
-    /// Whether a statement on this session, also inside a procedure, committed, said so or not
-    /// (`db::implicit_commit`). Only MySQL and MariaDB count statements, and there a body can end our
-    /// transaction. For a session whose transaction we began with `autocommit` off; of no use after a
-    /// `commit` of ours.
+    /// Whether a statement on this session, also inside a procedure, committed explicitly or
+    /// implicitly (`db::implicit_commit`). Only MySQL and MariaDB count statements, and only there
+    /// can a body end our transaction. For a session whose transaction we began with `autocommit`
+    /// off; meaningless after our own `commit`.
     pub async fn find_commit_evidence(&mut self) -> Result<CommitEvidence, SessionError> {
         if self.dialect() != Dialect::Mysql {
             return Ok(CommitEvidence::None);
@@ -46,9 +46,9 @@ impl Session {
     }
 }
 
-/// A statement of the house as a session sends it. PostgreSQL is told each type, because there every
-/// argument is text; MySQL gets times as text in UTC, which a DATETIME takes as it is whatever the
-/// session's time zone.
+/// An internal statement in the form for a session. PostgreSQL gets a cast for each type, because
+/// there every argument is text; MySQL gets times as text in UTC, which a DATETIME stores unchanged
+/// whatever the session's time zone.
 fn with_args(dialect: Dialect, sql: &str, values: &[SqlValue]) -> (String, Vec<Arg>) {
     let arg = |value: &SqlValue| match value {
         SqlValue::Int(number) => number.map_or(Arg::Null, Arg::Int),

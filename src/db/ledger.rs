@@ -1,9 +1,9 @@
-//! `procession_ledger` on a data source: its text, whether it is there and of the right shape, and
-//! how old rows of it go. Rows are written by whoever runs bodies.
+//! `procession_ledger` on a data source: its DDL, whether it exists with the exact shape, and the
+//! removal of old rows. Bodies' rows are written elsewhere.
 //!
-//! The shape is held to the letter, because each part of it carries the promise: a table that is not
-//! transactional, or that a crash of the server empties, or whose keys ignore case, would say of
-//! effects that they did not happen.
+//! The shape is checked strictly, because each part of it carries the guarantee: a table that is
+//! not transactional, or that a crash of the server empties, or whose keys ignore case, would deny
+//! effects that happened.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -11,7 +11,6 @@ use crate::db::session::{Arg, Session};
 use crate::db::user_grants::quote_user;
 use std::fmt;
 
-/// Its name.
 pub const TABLE: &str = "procession_ledger";
 
 const SQLITE: &str = "\
@@ -48,7 +47,7 @@ CREATE TABLE procession_ledger (
     done_at TIMESTAMPTZ(3)
 )";
 
-/// Its columns in order: name, type as SQLite, MySQL and PostgreSQL give it back, whether it may be
+/// Its columns in order: name, type as reported by SQLite, MySQL and PostgreSQL, whether it may be
 /// NULL.
 const COLUMNS: [(&str, [&str; 3], &str); 8] = [
     ("idem_key", ["text", "varchar(255)", "character varying(255)"], "no"),
@@ -62,8 +61,8 @@ const COLUMNS: [(&str, [&str; 3], &str); 8] = [
 ];
 
 /// Each column with its type, whether it may be NULL and whether it is the whole primary key, and
-/// what else is to be known of the table: on MySQL its engine and the key's collation, on
-/// PostgreSQL its kind and persistence.
+/// properties of the table: on MySQL its engine and the key's collation, on PostgreSQL its kind and
+/// persistence.
 const READ_SQLITE: &str = "\
 SELECT c.name, lower(c.type), CASE WHEN c.\"notnull\" = 1 THEN 'no' ELSE 'yes' END,
        CASE WHEN c.pk = 0 THEN '' WHEN (SELECT COUNT(*) FROM pragma_table_info('procession_ledger')
@@ -95,18 +94,18 @@ SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod),
   LEFT JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisprimary
  WHERE c.oid = to_regclass('procession_ledger') ORDER BY a.attnum";
 
-/// How it stands on a data source.
+/// The state of the ledger on a data source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerState {
-    /// There is none.
+    /// Missing.
     Absent,
-    /// It is there as it should be.
+    /// Present with the right shape.
     Fits,
-    /// There is something else of that name: what is wrong with it.
+    /// Another object has that name: the difference.
     Other(String),
 }
 
-/// The statement that makes it, without a semicolon.
+/// The statement that creates it, without a semicolon.
 pub fn create_statement(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => SQLITE,
@@ -115,18 +114,17 @@ pub fn create_statement(dialect: Dialect) -> &'static str {
     }
 }
 
-/// What a user of jobs must be granted on it when somebody else made it; nothing on SQLite.
+/// The grant for a user of jobs when another user created it; `None` on SQLite.
 pub fn grant(dialect: Dialect, user: &str) -> Option<String> {
     let user = quote_user(dialect, user)?;
     Some(format!("GRANT SELECT, INSERT, UPDATE ON {TABLE} TO {user}"))
 }
 
-/// Who a session is and where.
+/// The server and user of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerIdentity {
-    /// The server's version.
     pub version: String,
-    /// The user, as rights name it; none on SQLite.
+    /// The user as in grants; `None` on SQLite.
     pub user: Option<String>,
 }
 
@@ -137,11 +135,11 @@ impl fmt::Display for ServerIdentity {
     }
 }
 
-/// A row that no body writes, for finding out what may be done.
+/// A row that no body writes, used to test privileges.
 const PROBE: &str = "procession:probe";
 
 impl Session {
-    /// Who we are on which server.
+    /// Reads the server version and our user.
     pub async fn server_identity(&mut self) -> Result<ServerIdentity, SessionError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => "SELECT 'SQLite ' || sqlite_version(), NULL",
@@ -157,8 +155,8 @@ impl Session {
         Ok(ServerIdentity { version: text(0).unwrap_or_default(), user: text(1) })
     }
 
-    /// Whether `sql` gives something here that begins with `answer`; a database that cannot even be
-    /// asked it does not.
+    /// Whether `sql` returns a value here that begins with `answer`; `false` if the database cannot
+    /// run it.
     pub async fn answers(&mut self, sql: &str, answer: &str) -> Result<bool, SessionError> {
         match self.query_rows(sql, &[]).await {
             Ok(found) => Ok(found.first(0).is_some_and(|text| text.starts_with(answer))),
@@ -167,7 +165,7 @@ impl Session {
         }
     }
 
-    /// How the ledger stands here.
+    /// The state of the ledger here.
     pub async fn ledger(&mut self) -> Result<LedgerState, SessionError> {
         let (sql, at) = match self.dialect() {
             Dialect::Sqlite => (READ_SQLITE, 0),
@@ -187,12 +185,13 @@ impl Session {
         })
     }
 
-    /// Makes the ledger.
+    /// Creates the ledger.
     pub async fn make_ledger(&mut self) -> Result<(), SessionError> {
         self.run_statement(create_statement(self.dialect()), &[]).await.map(|_| ())
     }
 
-    /// Does with a row what bodies do, and undoes it; an error is what the user may not.
+    /// Performs all operations of bodies on a row, and rolls them back; an error is a missing
+    /// privilege.
     pub async fn try_ledger(&mut self) -> Result<(), SessionError> {
         self.begin().await?;
         let tried = self.write_probe().await;
@@ -220,8 +219,8 @@ impl Session {
         self.run_statement(&select, &probe).await.map(|_| ())
     }
 
-    /// When the last attempt began whose key begins with the name of an installation, in milliseconds since 1970; none when
-    /// there is none.
+    /// When the latest attempt began whose key has this installation's prefix, in milliseconds
+    /// since 1970; `None` when there is none.
     pub async fn last_ledger_attempt(
         &mut self,
         installation: &str,
@@ -242,7 +241,7 @@ impl Session {
         Ok(found.first(0).and_then(|last| last.parse().ok()))
     }
 
-    /// How many `done` rows ended before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC.
+    /// Number of `done` rows that ended before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC.
     pub async fn old_of_ledger(&mut self, cut: &str) -> Result<u64, SessionError> {
         let sql =
             format!("SELECT COUNT(*) FROM {TABLE} WHERE {}", old_rows_condition(self.dialect()));
@@ -250,8 +249,8 @@ impl Session {
         Ok(count.first(0).and_then(|n| n.parse().ok()).unwrap_or(0))
     }
 
-    /// Removes at most `most` such rows; gives how many it removed. Rows that are `open` stay for
-    /// ever: they are the proof that a body committed by itself.
+    /// Removes at most `most` such rows; returns their number. `open` rows are kept forever: they
+    /// prove that a body committed by itself.
     pub async fn prune_ledger(&mut self, cut: &str, most: u32) -> Result<u64, SessionError> {
         let old = old_rows_condition(self.dialect());
         let sql = match self.dialect() {
@@ -265,7 +264,8 @@ impl Session {
     }
 }
 
-/// Which rows are done and old. SQLite's are text, in whatever form of a time they were written.
+/// The condition for old `done` rows. SQLite's times are text, in whatever format they were
+/// written.
 fn old_rows_condition(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => "state = 'done' AND julianday(done_at) < julianday(?)",
@@ -276,7 +276,7 @@ fn old_rows_condition(dialect: Dialect) -> &'static str {
     }
 }
 
-/// What is wrong with the table that has these rows of name, type, may be NULL, key, and table.
+/// The fault of the table with these rows of name, type, may be NULL, key, and table.
 fn fault(rows: &[Vec<&str>], dialect: usize) -> Option<String> {
     let table_wanted = ["table", "InnoDB exact", "r p"][dialect];
     for row in rows {
@@ -297,7 +297,7 @@ fn fault(rows: &[Vec<&str>], dialect: usize) -> Option<String> {
         if ty != types[dialect] {
             return Some(format!("its column {name} is {ty} and not {}", types[dialect]));
         }
-        // SQLite takes NULL even in a key, unless it says NOT NULL.
+        // SQLite accepts NULL even in a key, unless it is NOT NULL.
         if may_be_null != *null {
             let must = if *null == "no" { "must not" } else { "must" };
             return Some(format!("its column {name} {must} take NULL"));

@@ -1,4 +1,4 @@
-//! Who holds a session lock.
+//! Finds the holder of a session lock.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -7,14 +7,15 @@ use crate::db::session::{Arg, Session, SessionId};
 /// The session that holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHolder {
-    /// It, as who asked would call itself.
+    /// The session id in the form of the caller's own.
     pub id: SessionId,
-    /// What it does, in the server's words: `active for 12 s`; empty when it is hidden from us.
+    /// The server's description of its state: `active for 12 s`; empty when it is hidden from us.
     pub state: String,
 }
 
 impl Session {
-    /// The session that holds lock `name`; `None` when nobody does, and on SQLite, which has no locks.
+    /// The session that holds lock `name`; `None` when none does, and on SQLite, which has no
+    /// locks.
     pub async fn lock_holder(&mut self, name: &str) -> Result<Option<LockHolder>, SessionError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return Ok(None),
@@ -23,7 +24,7 @@ impl Session {
                  FROM (SELECT IS_USED_LOCK(?) AS id) h \
                  LEFT JOIN information_schema.processlist p ON p.id = h.id WHERE h.id IS NOT NULL"
             }
-            // A key of one bigint is kept in two halves, which `objsubid` 1 says.
+            // A bigint key is stored in two halves, which `objsubid` 1 indicates.
             Dialect::Postgres => {
                 "SELECT l.pid, a.state || ' for ' || greatest(0, round(extract(epoch FROM \
                  clock_timestamp() - a.state_change)))::bigint || ' s', extract(epoch FROM a.backend_start)::text \
@@ -41,7 +42,7 @@ impl Session {
         let our_stamp = self.id().map_or("", |own| own.stamp.as_str());
         let stamp = match (our_stamp.split_once('@'), answer.first(2)) {
             (Some((server, _)), Some(start)) => format!("{server}@{start}"),
-            // MySQL: the start is the server's, and it is the same server.
+            // On MySQL the stamp is the server's start, and it is the same server.
             _ => our_stamp.to_owned(),
         };
         let state = answer.first(1).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Brings the schema to the version this binary knows, and refuses one that is behind or ahead.
+//! Migrates the schema to the version of this binary, and refuses an older or newer one.
 
 mod fold;
 mod list;
@@ -15,34 +15,34 @@ use sqlx::{
     SqlSafeStr, Sqlite,
 };
 
-// `run_direct` below and not `run`: a future with sqlx's `run` in it cannot move between threads.
+// `run_direct` below and not `run`: a future with sqlx's `run` in it is not Send.
 
-/// How the schema stands to this binary.
+/// The schema version compared with this binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
-    /// As this binary knows it.
+    /// The version of this binary.
     Current,
     /// Migrations are missing; the number is the last one applied, 0 for an empty database.
     Behind(i64),
     /// A newer binary has migrated it; the number is the last one applied.
     Ahead(i64),
-    /// The migration of this number broke off half-way (MySQL cannot undo DDL).
+    /// The migration of this number was interrupted (MySQL cannot roll DDL back).
     Broken(i64),
-    /// The migration of this number is another than ours: another program's, or an edited one.
+    /// The migration of this number differs from ours: from another program, or edited.
     Foreign(i64),
 }
 
-/// The last migration this binary knows.
+/// The last migration of this binary.
 pub fn known() -> i64 {
     MIGRATIONS.last().map_or(0, |m| m.0)
 }
 
-/// The numbers of all migrations this binary knows, in their order.
+/// The numbers of all migrations of this binary, in order.
 fn known_versions() -> Vec<i64> {
     MIGRATIONS.iter().map(|m| m.0).collect()
 }
 
-/// Where a dialect's text stands in `MIGRATIONS`.
+/// The index of a dialect's text in `MIGRATIONS`.
 fn text_index(dialect: Dialect) -> usize {
     Dialect::ALL.iter().position(|d| *d == dialect).unwrap_or_default()
 }
@@ -56,10 +56,10 @@ fn migrator(dialect: Dialect) -> Migrator {
     Migrator::with_migrations(migrations.collect())
 }
 
-/// sqlx's own table of what was applied.
+/// sqlx's own table of applied migrations.
 const APPLIED: &str = "_sqlx_migrations";
 
-/// The tables that these migrations make.
+/// The tables that these migrations create.
 fn made_by(dialect: Dialect, versions: &[i64]) -> impl Iterator<Item = &'static str> {
     let at = text_index(dialect);
     let texts = MIGRATIONS.iter().filter(move |m| versions.contains(&m.0)).map(move |m| m.2[at]);
@@ -69,14 +69,14 @@ fn made_by(dialect: Dialect, versions: &[i64]) -> impl Iterator<Item = &'static 
 }
 
 impl Db {
-    /// Applies what is missing; gives the numbers that this call applied. A server lock keeps two
-    /// processes from migrating at once. A database where something else has the name of one of
-    /// our tables is left as it is.
+    /// Applies the missing migrations; returns the numbers applied by this call. A server lock
+    /// keeps two processes from migrating at once. A database in which one of our table names is
+    /// taken is left unchanged.
     pub async fn migrate(&self) -> Result<Vec<i64>> {
         match self.schema().await? {
             Schema::Current => return Ok(Vec::new()),
-            // What looks broken off may be another process in the middle of it; under the lock
-            // `apply` looks again.
+            // What looks interrupted may be another process in the middle of it; `apply` checks
+            // again under the lock.
             Schema::Behind(_) | Schema::Broken(_) => {}
             state @ (Schema::Ahead(_) | Schema::Foreign(_)) => return Err(self.refusal(state)),
         }
@@ -100,11 +100,11 @@ impl Db {
         Ok(applied)
     }
 
-    /// Under a lock of ours: sqlx waits for its own without end, which MariaDB does not do (its
-    /// `GET_LOCK(name, -1)` gives up at once and says so to nobody). A session that failed is closed
+    /// Under a lock of our own: sqlx waits for its lock without limit, which MariaDB does not
+    /// support (its `GET_LOCK(name, -1)` silently gives up at once). A failed session is closed
     /// with whatever it holds.
     async fn on_mysql(&self, pool: &ConnectionPool<MySql>) -> Result<Vec<i64>> {
-        // A name has 64 characters at most. MySQL 9 has neither SHA1() nor MD5().
+        // A lock name has at most 64 characters. MySQL 9 has neither SHA1() nor MD5().
         const NAME: &str = "CONCAT('procession:', LEFT(SHA2(DATABASE(), 256), 40))";
         let mut lent = pool.acquire().await?;
         let conn = lent.raw_connection()?;
@@ -129,8 +129,8 @@ impl Db {
         Ok(ran)
     }
 
-    /// Under sqlx's own lock, which counts how often a session took it. A session that failed is
-    /// closed, because it may hold the lock.
+    /// Under sqlx's own lock, which is reentrant per session. A failed session is closed, because
+    /// it may hold the lock.
     async fn on_postgres(&self, pool: &ConnectionPool<Postgres>) -> Result<Vec<i64>> {
         let mut lent = pool.acquire().await?;
         let applied = self.locked_on_postgres(lent.raw_connection()?).await?;
@@ -148,7 +148,7 @@ impl Db {
         Ok(applied)
     }
 
-    /// Applies what is missing by now, the lock being held; `there` are the names that are taken.
+    /// Applies what is missing now, with the lock held; `there` are the existing table names.
     async fn apply<C: Migrate>(&self, conn: &mut C, there: Vec<String>) -> Result<Vec<i64>> {
         let mut before = Vec::new();
         if there.iter().any(|name| name == APPLIED) {
@@ -164,7 +164,8 @@ impl Db {
         Ok(missing)
     }
 
-    /// Refuses when one of the names that are `there` is that of a table which migrations `missing` make.
+    /// Refuses when one of the names in `there` is that of a table which the `missing` migrations
+    /// create.
     fn refuse_taken_names(&self, missing: &[i64], there: &[String]) -> Result<()> {
         let taken: Vec<&str> = made_by(self.dialect(), missing)
             .filter(|ours| there.iter().any(|name| name.eq_ignore_ascii_case(ours)))
@@ -180,19 +181,19 @@ impl Db {
         )))
     }
 
-    /// How the schema stands to this binary; changes nothing.
+    /// Compares the schema version with this binary; changes nothing.
     pub async fn schema(&self) -> Result<Schema> {
         let mut tx = self.begin_read().await?;
         let table = tx.fetch_all(table_query(self.dialect()), &[]).await?;
         schema_behind(&mut tx, &table).await
     }
 
-    /// Refuses to go on with a schema that is not this binary's, saying what to do.
+    /// Refuses to continue with a schema of another version; the error contains a hint.
     pub async fn require_current(&self) -> Result<()> {
         self.require(self.schema().await?)
     }
 
-    /// The same of a schema that was looked at.
+    /// The same for a schema state that was read already.
     pub fn require(&self, found: Schema) -> Result<()> {
         match found {
             Schema::Current => Ok(()),
@@ -234,8 +235,8 @@ impl Db {
     }
 }
 
-/// Makes all tables in a MySQL database that has none of them. While it does, the first migration counts as
-/// broken off, which is what it is when the process ends here: DDL cannot be undone.
+/// Creates all tables in a MySQL database that has none of them. Meanwhile the first migration
+/// counts as interrupted, which is correct if the process ends here: DDL cannot be rolled back.
 async fn apply_folded(conn: &mut MySqlConnection) -> Result<Vec<i64>> {
     conn.ensure_migrations_table(APPLIED).await.map_err(of_migration)?;
     let ours = migrator(Dialect::Mysql);
@@ -248,7 +249,7 @@ async fn apply_folded(conn: &mut MySqlConnection) -> Result<Vec<i64>> {
     Ok(known_versions())
 }
 
-/// How far migrations are.
+/// The state of migrations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MigrationProgress {
     Begun,
@@ -276,7 +277,7 @@ async fn record<'m>(
     Ok(())
 }
 
-/// Asks whether there is a table of what was applied.
+/// The query whether the table of applied migrations exists.
 pub(in crate::db) const fn table_query(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => {
@@ -292,7 +293,7 @@ pub(in crate::db) const fn table_query(dialect: Dialect) -> &'static str {
     }
 }
 
-/// How the schema stands, by the answer to `table_query`.
+/// The schema state, given the result of `table_query`.
 pub(in crate::db) async fn schema_behind(tx: &mut Tx, table: &[Row]) -> Result<Schema> {
     if table.first().ok_or(Error::Missing("count"))?.get_int("n")? == 0 {
         return Ok(Schema::Behind(0));

@@ -1,7 +1,8 @@
-//! db: the SQL door. In: statement text with `?` and values. Out: rows, or a typed error.
+//! db: access to SQL databases. In: statement text with `?` and values. Out: rows, or a typed
+//! error.
 //! May name: nothing of ours. Never: a word of the domain.
-//! Invariant: sqlx is named here and nowhere else.
-//! `Db` and `Tx` are the metadata store; `session` are the connections that bodies run on.
+//! Invariant: sqlx is named here and nowhere else. `Db` and `Tx` are the metadata store; `session`
+//! are the connections that bodies run on.
 
 mod bulk;
 pub mod call_result;
@@ -67,7 +68,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What a statement gives back, or why it did not.
+/// The result of a database operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// The metadata database.
@@ -76,20 +77,20 @@ pub struct Db {
     pools: DialectPools,
     /// On PostgreSQL, for statements that are transactions of their own.
     alone: Option<AutocommitConnection>,
-    /// Whether this is a MariaDB that takes compound statements.
+    /// Whether this is a MariaDB that accepts compound statements.
     takes_compounds: bool,
     /// Its URL without the password, for messages.
     shown: Arc<str>,
-    /// Where hints meet.
+    /// The distribution of hints.
     hub: Arc<HintHub>,
-    /// What users of one kind share, where this is their way to a SQLite file.
+    /// The shared write access of users of one kind, for a SQLite file.
     writer_share: Option<WriterShare>,
-    /// Who writes first.
+    /// The precedence among writers.
     precedence: Precedence,
 }
 
-/// How requests, or log lines, write to a SQLite file: one after the other, so that at most one of them stands
-/// before the work in the queue of the one writer.
+/// How requests, or log lines, write to a SQLite file: one after the other, so that at most one of
+/// them precedes the engine in the queue of the one writer.
 #[derive(Clone, Debug)]
 struct WriterShare {
     writer: Arc<Semaphore>,
@@ -99,7 +100,7 @@ struct WriterShare {
 #[derive(Clone, Debug)]
 enum DialectPools {
     /// One writer, because SQLite has one: with eight, 1,358 of 1,600 transactions failed with
-    /// "database is locked"; with one, none. Readers go on during a write (WAL).
+    /// "database is locked"; with one, none. Readers continue during a write (WAL).
     Sqlite {
         writer: ConnectionPool<Sqlite>,
         reader: ConnectionPool<Sqlite>,
@@ -108,17 +109,17 @@ enum DialectPools {
     Postgres(ConnectionPool<Postgres>),
 }
 
-/// An open transaction; dropped without `commit`, it is undone. After a statement that failed it can
-/// only be undone, on every database as on PostgreSQL.
+/// An open transaction; dropped without `commit`, it is rolled back. After a failed statement it
+/// can only be rolled back, on every database as on PostgreSQL.
 #[derive(Debug)]
 pub struct Tx {
     inner: TxInner,
     hub: Arc<HintHub>,
-    /// Given when it is committed.
+    /// Sent when it is committed.
     hints: Vec<&'static str>,
-    /// Where to get another connection, as long as nothing was asked of one that only reads.
+    /// Where to get another connection, as long as no statement was sent on a read-only one.
     unasked: Option<Box<Db>>,
-    /// The turn of its kind of users to write, held until this ends.
+    /// The write permit of its kind of users, held until this ends.
     _share: Option<OwnedSemaphorePermit>,
 }
 
@@ -129,8 +130,8 @@ enum TxInner {
     Postgres(PooledConnection<Postgres>),
 }
 
-/// Asks the driver that is behind the transaction, and waits for its answer as long as a statement
-/// may take; type-checked for each.
+/// Calls the driver of the transaction, and waits for its answer as long as a statement may take;
+/// expanded for each driver.
 macro_rules! on {
     ($tx:expr, $conn:ident => $question:expr) => {
         match &mut $tx.inner {
@@ -158,8 +159,8 @@ impl Db {
 
     /// Opens a transaction that may write. On SQLite it takes the write lock at once (`BEGIN
     /// IMMEDIATE`): a deferred one that reads first fails at its first write when another wrote
-    /// meanwhile. This and every other call of the door may be dropped at any point, by a time-out
-    /// or a `select!`: a connection with a question in flight is closed and never handed on.
+    /// meanwhile. This and every other call of this module may be dropped at any point, by a
+    /// timeout or a `select!`: a connection with a query in flight is closed and never reused.
     pub async fn begin(&self) -> Result<Tx> {
         let share = self.writer_turn().await?;
         let inner = match &self.pools {
@@ -172,7 +173,7 @@ impl Db {
         Ok(Tx { _share: share, ..self.wrap_transaction(inner) })
     }
 
-    /// The turn to ask for the one writer of a SQLite file, where users of one kind share one among themselves.
+    /// The permit to wait for the one writer of a SQLite file, which users of one kind share.
     async fn writer_turn(&self) -> Result<Option<OwnedSemaphorePermit>> {
         let Some(share) = &self.writer_share else { return Ok(None) };
         let turn = Arc::clone(&share.writer).acquire_owned();
@@ -184,9 +185,9 @@ impl Db {
         }
     }
 
-    /// For statements that only read. On SQLite they are one transaction, which waits for no writer. On a server
-    /// each is by itself: at READ COMMITTED each sees what is committed when it begins anyway, and a
-    /// transaction around them costs two round trips.
+    /// For statements that only read. On SQLite they are one transaction, which waits for no
+    /// writer. On a server each is by itself: at READ COMMITTED each sees what is committed when it
+    /// begins anyway, and a transaction around them costs two round trips.
     pub async fn begin_read(&self) -> Result<Tx> {
         let inner = match &self.pools {
             DialectPools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
@@ -197,13 +198,12 @@ impl Db {
         Ok(self.wrap_transaction(inner))
     }
 
-    /// Opens a transaction that cannot write, because the server refuses it, and that sees everything as it
-    /// was at one moment: for the tables of somebody else.
+    /// Opens a read-only transaction with a consistent snapshot: for the tables of other programs.
     pub async fn begin_look(&self) -> Result<Tx> {
         let inner = match &self.pools {
             DialectPools::Sqlite { reader, .. } => TxInner::Sqlite(reader.begin("BEGIN").await?),
             DialectPools::Mysql(pool) => {
-                // Sessions are at READ COMMITTED; this counts for the next transaction alone.
+                // Sessions use READ COMMITTED; this applies only to the next transaction.
                 let mut lent = pool.acquire().await?;
                 lent.run_statement("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").await?;
                 lent.run_statement("START TRANSACTION READ ONLY, WITH CONSISTENT SNAPSHOT").await?;
@@ -222,7 +222,7 @@ impl Db {
         self.without_transaction().await?.fetch_all(sql, values).await
     }
 
-    /// A connection that reads, without a transaction.
+    /// A connection for reading, without a transaction.
     async fn without_transaction(&self) -> Result<Tx> {
         let inner = match &self.pools {
             DialectPools::Sqlite { reader, .. } => {
@@ -238,7 +238,7 @@ impl Db {
         Ok(Tx { unasked: Some(Box::new(self.clone())), ..self.wrap_transaction(inner) })
     }
 
-    /// What was asked of it so far, and how its connections stand.
+    /// Counters of its use, and the state of its connections.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         match &self.pools {
@@ -267,7 +267,7 @@ impl Db {
         match &self.pools {
             DialectPools::Sqlite { writer, reader } => {
                 reader.close().await;
-                // The writer of requests and of log lines is the one of the work.
+                // Requests and log lines share the engine's writer.
                 if self.writer_share.is_none() {
                     writer.close().await;
                 }
@@ -288,8 +288,8 @@ impl Tx {
         }
     }
 
-    /// Runs a statement; gives the number of rows it found (MySQL too counts found rows, not
-    /// changed ones), which is what a compare-and-set asks for.
+    /// Runs a statement; returns the number of rows found (on MySQL too, instead of the rows
+    /// changed), as a compare-and-set needs.
     pub async fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         debug_assert!(self.is_transaction(), "a write outside of a transaction: {sql}");
@@ -307,7 +307,7 @@ impl Tx {
             "a lock outside of a transaction: {sql}"
         );
         let unasked = self.unasked.take();
-        // Boxed: inlined into all that asks something, its state made a test's stack overflow in a debug build.
+        // Boxed: inlined into all callers, its state made a test's stack overflow in a debug build.
         match Box::pin(self.fetch_once(sql, values)).await {
             Err(error) => {
                 Box::pin(self.take_another(error, unasked)).await?;
@@ -317,8 +317,8 @@ impl Tx {
         }
     }
 
-    /// Takes another connection in the place of one that turned out to be gone before anything was asked of it; any
-    /// other error is given back.
+    /// Replaces a connection that turned out to be lost before any statement was sent; any other
+    /// error is returned.
     async fn take_another(&mut self, error: Error, unasked: Option<Box<Db>>) -> Result<()> {
         let Some(db) = unasked.filter(|_| self.is_gone() && error.is_transient()) else {
             return Err(error);
@@ -330,7 +330,7 @@ impl Tx {
 
     async fn fetch_once(&mut self, sql: &str, values: &[SqlValue]) -> Result<Vec<Row>> {
         let sql = AssertSqlSafe(self.dialect().placeholders(sql).into_owned());
-        // Without values a server need not prepare it, which the first time is a round trip of its own.
+        // Without values a server need not prepare it, which the first time costs a round trip.
         let is_text = values.is_empty() && self.dialect() != Dialect::Sqlite;
         Ok(on!(self, conn => async {
             let rows = match is_text {
@@ -341,7 +341,7 @@ impl Tx {
         }))
     }
 
-    /// The rows of each of several queries without values: on a server one round trip for all of them.
+    /// The rows of each of several queries without values: on a server in one round trip.
     pub async fn fetch_sets<const N: usize>(
         &mut self,
         queries: [&str; N],
@@ -357,7 +357,7 @@ impl Tx {
         sets.try_into().map_err(|_| Error::Missing("a set of rows"))
     }
 
-    /// The sets of rows that a text of several statements gives.
+    /// The result sets of a text with several statements.
     async fn fetch_text(&mut self, text: &str) -> Result<Vec<Vec<Row>>> {
         failpoint_or!("db.statement", Error::TryAgain("a failpoint says so".to_owned()));
         let unasked = self.unasked.take();
@@ -398,7 +398,7 @@ impl Tx {
         Ok(self.fetch_all(sql, values).await?.into_iter().next())
     }
 
-    /// Inserts one row and gives its generated key; `key` is the key's column.
+    /// Inserts one row and returns its generated key; `key` is the key's column.
     pub async fn insert_id(&mut self, sql: &str, key: &str, values: &[SqlValue]) -> Result<i64> {
         match self.dialect() {
             Dialect::Mysql => {
@@ -422,7 +422,7 @@ impl Tx {
         }
     }
 
-    /// Makes everything since `begin` durable. After `Error::Lost` that is open: look what is there.
+    /// Commits. After `Error::Lost` the result is unknown: read the rows.
     pub async fn commit(self) -> Result<()> {
         match self.inner {
             TxInner::Sqlite(lent) => lent.commit().await,
@@ -433,7 +433,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Undoes everything since `begin`, and waits until it is undone.
+    /// Rolls back, and waits for the end of the rollback.
     pub async fn rollback(self) -> Result<()> {
         match self.inner {
             TxInner::Sqlite(lent) => lent.rollback().await,

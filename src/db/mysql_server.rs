@@ -1,9 +1,9 @@
-//! Which product is behind MySQL's protocol.
+//! The product behind MySQL's protocol.
 
 /// A server that speaks MySQL's protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MysqlServer {
-    /// MySQL itself, or one that calls itself nothing else.
+    /// MySQL itself, or an unrecognised product.
     Mysql,
     /// MariaDB.
     MariaDb,
@@ -12,7 +12,7 @@ pub enum MysqlServer {
 }
 
 impl MysqlServer {
-    /// The product that gives `version` as its `VERSION()`.
+    /// The product with this `VERSION()`.
     pub(in crate::db) fn from_version(version: &str) -> Self {
         let version = version.to_ascii_lowercase();
         if version.contains("mariadb") {

@@ -1,9 +1,11 @@
-//! Connections of sqlx that wait for no delayed acknowledgement (ADR 24).
+//! Sets TCP_NODELAY on connections of sqlx, so that they do not wait for delayed acknowledgements
+//! (ADR 24).
 //!
-//! sqlx 0.9.0 sets no TCP_NODELAY and gives nobody its socket (its issue 4335; mended by its pull request 4336,
-//! which no release has in November 2026). Two small packets in a row without an answer between them then wait
-//! some 40 ms for the server's delayed acknowledgement: the handshake of TLS has two such waits, a connection
-//! to PostgreSQL took 95 ms for 10. With a release that sets the option, this file is to go.
+//! sqlx 0.9.0 does not set TCP_NODELAY and does not expose its socket (its issue 4335; fixed by its
+//! pull request 4336, which no release contains in November 2026). Two small packets in a row
+//! without an answer between them then wait some 40 ms for the server's delayed acknowledgement:
+//! the handshake of TLS has two such waits, a connection to PostgreSQL took 95 ms instead of 10.
+//! Once a release sets the option, this file can be removed.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +13,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether it could be set here.
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
-/// Whether connections of this process wait for no acknowledgements, as far as is known.
+/// Whether connections of this process avoid delayed acknowledgements, as far as is known.
 pub(in crate::db) fn is_set() -> bool {
     IS_SET.load(Ordering::Relaxed)
 }
 
-/// Waits for `connecting`, and sets TCP_NODELAY on the sockets that this process opens meanwhile, as soon as
-/// they are there. Those of others among them are none the worse for it. Where it cannot be set, a connection
-/// is as slow as sqlx has it.
+/// Waits for `connecting`, and sets TCP_NODELAY on the sockets that this process opens meanwhile,
+/// as soon as they exist. Sockets of other tasks among them are not harmed. Where it cannot be set,
+/// connections are as slow as sqlx makes them.
 ///
-/// The future is kept on the heap: sqlx's are large, and one more layer of them overflowed a stack of 2 MiB.
+/// The future is boxed: sqlx's are large, and one more layer of them overflowed a stack of 2 MiB.
 pub(in crate::db) fn without_delay<F: Future>(connecting: F) -> impl Future<Output = F::Output> {
     let mut connecting = Box::pin(connecting);
     let mut sockets = sockets::Sockets::so_far();
@@ -50,11 +52,11 @@ mod sockets {
 
     const OPEN_FILES: &str = "/proc/self/fd";
 
-    /// With more files open than that nothing is looked for: it would take longer than what is spared.
+    /// With more open files than this the search is skipped: it would take longer than it saves.
     const MOST: usize = 2_048;
 
-    /// The sockets that were open before, or have been looked at, as the system names them: numbers are given
-    /// again at once.
+    /// The sockets that were open before, or were checked, by their system identity: descriptor
+    /// numbers are reused at once.
     pub(super) struct Sockets {
         seen: HashSet<PathBuf>,
     }
@@ -64,7 +66,7 @@ mod sockets {
             Self { seen: open_sockets().into_iter().map(|(_, name)| name).collect() }
         }
 
-        /// Whether there was one on which it could be set.
+        /// Sets the option on new sockets; returns whether there was one.
         pub(super) fn spare_new(&mut self) -> bool {
             let mut is_any = false;
             for (fd, name) in open_sockets() {
@@ -94,20 +96,22 @@ mod sockets {
         named.collect()
     }
 
-    /// By a second handle of the same socket, because the option is the socket's and its owner keeps it to
-    /// itself.
+    /// Through a second handle of the same socket, because the option belongs to the socket, which
+    /// its owner does not expose.
     fn spare(fd: RawFd) -> io::Result<()> {
         let handle = File::from(second_handle(fd)?);
         if !handle.metadata().is_ok_and(|of| !of.is_file()) {
-            // The number was given to a file since it was looked at. Never closed: closing any handle of a
-            // file drops all locks that this process has on it, and SQLite's are such locks.
+            // The number was reused for a file since it was checked. The handle is never closed:
+            // closing any handle of a file drops all locks that this process has on it, and
+            // SQLite's locks are of this kind.
             let _kept_open = handle.into_raw_fd();
             return Err(io::Error::other("it is a file by now"));
         }
         TcpStream::from(OwnedFd::from(handle)).set_nodelay(true)
     }
 
-    /// Sent to ourselves, which every system and container allows; `pidfd_getfd` is forbidden in most.
+    /// Sent to ourselves, which every system and container allows; `pidfd_getfd` is forbidden in
+    /// most.
     fn second_handle(fd: RawFd) -> io::Result<OwnedFd> {
         let (from, to) = UnixStream::pair()?;
         let rights = [ControlMessage::ScmRights(&[fd])];
@@ -158,7 +162,7 @@ mod tests {
         assert!(is_set());
     }
 
-    /// The second socket is given the number of the first.
+    /// The second socket gets the number of the first.
     #[tokio::test]
     async fn nor_has_the_one_after_an_address_where_nobody_is() {
         let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -1,8 +1,8 @@
-//! Brings what PostgreSQL raises (NOTICE, WARNING, INFO) to whom runs the statement.
+//! Passes PostgreSQL's notices (NOTICE, WARNING, INFO) to the code that runs the statement.
 //!
-//! sqlx hands these on only as `tracing` events with target `sqlx::postgres::notice`, as they come.
-//! A layer with a filter of its own picks them up, so they arrive also when the console shows
-//! errors only, and a task-local tells whose they are, so parallel bodies do not mix.
+//! sqlx publishes these only as `tracing` events with target `sqlx::postgres::notice`, as they
+//! arrive. A layer with its own filter receives them, so they also arrive when the console shows
+//! errors only, and a task-local assigns them, so that parallel bodies do not mix.
 
 use std::fmt;
 use std::future::Future;
@@ -16,14 +16,14 @@ use tracing_subscriber::registry::LookupSpan;
 
 const TARGET: &str = "sqlx::postgres::notice";
 
-/// Takes a severity word and a message.
+/// Receives a severity word and a message.
 pub type NoticeSink = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 tokio::task_local! {
     static SINK: NoticeSink;
 }
 
-/// Runs `work`; notices of statements in it go to `sink`.
+/// Runs `work`; notices of its statements go to `sink`.
 pub async fn scope<F: Future>(sink: NoticeSink, work: F) -> F::Output {
     SINK.scope(sink, work).await
 }
@@ -48,7 +48,7 @@ impl<S: Subscriber> Layer<S> for Notices {
     }
 }
 
-/// sqlx has mapped PostgreSQL's severities to levels; this is the way back.
+/// sqlx maps PostgreSQL's severities to levels; this is the inverse.
 fn level_word(level: Level) -> &'static str {
     match level {
         Level::ERROR => "ERROR",

@@ -1,10 +1,10 @@
-//! The connections of the metadata database. One is handed on only when it is known in which state
-//! it is.
+//! The connection pool of the metadata database. A connection is reused only when its state is
+//! known.
 //!
-//! Not sqlx's pool, for three reasons. It takes back a connection whose operation was dropped in the
-//! middle, and the next borrower finds himself in an open transaction (sqlx issue 4385). It pings a
-//! connection when it is taken and again when it comes back. And that second ping has no end when the
-//! network swallows it, while the place in the pool stays taken.
+//! Not sqlx's pool, for three reasons. It takes back a connection whose operation was dropped in
+//! the middle, and the next borrower finds itself in an open transaction (sqlx issue 4385). It
+//! pings a connection when it is taken and again when it comes back. And that second ping never
+//! ends when the network drops it, while the slot in the pool stays taken.
 
 use crate::db::error;
 use crate::db::nodelay::without_delay;
@@ -19,9 +19,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// A driver, as far as the pool has to know it.
+/// A driver, as far as the pool uses it.
 pub(in crate::db) trait Driver: Database {
-    /// Runs a statement that gives nothing.
+    /// Runs a statement that returns nothing.
     fn run_statement<'c>(
         conn: &'c mut Self::Connection,
         sql: &'static str,
@@ -43,10 +43,10 @@ macro_rules! drivers {
 
 drivers! { sqlx::Sqlite sqlx::MySql sqlx::Postgres }
 
-/// What is at the other end.
+/// What a connection leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::db) enum PoolEndpoint {
-    /// A server, which may go away behind our back.
+    /// A server, which may close connections at any time.
     Server,
     /// A file.
     File,
@@ -55,7 +55,7 @@ pub(in crate::db) enum PoolEndpoint {
 }
 
 type DriverConnectOptions<DB> = <<DB as Database>::Connection as Connection>::Options;
-/// Makes a new connection ready.
+/// Prepares a new connection.
 pub(in crate::db) type Prepare<DB> =
     for<'c> fn(&'c mut <DB as Database>::Connection) -> BoxFuture<'c, sqlx::Result<()>>;
 
@@ -78,39 +78,39 @@ impl<O> RotatedPassword<O> {
     }
 }
 
-/// How a pool is to be.
+/// The settings of a pool.
 pub(in crate::db) struct PoolConfig<DB: Database> {
     pub(in crate::db) end: PoolEndpoint,
     pub(in crate::db) options: DriverConnectOptions<DB>,
-    /// The password, where it is replaced while the program runs.
+    /// The password, if it is replaced while the program runs.
     pub(in crate::db) rotated: Option<RotatedPassword<DriverConnectOptions<DB>>>,
     /// Run on each new connection.
     pub(in crate::db) prepare: Option<Prepare<DB>>,
     pub(in crate::db) most: u32,
     /// How long a borrower waits for a connection.
     pub(in crate::db) patience: Duration,
-    /// How long one statement may be without an answer.
+    /// How long a statement may take to be answered.
     pub(in crate::db) limit: Duration,
     /// Its address without the password, for messages.
     pub(in crate::db) shown: String,
 }
 
-/// Who gets a connection first when several wait for it.
+/// Which borrower gets a connection first when several wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::db) enum Precedence {
-    /// In the order in which they came.
+    /// In the order of arrival.
     #[default]
     InTurn,
-    /// Before all who wait in turn.
+    /// Before all others.
     First,
 }
 
-/// How a borrower learns that an idle connection is still there.
+/// How it is verified that an idle connection still works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LivenessProof {
-    /// It is asked, unless it was used a moment ago.
+    /// By a ping, unless it was used a moment ago.
     Ping,
-    /// By the first statement of the borrower, who takes another when that fails.
+    /// By the first statement of the borrower, who takes another connection when that fails.
     FirstStatement,
 }
 
@@ -123,7 +123,7 @@ enum Fitness {
     Unfit,
 }
 
-/// A borrower that goes before others, for as long as it waits.
+/// A borrower with precedence, for as long as it waits.
 struct UrgentWait<'a>(&'a AtomicUsize);
 
 impl<'a> UrgentWait<'a> {
@@ -142,36 +142,36 @@ impl Drop for UrgentWait<'_> {
 /// Connections to one database; clones share them.
 pub(in crate::db) struct ConnectionPool<DB: Driver>(Arc<PoolShared<DB>>);
 
-/// What a pool and its connections on loan share.
+/// State shared by a pool and its checked-out connections.
 pub(in crate::db) struct PoolShared<DB: Driver> {
     pub(in crate::db) plan: PoolConfig<DB>,
     places: Arc<Semaphore>,
-    /// How many borrowers wait who go before all others.
+    /// Number of waiting borrowers with precedence.
     urgent: AtomicUsize,
-    /// The one used last is taken first: it is warm, and the others may grow old.
+    /// The most recently used connection is taken first: it is warm, and the others may expire.
     idle: Mutex<Vec<IdleConnection<DB>>>,
-    /// How often a connection was lost. A connection that was there before the last loss is not
-    /// handed out again: what took the one has most likely taken all of them.
+    /// Number of lost connections. A connection opened before the last loss is not reused: the
+    /// cause has most likely ended all of them.
     losses: AtomicU64,
     statements: AtomicU64,
     commits: AtomicU64,
     errors: AtomicU64,
 }
 
-/// What the door has counted since it was opened, and how its connections stand.
+/// Counters since the pool was opened, and the state of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Statements that were sent, `BEGIN` and `COMMIT` among them.
+    /// Statements sent, including `BEGIN` and `COMMIT`.
     pub statements: u64,
-    /// Transactions that were made durable.
+    /// Committed transactions.
     pub commits: u64,
-    /// Statements that failed or had no answer.
+    /// Statements that failed or were not answered.
     pub errors: u64,
-    /// Times that connections were found lost.
+    /// Number of times that connections were found lost.
     pub losses: u64,
-    /// Connections on loan.
+    /// Checked-out connections.
     pub used: usize,
-    /// Connections that wait to be used.
+    /// Idle connections.
     pub idle: usize,
 }
 
@@ -181,22 +181,22 @@ struct IdleConnection<DB: Driver> {
     since: Instant,
 }
 
-/// When a connection was made.
+/// When a connection was opened.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct Birth {
-    /// `losses` when it began to be made.
+    /// `losses` when opening it began.
     losses: u64,
     at: Instant,
 }
 
-/// An idle connection that was used within this time is handed out unasked; the answer to its first
-/// statement is the test.
+/// An idle connection used within this time is handed out without a ping; its first statement is
+/// the test.
 const WARM: Duration = Duration::from_secs(5);
-/// How long an older one may take to answer a ping.
+/// Time limit of a ping.
 pub(in crate::db) const PING: Duration = Duration::from_secs(2);
-/// A connection is not used for longer, because sessions of servers grow with what they cache.
+/// Maximum age of a connection, because server sessions grow with what they cache.
 const OLD: Duration = Duration::from_secs(30 * 60);
-/// The first pause between two tries to connect, and the longest.
+/// The first pause between two attempts to connect, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 impl<DB: Driver> Clone for ConnectionPool<DB> {
@@ -212,7 +212,7 @@ impl<DB: Driver> std::fmt::Debug for ConnectionPool<DB> {
 }
 
 impl<DB: Driver> ConnectionPool<DB> {
-    /// With a first connection, which is prepared.
+    /// A pool with a first, prepared connection.
     pub(in crate::db) fn new(plan: PoolConfig<DB>, first: DB::Connection) -> Self {
         let places = Arc::new(Semaphore::new(usize::try_from(plan.most.max(1)).unwrap_or(1)));
         let birth = Birth { losses: 0, at: Instant::now() };
@@ -228,7 +228,7 @@ impl<DB: Driver> ConnectionPool<DB> {
         }))
     }
 
-    /// A pool of its own to the same database with other options, with no connection yet.
+    /// A separate pool to the same database with other options, with no connection yet.
     pub(in crate::db) fn beside(&self, options: DriverConnectOptions<DB>, most: u32) -> Self {
         let PoolConfig { end, prepare, patience, limit, .. } = self.0.plan;
         let (shown, rotated) = (self.0.plan.shown.clone(), self.0.plan.rotated.clone());
@@ -249,12 +249,12 @@ impl<DB: Driver> ConnectionPool<DB> {
         self.0.plan.end == PoolEndpoint::Memory
     }
 
-    /// Whether a connection waits to be used.
+    /// Whether there is an idle connection.
     pub(in crate::db) fn has_idle(&self) -> bool {
         !self.0.lock_idle().is_empty()
     }
 
-    /// A connection on which nothing is open. May be dropped at any point.
+    /// A connection without an open transaction. May be dropped at any point.
     pub(in crate::db) async fn acquire(&self) -> Result<PooledConnection<DB>> {
         self.acquire_as(Precedence::InTurn, LivenessProof::Ping).await
     }
@@ -275,18 +275,20 @@ impl<DB: Driver> ConnectionPool<DB> {
 
     /// Opens a transaction with `sql`. May be dropped at any point.
     ///
-    /// A connection that turns out to be gone is replaced, once: nothing was asked of it before.
+    /// A connection that turns out to be lost is replaced, once: no statement was sent on it
+    /// before.
     pub(in crate::db) async fn begin(&self, sql: &'static str) -> Result<PooledConnection<DB>> {
         self.begin_as(sql, Precedence::InTurn).await
     }
 
-    /// The same, with a say in who goes first.
+    /// The same, with a precedence.
     pub(in crate::db) async fn begin_as(
         &self,
         sql: &'static str,
         precedence: Precedence,
     ) -> Result<PooledConnection<DB>> {
-        // The opening is the ping: of a connection that was idle for longer it costs one round trip less.
+        // The BEGIN is the ping: for a connection that was idle for longer that saves one round
+        // trip.
         loop {
             let mut lent = self.acquire_as(precedence, LivenessProof::FirstStatement).await?;
             let was_cold = lent.is_cold();
@@ -306,7 +308,7 @@ impl<DB: Driver> ConnectionPool<DB> {
         }
     }
 
-    /// Adds what this pool has counted.
+    /// Adds the counters of this pool.
     pub(in crate::db) fn count(&self, into: &mut Counts) {
         let home = &self.0;
         into.statements += home.statements.load(Ordering::Relaxed);
@@ -323,7 +325,7 @@ impl<DB: Driver> ConnectionPool<DB> {
         self.0.plan.patience
     }
 
-    /// How a connection of it is made.
+    /// The connect options.
     pub(in crate::db) fn options(&self) -> &DriverConnectOptions<DB> {
         &self.0.plan.options
     }
@@ -335,7 +337,7 @@ impl<DB: Driver> ConnectionPool<DB> {
         self.0.places.close();
     }
 
-    /// Closes the connections that are not used.
+    /// Closes idle connections.
     pub(in crate::db) async fn close_idle(&self) {
         let idle = std::mem::take(&mut *self.0.lock_idle());
         for idle in idle {
@@ -349,7 +351,7 @@ impl<DB: Driver> PoolShared<DB> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything in it may be dropped half-way: the connection goes with it.
+    /// May be dropped at any point: the connection is dropped with it.
     async fn get(
         self: &Arc<Self>,
         precedence: Precedence,
@@ -357,7 +359,7 @@ impl<DB: Driver> PoolShared<DB> {
     ) -> Result<PooledConnection<DB>> {
         let place = self.place(precedence).await?;
         loop {
-            // By itself, so that the lock is not held while the connection is looked at.
+            // In its own statement, so that the lock is not held while the connection is checked.
             let idle = self.lock_idle().pop();
             let Some(mut idle) = idle else { break };
             let fitness = match self.judge(&idle) {
@@ -373,15 +375,16 @@ impl<DB: Driver> PoolShared<DB> {
                 }
                 Fitness::Unfit => {}
             }
-            // A good-bye, if it can still be heard; its answer is not waited for.
+            // Closes politely if possible; the answer is not waited for.
             let _gone = tokio::time::timeout(PING, idle.conn.close()).await;
         }
         let (conn, birth) = self.connect().await?;
         Ok(self.check_out(conn, birth, place))
     }
 
-    /// A place of a connection, when it is this borrower's turn. Who has a turn while another goes first
-    /// queues up again: all who wait do the same before him, so their order stays.
+    /// A slot for a connection, when it is this borrower's turn. A borrower that gets a turn while
+    /// one with precedence waits queues up again: all waiting ones do the same before it, so their
+    /// order is kept.
     async fn place(&self, precedence: Precedence) -> Result<OwnedSemaphorePermit> {
         let _goes_first = match precedence {
             Precedence::InTurn => None,
@@ -420,7 +423,7 @@ impl<DB: Driver> PoolShared<DB> {
     async fn ping_idle(&self, idle: &mut IdleConnection<DB>) -> Fitness {
         match tokio::time::timeout(PING, idle.conn.ping()).await {
             Ok(Ok(())) => Fitness::Fit,
-            // Most likely the server's own time limit for idle sessions.
+            // Most likely the server's time limit for idle sessions.
             Ok(Err(_)) => Fitness::Unfit,
             Err(_) => {
                 self.discard_older();
@@ -429,27 +432,27 @@ impl<DB: Driver> PoolShared<DB> {
         }
     }
 
-    /// Takes a connection back on which nothing is open.
+    /// Takes back a connection without an open transaction.
     pub(in crate::db) fn take_back(&self, conn: DB::Connection, birth: Birth) {
         self.lock_idle().push(IdleConnection { conn, birth, since: Instant::now() });
     }
 
-    /// A statement is sent.
+    /// Counts a sent statement.
     pub(in crate::db) fn asked(&self) {
         self.statements.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A transaction of it is durable.
+    /// Counts a committed transaction.
     pub(in crate::db) fn committed(&self) {
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It failed or had no answer.
+    /// Counts a statement that failed or was not answered.
     pub(in crate::db) fn refused(&self) {
         self.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Hands nothing out again that was made before now.
+    /// Reuses no connection opened before now.
     pub(in crate::db) fn discard_older(&self) {
         self.losses.fetch_add(1, Ordering::SeqCst);
     }
@@ -467,7 +470,8 @@ impl<DB: Driver> PoolShared<DB> {
         }
     }
 
-    /// Tries until the borrower's patience ends, while the server is not there or takes nobody in.
+    /// Retries until the borrower's time limit, while the server is unreachable or accepts no
+    /// sessions.
     async fn connect(&self) -> Result<(DB::Connection, Birth)> {
         let (mut pause, longest) = PAUSES;
         loop {
@@ -488,7 +492,7 @@ impl<DB: Driver> PoolShared<DB> {
     }
 }
 
-/// Whether the server was not there, or was and let nobody in for the moment.
+/// Whether the server was unreachable, or accepts no sessions for the moment.
 fn is_not_yet(error: &sqlx::Error) -> bool {
     use std::io::ErrorKind::{
         ConnectionAborted, ConnectionRefused, ConnectionReset, UnexpectedEof,

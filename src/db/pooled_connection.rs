@@ -1,4 +1,4 @@
-//! A connection on loan, and in which state it comes back.
+//! A checked-out connection, and the state in which it is returned.
 
 use crate::db::error::{self, ConnectionDisposition};
 use crate::db::pool::{Birth, Driver, PING, PoolConfig, PoolEndpoint, PoolShared};
@@ -8,49 +8,49 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::error::Elapsed;
 
-/// How long the undoing behind a dropped transaction may take before its connection is dropped.
+/// Time limit for rolling back a dropped transaction, after which its connection is closed.
 const UNDO: Duration = Duration::from_secs(5);
 
-/// What is known of a connection on loan.
+/// The known state of a checked-out connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CheckoutState {
     /// No transaction is open.
     Clean,
     /// A transaction is open and all of its statements were answered.
     Open,
-    /// A statement of the transaction failed: it can only be undone.
+    /// A statement of the transaction failed: it can only be rolled back.
     Failed,
-    /// A statement was sent and not answered. Dropped now, the connection is dropped.
+    /// A statement was sent and not answered. If dropped now, the connection is closed.
     Asked,
-    /// The connection is not to be used again.
+    /// The connection must not be used again.
     Gone,
 }
 
-/// A connection and its place in the pool.
+/// A connection and its slot in the pool.
 pub(in crate::db) struct Loan<DB: Driver> {
     pub(in crate::db) conn: DB::Connection,
     pub(in crate::db) birth: Birth,
     pub(in crate::db) place: OwnedSemaphorePermit,
 }
 
-/// A connection on loan. Dropped in the middle of an operation, it is dropped and never handed on;
-/// dropped in a transaction, that is undone first.
+/// A checked-out connection. Dropped in the middle of an operation, it is closed and never reused;
+/// dropped in a transaction, that is rolled back first.
 pub(in crate::db) struct PooledConnection<DB: Driver> {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     loan: Option<Loan<DB>>,
     home: Arc<PoolShared<DB>>,
     state: CheckoutState,
     scope: StatementScope,
-    /// Nobody has looked for a while whether it is still there.
+    /// It was idle for a while and has not been verified.
     is_cold: bool,
 }
 
-/// What statements on a connection on loan are part of.
+/// What the statements on a checked-out connection belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StatementScope {
-    /// A transaction, which somebody opens and ends.
+    /// A transaction, which the caller opens and ends.
     Transaction,
-    /// Nothing: each is a transaction of its own, and there is nothing to undo.
+    /// Nothing: each is a transaction of its own, and there is nothing to roll back.
     Statement,
 }
 
@@ -61,46 +61,46 @@ impl<DB: Driver> std::fmt::Debug for PooledConnection<DB> {
 }
 
 impl<DB: Driver> PooledConnection<DB> {
-    /// On which nothing is open.
+    /// A connection without an open transaction.
     pub(in crate::db) fn new(loan: Loan<DB>, home: Arc<PoolShared<DB>>) -> Self {
         let (state, scope) = (CheckoutState::Clean, StatementScope::Transaction);
         Self { loan: Some(loan), home, state, scope, is_cold: false }
     }
 
-    /// The same of one that may have gone away since it was used.
+    /// Marks a connection that may have been lost since it was used.
     pub(in crate::db) fn mark_cold(mut self) -> Self {
         self.is_cold = true;
         self
     }
 
-    /// Whether it may have gone away since it was used, and nothing was asked of it since.
+    /// Whether it may have been lost since it was used, and no statement was sent since.
     pub(in crate::db) fn is_cold(&self) -> bool {
         self.is_cold
     }
 
-    /// For statements that are no transaction together.
+    /// For statements that are not one transaction.
     pub(in crate::db) fn without_transaction(mut self) -> Self {
         self.scope = StatementScope::Statement;
         self
     }
 
-    /// Whether the connection is known to be gone, so that what was asked last was not done if it
-    /// was the first thing asked.
+    /// Whether the connection is known to be lost, so that the last statement was not executed if
+    /// it was the first one.
     pub(in crate::db) fn is_gone(&self) -> bool {
         self.state == CheckoutState::Gone
     }
 
-    /// Whether what is asked of it is part of a transaction.
+    /// Whether its statements are part of a transaction.
     pub(in crate::db) fn is_transaction(&self) -> bool {
         self.scope == StatementScope::Transaction
     }
 
-    /// The connection, and how long its answer may take. Whoever asks something of it hands the
-    /// answer to `answered`; until then the connection's state is unknown.
+    /// The connection, and the time limit of its answer. The caller passes the answer to
+    /// `answered`; until then the connection's state is unknown.
     pub(in crate::db) fn connection(&mut self) -> Result<(Duration, &mut DB::Connection)> {
         if self.state == CheckoutState::Failed {
-            // MySQL has undone the whole transaction after a deadlock, and what follows would
-            // commit by itself; after a lock wait it would commit a half.
+            // MySQL has rolled back the whole transaction after a deadlock, and later statements
+            // would commit by themselves; after a lock timeout it would commit a half.
             return Err(Error::Database(
                 "a statement of this transaction failed; it can only be undone".to_owned(),
             ));
@@ -111,7 +111,7 @@ impl<DB: Driver> PooledConnection<DB> {
         Ok((self.home.plan.limit, &mut loan.conn))
     }
 
-    /// Takes the answer in, and what it says about the connection.
+    /// Evaluates the answer, and the state of the connection after it.
     pub(in crate::db) fn answered<T>(
         &mut self,
         answer: std::result::Result<sqlx::Result<T>, Elapsed>,
@@ -146,8 +146,8 @@ impl<DB: Driver> PooledConnection<DB> {
         }
     }
 
-    /// Runs a statement that gives nothing. The first word to a connection that nobody has looked at for a
-    /// while has to be answered as soon as a ping.
+    /// Runs a statement that returns nothing. The first statement on an unverified connection must
+    /// be answered as fast as a ping.
     pub(in crate::db) async fn run_statement(&mut self, sql: &'static str) -> Result<()> {
         let is_cold = self.is_cold;
         let (limit, conn) = self.connection()?;
@@ -156,8 +156,8 @@ impl<DB: Driver> PooledConnection<DB> {
         self.answered(answer)
     }
 
-    /// Makes the transaction durable. When the connection is lost, whether it is stays open:
-    /// PostgreSQL may say that it goes down after it has committed.
+    /// Commits the transaction. When the connection is lost, the result is unknown: PostgreSQL may
+    /// report its shutdown after it has committed.
     pub(in crate::db) async fn commit(mut self) -> Result<()> {
         if self.scope == StatementScope::Statement {
             return Ok(());
@@ -176,8 +176,8 @@ impl<DB: Driver> PooledConnection<DB> {
         Ok(())
     }
 
-    /// Sends one statement that is a transaction of its own. When the connection is lost, whether it was
-    /// committed stays open, as of `commit`.
+    /// Sends one statement that is a transaction of its own. When the connection is lost, it is
+    /// unknown whether it was committed, as for `commit`.
     pub(in crate::db) async fn alone<T>(
         mut self,
         ask: impl AsyncFnOnce(&mut DB::Connection) -> sqlx::Result<T>,
@@ -207,7 +207,7 @@ impl<DB: Driver> PooledConnection<DB> {
         Error::Lost("a failpoint says so".to_owned())
     }
 
-    /// Undoes the transaction, and waits until it is undone.
+    /// Rolls back the transaction, and waits for the end of the rollback.
     pub(in crate::db) async fn rollback(mut self) -> Result<()> {
         if self.state == CheckoutState::Failed {
             self.state = CheckoutState::Open;
@@ -220,8 +220,8 @@ impl<DB: Driver> PooledConnection<DB> {
         Ok(())
     }
 
-    /// The connection, for longer work without a time limit; until `done` is called its state is
-    /// unknown.
+    /// The connection, for longer work without a time limit; until `mark_clean` is called its state
+    /// is unknown.
     pub(in crate::db) fn raw_connection(&mut self) -> Result<&mut DB::Connection> {
         self.connection().map(|(_, conn)| conn)
     }
@@ -231,7 +231,7 @@ impl<DB: Driver> PooledConnection<DB> {
         self.state = CheckoutState::Gone;
     }
 
-    /// Says that nothing is open on it.
+    /// Marks that nothing is open on it.
     pub(in crate::db) fn mark_clean(mut self) {
         self.state = CheckoutState::Clean;
     }
@@ -252,8 +252,8 @@ impl<DB: Driver> Drop for PooledConnection<DB> {
             CheckoutState::Asked | CheckoutState::Gone if home.plan.end == PoolEndpoint::Memory => {
                 loan.roll_back(home)
             }
-            // The server ends the session, and with it the transaction, when it sees that the
-            // connection is closed.
+            // The server ends the session, and with it the transaction, when it notices the closed
+            // connection.
             CheckoutState::Asked | CheckoutState::Gone => {}
         }
     }
@@ -262,12 +262,12 @@ impl<DB: Driver> Drop for PooledConnection<DB> {
 impl<DB: Driver> Loan<DB> {
     fn give_back(self, home: &PoolShared<DB>) {
         home.take_back(self.conn, self.birth);
-        // Only now: whoever waits for the place is to find it.
+        // Only now: the next borrower waits for this slot.
         drop(self.place);
     }
 
-    /// Undoes what is open and gives the connection back, behind the back of whoever dropped it.
-    /// `close` waits for it, because it keeps its place meanwhile.
+    /// Rolls back what is open and returns the connection, in the background. `close` waits for it,
+    /// because it keeps its slot meanwhile.
     fn roll_back(mut self, home: Arc<PoolShared<DB>>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {

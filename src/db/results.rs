@@ -1,4 +1,4 @@
-//! What statements returned, kept up to limits while everything is counted.
+//! Results of statements, kept up to limits while everything is counted.
 
 use crate::db::cell::{Cell, CellType, UnreadableValue};
 use crate::db::decode::Purpose;
@@ -10,28 +10,28 @@ pub struct Rows {
     pub columns: Vec<String>,
     /// The server's names of their types.
     pub types: Vec<String>,
-    /// The types of their values; none of a column in which every value is NULL.
+    /// The types of their values; `None` for a column in which every value is NULL.
     pub value_types: Vec<Option<CellType>>,
-    /// Values as text, at most as many rows as were asked for.
+    /// Values as text, up to the requested number of rows.
     pub rows: Vec<Vec<Option<String>>>,
-    /// How many rows there were in all.
+    /// Total number of rows.
     pub count: u64,
-    /// Values that cannot be handed on; `rows` has something to look at in their place.
+    /// Values that cannot become outputs; `rows` has a displayable text in their place.
     pub faults: Vec<CellFault>,
-    /// Bytes of the values that are kept and are not large.
+    /// Bytes of the kept values that are not large.
     pub(in crate::db) bytes: usize,
-    /// Bytes of the large values that are kept.
+    /// Bytes of the kept large values.
     pub(in crate::db) large_bytes: usize,
 }
 
-/// A value that cannot be handed on.
+/// A value that cannot become an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellFault {
     /// Its row, from 0.
     pub row: usize,
     /// Its column, from 0.
     pub column: usize,
-    /// Why: anything but `Null` and `Value`.
+    /// The reason: anything but `Null` and `Value`.
     pub cell: Cell,
 }
 
@@ -56,14 +56,14 @@ impl Rows {
         self.rows.first()?.get(at)?.as_deref()
     }
 
-    /// Level, number and text of each warning in what `SHOW WARNINGS` gives.
+    /// Level, number and text of each warning in the result of `SHOW WARNINGS`.
     pub(in crate::db) fn warnings(&self) -> Vec<(String, String, String)> {
         let text =
             |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
         self.rows.iter().map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect()
     }
 
-    /// The value in a row that is kept.
+    /// The value in a kept row.
     pub fn cell_at(&self, row: usize, column: usize) -> Option<Cell> {
         let is_it = |fault: &&CellFault| (fault.row, fault.column) == (row, column);
         if let Some(fault) = self.faults.iter().find(is_it) {
@@ -74,13 +74,13 @@ impl Rows {
         Some(value.map_or(Cell::Null, |text| Cell::Value(ty, text)))
     }
 
-    /// The values of the first row; none when there is no row.
+    /// The values of the first row; empty when there is no row.
     pub fn first_cells(&self) -> Vec<Cell> {
         (0..self.columns.len()).filter_map(|column| self.cell_at(0, column)).collect()
     }
 
-    /// The names of the cursors of PostgreSQL that the rows hold, in their order; from now on their names
-    /// are their values. NULL is no cursor.
+    /// The names of PostgreSQL cursors in the rows, in order; from now on their names are their
+    /// values. NULL is no cursor.
     pub(crate) fn take_cursors(&mut self) -> Vec<String> {
         let columns: Vec<usize> =
             (0..self.types.len()).filter(|at| is_cursor(&self.types[*at])).collect();
@@ -104,8 +104,8 @@ impl Rows {
         names
     }
 
-    /// Keeps a row. What cannot be handed on becomes a fault, because a part of a value, or a remark,
-    /// would be taken for the value.
+    /// Keeps a row. A value that cannot become an output is stored as a fault, because a truncated
+    /// value, or a remark, would be taken for the value.
     fn keep_row(&mut self, values: Vec<Cell>, limits: &ResultLimits) {
         let value_max = limits.value_bytes;
         let row = self.rows.len();
@@ -140,7 +140,7 @@ impl Rows {
         self.rows.push(kept);
     }
 
-    /// The value, if it is not too long and of a type that goes with those above it.
+    /// The value, if it is not too long and its type is compatible with those above it.
     fn checked(&mut self, column: usize, value: Cell, limits: &ResultLimits) -> Cell {
         let Cell::Value(ty, text) = value else { return value };
         if text.len() > limits.value_bytes {
@@ -166,12 +166,12 @@ impl Rows {
     }
 }
 
-/// Whether a type is that of PostgreSQL's names of cursors.
+/// Whether a type is that of PostgreSQL's cursor names.
 fn is_cursor(type_name: &str) -> bool {
     type_name.eq_ignore_ascii_case("refcursor")
 }
 
-/// How much of what statements return is kept.
+/// How much of the results is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResultLimits {
     /// Rows of each result set.
@@ -180,16 +180,16 @@ pub struct ResultLimits {
     pub sets: usize,
     /// Bytes of one value.
     pub value_bytes: usize,
-    /// Bytes from which on a value is large: one of so many is not yet.
+    /// Size in bytes above which a value is large.
     pub inline_bytes: usize,
-    /// Bytes of all values together that are not large.
+    /// Bytes of all values that are not large, together.
     pub total_bytes: usize,
-    /// Bytes of all large values together.
+    /// Bytes of all large values, together.
     pub large_bytes: usize,
 }
 
 impl ResultLimits {
-    /// Of values without a limit.
+    /// Without limits on values.
     pub(in crate::db) fn uncut() -> Self {
         Self {
             rows: usize::MAX,
@@ -202,18 +202,18 @@ impl ResultLimits {
     }
 }
 
-/// Which result sets are kept when there are more than are asked for.
+/// Which result sets are kept when there are too many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sets {
     /// The first ones.
     #[default]
     First,
-    /// The first ones and, in place of the last of these, the last one of all.
+    /// The first ones and, replacing the last of these, the very last one.
     FirstAndLast,
 }
 
-/// Whether a statement that gave no row gave a result set. sqlx tells nothing of a set without rows,
-/// not even its columns.
+/// Whether a statement that returned no row returned a result set. sqlx does not report a set
+/// without rows, not even its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gives {
     /// A query: exactly one set.
@@ -232,74 +232,75 @@ pub struct Results {
     purpose: Purpose,
     is_without_values: bool,
     is_open: bool,
-    /// A set without rows has ended, or the statement that may give several: what follows tells.
+    /// A set without rows has ended, or the statement that may return several: what follows
+    /// decides.
     may_be_set: bool,
-    /// What the first column of the first set of our own is called, which comes behind those of a body.
+    /// The name of the first column of our own first set, which follows those of a body.
     mark: Option<&'static str>,
-    /// That set and those behind it.
+    /// That set and the following ones.
     own: Vec<Rows>,
-    /// The result sets that are kept, in their order.
+    /// The kept result sets, in order.
     pub sets: Vec<Rows>,
-    /// How many further ones there were.
+    /// Number of further ones.
     pub sets_left_out: u64,
-    /// How many rows came back in all.
+    /// Total number of rows returned.
     pub rows_read: u64,
-    /// How many rows all statements changed.
+    /// Total number of rows changed.
     pub rows_affected: u64,
 }
 
-/// Longest value kept of a statement of our own, in bytes.
+/// Maximum length of a value of our own statements, in bytes.
 const OWN_VALUE_MAX: usize = 64 * 1024;
 
 impl Results {
-    /// Keeps so many rows per set, and so many sets: for statements of our own.
+    /// Keeps this many rows per set, and this many sets: for our own statements.
     pub fn keeping(rows: usize, sets: usize) -> Self {
         let limits =
             ResultLimits { rows, sets, value_bytes: OWN_VALUE_MAX, ..ResultLimits::uncut() };
         Self { limits, ..Self::default() }
     }
 
-    /// Keeps so many rows of one set, and every value to its end: for rows that we wrote ourselves.
+    /// Keeps this many rows of one set, with complete values: for rows that we wrote ourselves.
     pub fn uncut(rows: usize) -> Self {
         let mut results = Self::keeping(rows, 1);
         results.limits.value_bytes = usize::MAX;
         results
     }
 
-    /// Keeps what the limits allow of a body's results, the last set always.
+    /// Keeps what the limits allow of a body's results, always including the last set.
     pub fn of_body(limits: ResultLimits) -> Self {
         Self { limits, which: Sets::FirstAndLast, purpose: Purpose::Body, ..Self::default() }
     }
 
-    /// The same of a statement that is known to return no values.
+    /// For a statement that is known to return no values.
     #[must_use]
     pub fn without_values(self) -> Self {
         Self { is_without_values: true, ..self }
     }
 
-    /// Whose statements they are of.
+    /// Whose statements the results belong to.
     pub(in crate::db) fn purpose(&self) -> Purpose {
         self.purpose
     }
 
-    /// Whether values may come that are handed on.
+    /// Whether values may arrive that become outputs.
     pub(in crate::db) fn expects_values(&self) -> bool {
         self.purpose == Purpose::Body && !self.is_without_values
     }
 
-    /// Sets result sets of our own apart, whatever there is room for: the one whose first column is called
-    /// `mark`, and all that follow it.
+    /// Separates our own result sets from the others, whatever the limits: the one whose first
+    /// column is named `mark`, and all after it.
     pub(in crate::db) fn set_apart(&mut self, mark: &'static str) {
         self.mark = Some(mark);
     }
 
-    /// Those sets, once they have come; empty when the mark was not seen.
+    /// Those sets, once they have arrived; empty when the mark was not found.
     pub(in crate::db) fn take_own(&mut self) -> Vec<Rows> {
         self.mark = None;
         std::mem::take(&mut self.own)
     }
 
-    /// Takes a row; `columns` and `values` are asked for only when they are kept.
+    /// Adds a row; `columns` and `values` are called only when they are kept.
     pub(crate) fn add_row(
         &mut self,
         columns: impl FnOnce() -> Vec<ResultColumn>,
@@ -333,10 +334,10 @@ impl Results {
         set.count += 1;
         let has_room = set.rows.len() < self.limits.rows
             && others < self.limits.total_bytes
-            // Rows are kept from the first on without a gap.
+            // Rows are kept from the first one on without gaps.
             && set.rows.len() as u64 + 1 == set.count;
         if has_room {
-            // Of the large ones each set counts its own.
+            // Large values are counted per set.
             limits.large_bytes = limits.large_bytes.saturating_sub(large - set.large_bytes);
             set.keep_row(values(), &limits);
         }
@@ -355,12 +356,12 @@ impl Results {
         }
     }
 
-    /// Of a body. Statements of our own are read by the sets that have rows.
+    /// For a body. Our own statements are identified by their sets with rows.
     fn counts_empty_sets(&self) -> bool {
         self.which == Sets::FirstAndLast
     }
 
-    /// The set without rows that ended last was one, because something follows it.
+    /// The end without rows was a result set, because something follows it.
     fn count_empty_set(&mut self) {
         if std::mem::take(&mut self.may_be_set) && self.counts_empty_sets() {
             self.open_set(Rows::default());
@@ -382,7 +383,7 @@ impl Results {
         }
     }
 
-    /// Ends all that was sent at once.
+    /// Ends everything that was sent at once.
     pub(crate) fn finish(&mut self) {
         self.may_be_set = false;
     }
@@ -517,7 +518,7 @@ mod tests {
             assert_eq!(own, [vec![vec![Some("1".to_owned()), None]], behind.to_vec()]);
             assert_eq!((results.sets.len(), results.rows_read), (kept.min(3), 6));
             assert_eq!((results.sets_left_out, results.rows_affected), (3 - kept.min(3) as u64, 3));
-            // Then it is a name like others.
+            // Then it is an ordinary name.
             results.add_row(|| named(&["ours"]), || vec![Cell::from_text("2")]);
             assert_eq!((results.take_own().len(), results.rows_read), (0, 7));
         }
@@ -534,7 +535,7 @@ mod tests {
             results.end_set(0, Gives::Sets);
             assert_eq!(results.sets[set].rows.len(), 2);
         }
-        // 9 and 9 are kept, a third 9 and a fourth are more than 25; what is not large goes on.
+        // 9 and 9 are kept, a third 9 and a fourth exceed 25; small values continue.
         assert_eq!(results.sets[0].faults, []);
         let cells: Vec<Cell> = results.sets[1].faults.iter().map(|f| f.cell.clone()).collect();
         assert_eq!(cells, [Cell::TooLongTogether(9), Cell::TooLongTogether(9)]);

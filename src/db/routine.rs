@@ -1,4 +1,4 @@
-//! Procedures and functions as the server's catalogue describes them.
+//! Procedures and functions as described by the server's catalogue.
 
 mod create_text;
 
@@ -8,21 +8,21 @@ use crate::db::results::Rows;
 use crate::db::session::{Arg, Session};
 use std::fmt;
 
-/// Which way a parameter travels.
+/// The direction of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutineParamMode {
-    /// To the routine.
+    /// Input.
     In,
-    /// From the routine.
+    /// Output.
     Out,
-    /// Both ways.
+    /// Input and output.
     InOut,
-    /// A column of the rows a PostgreSQL function returns.
+    /// A column of the rows returned by a PostgreSQL function.
     Column,
 }
 
 impl RoutineParamMode {
-    /// By the catalogue's word for it.
+    /// From the catalogue's word.
     pub(in crate::db) fn of_catalogue(word: &str) -> Self {
         match word {
             "OUT" | "o" => Self::Out,
@@ -36,15 +36,14 @@ impl RoutineParamMode {
 /// One parameter of a routine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutineParam {
-    /// Its name; PostgreSQL allows none.
+    /// Its name; empty for an unnamed parameter of PostgreSQL.
     pub name: String,
-    /// Which way it travels.
     pub mode: RoutineParamMode,
-    /// Its type, as the server writes it.
+    /// Its type in the server's notation.
     pub ty: String,
-    /// Whether it may be left out.
+    /// Whether it may be omitted.
     pub has_default: bool,
-    /// Whether it takes the rest of the values as one array; PostgreSQL's only.
+    /// Whether it takes the remaining values as one array; only PostgreSQL.
     pub is_variadic: bool,
 }
 
@@ -59,13 +58,12 @@ impl RoutineParam {
 pub struct Routine {
     /// Its schema (on MySQL: database).
     pub schema: String,
-    /// The package that it is in; MariaDB's only.
+    /// Its package; only MariaDB.
     pub package: Option<String>,
-    /// Its name, as the server spells it.
+    /// Its name in the server's spelling.
     pub name: String,
-    /// Whether it is a function.
     pub is_function: bool,
-    /// Its parameters, in their order.
+    /// Its parameters, in order.
     pub params: Vec<RoutineParam>,
 }
 
@@ -91,8 +89,9 @@ impl fmt::Display for Routine {
     }
 }
 
-/// MySQL shows only routines on which the user has a right. The parameters are asked for by constants as well
-/// as by the join: by the join alone MariaDB reads those of every routine there is (5.6 ms for 1.1).
+/// MySQL shows only routines on which the user has a privilege. The parameters are selected by
+/// constants as well as by the join: with the join alone MariaDB reads those of every routine (5.6
+/// ms instead of 1.1).
 const MYSQL: &str = "\
 SELECT r.routine_schema, r.routine_name, r.routine_type = 'FUNCTION', r.routine_type,
        p.parameter_name, p.parameter_mode, p.dtd_identifier
@@ -104,10 +103,10 @@ SELECT r.routine_schema, r.routine_name, r.routine_type = 'FUNCTION', r.routine_
  WHERE r.routine_schema = COALESCE(?, DATABASE()) AND r.routine_name = ?
  ORDER BY r.routine_type DESC, p.ordinal_position";
 
-/// The types are written with no modifier (-1): of a NULL one `character` is made, which in a CAST means
-/// character(1). With the number of those parameters that take something in, of which so many at the end have defaults.
-/// Which those are is left to us, because asking for each was half of what this takes the server. `$S` and
-/// `$N` stand for the schema and the name.
+/// Types are formatted with the modifier -1 (none): with NULL one becomes `character`, which in a
+/// CAST means character(1). The number of input parameters is included, of which the last so many
+/// have defaults. Which those are is computed here, because querying that for each took half of the
+/// server's time. `$S` and `$N` are replaced by the schema and the name.
 const POSTGRES: &str = "\
 SELECT n.nspname, p.proname, (p.prokind = 'f')::int, p.oid::text,
        coalesce(p.proargnames[a.i], ''), coalesce(p.proargmodes[a.i]::text, 'i'),
@@ -121,14 +120,14 @@ SELECT n.nspname, p.proname, (p.prokind = 'f')::int, p.oid::text,
    AND p.proname = $N::text
  ORDER BY p.oid, a.i";
 
-/// The question to PostgreSQL for routines, with the schema and the name at these places.
+/// The query to PostgreSQL for routines, with the numbers of the placeholders for schema and name.
 pub(in crate::db) fn postgres_routines(schema: usize, name: usize) -> String {
     POSTGRES.replace("$S", &format!("${schema}")).replace("$N", &format!("${name}"))
 }
 
 impl Session {
-    /// All routines called `name` in `schema`, or where the session looks for unqualified names;
-    /// more than one where the server allows the same name for several.
+    /// All routines called `name` in `schema`, or in the search path; more than one where the
+    /// server supports overloads.
     pub async fn routines(
         &mut self,
         schema: Option<&str>,
@@ -147,8 +146,8 @@ impl Session {
         Ok(routines_in(&self.query_rows(&sql, &args).await?, 0))
     }
 
-    /// A procedure of MySQL by its own text, with types as they were written: when this user may see that
-    /// and it is understood. It takes MariaDB a twentieth of what `routines` does.
+    /// A procedure of MySQL parsed from its own text, with types as written: if this user may see
+    /// the text and it is understood. It takes MariaDB a twentieth of the time of `routines`.
     pub async fn shown_procedure(
         &mut self,
         schema: Option<&str>,
@@ -160,7 +159,7 @@ impl Session {
         let sql = format!("SHOW CREATE PROCEDURE {}.{}", quote(&schema), quote(name));
         let shown = match self.query_rows(&sql, &[]).await {
             Ok(shown) => shown,
-            // There is none, or none that this user may see.
+            // It does not exist, or this user may not see it.
             Err(SessionError::Database(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -175,8 +174,8 @@ impl Session {
         }))
     }
 
-    /// The routines called `name` in a package of MariaDB, read from its text: no catalogue has them. `None` where
-    /// there is no such package.
+    /// The routines called `name` in a package of MariaDB, parsed from its text: no catalogue
+    /// contains them. `None` where there is no such package.
     pub async fn routines_in_package(
         &mut self,
         schema: Option<&str>,
@@ -189,7 +188,7 @@ impl Session {
         let sql = format!("SHOW CREATE PACKAGE {}.{}", quote(&schema), quote(package));
         let shown = match self.query_rows(&sql, &[]).await {
             Ok(shown) => shown,
-            // There is none, or none that this user may see.
+            // It does not exist, or this user may not see it.
             Err(SessionError::Database(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -210,18 +209,18 @@ impl Session {
     }
 }
 
-/// What is known of the routines in a package.
+/// The routines of a name in a package, as far as they can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageRoutines {
     /// Those of the name.
     Found(Vec<Routine>),
     /// This user may not see the text of the package.
     Hidden,
-    /// The text has comments or other things between the declarations.
+    /// The text contains comments or other things between the declarations.
     NotUnderstood,
 }
 
-/// The routines in an answer, from column `from` on: a row for each parameter.
+/// The routines in a result, from column `from` on: one row per parameter.
 pub(in crate::db) fn routines_in(answer: &Rows, from: usize) -> Vec<Routine> {
     let mut found: Vec<(String, Routine)> = Vec::new();
     for row in &answer.rows {

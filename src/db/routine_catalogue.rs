@@ -1,4 +1,5 @@
-//! Many routines at once, with whose rights they run and whether our user may call them.
+//! Looks up many routines at once, with the user whose privileges they run with and whether our
+//! user may call them.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -6,34 +7,32 @@ use crate::db::results::{Results, Rows};
 use crate::db::routine::{Routine, RoutineParam, RoutineParamMode};
 use crate::db::session::{Arg, Session};
 
-/// A name to be looked for.
+/// A name to look up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedRoutine {
-    /// Its schema; without one, where the session looks for unqualified names.
+    /// Its schema; without one the search path is used.
     pub schema: Option<String>,
-    /// Its name.
     pub name: String,
 }
 
 /// A routine that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueEntry {
-    /// Which of the names it has.
+    /// The index of the wanted name.
     pub wanted: usize,
-    /// What it takes.
     pub routine: Routine,
-    /// Whose it is.
+    /// The user who owns it.
     pub definer: String,
-    /// Whether it runs with the rights of its definer, and not with those of its caller.
+    /// Whether it runs with the privileges of its definer instead of its caller.
     pub runs_as_definer: bool,
-    /// Whether our user may call it; `None` where the server does not say.
+    /// Whether our user may call it; `None` where the server does not show that.
     pub may_execute: Option<bool>,
 }
 
-/// Names in one statement, each with up to four values. MariaDB reads a routine's parameters for constants alone
-/// fast, so each name is a SELECT of its own.
+/// Names per statement, each with up to four values. MariaDB reads a routine's parameters fast only
+/// for constants, so each name is a SELECT of its own.
 const NAMES_AT_ONCE: usize = 50;
-/// Rows of parameters that are read at most.
+/// Maximum number of parameter rows read.
 const ROWS_MAX: usize = 100_000;
 
 const MYSQL: &str = "\
@@ -49,7 +48,8 @@ SELECT $N AS wanted, r.routine_schema AS its_schema, r.routine_name AS its_name,
  WHERE r.routine_schema = COALESCE(?, DATABASE()) AND r.routine_name = ?
    AND r.routine_type IN ('PROCEDURE', 'FUNCTION')";
 
-/// The names come in a list of values in place of `$W`. Defaults are counted from the end of what goes in.
+/// The names replace `$W` as a list of values. Defaults are counted from the end of the input
+/// parameters.
 const POSTGRES: &str = "\
 SELECT w.n AS wanted, n.nspname::text, p.proname::text,
        CASE p.prokind WHEN 'f' THEN 'FUNCTION' ELSE 'PROCEDURE' END, p.oid::text, coalesce(a.i, 0)::int,
@@ -71,7 +71,7 @@ SELECT w.n AS wanted, n.nspname::text, p.proname::text,
  ORDER BY 1, 5, 6";
 
 impl Session {
-    /// Looks for routines by name, in one round trip for fifty of them; none on SQLite.
+    /// Looks up routines by name, in one round trip per fifty; none on SQLite.
     pub async fn find_routines(
         &mut self,
         wanted: &[WantedRoutine],
@@ -91,7 +91,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Whose a package of MariaDB is, and whether it runs with the rights of that user.
+    /// The definer of a package of MariaDB, and whether it runs with that user's privileges.
     pub async fn package_definer(
         &mut self,
         schema: &str,
@@ -104,8 +104,8 @@ impl Session {
         Ok(found.first(0).map(|definer| (definer.to_owned(), found.first(1) == Some("1"))))
     }
 
-    /// Whether MySQL or MariaDB refuses to let our user call a routine: it is called with one argument too many, of
-    /// which the server complains only to those who may call it. Nothing is run.
+    /// Whether MySQL or MariaDB refuses our user a call of a routine: it is called with one
+    /// argument too many, which the server reports only to users who may call it. Nothing is run.
     pub async fn is_execute_refused(&mut self, routine: &Routine) -> Result<bool, SessionError> {
         let quote = |name: &str| Dialect::Mysql.quote(name);
         let count = 1 + routine
@@ -148,7 +148,7 @@ fn postgres_question(names: &[WantedRoutine], first: usize) -> (String, Vec<Arg>
     (POSTGRES.replace("$W", &list.join(", ")), args)
 }
 
-/// A row for each parameter.
+/// One row per parameter.
 fn entries_in(answer: &Rows) -> Vec<CatalogueEntry> {
     let mut found: Vec<((usize, String, String), CatalogueEntry)> = Vec::new();
     for row in &answer.rows {

@@ -1,11 +1,11 @@
-//! The names of routines that a user may see, to find the one that a wrong name meant.
+//! The names of routines that a user may see, for suggestions after a wrong name.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::results::Results;
 use crate::db::session::{Arg, Session};
 
-/// So many names are read at most.
+/// Maximum number of names read.
 const NAMES_MAX: usize = 5_000;
 
 /// The routines of a schema, and those of the name in any other.
@@ -23,8 +23,8 @@ SELECT DISTINCT n.nspname::text, p.proname::text
  ORDER BY 1, 2 LIMIT ";
 
 impl Session {
-    /// Schema and name of each routine in `schema` (or where the session looks for unqualified names), and of
-    /// those called `name` elsewhere.
+    /// Schema and name of each routine in `schema` (or in the search path), and of those called
+    /// `name` elsewhere.
     pub async fn routine_names(
         &mut self,
         schema: Option<&str>,

@@ -1,7 +1,7 @@
-//! Values that go in and rows that come out.
+//! Bound values and result rows.
 //!
-//! Rows are not lifted by guessing at column types (MySQL calls TINYINT(1) BOOLEAN): the caller
-//! says what it wants, and the getter reads any integer width as i64 and any time type as UTC.
+//! Rows are not converted by column type (MySQL reports TINYINT(1) as BOOLEAN): the caller selects
+//! the type, and the getters read any integer width as i64 and any time type as UTC.
 
 use crate::db::{Error, Result};
 use chrono::{DateTime, NaiveDateTime, SubsecRound as _, Utc};
@@ -13,19 +13,19 @@ use sqlx::{
     Database, Encode, MySql, Postgres, Row as _, Sqlite, Type, TypeInfo as _, ValueRef as _,
 };
 
-/// A value to bind; each kind may be NULL, and keeps its type then, because PostgreSQL asks.
+/// A value to bind; NULL keeps the type of its kind, because PostgreSQL needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SqlValue {
     /// Any integer or boolean column.
     Int(Option<i64>),
     /// Any text column.
     Text(Option<String>),
-    /// Any time column; cut to milliseconds, the precision of the columns.
+    /// Any time column; truncated to milliseconds, the precision of the columns.
     Time(Option<DateTime<Utc>>),
 }
 
 impl SqlValue {
-    /// How long it is on its way to PostgreSQL: its length in four bytes, and itself.
+    /// Its size in PostgreSQL's protocol: four bytes of length, and the value.
     pub(in crate::db) fn bytes(&self) -> usize {
         4 + match self {
             Self::Int(number) => number.map_or(0, |_| 8),
@@ -60,7 +60,7 @@ value_from! {
     Option<DateTime<Utc>> => |v| Self::Time(v);
 }
 
-/// A driver and the type that it sends a moment as.
+/// A driver, and the type it uses for a point in time.
 pub(in crate::db) trait Moments: Database {
     /// That type.
     type Moment;
@@ -83,8 +83,8 @@ impl Moments for Postgres {
 }
 
 impl Moments for MySql {
-    // As DateTime<Utc> it would travel as TIMESTAMP, which ends in 2038: MariaDB makes NULL of
-    // later moments on their way into a DATETIME.
+    // As DateTime<Utc> it would be sent as TIMESTAMP, which ends in 2038: MariaDB turns later times
+    // into NULL before it stores them in a DATETIME.
     type Moment = NaiveDateTime;
     fn moment(at: DateTime<Utc>) -> Self::Moment {
         at.naive_utc()
@@ -105,7 +105,8 @@ where
     values.iter().fold(query, |query, value| match value {
         SqlValue::Int(v) => query.bind(*v),
         SqlValue::Text(v) => query.bind(v.clone()),
-        // Cut here, because MySQL cuts, PostgreSQL rounds, and SQLite keeps all nine digits.
+        // Truncated here, because MySQL truncates, PostgreSQL rounds, and SQLite keeps all nine
+        // digits.
         SqlValue::Time(v) => query.bind(v.map(|at| DB::moment(at.trunc_subsecs(3)))),
     })
 }
@@ -147,17 +148,17 @@ impl From<PgRow> for Row {
 }
 
 impl Row {
-    /// A whole number; an error on NULL.
+    /// An integer; an error on NULL.
     pub fn get_int(&self, column: &str) -> Result<i64> {
         self.opt_int(column)?.ok_or_else(|| is_null(column))
     }
 
-    /// A whole number or NULL.
+    /// An integer or NULL.
     pub fn opt_int(&self, column: &str) -> Result<Option<i64>> {
         match &self.inner {
             Inner::Sqlite(row) => Ok(row.try_get_unchecked(column)?),
             Inner::Mysql(row) => Ok(row.try_get_unchecked(column)?),
-            // PostgreSQL sends each width in its own number of bytes.
+            // PostgreSQL sends each integer width with its own number of bytes.
             Inner::Postgres(row) => {
                 let raw = row.try_get_raw(column)?;
                 if raw.is_null() {
@@ -172,7 +173,7 @@ impl Row {
         }
     }
 
-    /// A boolean column, kept as 0 or 1.
+    /// A boolean column, stored as 0 or 1.
     pub fn get_flag(&self, column: &str) -> Result<bool> {
         Ok(self.get_int(column)? != 0)
     }
@@ -191,12 +192,12 @@ impl Row {
         })
     }
 
-    /// A moment; an error on NULL.
+    /// A point in time; an error on NULL.
     pub fn get_time(&self, column: &str) -> Result<DateTime<Utc>> {
         self.opt_time(column)?.ok_or_else(|| is_null(column))
     }
 
-    /// A moment or NULL.
+    /// A point in time or NULL.
     pub fn opt_time(&self, column: &str) -> Result<Option<DateTime<Utc>>> {
         Ok(match &self.inner {
             Inner::Sqlite(row) => row.try_get_unchecked(column)?,

@@ -1,26 +1,27 @@
-//! What the user of a data source may do on its server beyond the data (read and write the server's files, run programs
-//! there), and what others may do to it.
+//! Privileges of a data source's user beyond the data (reading and writing the server's files,
+//! running programs there), and what other users may do to it.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
 
-/// `COPY … PROGRAM` runs programs as the server's user; superusers and members of these roles may.
+/// `COPY … PROGRAM` runs programs as the server's user; superusers and members of these roles may
+/// use it.
 const READ_POSTGRES: &str = "SELECT power FROM (VALUES \
      ('superuser', (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user)), \
      ('pg_execute_server_program', pg_has_role('pg_execute_server_program', 'MEMBER')), \
      ('pg_read_server_files', pg_has_role('pg_read_server_files', 'MEMBER')), \
      ('pg_write_server_files', pg_has_role('pg_write_server_files', 'MEMBER'))) AS all_powers(power, is_held) \
      WHERE is_held";
-/// `INTO OUTFILE`, `LOAD DATA INFILE` and `LOAD_FILE` need FILE. Only what the user holds itself: rights of roles
-/// are not listed here.
+/// `INTO OUTFILE`, `LOAD DATA INFILE` and `LOAD_FILE` need FILE. Only privileges granted directly
+/// to the user: those of roles are not listed here.
 const READ_MYSQL: &str = "SELECT DISTINCT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES \
      WHERE PRIVILEGE_TYPE IN ('FILE', 'SUPER', 'SYSTEM_USER', 'CREATE USER') AND GRANTEE = \
      CONCAT('''', SUBSTRING_INDEX(CURRENT_USER(), '@', 1), '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') \
      ORDER BY PRIVILEGE_TYPE";
 
-/// Where names are looked for that a statement writes without a schema, and who else may put something there. Grants to the
-/// owner of a schema are left out: what a source uses is its owner's.
+/// The search path of unqualified names, and which other users may create objects in it. Grants to
+/// the owner of a schema are left out: the objects that a source uses belong to that owner.
 const READ_SEARCH_PATH: &str = "SELECT n.nspname::text, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE g.rolname::text END \
      FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS p(name, place) \
      JOIN pg_catalog.pg_namespace n ON n.nspname = p.name CROSS JOIN LATERAL \
@@ -31,19 +32,21 @@ const READ_SEARCH_PATH: &str = "SELECT n.nspname::text, CASE WHEN a.grantee = 0 
 const READ_SEARCH_PATH_SOURCE: &str =
     "SELECT setting, source FROM pg_catalog.pg_settings WHERE name = 'search_path'";
 
-/// A search path with schemas that others may write: what they put there is found in the place of what is meant.
+/// A search path with schemas that others may write: an object created there may be found in place
+/// of the intended one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenSearchPath {
-    /// The path, as the server has it.
+    /// The path in the server's notation.
     pub path: String,
-    /// What set it, as PostgreSQL says: `default`, `user` (ALTER ROLE), `database` (ALTER DATABASE), `database user`.
+    /// What set it: `default`, `user` (ALTER ROLE), `database` (ALTER DATABASE), `database user`.
     pub set_by: String,
-    /// Each schema with a role that may create in it; `PUBLIC` is everybody.
+    /// Each schema with a role that may create objects in it; `PUBLIC` is every role.
     pub writers: Vec<(String, String)>,
 }
 
 impl Session {
-    /// Who else may create something where names without a schema are looked for first; none: nobody, or not PostgreSQL.
+    /// Other users who may create objects in the search path before the intended ones; `None`: no
+    /// one, or not PostgreSQL.
     pub async fn open_search_path(&mut self) -> Result<Option<OpenSearchPath>, SessionError> {
         if self.dialect() != Dialect::Postgres {
             return Ok(None);
@@ -65,7 +68,7 @@ impl Session {
         Ok(Some(OpenSearchPath { path, set_by, writers }))
     }
 
-    /// The rights of our user that reach beyond the data, by their names on the server.
+    /// The privileges of our user beyond the data, by their names on the server.
     pub async fn server_powers(&mut self) -> Result<Vec<String>, SessionError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return Ok(Vec::new()),

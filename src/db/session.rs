@@ -1,5 +1,5 @@
-//! One connection to a data source. A second body may use it only once it is as new (`session_reset`,
-//! `session_lock`): after a body nobody knows what state it left behind.
+//! One connection to a data source. A second body may use it only once it is reset
+//! (`session_reset`, `session_lock`): the state that a body leaves behind is unknown.
 
 use crate::db::connect_error::NoSession;
 use crate::db::dialect::Dialect;
@@ -16,31 +16,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Where to connect, and as whom.
+/// Where to connect, and as which user.
 #[derive(Clone)]
 pub struct SessionTarget {
     /// `sqlite:file.db`, `mysql://user@host:3306/db` or `postgres://user@host:5432/db`.
     pub url: String,
-    /// Its password, when it is not in the URL.
+    /// Its password, if it is not in the URL.
     pub password: Option<SecretString>,
-    /// Shown in PostgreSQL's `application_name` behind `procession:`.
+    /// Shown in PostgreSQL's `application_name` after `procession:`.
     pub label: String,
-    /// How long connecting may take; sqlx itself waits on a black-holed address for ever.
+    /// Time limit for connecting; sqlx itself waits forever for an address that drops packets.
     pub timeout: Duration,
-    /// Which statements it may be sent.
+    /// Which statements may be sent.
     pub guard: StatementGuard,
 }
 
 /// Refuses statements before they are sent, with the reason.
 pub type StatementGuard = fn(&str) -> Result<(), String>;
 
-/// Sends every statement.
+/// Allows every statement.
 pub fn let_all_through(_: &str) -> Result<(), String> {
     Ok(())
 }
 
 impl SessionTarget {
-    /// What its URL asks for.
+    /// The dialect of its URL.
     pub fn dialect(&self) -> Option<Dialect> {
         Dialect::of_url(&self.url)
     }
@@ -53,38 +53,38 @@ impl SessionTarget {
     }
 }
 
-/// Without the URL, in which the environment may have put a password.
+/// Without the URL, into which the environment may have put a password.
 impl std::fmt::Debug for SessionTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target").field("label", &self.label).finish_non_exhaustive()
     }
 }
 
-/// A server session, told apart from a later one with the same number.
+/// A server session, distinguished from a later one with the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionId {
     /// MySQL's connection id, PostgreSQL's process id.
     pub number: i64,
-    /// Which server and which start: `host:port@seconds` of the backend's start on PostgreSQL and
-    /// of the server's on MySQL, which never uses a number twice while it runs.
+    /// Server and start: `host:port@seconds` with the start of the backend on PostgreSQL and of the
+    /// server on MySQL, which never reuses a number while it runs.
     pub stamp: String,
 }
 
-/// Once it is on, the session sends no further statement; a statement of SQLite that runs is
-/// interrupted as well. Clones share it.
+/// A cancellation flag: once it is set, the session sends no further statement; a running statement
+/// of SQLite is interrupted as well. Clones share it.
 ///
-/// It is needed because a cancel can be swallowed: MariaDB's `DO SLEEP` ends "well" when it is
-/// killed, and without the brake the body would go on to its next statement.
+/// It is needed because a cancel can be swallowed: MariaDB's `DO SLEEP` ends with success when it
+/// is killed, and without the flag the body would continue with its next statement.
 #[derive(Clone, Debug, Default)]
 pub struct Brake(Arc<AtomicBool>);
 
 impl Brake {
-    /// Puts it on, for good.
+    /// Sets the flag permanently.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it is on.
+    /// Whether the flag is set.
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -95,11 +95,11 @@ impl Brake {
 pub enum Arg {
     /// NULL.
     Null,
-    /// Text; the only kind, beside NULL, that PostgreSQL statements should use, with a cast.
+    /// Text; the only kind, besides NULL, that PostgreSQL statements should use, with a cast.
     Text(String),
-    /// A whole number or, on SQLite and MySQL, a truth value.
+    /// An integer or, on SQLite and MySQL, a boolean.
     Int(i64),
-    /// An exact decimal; SQLite, which has none, gets a number as near as it can hold.
+    /// An exact decimal; SQLite, which has none, gets the nearest number.
     Decimal(BigDecimal),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -113,50 +113,52 @@ pub struct Session {
     brake: Brake,
     pub(in crate::db) facts: Vec<(&'static str, String)>,
     pub(in crate::db) label: String,
-    /// Values of a CALL that its session is told with the lock, by number.
+    /// Values of a CALL that are sent with the lock, by number.
     pub(in crate::db) given: Vec<Option<Arg>>,
     /// The product behind MySQL's protocol.
     server: Option<MysqlServer>,
-    /// The database that unqualified names are looked for in; MySQL alone is asked.
+    /// The default database of unqualified names; only on MySQL.
     pub(in crate::db) database: Option<String>,
     pub(in crate::db) traces: SessionSideEffects,
-    /// On SQLite.
+    /// For SQLite.
     pub(in crate::db) patience: WriteTimeout,
     pub(in crate::db) guard: StatementGuard,
 }
 
-/// What was done on a session that outlives a statement.
+/// Effects on a session that outlive a statement.
 #[derive(Debug, Default)]
 pub(in crate::db) struct SessionSideEffects {
-    /// What was set when it was opened, as the server took it; PostgreSQL's `RESET ALL` takes it away.
+    /// Settings made when it was opened, in the server's notation; PostgreSQL's `RESET ALL` removes
+    /// them.
     pub(in crate::db) settings: Vec<String>,
-    /// SQL of a body that may leave something behind, where nothing can be asked for it (SQLite).
+    /// A body has run SQL that may leave something behind and cannot be checked (SQLite).
     pub(in crate::db) is_marked: bool,
-    /// Statements of bodies that the driver has prepared since it forgot all (PostgreSQL).
+    /// Number of statements of bodies that the driver has prepared since its last reset
+    /// (PostgreSQL).
     pub(in crate::db) bound: u32,
-    /// What MySQL or MariaDB had counted when the session was opened; without it nothing can be shown of it
-    /// afterwards.
+    /// The counters of MySQL or MariaDB when the session was opened; without them a reset cannot be
+    /// verified.
     pub(in crate::db) counted: Option<StatementCounts>,
-    /// A body was on it, and it is still to be made as new (MariaDB).
+    /// A body has used it, and it is not reset yet (MariaDB).
     pub(in crate::db) is_used: bool,
-    /// SETs of ours since; they are counted as well.
+    /// Our own SET statements since; the server counts them as well.
     pub(in crate::db) own_sets: u32,
-    /// Variables `@procession_p0` and so on that hold the arguments of a CALL.
+    /// Number of variables `@procession_p0` and so on with arguments of a CALL.
     pub(in crate::db) arguments: usize,
 }
 
-/// Why OceanBase is refused. Seen on seekdb 1.4.0: ten seconds after a session ended, by itself or by KILL, GET_LOCK
-/// is refused to others and IS_USED_LOCK names the dead one.
+/// Why OceanBase is refused. Observed on seekdb 1.4.0: for ten seconds after a session ended, by
+/// itself or by KILL, GET_LOCK is refused to others and IS_USED_LOCK names the dead session.
 const OCEANBASE: &str = "the server is OceanBase, which Procession does not support: it keeps the locks of a session \
     that has ended, so that a retry would wait for it and no kill could be confirmed; use MySQL, MariaDB or PostgreSQL";
 
-/// How long saying good-bye may take.
+/// Time limit for closing a session.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// Connects. Time zone, `sql_mode` and the like stay as the server gives them, because a
+    /// Connects. Time zone, `sql_mode` and similar settings stay as the server sets them, because a
     /// procedure that calls `NOW()` must see what it sees from the team's own client: sqlx by
-    /// default sets UTC and changes what `||` means.
+    /// default sets UTC and changes the meaning of `||`.
     pub async fn open_session(target: &SessionTarget) -> Result<Self, NoSession> {
         let late = |_| NoSession::timed_out(format!("no connection within {:?}", target.timeout));
         tokio::time::timeout(target.timeout, Self::connect(target)).await.map_err(late)?
@@ -188,7 +190,6 @@ impl Session {
         }
     }
 
-    /// Which server it talks to.
     pub fn dialect(&self) -> Dialect {
         self.wire.dialect()
     }
@@ -202,22 +203,22 @@ impl Session {
         self.server == Some(MysqlServer::MariaDb)
     }
 
-    /// The server's name for this session; SQLite has none.
+    /// The server's id of this session; `None` on SQLite.
     pub fn id(&self) -> Option<&SessionId> {
         self.id.as_ref()
     }
 
-    /// The brake of this session.
+    /// The cancellation flag of this session.
     pub fn brake(&self) -> Brake {
         self.brake.clone()
     }
 
-    /// Learns who we are on the server.
+    /// Reads the identity of the session on the server.
     async fn prepare(&mut self) -> Result<(), SessionError> {
         let (number, stamp) = match self.dialect() {
             Dialect::Sqlite => return Ok(()),
             Dialect::Mysql => {
-                // A server may start its clients with autocommit off; a body expects it on.
+                // A server may start its clients with autocommit off; bodies expect it on.
                 self.run_statement("SET autocommit = 1", &[]).await?;
                 let who = "SELECT CONNECTION_ID(), CONCAT(@@hostname, ':', @@port), \
                            UNIX_TIMESTAMP(), DATABASE(), VERSION()";
@@ -232,10 +233,10 @@ impl Session {
             }
             Dialect::Postgres => {
                 // Not a connect option, because PostgreSQL 13 does not know it and would refuse.
-                // With it an orphaned statement ends some seconds after our death.
+                // With it an orphaned statement ends some seconds after this process has died.
                 self.apply_setting("client_connection_check_interval = '5s'").await?;
-                // What the view `pg_stat_activity` is made of; the view itself is 2 ms more on a session that
-                // is new.
+                // The functions behind the view `pg_stat_activity`; the view itself takes 2 ms more
+                // on a new session.
                 let who = "SELECT pid, coalesce(inet_server_addr()::text, 'local') || ':' \
                            || coalesce(inet_server_port(), 0) || '@' || extract(epoch FROM backend_start) \
                            FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())";
@@ -248,19 +249,21 @@ impl Session {
         Ok(())
     }
 
-    /// Has the server end this session when it sits idle for so long (whole seconds on MySQL), and
-    /// notice within half a minute that nobody is at our end any more.
+    /// Makes the server end this session when it is idle for this long (whole seconds on MySQL),
+    /// and notice within half a minute that this process is gone.
     ///
-    /// A stalled process (SIGSTOP, a frozen machine) keeps its connections, and the session lock with
-    /// them: measured 12 s on PostgreSQL and 8 s on MariaDB, for as long as anyone waited. MariaDB lets no
-    /// session set its keep-alives; they are the server's (`tcp_keepalive_time`) or the system's.
+    /// A stalled process (SIGSTOP, a frozen machine) keeps its connections, and the session lock
+    /// with them: measured 12 s on PostgreSQL and 8 s on MariaDB, for as long as the test waited.
+    /// MariaDB lets no session set its keep-alives; they are the server's (`tcp_keepalive_time`) or
+    /// the system's.
     pub async fn limit_idle(&mut self, idle: Duration) -> Result<(), SessionError> {
         let (ms, secs) = (idle.as_millis().clamp(1, 2_147_483_647), idle.as_secs_f64().ceil());
         match self.dialect() {
             Dialect::Sqlite => Ok(()),
             Dialect::Mysql => {
-                // What stands in `/*M!` only MariaDB reads. A limit of the server's own may be shorter. MySQL
-                // makes a DECIMAL of an unsigned and a signed number, and takes none (error 1232).
+                // Only MariaDB executes text in `/*M!`. A limit of the server's own may be shorter.
+                // MySQL turns an unsigned and a signed number into a DECIMAL, and refuses it (error
+                // 1232).
                 let limit = format!(
                     "SET SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, {secs}) AS UNSIGNED) \
                      /*M!100300 , SESSION idle_transaction_timeout = {secs} */"
@@ -280,7 +283,8 @@ impl Session {
         }
     }
 
-    /// Sets what an older PostgreSQL does not know: by itself, because it refuses the whole text.
+    /// Applies a setting that an older PostgreSQL does not know: separately, because it refuses the
+    /// whole text.
     async fn apply_setting(&mut self, what: &str) -> Result<(), SessionError> {
         let sql = format!("SET {what}");
         match self.run_statement(&sql, &[]).await {
@@ -291,10 +295,10 @@ impl Session {
         Ok(())
     }
 
-    /// Runs one statement of a body to its very end and keeps what `into` has room for.
+    /// Runs one statement of a body to its end and keeps what fits into `into`.
     ///
-    /// A procedure can fail after it has returned a result set, so the first row proves nothing:
-    /// an error is seen only because everything is read.
+    /// A procedure can fail after it has returned a result set, so the first row proves nothing: an
+    /// error is seen only because everything is read.
     pub async fn run_into(
         &mut self,
         sql: &str,
@@ -319,7 +323,7 @@ impl Session {
         self.wire.send_statement(sql, args, into).await
     }
 
-    /// Runs one statement of our own and keeps a little of what it returns.
+    /// Runs one statement of our own and keeps a little of its result.
     pub async fn run_statement(
         &mut self,
         sql: &str,
@@ -331,7 +335,7 @@ impl Session {
         Ok(results)
     }
 
-    /// Runs one statement and gives its first result set.
+    /// Runs one statement and returns its first result set.
     pub(crate) async fn query_rows(
         &mut self,
         sql: &str,
@@ -341,7 +345,7 @@ impl Session {
     }
 
     /// Opens a transaction. On SQLite one that may write, at once: a deferred one that has read
-    /// cannot wait for another writer (242 of 1,600 went through).
+    /// cannot wait for another writer (242 of 1,600 succeeded).
     pub async fn begin(&mut self) -> Result<(), SessionError> {
         match self.dialect() {
             Dialect::Sqlite => self.begin_immediate().await,
@@ -350,12 +354,12 @@ impl Session {
         }
     }
 
-    /// Lets nothing be changed on this session from now on, by a transaction that may only read.
+    /// Makes this session read-only from now on, by a transaction that may only read.
     pub async fn only_read(&mut self) -> Result<(), SessionError> {
         match self.dialect() {
             Dialect::Sqlite => self.run_statement("PRAGMA query_only = ON", &[]).await.map(|_| ()),
             Dialect::Mysql => {
-                // For the transactions after this one as well: DDL ends the one it is in.
+                // For later transactions as well: DDL ends the present one.
                 self.run_statement("SET SESSION TRANSACTION READ ONLY", &[]).await?;
                 self.run_statement("START TRANSACTION READ ONLY", &[]).await.map(|_| ())
             }
@@ -363,14 +367,14 @@ impl Session {
         }
     }
 
-    /// Commits; not when the brake is on.
+    /// Commits; fails when the cancellation flag is set.
     pub async fn commit(&mut self) -> Result<(), SessionError> {
         self.run_statement("COMMIT", &[]).await?;
         self.patience.pass_on();
         Ok(())
     }
 
-    /// Rolls back, whether the brake is on or not.
+    /// Rolls back, whether the cancellation flag is set or not.
     pub async fn rollback(&mut self) -> Result<(), SessionError> {
         let done = self.wire.send_statement("ROLLBACK", &[], &mut Results::default()).await;
         self.patience.pass_on();
@@ -378,7 +382,7 @@ impl Session {
     }
 
     /// Level, number and text of each warning of the last statement; only MySQL keeps such a list,
-    /// and of a CALL it is the last statement's inside.
+    /// and for a CALL it contains those of the last statement inside.
     pub async fn warnings(&mut self) -> Result<Vec<(String, String, String)>, SessionError> {
         if self.dialect() != Dialect::Mysql {
             return Ok(Vec::new());
@@ -386,7 +390,8 @@ impl Session {
         Ok(self.query_rows("SHOW WARNINGS", &[]).await?.warnings())
     }
 
-    /// Whether the body left a transaction open, which closing the session would undo in silence.
+    /// Whether the body left a transaction open, which closing the session would silently roll
+    /// back.
     pub async fn has_open_transaction(&mut self) -> Result<bool, SessionError> {
         let (sql, no) = match self.dialect() {
             // A second BEGIN is refused inside a transaction.
@@ -399,12 +404,12 @@ impl Session {
                     Err(other) => Err(other),
                 };
             }
-            // Outside a block both are the start of this very statement.
+            // Outside of a block both are the start of this very statement.
             Dialect::Postgres => ("SELECT transaction_timestamp() <> statement_timestamp()", "f"),
         };
         match self.query_rows(sql, &[]).await {
             Ok(answer) => Ok(answer.first(0) != Some(no)),
-            // 25P02: the transaction is not only open but broken.
+            // 25P02: the transaction is not only open but failed.
             Err(SessionError::Database(error)) if error.code.as_deref() == Some("25P02") => {
                 Ok(true)
             }
@@ -420,7 +425,7 @@ impl Session {
         }
     }
 
-    /// Says good-bye, so that the server ends the session now and not when it notices.
+    /// Closes the connection, so that the server ends the session now and not when it notices.
     pub async fn close(self) {
         let _the_server_will_notice = tokio::time::timeout(CLOSE_TIME, self.wire.close()).await;
     }

@@ -1,4 +1,4 @@
-//! The lock that a body takes on its session, and what it is told with it.
+//! The session lock of a body, and the facts and values that are sent with it.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -7,32 +7,33 @@ use crate::db::routine::{Routine, postgres_routines, routines_in};
 use crate::db::session::{Arg, Session};
 use crate::db::session_reset::{MARIADB_ASKED, Renewal, mariadb_question};
 
-/// What came of trying to take a session's lock.
+/// The result of trying to take a session's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
     /// The session has it.
     Gained,
-    /// Another has it.
+    /// Another session has it.
     Taken,
-    /// Something of the body before is on the session still: it is to be closed.
+    /// The previous body left something on the session: it must be closed.
     Spent,
 }
 
-/// What a session on PostgreSQL is called.
+/// The application name of a session on PostgreSQL.
 pub(in crate::db) fn shown_as(label: &str) -> String {
     format!("procession:{label}").chars().take(60).collect()
 }
 
 impl Session {
-    /// What a body may ask its session for, by names that follow `procession`: variables
-    /// `@procession_NAME` on MySQL, settings `procession.NAME` on PostgreSQL; SQLite has none. They
-    /// are set by the statement that takes the lock, so that they cost no journey of their own.
-    /// `label` is what PostgreSQL calls the session from then on, behind `procession:`.
+    /// Facts for the body, by names after `procession`: variables `@procession_NAME` on MySQL,
+    /// settings `procession.NAME` on PostgreSQL; SQLite has none. They are set by the statement
+    /// that takes the lock, so that they cost no round trip of their own. `label` becomes
+    /// PostgreSQL's application name, after `procession:`.
     ///
-    /// `given` are values for a CALL by number, set with them: `@procession_pNUMBER` on MySQL,
-    /// `procession.pNUMBER` on PostgreSQL, where NULL cannot be told. A CALL that names those has no values
-    /// of its own, so it is one journey, and none for what a driver prepares. Those that are not to be told
-    /// are set to nothing, so that how many there are is all in which the texts of this statement differ.
+    /// `given` are values for a CALL by number, set in the same way: `@procession_pNUMBER` on
+    /// MySQL, `procession.pNUMBER` on PostgreSQL, where NULL cannot be set. A CALL that names those
+    /// has no bound values, so it takes one round trip, without the round trips for preparing.
+    /// Values that must not be sent are set to nothing, so that the texts of this statement differ
+    /// only in their number.
     pub fn introduce(
         &mut self,
         facts: Vec<(&'static str, String)>,
@@ -42,14 +43,14 @@ impl Session {
         (self.facts, self.label, self.given) = (facts, shown_as(label), given);
     }
 
-    /// Whether the value of this number was told with the lock.
+    /// Whether the value of this number was sent with the lock.
     pub fn is_given(&self, number: usize) -> bool {
         self.given.get(number).is_some_and(Option::is_some)
     }
 
     /// Tries to take a lock that the server holds for this session until it ends. SQLite needs
-    /// none: its bodies die with our process. A session that is still to be made as new is that first, in
-    /// the same statement.
+    /// none: its bodies die with this process. A session that still has to be reset is reset first,
+    /// in the same statement.
     pub async fn try_lock(&mut self, name: &str) -> Result<Lock, SessionError> {
         if self.dialect() == Dialect::Sqlite {
             return Ok(Lock::Gained);
@@ -57,19 +58,19 @@ impl Session {
         let is_used = self.is_used();
         let (mut sql, args) = self.lock_items(name);
         if is_used {
-            // Arguments of the body before that the new ones do not replace.
+            // Arguments of the previous body that the new ones do not replace.
             for number in self.given.len()..self.traces.arguments {
                 sql.push_str(&format!(", @procession_p{number} := NULL"));
             }
             self.traces.arguments = 0;
         }
-        // What is selected is worked out in its order: all locks are given back, then this one is taken.
+        // Selected items are evaluated in order: all locks are released, then this one is taken.
         let sql = if is_used {
             format!("{}, {sql}", mariadb_question())
         } else {
             format!("SELECT {sql}")
         };
-        // To be taken back behind the body; on PostgreSQL all settings are.
+        // To be removed after the body; on PostgreSQL all settings are.
         self.has_arguments(self.given.len());
         let answer = self.query_rows(&sql, &args).await?;
         if is_used && self.renewal_in(&answer) == Renewal::Spent {
@@ -78,8 +79,8 @@ impl Session {
         Ok(self.lock_in(&answer, if is_used { MARIADB_ASKED } else { 0 }))
     }
 
-    /// The same, and where that costs no journey of its own (PostgreSQL) with the routines of a schema and
-    /// name, as `routines` gives them; `None` elsewhere.
+    /// The same and, where that costs no extra round trip (PostgreSQL), with the routines of a
+    /// schema and name, as `routines` returns them; `None` elsewhere.
     pub async fn try_lock_and_look(
         &mut self,
         name: &str,
@@ -92,7 +93,7 @@ impl Session {
         args.push(schema.map_or(Arg::Null, |schema| Arg::Text(schema.to_owned())));
         args.push(Arg::Text(routine.to_owned()));
         let routines = postgres_routines(args.len() - 1, args.len());
-        // Materialized: it is done once, whatever is joined to it.
+        // Materialized: it is evaluated once, whatever is joined to it.
         let sql = format!(
             "WITH gained AS MATERIALIZED (SELECT {lock}) SELECT gained.locked, routine.* FROM gained \
              LEFT JOIN ({routines}) routine ON true"
@@ -106,7 +107,7 @@ impl Session {
         if answer.first(at) == Some(yes) { Lock::Gained } else { Lock::Taken }
     }
 
-    /// What is to be selected to take the lock and to say the session's facts, on a server.
+    /// The select items that take the lock and set the session's facts, on a server.
     fn lock_items(&self, name: &str) -> (String, Vec<Arg>) {
         let mut sql = match self.dialect() {
             Dialect::Sqlite | Dialect::Mysql => "GET_LOCK(?, 0)",
@@ -149,7 +150,7 @@ impl Session {
         (sql, args)
     }
 
-    /// Gives the lock back before the session ends.
+    /// Releases the lock before the session ends.
     pub async fn unlock(&mut self, name: &str) -> Result<(), SessionError> {
         let sql = match self.dialect() {
             Dialect::Sqlite => return Ok(()),

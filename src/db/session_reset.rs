@@ -1,7 +1,8 @@
-//! A session after a body, made as new for the next one, or found to be spent.
+//! Resets a session after a body for the next one, or finds that it must be closed.
 //!
-//! Opening a session costs a server more than most bodies do (a process of its own on PostgreSQL), and
-//! keeping one as it is would hand a body the settings, temporary tables and locks of another's.
+//! Opening a session costs a server more than most bodies do (a process of its own on PostgreSQL),
+//! and reusing one unchanged would pass on the settings, temporary tables and locks of another
+//! body.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -13,50 +14,50 @@ use crate::db::wire::Wire;
 use sqlx::Connection as _;
 use std::borrow::Cow;
 
-/// What a session is after a body.
+/// The state of a session after a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
     /// As it was when it was opened.
     AsNew,
-    /// Something of the body is on it still, or may be: it is to be closed.
+    /// It has, or may have, traces of the body: it must be closed.
     Spent,
 }
 
-/// First words of statements that leave nothing on a connection to SQLite. It has no procedures, and
-/// its triggers can do nothing else, so the text of a body says all that it does.
+/// First words of statements that leave nothing on a connection to SQLite. It has no procedures,
+/// and its triggers can do nothing else, so the text of a body is all that it does.
 const LEAVE_NOTHING: [&str; 8] =
     ["SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "EXPLAIN"];
 
-/// What of a body may be on a session of PostgreSQL, and cannot be taken away: an open transaction, or
-/// statements that it prepared by SQL (ours are told apart from those by `from_sql`). Locks are given back
-/// with it. The text is parsed and planned behind each body: with the view `pg_prepared_statements` and a
-/// condition all of it took 0.17 ms over TLS, of which 0.09 are the journey, and so it takes 0.145.
+/// Traces of a body on a session of PostgreSQL that cannot be removed: an open transaction, or
+/// statements prepared by SQL (`from_sql` distinguishes them from ours). Locks are released with
+/// it. The text is parsed and planned after each body: with the view `pg_prepared_statements` and a
+/// condition it took 0.17 ms over TLS, of which 0.09 are the round trip; this form takes 0.145.
 const POSTGRES_LEFT: &str = "SELECT transaction_timestamp() <> statement_timestamp(), \
     pg_catalog.pg_advisory_unlock_all(); SELECT (pg_catalog.pg_prepared_statement()).from_sql";
 
-/// What `DISCARD ALL` does, but that our prepared statements stay, and in one journey together with the
-/// question: it may not stand beside others.
+/// The effect of `DISCARD ALL`, except that our prepared statements stay, and in one round trip
+/// together with the query: `DISCARD ALL` cannot be combined with other statements.
 const POSTGRES_RENEWED: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; \
     DISCARD TEMP; DISCARD SEQUENCES";
 
-/// How many statements with values bodies may have had on a session of PostgreSQL before their plans are
-/// forgotten, which is a journey and has ours prepared anew. Less than the room there is
-/// (`db::wire`), because a journey each is what forgetting one for another takes.
+/// Number of statements with values that bodies may have prepared on a session of PostgreSQL before
+/// their plans are dropped, which takes a round trip and makes ours be prepared again. Below the
+/// capacity (`db::wire`), because evicting one plan for another takes a round trip each time.
 const BOUND_MOST: u32 = 8;
 
-/// Locks of a body's are given back, and what is left of it is asked for: an open transaction, and
-/// variables that are not ours.
+/// Releases the locks of a body, and reads its remaining traces: an open transaction, and variables
+/// that are not ours.
 const MARIADB_LEFT: &str = "SELECT RELEASE_ALL_LOCKS(), @@in_transaction, \
     (SELECT COUNT(*) FROM information_schema.user_variables \
      WHERE variable_name NOT LIKE 'procession\\_%')";
 
-/// What MySQL answers to `SET TRANSACTION` if and only if a transaction is open (error 1568). Elsewhere it gives the next
-/// transaction the mode that is usual.
+/// Fails on MySQL if and only if a transaction is open (error 1568). Otherwise it gives the next
+/// transaction the default mode.
 pub(in crate::db) const MYSQL_TRANSACTION_PROBE: &str = "SET TRANSACTION READ WRITE";
 const TRANSACTION_IS_OPEN: u16 = 1568;
 
-/// The same on MySQL, whose list of variables a user may read who was granted SELECT on it; without that no
-/// session can be shown to be as new.
+/// The same on MySQL, whose list of variables a user may read only with a grant of SELECT on it;
+/// without that a reset cannot be verified.
 const MYSQL_LEFT: &str = "SELECT RELEASE_ALL_LOCKS(), \
     (SELECT COUNT(*) FROM performance_schema.user_variables_by_thread \
      WHERE thread_id = PS_CURRENT_THREAD_ID() AND variable_name NOT LIKE 'procession\\_%')";
@@ -69,8 +70,8 @@ impl SessionError {
 }
 
 impl Session {
-    /// Makes the session what it was when it was opened, as far as its server can be asked to; else it
-    /// is spent. Every lock of its is given back.
+    /// Resets the session to its initial state, as far as its server supports that; otherwise it
+    /// must be closed. All its locks are released.
     pub async fn renew(&mut self) -> Result<Renewal, SessionError> {
         if self.brake().is_on() || self.traces.is_marked {
             return Ok(Renewal::Spent);
@@ -97,7 +98,7 @@ impl Session {
         };
         let prepared = left.sets.get(1).map_or(&[][..], |set| &set.rows);
         let is_ours = |row: &Vec<Option<String>>| row.first() == Some(&Some("f".to_owned()));
-        // Fewer than the driver believes in when the body said DEALLOCATE ALL.
+        // Fewer than the driver assumes when the body executed DEALLOCATE ALL.
         if is_in_transaction || prepared.len() != ours || !prepared.iter().all(is_ours) {
             return Ok(Renewal::Spent);
         }
@@ -110,15 +111,15 @@ impl Session {
         Ok(Renewal::AsNew)
     }
 
-    /// Leaves it to the next lock to make the session as new, where that is done in one journey with it
-    /// (MariaDB: 0.09 of 0.25 ms). `false` where it is to be done now.
+    /// Leaves the reset to the next lock, where both take one round trip (MariaDB: saves 0.09 of
+    /// 0.25 ms). `false` where it must be done now.
     pub fn put_renewal_off(&mut self) -> bool {
         let may = self.is_mariadb() && self.traces.counted.is_some() && !self.brake().is_on();
         self.traces.is_used = may;
         may
     }
 
-    /// Whether a body was on it that it was not made as new behind.
+    /// Whether a body has used it since the last reset.
     pub fn is_used(&self) -> bool {
         self.traces.is_used
     }
@@ -145,7 +146,8 @@ impl Session {
         Ok(if is_as_new { Renewal::AsNew } else { Renewal::Spent })
     }
 
-    /// `sql` behind a SET that takes the arguments of the last CALL back: one of them may have been a secret.
+    /// `sql` after a SET that clears the arguments of the last CALL: one of them may have been a
+    /// secret.
     fn without_arguments(&mut self, sql: String) -> String {
         let names: Vec<String> = (0..std::mem::take(&mut self.traces.arguments))
             .map(|at| format!("@procession_p{at} = NULL"))
@@ -153,7 +155,7 @@ impl Session {
         if names.is_empty() { sql } else { format!("SET {}; {sql}", names.join(", ")) }
     }
 
-    /// What MariaDB's answer means that begins with that to `mariadb_question`.
+    /// Evaluates MariaDB's answer that begins with that to `mariadb_question`.
     pub(in crate::db) fn renewal_in(&mut self, answer: &Rows) -> Renewal {
         self.traces.is_used = false;
         let nothing_is_open = answer.first(1) == Some("0") && answer.first(2) == Some("0");
@@ -162,14 +164,14 @@ impl Session {
         if nothing_is_open && is_as_counted { Renewal::AsNew } else { Renewal::Spent }
     }
 
-    /// Whether the server has counted nothing but SETs of ours since the session was opened.
+    /// Whether the server has counted nothing but our own SETs since the session was opened.
     fn is_as_counted(&self, now: Option<StatementCounts>) -> bool {
         let (then, sets) = (self.traces.counted.as_ref(), self.traces.own_sets);
         then.zip(now).is_some_and(|(then, now)| then.is_only_followed_by_sets(&now, sets))
     }
 
-    /// Learns what the server has counted of a session that is new; nothing where that, or what else is to be
-    /// known to keep the session, is kept from this user.
+    /// Reads the counters of a new session; keeps none where these, or other facts needed for a
+    /// reset, are hidden from this user.
     pub(in crate::db) async fn count_traces(&mut self) -> Result<(), SessionError> {
         self.traces.counted = match self.server() {
             Some(MysqlServer::MariaDb) => self
@@ -187,13 +189,13 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the server lets it be seen what a body left on the session, without which it is not kept for the next
-    /// one; as counted when its limits were set.
+    /// Whether the server shows the traces of a body on the session, without which it is not
+    /// reused; known since its limits were set.
     pub fn can_be_kept(&self) -> bool {
         self.dialect() != Dialect::Mysql || self.traces.counted.is_some()
     }
 
-    /// The result sets of a question; `None` when the server refuses it.
+    /// The result sets of a query; `None` when the server refuses it.
     async fn rows_if_allowed(&mut self, sql: &str) -> Result<Option<Vec<Rows>>, SessionError> {
         let mut answer = Results::keeping(1_000, 2);
         match self.send_statement(sql, &[], &mut answer).await {
@@ -203,28 +205,29 @@ impl Session {
         }
     }
 
-    /// Takes notice of the variables `@procession_p0` and so on that hold the arguments of a CALL, so that
-    /// the next body does not find them.
+    /// Notes the variables `@procession_p0` and so on with arguments of a CALL, so that they are
+    /// removed before the next body.
     pub fn has_arguments(&mut self, count: usize) {
         self.traces.arguments = self.traces.arguments.max(count);
     }
 
-    /// What is sent for a statement of a body: on PostgreSQL, if it is prepared, a text that no other is.
+    /// The text to send for a statement of a body: on PostgreSQL, if it is prepared, a unique text.
     ///
-    /// The driver keeps what it has prepared by its text, and a plan of an earlier body's must not serve a
-    /// table that was altered since ("cached plan must not change result type"). Forgetting all of them
-    /// behind each body had ours prepared anew for the next: three journeys more for a CALL with values.
+    /// The driver caches prepared statements by their text, and a plan of an earlier body must not
+    /// be used for a table that was altered since ("cached plan must not change result type").
+    /// Dropping all of them after each body made ours be prepared again for the next: three round
+    /// trips more for a CALL with values.
     pub(in crate::db) fn as_only<'s>(&mut self, sql: &'s str, is_prepared: bool) -> Cow<'s, str> {
         if self.dialect() != Dialect::Postgres || !is_prepared {
             return sql.into();
         }
         self.traces.bound += 1;
-        // Behind the end of the statement, because `pg_stat_statements` before PostgreSQL 16 has an entry
-        // for each text of a CALL, comments included, up to that.
+        // After the end of the statement, because `pg_stat_statements` before PostgreSQL 16 has an
+        // entry for each text of a CALL, comments included, up to that.
         format!("{sql}\n;/* {} */", self.traces.bound).into()
     }
 
-    /// Takes notice of what a statement of a body may leave behind.
+    /// Notes what a statement of a body may leave behind.
     pub(in crate::db) fn leave_traces(&mut self, sql: &str) {
         if self.dialect() == Dialect::Sqlite {
             let first = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next();
@@ -234,10 +237,10 @@ impl Session {
     }
 }
 
-/// How many columns `mariadb_question` has.
+/// Number of columns of `mariadb_question`.
 pub(in crate::db) const MARIADB_ASKED: usize = 4;
 
-/// Gives back every lock of a session of MariaDB and asks for what else is left on it.
+/// Releases all locks of a session of MariaDB and reads its other traces.
 pub(in crate::db) fn mariadb_question() -> String {
     format!("{MARIADB_LEFT}, ({MARIADB_COUNTS})")
 }

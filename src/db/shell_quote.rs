@@ -1,4 +1,4 @@
-//! Commands that people are told to type.
+//! Quotes text in shell commands that are shown to users.
 
 /// `text` as one word of a shell.
 pub(crate) fn quote_word(text: &str) -> String {

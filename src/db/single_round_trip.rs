@@ -1,10 +1,10 @@
-//! Statements that do not see each other, sent together: a hop from job to job was seven journeys, each
-//! with a switch of threads or processes at both ends, beside one durable commit.
+//! Sends independent statements together: a hop from job to job took seven round trips, each with a
+//! switch of threads or processes at both ends, besides one durable commit.
 //!
 //! - PostgreSQL: one statement (data-modifying `WITH`), which is its own transaction.
 //! - MariaDB: a compound statement (`BEGIN NOT ATOMIC`), prepared like any other.
-//! - SQLite: one text of several statements, for which its thread is asked once.
-//! - MySQL has none of these; there they go one by one.
+//! - SQLite: one text of several statements, for which its thread is called once.
+//! - MySQL has none of these; there they are sent one by one.
 
 mod mariadb;
 mod postgres;
@@ -18,47 +18,43 @@ use crate::db::{Db, DialectPools, Result, Tx, filled};
 pub(in crate::db) use mariadb::takes_compounds;
 pub(in crate::db) use postgres::AutocommitConnection;
 
-/// A statement that says how many rows it has to find.
+/// A statement with the number of rows it must find.
 #[derive(Clone, Debug)]
 pub enum CountedStatement {
-    /// `before IN (…) after`, an UPDATE or a SELECT that locks, with `first` bound before the ids and
-    /// `last` after them. It has to find a row for each.
+    /// `before IN (…) after`, an UPDATE or a locking SELECT, with `first` bound before the ids and
+    /// `last` after them. It must find a row for each id.
     OnEach {
-        /// Up to the column of the ids.
+        /// The text up to the column of the ids.
         before: String,
-        /// Its values.
         first: Vec<SqlValue>,
-        /// All different.
+        /// Distinct ids.
         ids: Vec<i64>,
-        /// Behind the ids.
+        /// The text after the ids.
         after: String,
-        /// Its values.
         last: Vec<SqlValue>,
     },
-    /// Rows to be inserted.
+    /// Rows to insert.
     Insert {
-        /// Into this table.
+        /// The name of the table.
         table: &'static str,
-        /// Its columns.
         columns: &'static [&'static str],
-        /// Their values.
         rows: Vec<Vec<SqlValue>>,
     },
 }
 
-/// What became of statements that were sent together.
+/// The result of statements that were sent together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Together {
-    /// All of it is durable.
+    /// All of it is committed.
     Done,
     /// One of them did not find all its rows, so nothing was written.
     Refused,
-    /// This server cannot take them together, or not so many; nothing was sent.
+    /// This server cannot run them together, or not so many; nothing was sent.
     OneByOne,
 }
 
 impl Tx {
-    /// Runs one statement; gives the number of rows it found.
+    /// Runs one statement; returns the number of rows found.
     pub async fn run_statement(&mut self, statement: CountedStatement) -> Result<u64> {
         match statement {
             CountedStatement::OnEach { before, first, ids, after, last } => {
@@ -73,7 +69,7 @@ impl Tx {
 }
 
 impl Db {
-    /// Whether this server can take statements together.
+    /// Whether this server can run statements together.
     pub fn takes_together(&self) -> bool {
         match &self.pools {
             DialectPools::Sqlite { .. } | DialectPools::Postgres(_) => true,
@@ -81,8 +77,8 @@ impl Db {
         }
     }
 
-    /// Writes all of it in one transaction of its own, or nothing. None of the statements may rely on
-    /// what another does, and no two may change the same row.
+    /// Writes everything in one transaction of its own, or nothing. No statement may depend on
+    /// another, and no two may change the same row.
     pub async fn commit_together(&self, statements: Vec<CountedStatement>) -> Result<Together> {
         if !self.takes_together() {
             return Ok(Together::OneByOne);
@@ -115,18 +111,18 @@ impl Db {
 /// A text with its values.
 type Composed = (String, Vec<SqlValue>);
 
-/// Rows that a text finds by their keys, at most; more are worth their journeys.
+/// Maximum number of rows that a text finds by their keys; more are worth their round trips.
 const FOUND_MOST: usize = 128;
 
-/// What a server is told for each kind of statement.
+/// How each kind of statement is written for a server.
 trait Accent {
-    /// Adds a statement that has to find rows, whose number comes as the last value.
+    /// Adds a statement that must find rows; their number is its last value.
     fn found(&self, statement: &str, into: &mut Composed);
-    /// Adds rows to be inserted, of which there is one at least.
+    /// Adds at least one row to insert.
     fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<SqlValue>], into: &mut Composed);
 }
 
-/// Puts statements into one text. `None` when they are more than one text should hold.
+/// Combines statements into one text. `None` when they are too many for one.
 fn composed(statements: &[CountedStatement], accent: &impl Accent) -> Option<Composed> {
     let mut all = (String::new(), Vec::new());
     for statement in statements {
@@ -143,7 +139,7 @@ fn composed(statements: &[CountedStatement], accent: &impl Accent) -> Option<Com
                 accent.found(&format!("{before} IN ({places}) {after}"), &mut all);
             }
             CountedStatement::Insert { rows, .. } if rows.is_empty() => {}
-            // As many as the states of so many rows that begin and end, with a line or two of each.
+            // The states of this many rows that begin and end, with a line or two of each.
             CountedStatement::Insert { rows, .. } if rows.len() > 4 * FOUND_MOST => return None,
             CountedStatement::Insert { table, columns, rows } => {
                 accent.inserted(table, columns, rows, &mut all);
@@ -153,7 +149,7 @@ fn composed(statements: &[CountedStatement], accent: &impl Accent) -> Option<Com
     Some(all)
 }
 
-/// Adds an INSERT that has a place for each value.
+/// Adds an INSERT with one placeholder per value.
 fn with_places(
     table: &str,
     columns: &[&str],

@@ -1,5 +1,5 @@
-//! SQLite's files by what they are and not by what they are called: which file a URL means, whether it is one
-//! of Procession's own, and who may read it.
+//! Identifies SQLite files independently of their names: which file a URL refers to, whether it is
+//! one of Procession's own, and who may read it.
 
 use sqlx::sqlite::SqliteConnectOptions;
 use std::io;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-/// What SQLite keeps beside a database.
+/// The suffixes of the files that SQLite keeps beside a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
-/// Links that follow each other, at most; the kernel's own limit.
+/// Maximum number of successive links; the kernel's own limit.
 const LINKS_MAX: u32 = 40;
 /// Read and write for the owner, nothing for others.
 const PRIVATE_MODE: u32 = 0o600;
@@ -22,19 +22,19 @@ pub struct ProtectedFiles(Arc<[ProtectedFile]>);
 /// A file that no data source may open.
 #[derive(Clone, Debug)]
 pub struct ProtectedFile {
-    /// What it is, for the one who is refused.
+    /// What it is, for the error message.
     pub role: &'static str,
-    /// Where it is; it need not be there yet.
+    /// Its path; it need not exist yet.
     pub path: PathBuf,
 }
 
 impl ProtectedFiles {
-    /// These, and what SQLite keeps beside them.
+    /// These files, and the ones that SQLite keeps beside them.
     pub fn new(files: Vec<ProtectedFile>) -> Self {
         Self(files.into())
     }
 
-    /// A warning for each of these that is there and that others may read or write.
+    /// A warning for each existing one of these that others may read or write.
     pub fn warn_of_open_modes(&self) -> Vec<String> {
         let warnings = self.0.iter().filter_map(|file| {
             let mode = std::fs::metadata(&file.path).ok()?.permissions().mode() & 0o777;
@@ -49,8 +49,8 @@ impl ProtectedFiles {
         warnings.collect()
     }
 
-    /// Refuses the URL of a SQLite source that leads to one of these, by whatever path: by a symbolic or a hard
-    /// link, by another spelling, or as what SQLite keeps beside either file.
+    /// Refuses the URL of a SQLite source that leads to one of these, by whatever path: through a
+    /// symbolic or a hard link, another spelling, or as a companion file of either.
     pub fn check_sqlite_url(&self, url: &str) -> Result<(), String> {
         let Some(file) = file_of_url(url)? else { return Ok(()) };
         let wanted = with_companions(&resolve(&file, LINKS_MAX));
@@ -64,10 +64,10 @@ impl ProtectedFiles {
     }
 }
 
-/// The file that the URL of a source names; `None` in memory.
+/// The file in the URL of a source; `None` in memory.
 ///
-/// SQLite reads a name that begins with `file:` as a URL of its own, with options that were never checked, and
-/// the driver calls databases in memory `sqlx-in-memory-1`: neither is taken for a file.
+/// SQLite interprets a name that begins with `file:` as a URL of its own, with unchecked options,
+/// and the driver calls databases in memory `sqlx-in-memory-1`: neither is taken for a file.
 fn file_of_url(url: &str) -> Result<Option<PathBuf>, String> {
     let options = SqliteConnectOptions::from_str(url).map_err(|error| error.to_string())?;
     let rest = url.trim_start_matches("sqlite://").trim_start_matches("sqlite:");
@@ -87,7 +87,7 @@ fn file_of_url(url: &str) -> Result<Option<PathBuf>, String> {
     Ok((!is_in_memory && !name.is_empty()).then(|| file.to_owned()))
 }
 
-/// Whether the URL names a SQLite file that is not there yet, or a database in memory.
+/// Whether the URL names a missing SQLite file, or a database in memory.
 pub fn is_absent(url: &str) -> bool {
     let file = file_of_url(url).ok().flatten();
     url.starts_with("sqlite:") && file.is_none_or(|file| !file.exists())
@@ -101,7 +101,7 @@ pub fn metadata_file(url: &str) -> Option<PathBuf> {
     file_of_url(url).ok().flatten()
 }
 
-/// A database's file and what SQLite keeps beside it.
+/// A database's file and its companion files.
 pub fn with_companions(file: &Path) -> Vec<PathBuf> {
     let beside = COMPANIONS.iter().map(|end| {
         let mut name = file.as_os_str().to_owned();
@@ -111,7 +111,7 @@ pub fn with_companions(file: &Path) -> Vec<PathBuf> {
     std::iter::once(file.to_owned()).chain(beside).collect()
 }
 
-/// The path without links; of a file that is not there, where it would be made.
+/// The path without links; for a missing file, where it would be created.
 fn resolve(path: &Path, links: u32) -> PathBuf {
     if let Ok(found) = path.canonicalize() {
         return found;
@@ -127,14 +127,14 @@ fn resolve(path: &Path, links: u32) -> PathBuf {
     }
 }
 
-/// Looked at without being opened: closing a second handle would give up the locks that SQLite holds on it.
+/// Compared without opening: closing a second handle would drop the locks that SQLite holds on it.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let identity = |path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     one == other || identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Makes an empty file that nobody else may read, whatever the umask; SQLite gives what it keeps beside a
-/// database the same rights. One that is there stays as it is.
+/// Creates an empty file that no other user may read, whatever the umask; SQLite gives the
+/// companion files the same permissions. An existing one is not changed.
 pub(in crate::db) fn create_private(file: &Path) -> io::Result<()> {
     let mut new = std::fs::OpenOptions::new();
     match new.write(true).create_new(true).mode(PRIVATE_MODE).open(file) {
@@ -144,7 +144,7 @@ pub(in crate::db) fn create_private(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes the database and what is beside it away from everybody but their owner.
+/// Removes all permissions of other users on the database and its companion files.
 pub(in crate::db) fn keep_private(file: &Path) {
     for path in with_companions(file) {
         let Ok(found) = std::fs::metadata(&path) else { continue };

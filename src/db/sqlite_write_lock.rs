@@ -1,7 +1,7 @@
-//! Writing to a file of SQLite: one session of this process after the other, and in short steps.
+//! Write access to a SQLite file: one session of this process after the other, and in short steps.
 //!
-//! A file has one writer. Sessions that wait for each other ask again and again with pauses of up to 25 ms,
-//! in which nobody writes: eight of them took 1.7 times as long as one. What other processes write is
+//! A file has one writer. Sessions that wait for each other poll with pauses of up to 25 ms, in
+//! which none writes: eight of them took 1.7 times as long as one. Writers in other processes are
 //! still waited for in that way.
 
 use crate::db::fault::SessionError;
@@ -14,10 +14,11 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
-/// How long one wait is, because nothing interrupts it and the brake is looked at only between two.
+/// Duration of one wait, because nothing interrupts it and the cancellation flag is checked only
+/// between two.
 const STEP: Duration = Duration::from_millis(200);
 
-/// Whose turn it is to write to one file; clones are of the same file.
+/// The queue of writers of one file; clones are for the same file.
 #[derive(Clone, Debug, Default)]
 pub struct WriteLockQueue(Arc<Mutex<()>>);
 
@@ -26,7 +27,7 @@ pub struct WriteLockQueue(Arc<Mutex<()>>);
 pub(in crate::db) struct WriteTimeout {
     turns: WriteLockQueue,
     held: Option<OwnedMutexGuard<()>>,
-    /// How long SQLite itself waits, as it was last told.
+    /// The busy timeout that SQLite was last given.
     told: Duration,
 }
 
@@ -37,19 +38,19 @@ impl Default for WriteTimeout {
 }
 
 impl WriteTimeout {
-    /// Lets the next one write.
+    /// Lets the next session write.
     pub(in crate::db) fn pass_on(&mut self) {
         self.held = None;
     }
 }
 
 impl Session {
-    /// Has it write in turns with others.
+    /// Makes it take turns with other sessions.
     pub fn take_turns(&mut self, turns: WriteLockQueue) {
         self.patience.turns = turns;
     }
 
-    /// Opens a transaction that may write, and has the turn until it ends.
+    /// Opens a transaction that may write, and holds the turn until it ends.
     pub(in crate::db) async fn begin_immediate(&mut self) -> Result<(), SessionError> {
         self.take_turn().await?;
         let begun = self.in_steps("BEGIN IMMEDIATE", &[], &mut Results::default()).await;
@@ -60,8 +61,8 @@ impl Session {
         self.wait_at_most(SQLITE_BUSY).await
     }
 
-    /// Runs one change of a body that is a transaction by itself. Told that the file is not free, SQLite
-    /// has done none of it.
+    /// Runs one change of a body that is a transaction by itself. When SQLite reports the file as
+    /// busy, it has done none of it.
     pub async fn change_alone(
         &mut self,
         sql: &str,
@@ -75,13 +76,13 @@ impl Session {
         done
     }
 
-    /// Waits again for other writers as a new session does: a body whose statements are transactions of
-    /// their own waits for them by SQLite's time-out alone.
+    /// Restores the busy timeout of a new session: a body whose statements are transactions of
+    /// their own waits for other writers only by SQLite's timeout.
     pub(in crate::db) async fn wait_as_new(&mut self) -> Result<(), SessionError> {
         self.wait_at_most(SQLITE_BUSY).await
     }
 
-    /// Asks until the file is free.
+    /// Retries until the file is free.
     async fn in_steps(
         &mut self,
         sql: &str,

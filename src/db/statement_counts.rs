@@ -1,23 +1,23 @@
-//! How often a server has counted, on one session, each kind of statement whose effect outlives it.
+//! The server's counters, on one session, of statements whose effect outlives them.
 
 use crate::db::results::Rows;
 
-/// What MariaDB counts, also within procedures, functions and triggers, as one value.
+/// MariaDB's counters, also within procedures, functions and triggers, as one value.
 pub(in crate::db) const MARIADB_COUNTS: &str = "SELECT GROUP_CONCAT(variable_value ORDER BY variable_name) \
     FROM information_schema.session_status WHERE variable_name IN ('COM_CHANGE_DB', 'COM_CREATE_SEQUENCE', \
     'COM_CREATE_TEMPORARY_TABLE', 'COM_FLUSH', 'COM_HA_OPEN', 'COM_LOCK_TABLES', 'COM_PREPARE_SQL', \
     'COM_SET_OPTION', 'COM_XA_START')";
 
-/// Where of them SETs are.
+/// The position of the SET counter among them.
 const MARIADB_SETS: usize = 7;
 
-/// What MySQL counts, as rows of name and count: nothing that can stand in a query has these. It does not count
-/// temporary tables apart from others.
+/// MySQL's counters, as rows of name and count: statements that can be part of a query have none.
+/// Temporary tables are not counted separately.
 pub(in crate::db) const MYSQL_COUNTS: &str = "SHOW SESSION STATUS WHERE Variable_name IN ('Com_change_db', \
     'Com_create_table', 'Com_flush', 'Com_ha_open', 'Com_lock_instance', 'Com_lock_tables', 'Com_prepare_sql', \
     'Com_set_option', 'Com_set_resource_group', 'Com_set_role', 'Com_xa_start')";
 
-/// The counts of one session.
+/// The counters of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::db) struct StatementCounts {
     sets: u64,
@@ -25,7 +25,7 @@ pub(in crate::db) struct StatementCounts {
 }
 
 impl StatementCounts {
-    /// From the answer to `MARIADB_COUNTS`.
+    /// From the result of `MARIADB_COUNTS`.
     pub(in crate::db) fn from_mariadb(text: &str) -> Option<Self> {
         let mut others: Vec<u64> =
             text.split(',').map(|number| number.parse().ok()).collect::<Option<_>>()?;
@@ -33,7 +33,7 @@ impl StatementCounts {
         Some(Self { sets, others })
     }
 
-    /// From the answer to `MYSQL_COUNTS`.
+    /// From the result of `MYSQL_COUNTS`.
     pub(in crate::db) fn from_mysql(rows: &Rows) -> Option<Self> {
         let (mut sets, mut others) = (None, Vec::new());
         for row in &rows.rows {
@@ -47,7 +47,7 @@ impl StatementCounts {
         Some(Self { sets: sets?, others })
     }
 
-    /// Whether `now` has nothing more than so many SETs, which were ours.
+    /// Whether `now` differs only by this many SETs, which were ours.
     pub(in crate::db) fn is_only_followed_by_sets(&self, now: &Self, own_sets: u32) -> bool {
         self.sets + u64::from(own_sets) == now.sets && self.others == now.others
     }

@@ -1,4 +1,4 @@
-//! Statements that a server looks at without running them.
+//! Lets a server check statements without running them.
 
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
@@ -6,7 +6,8 @@ use crate::db::wire::Wire;
 use sqlx::{AssertSqlSafe, Executor as _, SqlSafeStr as _};
 
 impl Session {
-    /// Has the server read a statement, with places for its values, and look up what it names. Nothing is run.
+    /// Lets the server parse a statement with placeholders, and look up the names in it. Nothing is
+    /// run.
     pub async fn probe_statement(&mut self, sql: &str) -> Result<(), SessionError> {
         (self.guard)(sql).map_err(SessionError::refused)?;
         let text = || AssertSqlSafe(sql.to_owned()).into_sql_str();

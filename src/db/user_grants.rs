@@ -1,10 +1,10 @@
-//! Who may do what on a data source, as its server tells the user itself.
+//! A user's privileges on a data source, as its server shows them to the user.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
 use crate::db::session::Session;
 
-/// A user as a GRANT names it; SQLite has none.
+/// A user as in a GRANT; `None` on SQLite.
 pub fn quote_user(dialect: Dialect, user: &str) -> Option<String> {
     match dialect {
         Dialect::Sqlite => None,
@@ -18,8 +18,8 @@ pub fn quote_user(dialect: Dialect, user: &str) -> Option<String> {
 }
 
 impl Session {
-    /// The lines of SHOW GRANTS, with the rights of roles that are active; none where the server has no such
-    /// statement. They are not to be shown: MariaDB writes the hash of the password into them.
+    /// The lines of SHOW GRANTS, including active roles; none where the server has no such
+    /// statement. They must not be shown: MariaDB includes the hash of the password.
     pub async fn grant_lines(&mut self) -> Result<Vec<String>, SessionError> {
         if self.dialect() != Dialect::Mysql {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! The connection of each driver: how it is opened, and how a statement goes over it.
+//! The connection of each driver: how it is opened, and how a statement is sent over it.
 
 use crate::db::connect_error::{Hope, NoSession};
 use crate::db::decode::{self, RowFormat};
@@ -21,7 +21,7 @@ use sqlx::{
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long SQLite waits for another writer before it says BUSY.
+/// How long SQLite waits for another writer before it returns BUSY.
 pub(crate) const SQLITE_BUSY: Duration = Duration::from_secs(5);
 
 /// A connection of one of the three drivers.
@@ -47,7 +47,6 @@ impl Wire {
         }
     }
 
-    /// Which server it talks to.
     pub(crate) fn dialect(&self) -> Dialect {
         match self {
             Self::Sqlite(_) => Dialect::Sqlite,
@@ -56,7 +55,7 @@ impl Wire {
         }
     }
 
-    /// Says good-bye.
+    /// Closes the connection.
     pub(crate) async fn close(self) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite(conn) => conn.close().await,
@@ -65,12 +64,13 @@ impl Wire {
         }
     }
 
-    /// Sends one statement and reads everything that comes back: without arguments by the text
+    /// Sends one statement and reads everything that is returned: without arguments by the text
     /// protocol, where the server writes the text of each value, unless `is_prepared`.
     ///
-    /// On PostgreSQL a prepared statement must have a name: when sqlx meets an enum or a domain it
-    /// asks the catalogue between preparing and running, which replaces the unnamed one (measured:
-    /// 26000 "unnamed prepared statement does not exist"). On MySQL it is kept, see `connect_mysql`.
+    /// On PostgreSQL a prepared statement must have a name: when sqlx finds an enum or a domain it
+    /// queries the catalogue between preparing and running, which replaces the unnamed one
+    /// (measured: 26000 "unnamed prepared statement does not exist"). On MySQL it is kept, see
+    /// `connect_mysql`.
     pub(crate) async fn send_statement(
         &mut self,
         sql: &str,
@@ -79,7 +79,8 @@ impl Wire {
     ) -> Result<(), SessionError> {
         let is_prepared = is_prepared(sql, args, into, self.dialect());
         match self.exchange(sql, args, into, is_prepared).await {
-            // The driver does not know the kind of a column's type (a multirange), and nothing was run yet.
+            // The driver does not support the kind of a column's type (a multirange), and nothing
+            // was run yet.
             Err(sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) if is_prepared => {
                 if args.is_empty() {
                     return Ok(self.exchange(sql, args, into, false).await?);
@@ -153,8 +154,9 @@ fn type_name<T: sqlx::TypeInfo>(info: &T) -> &str {
     info.name()
 }
 
-/// Whether a statement is prepared before it is run: with arguments, and on PostgreSQL whenever values may
-/// come back that are handed on, because only in binary do they not depend on the settings of a body.
+/// Whether a statement is prepared before it is run: with arguments, and on PostgreSQL whenever it
+/// may return values that become outputs, because only in binary are they independent of a body's
+/// settings.
 pub(in crate::db) fn is_prepared(
     sql: &str,
     args: &[Arg],
@@ -169,7 +171,7 @@ pub(in crate::db) fn is_prepared(
     !args.is_empty() || wants_binary()
 }
 
-/// Whether a statement of PostgreSQL may give rows, by its words.
+/// Whether a statement of PostgreSQL may return rows, by its words.
 fn may_give_rows(sql: &str) -> bool {
     #[rustfmt::skip]
     const NO_ROWS: [&str; 42] = [
@@ -225,8 +227,8 @@ fn bind_postgres<'q>(
     })
 }
 
-/// A whole number stays one; anything else becomes the nearest REAL. As text, `sum(x) > :limit`
-/// would be true for no number at all, because SQLite puts every text above every number.
+/// An integer stays one; anything else becomes the nearest REAL. As text, `sum(x) > :limit` would
+/// be true for no number, because SQLite sorts every text after every number.
 fn bind_near<'q>(
     query: Query<'q, Sqlite, SqliteArguments>,
     number: &BigDecimal,
@@ -253,21 +255,21 @@ fn counts_changes(sql: &str, dialect: Dialect) -> bool {
     }
 }
 
-/// Whether a statement gives a result set even when no row comes back.
+/// Whether a statement returns a result set even without rows.
 fn gives(sql: &str, dialect: Dialect) -> Gives {
     let upper = without_comments(sql).to_ascii_uppercase();
     let mut words = upper.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| !w.is_empty());
     let first = words.next().unwrap_or_default();
     let has = |wanted: &[&str]| words.clone().any(|word| wanted.contains(&word));
     match first {
-        // INTO: a table, variables or a file take the rows.
+        // INTO: a table, variables or a file receive the rows.
         "SELECT" | "VALUES" | "TABLE" | "SHOW" if !has(&["INTO"]) => Gives::OneSet,
         "WITH" if !has(&["INTO", "INSERT", "UPDATE", "DELETE", "MERGE"]) => Gives::OneSet,
         "WITH" | "INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" if has(&["RETURNING"]) => {
             Gives::OneSet
         }
         "FETCH" if dialect == Dialect::Postgres => Gives::OneSet,
-        // Of our own `CALL …; SELECT …` as well: each set is followed by something.
+        // Also for our own `CALL …; SELECT …`: each set is followed by something.
         _ if dialect == Dialect::Mysql => Gives::Sets,
         _ => Gives::NoSet,
     }
@@ -302,7 +304,7 @@ async fn connect_sqlite(url: &str, brake: &Brake) -> Result<SqliteConnection, No
         .connect()
         .await?;
     let brake = brake.clone();
-    // Asked every thousand steps of SQLite's machine: some ten microseconds.
+    // Called every thousand steps of SQLite's virtual machine: about ten microseconds.
     conn.lock_handle().await?.set_progress_handler(1_000, move || !brake.is_on());
     Ok(conn)
 }
@@ -313,8 +315,9 @@ async fn connect_mysql(target: &SessionTarget) -> Result<MySqlConnection, NoSess
         .pipes_as_concat(false)
         .no_engine_substitution(false)
         .charset("utf8mb4")
-        // Not 0: forgetting a statement sends a packet without an answer, after which the next one
-        // waits some 40 ms for the server's delayed acknowledgement where TCP_NODELAY cannot be set.
+        // Not 0: dropping a statement sends a packet without an answer, after which the next one
+        // waits some 40 ms for the server's delayed acknowledgement where TCP_NODELAY cannot be
+        // set.
         .statement_cache_capacity(64)
         .disable_statement_logging();
     if let Some(password) = &target.password {
@@ -327,8 +330,8 @@ async fn connect_postgres(target: &SessionTarget) -> Result<PgConnection, NoSess
     let label = shown_as(&target.label);
     let mut options = PgConnectOptions::from_str(&target.url)?
         .application_name(&label)
-        // Those of ours that each body needs, in the forms that values give them, and some of bodies; with
-        // room for one, each cost a journey to forget the last.
+        // Enough for our own statements that each body needs, in the forms that values give them,
+        // and some of bodies; with capacity for one, each cost a round trip to evict the last.
         .statement_cache_capacity(32)
         .disable_statement_logging();
     if let Some(password) = &target.password {

@@ -1,14 +1,15 @@
 //! Values of MySQL and MariaDB.
 //!
-//! A string is text unless its character set is `binary`; the flag BINARY says nothing of that, because it
-//! is set for `utf8mb4_bin` as well. Times have no zone on the wire: a TIMESTAMP is in that of the session.
+//! A string is text unless its character set is `binary`; the flag BINARY does not tell that,
+//! because it is set for `utf8mb4_bin` as well. Times have no zone on the wire: a TIMESTAMP is in
+//! that of the session.
 
 use super::{Purpose, RowFormat, bytes_cell, float, fraction, hex_digits, utf8_cell};
 use crate::db::cell::{Cell, CellType, UnreadableValue};
 use sqlx::mysql::{MySql, MySqlRow, MySqlTypeInfo};
 use sqlx::{Row as _, TypeInfo as _};
 
-/// The value in that column.
+/// The value of a column.
 pub(crate) fn mysql(row: &MySqlRow, at: usize, format: RowFormat, purpose: Purpose) -> Cell {
     let raw = match row.try_get_raw(at) {
         Ok(raw) => raw,
@@ -22,8 +23,8 @@ pub(crate) fn mysql(row: &MySqlRow, at: usize, format: RowFormat, purpose: Purpo
     decode_cell(shape, bytes, format, purpose)
 }
 
-/// The value of a variable that took an OUT parameter, by the type that is declared for the parameter: a
-/// variable keeps numbers and strings alone.
+/// The value of a variable that received an OUT parameter, by the declared type of the parameter: a
+/// variable keeps only numbers and strings.
 pub(crate) fn as_declared(cell: Cell, declared: &str) -> Cell {
     let word = declared.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     let (ty, text) = match cell {
@@ -46,7 +47,7 @@ pub(crate) fn as_declared(cell: Cell, declared: &str) -> Cell {
     }
 }
 
-/// The server's name of a column's type: sqlx goes by the flag BINARY.
+/// The server's name of a column's type: sqlx decides by the flag BINARY.
 pub(crate) fn mysql_type_name(info: &MySqlTypeInfo) -> &str {
     const NAMES: [(&str, &str); 6] = [
         ("BINARY", "CHAR"),
@@ -71,7 +72,7 @@ fn is_unsigned(info: &MySqlTypeInfo) -> bool {
     <u64 as sqlx::Type<MySql>>::compatible(info)
 }
 
-/// What is known of a column.
+/// The properties of a column.
 #[derive(Clone, Copy)]
 struct ColumnShape<'a> {
     name: &'a str,
@@ -128,7 +129,7 @@ fn decode_cell(shape: ColumnShape<'_>, bytes: &[u8], format: RowFormat, purpose:
             time.map(|time| (CellType::Time, time))
         }
         _ if shape.is_text => return utf8_cell(CellType::Text, bytes),
-        // What the server says of itself may come as a binary string.
+        // Information about the server may be sent as a binary string.
         _ if purpose == Purpose::Own => {
             return match std::str::from_utf8(bytes) {
                 Ok(text) => Cell::from_text(text),
@@ -143,7 +144,7 @@ fn decode_cell(shape: ColumnShape<'_>, bytes: &[u8], format: RowFormat, purpose:
     }
 }
 
-/// A FLOAT: the server writes six digits of it, whatever more it has.
+/// A FLOAT: the server writes six digits of it, whatever its precision.
 fn six_digits(bytes: &[u8], format: RowFormat, purpose: Purpose) -> Cell {
     let shown = match format {
         RowFormat::Text => decode_text(bytes),
@@ -163,7 +164,7 @@ fn decode_text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
-/// Up to 64 bits, the first byte first, by either protocol.
+/// Up to 64 bits, most significant byte first, by either protocol.
 fn decode_bits(bytes: &[u8]) -> Option<u64> {
     (bytes.len() <= 8).then(|| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
@@ -182,7 +183,7 @@ fn decode_int(bytes: &[u8], is_unsigned: bool) -> Option<String> {
     })
 }
 
-/// Without the zeros that ZEROFILL puts before a number.
+/// Without the leading zeros of ZEROFILL.
 fn plain_number(bytes: &[u8]) -> Option<String> {
     let text = decode_text(bytes)?;
     let (sign, digits) = match text.strip_prefix('-') {
@@ -202,7 +203,7 @@ fn double(bytes: &[u8], format: RowFormat) -> Option<f64> {
     }
 }
 
-/// `10:11:12.500000` without the zeros at its end.
+/// `10:11:12.500000` without trailing zeros.
 fn trimmed(text: &str) -> String {
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -210,8 +211,8 @@ fn trimmed(text: &str) -> String {
     }
 }
 
-/// Date and time of a DATE, DATETIME or TIMESTAMP in binary: its length, year, month, day, hour, minute,
-/// second and microseconds, as far as they are not nought.
+/// Date and time of a binary DATE, DATETIME or TIMESTAMP: its length, year, month, day, hour,
+/// minute, second and microseconds, up to the last non-zero part.
 fn moment(bytes: &[u8]) -> Option<(String, String)> {
     let (length, rest) = bytes.split_first()?;
     if rest.len() != usize::from(*length) || !matches!(length, 0 | 4 | 7 | 11) {
@@ -224,7 +225,7 @@ fn moment(bytes: &[u8]) -> Option<(String, String)> {
     Some((date, format!("{:02}:{:02}:{:02}{}", byte(4), byte(5), byte(6), fraction(micros))))
 }
 
-/// A TIME in binary: its length, its sign, days, hour, minute, second and microseconds.
+/// A binary TIME: its length, its sign, days, hour, minute, second and microseconds.
 fn decode_time(bytes: &[u8]) -> Option<String> {
     let (length, rest) = bytes.split_first()?;
     if rest.len() != usize::from(*length) || !matches!(length, 0 | 8 | 12) {

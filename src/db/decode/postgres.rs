@@ -1,7 +1,8 @@
-//! Values of PostgreSQL. Those of a body come in binary, whether values are bound or not: the text that the
-//! server writes depends on settings that are the body's (`DateStyle`, `IntervalStyle`, `TimeZone`,
-//! `bytea_output`, `extra_float_digits`). The text made here is what it writes with `ISO`, `postgres` and
-//! UTC, except that truth values are words, bytes begin with `0x`, and numbers have no exponent.
+//! Values of PostgreSQL. Those of a body are sent in binary, with or without bound values: the
+//! server's text form depends on settings that the body may change (`DateStyle`, `IntervalStyle`,
+//! `TimeZone`, `bytea_output`, `extra_float_digits`). The text produced here is what the server
+//! writes with `ISO`, `postgres` and UTC, except that booleans are words, bytes begin with `0x`,
+//! and numbers have no exponent.
 
 use super::postgres_nested::{array, composite, range};
 use super::postgres_scalar::scalar;
@@ -10,7 +11,7 @@ use crate::db::cell::{Cell, CellType, UnreadableValue};
 use sqlx::postgres::{PgRow, PgTypeInfo, PgTypeKind, PgValueFormat};
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 
-/// The value in that column.
+/// The value of a column.
 pub(crate) fn postgres(row: &PgRow, at: usize, purpose: Purpose) -> Cell {
     let raw = match row.try_get_raw(at) {
         Ok(raw) => raw,
@@ -27,7 +28,7 @@ pub(crate) fn postgres(row: &PgRow, at: usize, purpose: Purpose) -> Cell {
     }
 }
 
-/// What a statement gave that was thought to give no rows.
+/// A value of a statement that was expected to return no rows.
 fn server_text(name: &str, bytes: &[u8]) -> Cell {
     let ty = match name {
         "INT2" | "INT4" | "INT8" => CellType::Int,
@@ -72,7 +73,7 @@ fn binary(info: &PgTypeInfo, bytes: &[u8]) -> Cell {
     }
 }
 
-/// The text of a value as it stands in an array, a range or a composite, as the server writes it there.
+/// The text of a value inside an array, a range or a composite, as the server writes it there.
 pub(super) fn nested(info: &PgTypeInfo, bytes: &[u8]) -> Option<String> {
     match info.kind() {
         PgTypeKind::Domain(base) => nested(base, bytes),
@@ -106,7 +107,7 @@ fn cell_type(info: &PgTypeInfo, name: &str) -> CellType {
     }
 }
 
-/// Why a value of that type is not carried.
+/// Why a value of that type is not supported.
 fn reason(name: &str) -> String {
     match name {
         "MONEY" => "depends on the server's locale; cast it to numeric".to_owned(),

@@ -1,13 +1,13 @@
-//! Arrays, ranges and composites of PostgreSQL from binary, as the server writes them.
+//! Decodes binary arrays, ranges and composites of PostgreSQL into the server's text form.
 
 use super::postgres::nested;
 use super::postgres_scalar::{built_in, scalar};
 use sqlx::postgres::PgTypeInfo;
 
-/// Most dimensions that an array has.
+/// Maximum number of dimensions of an array.
 const DIMENSIONS_MAX: usize = 6;
 
-/// What is left of a value.
+/// The undecoded rest of a value.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -34,12 +34,12 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
 }
 
-/// Whether a text must stand in quotes where these characters have a meaning.
+/// Whether a text must be quoted where these characters have a meaning.
 fn needs_quotes(text: &str, meaning: &[char]) -> bool {
     text.is_empty() || text.chars().any(|c| is_blank(c) || meaning.contains(&c))
 }
 
-/// `{1,NULL,"a b"}`, with the bounds before it where they do not begin with 1.
+/// `{1,NULL,"a b"}`, preceded by the bounds if they do not begin with 1.
 pub(super) fn array(element: &PgTypeInfo, bytes: &[u8]) -> Option<String> {
     let mut input = Input(bytes);
     let dimensions =
@@ -141,7 +141,7 @@ pub(super) fn range(element: &PgTypeInfo, bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// `(1,"a b",)`: the values of a row, by the types of its columns where it has a declared one.
+/// `(1,"a b",)`: the values of a row, by the declared types of its columns if there are any.
 pub(super) fn composite(types: Option<&[&PgTypeInfo]>, bytes: &[u8]) -> Option<String> {
     let mut input = Input(bytes);
     let count = usize::try_from(input.read_int()?).ok()?;

@@ -1,4 +1,4 @@
-//! Values of PostgreSQL that hold no others, from binary.
+//! Decodes binary scalar values of PostgreSQL.
 
 use super::postgres_time::{
     decode_date, decode_time, interval, time_with_zone, timestamp, timestamp_with_zone,
@@ -6,11 +6,11 @@ use super::postgres_time::{
 use super::{float, float4, hex_digits};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The text of a value of the type of that name, in capitals; `None` of a type that is not carried, and of
-/// bytes that are not one.
+/// The text of a value of the named type (upper case); `None` for an unsupported type, and for
+/// invalid bytes.
 pub(super) fn scalar(name: &str, bytes: &[u8]) -> Option<String> {
     Some(match name {
-        // As they stand in arrays; alone they have words.
+        // The form inside arrays; at top level they are words.
         "BOOL" => if *bytes.first()? == 0 { "f" } else { "t" }.to_owned(),
         "BYTEA" => format!("\\x{}", hex_digits(bytes)),
         "INT2" => i16::from_be_bytes(bytes.try_into().ok()?).to_string(),
@@ -47,8 +47,8 @@ pub(super) fn scalar(name: &str, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// The name of a built-in type by its number in the catalogue: rows without a declared type have numbers
-/// alone.
+/// The name of a built-in type by its catalogue number: rows without a declared type have only
+/// numbers.
 pub(super) fn built_in(oid: u32) -> Option<&'static str> {
     Some(match oid {
         16 => "BOOL",
@@ -84,7 +84,7 @@ pub(super) fn built_in(oid: u32) -> Option<&'static str> {
     })
 }
 
-/// The type `"char"`: a byte, or nothing. What is no ASCII has another form in each version.
+/// The type `"char"`: a byte, or empty. Non-ASCII bytes have a different form in each version.
 fn one_byte(bytes: &[u8]) -> Option<String> {
     match bytes {
         [] | [0] => Some(String::new()),
@@ -103,7 +103,7 @@ fn decode_bits(bytes: &[u8]) -> Option<String> {
     Some((0..length).map(|at| if is_one(at) { '1' } else { '0' }).collect())
 }
 
-/// An address with the length of its network, where that says something.
+/// An address with the length of its network, unless that is the full length.
 fn network(bytes: &[u8]) -> Option<String> {
     let [_family, length, is_cidr, _count, address @ ..] = bytes else { return None };
     let (address, whole) = match address.len() {
@@ -115,7 +115,7 @@ fn network(bytes: &[u8]) -> Option<String> {
     Some(if is_plain { address } else { format!("{address}/{length}") })
 }
 
-/// As the standard asks, but that the server writes the old `::a.b.c.d` with points as well.
+/// The standard form, except that the server also writes the old `::a.b.c.d` with dots.
 fn format_ipv6(address: Ipv6Addr) -> String {
     let groups = address.segments();
     match groups {
@@ -128,8 +128,8 @@ fn format_ipv6(address: Ipv6Addr) -> String {
     }
 }
 
-/// NUMERIC: groups of four decimal digits, the weight of the first, and how many digits to show
-/// after the point; exact, with the scale it was declared with.
+/// NUMERIC: groups of four decimal digits, the weight of the first, and the number of digits to
+/// show after the point; exact, with the declared scale.
 fn numeric(bytes: &[u8]) -> Option<String> {
     let word =
         |at: usize| Some(u16::from_be_bytes(bytes.get(at * 2..at * 2 + 2)?.try_into().ok()?));

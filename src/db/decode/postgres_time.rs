@@ -1,9 +1,9 @@
-//! Times of PostgreSQL from binary, in the years that it knows: from 4714 before Christ to 294276.
+//! Decodes binary times of PostgreSQL, for its range of years: 4714 BC to 294276.
 
 use super::fraction;
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
-/// From 1970-01-01 to 2000-01-01, from which the server counts.
+/// Days from 1970-01-01 to 2000-01-01, the server's epoch.
 const EPOCH_DAYS: i64 = 10_957;
 
 fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
@@ -14,7 +14,7 @@ fn read_i64(bytes: &[u8], at: usize) -> Option<i64> {
     Some(i64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// A day, and ` BC` where its year is one before Christ.
+/// A date, and ` BC` for a year before Christ.
 fn format_day(days: i64) -> (String, &'static str) {
     // Days of years that begin with March, by eras of 400 years.
     let from_march = days + EPOCH_DAYS + 719_468;
@@ -32,7 +32,7 @@ fn format_day(days: i64) -> (String, &'static str) {
     }
 }
 
-/// `HH:MM:SS.ffffff` of so many microseconds, which are not negative.
+/// `HH:MM:SS.ffffff` of a non-negative number of microseconds.
 fn clock(micros: i64) -> String {
     let seconds = micros / 1_000_000;
     let rest = u32::try_from(micros % 1_000_000).unwrap_or_default();
@@ -70,13 +70,13 @@ fn moment(bytes: &[u8], zone: &str) -> Option<String> {
     })
 }
 
-/// A time of day; `24:00:00` is one.
+/// A time of day; `24:00:00` is valid.
 pub(super) fn decode_time(bytes: &[u8]) -> Option<String> {
     let micros = (bytes.len() == 8).then(|| read_i64(bytes, 0))??;
     (0..=MICROS_OF_DAY).contains(&micros).then(|| clock(micros))
 }
 
-/// A time of day and the seconds that its zone lies west of Greenwich.
+/// A time of day and its zone offset in seconds west of Greenwich.
 pub(super) fn time_with_zone(bytes: &[u8]) -> Option<String> {
     let west = (bytes.len() == 12).then(|| read_i32(bytes, 8))??;
     let time = decode_time(&bytes[..8])?;
@@ -92,8 +92,8 @@ pub(super) fn time_with_zone(bytes: &[u8]) -> Option<String> {
     Some(format!("{time}{zone}"))
 }
 
-/// A span of time: months, days and microseconds, each with a sign of its own, as `IntervalStyle` writes
-/// them that is called `postgres`.
+/// An interval: months, days and microseconds, each with its own sign, in the `IntervalStyle`
+/// `postgres`.
 pub(super) fn interval(bytes: &[u8]) -> Option<String> {
     let micros = (bytes.len() == 16).then(|| read_i64(bytes, 0))??;
     let (days, months) = (read_i32(bytes, 8)?, read_i32(bytes, 12)?);

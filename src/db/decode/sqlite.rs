@@ -1,11 +1,11 @@
-//! Values of SQLite, whose type is the value's own.
+//! Values of SQLite, where each value has its own type.
 
 use super::{bytes_cell, float, utf8_cell};
 use crate::db::cell::{Cell, CellType, UnreadableValue};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 
-/// The value in that column.
+/// The value of a column.
 pub(crate) fn sqlite(row: &SqliteRow, at: usize) -> Cell {
     let failed = |error: sqlx::Error| {
         Cell::Unreadable(UnreadableValue::new(format!("cannot be read: {error}")))

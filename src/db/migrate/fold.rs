@@ -1,11 +1,12 @@
-//! All migrations of MySQL as few statements, for a database that holds none of them yet.
+//! Combines all migrations of MySQL into few statements, for a database that contains none of them.
 //!
-//! Each DDL statement of MySQL and MariaDB waits for several writes to disk: 170 of them took 12 s on MySQL 9.7 and
-//! 8 s on MariaDB 10.11, folded 45 take a quarter. An index or a column that a later migration adds
-//! goes into the CREATE TABLE of its table; every other statement stays as it is, in its order.
+//! Each DDL statement of MySQL and MariaDB waits for several disk writes: 170 of them took 12 s on
+//! MySQL 9.7 and 8 s on MariaDB 10.11, 45 folded ones take a quarter. An index or a column added by
+//! a later migration moves into the CREATE TABLE of its table; every other statement is kept, in
+//! order.
 
-/// The statements of `texts` in their order, with the columns and indexes that they add later folded into the
-/// CREATE TABLE that they are for.
+/// The statements of `texts` in order, with later columns and indexes folded into the CREATE TABLE
+/// of their table.
 pub(super) fn fold_statements(texts: &[&str]) -> Vec<String> {
     let mut steps = Vec::new();
     for statement in texts.iter().flat_map(|text| split_statements(text)) {
@@ -21,11 +22,12 @@ pub(super) fn fold_statements(texts: &[&str]) -> Vec<String> {
 enum FoldedStatement {
     Table {
         name: String,
-        /// Columns and constraints as they are written, then what was folded in.
+        /// Columns and constraints as written, then the folded ones.
         items: Vec<String>,
-        /// Behind the closing parenthesis.
+        /// The text after the closing parenthesis.
         tail: String,
-        /// Whether a statement was seen that cannot be folded into this table, so that no later one may be.
+        /// Whether a statement was found that cannot be folded into this table, so that no later
+        /// one may be.
         is_sealed: bool,
     },
     Other(String),
@@ -60,15 +62,15 @@ fn parse_create_table(statement: &str) -> Option<(String, String, String)> {
     is_plain_name(name).then(|| (name.to_owned(), items.trim().to_owned(), tail.to_owned()))
 }
 
-/// Puts an added column or index into its table, or takes an index that was folded in out again; `false` when the
-/// statement has to stand by itself.
+/// Adds a column or index to its table, or removes a folded index again; `false` when the statement
+/// must be kept.
 fn fold_into(steps: &mut [FoldedStatement], statement: &str) -> bool {
     let words: Vec<&str> = statement.split_whitespace().collect();
     match words[..] {
         ["ALTER", "TABLE", table, "ADD", "COLUMN", _, ..] => {
             let column = statement.split_once("ADD COLUMN").map_or("", |(_, column)| column.trim());
             let upper = column.to_ascii_uppercase();
-            // More than one change, a place of its own, or a table that may come later.
+            // More than one change, an explicit position, or a table that may be created later.
             let is_alone = !["ADD ", "DROP ", "MODIFY ", "REFERENCES", " FIRST", " AFTER "]
                 .iter()
                 .any(|word| upper.contains(word));
@@ -98,7 +100,7 @@ fn fold_index(steps: &mut [FoldedStatement], kind: &str, words: &[&str]) -> bool
     true
 }
 
-/// What the CREATE TABLE of `table` holds, while statements may be folded into it.
+/// The items of the CREATE TABLE of `table`, while statements may be folded into it.
 fn open_table<'s>(steps: &'s mut [FoldedStatement], table: &str) -> Option<&'s mut Vec<String>> {
     steps.iter_mut().rev().find_map(|step| match step {
         FoldedStatement::Table { name, items, is_sealed: false, .. } if name == table => {
@@ -108,7 +110,7 @@ fn open_table<'s>(steps: &'s mut [FoldedStatement], table: &str) -> Option<&'s m
     })
 }
 
-/// Lets nothing more be folded into the tables whose structure a statement that stands by itself changes.
+/// Forbids folding into tables whose structure a kept statement changes.
 fn seal_named(steps: &mut [FoldedStatement], statement: &str) {
     let changes_rows =
         ["INSERT", "UPDATE", "DELETE"].iter().any(|verb| statement.starts_with(verb));

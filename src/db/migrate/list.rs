@@ -1,4 +1,4 @@
-//! The migrations, in their order.
+//! The migrations, in order.
 
 /// Number and title of each migration and its text per dialect; the same numbers in all three.
 pub(super) static MIGRATIONS: &[(i64, &str, [&str; 3])] = &[

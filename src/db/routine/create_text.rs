@@ -1,18 +1,20 @@
-//! Parameters as `SHOW CREATE PROCEDURE` and, on MariaDB, `SHOW CREATE PACKAGE` give them: in the text of the
-//! routine, with its defaults.
+//! Parses parameters from `SHOW CREATE PROCEDURE` and, on MariaDB, `SHOW CREATE PACKAGE`: the text
+//! of the routine, with its defaults.
 //!
-//! For one procedure `information_schema` takes MariaDB 1.3 ms of its processor, this 0.07, and it knows neither
-//! defaults nor what is in a package. What is not understood beyond doubt is left to it.
+//! For one procedure `information_schema` takes MariaDB 1.3 ms of CPU time, this 0.07, and the
+//! catalogue contains neither defaults nor package routines. Any text that is not fully understood
+//! is left to the catalogue.
 
 use crate::db::routine::{RoutineParam, RoutineParamMode};
 
-/// The parameters in a text that begins `CREATE … PROCEDURE name(`; `None` when it is not understood.
+/// The parameters in a text that begins `CREATE … PROCEDURE name(`; `None` when it is not
+/// understood.
 pub(super) fn parse_procedure(text: &str) -> Option<Vec<RoutineParam>> {
     let mut rest = RemainingText(text);
     if rest.next_word()? != "CREATE" {
         return None;
     }
-    // In between may stand who defines it: DEFINER=`user`@`host`.
+    // The definer may be in between: DEFINER=`user`@`host`.
     while rest.word_or_mark()? != "PROCEDURE" {}
     rest.name()?;
     rest.params()
@@ -26,7 +28,8 @@ pub(super) struct PackageRoutine {
     pub(super) params: Vec<RoutineParam>,
 }
 
-/// The routines that a text `CREATE … PACKAGE name … END` declares; `None` when it is not understood.
+/// The routines that a text `CREATE … PACKAGE name … END` declares; `None` when it is not
+/// understood.
 pub(super) fn parse_package(text: &str) -> Option<Vec<PackageRoutine>> {
     let mut rest = RemainingText(text);
     if rest.next_word()? != "CREATE" {
@@ -40,7 +43,7 @@ pub(super) fn parse_package(text: &str) -> Option<Vec<PackageRoutine>> {
             "PROCEDURE" => false,
             "FUNCTION" => true,
             "END" => return Some(all),
-            // What the package is called, AS, and the like.
+            // The name of the package, AS, and similar words.
             _ => continue,
         };
         let name = rest.name()?;
@@ -51,7 +54,7 @@ pub(super) fn parse_package(text: &str) -> Option<Vec<PackageRoutine>> {
     }
 }
 
-/// `IN a INT`, `b VARCHAR(10) DEFAULT 'x'`; in Oracle's way `a IN OUT INT`.
+/// `IN a INT`, `b VARCHAR(10) DEFAULT 'x'`; in Oracle syntax `a IN OUT INT`.
 fn parse_param(part: &str) -> Option<RoutineParam> {
     let mut rest = RemainingText(part);
     let before = rest.param_mode();
@@ -62,11 +65,11 @@ fn parse_param(part: &str) -> Option<RoutineParam> {
     (!ty.is_empty()).then_some(RoutineParam { name, mode, ty, has_default, is_variadic: false })
 }
 
-/// What is left to be read.
+/// The unparsed rest.
 struct RemainingText<'a>(&'a str);
 
 impl<'a> RemainingText<'a> {
-    /// The next word, in upper case; `None` when something else stands there.
+    /// The next word, in upper case; `None` when the next token is not a word.
     fn next_word(&mut self) -> Option<String> {
         let text = self.0.trim_start();
         let end = text.find(|c: char| !is_of_a_word(c)).unwrap_or(text.len());
@@ -75,7 +78,7 @@ impl<'a> RemainingText<'a> {
         (!word.is_empty()).then(|| word.to_ascii_uppercase())
     }
 
-    /// The way in which a parameter travels, where that stands next.
+    /// The direction of a parameter, if it is the next word.
     fn param_mode(&mut self) -> Option<RoutineParamMode> {
         let mut after = RemainingText(self.0);
         let mode = match after.next_word()?.as_str() {
@@ -97,7 +100,7 @@ impl<'a> RemainingText<'a> {
         Some(mode)
     }
 
-    /// A type, and whether a default stands behind it.
+    /// A type, and whether a default follows it.
     fn type_and_default(&mut self) -> Option<(&'a str, bool)> {
         let text = self.0;
         loop {
@@ -124,7 +127,7 @@ impl<'a> RemainingText<'a> {
         }
     }
 
-    /// Goes on behind a comment, where one stands next; `None` when it is one that servers read.
+    /// Skips a comment, if one is next; `None` when it is one that servers execute.
     fn skip_comment(&mut self) -> Option<bool> {
         let text = self.0.trim_start();
         let is_line = text.starts_with("--") || text.starts_with('#');
@@ -137,7 +140,7 @@ impl<'a> RemainingText<'a> {
         Some(true)
     }
 
-    /// Goes on behind the next `;` that is not in quotes.
+    /// Skips to after the next `;` outside of quotes.
     fn skip_statement(&mut self) -> Option<()> {
         loop {
             match self.0.chars().next()? {
@@ -153,7 +156,7 @@ impl<'a> RemainingText<'a> {
         }
     }
 
-    /// The next word in upper case, name in quotes, or sign.
+    /// The next word in upper case, quoted name, or sign.
     fn word_or_mark(&mut self) -> Option<String> {
         let text = self.0.trim_start();
         match text.chars().next()? {
@@ -167,7 +170,7 @@ impl<'a> RemainingText<'a> {
         }
     }
 
-    /// A name, plain or in quotes.
+    /// A name, plain or quoted.
     fn name(&mut self) -> Option<String> {
         let text = self.0.trim_start();
         if text.starts_with(['`', '"']) {
@@ -179,8 +182,8 @@ impl<'a> RemainingText<'a> {
         (!name.is_empty()).then(|| name.to_owned())
     }
 
-    /// What stands in quotes; a quote in it is written twice. `None` at a backslash, whose meaning is a
-    /// setting's.
+    /// The quoted text, in which a quote is doubled. `None` at a backslash, whose meaning depends
+    /// on a setting.
     fn quoted(&mut self) -> Option<String> {
         let text = self.0.trim_start();
         let quote = text.chars().next()?;
@@ -200,8 +203,8 @@ impl<'a> RemainingText<'a> {
         None
     }
 
-    /// What stands between `(` and its `)`, cut at the commas that are not inside of other brackets or
-    /// quotes; goes on behind it. `None` at a comment.
+    /// The text between `(` and its `)`, split at commas outside of inner brackets and quotes;
+    /// skips it. `None` at a comment.
     fn next_list(&mut self) -> Option<Vec<&'a str>> {
         let text = self.0.trim_start().strip_prefix('(')?;
         let (mut parts, mut from, mut depth) = (Vec::new(), 0, 0);
@@ -272,7 +275,7 @@ mod tests {
                     "IN e ENUM('x,)','y''z') CHARSET utf8mb4",
                 ],
             ),
-            // A parameter may be called as a mode is when it is in quotes; ANSI_QUOTES has others.
+            // A quoted parameter may have the name of a mode; ANSI_QUOTES uses other quotes.
             (
                 "CREATE PROCEDURE \"p\"(`in` INT, IN \"out\" DATE)\nBEGIN END",
                 &["IN in INT", "IN out DATE"],

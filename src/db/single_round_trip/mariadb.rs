@@ -1,4 +1,5 @@
-//! MariaDB: a compound statement, which can be prepared since 10.6 and then takes values like any other.
+//! MariaDB: a compound statement, which can be prepared since 10.6 and then has values like any
+//! other.
 
 use crate::db::Result;
 use crate::db::pooled_connection::PooledConnection;
@@ -7,13 +8,14 @@ use crate::db::single_round_trip::{Accent, Composed, CountedStatement, Together,
 use chrono::SubsecRound as _;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
 
-/// What the block signals when a part did not find all its rows.
+/// The SQLSTATE that the block signals when a part did not find all its rows.
 const REFUSED: &str = "45P01";
 
-/// Rows of an INSERT that have a place for each value, at most.
+/// Maximum number of rows of an INSERT with one placeholder per value.
 const PLACES_MOST: usize = 4;
 
-/// Whether this server takes compound statements and rows as JSON; MySQL takes no compound ones.
+/// Whether this server accepts compound statements and rows as JSON; MySQL has no compound
+/// statements.
 pub(in crate::db) async fn takes_compounds(conn: &mut MySqlConnection) -> bool {
     let sql = "BEGIN NOT ATOMIC \
                IF ? <> (SELECT COUNT(*) FROM JSON_TABLE(?, '$[*]' COLUMNS (n BIGINT PATH '$[0]')) AS r) \
@@ -41,10 +43,10 @@ impl Accent for MariaDb {
         ));
     }
 
-    /// A handful with a place for each value, more of them as one value, so that there is one text for any
-    /// number of rows: there would be one for each number of lines that bodies print, of which a connection
-    /// keeps 500, and forgetting one costs 40 ms (`insert_many` says why). Reading JSON takes 0.07 ms of a
-    /// hop's 0.35.
+    /// A few rows with one placeholder per value, more of them as one JSON value, so that there is
+    /// one text for any number of rows: otherwise there would be one for each number of printed
+    /// lines, of which a connection caches 500, and evicting one costs 40 ms (`insert_many`
+    /// explains why). Parsing JSON takes 0.07 ms of a hop's 0.35.
     fn inserted(&self, table: &str, columns: &[&str], rows: &[Vec<SqlValue>], into: &mut Composed) {
         if rows.len() <= PLACES_MOST {
             return with_places(table, columns, rows, into);
@@ -71,7 +73,7 @@ fn value_as_json(value: &SqlValue) -> serde_json::Value {
     match value {
         SqlValue::Int(number) => (*number).into(),
         SqlValue::Text(text) => text.as_deref().into(),
-        // Cut as `bind` cuts.
+        // Truncated like in `bind`.
         SqlValue::Time(at) => {
             at.map(|at| at.trunc_subsecs(3).format("%Y-%m-%d %H:%M:%S%.3f").to_string()).into()
         }
@@ -81,7 +83,7 @@ fn value_as_json(value: &SqlValue) -> serde_json::Value {
 /// The statements as one block, with their values; `None` when they are too many for one.
 pub(super) fn composed(statements: &[CountedStatement]) -> Option<Composed> {
     let (parts, values) = super::composed(statements, &MariaDb)?;
-    // A variable hides columns of its name, so it has one that no table has.
+    // A variable hides columns of its name, so it has a name that no table uses.
     let sql = format!(
         "BEGIN NOT ATOMIC\n\
          DECLARE procession_found BIGINT DEFAULT 0;\n\
@@ -94,7 +96,7 @@ pub(super) fn composed(statements: &[CountedStatement]) -> Option<Composed> {
     Some((sql, values))
 }
 
-/// Writes all of it in one transaction, or nothing.
+/// Writes everything in one transaction, or nothing.
 pub(super) async fn commit(
     lent: PooledConnection<MySql>,
     (sql, values): Composed,

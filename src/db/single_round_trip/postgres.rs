@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The connection for statements that are transactions of their own. Its plans are generic: such a
-/// statement took 1.06 ms planned anew each time, as PostgreSQL decides by itself for arrays, and 0.52 ms
-/// with the plan it has. Every row in it is found by its key, so no other plan could be better.
+/// statement took 1.06 ms when planned each time, which is PostgreSQL's default for arrays, and
+/// 0.52 ms with a cached plan. Every row in it is found by its key, so no other plan could be
+/// better.
 #[derive(Clone, Debug)]
 pub(in crate::db) struct AutocommitConnection {
     pool: ConnectionPool<Postgres>,
@@ -27,8 +28,8 @@ impl AutocommitConnection {
         Self { pool: pool.beside(options, 1), is_opening: Arc::default() }
     }
 
-    /// Its connection if it is open; else `other`, and it is opened meanwhile: over TLS that takes 0.1 s,
-    /// and a small batch is done by then.
+    /// Its connection if it is open; else `other`, while it is opened in the background: over TLS
+    /// that takes 0.1 s, and a small batch is done by then.
     pub(super) fn pool_or<'a>(
         &'a self,
         other: &'a ConnectionPool<Postgres>,
@@ -41,7 +42,7 @@ impl AutocommitConnection {
         {
             let this = self.clone();
             runtime.spawn(async move {
-                // Opened and put back; one that cannot be opened is tried at the next hop.
+                // Opened and put back; after a failure the next hop tries again.
                 drop(this.pool.acquire().await);
                 this.is_opening.store(false, Ordering::SeqCst);
             });
@@ -58,7 +59,7 @@ impl AutocommitConnection {
     }
 }
 
-/// Whether they are more than goes in one packet; `RECORD` says what that costs.
+/// Whether they exceed one packet; `RECORD` explains what that costs.
 pub(super) fn is_too_long(statements: &[CountedStatement]) -> bool {
     let bytes = |values: &[SqlValue]| values.iter().map(SqlValue::bytes).sum::<usize>();
     let long: usize = statements
@@ -73,7 +74,7 @@ pub(super) fn is_too_long(statements: &[CountedStatement]) -> bool {
     long > RECORD
 }
 
-/// Writes all of it in one transaction, or nothing.
+/// Writes everything in one transaction, or nothing.
 pub(super) async fn commit(
     lent: PooledConnection<Postgres>,
     statements: Vec<CountedStatement>,
@@ -88,7 +89,7 @@ pub(super) async fn commit(
         let row = query.fetch_one(conn).await;
         match row {
             Ok(row) => row.try_get::<i32, _>(0).map(|_| Together::Done),
-            // `REFUSED`: the statement divides by nought on purpose.
+            // `REFUSED`: the statement divides by zero on purpose.
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("22012") => {
                 Ok(Together::Refused)
             }
@@ -98,13 +99,14 @@ pub(super) async fn commit(
     lent.alone(asked).await
 }
 
-/// A value for a place, or all of a column for one.
+/// A single value, or a whole column, for one placeholder.
 enum Bind {
     One(SqlValue),
     Many(BulkColumn),
 }
 
-/// One statement of PostgreSQL for all, which fails when one of them does not find all its rows.
+/// One statement of PostgreSQL for everything, which fails when one part does not find all its
+/// rows.
 fn composed(statements: Vec<CountedStatement>) -> Result<(String, Vec<Bind>)> {
     let (mut sql, mut binds) = ("WITH ".to_owned(), Vec::new());
     let mut found = Vec::new();

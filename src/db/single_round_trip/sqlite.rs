@@ -1,4 +1,4 @@
-//! SQLite: one text of several statements, for which the thread of its connection is asked once.
+//! SQLite: one text of several statements, for which the thread of its connection is called once.
 
 use crate::db::Result;
 use crate::db::pooled_connection::PooledConnection;
@@ -6,8 +6,8 @@ use crate::db::row::{SqlValue, bind_values};
 use crate::db::single_round_trip::{Accent, Composed, CountedStatement, Together, with_places};
 use sqlx::{AssertSqlSafe, Executor as _, Sqlite};
 
-/// What SQLite says of the absolute value of the least number, which a part asks for that did not find all
-/// its rows: outside of a trigger nothing else ends a text of several statements.
+/// SQLite's error for the absolute value of the smallest integer, which a part computes that did
+/// not find all its rows: outside of a trigger nothing else aborts a text of several statements.
 const REFUSED: &str = "integer overflow";
 
 /// How SQLite is told.
@@ -36,7 +36,7 @@ pub(super) fn composed(statements: &[CountedStatement]) -> Option<Composed> {
     Some((format!("BEGIN IMMEDIATE;\n{parts}COMMIT"), values))
 }
 
-/// Writes all of it in one transaction, or nothing.
+/// Writes everything in one transaction, or nothing.
 pub(super) async fn commit(
     lent: PooledConnection<Sqlite>,
     (sql, values): Composed,
