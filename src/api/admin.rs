@@ -1,10 +1,10 @@
-//! The door for executors of XXL-JOB, of which this installation is the admin. They have no login and no
-//! session: they show the token that their group shares with us.
+//! The API for executors of XXL-JOB, for which this installation is the admin. Executors have no
+//! login and no session: they send the token that their group shares with this installation.
 //!
-//! Whoever cannot show it is answered before a byte of his body is read. Whatever is answered has HTTP
-//! status 200, and is JSON that says so, because some clients look at nothing else. While the database is
-//! away nothing is answered at all: some clients take a refusal for the end of the matter, and make a run
-//! that ended well a failed one; all of them repeat what broke off.
+//! A request without a valid token is answered before its body is read. Every answer has HTTP
+//! status 200 and a JSON result, because some clients look at nothing else. While the database is
+//! unavailable no answer is sent at all: some clients take a refusal as final, and turn a
+//! successful run into a failed one; all of them repeat a broken request.
 
 use crate::api::client_address::RequestOrigin;
 use crate::api::state::ApiState;
@@ -27,8 +27,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where executors ask: below the path that admins had up to 3.4.0, and below the root as since then, where
-/// only what they ask is theirs.
+/// The paths of executors' requests: below the path of admins up to 3.4.0, and below the root of
+/// later ones, where only these endpoints are reserved.
 pub const PATHS: [&str; 6] = [
     "/xxl-job-admin/api",
     "/xxl-job-admin/api/",
@@ -38,38 +38,38 @@ pub const PATHS: [&str; 6] = [
     "/api/callback",
 ];
 
-/// What a request may take.
+/// Limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminRequestLimits {
-    /// Bytes of a body.
+    /// Maximum size of a body in bytes.
     pub body: usize,
-    /// How long a body may take to come.
+    /// Time limit for receiving a body.
     pub patience: Duration,
 }
 
 impl Default for AdminRequestLimits {
-    /// Five thousand ends of runs with some words each.
+    /// Five thousand ends of runs with short messages.
     fn default() -> Self {
         Self { body: 4 * 1024 * 1024, patience: Duration::from_secs(10) }
     }
 }
 
-/// Ends of runs in one body.
+/// Maximum number of ends of runs in one body.
 const ENDS_MAX: usize = 5_000;
-/// How long the database may take: executors wait 3 s for an answer.
+/// Time limit of the database: executors wait 3 s for an answer.
 const PATIENCE: Duration = Duration::from_millis(2_500);
-/// Between two looks for a token while the database is away.
+/// Pause between two lookups of a token while the database is unavailable.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Answers an executor.
+/// Handles a request of an executor.
 pub(super) async fn asked(State(house): State<Arc<ApiState>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    // Behind a proxy of ours that says for whom it asks, that address counts. Where there is no connection
-    // there is none either, and nobody is at it.
+    // Behind a trusted proxy the address that it forwards counts. Without a connection there is no
+    // address and no client.
     let peer = RequestOrigin::from_parts(&parts, &house.doorway)
         .client_ip()
         .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    // Some clients leave a second slash before the word, or one behind it.
+    // Some clients send a second slash before the endpoint, or one after it.
     let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
     let asked = AdminRequest { house: &house, peer, security, word, method: &parts.method };
@@ -83,13 +83,13 @@ pub(super) async fn asked(State(house): State<Arc<ApiState>>, request: Request) 
             return no_answer();
         }
     };
-    // Each question has a connection of its own: thousands of executors that keep theirs would leave none
-    // for anybody else.
+    // Each request uses a connection of its own: thousands of executors with kept connections would
+    // leave none for others.
     let headers = [(CONTENT_TYPE, "application/json;charset=UTF-8"), (CONNECTION, "close")];
     (headers, reply.to_json()).into_response()
 }
 
-/// Breaks the connection off before anything is sent.
+/// Closes the connection before anything is sent.
 fn no_answer() -> Response {
     let broken = futures_util::stream::once(async {
         Err::<Bytes, _>(io::Error::other("there is no answer for now"))
@@ -106,7 +106,7 @@ struct AdminRequest<'a> {
 }
 
 impl AdminRequest<'_> {
-    /// An error is one of the database.
+    /// An error is a database error.
     async fn answer(&self, headers: &HeaderMap, body: Body) -> Result<Reply> {
         if self.house.needs_executor_certificate && self.security != ConnectionSecurity::MutualTls {
             return Ok(self.refuse(&AdminApiRefusal::Certificate, None).await);
@@ -122,7 +122,7 @@ impl AdminRequest<'_> {
     }
 
     async fn refuse(&self, refused: &AdminApiRefusal, pass: Option<&VerifiedToken>) -> Reply {
-        // It is answered in any case, and in time.
+        // The request is answered in any case, and in time.
         let noted = self.house.executors.note_refused(refused, self.peer, pass);
         if tokio::time::timeout(PATIENCE, noted).await.is_err() {
             tracing::error!(peer = %self.peer, why = refused.audit_label(), "a refusal is not on record");
@@ -230,7 +230,7 @@ impl AdminRequest<'_> {
     }
 }
 
-/// What executors ask.
+/// The endpoints for executors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AdminEndpoint {
     Registry,
@@ -246,7 +246,7 @@ async fn read_body(body: Body, limits: AdminRequestLimits) -> Result<Bytes, Admi
     }
 }
 
-/// The parser's own words may repeat what was sent; a place is enough.
+/// The parser's message may repeat what was sent; a position is sufficient.
 fn unreadable(error: &serde_json::Error) -> AdminApiRefusal {
     AdminApiRefusal::Unreadable(format!("line {}, column {}", error.line(), error.column()))
 }

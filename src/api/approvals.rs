@@ -1,4 +1,4 @@
-//! Approvals that APPROVAL jobs wait for: listed, approved, rejected.
+//! Approvals that APPROVAL jobs wait for: list, approve, reject.
 
 use crate::api::authorize;
 use crate::api::batch_jobs::OfJob;
@@ -39,19 +39,19 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// Which approvals.
+/// Filter for approvals.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ListApprovalsQuery {
-    /// Past ones too, and not only those that wait.
+    /// Include past ones, not only pending ones.
     all: bool,
     /// Only of this group.
     group: Option<String>,
-    /// Only of batches of this number.
+    /// Only of batches with this number.
     batch_no: Option<String>,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
@@ -82,18 +82,18 @@ async fn list_approvals(
     Ok(Page::from_items(items, limit, |item| item.approval_id))
 }
 
-/// What an approver remarks.
+/// The comment on a decision.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DecisionBody {
-    /// A remark; needed to reject. 1 to 10,000 characters.
+    /// A comment; required to reject. 1 to 10,000 characters.
     comment: Option<String>,
 }
 
-/// A decision that was taken.
+/// The result of a decision.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DecisionAnswer {
-    /// Whether something was changed; not when the caller had decided the same before.
+    /// Whether something was changed; false when the caller had made the same decision before.
     written: bool,
     /// The approval.
     approval: ApprovalView,

@@ -1,4 +1,4 @@
-//! Who did what, when and why.
+//! The audit log: who did what, when and why.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -27,31 +27,31 @@ pub(super) fn routes() -> Noun {
     )
 }
 
-/// Which acts; what is left out does not matter.
+/// Filter for audit records; omitted fields do not restrict.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListActsQuery {
     /// By this user.
     actor: Option<String>,
-    /// Of this name: force-success, schedule pause.
+    /// The name of the action: force-success, schedule pause.
     action: Option<String>,
-    /// On this group and what belongs to it.
+    /// About this group and what belongs to it.
     group: Option<String>,
-    /// On batches of this number.
+    /// About batches with this number.
     batch_no: Option<String>,
-    /// On this job: `CODE` in every group, or `group.CODE`.
+    /// About this job: `CODE` in every group, or `group.CODE`.
     job: Option<String>,
-    /// At this time or later: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
+    /// Not before this time: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
     from: Option<String>,
     /// Before this time.
     to: Option<String>,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// Which acts, in which form; what is left out does not matter.
+/// Filter and format of an export; omitted fields do not restrict.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -59,23 +59,23 @@ struct File {
     format: Option<String>,
     /// By this user.
     actor: Option<String>,
-    /// Of this name: force-success, schedule pause.
+    /// The name of the action: force-success, schedule pause.
     action: Option<String>,
-    /// On this group and what belongs to it.
+    /// About this group and what belongs to it.
     group: Option<String>,
-    /// On batches of this number.
+    /// About batches with this number.
     batch_no: Option<String>,
-    /// On this job: `CODE` in every group, or `group.CODE`.
+    /// About this job: `CODE` in every group, or `group.CODE`.
     job: Option<String>,
-    /// At this time or later: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
+    /// Not before this time: 2026-07-01, 2026-07-01T08:00:00+08:00; UTC without an offset.
     from: Option<String>,
     /// Before this time.
     to: Option<String>,
-    /// X-Next-Cursor of the file before, which this one goes on with; it has no head then.
+    /// X-Next-Cursor of the previous file, which this one continues, without a heading.
     cursor: Option<String>,
 }
 
-/// Acts in one file. Their details may be long, and all are held at once.
+/// Records per file. Their details may be long, and all are held in memory at once.
 const IN_A_FILE: usize = 5_000;
 
 impl ListActsQuery {

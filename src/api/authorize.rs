@@ -1,4 +1,5 @@
-//! How a request reaches what it changes: nothing is reached without a look at the group it belongs to.
+//! Access to the objects of a request: no object is accessed without a permission check for its
+//! group.
 
 use crate::api::caller::ApiRequest;
 use crate::api::problem::{PermissionScope, Problem};
@@ -15,10 +16,10 @@ use anyhow::Context as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Longest reason or remark, in characters; MySQL's TEXT holds 65,535 bytes.
+/// Maximum length of a reason or remark, in characters; MySQL's TEXT holds 65,535 bytes.
 const REASON_MAX: usize = 10_000;
 
-/// Why something is done; nothing is changed without.
+/// The reason of a change, which is required.
 pub(super) fn reason(said: Option<&str>) -> Result<&str, Problem> {
     let said = said.unwrap_or_default().trim();
     if said.is_empty() {
@@ -27,7 +28,7 @@ pub(super) fn reason(said: Option<&str>) -> Result<&str, Problem> {
     check_text("reason", said)
 }
 
-/// What is said about a change of a definition.
+/// The optional remark on a definition change.
 pub(super) fn remark(said: Option<&str>) -> Result<&str, Problem> {
     match said.map(str::trim).unwrap_or_default() {
         "" => Err(Problem::refused("remark: say what the change is for; the version keeps it")),
@@ -35,7 +36,7 @@ pub(super) fn remark(said: Option<&str>) -> Result<&str, Problem> {
     }
 }
 
-/// A text that people write, of a length that is kept whole.
+/// A text entered by people, of a length that can be stored completely.
 pub(super) fn check_text<'a>(name: &str, said: &'a str) -> Result<&'a str, Problem> {
     if said.contains('\0') || said.chars().count() > REASON_MAX {
         return Err(Problem::refused(format!("{name}: write 1 to {REASON_MAX} characters")));
@@ -43,22 +44,22 @@ pub(super) fn check_text<'a>(name: &str, said: &'a str) -> Result<&'a str, Probl
     Ok(said)
 }
 
-/// A look into the tables.
+/// Begins a read-only transaction.
 pub(super) async fn open_read(ask: &ApiRequest) -> Result<Tx, Problem> {
     Ok(ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?)
 }
 
-/// A transaction.
+/// Begins a transaction.
 pub(super) async fn begin(ask: &ApiRequest) -> Result<Tx, Problem> {
     Ok(ask.house.app.db.begin().await.map_err(anyhow::Error::from)?)
 }
 
-/// Ends a transaction well.
+/// Commits a transaction.
 pub(super) async fn commit(tx: Tx, what: &'static str) -> Result<(), Problem> {
     Ok(tx.commit().await.context(what)?)
 }
 
-/// The record of something done to what belongs to no batch.
+/// The audit entry of an action on something that belongs to no batch.
 pub(super) fn entry(action: &str, detail: Value, reason: &str) -> AuditEntry {
     AuditEntry {
         action: action.to_owned(),
@@ -70,12 +71,12 @@ pub(super) fn entry(action: &str, detail: Value, reason: &str) -> AuditEntry {
     }
 }
 
-/// The present moment by the database's clock.
+/// The present time by the database's clock.
 pub(super) async fn now(ask: &ApiRequest) -> Result<Millis, Problem> {
     Ok(ask.house.app.server_now().await?)
 }
 
-/// A group, to do this in.
+/// Parses a group code and checks the permission in that group.
 pub(super) fn group(
     ask: &ApiRequest,
     permission: Permission,
@@ -87,7 +88,8 @@ pub(super) fn group(
     Ok(code)
 }
 
-/// The job that `word` names, `CODE` or `group.CODE`, to do this to. Only jobs that the caller sees are candidates.
+/// Finds the job that `word` (`CODE` or `group.CODE`) names, and checks the permission. Only jobs
+/// visible to the caller are candidates.
 pub(super) async fn find_job(
     ask: &ApiRequest,
     tx: &mut Tx,
@@ -100,7 +102,7 @@ pub(super) async fn find_job(
     Ok(job)
 }
 
-/// A batch, to do this to.
+/// Finds a batch and checks the permission.
 pub(super) async fn batch(
     ask: &ApiRequest,
     permission: Permission,
@@ -115,8 +117,8 @@ pub(super) async fn batch(
     found.ok_or_else(missing)
 }
 
-/// Passes when this may be done in all of these groups. Who does not see one of them hears that there is
-/// no such thing, as if it were not there.
+/// Checks a permission in all of these groups. A caller who does not see one of them gets the same
+/// answer as for a missing group.
 pub(super) fn require_all<'a>(
     ask: &ApiRequest,
     permission: Permission,
@@ -126,8 +128,8 @@ pub(super) fn require_all<'a>(
     groups.into_iter().try_for_each(|group| ask.require(permission, group, &what))
 }
 
-/// Passes when the parameters of an order name no secret, or the caller may give jobs of these groups
-/// secrets: who may write what a job executes, and nobody else, may have a secret handed to it.
+/// Refuses order parameters that name secrets, unless the caller may give secrets to jobs of these
+/// groups: only a user who may write what a job executes may have a secret passed to it.
 pub(super) async fn secret_params(
     ask: &ApiRequest,
     groups: &[&GroupCode],
@@ -145,10 +147,10 @@ pub(super) async fn secret_params(
     }
 }
 
-/// Which groups somebody sees.
+/// Whether the caller sees a group.
 pub(super) type Sees<'a> = &'a (dyn Fn(&GroupCode) -> bool + Sync);
 
-/// What names groups is kept from who does not see all of them.
+/// Withholds a value that names groups from a caller who does not see all of them.
 pub(super) fn unless_all_are_seen<'a>(
     ask: &ApiRequest,
     sees: Sees<'a>,
@@ -157,8 +159,8 @@ pub(super) fn unless_all_are_seen<'a>(
     Ok(if sees_all { None } else { Some(sees) })
 }
 
-/// What of a log the caller is told: what is about groups that it sees; what is about no group (users,
-/// secrets, settings, old rows) only who administers all.
+/// The part of a log that the caller sees: records about visible groups; records about no group
+/// (users, secrets, settings, retention) only for administrators of all groups.
 pub(super) fn audit_scope(ask: &ApiRequest) -> Result<AuditScope, Problem> {
     let grants = &ask.caller()?.grants;
     Ok(match grants.places(Permission::View) {
@@ -168,7 +170,7 @@ pub(super) fn audit_scope(ask: &ApiRequest) -> Result<AuditScope, Problem> {
     })
 }
 
-/// Passes when this may be done to what belongs to no group.
+/// Checks a permission for what belongs to no group.
 pub(super) fn everywhere(ask: &ApiRequest, permission: Permission) -> Result<(), Problem> {
     match ask.caller()?.grants.allow_everywhere(permission) {
         true => Ok(()),

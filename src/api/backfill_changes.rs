@@ -1,4 +1,4 @@
-//! Backfills: looked at, begun, stopped, gone on with.
+//! Backfills: preview, start, stop, resume.
 
 use crate::api::authorize;
 use crate::api::batch_control::ReasonBody;
@@ -49,7 +49,7 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// Which batches, and how.
+/// A request to start a backfill.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BackfillRequest {
@@ -57,28 +57,28 @@ struct BackfillRequest {
     group: String,
     /// `202401..202412`, `202412..202401`, `2024Q1..2025Q2`, a list `A,B,C`, or both.
     range: String,
-    /// Batches at once, 1 to 1,000; 1 when it is left out.
+    /// Maximum number of batches open at once, 1 to 1,000; default 1.
     parallel: Option<u32>,
-    /// `asc` or `desc`; as the range names them when it is left out.
+    /// `asc` or `desc`; default is the order of the range.
     order: Option<BackfillDirection>,
-    /// `missing`, `failed`, or `missing,failed`, which is usual; what ended well is never run again.
+    /// `missing`, `failed`, or `missing,failed` (default); successful batches are never run again.
     only: Option<String>,
     /// Parameters of each batch.
     #[serde(default)]
     params: BTreeMap<String, String>,
-    /// Open batches although their numbers do not fit the type of the group; that is put on record.
+    /// Open batches although their numbers do not fit the type of the group; this is recorded.
     #[serde(default)]
     free_text: bool,
-    /// After a batch that did not end well: `stop` (usual) or `go-on`.
+    /// After a batch that did not succeed: `stop` (default) or `go-on`.
     on_failure: Option<FailurePolicy>,
-    /// Why; stored with the backfill.
+    /// The reason; stored with the backfill.
     reason: Option<String>,
-    /// Only look.
+    /// Only preview.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// Oldest or newest first.
+/// The order of the batches.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum BackfillDirection {
@@ -88,33 +88,33 @@ enum BackfillDirection {
     Desc,
 }
 
-/// After a batch that did not end well.
+/// What to do after a batch that did not succeed.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum FailurePolicy {
-    /// Open no further ones.
+    /// Open no further batches.
     Stop,
-    /// Go on with the others.
+    /// Continue with the others.
     GoOn,
 }
 
-/// A batch of a backfill to be.
+/// A batch of a planned backfill.
 #[derive(Debug, Serialize, JsonSchema)]
 struct BackfillStepDetail {
-    /// Its number.
+    /// The batch number.
     batch_no: String,
-    /// What is done with it: `open`, `resume`, `go_on`, `leave`, `refuse`.
+    /// The action: `open`, `resume`, `go_on`, `leave`, `refuse`.
     action: &'static str,
-    /// Whether that is to run it.
+    /// Whether that action runs the batch.
     runs: bool,
 }
 
-/// What a backfill would do, or does.
+/// A planned or started backfill.
 #[derive(Debug, Serialize, JsonSchema)]
 struct BackfillStart {
-    /// Its number, once it is begun.
+    /// The number of the backfill, once it is started.
     backfill_id: Option<i64>,
-    /// The batches, in the order in which they are run.
+    /// The batches, in the order of execution.
     steps: Vec<BackfillStepDetail>,
     /// Why it would be refused.
     refused: Option<String>,
@@ -202,7 +202,7 @@ async fn start(
     Ok(begun(&found, &request, Some(id)))
 }
 
-/// The backfill of this number, to do this to.
+/// Finds a backfill and checks the permission.
 async fn found(ask: &ApiRequest, id: i64) -> Result<Backfill, Problem> {
     let what = format!("backfill {id}");
     let found =
@@ -213,12 +213,12 @@ async fn found(ask: &ApiRequest, id: i64) -> Result<Backfill, Problem> {
     Ok(found)
 }
 
-/// How a backfill stands.
+/// The state of a backfill.
 #[derive(Debug, Serialize, JsonSchema)]
 struct BackfillState {
-    /// Its number.
+    /// The number of the backfill.
     backfill_id: i64,
-    /// Its state.
+    /// The state.
     status: String,
 }
 
@@ -241,13 +241,13 @@ async fn stands(ask: &ApiRequest, id: i64) -> Result<BackfillState, Problem> {
     Ok(BackfillState { backfill_id: id, status: found(ask, id).await?.status.to_string() })
 }
 
-/// How to go on.
+/// A request to resume a backfill.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct On {
-    /// Batches at once from now on.
+    /// New maximum number of batches open at once.
     parallel: Option<u32>,
-    /// Why; the audit log keeps it.
+    /// The reason, for the audit log.
     reason: Option<String>,
 }
 

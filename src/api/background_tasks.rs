@@ -1,4 +1,4 @@
-//! What the installation keeps: names of secrets, backfills, old rows.
+//! Maintenance data of the installation: names of secrets, backfills, retention.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};

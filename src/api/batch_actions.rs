@@ -39,38 +39,39 @@ pub(super) fn routes() -> Noun {
         .guarded()
 }
 
-/// What is to be done to which jobs.
+/// An action on jobs of a batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BatchActionRequest {
-    /// What.
+    /// The action.
     action: ActionWord,
-    /// To these jobs, by code or alias.
+    /// The jobs, by code or alias.
     #[serde(default)]
     jobs: Vec<String>,
-    /// To the jobs that this fits and to which it can be done; in place of `jobs`.
+    /// Selects the jobs that match and that allow the action; in place of `jobs`.
     filter: Option<JobSelection>,
-    /// How far, and how.
+    /// Extent and details of the action.
     #[serde(default)]
     options: BatchActionOptions,
-    /// Why; stored with the jobs, their logs and the audit log. Needed to do it, not to look.
+    /// The reason; stored with the jobs, their logs and the audit log. Required except for a
+    /// preview.
     reason: Option<String>,
     /// The `seen` of the preview: the action is applied only if that preview is still accurate.
     seen: Option<String>,
-    /// Only look, whatever else is said.
+    /// Only preview.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// What operators do.
+/// The actions of operators.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum ActionWord {
-    /// Hold waiting jobs back until they are released.
+    /// Hold waiting jobs until they are released.
     Hold,
-    /// Let held jobs go.
+    /// Release held jobs.
     Release,
-    /// Go on without jobs: their children run.
+    /// Skip jobs: their children run.
     Skip,
     /// Ignore jobs, as if they were not in the graph (on ice).
     Ice,
@@ -80,82 +81,81 @@ enum ActionWord {
     NoExec,
     /// End ice and no-exec.
     Normal,
-    /// Declare jobs done.
+    /// Mark jobs as successful.
     ForceSuccess,
-    /// Declare jobs failed.
+    /// Mark jobs as failed.
     ForceFailure,
     /// Stop jobs.
     Kill,
-    /// Let waiting jobs go earlier or later when slots are short.
+    /// Change the priority of waiting jobs, which matters when slots are short.
     Priority,
     /// Start jobs without waiting for their time.
     StartNow,
-    /// Start jobs over.
+    /// Rerun jobs.
     Rerun,
 }
 
-/// Jobs of a batch by what they are.
+/// Selects jobs of a batch by their properties.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct JobSelection {
     /// In one of these states, `FAILED,TIMEOUT`.
     status: Option<String>,
-    /// With this in their code or name.
+    /// A text contained in the code or name.
     q: Option<String>,
     /// With this tag.
     tag: Option<String>,
 }
 
-/// How far an action goes, and how.
+/// Extent and details of an action.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct BatchActionOptions {
-    /// `priority`: higher goes first; 0 is ordinary.
+    /// `priority`: higher runs first; 0 is the default.
     to: Option<i32>,
     /// `start-now`: do not wait for parents either.
     ignore_dependencies: bool,
-    /// `rerun`: with everything below them.
+    /// `rerun`: including all jobs downstream.
     downstream: bool,
-    /// `rerun`: with everything above them.
+    /// `rerun`: including all jobs upstream.
     upstream: bool,
-    /// `rerun`: what failed and everything below it that has not succeeded; names no jobs.
+    /// `rerun`: failed jobs and everything downstream that has not succeeded; without `jobs`.
     from_failure: bool,
-    /// `rerun`: with the present bodies and settings, not with those that the batch was opened with.
+    /// `rerun`: with the present bodies and settings, not with those of the batch's snapshot.
     latest: bool,
-    /// `rerun`: jobs of unknown outcome as well, whose effect may be there already.
+    /// `rerun`: also jobs of unknown outcome, which may have taken effect already.
     rerun_unknown: bool,
 }
 
-/// What an action changes, or changed.
+/// The changes of an action, planned or made.
 #[derive(Debug, Serialize, JsonSchema)]
 struct BatchActionResult {
-    /// Whether it is done.
+    /// Whether the action is done.
     written: bool,
-    /// The rows, those that were named and those that follow.
+    /// The rows that change, named or consequential.
     lines: Vec<ActionRowDetail>,
-    /// How many they are.
+    /// Number of rows.
     count: usize,
-    /// To be sent as `seen` to do exactly this.
+    /// Send this as `seen` to do exactly this.
     seen: String,
-    /// The permissions that it takes.
+    /// The permissions that the action requires.
     needs: Vec<&'static str>,
-    /// Whether the batch has ended and is open again with it: then it is nobody's, and a process that
-    /// serves takes it.
+    /// Whether the batch has ended and is reopened by this: then a serving process claims it.
     reopens: bool,
-    /// With `latest`: what the present definition says differently from the batch's own.
+    /// With `latest`: how the present definition differs from the batch's snapshot.
     definition_changes: Vec<String>,
-    /// The living process that has the batch and picks the change up.
+    /// The living process that owns the batch and will apply the change.
     picked_up_by: Option<ProcessHolder>,
-    /// Who goes on with it, in words.
+    /// Who continues the batch, as a sentence.
     said: String,
 }
 
-/// A process.
+/// A server process.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ProcessHolder {
     /// Its host.
     host: String,
-    /// Its number there.
+    /// Its process id.
     pid: i64,
 }
 
@@ -200,7 +200,7 @@ impl BatchActionRequest {
         }
     }
 
-    /// The jobs that are meant.
+    /// The selected jobs.
     async fn select_jobs(
         &self,
         ask: &ApiRequest,
@@ -319,7 +319,7 @@ async fn act_on_batch(
     }
 }
 
-/// That other rows would change than those that were seen, and which.
+/// 409: other rows would change than those of the preview, and which.
 fn moved(preview: BatchActionResult) -> Result<BatchActionResult, Problem> {
     let problem = Problem::conflict(
         "moved",
@@ -330,7 +330,7 @@ fn moved(preview: BatchActionResult) -> Result<BatchActionResult, Problem> {
     Err(problem.with_member("preview", preview))
 }
 
-/// What is asked for, worked out.
+/// A planned action.
 struct BatchActionPlan<'a> {
     batch: &'a Batch,
     action: OperatorAction,
@@ -407,7 +407,8 @@ impl BatchActionPlan<'_> {
         }
     }
 
-    /// The action as a second person is shown it. Who has the batch at the moment is no part of it.
+    /// The action for the approval by a second person. The present owner of the batch is not part
+    /// of it.
     fn guarded_change(&self, ahead: &BatchActionResult) -> Result<GuardedChange, Problem> {
         let values = &self.batch.values;
         let codes: Vec<&str> = ahead.lines.iter().map(|line| line.job_code.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What is done to whole batches: opened, paused, let go on, stopped.
+//! Actions on whole batches: open, pause, resume, stop.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -64,74 +64,74 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// Why something is done.
+/// The reason of an action.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReasonBody {
-    /// Why; it is what others will read. 1 to 10,000 characters.
+    /// The reason, which others will read. 1 to 10,000 characters.
     pub(super) reason: Option<String>,
 }
 
-/// What is to be opened.
+/// A request to open batches.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OpenBatchesRequest {
-    /// The batch of this group alone.
+    /// Open the batch of this group.
     group: Option<String>,
-    /// The batches of the groups of this type.
+    /// Open the batches of all groups of this type.
     #[serde(rename = "type")]
     batch_type: Option<String>,
-    /// `202407`, `2024Q3`, or an expression for the business date, else for today: `month(-1)`. It fits
-    /// the type of the group; a group without one takes any text.
+    /// `202407`, `2024Q3`, or an expression relative to the business date, or to today:
+    /// `month(-1)`. It must fit the type of the group; a group without a type accepts any text.
     batch_no: String,
-    /// The accounting day; the last day of the period that the number names when it is left out.
+    /// The accounting day; default is the last day of the period of the batch number.
     #[schemars(with = "Option<String>")]
     business_date: Option<NaiveDate>,
-    /// Parameters of the batch; they win over all others.
+    /// Parameters of the batch; they take precedence over all others.
     #[serde(default)]
     params: BTreeMap<String, String>,
-    /// Open it although its number does not fit the type of the group; that is put on record.
+    /// Open it although its number does not fit the type of the group; this is recorded.
     #[serde(default)]
     free_text: bool,
-    /// Why; it is what others will read. 1 to 10,000 characters.
+    /// The reason, which others will read. 1 to 10,000 characters.
     reason: Option<String>,
-    /// Only look whether it would be opened.
+    /// Only check whether it would be opened.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// Batches that are open.
+/// The result of opening batches.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OpenBatchesResult {
-    /// Whether they are opened; not with `dry_run`.
+    /// Whether they were opened; false with `dry_run`.
     written: bool,
     /// The batches.
     batches: Vec<OpenedBatchSummary>,
-    /// Batches of the order that exist already; nothing is done to them.
+    /// Batches that exist already; they are not changed.
     existing: Vec<ExistingBatch>,
-    /// Who goes on with them, in words.
+    /// Who runs them, as a sentence.
     said: String,
 }
 
-/// A batch that is open.
+/// An opened batch.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OpenedBatchSummary {
-    /// Its group.
+    /// The group code.
     group: String,
-    /// Its number.
+    /// The batch number.
     batch_no: String,
-    /// How many jobs it has.
+    /// Number of jobs.
     jobs: usize,
 }
 
-/// A batch that was there before.
+/// A batch that existed before.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ExistingBatch {
-    /// Its group.
+    /// The group code.
     group: String,
-    /// Its number.
+    /// The batch number.
     batch_no: String,
-    /// Its state.
+    /// The state.
     status: String,
 }
 
@@ -145,7 +145,7 @@ impl ExistingBatch {
     }
 }
 
-/// The batches of an order that exist; when all do, that is the refusal.
+/// The existing batches of an order; when all exist, the order is refused.
 async fn existing(app: &App, plans: &[BatchPlan]) -> Result<Vec<Batch>, Problem> {
     let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let mut found = Vec::new();
@@ -235,7 +235,7 @@ async fn open_batches(
 /// What opening batches would do.
 #[derive(Debug, Serialize, JsonSchema)]
 struct OrderPreview {
-    /// The batches, as `plan --json` has them.
+    /// The batches, as in `plan --json`.
     batches: Vec<BatchPlanDetail>,
     /// Why they would be refused.
     refused: Vec<OrderRefusal>,
@@ -270,18 +270,18 @@ async fn look_ahead(
     Ok(OrderPreview { batches, refused: run.refusals })
 }
 
-/// How a batch goes.
+/// The result of pausing, resuming or stopping a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Gone {
     /// Whether something was changed.
     written: bool,
-    /// Its group.
+    /// The group code.
     group: String,
-    /// Its number.
+    /// The batch number.
     batch_no: String,
     /// Whether it is paused.
     is_paused: bool,
-    /// Its state when this was asked.
+    /// The state at the time of the request.
     status: String,
 }
 

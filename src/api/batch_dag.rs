@@ -1,4 +1,4 @@
-//! The graph of a batch or a group in any shape, and the states that keep a drawn one true.
+//! The graph of a batch or a group in any format, and the job states that update a drawn one.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -47,21 +47,21 @@ pub(super) fn routes() -> Noun {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct DrawDagQuery {
-    /// The shape: `native` when it is left out, or what `dag --format` knows.
+    /// The format: `native` (default), or one of `dag --format`.
     format: Option<String>,
-    /// Only this job, what it waits for and what waits for it.
+    /// Only this job with its upstream and downstream jobs.
     focus: Option<String>,
-    /// With `focus`: how many steps towards what it waits for; all when it is left out.
+    /// With `focus`: number of steps upstream; default all.
     up: Option<u32>,
-    /// With `focus`: how many steps towards what waits for it; all when it is left out.
+    /// With `focus`: number of steps downstream; default all.
     down: Option<u32>,
     /// One node for many jobs.
     collapse: Option<CollapseBy>,
-    /// Fewer arrows.
+    /// Fewer edges.
     reduce: Option<EdgeReduction>,
-    /// Whether positions are worked out here.
+    /// Whether positions are computed here.
     layout: LayoutRequest,
-    /// Where the arrows run to.
+    /// The direction of the edges.
     direction: DagDirection,
 }
 
@@ -71,11 +71,11 @@ struct DrawDagQuery {
 enum CollapseBy {
     /// Their group.
     Group,
-    /// Their first tag; jobs without one stay.
+    /// Their first tag; jobs without one keep their own node.
     Tag,
 }
 
-/// Which arrows are left out.
+/// Which edges are omitted.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum EdgeReduction {
@@ -83,18 +83,18 @@ enum EdgeReduction {
     Transitive,
 }
 
-/// Whether positions are worked out here.
+/// Whether positions are computed here.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum LayoutRequest {
-    /// In layers along the arrows; boxes stay where they are whatever becomes of their jobs.
+    /// In layers along the edges; nodes keep their positions when job states change.
     #[default]
     Layered,
-    /// No positions; what cannot do without gets 0, 0.
+    /// No positions; formats that need some get 0, 0.
     None,
 }
 
-/// Where the arrows run to.
+/// The direction of the edges.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 enum DagDirection {
     /// From left to right.
@@ -134,7 +134,7 @@ impl DrawDagQuery {
         }
     }
 
-    /// Draws it on a thread that may be busy.
+    /// Draws the graph on a blocking thread.
     async fn drawn(self, ask: ApiRequest, whole: DagView) -> Result<Response, Problem> {
         on_busy_thread(move || self.draw_dag(&ask, whole)).await?
     }
@@ -168,7 +168,7 @@ impl DrawDagQuery {
     }
 }
 
-/// The media type of a shape that is no JSON.
+/// The media type of a format other than JSON.
 fn media(shape: &PictureFormat) -> &'static str {
     match shape.name {
         "svg" => "image/svg+xml",
@@ -200,7 +200,7 @@ async fn of_group(ask: ApiRequest, of: GroupPath, draw: DrawDagQuery) -> Result<
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct StatesQuery {
-    /// `at` of an earlier answer: only jobs that may have changed since; all when it is left out.
+    /// `at` of an earlier answer: only jobs that may have changed since; default all.
     since: Option<i64>,
 }
 

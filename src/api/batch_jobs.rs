@@ -1,4 +1,4 @@
-//! One job of a batch: all that is known of it, and what it printed.
+//! One job of a batch: all its data, and its output.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// Most lines in one answer.
+/// Maximum number of lines per answer.
 const LINES_MAX: u32 = 5_000;
 /// Lines of a file that are read at a time.
 const PIECE: u32 = 2_000;
@@ -65,7 +65,7 @@ pub(super) fn routes() -> Noun {
 /// A job of a batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct OfJob {
-    /// The group's code.
+    /// The group code.
     pub(super) group: String,
     /// The batch number.
     pub(super) batch_no: String,
@@ -83,7 +83,7 @@ impl OfJob {
         Problem::not_found(format!("job {job} in batch {batch_no} of group {group}"))
     }
 
-    /// The batch and the job's row, by its code or an alias.
+    /// The batch and the job's row, by the job's code or alias.
     pub(super) async fn find_row(&self, ask: &ApiRequest) -> Result<(Batch, QueueEntry), Problem> {
         let batch = self.batch(ask).await?;
         let code = parse_code_within(&batch.values.group, &self.job).map_err(|_| self.missing())?;
@@ -114,38 +114,39 @@ async fn get_job(ask: ApiRequest, of: OfJob, _: Nothing) -> Result<Panel, Proble
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct LogLinesQuery {
-    /// Only of this start of the job.
+    /// Only of this attempt.
     attempt: Option<u32>,
-    /// Behind this line, `ATTEMPT:LINE_NO`: those that came since.
+    /// After this line, `ATTEMPT:LINE_NO`: newer lines.
     after: Option<String>,
-    /// Before this line, `ATTEMPT:LINE_NO`, the last ones of that start: to go backwards.
+    /// Before this line, `ATTEMPT:LINE_NO`: the last ones of that attempt, for paging backwards.
     before: Option<String>,
-    /// How many, 1 to 5000; 1000 when it is left out.
+    /// Number of lines, 1 to 5000; default 1000.
     limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// Lines that a job printed.
+/// Lines printed by a job.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ListLogLinesQuery {
     /// The lines, oldest first.
     items: Vec<LogLineDetail>,
-    /// To be sent as `cursor` (or `after`) for the lines after these; none when there are no more by now.
+    /// Send this as `cursor` (or `after`) for the following lines; null when there are no more at
+    /// present.
     next: Option<String>,
-    /// To be sent as `after` for what comes later; none while nothing came.
+    /// Send this as `after` for later lines; null while there are none.
     last: Option<String>,
-    /// The job's state.
+    /// The state of the job.
     status: String,
-    /// Which start of the job is the last.
+    /// The last attempt.
     attempt: u32,
-    /// No line comes any more unless somebody starts the job over.
+    /// No further line will arrive unless the job is rerun.
     is_over: bool,
-    /// When the lines of this batch were removed, because they were old.
+    /// When the lines of this batch were removed by retention.
     removed: Option<String>,
 }
 
-/// `2:117`: a start and a line of it.
+/// Parses `2:117`: attempt and line number.
 fn parse_position(name: &str, said: &str) -> Result<(u32, u64), Problem> {
     let read = said.split_once(':').and_then(|(a, l)| Some((a.parse().ok()?, l.parse().ok()?)));
     let refused =
@@ -185,7 +186,7 @@ async fn lines(
     which: LogLinesQuery,
 ) -> Result<ListLogLinesQuery, Problem> {
     let (wanted, limit) = which.wanted()?;
-    // The state is read before the lines: when it is final, no line comes after.
+    // The state is read before the lines: when it is final, no line arrives later.
     let (batch, row) = of.find_row(&ask).await?;
     let app = &ask.house.app;
     let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
@@ -210,11 +211,11 @@ async fn lines(
     })
 }
 
-/// Which start of the job.
+/// Which attempt.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct AttemptQuery {
-    /// Only of this start of the job.
+    /// Only of this attempt.
     attempt: Option<u32>,
 }
 
@@ -233,20 +234,21 @@ async fn download_log(ask: ApiRequest, of: OfJob, only: AttemptQuery) -> Result<
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// A value of a job that is stored aside.
+/// A large value of a job, which is stored separately.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct StoredValuePath {
-    /// The group's code.
+    /// The group code.
     group: String,
     /// The batch number.
     batch_no: String,
     /// The job's code or alias.
     job: String,
-    /// The `position` of the value, as the outputs of the job have it.
+    /// The `position` of the value in the outputs of the job.
     position: u32,
 }
 
-/// The value in the form of docs/values.md, a chunk at a time: memory holds no more than one.
+/// The value in the form of docs/values.md, sent in chunks, one of which is held in memory at a
+/// time.
 async fn stored_value(
     ask: ApiRequest,
     path: StoredValuePath,
@@ -280,16 +282,16 @@ async fn stored_value(
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// Where a download of a stored value stands.
+/// The progress of a download.
 #[derive(Clone, Copy, Debug)]
 struct ChunkCursor {
     chunk_no: u32,
-    /// Bytes still to come.
+    /// Bytes still to be sent.
     left: u64,
 }
 
-/// The next chunk of a stored value, and where it goes on. A value that is removed meanwhile breaks the
-/// body off.
+/// The next chunk of a stored value, and the new position. If the value is removed meanwhile, the
+/// body is aborted.
 async fn next_chunk(
     ask: &ApiRequest,
     reference: &StoredValue,
@@ -315,7 +317,7 @@ async fn next_chunk(
 
 type LogPiece = (anyhow::Result<Bytes>, Option<(u32, u64)>);
 
-/// The next lines of a file, and where it goes on; none at its end.
+/// The next lines of a file, and where to continue; `None` at its end.
 async fn piece(
     ask: &ApiRequest,
     row: QueueId,
@@ -325,7 +327,7 @@ async fn piece(
     let found = log::lines(&ask.house.app, row, LogSelection::After(after.0, after.1), PIECE).await;
     let found = match found {
         Ok(found) => found,
-        // The body breaks off, which is what a reader of half a file must see.
+        // The body is aborted, so that the reader notices that the file is incomplete.
         Err(error) => return Some((Err(error), None)),
     };
     let last = found.last().map(|line| (line.attempt, line.line_no));
@@ -338,7 +340,7 @@ async fn piece(
     Some((Ok(Bytes::from(lines_as_text(&wanted, after.0))), last.filter(|_| more)))
 }
 
-/// Lines as they stand in a file; each start after the one with the number `before` has a heading.
+/// Lines as in a file; each attempt after the attempt `before` has a heading.
 fn lines_as_text(lines: &[LogLine], mut before: u32) -> String {
     let mut text = String::new();
     for line in lines {
@@ -351,7 +353,7 @@ fn lines_as_text(lines: &[LogLine], mut before: u32) -> String {
     text
 }
 
-/// A name in a header: all but letters, digits and `-._` of ASCII as `%XX`.
+/// A name in a header: everything except ASCII letters, digits and `-._` as `%XX`.
 fn percent(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {

@@ -1,4 +1,5 @@
-//! Batches over time: Gantt, the grid of jobs by batches, two batches beside each other, the runs of a job.
+//! Batches over time: Gantt chart, the grid of jobs by batches, the comparison of two batches, the
+//! runs of a job.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -16,9 +17,9 @@ use crate::view::times::BatchTimes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Most batches in a grid.
+/// Maximum number of batches in a grid.
 const BATCHES: u32 = 100;
-/// Most jobs in one answer of a grid.
+/// Maximum number of jobs per page of a grid.
 const JOBS: u32 = 2_000;
 
 pub(super) fn routes() -> Noun {
@@ -54,13 +55,13 @@ async fn gantt(ask: ApiRequest, of: BatchPath, _: Nothing) -> Result<BatchTimes,
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct GridQuery {
-    /// How many batches, 1 to 100; 20 when it is left out.
+    /// Number of batches, 1 to 100; default 20.
     batches: Option<u32>,
-    /// Jobs with this text in their code.
+    /// Jobs whose code contains this text.
     q: Option<String>,
-    /// How many jobs, 1 to 2000; 500 when it is left out.
+    /// Number of jobs, 1 to 2000; default 500.
     limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
@@ -86,13 +87,13 @@ async fn get_grid(ask: ApiRequest, of: GroupPath, which: GridQuery) -> Result<Gr
     Ok(Grid::read_grid(&ask.house.app, &code, &wanted).await?)
 }
 
-/// Which two batches.
+/// The two batches.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CompareBatchesQuery {
-    /// The number of the first.
+    /// The number of the first batch.
     a: String,
-    /// The number of the second.
+    /// The number of the second batch.
     b: String,
 }
 
@@ -111,9 +112,9 @@ async fn compare(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct JobHistoryQuery {
-    /// How many batches are looked at, 1 to 500; 50 when it is left out.
+    /// Number of batches to read, 1 to 500; default 50.
     limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 

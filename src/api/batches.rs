@@ -64,7 +64,7 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// Which batches.
+/// Filter for batches.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ListBatchesQuery {
@@ -72,19 +72,20 @@ pub(super) struct ListBatchesQuery {
     group: Option<String>,
     /// In one of these states, separated by commas: `RUNNING,KILLING`.
     status: Option<String>,
-    /// Of this number.
+    /// With this number.
     batch_no: Option<String>,
-    /// With this text in their number or group.
+    /// A text contained in the number or group.
     q: Option<String>,
-    /// Opened at this moment or later: `2024-07-31T18:00:00Z`, or a day, which begins at midnight UTC.
+    /// Opened at or after this time: `2024-07-31T18:00:00Z`, or a day, which begins at midnight
+    /// UTC.
     from: Option<String>,
-    /// Opened before this moment; of a day: before its end.
+    /// Opened before this time; for a day: before its end.
     to: Option<String>,
-    /// Of this type.
+    /// Of groups of this type.
     r#type: Option<String>,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
@@ -115,16 +116,16 @@ fn words(list: Option<&str>) -> impl Iterator<Item = &str> {
     list.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 
-/// Which end of a day is meant.
+/// Which end of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayEdge {
-    /// Its first moment.
+    /// The start of the day.
     Begin,
-    /// The first moment of the next.
+    /// The start of the next day.
     End,
 }
 
-/// A moment, or the edge of a day.
+/// Parses a time, or the edge of a day.
 pub(super) fn moment(name: &str, said: &str, edge: DayEdge) -> Result<Millis, Problem> {
     if let Ok(at) = DateTime::parse_from_rfc3339(said) {
         return Ok(at.with_timezone(&Utc).into());
@@ -141,7 +142,7 @@ pub(super) fn moment(name: &str, said: &str, edge: DayEdge) -> Result<Millis, Pr
     })
 }
 
-/// The groups of a list, as far as the caller sees them; `None` is all there are.
+/// The groups of a list that the caller sees; `None` means all groups.
 pub(super) fn seen_groups(
     ask: &ApiRequest,
     named: Option<&str>,
@@ -150,7 +151,7 @@ pub(super) fn seen_groups(
     let Some(named) = named.filter(|list| !list.trim().is_empty()) else {
         return Ok(seen.map(|groups| groups.into_iter().collect()));
     };
-    // What cannot be a code names no group.
+    // A text that cannot be a code names no group.
     let named = words(Some(named)).filter_map(|word| GroupCode::parse(word).ok());
     let allowed = |g: &GroupCode| seen.as_ref().is_none_or(|groups| groups.contains(g));
     Ok(Some(named.filter(allowed).collect()))
@@ -170,7 +171,7 @@ async fn list_batches(
     Ok(Page::from_items(briefs, limit, |brief| brief.batch_id))
 }
 
-/// Batches in a list, with what is known of the ends of those that are open.
+/// Batches of a list, with the expected ends of open ones.
 pub(super) async fn briefs(ask: &ApiRequest, listed: &[Listed]) -> Result<Vec<Brief>, Problem> {
     let app = &ask.house.app;
     let now = app.server_now().await?;
@@ -179,17 +180,17 @@ pub(super) async fn briefs(ask: &ApiRequest, listed: &[Listed]) -> Result<Vec<Br
 }
 
 impl BatchPath {
-    /// The batch, for somebody who may see it.
+    /// The batch, if the caller may see it.
     pub(super) async fn find_visible(&self, ask: &ApiRequest) -> Result<Batch, Problem> {
         authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
     }
 }
 
-/// How much of a batch.
+/// How much of a batch to return.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Extent {
-    /// Also what its jobs left: values, result sets, checks. That may be megabytes.
+    /// Include the outputs of its jobs: values, result sets, checks. That may be megabytes.
     outputs: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Calendars of working days, changed. They belong to no group: every schedule of any may count by them.
+//! Changes of business calendars. They belong to no group: schedules of all groups may use them.
 
 use crate::api::authorize;
 use crate::api::batch_control::ReasonBody;
@@ -51,36 +51,36 @@ pub(super) fn routes() -> Noun {
         .guarded()
 }
 
-/// What a calendar is to be.
+/// A calendar change.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CalendarRequest {
-    /// A file with its days; without one, name and weekend alone change.
+    /// A file with its days; without one, only name and weekend change.
     text: Option<String>,
-    /// The form of `text`; JSON when it is left out.
+    /// The format of `text`; default JSON.
     format: Option<CalendarFormat>,
-    /// Years that a CSV or ICS file is complete for; those of its days when there are none.
+    /// The years that a CSV or ICS file covers completely; default are the years of its days.
     #[serde(default)]
     years: Vec<i32>,
-    /// Replace the whole calendar: other years and days set by hand go.
+    /// Replace the whole calendar, removing other years and days set by hand.
     #[serde(default)]
     replace: bool,
-    /// Name for people.
+    /// The display name.
     name: Option<String>,
     /// Days of the week that are off: `sat,sun`, `fri,sat`, `none`.
     weekend: Option<String>,
-    /// Why; the audit log keeps it.
+    /// The reason, for the audit log.
     reason: Option<String>,
-    /// Only look what would change.
+    /// Only preview the changes.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// The form of a file of days.
+/// The format of a file of days.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum CalendarFormat {
-    /// Ours, or holiday-cn.
+    /// Procession's format, or that of holiday-cn.
     Json,
     /// `date,kind,label`.
     Csv,
@@ -88,16 +88,16 @@ enum CalendarFormat {
     Ics,
 }
 
-/// What changed, or would.
+/// The changes, planned or made.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CalendarChangeResult {
-    /// The calendar.
+    /// The calendar code.
     calendar: String,
-    /// Whether it is stored.
+    /// Whether they are stored.
     applied: bool,
-    /// What differs.
+    /// The differences.
     changes: Value,
-    /// Schedules whose next time has moved with it.
+    /// Schedules whose next time has changed.
     moved_schedules: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ fn parse_code(at: &CodePath) -> Result<CalendarCode, Problem> {
     CalendarCode::parse(&at.code).map_err(|_| Problem::not_found(format!("calendar {}", at.code)))
 }
 
-/// Makes a calendar what `make` says, on record.
+/// Replaces a calendar by the result of `make`, with an audit record.
 async fn change(
     ask: &ApiRequest,
     at: &CodePath,
@@ -121,14 +121,14 @@ async fn change(
             let ahead = app.change_calendar(&code, make, Apply::DryRun, act).await?;
             let change = guarded_calendar(&code, &ahead, act)?;
             let fingerprint = change.fingerprint.clone();
-            // A change to what is there already writes nothing, and needs nobody.
+            // A change without an effect writes nothing, and needs no approval.
             if ahead.before != ahead.after {
                 ask.pass_four_eyes(change)?;
             }
             Some(fingerprint)
         }
     };
-    // Where nobody else writes: what is done is what passed.
+    // Within the transaction: what is written is exactly what was checked.
     let make_the_same = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
         let made = make(old)?;
         let fingerprint = fingerprint_of_calendar(action, old, made.as_ref())?;
@@ -155,7 +155,7 @@ fn fingerprint_of_calendar(
     Ok(fingerprint_of(&[action, &text(before), &text(after)]))
 }
 
-/// A change of a calendar, as a second person is shown it. Calendars belong to no group.
+/// The change for the approval by a second person. Calendars belong to no group.
 fn guarded_calendar(
     code: &CalendarCode,
     ahead: &CalendarChange,
@@ -229,22 +229,22 @@ async fn put_calendar(
     change(&ask, &at, &make, (action, how, reason)).await
 }
 
-/// One day.
+/// A change of one day.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneDay {
     /// The day, `2026-12-31`.
     #[schemars(with = "String")]
     date: NaiveDate,
-    /// What it is.
+    /// The kind of the day.
     kind: RequestedDayKind,
-    /// What the day is called.
+    /// The name of the day.
     label: Option<String>,
-    /// Why; it is what others will read.
+    /// The reason, which others will read.
     reason: Option<String>,
 }
 
-/// What a day is.
+/// The kind of a day.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum RequestedDayKind {
@@ -252,7 +252,7 @@ enum RequestedDayKind {
     Off,
     /// A working day.
     Work,
-    /// What its weekday says.
+    /// The default of its weekday.
     Clear,
 }
 

@@ -1,4 +1,4 @@
-//! Calendars of working days, and the days with what happened and will happen on them.
+//! Business calendars, and days with their past and future events.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -30,7 +30,7 @@ pub(super) fn routes() -> Noun {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Year {
-    /// 1970 to 2199; the present one when it is left out.
+    /// 1970 to 2199; default the present year.
     year: Option<i32>,
 }
 
@@ -41,7 +41,7 @@ async fn list_calendars(
 ) -> Result<Page<CalendarSummary>, Problem> {
     let app = &ask.house.app;
     let (all, mut used) = (app.calendars().await?, app.calendars_used().await?);
-    // What uses it is told by name: groups and schedules, and not each caller sees them all.
+    // The users of a calendar are named: groups and schedules, which not every caller sees.
     if !ask.caller()?.grants.allow_everywhere(Permission::View) {
         used.clear();
     }
@@ -71,17 +71,17 @@ async fn get_calendar(ask: ApiRequest, at: CodePath, year: Year) -> Result<Calen
 struct CalendarDaysQuery {
     /// First day, 2026-07-01.
     from: String,
-    /// Last day; 62 days in all at most.
+    /// Last day; at most 62 days in all.
     to: String,
-    /// Only batches and schedules of this group; its calendar and zone hold then.
+    /// Only batches and schedules of this group, with its calendar and time zone.
     group: Option<String>,
-    /// Calendar that says who works; the group's when it is left out.
+    /// The calendar of working days; default that of the group.
     calendar: Option<String>,
-    /// IANA zone in which days begin; the group's, else UTC, when it is left out.
+    /// IANA zone in which days begin; default that of the group, else UTC.
     zone: Option<String>,
 }
 
-/// Most days at once.
+/// Maximum number of days.
 const DAYS: i64 = 62;
 
 async fn month(

@@ -1,4 +1,4 @@
-//! Who asks: the caller of a request, and what the caller may do to which thing.
+//! The caller of a request, and the caller's permissions.
 
 use crate::api::carry_out::ReplayedChange;
 use crate::api::client_address::RequestOrigin;
@@ -16,81 +16,79 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use std::sync::Arc;
 
-/// What a route asks of its caller before anything else is looked at.
+/// What a route requires of its caller before anything else is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallerNeeds {
-    /// Nothing; who asks is not looked at.
+    /// Nothing; the caller is not identified.
     Nothing,
-    /// That somebody is logged in: what is done is the caller's own affair.
+    /// A login: the route concerns only the caller's own data.
     Login,
-    /// A permission in at least one group; the handler asks again for the group of each thing it touches.
+    /// A permission in at least one group; the handler checks again for the group of each object.
     Somewhere(Permission),
-    /// A permission in all groups: what is touched belongs to none.
+    /// A permission in all groups: the objects belong to none.
     Everywhere(Permission),
 }
 
-/// Somebody who is known.
+/// An identified caller.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The account's number; the tables' key.
+    /// The key of the account.
     pub user_id: i64,
-    /// The account's name.
+    /// The name of the account.
     pub name: String,
-    /// What the caller may do.
+    /// The permissions.
     pub grants: Grants,
-    /// Where the request comes from: an address.
+    /// The address of the request.
     pub from: String,
-    /// How it was proved who asks.
+    /// How the caller was authenticated.
     pub proof: CallerProof,
-    /// The account, and what was shown.
+    /// The account and the credential.
     pub(super) known: Arc<KnownCaller>,
 }
 
-/// How it was proved who asks.
+/// How the caller was authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerProof {
-    /// A session of the console, by its number.
+    /// A session of the console, by its key.
     Session(i64),
-    /// A token, by its number.
+    /// An API token, by its key.
     Token(i64),
-    /// Nothing: an approved change request of the caller is carried out.
+    /// None: an approved change request of the caller is carried out.
     Approved,
 }
 
-/// A request that is let in: who asks, and the house it asks of.
+/// An admitted request: the caller and the state that it is answered from.
 #[derive(Clone)]
 pub struct ApiRequest {
-    /// The house.
     pub house: Arc<ApiState>,
-    /// Who asks; none only where a route needs nothing.
+    /// The caller; `None` only where a route requires nothing.
     caller: Option<Caller>,
-    /// The way the request came.
+    /// The origin of the request.
     pub(super) way: RequestOrigin,
-    /// In which language the answer's sentences are.
+    /// The language of sentences in the answer.
     pub lang: Lang,
-    /// The headers of the request.
     pub headers: HeaderMap,
-    /// The approved change that is carried out by this request.
+    /// The approved change that this request carries out.
     pub(super) approved: Option<Arc<ReplayedChange>>,
     /// Where a refusal is noted for the audit log.
     request_caller: RequestCaller,
 }
 
 impl Caller {
-    /// Whether the caller has to choose a password before anything else. A token was made by somebody who
-    /// had, or for a program.
+    /// Whether the caller must choose a password before anything else. Not for tokens, which were
+    /// created by a user who had, or for a program.
     pub(super) fn must_change(&self) -> bool {
         self.known.user.must_change && matches!(self.proof, CallerProof::Session(_))
     }
 
-    /// The name, as a name.
+    /// The name as a `UserName`.
     pub(super) fn user_name(&self) -> &UserName {
         &self.known.user.name
     }
 }
 
 impl ApiRequest {
-    /// Lets a request in, or says why not.
+    /// Admits a request, or returns the refusal.
     pub(super) async fn from_request(
         house: &Arc<ApiState>,
         parts: &Parts,
@@ -149,27 +147,27 @@ impl ApiRequest {
         }
     }
 
-    /// Who asks.
+    /// The caller of the request.
     pub fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(Problem::stranger)
     }
 
-    /// Who asks, as the audit log names it.
+    /// The caller as an operator for the audit log.
     pub fn operator(&self) -> Result<Operator, Problem> {
         let caller = self.caller()?;
         let change = self.approved.as_ref().map(|approved| approved.change.clone());
         Ok(Operator { change, ..Operator::new(caller.name.clone(), caller.from.clone()) })
     }
 
-    /// On whose authority something about users is done.
+    /// The authority of the caller for changes of users.
     pub(super) fn authority(&self) -> Result<Authority, Problem> {
         let caller = self.caller()?;
         let user = Some((UserId(caller.user_id), caller.grants.clone()));
         Ok(Authority { operator: self.operator()?, user })
     }
 
-    /// Passes when the caller may do this in the group; a group that the caller does not see is not there,
-    /// and `what` names the thing in that answer: `batch 202407`.
+    /// Checks the caller's permission in the group; a group that the caller does not see counts as
+    /// missing, and `what` names the object in that answer: `batch 202407`.
     pub fn require(
         &self,
         permission: Permission,
@@ -187,13 +185,13 @@ impl ApiRequest {
         Ok(())
     }
 
-    /// Whether the caller may do this in the group.
+    /// Whether the caller has the permission in the group.
     pub fn allows(&self, permission: Permission, group: &GroupCode) -> bool {
         self.caller.as_ref().is_some_and(|c| c.grants.allow(permission, group))
     }
 }
 
-/// The first language that the caller accepts and we speak.
+/// The first supported language that the caller accepts.
 fn lang_of(headers: &HeaderMap) -> Lang {
     let accepted = headers.get("accept-language").and_then(|v| v.to_str().ok()).unwrap_or_default();
     accepted.split([',', ';']).find_map(|word| Lang::from_code(word.trim())).unwrap_or_default()

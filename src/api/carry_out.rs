@@ -1,6 +1,7 @@
-//! Carries approved changes out: the request of the author goes through the router once more, with what the author may
-//! do at that moment. The act itself marks the change request carried out, in its own transaction: after a crash it is
-//! either done and marked, or neither, and another process goes on with it.
+//! Carries out approved changes: the author's request passes through the router again, with the
+//! author's present permissions. The action itself marks the change request as carried out, in its
+//! own transaction: after a crash it is either done and marked, or neither, and another process
+//! continues.
 
 use crate::api::router;
 use crate::api::state::ApiState;
@@ -19,24 +20,25 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-/// Between two looks for approved changes whose process died.
+/// Interval between two polls for approved changes whose process died.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Longest answer that is kept, in bytes.
+/// Maximum size of a stored answer, in bytes.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
 
-/// An approved change on its way through the router; no request from outside can carry one.
+/// An approved change that passes through the router; no request from outside can carry one.
 #[derive(Debug)]
 pub(super) struct ReplayedChange {
-    /// The request as it was asked for.
+    /// The original request.
     pub(super) request: ChangeRequest,
-    /// What marks it carried out.
+    /// The mark for the audit transaction.
     pub(super) change: ApprovedChange,
-    /// What the change must still be.
+    /// The digest that the change must still have.
     pub(super) fingerprint: String,
 }
 
-/// Carries out what is approved until it is stopped; asks nothing while the settings name no second persons.
+/// Carries out approved changes until it is stopped; queries nothing while the settings require no
+/// second person.
 pub(super) async fn attend(house: Arc<ApiState>, stop: CancellationToken) {
     while house.four_eyes.is_on() {
         tokio::select! {
@@ -50,8 +52,8 @@ pub(super) async fn attend(house: Arc<ApiState>, stop: CancellationToken) {
 }
 
 impl ApiState {
-    /// Carries out what is approved and what no living process carries out, and ends what nobody decided in time.
-    /// Done every few seconds while the listener is open and the settings ask for second persons.
+    /// Carries out approved changes that no living process carries out, and expires undecided ones.
+    /// Called every few seconds while the listener is open and the settings require second persons.
     pub async fn carry_out_approved(self: &Arc<Self>) -> Result<()> {
         let now = self.app.server_now().await?;
         let by = operator_here("serve");
@@ -63,7 +65,7 @@ impl ApiState {
         Ok(())
     }
 
-    /// Carries one approved change out; does nothing when another process does so.
+    /// Carries out one approved change; does nothing when another process does so.
     pub(super) async fn carry_out(self: &Arc<Self>, id: ChangeRequestId) -> Result<()> {
         let (db, now) = (&self.app.db, self.app.server_now().await?);
         let claim = uuid::Uuid::new_v4().simple().to_string();
@@ -116,8 +118,8 @@ impl ApiState {
         Ok((status, serde_json::from_slice(&bytes).unwrap_or(Value::Null)))
     }
 
-    /// Writes down what a change came to. While its act is not committed the row says APPROVED, so a failure there has
-    /// changed nothing, and one that passes is tried again.
+    /// Stores the result of a change. While its action is not committed the row is APPROVED, so a
+    /// failure there has changed nothing, and a transient one is retried.
     async fn finish(
         &self,
         request: &ChangeRequest,

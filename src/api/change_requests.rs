@@ -1,4 +1,5 @@
-//! Change requests: listed, shown, approved, rejected. What is approved is carried out at once, as its author.
+//! Change requests: list, show, approve, reject. An approved one is carried out at once in the name
+//! of its author.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -54,35 +55,35 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// Which change request.
+/// A change request.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ChangeRequestPath {
-    /// Its number.
+    /// The number of the change request.
     change_request_id: i64,
 }
 
-/// Which change requests.
+/// Filter for change requests.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ListChangeRequestsQuery {
-    /// Past ones too, and not only those that wait.
+    /// Include past ones, not only pending ones.
     all: bool,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// What is said with a decision.
+/// The comment on a decision.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChangeDecisionBody {
-    /// A remark; needed to reject, and to carry a change out alone. 1 to 10,000 characters.
+    /// A comment; required to reject, and to carry a change out alone. 1 to 10,000 characters.
     comment: Option<String>,
 }
 
 impl ApiRequest {
-    /// As who the caller looks at change requests.
+    /// The reader by which visible change requests are determined.
     pub(super) fn change_reader(&self, now: Millis) -> Result<ChangeReader<'_>, Problem> {
         let caller = self.caller()?;
         let account = Some((UserId(caller.user_id), &caller.grants));
@@ -104,7 +105,7 @@ async fn list_change_requests(
     let most = u32::try_from(limit + 1).map_err(anyhow::Error::from)?;
     let mut tx = authorize::open_read(&ask).await?;
     let mut items = Vec::new();
-    // Rights are not in the table: pages are read until enough of them may be seen.
+    // Permissions are not in the table: pages are read until enough visible requests are found.
     loop {
         let found = store::list_page(&mut tx, filter, before, most).await?;
         before = found.last().map(|request| request.id);
@@ -165,13 +166,13 @@ async fn give_decision(
         return Ok(ChangeRequestView::from_request(&after, reader));
     }
     failpoint!("change_request.approved");
-    // A task of its own: what is approved is carried out also when the approver hangs up.
+    // A task of its own: an approved change is carried out even if the approver disconnects.
     as_task(async move { house.carry_out(id).await }).await?;
     let after = find_visible(&ask, id, reader).await?;
     Ok(ChangeRequestView::from_request(&after, reader))
 }
 
-/// The same decision of the same person a second time is answered like the first.
+/// A repeated decision of the same person is answered like the first.
 async fn refused(
     ask: &ApiRequest,
     id: ChangeRequestId,

@@ -1,4 +1,4 @@
-//! The way a request came: from which address, over TLS or not, from a page of ours or of somebody else's.
+//! The origin of a request: its address, with or without TLS, from our own page or a foreign one.
 
 use crate::api::connection_limit::Peer;
 use crate::api::problem::Problem;
@@ -11,31 +11,32 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use std::net::IpAddr;
 
-/// The way a request came.
+/// The origin of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RequestOrigin {
-    /// The address of whoever asks.
+    /// The client address.
     pub address: String,
-    /// Whether the browser speaks TLS.
+    /// Whether the browser uses TLS.
     pub transport: TransportSecurity,
     /// Scheme, host and port as the browser sees them.
     origin: Option<String>,
 }
 
-/// What is between a browser and us, or a proxy of ours.
+/// The protection between the browser and this process, or a trusted proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransportSecurity {
-    /// Everybody on the way can read it.
+    /// None: readable on the network.
     Clear,
     /// TLS.
     Tls,
 }
 
-/// What the session's cookie is called, with and without TLS. `__Host-` lets no neighbour set it.
+/// The name of the session cookie, with and without TLS. `__Host-` keeps neighbouring hosts from
+/// setting it.
 const COOKIES: (&str, &str) = ("__Host-procession", "procession");
 
 impl RequestOrigin {
-    /// The way of a request.
+    /// The origin of a request.
     pub(super) fn from_parts(parts: &Parts, doorway: &Doorway) -> Self {
         let security = parts.extensions.get().copied().unwrap_or(ConnectionSecurity::Clear);
         Self::from_headers(&parts.headers, peer_address(&parts.extensions), security, doorway)
@@ -69,12 +70,12 @@ impl RequestOrigin {
         }
     }
 
-    /// The address of whoever asks, if the connection has one.
+    /// The client address, if the connection has one.
     pub(super) fn client_ip(&self) -> Option<IpAddr> {
         self.address.parse().ok()
     }
 
-    /// Somebody who is not known yet.
+    /// The origin of an unauthenticated client.
     pub(super) fn stranger(&self, headers: &HeaderMap) -> Stranger {
         let agent = headers.get(USER_AGENT).and_then(|v| v.to_str().ok());
         Stranger { address: self.address.clone(), agent: agent.map(str::to_owned) }
@@ -85,7 +86,7 @@ impl RequestOrigin {
         self.origin.as_deref()
     }
 
-    /// Refuses a change that a page of somebody else's sends. Programs send no such headers.
+    /// Refuses a change sent by a foreign page. Programs send no such headers.
     pub(super) fn require_same_site(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let said = |name: &str| headers.get(name).map(|v| v.to_str().unwrap_or("?"));
         let site = said("sec-fetch-site").is_none_or(|s| matches!(s, "same-origin" | "none"));
@@ -96,7 +97,7 @@ impl RequestOrigin {
         }
     }
 
-    /// The secret of the session that the browser holds.
+    /// The session secret from the cookie.
     pub(super) fn session(&self, headers: &HeaderMap) -> Option<String> {
         self.cookie(headers, COOKIES)
     }
@@ -117,12 +118,12 @@ impl RequestOrigin {
         }
     }
 
-    /// The header that gives a browser its session, or takes it away when there is no secret.
+    /// The header that sets the session cookie, or removes it without a secret.
     pub(super) fn set_session(&self, secret: Option<&str>) -> String {
         self.set_cookie(COOKIES, secret, "Strict", None)
     }
 
-    /// The header that sets a cookie for so many seconds, or removes it.
+    /// The header that sets a cookie for this many seconds, or removes it.
     pub(super) fn set_cookie(
         &self,
         names: (&str, &str),
@@ -145,13 +146,13 @@ impl RequestOrigin {
     }
 }
 
-/// Where the connection comes from.
+/// The address of the connection.
 fn peer_address(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<ConnectInfo<Peer>>().map(|ConnectInfo(Peer(address))| address.ip())
 }
 
-/// For whom our proxies ask: the last address that is none of theirs. What stands before it, anybody
-/// could have written.
+/// The client behind trusted proxies: the last address that is not a trusted proxy. Everything
+/// before it may be forged.
 fn beyond(headers: &HeaderMap, doorway: &Doorway) -> Option<IpAddr> {
     let said = headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok());
     let said: Vec<&str> = said.flat_map(|line| line.split(',')).map(str::trim).collect();

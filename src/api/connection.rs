@@ -1,4 +1,4 @@
-//! One connection over HTTP/1.1: its requests, its time limits, its end.
+//! One HTTP/1.1 connection: its requests, time limits and end.
 
 use crate::api::connection_limit::{ConnectionPlace, InFlight, Peer, TrackedConnection};
 use crate::api::tls::ConnectionSecurity;
@@ -26,13 +26,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-/// Between two looks at the time limits.
+/// Interval between two checks of the time limits.
 const CHECK: Duration = Duration::from_millis(500);
-/// Bytes of a body that nobody wanted, which are read so that the connection can be kept.
+/// Maximum number of unread body bytes that are read so that the connection can be kept.
 const DRAIN_MAX: usize = 256 * 1024;
-/// How long reading them may take.
+/// Time limit for reading them.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
-/// What a connection hears for which there is no room.
+/// The answer to a refused connection.
 const NO_ROOM: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\
     Retry-After: 2\r\nConnection: close\r\nContent-Length: ";
 const NO_ROOM_BODY: &str = "{\"type\":\"urn:procession:problem:too-many-connections\",\
@@ -40,7 +40,7 @@ const NO_ROOM_BODY: &str = "{\"type\":\"urn:procession:problem:too-many-connecti
     way; try again in 2 seconds, or ask the administrator of the server to raise limits.connections or \
     limits.connections_per_address\"}";
 
-/// Refuses a connection for which there is no room.
+/// Refuses a connection when the limit is reached.
 pub(super) async fn refuse(mut stream: TcpStream) {
     let text = format!("{NO_ROOM}{}\r\n\r\n{NO_ROOM_BODY}", NO_ROOM_BODY.len());
     let sent = async {
@@ -51,7 +51,7 @@ pub(super) async fn refuse(mut stream: TcpStream) {
     let _sent = tokio::time::timeout(DRAIN_LIMIT, sent).await;
 }
 
-/// Serves the requests of a connection until it ends, runs out of time or has to make room.
+/// Serves the requests of a connection until it ends, exceeds a time limit or is evicted.
 pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     security: ConnectionSecurity,
@@ -70,7 +70,7 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let mut is_stopping = false;
     loop {
         tokio::select! {
-            // A client that broke off is its own affair.
+            // The client closed the connection.
             _ended = serving.as_mut() => return,
             () = connection.evicted.cancelled() => return,
             () = stop.cancelled(), if !is_stopping => {
@@ -105,7 +105,7 @@ async fn answer(
         Ok(response) => response,
         Err(never) => match never {},
     };
-    // hyper closes a connection whose body nobody read; the client is told, or the rest is read.
+    // hyper closes a connection whose body was not read; the client is told, or the rest is read.
     let is_read = match waits {
         true => rest.is_read(),
         false => rest.drain().await,
@@ -116,7 +116,7 @@ async fn answer(
     Ok(response.map(|inner| Body::new(AnswerBody { inner, _in_flight: in_flight })))
 }
 
-/// The body of a request, of which what the handler leaves can still be read.
+/// The body of a request, whose rest can be read after the handler.
 #[derive(Clone)]
 struct RequestBody(Arc<Mutex<Incoming>>);
 
@@ -125,7 +125,7 @@ impl RequestBody {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_end_stream()
     }
 
-    /// Reads what is left of it, if that is little and comes soon; whether nothing is left.
+    /// Reads the rest if it is small and arrives soon; returns whether nothing is left.
     async fn drain(&self) -> bool {
         if self.is_read() {
             return true;
@@ -170,7 +170,7 @@ impl HttpBody for RequestBody {
     }
 }
 
-/// An answer; its request is under way until all of it is sent.
+/// An answer; its request is in flight until all of it is sent.
 struct AnswerBody {
     inner: Body,
     _in_flight: InFlight,
@@ -196,7 +196,7 @@ impl HttpBody for AnswerBody {
     }
 }
 
-/// A stream that notes when bytes come and when the client takes none.
+/// A stream that notes when bytes arrive and when the client accepts none.
 struct WatchedStream<S> {
     stream: S,
     connection: Arc<TrackedConnection>,

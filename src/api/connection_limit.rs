@@ -1,7 +1,8 @@
-//! Connections that strangers cannot use up: so many at once, of all and of one address, and none without an end.
+//! Limits connections, so that anonymous clients cannot exhaust them: a maximum number in total and
+//! per address, and time limits for each.
 //!
-//! Nobody has to prove anything here. Where a limit is reached, the connection that has waited longest without
-//! a request makes room; one that has a request under way is never cut for another.
+//! No authentication is needed here. At the limit, the connection that has waited longest without a
+//! request is evicted; one with a request in flight is never closed for another.
 
 use crate::config::{ConnectionLimits, Doorway};
 use crate::domain::access::network::address_block;
@@ -14,41 +15,41 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Where a connection comes from.
+/// The address of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 
-/// How long a connection waits for room before it is refused.
+/// How long a connection waits for a slot before it is refused.
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
-/// How long a connection without a request is left alone: its request may be on the way, or may lie unread while
-/// this process is busy.
+/// How long a connection without a request is protected: its request may be under way, or unread
+/// while this process is busy.
 const GRACE: Duration = Duration::from_millis(250);
-/// Connections that wait for room.
+/// Maximum number of connections that wait for a slot.
 const WAITING_MAX: usize = 1_024;
 
-/// One connection, as its task and its requests see it.
+/// One connection, as seen by its task and its requests.
 #[derive(Debug)]
 pub(super) struct TrackedConnection {
     block: IpAddr,
-    /// Whether it counts against the limit of its address.
+    /// Whether it is exempt from the limit per address.
     is_proxy: bool,
-    /// Whether a request on it proved who asks.
+    /// Whether a request on it was authenticated.
     is_known: AtomicBool,
     activity: Mutex<Activity>,
-    /// Cancelled when it has to make room.
+    /// Cancelled to evict it.
     pub(super) evicted: CancellationToken,
 }
 
-/// What happens on a connection.
+/// The activity of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
     requests: u64,
     in_flight: u32,
-    /// Since when there is no request under way.
+    /// Since when no request is in flight.
     idle_since: Instant,
-    /// When the first byte of the next request came.
+    /// When the first byte of the next request arrived.
     head_since: Option<Instant>,
-    /// Since when the client takes nothing of an answer.
+    /// Since when the client accepts no bytes of an answer.
     blocked_since: Option<Instant>,
 }
 
@@ -57,7 +58,7 @@ impl TrackedConnection {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request on it proved who asks.
+    /// Notes that a request on it was authenticated.
     pub(super) fn mark_known(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
@@ -66,7 +67,7 @@ impl TrackedConnection {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Bytes came.
+    /// Notes received bytes.
     pub(super) fn note_read(&self) {
         let mut activity = self.activity();
         if activity.in_flight == 0 && activity.head_since.is_none() {
@@ -74,7 +75,7 @@ impl TrackedConnection {
         }
     }
 
-    /// The client took bytes of an answer, or takes none.
+    /// Notes whether the client accepts bytes of an answer.
     pub(super) fn note_write(&self, is_blocked: bool) {
         let mut activity = self.activity();
         match is_blocked {
@@ -86,7 +87,7 @@ impl TrackedConnection {
         }
     }
 
-    /// A request begins; it ends when the guard is dropped.
+    /// Marks a request as in flight until the guard is dropped.
     pub(super) fn begin_request(self: &Arc<Self>) -> InFlight {
         let mut activity = self.activity();
         activity.requests += 1;
@@ -95,7 +96,7 @@ impl TrackedConnection {
         InFlight(self.clone())
     }
 
-    /// Whether it has used up its time.
+    /// Whether it has exceeded a time limit.
     pub(super) fn is_overdue(&self, limits: &ConnectionLimits, now: Instant) -> bool {
         let activity = *self.activity();
         let over = |since: Instant, most: Duration| now.duration_since(since) >= most;
@@ -112,7 +113,7 @@ impl TrackedConnection {
     }
 }
 
-/// A request under way on a connection.
+/// A request in flight on a connection.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<TrackedConnection>);
 
@@ -140,7 +141,7 @@ struct OpenConnections {
     all: HashMap<u64, Arc<TrackedConnection>>,
 }
 
-/// A place in the table, until it is dropped.
+/// A slot in the table, until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionPlace {
     table: Arc<ConnectionTable>,
@@ -156,7 +157,7 @@ impl Drop for ConnectionPlace {
 }
 
 impl OpenConnections {
-    /// Makes room for a connection of this block, if there is or can be any.
+    /// Frees a slot for a connection of this address block, if possible.
     fn make_room(&mut self, limits: &ConnectionLimits, block: IpAddr, is_proxy: bool) -> bool {
         let same = |c: &TrackedConnection| !is_proxy && !c.is_proxy && c.block == block;
         let stranger = |c: &TrackedConnection| !c.is_known();
@@ -198,7 +199,7 @@ impl ConnectionTable {
         &self.limits
     }
 
-    /// A place for a connection; none when all stay in use for some seconds.
+    /// A slot for a connection; `None` when all stay in use for some seconds.
     pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPlace> {
         if let Some(place) = self.try_enter(address) {
             return Some(place);
@@ -216,7 +217,8 @@ impl ConnectionTable {
                 if let Some(place) = self.try_enter(address) {
                     return place;
                 }
-                // Of a request that ended nobody is notified, and the one who was may be of another address.
+                // The end of a request is not signalled, and the signalled waiter may be of another
+                // address.
                 let _either = tokio::time::timeout(Duration::from_millis(100), room).await;
             }
         };

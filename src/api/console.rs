@@ -1,7 +1,7 @@
-//! The console: pages that are compiled in, and fetch everything else from the API.
+//! The console: pages compiled into the program, which fetch everything else from the API.
 //!
-//! A page names its script and its styles with the version of all of them in the address, so that a browser keeps
-//! them for ever and another version of the program has other addresses. They are packed once.
+//! A page names its script and styles with a version in the URL, so that browsers cache them
+//! forever and another version of the program has other URLs. They are compressed once.
 
 use crate::api::console_bundle::{ModuleSources, bundle};
 use crate::api::problem::Problem;
@@ -19,40 +19,41 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// Read from the folder in a debug build, so that a page is changed without compiling.
+/// Read from the source directory in a debug build, so that a page can be changed without
+/// compiling.
 #[derive(Embed)]
 #[folder = "src/console/"]
 struct Pages;
 
-/// The styles of the console, in the order in which they have to be read.
+/// The styles of the console, in the order of loading.
 const STYLES: [&str; 5] =
     ["css/base.css", "css/parts.css", "css/shell.css", "css/pages.css", "css/design.css"];
 const SCRIPT: &str = "console.js";
 const STYLE: &str = "console.css";
-/// Words of one language each, fetched by who reads it.
+/// Texts of one language each, fetched on demand.
 const WORDS: &str = "js/words/";
-/// What a page has in place of the version.
+/// The placeholder of the version in a page.
 const VERSION: &str = "{version}";
-/// A browser never asks again for what has its version in its address.
+/// Cache control of versioned URLs: never revalidated.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
-/// It asks whether it has changed.
+/// Cache control of pages: always revalidated.
 const ASK: &str = "no-cache";
 
-/// A file as it is sent.
+/// A file in the form sent.
 struct Asset {
     kind: String,
     bytes: Vec<u8>,
-    /// Packed, where that is worth it.
+    /// The compressed form, where it is smaller.
     packed: Option<Vec<u8>>,
 }
 
-/// Everything that a browser may fetch, of one version.
+/// All files that a browser may fetch, of one version.
 struct Assets {
     version: String,
     files: Mutex<HashMap<String, Option<Arc<Asset>>>>,
 }
 
-/// In a release nothing changes; in a debug build files do while the process runs.
+/// Constant in a release build; in a debug build files change while the process runs.
 static ASSETS: LazyLock<Mutex<Arc<Assets>>> = LazyLock::new(|| Mutex::new(Arc::new(Assets::new())));
 
 impl Assets {
@@ -68,14 +69,14 @@ impl Assets {
         Self { version: version(), files: Mutex::default() }
     }
 
-    /// The file of this name, made and packed when it is asked for first.
+    /// The file of this name, compressed at the first request.
     fn get(&self, name: &str) -> Option<Arc<Asset>> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = files.get(name) {
             return known.clone();
         }
         let made = self.make_asset(name).map(Arc::new);
-        // Names that are not there would fill the memory.
+        // Unknown names would fill the memory.
         if made.is_some() {
             files.insert(name.to_owned(), made.clone());
         }
@@ -124,7 +125,7 @@ fn read_text(name: &str) -> Option<String> {
     Pages::get(name).map(|file| String::from_utf8_lossy(&file.data).into_owned())
 }
 
-/// All modules as one script. A fault in one is seen in the browser, and by a test before that.
+/// All modules as one script. A fault in one is noticed in the browser, and by a test before that.
 fn script() -> String {
     let names = Pages::iter().filter(|name| name.ends_with(".js"));
     let sources: ModuleSources = names
@@ -144,7 +145,7 @@ fn styles() -> Vec<u8> {
         .collect()
 }
 
-/// The one page.
+/// The page of the console.
 pub(super) async fn serve_page(headers: HeaderMap) -> Response {
     asset_response(&headers, Assets::now().get("index.html").as_deref(), ASK)
 }
@@ -154,8 +155,8 @@ pub(super) async fn about_api(headers: HeaderMap) -> Response {
     asset_response(&headers, Assets::now().get("api.html").as_deref(), ASK)
 }
 
-/// What they load: `VERSION/console.js`. A page of another version, which is open since before an upgrade, gets
-/// what there is now, and is not to keep it.
+/// Files for the pages: `VERSION/console.js`. A page opened before an upgrade gets the present
+/// file, uncached.
 pub(super) async fn serve_file(Path(path): Path<String>, headers: HeaderMap) -> Response {
     let assets = Assets::now();
     match path.split_once('/') {
@@ -210,7 +211,7 @@ mod tests {
         );
         let modules = made.matches("= (() => {\n").count();
         let words = Pages::iter().filter(|name| name.starts_with(WORDS)).count();
-        // The page about the API is another entry, with words of its own.
+        // The page about the API is a separate entry, with texts of its own.
         let all = Pages::iter().filter(|name| name.ends_with(".js")).count();
         assert!(modules + words + 1 >= all, "{modules} of {all}, {words} of words");
     }

@@ -1,17 +1,18 @@
-//! The modules of the console as one script.
+//! Bundles the modules of the console into one script.
 //!
-//! A module becomes a function that is called once, in the order of the imports, and its exports an object. That is
-//! enough for what the console's own code does: named imports and exports, no cycles, no exports that change. What
-//! it does not do is refused with the place, so that a bundle is right or is none.
+//! A module becomes a function that is called once, in the order of imports, and its exports an
+//! object. That covers what the console's own code uses: named imports and exports, no cycles, no
+//! mutable exports. Anything else is refused with its position, so that a bundle is either correct
+//! or not created.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
-/// Modules by their path, as `js/app.js`.
+/// Modules by path, such as `js/app.js`.
 pub(super) type ModuleSources = BTreeMap<String, String>;
 
-/// One script that does what the module `entry` does, with all that it imports, at once or later. Modules in
-/// `apart` stay files: they are fetched when they are asked for.
+/// One script equivalent to the module `entry` with all its static and dynamic imports. Modules in
+/// `apart` stay files, which are fetched on demand.
 pub(super) fn bundle(sources: &ModuleSources, entry: &str, apart: &str) -> Result<String, String> {
     let mut bundler =
         Bundler { sources, apart, numbers: HashMap::new(), open: Vec::new(), out: String::new() };
@@ -22,15 +23,15 @@ pub(super) fn bundle(sources: &ModuleSources, entry: &str, apart: &str) -> Resul
 struct Bundler<'a> {
     sources: &'a ModuleSources,
     apart: &'a str,
-    /// The numbers of the modules that are written.
+    /// The numbers of the modules already written.
     numbers: HashMap<String, usize>,
-    /// Modules whose imports are being written, to find cycles.
+    /// Modules whose imports are being written, to detect cycles.
     open: Vec<String>,
     out: String,
 }
 
 impl Bundler<'_> {
-    /// Writes a module after all that it needs.
+    /// Writes a module after everything that it imports.
     fn add_module(&mut self, path: &str) -> Result<usize, String> {
         if let Some(number) = self.numbers.get(path) {
             return Ok(*number);
@@ -64,7 +65,7 @@ impl Bundler<'_> {
         Ok(number)
     }
 
-    /// An import that is made later: what is in the bundle is there already.
+    /// A dynamic import: a module in the bundle is already loaded.
     fn later_import(&mut self, call: &Later) -> Result<String, String> {
         if call.path.starts_with(self.apart) {
             return Ok(format!("import(`./{}`)", call.path));
@@ -88,7 +89,8 @@ impl Bundler<'_> {
     }
 }
 
-/// An `import(…)` in a module: its text, and the path from the folder of the console, which may hold `${name}`.
+/// An `import(…)` in a module: its text, and the path relative to the console's directory, which
+/// may contain `${name}`.
 struct Later {
     text: String,
     path: String,
@@ -110,19 +112,19 @@ fn later(path: &str, body: &str) -> Result<Vec<Later>, String> {
     Ok(found)
 }
 
-/// A module, taken apart.
+/// A parsed module.
 #[derive(Default)]
 struct Module {
-    /// What has to be there before.
+    /// Modules that must be loaded before.
     imports: Vec<String>,
-    /// `a, b: c` of which module.
+    /// `a, b: c` with their module.
     bindings: Vec<(String, String)>,
     exports: Vec<String>,
-    /// Modules whose exports are its own too.
+    /// Modules whose exports it re-exports.
     passed_on: BTreeSet<String>,
     /// Everything else, without comments.
     body: String,
-    /// Whether a text between backticks is open at the end of it.
+    /// Whether a template literal is open at its end.
     is_in_template: bool,
 }
 
@@ -131,7 +133,7 @@ impl Module {
         let mut module = Self::default();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
-            // Within a text between backticks a line is a line, whatever it begins with.
+            // Inside a template literal a line is text, whatever it begins with.
             if module.is_in_template {
                 module.push_line(line);
                 continue;
@@ -174,7 +176,7 @@ impl Module {
         self.is_in_template ^= marks % 2 == 1;
     }
 
-    /// `import {…} from '…';`, `export {…} from '…';`, `export * from '…';`
+    /// Parses `import {…} from '…';`, `export {…} from '…';`, `export * from '…';`.
     fn read_statement(&mut self, path: &str, statement: &str) -> Result<(), String> {
         let refuse = || format!("{path}: {statement}: no such import or export is made here");
         let (what, from) = statement.split_once(" from '").ok_or_else(refuse)?;
@@ -211,7 +213,7 @@ fn declared_name(path: &str, declared: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{path}: export {declared}: no such export is made here"))
 }
 
-/// The path of what a module names: `js/pages/batch.js`, `../ui.js` → `js/ui.js`.
+/// The path of an imported module: `js/pages/batch.js`, `../ui.js` → `js/ui.js`.
 fn resolve(path: &str, spec: &str) -> Result<String, String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();

@@ -1,4 +1,4 @@
-//! What somebody looks at first.
+//! The dashboard of the console.
 
 use crate::api::batches::{briefs, seen_groups};
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Days that are counted.
+/// Number of days shown.
 const DAYS: u64 = 30;
 
 pub(super) fn routes() -> Noun {
@@ -30,17 +30,17 @@ pub(super) fn routes() -> Noun {
     )
 }
 
-/// As whom it is looked at.
+/// Filter of the dashboard.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct DashboardQuery {
-    /// In which time zone days begin: `Asia/Shanghai`; UTC when it is left out.
+    /// Time zone in which days begin: `Asia/Shanghai`; default UTC.
     zone: Option<String>,
     /// Only these groups, separated by commas.
     group: Option<String>,
 }
 
-/// What is looked at first.
+/// The dashboard.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Dashboard {
     /// When this was read.
@@ -49,20 +49,22 @@ struct Dashboard {
     today: Today,
     /// Open batches, newest first, at most 100.
     running: Vec<Brief>,
-    /// Jobs that failed in open batches and in those of today, the latest first, at most 100.
+    /// Failed jobs of open batches and of those of today, latest first, at most 100.
     failures: Vec<FailedJobSummary>,
-    /// Of the open batches those that are late or will be.
+    /// Open batches that are late or will be.
     late: Vec<Brief>,
     /// The next planned times of schedules.
     next_firings: Vec<UpcomingFiring>,
-    /// For how many seconds the planned time that has waited longest is overdue, of all schedules of the
-    /// installation; null when it is 5 s or less. Beyond that the misfire policy decides what fires.
+    /// By how many seconds the planned time that has waited longest is overdue, over all schedules
+    /// of the installation; null when it is 5 s or less. Beyond that the misfire policy decides
+    /// what fires.
     overdue_sec: Option<i64>,
     /// The living processes.
     nodes: Vec<NodeDetail>,
-    /// How many mails wait and were given up; empty for who does not see all groups.
+    /// Number of notifications that wait and that were given up; empty for users who do not see all
+    /// groups.
     outbox: BTreeMap<String, i64>,
-    /// The last thirty days, the oldest first.
+    /// The last thirty days, oldest first.
     days: Vec<DashboardDay>,
 }
 
@@ -71,7 +73,7 @@ struct Dashboard {
 struct Today {
     /// The latest of them, at most 100.
     batches: Vec<Brief>,
-    /// How many of those are in each state.
+    /// Number of those in each state.
     counts: BTreeMap<String, u64>,
 }
 
@@ -125,7 +127,7 @@ fn parse_zone(name: Option<&str>) -> Result<Tz, Problem> {
     name.parse().map_err(refused)
 }
 
-/// The last days and today, each with its first moment.
+/// The last days and today, each with its start.
 fn recent_days(now: Millis, zone: Tz) -> Vec<(Millis, String)> {
     let today = day_in(now, zone);
     let back = (0..DAYS).rev().filter_map(|n| today.checked_sub_days(Days::new(n)));

@@ -1,4 +1,4 @@
-//! Definitions: looked at for faults, compared with what is stored, stored, taken back.
+//! Definitions: check, compare, apply, roll back.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -64,61 +64,61 @@ pub(super) fn routes() -> Noun {
         .guarded()
 }
 
-/// A definition, and what is said about it.
+/// A definition, with a remark.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct DefinitionRequest {
     #[serde(flatten)]
     sent: UploadedDefinition,
-    /// What the change is for; the versions and the audit log keep it.
+    /// The purpose of the change, for the versions and the audit log.
     remark: Option<String>,
-    /// The same as `remark`.
+    /// Same as `remark`.
     reason: Option<String>,
-    /// The versions of groups that were looked at: the change is refused (412) when one of them is not the
-    /// last any more.
+    /// The versions of groups that the author has seen: the change is refused (412) when one of
+    /// them is no longer the last.
     #[serde(default)]
     if_versions: BTreeMap<String, u32>,
-    /// Only look what would change.
+    /// Only preview the changes.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// Whether a definition has faults.
+/// The result of checking a definition.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DefinitionCheckResult {
-    /// Whether it has none.
+    /// Whether there are no faults.
     ok: bool,
-    /// Everything that is wrong.
+    /// All faults.
     faults: Vec<FaultAt>,
-    /// What is allowed and probably not meant.
+    /// Settings that are allowed but probably unintended.
     warnings: Vec<FaultAt>,
-    /// How many groups it defines.
+    /// Number of groups.
     groups: usize,
-    /// How many jobs.
+    /// Number of jobs.
     jobs: usize,
-    /// How many dependencies.
+    /// Number of dependencies.
     dependencies: usize,
-    /// How many data sources.
+    /// Number of data sources.
     sources: usize,
-    /// How many schedules.
+    /// Number of schedules.
     schedules: usize,
 }
 
-/// What changes, or changed.
+/// The changes, planned or made.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct DefinitionChangeResult {
-    /// Whether it is stored.
+    /// Whether they are stored.
     applied: bool,
-    /// What changes.
+    /// The changes.
     changes: Vec<DefinitionChangeDetail>,
     /// The versions of groups that were written.
     versions: BTreeMap<String, u32>,
-    /// The permissions that it takes.
+    /// The permissions that the change requires.
     needs: NeedsAll,
-    /// What is allowed and probably not meant.
+    /// Settings that are allowed but probably unintended.
     warnings: Vec<FaultAt>,
 }
 
-/// Permissions that a change takes.
+/// Permissions that a change requires.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct NeedsAll {
     /// In these groups.
@@ -137,7 +137,7 @@ impl NeedsAll {
     }
 }
 
-/// Passes when the caller may do all that a change demands.
+/// Checks that the caller has all permissions that a change demands.
 pub(super) fn require_all(ask: &ApiRequest, demands: &Demands) -> Result<(), Problem> {
     for (group, all) in &demands.groups {
         for permission in all {
@@ -147,7 +147,7 @@ pub(super) fn require_all(ask: &ApiRequest, demands: &Demands) -> Result<(), Pro
     demands.everywhere.iter().try_for_each(|p| authorize::everywhere(ask, *p))
 }
 
-/// Passes when the caller sees every group that a change touches.
+/// Checks that the caller sees every group that a change touches.
 fn require_visible(ask: &ApiRequest, demands: &Demands) -> Result<(), Problem> {
     let see = |group: &GroupCode| ask.require(Permission::View, group, format!("group {group}"));
     demands.groups.keys().try_for_each(see)
@@ -201,8 +201,8 @@ async fn check(
     })
 }
 
-/// What a definition uses of what other files and administrators have: secrets that are not there yet, or the faults for
-/// which `apply` would refuse it.
+/// Checks what a definition uses of objects from other files and administrators: returns secrets
+/// that do not exist yet, or the faults for which `apply` would refuse it.
 async fn look_at_uses(
     ask: &ApiRequest,
     defs: &Definition,
@@ -222,7 +222,7 @@ async fn look_at_uses(
         let faults = forbidden.uses().iter().map(|found| at(found.to_string(), found.hint_text()));
         return Ok(Err(faults.collect()));
     }
-    // The others say themselves what to do.
+    // The other errors contain their own hints.
     let is_of_definition =
         error.is::<UnknownUses>() || error.is::<ForeignPassword>() || error.is::<NoCalendar>();
     match is_of_definition {
@@ -231,8 +231,8 @@ async fn look_at_uses(
     }
 }
 
-/// Of the groups that the caller may change; what would be executed and is not stored is shown to no server for
-/// somebody who may not have it executed.
+/// Checks jobs of groups that the caller may change; statements that are not stored are sent to no
+/// server for a caller who may not have them executed.
 async fn preflight(
     ask: ApiRequest,
     _: Nothing,
@@ -270,7 +270,7 @@ async fn apply(
     store(&ask, &loaded, (&wanted, how), require_all).await
 }
 
-/// Who makes a change, and what is said about it.
+/// The author and the remark of a change.
 fn authorship(ask: &ApiRequest, remark: Option<&str>) -> Result<Authorship, Problem> {
     Ok(Authorship { by: ask.operator()?, remark: remark.map(str::to_owned) })
 }
@@ -316,7 +316,7 @@ async fn store(
     Ok(outcome(done, how, needs, warnings))
 }
 
-/// A change of a definition as it was last worked out: while it is only looked at, or where nobody else writes.
+/// The last computed form of a definition change: during the preview, or within the transaction.
 struct NotedChange<'a> {
     ask: &'a ApiRequest,
     noted: Mutex<Noted>,
@@ -326,7 +326,7 @@ struct NotedChange<'a> {
 struct Noted {
     demands: Demands,
     fingerprint: String,
-    /// What it must still be when it is written.
+    /// The digest that it must still have when it is written.
     passed: Option<String>,
 }
 
@@ -339,7 +339,7 @@ impl<'a> NotedChange<'a> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes when the caller may do all that a change demands and, where it has passed, it is the same still.
+    /// Checks the caller's permissions for a change and, if it was approved, that it is unchanged.
     fn note_change(
         &self,
         change: DefinitionChange<'_>,
@@ -361,7 +361,7 @@ impl<'a> NotedChange<'a> {
         self.lock_noted().demands.clone()
     }
 
-    /// Passes when what was looked at needs no second person, or one has approved it.
+    /// Checks that the previewed change needs no second person, or was approved.
     fn pass_four_eyes(&self, ahead: &Applied, summary: &str, reason: &str) -> Result<(), Problem> {
         let mut noted = self.lock_noted();
         noted.passed = Some(noted.fingerprint.clone());
@@ -381,8 +381,8 @@ impl<'a> NotedChange<'a> {
     }
 }
 
-/// Data sources, secrets and hosts are an administrator's, with their addresses and owners. To others who send one it is
-/// new, whether there is one of this name or not.
+/// Data sources, secrets and hosts belong to administrators, with their addresses and owners. For
+/// other users a sent one is shown as new, whether or not one of this name exists.
 fn hide_shared_things(changes: &mut [DefinitionDifference]) {
     for change in changes {
         if matches!(change.thing, Thing::Source | Thing::Secret | Thing::Host) {
@@ -413,19 +413,19 @@ fn versions(asked: &BTreeMap<String, u32>) -> Result<BTreeMap<GroupCode, u32>, P
     asked.iter().map(one).collect()
 }
 
-/// Back to which version, and why.
+/// A rollback to an earlier version.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Back {
-    /// The version to go back to.
+    /// The version to restore.
     to: u32,
-    /// Why; it is kept.
+    /// The reason, which is stored.
     reason: Option<String>,
-    /// The same as `reason`.
+    /// Same as `reason`.
     remark: Option<String>,
-    /// The version that was looked at; refused (412) when it is not the last any more.
+    /// The version that the author has seen; refused (412) when it is no longer the last.
     if_version: Option<u32>,
-    /// Only look what would change.
+    /// Only preview the changes.
     #[serde(default)]
     dry_run: bool,
 }

@@ -1,4 +1,5 @@
-//! Requests that were refused for want of a right, in the audit log: who, what, from where; bounded in number.
+//! Audit records of requests refused for lack of a permission: who, what, from where; limited in
+//! number.
 
 use crate::app::App;
 use crate::domain::time::Millis;
@@ -10,37 +11,38 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// One user's refusals of one route are one entry in so many milliseconds.
+/// Refusals of one user at one route share a record for this many milliseconds.
 const SAME_MS: i64 = 60_000;
-/// Entries that one process writes in that time, at most.
+/// Maximum number of records written by one process in that time.
 const MOST: usize = 60;
-/// Longest path that is kept, in characters.
+/// Maximum length of a stored path, in characters.
 const PATH_MAX: usize = 200;
 
-/// The caller of requests with a token that is not known.
+/// The caller of requests with an unknown token.
 const UNKNOWN_TOKEN: &str = "(unknown token)";
 
-/// Who sent a request; set once it is known.
+/// The caller of a request; set once it is identified.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestCaller {
     name: Arc<OnceLock<String>>,
-    /// Whether what was asked for is of a group that the caller does not see.
+    /// Whether the request was about a group that the caller does not see.
     is_hidden: Arc<AtomicBool>,
 }
 
 impl RequestCaller {
-    /// The caller is known. Asked twice of one request, it is the same.
+    /// Sets the caller. Calling it again for one request has no effect.
     pub(super) fn set_name(&self, name: &str) {
         let _same = self.name.set(name.to_owned());
     }
 
-    /// What was asked for is of a group that the caller does not see; the answer is that there is no such thing.
+    /// Notes that the request was about a group that the caller does not see; the answer is "not
+    /// found".
     pub(super) fn note_hidden(&self) {
         self.is_hidden.store(true, Ordering::Relaxed);
     }
 
-    /// Whom a refusal is on record of: one that is known, or who showed a token that is not. A wrong path and a request
-    /// without a login are nobody's.
+    /// The caller of a refusal to be recorded: an identified one, or one with an unknown token.
+    /// Wrong paths and requests without a login are not recorded.
     pub(super) fn denied(&self, status: StatusCode, shows_token: bool) -> Option<String> {
         let is_hidden = self.is_hidden.load(Ordering::Relaxed);
         match status {
@@ -52,7 +54,7 @@ impl RequestCaller {
     }
 }
 
-/// A request that was refused.
+/// A refused request.
 pub(super) struct DeniedRequest<'a> {
     pub(super) caller: String,
     pub(super) address: String,
@@ -63,7 +65,7 @@ pub(super) struct DeniedRequest<'a> {
     pub(super) status: StatusCode,
 }
 
-/// What was written of late.
+/// The recently written records.
 #[derive(Default)]
 pub(super) struct DeniedRequests {
     recent: Mutex<HashMap<(String, String), RecentDenials>>,
@@ -72,12 +74,12 @@ pub(super) struct DeniedRequests {
 /// Refusals of one user at one route.
 struct RecentDenials {
     since: Millis,
-    /// Those since then that have no entry of their own.
+    /// Number of refusals since then without a record of their own.
     unwritten: u64,
 }
 
 impl DeniedRequests {
-    /// Whether this one is written, with how many like it had no entry before.
+    /// Whether this one is recorded, with the number of similar ones before it that were not.
     fn admit(&self, caller: &str, route: &str, now: Millis) -> Option<u64> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (caller.to_owned(), route.to_owned());
@@ -99,7 +101,7 @@ impl DeniedRequests {
         Some(0)
     }
 
-    /// Puts a refusal on record, unless there were too many.
+    /// Records a refusal, unless there were too many.
     pub(super) async fn record(&self, app: &App, denied: DeniedRequest<'_>) -> Result<()> {
         let route = format!("{} {}", denied.method, denied.route);
         let now = app.clock.now();

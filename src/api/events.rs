@@ -1,7 +1,7 @@
-//! What happens to batches and their jobs, told to front ends as it happens (server-sent events).
+//! Publishes changes of batches and jobs to front ends as they happen (server-sent events).
 //!
-//! An event is a word to look again, as a hint between processes is. One task of the process looks once a
-//! second for all who listen, and not at all while nobody does.
+//! An event is only a signal to read again, like a hint between processes. One task of the process
+//! polls once a second for all listeners, and not at all while there are none.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
@@ -30,17 +30,19 @@ use tokio::sync::{Mutex, broadcast};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks.
+/// Poll interval.
 const LOOK: Duration = Duration::from_secs(1);
-/// Events that may wait for a listener; who is slower is shown out, and goes on where he was.
+/// Number of events that may wait for a listener; a slower one is disconnected, and resumes where
+/// it was.
 const WAITING: usize = 4_096;
-/// A stream ends by itself after so long; its client asks again, and its session counts as used.
+/// Maximum duration of a stream; the client reconnects, and its session counts as used.
 const LASTS: Duration = Duration::from_secs(50);
-/// A sign of life when there is nothing to tell.
+/// Interval of keep-alive comments.
 const BEAT: Duration = Duration::from_secs(15);
-/// Changes that are read for one look, or for one who comes back.
+/// Maximum number of changes read per poll, or for a listener that resumes.
 const MOST: u32 = 2_000;
-/// Keys before his last one that are told again to one who comes back: they may have been committed later.
+/// Number of keys before the last one that are sent again to a listener that resumes: they may have
+/// been committed later.
 const AGAIN: i64 = 64;
 
 pub(super) fn routes() -> Noun {
@@ -55,7 +57,7 @@ pub(super) fn routes() -> Noun {
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct StreamedEvent {
-    /// Up to which change of a job all has been told with it.
+    /// All changes up to this key were sent before it.
     id: i64,
     /// `batch` or `job`.
     kind: &'static str,
@@ -89,10 +91,10 @@ impl StreamedEvent {
     }
 }
 
-/// Where those who listen hear.
+/// Distributes events to listeners.
 pub(super) struct EventHub {
     told: broadcast::Sender<Arc<StreamedEvent>>,
-    /// What was seen last; none while nobody listens.
+    /// The last known state; `None` while there are no listeners.
     watch: Mutex<Option<ChangeWatch>>,
 }
 
@@ -103,7 +105,7 @@ impl Default for EventHub {
 }
 
 impl EventHub {
-    /// Looks what has changed and tells it.
+    /// Polls for changes and publishes them.
     pub(super) async fn poll_changes(&self, app: &App) -> Result<()> {
         let mut watch = self.watch.lock().await;
         if self.told.receiver_count() == 0 {
@@ -124,14 +126,14 @@ impl EventHub {
         let ended = changed::of_batches(&mut tx, &seen.ended(&open)).await?;
         drop(tx);
         for told in seen.take_changes(late, fresh, open, ended) {
-            // Nobody listens any more: the next look sees it.
+            // No listener is left: the next poll notices that.
             let _ = self.told.send(Arc::new(told));
         }
         Ok(())
     }
 }
 
-/// Looks once a second until it is stopped.
+/// Polls once a second until it is stopped.
 pub(super) async fn attend(house: Arc<ApiState>, stop: CancellationToken) {
     loop {
         tokio::select! {
@@ -157,22 +159,22 @@ pub(super) async fn end_revoked(house: Arc<ApiState>, stop: CancellationToken) {
     }
 }
 
-/// What is listened to.
+/// Filter of events.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct EventStreamQuery {
     /// Only batches of this group.
     group: Option<String>,
-    /// Only batches of this number.
+    /// Only batches with this number.
     batch_no: Option<String>,
 }
 
-/// One who listens.
+/// One listener.
 struct Listener {
     grants: Grants,
     which: EventStreamQuery,
     told: broadcast::Receiver<Arc<StreamedEvent>>,
-    /// What is to be sent before anything that is told.
+    /// What to send before any published event.
     first: VecDeque<String>,
     ends: Pin<Box<Sleep>>,
     stop: CancellationToken,
@@ -187,7 +189,7 @@ impl Listener {
             && batch_no.as_deref().is_none_or(|no| no == told.batch_no)
     }
 
-    /// The next piece; none at the end.
+    /// The next piece; `None` at the end.
     async fn next(&mut self) -> Option<String> {
         if self.access.ended.is_cancelled() {
             return None;
@@ -204,7 +206,7 @@ impl Listener {
                 told = self.told.recv() => match told {
                     Ok(told) if self.hears(&told) => return Some(told.frame()),
                     Ok(_) => {}
-                    // Too slow: whoever comes back is told what he missed.
+                    // Too slow: after reconnecting it gets what it missed.
                     Err(_) => return None,
                 },
                 () = tokio::time::sleep(BEAT) => return Some(": still here\n\n".to_owned()),
@@ -217,13 +219,13 @@ async fn listen(ask: ApiRequest, _: Nothing, which: EventStreamQuery) -> Result<
     let caller = ask.caller()?;
     let grants = caller.grants.clone();
     let access = ask.house.streams.add_stream(caller.known.clone());
-    // Before what was missed is read, so that nothing falls between the two.
+    // Before the missed changes are read, so that nothing falls in between.
     let told = ask.house.reads.events.told.subscribe();
     let stop = ask.house.reads.closing.clone();
     let ends = Box::pin(tokio::time::sleep(LASTS));
     let first = VecDeque::from(["retry: 500\n\n".to_owned()]);
     let mut listener = Listener { grants, which, told, first, ends, stop, access };
-    // Of a first listener the state of things is looked at now, and not after a second.
+    // For a first listener the state is read now, and not a second later.
     ask.house.poll_changes().await?;
     let last = ask.headers.get("last-event-id").and_then(|v| v.to_str().ok()?.trim().parse().ok());
     if let Some(last) = last {
@@ -243,7 +245,7 @@ async fn listen(ask: ApiRequest, _: Nothing, which: EventStreamQuery) -> Result<
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// What happened to jobs since a change; none when it is too much to tell.
+/// The changes of jobs since a key; `None` when they are too many.
 async fn missed(app: &App, last: i64) -> Result<Option<Vec<StreamedEvent>>> {
     let mut tx = app.db.begin_read().await?;
     let newest = changed::last_key(&mut tx).await?;

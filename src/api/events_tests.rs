@@ -60,7 +60,7 @@ fn a_batch_is_told_of_when_it_opens_changes_and_ends_and_not_in_between() {
     assert_eq!(watch.ended(&[]), [BatchId(1)]);
     let ended = vec![pulse(1, BatchStatus::Failed)];
     assert_eq!(said(&watch.take_changes(vec![], vec![], vec![], ended)), ["0 batch \"FAILED\""]);
-    // Opened and over between two looks.
+    // Opened and ended between two polls.
     let mut quick = change(1, 2);
     quick.batch.status = BatchStatus::Success;
     let told = watch.take_changes(vec![], vec![quick], vec![], vec![]);

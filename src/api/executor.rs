@@ -1,7 +1,7 @@
-//! The port of an executor of XXL-JOB: what its admin may ask of this process.
+//! The API of an XXL-JOB executor: requests of its admin to this process.
 //!
-//! Whoever cannot show the token is answered before a byte of his body is read. Whatever is answered has
-//! HTTP status 200, because an admin shows its users no other's words.
+//! A request without the token is answered before its body is read. Every answer has HTTP status
+//! 200, because an admin shows its users the text of no other answer.
 
 use crate::api::connection_limit::Peer;
 use crate::domain::executor::block::BlockStrategy;
@@ -22,32 +22,32 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a request may take.
+/// Limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorRequestLimits {
-    /// Bytes of a body.
+    /// Maximum size of a body in bytes.
     pub body: usize,
-    /// How long a body may take to come.
+    /// Time limit for receiving a body.
     pub patience: Duration,
 }
 
 impl Default for ExecutorRequestLimits {
-    /// A script of an admin may have megabytes, but none is run here.
+    /// An admin's script may have megabytes, but none is run here.
     fn default() -> Self {
         Self { body: 262_144, patience: Duration::from_secs(10) }
     }
 }
 
-/// Who answers.
+/// Answers the admin's requests.
 pub struct ExecutorEndpoint {
     executor: Arc<Executor>,
-    /// The token signed with itself: comparing signatures takes as long for one wrong byte as for many.
+    /// The token signed with itself: comparing signatures takes constant time.
     token: (hmac::Key, hmac::Tag),
     limits: ExecutorRequestLimits,
 }
 
 impl ExecutorEndpoint {
-    /// Answers for this executor to whoever shows this token.
+    /// Answers for this executor to requests with this token.
     pub fn new(
         executor: Arc<Executor>,
         token: &SecretString,
@@ -59,7 +59,7 @@ impl ExecutorEndpoint {
         Self { executor, token: (key, tag), limits }
     }
 
-    /// What answers requests.
+    /// The HTTP router.
     pub fn router(self) -> Router {
         Router::new().fallback(asked).with_state(Arc::new(self))
     }
@@ -68,7 +68,7 @@ impl ExecutorEndpoint {
         let (key, tag) = &self.token;
         let shown = headers.get(TOKEN_HEADER).map(|value| value.as_bytes()).unwrap_or_default();
         let is_right = hmac::verify(key, shown, tag.as_ref()).is_ok();
-        // Since 3.5 an admin also says whom it asks.
+        // Since 3.5 an admin also sends the name of the executor.
         let name = headers.get(APP_NAME_HEADER).map(|value| value.as_bytes());
         let own = self.executor.app_name().as_str().as_bytes();
         is_right && name.is_none_or(|name| name == own)
@@ -87,7 +87,8 @@ async fn asked(
             Reply::failure("this executor's database gives no answer; its log says more")
         }
     };
-    // Each question has a connection of its own, so that none is cut because an earlier one was long.
+    // Each request uses a connection of its own, so that none is closed because an earlier request
+    // took long.
     let headers = [(CONTENT_TYPE, "application/json;charset=UTF-8"), (CONNECTION, "close")];
     (headers, reply.to_json()).into_response()
 }
@@ -95,7 +96,8 @@ async fn asked(
 impl ExecutorEndpoint {
     async fn reply(&self, Peer(peer): Peer, request: Request) -> Result<Reply> {
         let (parts, body) = request.into_parts();
-        // A proxy before us may leave a path before the word, and some admins a second slash.
+        // A proxy in front may leave a path before the endpoint, and some admins send a second
+        // slash.
         let word = parts.uri.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         if !self.admits(&parts.headers) {
             self.executor.note_refused(&peer.ip().to_string(), word).await;
@@ -104,7 +106,7 @@ impl ExecutorEndpoint {
         if parts.method != Method::POST {
             return Ok(Reply::failure("invalid request, HttpMethod not support: only POST is"));
         }
-        // Its body differs from version to version, and says nothing.
+        // Its body differs between versions, and has no content.
         if word == "beat" {
             return Ok(Reply::success(Value::Null));
         }
@@ -182,14 +184,14 @@ impl ExecutorEndpoint {
 }
 
 fn parse_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Reply> {
-    // The parser's own words may repeat what was sent; a place is enough.
+    // The parser's message may repeat what was sent; a position is sufficient.
     serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         Reply::failure(format!("the request is none of XXL-JOB's (line {line}, column {column})"))
     })
 }
 
-/// What is asked for, with what nobody said.
+/// The request, with defaults for missing fields.
 fn wanted(ask: RunAsk) -> RunAsked {
     let strategy = ask.executor_block_strategy.unwrap_or_default();
     let timeout = ask.executor_timeout.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Schedules that are fired by hand, and events that fire them.
+//! Manual firings of schedules, and events that fire them.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -38,7 +38,7 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// A firing by hand.
+/// A manual firing or an event.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ByHand {
@@ -47,50 +47,50 @@ struct ByHand {
     /// Accounting day.
     #[schemars(with = "Option<String>")]
     business_date: Option<NaiveDate>,
-    /// Parameters; they win over the schedule's.
+    /// Parameters; they take precedence over the schedule's.
     #[serde(default)]
     params: BTreeMap<String, String>,
-    /// Open it although its number does not fit the type of the group; that is put on record.
+    /// Open it although its number does not fit the type of the group; this is recorded.
     #[serde(default)]
     free_text: bool,
-    /// Of an event: under the same key it fires once, however often it is sent within a month.
+    /// For an event: under the same key it fires once, however often it is sent within a month.
     key: Option<String>,
-    /// Why; the audit log keeps it.
+    /// The reason, for the audit log.
     reason: Option<String>,
 }
 
-/// What fires.
+/// A firing caused by an event.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FireRequest {
-    /// The schedule.
+    /// The schedule code.
     schedule: String,
-    /// Its planned time.
+    /// The planned time.
     planned_at: String,
-    /// Why it does not fire after all.
+    /// Why it was skipped.
     left_out: Option<String>,
 }
 
-/// What became of a firing by hand.
+/// The result of a manual firing.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FiredNow {
-    /// The schedule.
+    /// The schedule code.
     schedule: String,
-    /// Its planned time.
+    /// The planned time.
     planned_at: String,
-    /// Whether a process that fires schedules lives; otherwise it fires as soon as one does.
+    /// Whether a process that fires schedules is alive; otherwise it fires once there is one.
     served: bool,
 }
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Debug, Serialize, JsonSchema)]
 struct FireResult {
-    /// Its name.
+    /// The name of the event.
     event: String,
-    /// What fires with it.
+    /// The firings it caused.
     fired: Vec<FireRequest>,
-    /// When it had been sent before under the same key; then nothing fires.
+    /// When it was sent before under the same key; then nothing fires.
     sent_before: Option<String>,
-    /// Whether a process that fires schedules lives; otherwise they fire as soon as one does.
+    /// Whether a process that fires schedules is alive; otherwise they fire once there is one.
     served: bool,
 }
 
@@ -106,7 +106,7 @@ impl ByHand {
     }
 }
 
-/// Whether a process lives that fires schedules.
+/// Whether a process that fires schedules is alive.
 async fn is_served(ask: &ApiRequest, now: Millis) -> Result<bool, Problem> {
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let members = store::node::members(&mut tx, now).await?;

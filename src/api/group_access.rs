@@ -1,10 +1,10 @@
-//! What requests say of which groups may use a secret or a group of executors.
+//! Parses which groups may use a secret or an executor group from requests.
 
 use crate::api::problem::Problem;
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
 
-/// The rule that a request says; none when it says nothing of groups.
+/// The access rule of a request; `None` when it mentions no groups.
 pub(super) fn requested_access(
     owner_group: Option<&String>,
     groups: Option<&Vec<String>>,

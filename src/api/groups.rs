@@ -1,4 +1,4 @@
-//! Groups: what is defined of each, and where it stands.
+//! Groups: their definition, and their state.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -18,18 +18,18 @@ pub(super) fn routes() -> Noun {
         .get("/groups/{group}", needs, "A group: definition, counts, latest batches", get_group)
 }
 
-/// Which groups.
+/// Filter for groups.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListGroupsQuery {
-    /// Code, name or owner hold this text.
+    /// A text contained in code, name or owner.
     q: Option<String>,
     /// Of this type.
     #[serde(rename = "type")]
     batch_type: Option<String>,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 

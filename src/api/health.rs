@@ -10,16 +10,16 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The form that Prometheus asks for since its version 2.5.
+/// The media type that Prometheus accepts since its version 2.5.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Whether the loops of this process turn: 500 when one does not, and whoever looks after the process
-/// starts it anew.
+/// Liveness: 500 when a loop of this process does not run, so that the supervisor restarts the
+/// process.
 pub(super) async fn alive(State(house): State<Arc<ApiState>>, headers: HeaderMap) -> Response {
     reasons_response(&house.vitals.alive(), StatusCode::INTERNAL_SERVER_ERROR, &headers)
 }
 
-/// Whether this process can do its work now: 503 when not. Starting it anew would not help.
+/// Readiness: 503 when this process cannot do its work now. A restart would not help.
 pub(super) async fn ready(State(house): State<Arc<ApiState>>, headers: HeaderMap) -> Response {
     reasons_response(&house.vitals.ready().await, StatusCode::SERVICE_UNAVAILABLE, &headers)
 }
@@ -28,12 +28,12 @@ pub(super) async fn metrics(State(house): State<Arc<ApiState>>) -> Response {
     ([(CONTENT_TYPE, OPEN_METRICS)], house.vitals.metrics()).into_response()
 }
 
-/// What the API can do, for programs; it tells nothing of what is stored.
+/// The API description, for programs; it reveals nothing of the stored data.
 pub(super) async fn described(State(house): State<Arc<ApiState>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], house.described.to_string()).into_response()
 }
 
-/// The reasons, as JSON for whoever accepts it and as lines for everybody else.
+/// The reasons, as JSON for clients that accept it and as lines for others.
 fn reasons_response(
     reasons: &[HealthReason],
     otherwise: StatusCode,

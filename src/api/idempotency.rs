@@ -1,5 +1,5 @@
-//! A change that is sent twice with one `Idempotency-Key` is done once, and answered twice
-//! (draft-ietf-httpapi-idempotency-key-header).
+//! Makes changes idempotent: a request sent twice with one `Idempotency-Key` is carried out once,
+//! and answered twice (draft-ietf-httpapi-idempotency-key-header).
 
 use crate::api::caller::{ApiRequest, Caller, CallerProof};
 use crate::api::problem::Problem;
@@ -13,23 +13,23 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use std::pin::Pin;
 
-/// Says that an answer is that of an earlier time.
+/// Marks an answer as a repeated one.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// How long a key is remembered, milliseconds.
+/// How long a key is remembered, in milliseconds.
 const DAY_MS: i64 = 86_400_000;
 
-/// Longest key, in characters.
+/// Maximum length of a key, in characters.
 const KEY_MAX: usize = 200;
 
-/// Seconds after which a change that is being done may be asked for again.
+/// Seconds after which a request whose change is in progress may be repeated.
 const SOON: u32 = 2;
 
-/// A change under way: its status and its text, or why it is refused.
+/// A change in progress: its status and text, or the refusal.
 pub(super) type IdempotentChange =
     Pin<Box<dyn Future<Output = Result<(StatusCode, Vec<u8>), Problem>> + Send>>;
 
-/// The key that a change was sent with.
+/// The key of a request.
 pub(super) fn key(parts: &Parts) -> Result<Option<String>, Problem> {
     let Some(value) = parts.headers.get("idempotency-key") else { return Ok(None) };
     let bare = value.to_str().unwrap_or_default().trim().trim_matches('"');
@@ -40,13 +40,15 @@ pub(super) fn key(parts: &Parts) -> Result<Option<String>, Problem> {
     Ok(Some(bare.to_owned()))
 }
 
-/// Characters of a stored digest that say which request it is; the rest say what its caller might do.
+/// Number of digest characters that identify the request; the rest identify the caller's
+/// permissions.
 const REQUEST_DIGITS: usize = 40;
-/// Characters of a stored digest.
+/// Length of a stored digest.
 const DIGITS: usize = 64;
 
-/// What is asked, and by which proof, because another token of the same user may do other things; and what the
-/// caller may do, so that an answer is not shown again to somebody whose rights have changed.
+/// A digest of the request, of the credential, because another token of the same user may have
+/// other permissions, and of the caller's permissions, so that an answer is not repeated after they
+/// have changed.
 pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
     let proof = match &caller.proof {
         CallerProof::Session(_) => "a session".to_owned(),
@@ -68,7 +70,7 @@ pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
     request
 }
 
-/// Does a change once for this key; or answers as the first time.
+/// Carries a change out once for this key, or returns the first answer.
 pub(super) async fn run_once(
     ask: &ApiRequest,
     (key, request): (String, String),
@@ -81,7 +83,8 @@ pub(super) async fn run_once(
         return before(app, (user, &key), &request, now).await;
     }
     let house = ask.house.clone();
-    // A task of its own: what was begun is ended and its answer kept, also when nobody waits any more.
+    // A task of its own: a change that was begun is completed and its answer stored, even if the
+    // client disconnects.
     let done = as_task(async move {
         let done = work.await;
         store_answer(&house.app, (user, &key), &done).await.map(|()| done)
@@ -102,14 +105,15 @@ async fn begin(
     let is_first = kept::begin(&mut tx, (user, key), request, now).await?;
     match is_first {
         true => tx.commit().await.map_err(anyhow::Error::from)?,
-        // After an error PostgreSQL wants nothing more of a transaction.
+        // After an error PostgreSQL accepts no further statement in a transaction.
         false => tx.rollback().await.map_err(anyhow::Error::from)?,
     }
     Ok(is_first)
 }
 
-/// Keeps what a change came to. A refusal changes nothing and need not be kept: whoever mends its reason
-/// sends the same again. Of a failure nobody knows what it did, so it is not done again under this key.
+/// Stores the answer of a change. A refusal changes nothing and need not be stored: a client that
+/// fixes the cause sends the same request again. The effect of a failure is unknown, so it is not
+/// repeated under this key.
 async fn store_answer(
     app: &App,
     (user, key): (i64, &str),
@@ -130,7 +134,7 @@ async fn store_answer(
     Ok(tx.commit().await.map_err(anyhow::Error::from)?)
 }
 
-/// The answer of the first time.
+/// The first answer.
 async fn before(
     app: &App,
     (user, key): (i64, &str),
@@ -143,7 +147,7 @@ async fn before(
                     seconds, and if this stays, look what became of it and send another key";
         Problem { retry_after: Some(SOON), ..Problem::conflict("begun", said) }
     };
-    // Gone between two looks: it was refused, and may be sent again.
+    // Removed between two reads: it was refused, and may be sent again.
     let Some(there) = kept::find_key(&mut tx, (user, key), now.plus_ms(-DAY_MS)).await? else {
         return Err(begun());
     };

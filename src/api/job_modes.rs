@@ -1,4 +1,4 @@
-//! What is wanted with jobs in every batch to come, and marks that are taken off them.
+//! Run modes of jobs in all future batches, and the removal of violation marks.
 
 use crate::api::authorize;
 use crate::api::batch_control::ReasonBody;
@@ -37,45 +37,45 @@ pub(super) fn routes() -> Noun {
         .guarded()
 }
 
-/// What is wanted with jobs in every new batch.
+/// A run mode for jobs in every new batch.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetModesRequest {
     /// The jobs, CODE or group.CODE.
     jobs: Vec<String>,
-    /// What is wanted.
+    /// The run mode.
     mode: RequestedMode,
-    /// Why; it is what others will read.
+    /// The reason, which others will read.
     reason: Option<String>,
-    /// Only look whether it could be done.
+    /// Only check whether it is possible.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// What is wanted with a job.
+/// A run mode.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum RequestedMode {
-    /// It is absent: its children do not wait for it.
+    /// On ice: ignored, children do not wait for it.
     Ice,
-    /// It pretends to be done when its turn comes.
+    /// Dry run: marked successful in its turn without running.
     NoExec,
     /// Neither.
     Normal,
 }
 
-/// What is wanted with jobs from now on.
+/// The new run modes.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SetModesResult {
-    /// Whether it is written; not with `dry_run`.
+    /// Whether they are stored; false with `dry_run`.
     written: bool,
     /// The jobs.
     jobs: Vec<String>,
-    /// `ice`, `no_exec`, or none.
+    /// `ice`, `no_exec`, or null.
     run_mode: Option<&'static str>,
 }
 
-/// The jobs of these codes, to do this to; those that are not seen are not there.
+/// Finds the jobs with these codes and checks the permission; invisible ones count as missing.
 async fn parse_jobs(
     ask: &ApiRequest,
     permission: Permission,
@@ -127,7 +127,7 @@ fn codes_of(jobs: &[JobKey]) -> String {
     jobs.iter().map(JobKey::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What is wanted from now on, as a second person is shown it: with what was wanted before.
+/// The change for the approval by a second person, with the previous run modes.
 async fn guarded_modes(
     ask: &ApiRequest,
     jobs: &[JobKey],
@@ -152,7 +152,7 @@ async fn guarded_modes(
     })
 }
 
-/// A job that is trusted again.
+/// A job whose mark was removed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Trusted {
     /// The job.
@@ -172,7 +172,7 @@ async fn trust(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<Trusted
     Ok(Trusted { trusted: at.code })
 }
 
-/// The mark that is taken off, as a second person is shown it.
+/// The removal of the mark, for the approval by a second person.
 async fn guarded_trust(
     ask: &ApiRequest,
     jobs: &[JobKey],

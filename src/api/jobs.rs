@@ -1,4 +1,4 @@
-//! Jobs as they are defined, and how long they take.
+//! Job definitions, and their durations.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -28,11 +28,11 @@ pub(super) fn routes() -> Noun {
         .get("/jobs/{code}/stats", needs, "How long its last successful tries took", stats)
 }
 
-/// Which jobs.
+/// Filter for jobs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListJobsQuery {
-    /// Code, name, owner, tags or an alias hold this text.
+    /// A text contained in code, name, owner, tags or an alias.
     q: Option<String>,
     /// Of this group.
     group: Option<String>,
@@ -41,18 +41,18 @@ struct ListJobsQuery {
     /// Of this type: PROC, SQL, SCRIPT, NOOP, HTTP, …
     #[serde(rename = "type")]
     job_type: Option<String>,
-    /// Active, or not.
+    /// Whether active.
     active: Option<bool>,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
 /// A job.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct JobPath {
-    /// Its code or an alias.
+    /// The job's code or an alias.
     code: String,
 }
 
@@ -85,7 +85,7 @@ async fn list_jobs(
     Ok(Page::from_items(items, limit, |job: &JobBrief| (job.group.clone(), job.code.clone())))
 }
 
-/// The job that is meant, if the caller sees it.
+/// The job of the path, if the caller sees it.
 async fn found(ask: &ApiRequest, tx: &mut Tx, at: &JobPath) -> Result<JobDef, Problem> {
     authorize::find_job(ask, tx, Permission::View, &at.code).await
 }

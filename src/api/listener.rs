@@ -1,4 +1,4 @@
-//! The door: opened before the work begins, attended by a task of its own beside it.
+//! The HTTP listeners: opened before the engine starts, served by a task of their own beside it.
 
 use crate::api::carry_out;
 use crate::api::connection_limit::ConnectionTable;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// An address that cannot be listened on; its text names the setting and the cure.
+/// An address that cannot be listened on; the message names the setting and the hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}: cannot listen on {address}: {cause}; {cure}")]
 pub struct NoListener {
@@ -27,27 +27,27 @@ pub struct NoListener {
     cure: &'static str,
 }
 
-/// What says where a door is, and what helps when it cannot be there.
+/// The setting of the address, and the hint when it is unavailable.
 const FRONT: (&str, &str) = (
     "http.listen",
     "give another address (--http ADDR or http.listen, port 0 for any free one), or --http off",
 );
 
-/// What helps when probes cannot be answered where they should be.
+/// The hint when probes cannot be served at their address.
 const PROBES: (&str, &str) =
     ("http.probes", "give another address (port 0 for any free one), or http.probes = \"off\"");
 
-/// A door that is open and not yet attended: whoever connects waits.
+/// A listener that is open and not yet served: connecting clients wait.
 pub struct Door {
-    /// Of no runtime yet: another one may serve it.
+    /// Not bound to a runtime yet: another one may serve it.
     listener: std::net::TcpListener,
     address: SocketAddr,
-    /// None when it speaks in clear.
+    /// `None` without TLS.
     tls: Option<Arc<ListenerTls>>,
 }
 
-/// Connections that may wait to be accepted. Of 1,000 executors that came at once, 305 found the usual 128
-/// places taken and said their first word a second later, when TCP tries again.
+/// Length of the accept queue. Of 1,000 executors that connected at once, 305 found the usual 128
+/// slots taken and sent their first byte a second later, when TCP retries.
 const BACKLOG: u32 = 4_096;
 
 fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
@@ -61,9 +61,9 @@ fn listen(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     socket.listen(BACKLOG)?.into_std()
 }
 
-/// Before the next connection is accepted, when one could not be.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-/// Connections of the admin of an executor, who shows a token with each request.
+/// Limits for connections of an executor's admin, which sends a token with each request.
 const STAFFED_LIMITS: ConnectionLimits = ConnectionLimits {
     total: 512,
     per_address: 512,
@@ -73,16 +73,16 @@ const STAFFED_LIMITS: ConnectionLimits = ConnectionLimits {
     stalled_timeout: Duration::from_secs(30),
 };
 
-/// How long answers that are on their way may take once the door closes.
+/// Time limit of answers in flight once the listener closes.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 impl Door {
-    /// Opens it.
+    /// Opens a listener for requests.
     pub async fn open_socket(address: SocketAddr) -> Result<Self, NoListener> {
         Self::open_as(FRONT, address).await
     }
 
-    /// Opens one that has another setting and another cure.
+    /// Opens a listener with another setting and hint.
     pub async fn open_as(
         (setting, cure): (&'static str, &'static str),
         address: SocketAddr,
@@ -93,18 +93,18 @@ impl Door {
         Ok(Self { listener, address, tls: None })
     }
 
-    /// The same, with TLS.
+    /// Adds TLS.
     #[must_use]
     pub fn with_tls(self, tls: Option<Arc<ListenerTls>>) -> Self {
         Self { tls, ..self }
     }
 
-    /// Where it is: with the port that the system chose, when 0 was asked for.
+    /// Its address, with the port that the system chose when 0 was configured.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until `stop` is cancelled, and half a second longer at most.
+    /// Serves until `stop` is cancelled, and at most half a second longer.
     pub async fn attend(self, house: Arc<ApiState>, stop: CancellationToken) {
         let closing = house.reads.closing.clone();
         let watching = events::attend(house.clone(), stop.clone());
@@ -119,14 +119,15 @@ impl Door {
         let table = ConnectionTable::new(limits, house.doorway.clone());
         let serving = self.answer(router(house.clone()), table, LAST_WORDS, stop.clone());
         tokio::join!(serving, watching, revoking, close, held, carrying_out);
-        // What executors said and is being written; who is not answered says it again.
+        // Messages of executors that are being written; an executor without an answer repeats its
+        // message.
         let written = tokio::time::timeout(LAST_WORDS, house.executors.close()).await;
         if written.is_err() {
             tracing::debug!("the last words of executors were left to be said again");
         }
     }
 
-    /// Has `router` answer in a task of its own, until that is closed and `last` longer at most.
+    /// Serves `router` in a task of its own, until that is closed and at most `last` longer.
     pub fn staffed(self, router: Router, last: Duration) -> Attended {
         let stop = CancellationToken::new();
         let table = ConnectionTable::new(STAFFED_LIMITS, Doorway::default());
@@ -134,7 +135,7 @@ impl Door {
         Attended { tasks: vec![task], runtimes: Vec::new(), stop: stop.drop_guard() }
     }
 
-    /// Answers probes alone until `stop` is cancelled.
+    /// Serves only probes until `stop` is cancelled.
     async fn answer_probes(self, house: Arc<ApiState>, stop: CancellationToken) {
         let limits = house.app.config.probe_connections();
         let table = ConnectionTable::new(limits, house.doorway.clone());
@@ -178,7 +179,8 @@ impl Door {
                         }
                     });
                 }
-                // Of one client, or no file descriptor is left: a moment later there may be one.
+                // A fault of one client, or no file descriptor is left: a moment later there may be
+                // one.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
@@ -201,14 +203,14 @@ struct Admission {
 }
 
 impl Admission {
-    /// Serves a connection, once there is room for it. A handshake counts as a connection without a login, and may
-    /// take as long as the head of a request.
+    /// Serves a connection, once there is a slot for it. A handshake counts as a connection without
+    /// a login, and may take as long as the head of a request.
     async fn admit(self, stream: TcpStream, peer: SocketAddr) {
         let Self { table, router, tls, stop } = self;
         let (place, tls) = match (table.enter(peer.ip()).await, tls) {
             (Some(place), tls) => (place, tls),
             (None, None) => return connection::refuse(stream).await,
-            // Who waits for a handshake can read no answer.
+            // A client that waits for a handshake can read no answer.
             (None, Some(_)) => return,
         };
         let limits = *table.limits();
@@ -233,14 +235,14 @@ impl Admission {
     }
 }
 
-/// The listeners of a process; who connects waits until they are attended.
+/// The listeners of a process; connecting clients wait until they are served.
 pub struct Front {
     requests: Option<Door>,
     probes: Option<Door>,
 }
 
 impl Front {
-    /// Opens the listeners that there are to be.
+    /// Opens the configured listeners.
     pub async fn open_listeners(options: &ListeningOptions) -> Result<Self, NoListener> {
         let requests = match options.listen {
             Some(address) => Some(Door::open_socket(address).await?),
@@ -253,7 +255,7 @@ impl Front {
         Ok(Self { requests, probes })
     }
 
-    /// The same, with TLS for requests, and for probes where `probes` says so.
+    /// Adds TLS for requests, and for probes if `probes` says so.
     #[must_use]
     pub fn with_tls(
         self,
@@ -266,17 +268,17 @@ impl Front {
         }
     }
 
-    /// Where requests are answered.
+    /// The address for requests.
     pub fn address(&self) -> Option<SocketAddr> {
         self.requests.as_ref().map(Door::address)
     }
 
-    /// Where probes alone are answered.
+    /// The address for probes only.
     pub fn probes(&self) -> Option<SocketAddr> {
         self.probes.as_ref().map(Door::address)
     }
 
-    /// Answers from now on, requests and probes each on a runtime of their own.
+    /// Starts to serve, requests and probes each on a runtime of their own.
     pub fn attend(self, house: Arc<ApiState>) -> std::io::Result<Attended> {
         let stop = CancellationToken::new();
         let (mut tasks, mut runtimes) = (Vec::new(), Vec::new());
@@ -294,7 +296,7 @@ impl Front {
     }
 }
 
-/// The tasks that answer; they end when this is dropped.
+/// The serving tasks; they end when this is dropped.
 pub struct Attended {
     tasks: Vec<JoinHandle<()>>,
     runtimes: Vec<RequestRuntime>,
@@ -302,7 +304,7 @@ pub struct Attended {
 }
 
 impl Attended {
-    /// Closes the listeners, and waits for the last answers as long as they may take.
+    /// Closes the listeners, and waits for the last answers within their time limit.
     pub async fn close(self) {
         drop(self.stop);
         for task in self.tasks {

@@ -1,4 +1,5 @@
-//! What administrators do to what belongs to no group: processes, secrets, data sources, old rows.
+//! Administrators' actions on what belongs to no group: processes, secrets, data sources,
+//! retention.
 
 use crate::api::authorize;
 use crate::api::batch_control::ReasonBody;
@@ -70,14 +71,14 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// A node that is marked.
+/// A drained or undrained node.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Marked {
-    /// Its name.
+    /// The node name.
     name: String,
-    /// Its id.
+    /// The node id.
     id: String,
-    /// Whether it takes nothing new.
+    /// Whether it takes no new work.
     draining: bool,
 }
 
@@ -118,36 +119,37 @@ async fn change_node(
     })
 }
 
-/// A secret.
+/// A secret to store.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Secret {
-    /// What is kept; it is never shown again.
+    /// The value; it is never shown again.
     #[schemars(with = "String")]
     value: SecretString,
-    /// The group it belongs to. When nothing is said of groups, who may use a stored secret stays as it is.
+    /// The group that owns it. Without any setting of groups the permissions of a stored secret
+    /// stay unchanged.
     owner_group: Option<String>,
-    /// The other groups that may use it.
+    /// Other groups that may use it.
     groups: Option<Vec<String>>,
     /// Every group may use it.
     #[serde(default)]
     every_group: bool,
-    /// Why; the audit log keeps it.
+    /// The reason, for the audit log.
     reason: Option<String>,
 }
 
-/// Which groups may use a stored secret from now on.
+/// Which groups may use a stored secret.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SecretGrant {
-    /// The group it belongs to, which may always use it.
+    /// The group that owns it, which may always use it.
     owner_group: Option<String>,
-    /// The other groups that may use it.
+    /// Other groups that may use it.
     groups: Option<Vec<String>>,
-    /// Every group may use it, those of later too.
+    /// Every group may use it, including later ones.
     #[serde(default)]
     every_group: bool,
-    /// Why; the audit log keeps it.
+    /// The reason, for the audit log.
     reason: Option<String>,
 }
 
@@ -179,10 +181,10 @@ async fn grant(
     Ok(StoredSecretName { name: at.name, stored: true })
 }
 
-/// The name of a secret.
+/// A stored or removed secret.
 #[derive(Debug, Serialize, JsonSchema)]
 struct StoredSecretName {
-    /// Its name.
+    /// The name of the secret.
     name: String,
     /// Whether it is stored.
     stored: bool,
@@ -244,40 +246,41 @@ async fn forget(
     Ok(StoredSecretName { name: at.name, stored: false }.into())
 }
 
-/// What a data source says of itself.
+/// The result of checking a data source.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct SourceSaid {
-    /// Its name.
+    /// The name of the source.
     name: String,
     /// Whether it can be reached, and bodies can run there and be stopped.
     ok: bool,
     /// Why it cannot be reached.
     fault: Option<String>,
-    /// Its server's version.
+    /// The server version.
     version: Option<String>,
     /// The user that bodies run as.
     user: Option<String>,
     /// Why its sessions hold no lock against each other.
     session_lock_fault: Option<String>,
-    /// Why what runs there cannot be stopped, as it was tried.
+    /// Why a running statement there could not be stopped in the test.
     stops_sessions_fault: Option<String>,
-    /// What was run to be stopped: `statement`, `definer_function`.
+    /// What was run and stopped in the test: `statement`, `definer_function`.
     stop_trial: Option<&'static str>,
-    /// Whether a running procedure of another definer could be stopped; null when that is not known.
+    /// Whether a running procedure of another definer could be stopped; null when unknown.
     stops_definers: Option<bool>,
-    /// The statement that would let it be.
+    /// The grant that would make that possible.
     stops_definers_grant: Option<String>,
-    /// The statement that would let sessions be kept for the next job.
+    /// The grant that would allow sessions to be reused for the next job.
     keeps_sessions_grant: Option<String>,
-    /// How its ledger stands: `absent`, `there`, `other`.
+    /// The state of its ledger: `absent`, `there`, `other`.
     ledger: Option<&'static str>,
     /// Whether a job there needs a ledger.
     ledger_is_needed: bool,
-    /// What protects the connection to its server: `local`, `verified`, `unverified`, `maybe_clear`; null of a file.
+    /// What protects the connection to its server: `local`, `verified`, `unverified`,
+    /// `maybe_clear`; null for a file.
     transport: Option<&'static str>,
-    /// What somebody between here and the server could do.
+    /// What an attacker between Procession and the server could do.
     transport_weakness: Option<String>,
-    /// What is wrong with the jobs that run there.
+    /// Faults of the jobs that run there.
     preflight: PreflightDocument,
 }
 
@@ -301,7 +304,7 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
         LedgerState::Fits => "there",
         LedgerState::Other(_) => "other",
     };
-    // That it can be read is known: the source has been reached.
+    // It can be read: the source has been reached.
     let source = app.with_password(source).await.unwrap_or_else(|_| source.clone());
     let report =
         check_jobs(&app.config, std::slice::from_ref(&source), &defs.jobs, &defs.dependencies);
@@ -330,29 +333,30 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
     })
 }
 
-/// Which old rows go.
+/// A request to remove old rows.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Sweep {
-    /// Why; stored in the audit log with each batch.
+    /// The reason; stored in the audit log with each batch.
     reason: Option<String>,
-    /// Batches, at most; the oldest of each group first.
+    /// Maximum number of batches; the oldest of each group first.
     limit: Option<u64>,
-    /// Also when the window of the settings is closed.
+    /// Also outside of the configured window.
     #[serde(default)]
     now: bool,
 }
 
-/// What was removed.
+/// The result of removing old rows.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SweepResult {
-    /// Rows, by table.
+    /// Number of removed rows, by table.
     removed: BTreeMap<String, u64>,
-    /// Whether everything has gone that is to go; otherwise ask again, or leave it to who serves.
+    /// Whether everything is removed that should be; otherwise repeat the request, or leave it to
+    /// the serving processes.
     ended: bool,
 }
 
-/// How long one request removes rows, milliseconds.
+/// How long one request removes rows, in milliseconds.
 const SWEEP_MS: i64 = 30_000;
 
 async fn sweep(ask: ApiRequest, _: Nothing, sent: Sweep) -> Result<SweepResult, Problem> {

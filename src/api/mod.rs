@@ -1,8 +1,10 @@
-//! api: the front door over HTTP. In: requests. Out: documents, pictures and the console; how this process is, and its meters.
+//! api: the HTTP API. In: requests. Out: documents, pictures and the console; the health of this
+//! process, and its metrics.
 //! May name: domain, wire, definition, picture, store, engine, config, app, view. Never: SQL, a secret, a decision.
-//! Invariant: a route that does not say what it needs of its caller cannot be written; without a login nothing but health is told.
-//! `route` says what routes are, `caller` who asks, one file per noun what is answered. `executor` is another
-//! door, for an admin of XXL-JOB; `admin` is one for its executors.
+//! Invariant: a route that does not declare what it needs of its caller cannot be written; without
+//! a login nothing but health is shown. `route` declares routes, `caller` identifies the caller,
+//! one file per noun answers. `executor` is a separate API for an admin of XXL-JOB; `admin` is one
+//! for its executors.
 
 pub mod admin;
 mod approvals;
@@ -95,7 +97,7 @@ use axum::routing::{any, get};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Every route below `/api/v1`, by what it is about.
+/// All routes below `/api/v1`, by subject.
 pub fn nouns() -> Vec<Noun> {
     vec![
         approvals::routes(),
@@ -137,12 +139,12 @@ pub fn nouns() -> Vec<Noun> {
     ]
 }
 
-/// The description of the API, OpenAPI 3.1.
+/// The OpenAPI 3.1 description of the API.
 pub fn description() -> Value {
     openapi::describe(&nouns())
 }
 
-/// What answers requests.
+/// The router of all requests.
 pub fn router(house: Arc<ApiState>) -> Router {
     let mut api = Router::new();
     for route in nouns().into_iter().flat_map(|noun| noun.routes) {
@@ -167,7 +169,7 @@ pub fn router(house: Arc<ApiState>) -> Router {
         .with_state(house)
 }
 
-/// What answers probes alone.
+/// The router of probes.
 fn probe_router(house: Arc<ApiState>) -> Router {
     Router::new()
         .route("/healthz", get(health::alive))
@@ -178,11 +180,11 @@ fn probe_router(house: Arc<ApiState>) -> Router {
         .with_state(house)
 }
 
-/// What a browser may do with a page of ours: nothing from elsewhere, nothing inline, nobody's frame.
+/// The content security policy of our pages: nothing from elsewhere, nothing inline, no frames.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; \
                       frame-ancestors 'none'; form-action 'self'";
 
-/// What every answer has, refusals too.
+/// Adds the headers of every answer, including refusals.
 async fn guarded(State(house): State<Arc<ApiState>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let way = RequestOrigin::from_parts(&parts, &house.doorway);
@@ -194,7 +196,8 @@ async fn guarded(State(house): State<Arc<ApiState>>, request: Request, next: Nex
     let mut response = next.run(Request::from_parts(parts, body)).await;
     let status = response.status();
     if let Some(name) = caller.denied(status, shows_token) {
-        // Apart, so that who has no account cannot use up what is kept of those who have one.
+        // Limited separately, so that clients without an account cannot use up the records of
+        // users.
         let record =
             if status == StatusCode::UNAUTHORIZED { &house.denied_tokens } else { &house.denied };
         let denied = DeniedRequest {

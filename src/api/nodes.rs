@@ -22,11 +22,11 @@ pub(super) fn routes() -> Noun {
     )
 }
 
-/// Which processes.
+/// Filter for processes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListNodesQuery {
-    /// Those that ended within the last day as well.
+    /// Include those that ended within the last day.
     #[serde(default)]
     all: bool,
 }
@@ -44,7 +44,7 @@ async fn list_nodes(
     Ok(Page::whole(nodes))
 }
 
-/// Leaves out which user and limits the scripts of groups have that the caller does not see.
+/// Removes script users and limits of groups that the caller does not see.
 fn hide_other_groups(ask: &ApiRequest, node: &mut NodeDetail) {
     let Some(report) = &mut node.scripts else { return };
     for by_group in [&mut report.run_as, &mut report.limits] {

@@ -1,4 +1,4 @@
-//! What is done about notices: sent again, acknowledged, kept back for a while, tried.
+//! Actions on notifications: resend, acknowledge, snooze, test.
 
 use crate::api::authorize;
 use crate::api::batch_control::ReasonBody;
@@ -44,23 +44,23 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// What became of a notice.
+/// The result of an action on a notification.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Minded {
-    /// How many were changed: 1 or 0.
+    /// Number of changed notifications: 1 or 0.
     changed: u64,
-    /// How many were left as they are.
+    /// Number of unchanged ones.
     left: u64,
 }
 
-/// The notice of this number, to do this to.
+/// Finds a notification and checks the permission.
 async fn notice(ask: &ApiRequest, id: i64) -> Result<NotificationRow, Problem> {
     let what = format!("notice {id}");
     let found = outbox::find_notification(&mut authorize::open_read(ask).await?, id).await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     match found.letter.topic.group.as_deref().and_then(|g| GroupCode::parse(g).ok()) {
         Some(group) => ask.require(Permission::Run, &group, what)?,
-        // About a process, a schedule of several groups: nobody's in particular.
+        // About a process, or a schedule of several groups: it belongs to no group.
         None => authorize::everywhere(ask, Permission::Run)?,
     }
     Ok(found)
@@ -105,32 +105,32 @@ async fn change_notice(
     Ok(Minded { changed, left: 1 - changed.min(1) })
 }
 
-/// What is not to be told for a while.
+/// A snooze.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Quiet {
     /// The group.
     group: String,
-    /// The job; all of the group when it is left out.
+    /// The job; default the whole group.
     job: Option<String>,
-    /// The event; all when it is left out.
+    /// The event; default all events.
     event: Option<String>,
-    /// For how many minutes; 43,200 (30 days) at most.
+    /// Duration in minutes; at most 43,200 (30 days).
     minutes: u32,
-    /// Why; it is what others will read.
+    /// The reason, which others will read.
     reason: Option<String>,
 }
 
-/// A snooze.
+/// A stored snooze.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Snoozed {
-    /// Its number.
+    /// The number of the snooze.
     id: i64,
-    /// Until when.
+    /// When it ends.
     until: String,
 }
 
-/// Longest snooze, in minutes: 30 days.
+/// Maximum duration of a snooze, in minutes: 30 days.
 const LONGEST: u32 = 43_200;
 
 async fn snooze(ask: ApiRequest, _: Nothing, sent: Quiet) -> Result<Snoozed, Problem> {
@@ -205,36 +205,36 @@ async fn wake_notice(ask: ApiRequest, at: IdPath, why: ReasonBody) -> Result<Sno
     Ok(Snoozed { id: at.id, until: now.to_string() })
 }
 
-/// To whom a test goes.
+/// A test notification.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SendTestRequest {
-    /// Addresses, or `channel:NAME`; every channel and the operators of the settings when there are none.
+    /// Addresses, or `channel:NAME`; default every channel and the operators of the settings.
     #[serde(default)]
     recipients: Vec<String>,
-    /// Why; the audit log keeps it.
+    /// The reason, for the audit log.
     reason: Option<String>,
 }
 
-/// What became of a test.
+/// The result of a test.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SendTestResult {
-    /// One for each recipient.
+    /// One result per recipient.
     tests: Vec<TestNotificationResult>,
 }
 
-/// What became of one letter.
+/// The result of one test notification.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TestNotificationResult {
-    /// To whom.
+    /// The recipient.
     to: String,
-    /// What carried it.
+    /// The channel.
     kind: &'static str,
-    /// Whether it was taken.
+    /// Whether it was accepted.
     ok: bool,
     /// Why it was not.
     reason: Option<String>,
-    /// Its Message-ID.
+    /// The Message-ID.
     message_id: String,
 }
 

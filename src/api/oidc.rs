@@ -1,4 +1,4 @@
-//! There and back: logging in at another provider.
+//! Login at another provider: the redirect there, and the return.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
@@ -29,12 +29,13 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// What the browser keeps until it comes back. Lax, because it comes from another site then.
+/// The cookie for the time of the login. SameSite=Lax, because the browser returns from another
+/// site.
 const COOKIES: (&str, &str) = ("__Host-procession-oidc", "procession-oidc");
-/// Seconds it keeps it.
+/// Its lifetime in seconds.
 const KEPT: u32 = 600;
 
-/// The other provider, and our address that it leads back to.
+/// The other provider, and our return URL.
 fn provider(ask: &ApiRequest) -> Result<(&Oidc, String), Problem> {
     let oidc = ask.house.oidc_provider().ok_or_else(|| Problem::not_found("other provider"))?;
     let origin = ask.way.origin().ok_or_else(|| Problem::unreadable("send the header Host"))?;
@@ -65,16 +66,16 @@ async fn start(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<Response, Prob
     }
 }
 
-/// What the provider says; what it says beyond that does not matter.
+/// The parameters that the provider returns; others are ignored.
 #[derive(Deserialize, JsonSchema)]
 struct ProviderAnswer {
-    /// With what we ask who it is.
+    /// The authorization code.
     code: Option<String>,
-    /// What it was told to send back.
+    /// The state that was sent.
     state: Option<String>,
-    /// Who it is.
+    /// The issuer.
     iss: Option<String>,
-    /// Why not.
+    /// The error.
     error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The description of the API (OpenAPI 3.1), made of the routes.
+//! The OpenAPI 3.1 description of the API, generated from the routes.
 
 use crate::api::caller::CallerNeeds;
 use crate::api::route::{Noun, ResponseKind, Route};
@@ -21,7 +21,7 @@ pub(super) fn describe(nouns: &[Noun]) -> Value {
         }
     }
     let shapes = schemas.take_definitions(true);
-    // Several files may speak of one noun.
+    // Several files may have routes of one noun.
     let mut names: Vec<&str> = Vec::new();
     for noun in nouns.iter().filter(|n| !n.routes.is_empty()) {
         if !names.contains(&noun.name) {

@@ -1,4 +1,4 @@
-//! What people were told, are told, and do not want to hear for a while.
+//! Notifications: sent, pending, and snoozes.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -23,7 +23,7 @@ pub(super) fn routes() -> Noun {
         .get("/snoozes", needs, "What nobody wants to hear of for a while", snoozes)
 }
 
-/// Which notices; what is left out does not matter.
+/// Filter for notifications; omitted fields do not restrict.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListNotificationsQuery {
@@ -37,9 +37,9 @@ struct ListNotificationsQuery {
     job: Option<String>,
     /// Of this event.
     event: Option<String>,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
@@ -77,7 +77,7 @@ async fn get_notification(
     let row = outbox::find_notification(&mut tx, at.id).await?.ok_or_else(missing)?;
     match row.letter.topic.group.as_deref().map(GroupCode::parse) {
         Some(Ok(group)) => ask.require(Permission::View, &group, format!("notice {}", at.id))?,
-        // What is about no group is about the installation.
+        // Notifications without a group concern the installation.
         Some(Err(_)) | None if ask.caller()?.grants.allow_everywhere(Permission::Admin) => {}
         Some(Err(_)) | None => return Err(missing()),
     }

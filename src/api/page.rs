@@ -1,4 +1,4 @@
-//! Lists, a page at a time.
+//! Pagination of lists.
 
 use crate::api::problem::Problem;
 use base64::Engine as _;
@@ -7,18 +7,18 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Items of a list, and where it goes on.
+/// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// To be sent as `cursor` for the items after these; none when there are no more.
+    /// Send this as `cursor` for the following items; null when there are no more.
     pub next: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// Of items of which one more was read than is shown: that one only says that there are more. `place`
-    /// is where an item stands in the order of the list.
+    /// A page of items of which one more was read than is shown: that one only shows that there are
+    /// more. `place` is the position of an item in the order of the list.
     pub fn from_items<C: Serialize>(
         mut items: Vec<T>,
         limit: usize,
@@ -30,7 +30,7 @@ impl<T> Page<T> {
         Self { items, next }
     }
 
-    /// Everything there is.
+    /// A complete list.
     pub fn whole(items: Vec<T>) -> Self {
         Self { items, next: None }
     }
@@ -40,18 +40,18 @@ impl<T> Page<T> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     pub limit: Option<u32>,
-    /// Where to go on: `next` of the page before.
+    /// `next` of the previous page.
     pub cursor: Option<String>,
 }
 
-/// A place in a list, as callers carry it.
+/// Encodes a position in a list for callers.
 pub fn cursor<C: Serialize>(place: &C) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).unwrap_or_default())
 }
 
-/// The place that a caller sent back.
+/// Decodes the position that a caller sent back.
 pub fn read_cursor<C: DeserializeOwned>(sent: Option<&str>) -> Result<Option<C>, Problem> {
     let Some(sent) = sent else { return Ok(None) };
     let read = URL_SAFE_NO_PAD.decode(sent).ok().and_then(|b| serde_json::from_slice(&b).ok());
@@ -60,7 +60,7 @@ pub fn read_cursor<C: DeserializeOwned>(sent: Option<&str>) -> Result<Option<C>,
     read.map(Some).ok_or_else(refused)
 }
 
-/// How many items a page has: what was asked for, 1 to 500; 50 when nothing was.
+/// The page size: the requested one, 1 to 500; default 50.
 pub fn limit(asked: Option<u32>) -> Result<usize, Problem> {
     match asked.unwrap_or(50) {
         n @ 1..=500 => Ok(n as usize),

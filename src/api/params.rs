@@ -1,4 +1,4 @@
-//! Which layer gives a job its values.
+//! The values of a job's parameters, and the layer each comes from.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -26,20 +26,20 @@ pub(super) fn routes() -> Noun {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PreviewParamsQuery {
-    /// Its code or an alias.
+    /// The job's code or alias.
     job: String,
-    /// Number of the batch: of one there is, with what its jobs handed out; or of one there might be.
+    /// The batch number: an existing batch, with the outputs of its jobs, or a possible one.
     batch_no: String,
-    /// Accounting day of one there might be, 2026-07-31.
+    /// The accounting day of a possible batch, 2026-07-31.
     business_date: Option<String>,
 }
 
-/// Its parameters.
+/// The parameters of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Params {
-    /// Whether the batch is there.
+    /// Whether the batch exists.
     is_open: bool,
-    /// The layers, the strongest first.
+    /// The layers, in order of precedence.
     precedence: &'static str,
     /// In the order of the job.
     params: Vec<JobParamView>,

@@ -1,4 +1,4 @@
-//! Why a request is not answered: one shape for all of them (RFC 9457, `application/problem+json`).
+//! Refusals in one format (RFC 9457, `application/problem+json`).
 
 use crate::api::refusal;
 use crate::api::second_person::HeldChange;
@@ -16,29 +16,29 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// A refusal. `detail` says what is wrong and what to do about it.
+/// A refusal. `detail` contains the fault and a hint.
 #[derive(Debug)]
 pub struct Problem {
-    /// The HTTP status.
     pub status: StatusCode,
-    /// What kind it is, for programs: `not-found`, `moved`; the end of its `type`.
+    /// The kind, for programs: `not-found`, `moved`; the end of its `type`.
     pub kind: &'static str,
-    /// The sentence for people.
+    /// The message for people.
     pub detail: String,
-    /// Further members: faults with their lines, what is there now.
+    /// Further members: faults with their lines, the present state.
     pub more: Map<String, Value>,
-    /// Seconds after which it may be tried again.
+    /// Seconds after which the request may be repeated.
     pub retry_after: Option<u32>,
-    /// The change that was not made because it needs a second person: its route files it and answers 202.
+    /// The change that was not made because it needs a second person: its route files it and
+    /// answers 202.
     pub(super) held: Option<Box<HeldChange>>,
 }
 
-/// Where a permission is needed.
+/// Where a permission is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PermissionScope<'a> {
     /// In this group.
     Group(&'a GroupCode),
-    /// In one group, whichever it is.
+    /// In any group.
     AnyGroup,
     /// In all groups.
     AllGroups,
@@ -57,18 +57,19 @@ impl Problem {
         }
     }
 
-    /// 400: the request cannot be read.
+    /// 400: the request cannot be parsed.
     pub fn unreadable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "unreadable", detail)
     }
 
-    /// 401: nobody is logged in.
+    /// 401: not logged in.
     pub fn stranger() -> Self {
         let detail = "log in, or send a token: Authorization: Bearer …";
         Self::new(StatusCode::UNAUTHORIZED, "not-logged-in", detail)
     }
 
-    /// 403: the caller is known and may not. What the caller may not even see is `not_found`.
+    /// 403: the caller lacks a permission. An object that the caller may not even see is
+    /// `not_found`.
     pub(super) fn forbidden(needed: Permission, scope: PermissionScope<'_>) -> Self {
         let detail = match scope {
             PermissionScope::Group(group) => format!(
@@ -86,55 +87,55 @@ impl Problem {
         problem
     }
 
-    /// 403: a page of somebody else's may have sent it.
+    /// 403: a foreign page may have sent it.
     pub fn not_meant() -> Self {
         let detail = "a change with a session needs the header X-CSRF-Token as GET /api/v1/session gives it, \
                       and comes from our own page; reload the page, or send a token instead of a cookie";
         Self::new(StatusCode::FORBIDDEN, "not-meant", detail)
     }
 
-    /// 403: the password was set by somebody else.
+    /// 403: the password was set by an administrator and must be changed.
     pub fn must_change() -> Self {
         let detail = "choose a password of your own first: POST /api/v1/session/password";
         Self::new(StatusCode::FORBIDDEN, "must-change-password", detail)
     }
 
-    /// 403: the settings ask for a second factor.
+    /// 403: a second factor is required.
     pub fn must_enrol() -> Self {
         let detail = "enrol a second factor first: POST /api/v1/session/second-factor/enrol";
         Self::new(StatusCode::FORBIDDEN, "must-enrol-second-factor", detail)
     }
 
-    /// 404: it is not there, or not for the caller to see; the two answers are the same.
+    /// 404: missing, or invisible to the caller; the two answers are the same.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what}"))
     }
 
-    /// 409: it is not as the request supposes.
+    /// 409: the state differs from what the request assumes.
     pub fn conflict(kind: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, kind, detail)
     }
 
-    /// 422: the request is read and cannot be done; the user's to mend.
+    /// 422: the request is valid but cannot be carried out; for the user to fix.
     pub fn refused(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "refused", detail)
     }
 
-    /// A change that needs a second person. Where a route does not file it, it is refused.
+    /// A change that needs a second person. If its route does not file it, it is refused.
     pub(super) fn held_change(change: HeldChange) -> Self {
         let detail = "this change needs the approval of a second person, and cannot be asked for in this way";
         let held = Some(Box::new(change));
         Self { held, ..Self::new(StatusCode::FORBIDDEN, "second-person", detail) }
     }
 
-    /// With a further member.
+    /// Adds a member.
     #[must_use]
     pub fn with_member(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The document.
+    /// The problem document.
     pub fn document(&self) -> Value {
         let title = self.status.canonical_reason().unwrap_or("Refused");
         let mut all = self.more.clone();
@@ -152,7 +153,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// So that a refusal may come from within a transaction, which is undone with it.
+/// So that a refusal can be returned from within a transaction, which is rolled back with it.
 impl std::error::Error for Problem {}
 
 /// 422: a definition with faults, each with its line.
@@ -162,7 +163,7 @@ fn faulty(faults: &Faults) -> Problem {
     Problem::new(status, "faults", faults.to_string()).with_member("faults", json!(all))
 }
 
-/// 412: somebody else was faster, and who.
+/// 412: another author came first, and who.
 fn lost_update(update: &LostUpdate) -> Problem {
     Problem::new(StatusCode::PRECONDITION_FAILED, "changed-meanwhile", update.to_string())
         .with_member("group", update.group.as_str())
@@ -173,7 +174,8 @@ fn lost_update(update: &LostUpdate) -> Problem {
 }
 
 impl From<anyhow::Error> for Problem {
-    /// What the user can mend is told; what Procession failed at is logged under a name that is told.
+    /// Faults for the user to fix are returned; internal failures are logged under an id that is
+    /// returned.
     fn from(error: anyhow::Error) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(problem) => return problem,

@@ -1,7 +1,9 @@
-//! Expensive requests: how many there may be at once, of all users and of one, and the threads that they run on.
+//! Limits expensive requests: how many may run at once, in total and per user, and on which
+//! threads.
 //!
-//! Thirty requests for a version of 20,000 jobs once kept both threads of the other requests busy for so long that a
-//! probe had no answer within 30 s, and on SQLite a lease was lost behind a request that held the writer's lock.
+//! Thirty requests for a version of 20,000 jobs once kept both threads of the other requests busy
+//! for so long that a probe had no answer within 30 s, and on SQLite a lease was lost behind a
+//! request that held the writer's lock.
 
 use crate::api::problem::Problem;
 use crate::api::request_runtime::RequestRuntime;
@@ -12,34 +14,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a request waits for its turn before it is refused.
+/// How long a request waits for a permit before it is refused.
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
 /// Seconds after which a refused request may be sent again.
 const RETRY_AFTER: u32 = 2;
-/// Requests of one user that wait for a turn, for each that may run: a page of the console asks for some at once.
+/// Number of waiting requests per user, for each that may run: a page of the console sends several
+/// at once.
 const WAITING_PER_TURN: usize = 4;
 
-/// Limits of expensive requests, shared by all of them, and where they run.
+/// The limits of expensive requests, shared by all of them, and their runtime.
 pub(super) struct ReadLimits {
     all: Arc<Semaphore>,
     per_user: usize,
     users: Arc<Mutex<HashMap<i64, UserTurns>>>,
     definitions: Arc<Semaphore>,
-    /// Of one user: one turn is left to the others where there is more than one.
+    /// Per user: one permit is left to other users where there is more than one.
     definitions_per_user: usize,
     runtime: RequestRuntime,
 }
 
-/// The turns of one user.
+/// The permits of one user.
 #[derive(Debug)]
 struct UserTurns {
-    /// Requests that have a turn or wait for one.
+    /// Requests that have a permit or wait for one.
     requests: usize,
     turns: Arc<Semaphore>,
     definitions: Arc<Semaphore>,
 }
 
-/// The turn of an expensive request, until it is dropped.
+/// The permit of an expensive request, until it is dropped.
 #[derive(Debug)]
 pub(super) struct ReadPlace {
     _all: OwnedSemaphorePermit,
@@ -47,7 +50,7 @@ pub(super) struct ReadPlace {
     _request: UserRequest,
 }
 
-/// The turn to read a definition, until it is dropped.
+/// The permit to read a definition, until it is dropped.
 #[derive(Debug)]
 pub(super) struct DefinitionPlace {
     _all: OwnedSemaphorePermit,
@@ -55,7 +58,7 @@ pub(super) struct DefinitionPlace {
     _request: UserRequest,
 }
 
-/// One of the requests of a user that is counted until it is dropped.
+/// A request counted for its user until it is dropped.
 #[derive(Debug)]
 struct UserRequest {
     user: i64,
@@ -76,7 +79,7 @@ impl Drop for UserRequest {
     }
 }
 
-/// 429: too much at once.
+/// 429: too many requests at once.
 fn too_many(what: &str, setting: &str) -> Problem {
     let detail = format!(
         "{what}; try again in {RETRY_AFTER} seconds, or ask the administrator of the server to raise \
@@ -86,7 +89,7 @@ fn too_many(what: &str, setting: &str) -> Problem {
     Problem { retry_after: Some(RETRY_AFTER), ..problem }
 }
 
-/// A turn, once there is one.
+/// A permit, once there is one.
 async fn acquire_turn(of: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     tokio::time::timeout(WAIT_LIMIT, of.acquire_owned()).await.ok()?.ok()
 }
@@ -103,8 +106,8 @@ impl ReadLimits {
         })
     }
 
-    /// Does the work of an expensive request of this user when it is its turn, on threads that no other requests need.
-    /// A caller who hangs up ends it.
+    /// Runs an expensive request of this user when it has a permit, on threads that no other
+    /// requests need. A caller who disconnects ends it.
     pub(super) async fn run_in_turn<T: Send + 'static>(
         &self,
         user: i64,
@@ -129,7 +132,7 @@ impl ReadLimits {
         receiver.await.map_err(gone)?
     }
 
-    /// The turn of an expensive request of this user.
+    /// The permit of an expensive request of this user.
     async fn enter(&self, user: i64) -> Result<ReadPlace, Problem> {
         let request = self.note_request(user)?;
         let Some(own) = acquire_turn(request.turns.clone()).await else {
@@ -141,7 +144,7 @@ impl ReadLimits {
         Ok(ReadPlace { _all: all, _own: own, _request: request })
     }
 
-    /// The turn to read a definition; it is held by the thread that reads it.
+    /// The permit to read a definition; held by the thread that reads it.
     pub(super) async fn enter_definition(&self, user: i64) -> Result<DefinitionPlace, Problem> {
         let request = self.note_request(user)?;
         let Some(own) = acquire_turn(request.definitions.clone()).await else {

@@ -1,4 +1,4 @@
-//! What is refused about users, logins and executors, as problems.
+//! Converts refusals about users, logins and executors to problems.
 
 use crate::api::problem::Problem;
 use crate::app::access::{NotGranted, NotIn, SecondFactorRefused};
@@ -6,7 +6,7 @@ use crate::app::executor_groups::BadGroup;
 use crate::domain::access::user::Unfit;
 use axum::http::StatusCode;
 
-/// The problem that an error about users is, if it is one.
+/// The problem for an error about users, if it is one.
 pub(super) fn problem_of(error: &anyhow::Error) -> Option<Problem> {
     let find = |e: &(dyn std::error::Error + 'static)| {
         let said = e.to_string();

@@ -1,16 +1,17 @@
-//! A runtime for requests alone: however long a request keeps its threads, lease, heartbeat and dispatch have
-//! theirs.
+//! Separate runtimes for requests: however long a request keeps its threads, lease, heartbeat and
+//! dispatcher have their own.
 
 use std::io;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-/// Threads that requests have, at most.
+/// Maximum number of threads for requests.
 const THREADS_MAX: usize = 4;
-/// Threads for work that keeps one busy: passwords, definitions, graphs. Each kind has its own limit below it.
+/// Threads for blocking work: passwords, definitions, graphs. Each kind has a lower limit of its
+/// own.
 const BLOCKING_THREADS: usize = 32;
 
-/// A runtime that ends, with all that runs on it, when it is dropped.
+/// A runtime that ends, with all its tasks, when it is dropped.
 pub(super) struct RequestRuntime(Option<Runtime>);
 
 impl RequestRuntime {
@@ -23,8 +24,8 @@ impl RequestRuntime {
         builder.thread_name("requests").enable_all().build().map(|runtime| Self(Some(runtime)))
     }
 
-    /// For requests that read much: graphs, versions, exports, previews. Half of the processors, so that as much is left
-    /// to everything else.
+    /// For requests that read much: graphs, versions, exports, previews. Half of the processors, so
+    /// that as much is left to everything else.
     pub(super) fn for_expensive_requests() -> io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / 2).clamp(1, THREADS_MAX);
@@ -33,7 +34,7 @@ impl RequestRuntime {
         builder.thread_name("expensive").enable_all().build().map(|runtime| Self(Some(runtime)))
     }
 
-    /// For probes alone.
+    /// For probes.
     pub(super) fn for_probes() -> io::Result<Self> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(1).max_blocking_threads(1).thread_name("probes").enable_all();

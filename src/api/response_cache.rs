@@ -1,4 +1,4 @@
-//! What reading remembers: answers that cost much and are asked for often. Losing them costs time only.
+//! Caches of expensive answers that are requested often. Losing them costs only time.
 
 use crate::api::events::EventHub;
 use crate::api::problem::Problem;
@@ -11,28 +11,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
-/// How long what is expected of a batch is taken for true, in milliseconds.
+/// How long a forecast of a batch is reused, in milliseconds.
 const FRESH_MS: i64 = 15_000;
-/// Batches whose end is worked out for one request; those left over have none this time.
+/// Number of forecasts computed for one request; the other batches have none this time.
 const AT_ONCE: usize = 20;
-/// Batches whose end is remembered.
+/// Number of cached forecasts.
 const PROSPECTS: usize = 500;
-/// Pictures whose places are remembered: 1 MB for 2,000 jobs.
+/// Number of cached layouts: 1 MB for 2,000 jobs.
 const PICTURES: usize = 16;
 
-/// What reading remembers.
+/// The caches, and the events.
 #[derive(Default)]
 pub(super) struct Reads {
     prospects: Mutex<HashMap<BatchId, (Millis, i64, Prospect)>>,
     places: Mutex<Vec<(String, ArrowDirection, Arc<PicturePlaces>)>>,
-    /// Where those who listen hear what happens.
+    /// Distributes events to listeners.
     pub(super) events: EventHub,
-    /// Cancelled when the door closes: nobody is to wait for those who listen.
+    /// Cancelled when the listener closes, so that event streams end.
     pub(super) closing: CancellationToken,
 }
 
 impl Reads {
-    /// What is known of the ends of the open batches among these.
+    /// The forecasts of the open ones of these batches.
     pub(super) async fn prospects(
         &self,
         app: &App,
@@ -71,7 +71,7 @@ impl Reads {
         }
     }
 
-    /// Where everything stands in a steady picture of this view.
+    /// The node positions of a stable layout of this view.
     pub(super) fn places(&self, view: &DagView, direction: ArrowDirection) -> Arc<PicturePlaces> {
         let outline = view.outline();
         let all = || self.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl Reads {
         if let Some((_, _, known)) = all().iter().find(|of| is(of)) {
             return known.clone();
         }
-        // Without the lock: others are not to wait for a large one.
+        // Without the lock: a large layout must not block others.
         let fresh = Arc::new(PicturePlaces::from_view(view, direction));
         let mut all = all();
         if all.len() >= PICTURES {

@@ -1,6 +1,7 @@
-//! Answers that are packed while they are written: JSON and text become a tenth as large, and the whole text of a large one
-//! is never in memory. What is held while a slow caller reads is the packed form, in pieces that go as they are sent; for a
-//! caller who takes no gzip they are unpacked one after the other on the way.
+//! Compresses answers while they are written: JSON and text become a tenth as large, and the whole
+//! text of a large one is never in memory. While a slow caller reads, the compressed form is held
+//! in pieces that are freed as they are sent; for a caller without gzip they are decompressed one
+//! after the other.
 
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
@@ -17,12 +18,12 @@ use std::io::{self, BufWriter, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Below this the headers and the time cost more than is won.
+/// Below this size the headers and the time cost more than is saved.
 const LEAST: usize = 2 * 1024;
-/// The size of a piece, packed or not: what is handed to a connection at once.
+/// The size of a piece, compressed or not: what is passed to a connection at once.
 const PIECE: usize = 64 * 1024;
 
-/// Whether the caller takes gzip.
+/// Whether the caller accepts gzip.
 pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|one| {
@@ -33,7 +34,7 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The bytes packed, where that makes them smaller.
+/// The compressed bytes, if they are smaller.
 pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() < LEAST {
         return None;
@@ -43,48 +44,48 @@ pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     encoder.finish().ok().filter(|packed| packed.len() < bytes.len())
 }
 
-/// An answer as it is held until it is sent.
+/// An answer in the form held until it is sent.
 pub(super) struct EncodedAnswer {
     digest: String,
     form: AnswerForm,
 }
 
 enum AnswerForm {
-    /// Too short to be packed.
+    /// Too short for compression.
     Plain(Vec<u8>),
     Packed(PackedText),
 }
 
-/// A text in packed pieces.
+/// A text in compressed pieces.
 struct PackedText {
     pieces: VecDeque<Bytes>,
-    /// Of the pieces.
+    /// Size of the pieces.
     packed_bytes: u64,
-    /// Of the text.
+    /// Size of the text.
     plain_bytes: u64,
 }
 
 impl EncodedAnswer {
-    /// A document as JSON; written piece by piece, so that its text is nowhere whole.
+    /// A document as JSON; written piece by piece, so that its complete text is never in memory.
     pub(super) fn of_json<T: Serialize>(document: &T) -> io::Result<Self> {
         let mut writer = BufWriter::with_capacity(PIECE, AnswerWriter::new());
         serde_json::to_writer(&mut writer, document).map_err(io::Error::from)?;
         writer.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     }
 
-    /// A text that is there already.
+    /// An existing text.
     pub(super) fn of_bytes(bytes: &[u8]) -> io::Result<Self> {
         let mut writer = AnswerWriter::new();
         writer.write_all(bytes)?;
         writer.finish()
     }
 
-    /// The digest of the text, as ETags have it.
+    /// The digest of the text, for the ETag.
     pub(super) fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The body for a caller who takes gzip or does not, and whether it is packed.
+    /// The body for a caller with or without gzip, and whether it is compressed.
     pub(super) fn into_body(self, accepts_gzip: bool) -> (Body, bool) {
         match self.form {
             AnswerForm::Plain(bytes) => (Body::from(bytes), false),
@@ -94,11 +95,11 @@ impl EncodedAnswer {
     }
 }
 
-/// Takes a text in, counts and digests it, and packs it as soon as it is long enough.
+/// Receives a text, counts and digests it, and compresses it once it is long enough.
 struct AnswerWriter {
     hash: ring::digest::Context,
     plain_bytes: u64,
-    /// The beginning, until it is known whether the text is packed.
+    /// The beginning, until it is known whether the text is compressed.
     start: Vec<u8>,
     encoder: Option<GzEncoder<PieceWriter>>,
 }
@@ -142,7 +143,8 @@ impl Write for AnswerWriter {
     }
 }
 
-/// Cuts what it is given into pieces: one long buffer would be copied each time it grows, and be freed only as a whole.
+/// Splits its input into pieces: one long buffer would be copied each time it grows, and be freed
+/// only as a whole.
 #[derive(Default)]
 struct PieceWriter {
     pieces: VecDeque<Bytes>,
@@ -168,7 +170,7 @@ impl PieceWriter {
 impl Write for PieceWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.current.is_empty() {
-            // Grown step by step it would leave holes in the heap.
+            // Growing it step by step would fragment the heap.
             self.current.reserve_exact(PIECE);
         }
         let room = PIECE - self.current.len();
@@ -198,7 +200,7 @@ impl Read for PackedText {
     }
 }
 
-/// The packed pieces; each is freed once it is sent.
+/// The compressed pieces; each is freed once it is sent.
 struct PackedBody(PackedText);
 
 impl http_body::Body for PackedBody {
@@ -225,7 +227,8 @@ impl http_body::Body for PackedBody {
     }
 }
 
-/// The text, unpacked a piece at a time when the connection has room for it: some 0.2 ms of a thread of requests.
+/// The text, decompressed a piece at a time when the connection accepts it: about 0.2 ms of a
+/// request thread.
 struct UnpackedBody {
     decoder: GzDecoder<PackedText>,
     left: u64,
@@ -298,7 +301,8 @@ mod tests {
         assert!(compress(b"short").is_none());
     }
 
-    /// A document that is made while it is written, as no handler's is: what is measured is the answer alone.
+    /// A document that is generated while it is written, unlike a handler's: so that only the
+    /// answer is measured.
     struct Rows(u32);
 
     impl Serialize for Rows {
@@ -350,14 +354,14 @@ mod tests {
         }
     }
 
-    /// The most memory that this process has had, in KiB; Linux counts it.
+    /// The peak memory of this process in KiB; Linux counts it.
     fn peak_kib() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").expect("status of the process");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
-    /// Nothing of the text is held but its packed form, and of that what is not sent yet.
+    /// Only the unsent compressed form of the text is held.
     #[tokio::test]
     async fn the_text_of_a_large_answer_is_nowhere_whole() {
         let before = peak_kib();

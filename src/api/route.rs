@@ -1,5 +1,5 @@
-//! Routes: each says what it needs of its caller, what it reads and what it answers; its description in
-//! OpenAPI is made of the same words and types, so that the two cannot part.
+//! Routes: each declares its requirements, inputs and answer; the OpenAPI description is generated
+//! from the same declarations and types, so that the two cannot differ.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::idempotency;
@@ -21,24 +21,24 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest body that is read, in bytes: definitions of 10,000 jobs are some 4 MiB.
+/// Maximum size of a body in bytes: definitions of 10,000 jobs are some 4 MiB.
 const BODY_MAX: usize = 16 * 1024 * 1024;
 
-/// How long a body may take to come.
+/// Time limit for receiving a body.
 const BODY_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where nothing is asked: no words in the path, no query, no body.
+/// No parameters: no path, query or body.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// Makes the schema of a type.
+/// Generates the schema of a type.
 type SchemaMaker = fn(&mut SchemaGenerator) -> Schema;
 
 /// One route and its description.
 pub struct Route {
     pub(super) method: Method,
-    /// From `/api/v1` on: `/batches/{batch_id}`.
+    /// The path after `/api/v1`: `/batches/{batch_id}`.
     pub(super) path: &'static str,
     pub(super) needs: CallerNeeds,
     /// One line.
@@ -47,28 +47,28 @@ pub struct Route {
     pub(super) query: Option<SchemaMaker>,
     pub(super) body: Option<SchemaMaker>,
     pub(super) answer: ResponseKind,
-    /// What is answered with 202, where a change may have to wait for a second person.
+    /// The answer with status 202, where a change may have to wait for a second person.
     pub(super) waits: Option<SchemaMaker>,
     pub(super) service: MethodRouter<Arc<ApiState>>,
 }
 
-/// What is answered when all is well.
+/// The answer of a successful request.
 pub(super) enum ResponseKind {
-    /// JSON of this shape.
+    /// JSON of this schema.
     Json(SchemaMaker),
-    /// Something else, of this media type.
+    /// Another media type.
     Media(&'static str),
 }
 
 impl ResponseKind {
-    /// JSON, as a `T` is written.
+    /// JSON with the schema of `T`.
     pub(super) fn json_of<T: JsonSchema>() -> Self {
         Self::Json(schema_of::<T>)
     }
 }
 
 impl Route {
-    /// One whose place is a `P`, without a query and without a body.
+    /// A route with path parameters `P`, without a query and without a body.
     pub(super) fn new<P: JsonSchema, S, X: 'static>(
         (method, path): (Method, &'static str),
         needs: CallerNeeds,
@@ -95,23 +95,23 @@ impl Route {
         }
     }
 
-    /// The same, with a query.
+    /// Adds a query.
     fn asking<Q: JsonSchema>(self) -> Self {
         Self { query: Some(schema_of::<Q>), ..self }
     }
 
-    /// The same, with a JSON body.
+    /// Adds a JSON body.
     pub(super) fn reading<B: JsonSchema>(self) -> Self {
         Self { body: Some(schema_of::<B>), ..self }
     }
 }
 
-/// Where the work of a route is done.
+/// Where the work of a route runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
-    /// Beside all other requests.
+    /// With all other requests.
     Usual,
-    /// In turn with others like it, on threads of their own (`read_limits`).
+    /// Limited, on threads of their own (`read_limits`).
     Expensive,
 }
 
@@ -128,26 +128,27 @@ impl Cost {
     }
 }
 
-/// Makes the answer of what was found, for a request with these headers.
+/// Writes the answer from the result, for a request with these headers.
 type ResponseWriter<T> = fn(&HeaderMap, T) -> Result<Response, Problem>;
 
-/// The routes about one thing; its name is their heading in the description.
+/// The routes about one kind of object; its name is their tag in the description.
 pub struct Noun {
-    /// Its heading.
+    /// The tag.
     pub(super) name: &'static str,
     /// Its routes.
     pub(super) routes: Vec<Route>,
-    /// Of the route that is added next.
+    /// The cost of the next route.
     next_cost: Cost,
 }
 
 impl Noun {
-    /// A heading without routes yet.
+    /// A tag without routes yet.
     pub fn new(name: &'static str) -> Self {
         Self { name, routes: Vec::new(), next_cost: Cost::Usual }
     }
 
-    /// The next route reads as much as a batch, a graph or a definition has: its requests take turns.
+    /// Marks the next route as expensive (a batch, a graph or a definition): its requests are
+    /// limited.
     pub(super) fn expensive(mut self) -> Self {
         self.next_cost = Cost::Expensive;
         self
@@ -172,7 +173,7 @@ impl Noun {
         self.add_read((path, needs, summary), f, (ResponseKind::json_of::<T>(), write))
     }
 
-    /// `GET` that answers something else than JSON: a picture, a file, a stream of events.
+    /// `GET` with another media type than JSON: a picture, a file, a stream of events.
     pub fn media<P, Q, F, Fut>(
         self,
         (path, media): (&'static str, &'static str),
@@ -190,7 +191,7 @@ impl Noun {
         self.add_read((path, needs, summary), f, (ResponseKind::Media(media), write))
     }
 
-    /// `GET`, with what becomes of what `f` finds.
+    /// `GET`, with the writer of the result of `f`.
     fn add_read<P, Q, T, F, Fut>(
         self,
         (path, needs, summary): (&'static str, CallerNeeds, &'static str),
@@ -222,7 +223,7 @@ impl Noun {
         self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).asking::<Q>())
     }
 
-    /// A change: reads a JSON body, answers JSON. Done once when it is sent twice with one
+    /// A change: reads a JSON body, answers JSON. Carried out once when it is sent twice with one
     /// `Idempotency-Key`.
     pub fn change<P, B, T, F, Fut>(
         self,
@@ -254,7 +255,8 @@ impl Noun {
                 let work = {
                     let (ask, method, uri) = (ask.clone(), parts.method, parts.uri);
                     async move {
-                        // What a handler gives need not be Send, so it is gone before the next wait.
+                        // A handler's result need not be Send, so it is dropped before the next
+                        // await.
                         let held = match f(ask.clone(), place, body).await {
                             Ok(answer) => return Ok((StatusCode::OK, written(&answer)?)),
                             Err(Problem { held: Some(held), .. }) => held,
@@ -279,7 +281,7 @@ impl Noun {
         self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
     }
 
-    /// The same, where the last change may have to wait for a second person.
+    /// Marks that the last change may have to wait for a second person.
     pub(super) fn guarded(mut self) -> Self {
         if let Some(route) = self.routes.last_mut() {
             route.waits = Some(schema_of::<WaitingChange>);
@@ -306,7 +308,7 @@ pub(super) async fn place<P: DeserializeOwned + Send>(
         return Err(holds_nul("the path"));
     }
     let read = Path::<P>::from_request_parts(parts, house).await;
-    // A name that cannot be one names nothing.
+    // A text that is no valid name names nothing.
     read.map(|Path(place)| place).map_err(|refused| Problem::not_found(refused.body_text()))
 }
 
@@ -321,7 +323,7 @@ async fn query<Q: DeserializeOwned>(
     read.map(|Query(query)| query).map_err(|refused| Problem::unreadable(refused.body_text()))
 }
 
-/// Reads a body, which is JSON or nothing.
+/// Reads a body, which is JSON or empty.
 async fn bytes(headers: &HeaderMap, sent: Body) -> Result<Bytes, Problem> {
     let too_long = |_| {
         let detail = format!(
@@ -341,13 +343,13 @@ async fn bytes(headers: &HeaderMap, sent: Body) -> Result<Bytes, Problem> {
     Ok(bytes)
 }
 
-/// 408: the body did not come in time.
+/// 408: the body did not arrive in time.
 pub(super) fn too_slow() -> Problem {
     let detail = "the body did not come in time; send it at once";
     Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", detail)
 }
 
-/// Reads a JSON body; where nothing is sent, `{}` is meant.
+/// Reads a JSON body; an empty one means `{}`.
 pub(super) async fn read_body<B: DeserializeOwned>(
     headers: &HeaderMap,
     sent: Body,
@@ -355,7 +357,7 @@ pub(super) async fn read_body<B: DeserializeOwned>(
     parse_body(&bytes(headers, sent).await?)
 }
 
-/// What a body says; where nothing is sent, `{}` is meant.
+/// Parses a body; an empty one means `{}`.
 fn parse_body<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     if has_escaped_nul(text) {
@@ -364,12 +366,12 @@ fn parse_body<B: DeserializeOwned>(bytes: &[u8]) -> Result<B, Problem> {
     serde_json::from_slice(text).map_err(|e| Problem::unreadable(format!("the body: {e}")))
 }
 
-/// 400: no database takes a text with NUL in it.
+/// 400: no database accepts a text with NUL in it.
 fn holds_nul(place: &str) -> Problem {
     Problem::unreadable(format!("{place} holds a NUL character; leave it out"))
 }
 
-/// Whether JSON has `\u0000` in a text.
+/// Whether JSON contains `\u0000` in a text.
 fn has_escaped_nul(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
@@ -396,7 +398,7 @@ pub(super) fn tagged<T: Serialize>(headers: &HeaderMap, answer: &T) -> Result<Re
     tagged_answer(headers, "application/json", encoded)
 }
 
-/// The same of anything else.
+/// The same for other media types.
 pub(super) fn tagged_as(
     headers: &HeaderMap,
     media: &'static str,
@@ -420,7 +422,7 @@ fn tagged_answer(
         let (body, is_packed) = answer.into_body(accepts_gzip(headers));
         (([(CONTENT_TYPE, media)], body).into_response(), is_packed)
     };
-    // The same tag for other bytes is a weak one.
+    // The same tag for different bytes must be a weak one.
     let shown = if is_packed { format!("W/{tag}") } else { tag };
     let value = HeaderValue::from_str(&shown).map_err(anyhow::Error::from)?;
     response.headers_mut().insert(ETAG, value);

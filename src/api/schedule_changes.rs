@@ -1,4 +1,4 @@
-//! What is done to schedules.
+//! Changes of schedules.
 
 use crate::api::authorize;
 use crate::api::batch_control::ReasonBody;
@@ -69,52 +69,53 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// A schedule in words.
+/// A schedule to store.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ScheduleRequest {
-    /// Its code, when it is new.
+    /// The code of a new schedule.
     code: Option<String>,
-    /// What it says, with the keys of `schedules:` in a definition file: `{"group":"gl","batch_no":
-    /// "month(-1)","cron":"0 0 2 1 * ?"}`. What is left out is as usual, not as it was.
+    /// Its keys, as in `schedules:` of a definition file: `{"group":"gl","batch_no":
+    /// "month(-1)","cron":"0 0 2 1 * ?"}`. Omitted keys get their defaults, not their previous
+    /// values.
     words: BTreeMap<String, Value>,
-    /// Why; the audit log keeps it.
+    /// The reason, for the audit log.
     reason: Option<String>,
-    /// The `revision` that was looked at; refused (412) when it is not the present one any more.
+    /// The `revision` that the author has seen; refused (412) when it is no longer the present one.
     if_revision: Option<i64>,
-    /// Only look for faults.
+    /// Only check for faults.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// A schedule as it stands.
+/// A schedule after a change.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ScheduleState {
     #[serde(flatten)]
     outcome: ScheduleOutcome,
-    /// What is allowed and probably not meant.
+    /// Settings that are allowed but probably unintended.
     warnings: Vec<String>,
-    /// The time that was left out.
+    /// The planned time that was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<String>,
 }
 
-/// What became of a schedule.
+/// The result of a change of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum ScheduleOutcome {
-    /// It stands as it is said here.
+    /// Stored as shown here.
     Stored(Box<ScheduleDetail>),
-    /// It was only checked.
+    /// Only checked.
     Checked {
-        /// Its keys, with all that is implied.
+        /// Its keys, including defaults.
         schedule: Box<TriggerWords>,
     },
-    /// It is gone.
+    /// Removed.
     Removed {
-        /// Its code.
+        /// The code of the schedule.
         removed: String,
-        /// Its number; its firings are found by it.
+        /// The key of the schedule, by which its firings are found.
         id: i64,
     },
 }
@@ -150,7 +151,7 @@ impl ScheduleRequest {
         let words: TriggerWords = serde_json::from_value(value)
             .map_err(|error| Problem::refused(format!("words: {error}")))?;
         let read = serde_json::to_value(&words).map_err(anyhow::Error::from)?;
-        // What is not known is not read, and so it is not written again.
+        // An unknown key is not parsed, so it is missing in what is written again.
         match said.into_iter().find(|key| read.get(key.as_str()).is_none()) {
             None => Ok(words),
             Some(key) => {
@@ -161,7 +162,7 @@ impl ScheduleRequest {
     }
 }
 
-/// Passes when this may be done to every group whose batches a schedule opens.
+/// Checks the permission in every group whose batches a schedule opens.
 pub(super) fn touch(
     ask: &ApiRequest,
     permission: Permission,
@@ -170,7 +171,7 @@ pub(super) fn touch(
 ) -> Result<(), Problem> {
     let groups: Vec<&GroupCode> = opens(def, &defs.groups);
     if groups.is_empty() {
-        // One that opens nothing, or nothing yet, is everybody's.
+        // A schedule that opens nothing, or nothing yet, needs the permission in all groups.
         return match &def.order.as_ref().and_then(|o| o.group.clone()) {
             Some(group) => ask.require(permission, group, what),
             None => authorize::everywhere(ask, permission),
@@ -179,7 +180,7 @@ pub(super) fn touch(
     authorize::require_all(ask, permission, groups, what)
 }
 
-/// Passes when parameters name no secret, or those that the groups of the schedule may be given.
+/// Refuses parameters that name secrets which the groups of the schedule may not be given.
 pub(super) async fn may_give(
     ask: &ApiRequest,
     def: &TriggerDef,
@@ -189,7 +190,7 @@ pub(super) async fn may_give(
     authorize::secret_params(ask, &opens(def, &defs.groups), params).await
 }
 
-/// The schedule of this code, to do this to.
+/// Finds a schedule and checks the permission.
 pub(super) async fn found(
     ask: &ApiRequest,
     permission: Permission,
@@ -285,8 +286,8 @@ async fn edit_schedule(
     Ok(ScheduleState::from_stands(&stands.map_err(unsound)?, None))
 }
 
-/// Passes when a schedule may be made, changed or removed now. The revision is part of what is approved: whatever is done
-/// to the schedule meanwhile, the request has to be made anew.
+/// Checks that a schedule may be added, changed or removed now. The revision is part of what is
+/// approved: after any other change of the schedule the request must be filed again.
 fn pass_four_eyes(
     ask: &ApiRequest,
     (was, is): (Option<&Trigger>, Option<&TriggerDef>),
@@ -315,7 +316,7 @@ fn pass_four_eyes(
     })
 }
 
-/// 412: it is not what was looked at.
+/// 412: it differs from what the author has seen.
 fn changed(was: &Trigger) -> Problem {
     let said = format!(
         "schedule {} was changed meanwhile; look at it again, and then make the change",

@@ -1,4 +1,4 @@
-//! Schedules: what fires when, what became of it, and what a timing would do.
+//! Schedules: list, firings, and previews of timings.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -57,43 +57,43 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// Which schedules.
+/// Filter for schedules.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListSchedulesQuery {
-    /// Code, name or owner hold this text.
+    /// A text contained in code, name or owner.
     q: Option<String>,
     /// Those that open this group.
     group: Option<String>,
     /// ENABLED, PAUSED or ENDED.
     status: Option<String>,
-    /// How many, 1 to 500; 50 when it is left out.
+    /// Page size, 1 to 500; default 50.
     limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// Schedules that are read at a time, to be picked from.
+/// Number of schedules read at a time, to be filtered.
 const AT_ONCE: u32 = 500;
 
-/// Whether the caller sees a schedule: one of the groups that it opens; of one that opens none, all
-/// groups.
+/// Whether the caller sees a schedule: one of the groups that it opens, or all groups if it opens
+/// none.
 fn is_visible(ask: &ApiRequest, t: &Trigger, groups: &[Group]) -> bool {
     let opened = opens(&t.def, groups);
     let all = || ask.caller().is_ok_and(|c| c.grants.allow_everywhere(Permission::View));
     opened.iter().any(|group| ask.allows(Permission::View, group)) || (opened.is_empty() && all())
 }
 
-/// A schedule of a list.
+/// A schedule in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ScheduleSummary {
     #[serde(flatten)]
     detail: ScheduleDetail,
-    /// What it means.
+    /// Its meaning as a sentence.
     sentence: BilingualText,
 }
 
-/// A schedule, and what it opens.
+/// A schedule, with the groups it opens.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Schedule {
     #[serde(flatten)]
@@ -102,25 +102,25 @@ struct Schedule {
     opens: Vec<String>,
 }
 
-/// When a schedule fires next, and what it means.
+/// The next firings of a schedule, and its meaning.
 #[derive(Debug, Serialize, JsonSchema)]
 struct NextFirings {
     #[serde(flatten)]
     preview: SchedulePreview,
-    /// What it means.
+    /// Its meaning as a sentence.
     sentence: BilingualText,
 }
 
-/// What a cron expression means, and when it fires next.
+/// The meaning and the next firings of a cron expression.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CronPreview {
     #[serde(flatten)]
     firings: NextFirings,
     /// The expression.
     expression: String,
-    /// How it was read: `quartz` or `classic`.
+    /// The syntax in which it was parsed: `quartz` or `classic`.
     dialect: String,
-    /// What the expression alone means.
+    /// The meaning of the expression alone.
     cron_sentence: BilingualText,
 }
 
@@ -167,14 +167,14 @@ async fn list_schedules(
     Ok(Page { items: summaries, next })
 }
 
-/// A schedule with its last firing and what it means.
+/// A schedule with its last firing and its meaning.
 async fn summary(tx: &mut Tx, t: &Trigger) -> Result<ScheduleSummary, Problem> {
     let last = store::firing::of_trigger(tx, t.trigger_id, 1).await?.pop();
     let detail = ScheduleDetail::from_trigger(t, last.as_ref());
     Ok(ScheduleSummary { detail, sentence: describe_timing(&t.def.timing) })
 }
 
-/// The schedule that is meant, if the caller sees it.
+/// The schedule of the path, if the caller sees it.
 async fn found(ask: &ApiRequest, tx: &mut Tx, at: &CodePath) -> Result<Trigger, Problem> {
     let missing = || Problem::not_found(format!("schedule {}", at.code));
     let code = TriggerCode::parse(&at.code).map_err(|_| missing())?;
@@ -192,13 +192,13 @@ async fn get_schedule(ask: ApiRequest, at: CodePath, _: Nothing) -> Result<Sched
     Ok(Schedule { summary: summary(&mut tx, &t).await?, opens })
 }
 
-/// How far to look.
+/// The range of a preview.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PreviewRange {
-    /// How many firings, 1 to 1,000; 20 when it is left out.
+    /// Number of firings, 1 to 1,000; default 20.
     n: Option<u32>,
-    /// From this day or time of the schedule's zone on, 2025-01-01; from now on when it is left out.
+    /// Start day or time in the schedule's zone, 2025-01-01; default now.
     from: Option<String>,
 }
 
@@ -211,7 +211,7 @@ async fn next(ask: ApiRequest, at: CodePath, ahead: PreviewRange) -> Result<Next
     shown(&ask, &asked, (ahead.n, ahead.from.as_deref()), now).await
 }
 
-/// What fires, and what does not.
+/// The firings and the skipped times.
 async fn shown(
     ask: &ApiRequest,
     asked: &FiringPreviewRequest,
@@ -267,13 +267,13 @@ async fn firings(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UnstoredSchedule {
-    /// Its keys as in a file: exactly one of cron, every_sec, delay_sec, once_at, rule (with at), event,
-    /// manual, after; beside it time_zone, calendar, shift, start, end, blackouts, and group, whose zone
-    /// and calendar hold where none is said, and batch_no.
+    /// Its keys as in a file: exactly one of cron, every_sec, delay_sec, once_at, rule (with at),
+    /// event, manual, after; in addition time_zone, calendar, shift, start, end, blackouts, and
+    /// group, whose zone and calendar are the defaults, and batch_no.
     words: Value,
-    /// How many firings, 1 to 1,000; 20 when it is left out.
+    /// Number of firings, 1 to 1,000; default 20.
     n: Option<u32>,
-    /// From this day or time of its zone on; from now on when it is left out.
+    /// Start day or time in its zone; default now.
     from: Option<String>,
 }
 
@@ -288,7 +288,7 @@ async fn preview(
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let (groups, _) = store::job::audience(&mut tx).await?;
     drop(tx);
-    // What the caller does not see lends nothing.
+    // Invisible groups provide no defaults.
     let groups = groups.into_iter().filter(|g| ask.allows(Permission::View, &g.code)).collect();
     let defs = Definition { groups, ..Definition::default() };
     let from_groups = FromGroups::from_words(&words, &defs);
@@ -307,11 +307,11 @@ async fn preview(
 struct Expression {
     /// Quartz cron of 6 or 7 fields, or classic cron of 5.
     expr: String,
-    /// IANA time zone; UTC when it is left out.
+    /// IANA time zone; default UTC.
     zone: Option<String>,
-    /// Code of a calendar of working days, by which what is assumed is told.
+    /// Code of a business calendar, used to report assumptions.
     calendar: Option<String>,
-    /// How many firings, 1 to 1,000; 20 when it is left out.
+    /// Number of firings, 1 to 1,000; default 20.
     n: Option<u32>,
 }
 

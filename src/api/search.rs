@@ -1,4 +1,4 @@
-//! One box that finds jobs, groups, batches and schedules.
+//! The search over jobs, groups, batches and schedules.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
@@ -17,12 +17,12 @@ pub(super) fn routes() -> Noun {
     )
 }
 
-/// What is looked for.
+/// The search text.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchQuery {
-    /// In codes, names, tags and aliases of jobs, codes and names of groups and schedules, and at the
-    /// beginning of numbers of batches. 1 to 100 characters.
+    /// Searched in codes, names, tags and aliases of jobs, codes and names of groups and schedules,
+    /// and at the beginning of batch numbers. 1 to 100 characters.
     q: String,
 }
 
@@ -35,7 +35,7 @@ async fn search(ask: ApiRequest, _: Nothing, which: SearchQuery) -> Result<Searc
     let everywhere = ask.caller()?.grants.allow_everywhere(Permission::View);
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let mut found = find_all(&mut tx, text, seen.as_ref()).await?;
-    // A schedule that opens nothing is told of to who sees all.
+    // A schedule that opens nothing is shown to users who see all groups.
     found.schedules.retain(|schedule| everywhere || !schedule.groups.is_empty());
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Second factors, each user's own: enrolled with password and code, shown with a QR code that is drawn here, disabled.
+//! The user's own second factor: enrolled with password and code, shown as a QR code, disabled.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
-/// Pixels of the picture, at least.
+/// Minimum size of the QR code in pixels.
 const QR_SIZE: u32 = 220;
 
 pub(super) fn routes() -> Noun {
@@ -54,14 +54,14 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// How far one is with a second factor.
+/// The state of the user's second factor.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SecondFactorDocument {
-    /// Whether it is asked for at the log-in.
+    /// Whether a login requires it.
     active: bool,
-    /// Whether everybody who logs in with a password needs one here.
+    /// Whether every user with a password needs one here.
     required: bool,
-    /// Recovery codes that are left.
+    /// Number of unused recovery codes.
     recovery_codes_left: usize,
 }
 
@@ -78,11 +78,11 @@ async fn get_second_factor(
     })
 }
 
-/// One's password.
+/// The user's password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OwnPassword {
-    /// The password that one logs in with.
+    /// The login password.
     #[schemars(with = "String")]
     password: SecretString,
 }
@@ -90,7 +90,7 @@ struct OwnPassword {
 /// A secret to be confirmed.
 #[derive(Serialize, JsonSchema)]
 struct EnrolmentDocument {
-    /// The secret in base 32, to be typed where no picture can be taken.
+    /// The secret in base 32, for manual entry.
     secret: String,
     /// The same as a link: `otpauth://totp/…`.
     link: String,
@@ -98,7 +98,7 @@ struct EnrolmentDocument {
     qr_svg: String,
 }
 
-/// The session that asks; a token has no second factor.
+/// The caller's session; a token has no second factor.
 fn own_session(ask: &ApiRequest) -> Result<i64, Problem> {
     match &ask.caller()?.known.by {
         PresentedCredential::Session(session) => Ok(session.id),
@@ -139,7 +139,7 @@ struct OwnCode {
 /// Recovery codes.
 #[derive(Serialize, JsonSchema)]
 struct RecoveryCodes {
-    /// Each works once, in the place of a one-time code.
+    /// Each can be used once in place of a one-time code.
     recovery_codes: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ async fn confirm(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OwnProofs {
-    /// The password that one logs in with.
+    /// The login password.
     #[schemars(with = "String")]
     password: SecretString,
     /// A one-time code, or a recovery code.
@@ -207,7 +207,7 @@ async fn disable(
 /// A user.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct OfUser {
-    /// The name to log in with.
+    /// The login name.
     name: String,
 }
 

@@ -1,5 +1,6 @@
-//! Changes that a second person has to approve. A handler works out what it would do and asks here before it writes:
-//! the change passes, or it is filed as a change request and the answer is 202.
+//! Changes that need the approval of a second person. A handler computes its change and calls this
+//! module before it writes: the change is allowed, or it is filed as a change request and the
+//! answer is 202.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerProof};
@@ -18,43 +19,42 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Longest path and query of a request that can wait; the column holds as many characters.
+/// Maximum length of path and query of a request that can wait, as in the column.
 const PATH_MAX: usize = 1_000;
-/// Longest summary, in characters.
+/// Maximum length of a summary, in characters.
 const SUMMARY_MAX: usize = 500;
 
-/// What a handler is about to do.
+/// A change that a handler is about to make.
 #[derive(Debug)]
 pub(super) struct GuardedChange {
-    /// What kind of change it is.
     pub(super) action: GuardedAction,
-    /// The permissions that it takes.
+    /// The permissions that it requires.
     pub(super) demands: Demands,
     /// The change in one line.
     pub(super) summary: String,
-    /// Why, in words of its author.
+    /// The author's reason.
     pub(super) reason: String,
     /// What it changes, for the approver.
     pub(super) effect: Value,
-    /// A digest of what is there and of what it would become: see `fingerprint_of`.
+    /// A digest of the present state and of the resulting one: see `fingerprint_of`.
     pub(super) fingerprint: String,
 }
 
-/// A change that is not done because it needs a second person.
+/// A change that is not made because it needs a second person.
 #[derive(Debug)]
 pub(super) struct HeldChange {
     change: GuardedChange,
     rule: SecondPersonRule,
 }
 
-/// What is answered in place of a change that waits.
+/// The answer to a change that waits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct WaitingChange {
-    /// The request; `GET /change-requests/{id}` shows what becomes of it.
+    /// The change request; `GET /change-requests/{id}` shows its progress.
     change_request: ChangeRequestView,
 }
 
-/// A digest of texts that say all that is there and all that it would become.
+/// A digest of texts that describe the whole present state and the whole resulting one.
 pub(super) fn fingerprint_of(parts: &[&str]) -> String {
     let mut all = ring::digest::Context::new(&ring::digest::SHA256);
     for part in parts {
@@ -74,14 +74,14 @@ pub(super) fn demands_in<'a>(
 }
 
 impl ApiRequest {
-    /// Whether changes have to be worked out before they are written: some need a second person, or this one has
-    /// been approved.
+    /// Whether changes must be computed before they are written: some need a second person, or this
+    /// one has been approved.
     pub(super) fn is_guarded(&self) -> bool {
         self.house.four_eyes.is_on() || self.approved.is_some()
     }
 
-    /// Passes when a change may be made now: it needs no second person, or one has approved exactly this. Called by
-    /// handlers at the end of what they check, and before anything is written.
+    /// Allows a change that needs no second person, or that was approved in exactly this form.
+    /// Called by handlers after all other checks, and before anything is written.
     pub(super) fn pass_four_eyes(&self, change: GuardedChange) -> Result<(), Problem> {
         if let Some(approved) = &self.approved {
             return match approved.fingerprint == change.fingerprint {
@@ -96,14 +96,14 @@ impl ApiRequest {
     }
 }
 
-/// 409: what would be done is not what was approved.
+/// 409: the change differs from the approved one.
 pub(super) fn changed_since() -> Problem {
     let said = "what this change is made to, or what it would do, is not what it was when it was asked for; nothing \
                 was changed. Look at it again, and ask for the change again";
     Problem::conflict("changed-since-approval", said)
 }
 
-/// Files a change that is held; gives the answer.
+/// Files a held change; returns the answer.
 pub(super) async fn file_change(
     ask: &ApiRequest,
     (method, uri): (&Method, &Uri),

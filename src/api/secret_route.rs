@@ -1,5 +1,5 @@
-//! Changes that have to do with secrets: neither what is sent nor what is answered is kept for an
-//! `Idempotency-Key`, and what a stranger sends is short.
+//! Routes of changes with secrets: neither request nor answer is stored for an `Idempotency-Key`,
+//! and the bodies of unauthenticated clients must be short.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
 use crate::api::problem::Problem;
@@ -15,12 +15,12 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest body, in bytes.
+/// Maximum size of a body in bytes.
 const SHORT: usize = 65_536;
-/// How long it may take to come: nobody has proved anything yet.
+/// Time limit for receiving it: the client is not authenticated yet.
 const SHORT_LIMIT: Duration = Duration::from_secs(10);
 
-/// An answer, and cookies with it.
+/// An answer with cookies.
 pub(super) struct AnswerWithCookies<T> {
     /// The document.
     pub(super) answer: T,
@@ -56,7 +56,8 @@ impl Noun {
                 let (mut parts, sent) = request.into_parts();
                 let ask = ApiRequest::from_request(&house, &parts, needs).await?;
                 if needs == CallerNeeds::Nothing {
-                    // Nobody is known by a cookie here; still, no page but ours logs anybody in.
+                    // No cookie identifies the caller here; still, only our own page may log a user
+                    // in.
                     ask.way.require_same_site(&parts.headers)?;
                 }
                 let place = place(&mut parts, &house).await?;

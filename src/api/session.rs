@@ -1,4 +1,4 @@
-//! The session: logging in and out, and what is one's own.
+//! The session: login, logout, and the user's own data.
 
 use crate::api::caller::{ApiRequest, CallerNeeds, CallerProof};
 use crate::api::problem::Problem;
@@ -40,50 +40,51 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// Who asks, and may do what.
+/// The caller and its permissions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SessionDetail {
     /// The user.
     user: Me,
-    /// Roles and rights.
+    /// Roles and additional permissions.
     grants: Vec<GrantDocument>,
-    /// To be sent as the header X-CSRF-Token with every change; none with a token.
+    /// Send this as the header X-CSRF-Token with every change; null with a token.
     csrf: Option<String>,
     /// Whether a password must be chosen before anything else.
     must_change_password: bool,
-    /// Whether the caller can have a second factor here: who logs in elsewhere has it there.
+    /// Whether the caller can have a second factor here: users of another provider have it there.
     may_have_second_factor: bool,
-    /// Whether a second factor has to be enrolled before anything else: POST /session/second-factor/enrol.
+    /// Whether a second factor must be enrolled before anything else: POST
+    /// /session/second-factor/enrol.
     must_enrol_second_factor: bool,
-    /// What may be done, as everything together says.
+    /// The effective permissions.
     permissions: Permissions,
-    /// When the session ends if nothing is asked any more, RFC 3339; none with a token.
+    /// When the session ends without further requests, RFC 3339; null with a token.
     idle_until: Option<String>,
     /// When the session or token ends in any case, RFC 3339.
     end_time: String,
 }
 
-/// The user who asks.
+/// The calling user.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Me {
-    /// Key.
+    /// The key of the user.
     user_id: i64,
-    /// The name to log in with.
+    /// The login name.
     name: String,
-    /// The name for people.
+    /// The display name.
     display_name: String,
-    /// en or zh; none is the browser's.
+    /// en or zh; null means the browser's language.
     lang: Option<String>,
     /// Whether the user has a password here.
     has_password: bool,
 }
 
-/// What may be done.
+/// Effective permissions.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Permissions {
-    /// In all groups and in what belongs to none.
+    /// In all groups and for what belongs to none.
     everywhere: Vec<Permission>,
-    /// In single groups, beyond that.
+    /// In single groups, in addition.
     groups: BTreeMap<String, Vec<Permission>>,
 }
 
@@ -102,7 +103,7 @@ fn permissions(grants: &Grants) -> Permissions {
     Permissions { everywhere, groups: groups.filter(|(_, all)| !all.is_empty()).collect() }
 }
 
-/// Whether the caller is in a session of a user whose password is asked for here.
+/// Whether the caller is in a session of a user whose password is checked here.
 fn may_have_second_factor(known: &KnownCaller) -> bool {
     match &known.by {
         PresentedCredential::Session(session) => session.proof != "oidc",
@@ -147,7 +148,7 @@ async fn get_session(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<SessionD
     Ok(session(&ask, known, secret.as_ref()))
 }
 
-/// Somebody who has just come in.
+/// The answer of a successful login.
 async fn entered(
     ask: &ApiRequest,
     entered: Entered,
@@ -169,27 +170,27 @@ async fn entered(
     })
 }
 
-/// How one may log in.
+/// The available ways to log in.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LoginOptions {
-    /// Whether there is nobody yet: POST /setup makes the first user.
+    /// Whether there is no user yet: POST /setup creates the first one.
     setup_needed: bool,
-    /// Another provider: GET /oidc/start leads there.
+    /// Another provider: GET /oidc/start redirects to it.
     oidc: Option<LoginProvider>,
-    /// A directory whose passwords are taken by POST /session.
+    /// A directory whose passwords POST /session accepts.
     ldap: Option<LoginProvider>,
     /// Languages of the console.
     languages: Vec<String>,
-    /// Of this program.
+    /// The program version.
     version: String,
-    /// The name of the node that answers.
+    /// The name of the answering node.
     public_name: String,
 }
 
 /// Another provider, or a directory.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LoginProvider {
-    /// What people call it.
+    /// The display name.
     name: String,
 }
 
@@ -209,12 +210,13 @@ async fn options(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<LoginOptions
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LogIn {
-    /// The name.
+    /// The login name.
     name: String,
     /// The password.
     #[schemars(with = "String")]
     password: SecretString,
-    /// A one-time code or a recovery code, of who has a second factor: 401 `code-needed` asks for it.
+    /// A one-time code or a recovery code, for users with a second factor: 401 `code-needed`
+    /// requests it.
     #[schemars(with = "Option<String>")]
     code: Option<SecretString>,
 }
@@ -227,7 +229,7 @@ async fn log_in(
     let from = ask.way.stranger(&ask.headers);
     let credentials = Credentials { password: sent.password, code: sent.code };
     let within = ask.house.porter.log_in(&sent.name, credentials, &from).await?;
-    // Whoever logs in anew has no use for the session before.
+    // A new login ends the previous session.
     ask.end_session_before().await?;
     entered(&ask, within).await
 }
@@ -236,15 +238,15 @@ async fn log_in(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SetUp {
-    /// What `serve`, or `procession user setup-secret`, printed.
+    /// The secret printed by `serve` or `procession user setup-secret`.
     #[schemars(with = "String")]
     secret: SecretString,
-    /// The name to log in with.
+    /// The login name.
     name: String,
-    /// A password.
+    /// The password.
     #[schemars(with = "String")]
     password: SecretString,
-    /// The name for people; the name to log in with when it is left out.
+    /// The display name; default the login name.
     display_name: Option<String>,
 }
 
@@ -261,7 +263,7 @@ async fn set_up(
     entered(&ask, within).await
 }
 
-/// A name for people that fits.
+/// A valid display name.
 pub(super) fn display_name(said: Option<String>, name: &UserName) -> Result<String, Problem> {
     let said = said.map(|s| s.trim().to_owned()).filter(|s| !s.is_empty());
     let said = said.unwrap_or_else(|| name.to_string());
@@ -271,7 +273,7 @@ pub(super) fn display_name(said: Option<String>, name: &UserName) -> Result<Stri
     }
 }
 
-/// Whether something was done.
+/// The result of an action.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Done {
     /// Always true.
@@ -291,14 +293,14 @@ async fn log_out(
     Ok(AnswerWithCookies { answer: Done { done: true }, cookies: vec![ask.way.set_session(None)] })
 }
 
-/// The old password and a new one.
+/// The old and the new password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Passwords {
-    /// The old one.
+    /// The old password.
     #[schemars(with = "String")]
     old: SecretString,
-    /// The new one.
+    /// The new password.
     #[schemars(with = "String")]
     new: SecretString,
 }
@@ -321,19 +323,19 @@ async fn change_password(
 /// A session in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SessionBrief {
-    /// Key.
+    /// The key of the session.
     session_id: i64,
-    /// Whether it is the one that asks.
+    /// Whether it is the calling session.
     is_this: bool,
-    /// How it was proved who it is: `password`, `ldap`, `oidc` or `setup`.
+    /// How the user logged in: `password`, `ldap`, `oidc` or `setup`.
     proof: String,
-    /// From where.
+    /// The client address.
     address: String,
-    /// What the browser calls itself.
+    /// The user agent of the browser.
     agent: Option<String>,
-    /// Since when, RFC 3339.
+    /// When it was created, RFC 3339.
     create_time: String,
-    /// When it was used last, to the minute.
+    /// When it was last used, to the minute.
     used_time: String,
     /// When it ends if it is not used any more.
     idle_until: String,
@@ -341,10 +343,10 @@ pub(super) struct SessionBrief {
     end_time: String,
 }
 
-/// Sessions.
+/// A list of sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SessionList {
-    /// The latest first.
+    /// Latest first.
     items: Vec<SessionBrief>,
 }
 
@@ -377,7 +379,7 @@ async fn sessions(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<SessionList
 /// A session.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WhichSession {
-    /// Its key.
+    /// The key of the session.
     session_id: i64,
 }
 
@@ -398,7 +400,7 @@ async fn end_session(
 }
 
 impl ApiRequest {
-    /// Ends the session that the browser still holds, if it holds one.
+    /// Ends the session that the browser still has, if any.
     async fn end_session_before(&self) -> Result<(), Problem> {
         let Some(secret) = self.way.session(&self.headers) else { return Ok(()) };
         let Some(known) = self.house.porter.by_session(&secret).await? else { return Ok(()) };

@@ -52,7 +52,7 @@ async fn list_sources(
 /// The settings of a process.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ProcessSettings {
-    /// By section and key, as `procession.toml` has them.
+    /// By section and key, as in `procession.toml`.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, Value>>")]
     settings: Value,
 }

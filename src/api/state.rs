@@ -1,4 +1,4 @@
-//! What requests are answered from.
+//! The state that requests are answered from.
 
 use crate::api::admin::AdminRequestLimits;
 use crate::api::caller::{Caller, CallerProof};
@@ -24,46 +24,45 @@ use secrecy::SecretString;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Connections to a database server that requests share.
+/// Maximum number of connections to a database server for requests.
 const CONNECTIONS: u32 = 6;
 
-/// What requests are answered from: an open database with connections of its own, and how this process is.
+/// The state that requests are answered from: an open database with connections of its own, and the
+/// health of this process.
 pub struct ApiState {
-    /// The database, the settings and the clock.
     pub app: App,
-    /// How this process is.
     pub vitals: Arc<HealthMonitor>,
-    /// Who looks at passwords, sessions and tokens.
+    /// Checks passwords, sessions and tokens.
     pub porter: Porter,
-    /// As who stands outside sees the front door.
+    /// The public address and the trusted proxies.
     pub(super) doorway: Doorway,
-    /// What reading remembers.
+    /// Caches and events.
     pub(super) reads: Reads,
-    /// How much expensive work there may be at once.
+    /// Limits of expensive requests.
     pub(super) read_limits: ReadLimits,
-    /// Streams that end with the access of their callers.
+    /// Streams that end with their callers' access.
     pub(super) streams: OpenStreams,
-    /// Refusals that were put on record of late.
+    /// Recently recorded refusals.
     pub(super) denied: DeniedRequests,
-    /// Requests with tokens that are not known, that were put on record of late.
+    /// Recently recorded requests with unknown tokens.
     pub(super) denied_tokens: DeniedRequests,
-    /// Changes that need a second person.
+    /// Which changes need a second person.
     pub(super) four_eyes: FourEyesRules,
-    /// What this process runs beside what it serves.
+    /// Background backfills of this process.
     pub aside: Aside,
-    /// Where executors of XXL-JOB are heard.
+    /// The API for executors of XXL-JOB.
     pub executors: ExecutorApi,
-    /// Whether they have to show a certificate.
+    /// Whether executors must present a certificate.
     pub(super) needs_executor_certificate: bool,
-    /// What a request of theirs may take.
+    /// Limits of executors' requests.
     pub executor_limits: AdminRequestLimits,
-    /// The description of the API, made once.
+    /// The description of the API, built once.
     pub(super) described: Value,
 }
 
 impl ApiState {
-    /// A house of an open database; with connections of its own on a server, so that whoever asks much
-    /// takes none from the work.
+    /// The state for an open database; with separate connections on a server, so that requests take
+    /// none from the engine.
     pub async fn open_state(app: &App, vitals: HealthMonitor) -> Result<Self> {
         let aside = Aside::new(app);
         let app = app.for_requests(CONNECTIONS).await?;
@@ -97,19 +96,20 @@ impl ApiState {
         })
     }
 
-    /// Looks what has happened to batches, for those who listen to events. Done once a second while the door
-    /// is open; costs nothing while nobody listens.
+    /// Polls for changes of batches, for listeners of events. Called once a second while the
+    /// listener is open; costs nothing while there are no event streams.
     pub async fn poll_changes(&self) -> Result<()> {
         self.reads.events.poll_changes(&self.app).await
     }
 
-    /// Ends the streams whose callers may not see them any more. Done twice a second while the listener is
+    /// Ends streams whose callers have lost access. Called twice a second while the listener is
     /// open; costs nothing while there are no streams.
     pub async fn end_revoked_streams(&self) -> Result<()> {
         self.streams.end_revoked(&self.porter).await
     }
 
-    /// Who sent a request. A token counts before a session: who shows one means it.
+    /// Identifies the caller of a request. A token takes precedence over a session, because sending
+    /// one is intentional.
     pub(super) async fn identify(
         &self,
         parts: &Parts,
@@ -134,7 +134,8 @@ impl ApiState {
         known.map(|known| caller(known, way)).ok_or_else(Problem::stranger)
     }
 
-    /// Whoever asked for an approved change, as the account is now; the address is the one it was asked from.
+    /// The author of an approved change, with the account's present state; the address is that of
+    /// the original request.
     pub(super) async fn author_of(&self, replayed: &ReplayedChange) -> Result<Caller, Problem> {
         let request = &replayed.request;
         let known = self.porter.by_author(request.user, request.token).await?;
@@ -151,23 +152,23 @@ impl ApiState {
         Ok(Caller { user_id, name, grants, from, proof, known: Arc::new(known) })
     }
 
-    /// The other provider that people may log in at.
+    /// The other provider for logins.
     pub(super) fn oidc_provider(&self) -> Option<&Oidc> {
         Some(&self.app.config.http.oidc).filter(|oidc| oidc.is_on())
     }
 
-    /// The directory whose passwords are taken.
+    /// The directory whose passwords are accepted.
     pub(super) fn ldap_directory(&self) -> Option<&Ldap> {
         Some(&self.app.config.ldap).filter(|ldap| ldap.is_on())
     }
 }
 
-/// What a page of ours sends with every change, and no other page can.
+/// The CSRF token that our pages send with every change, and no other page can.
 pub(super) fn csrf_token(session: &SecretString) -> String {
     secret::derived(session, "csrf")
 }
 
-/// Refuses a change that a page of somebody else's sent with a browser's cookie.
+/// Refuses a change that a foreign page sent with a browser's cookie.
 fn meant(parts: &Parts, way: &RequestOrigin, session: &SecretString) -> Result<(), Problem> {
     way.require_same_site(&parts.headers)?;
     let sent = parts.headers.get("x-csrf-token").and_then(|v| v.to_str().ok());

@@ -1,7 +1,8 @@
-//! What ends a stream: the session or token that opened it ends, or its user may do something else now.
+//! Ends streams whose access is revoked: their session or token has ended, or the permissions of
+//! their user have changed.
 //!
-//! One task of the process looks for all streams, in a few statements, so that a change that another node made
-//! ends them as well.
+//! One task of the process checks all streams, in a few statements, so that changes made on another
+//! node end them as well.
 
 use crate::app::access::{KnownCaller, Porter};
 use std::collections::HashMap;
@@ -9,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks: with the look itself, less than a second.
+/// Check interval: including the check itself, less than a second.
 pub(super) const CHECK: Duration = Duration::from_millis(500);
-/// Looks in a row that may fail before all streams end: who may see what is not known any more.
+/// Number of consecutive failed checks after which all streams end: the permissions are unknown
+/// then.
 const FAILURES_MAX: u32 = 6;
 
-/// The streams that are open.
+/// The open streams.
 #[derive(Default)]
 pub(super) struct OpenStreams {
     all: Arc<Mutex<StreamTable>>,
@@ -32,11 +34,11 @@ struct OpenStream {
     ended: CancellationToken,
 }
 
-/// A stream's place among the open ones, until it is dropped.
+/// An entry among the open streams, until it is dropped.
 pub(super) struct StreamAccess {
     all: Arc<Mutex<StreamTable>>,
     key: u64,
-    /// Cancelled when its caller may not see it any more.
+    /// Cancelled when its caller has lost access.
     pub(super) ended: CancellationToken,
 }
 
@@ -51,7 +53,7 @@ impl Drop for StreamAccess {
 }
 
 impl OpenStreams {
-    /// Adds a stream of somebody who is known.
+    /// Adds a stream of an identified caller.
     pub(super) fn add_stream(&self, known: Arc<KnownCaller>) -> StreamAccess {
         let ended = CancellationToken::new();
         let mut table = lock_streams(&self.all);
@@ -61,7 +63,7 @@ impl OpenStreams {
         StreamAccess { all: self.all.clone(), key, ended }
     }
 
-    /// Ends the streams whose callers are not who they were; costs nothing while there are none.
+    /// Ends the streams whose callers have changed; costs nothing while there are none.
     pub(super) async fn end_revoked(&self, porter: &Porter) -> anyhow::Result<()> {
         let open: Vec<(u64, Arc<KnownCaller>)> = {
             let table = lock_streams(&self.all);

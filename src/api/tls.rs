@@ -1,4 +1,4 @@
-//! TLS of a listener: the handshake, and certificates that are read anew when their files change.
+//! TLS of a listener: the handshake, and certificates that are reloaded when their files change.
 
 use crate::config::{BadConfig, ListenerTlsFiles};
 use rustls::ServerConfig;
@@ -11,20 +11,20 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-/// Between two checks of the files.
+/// Interval between two checks of the files.
 const RELOAD: Duration = Duration::from_secs(5);
-/// What is answered to HTTP without TLS.
+/// The answer to HTTP without TLS.
 const NO_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\
     Content-Length: 45\r\n\r\nthis address speaks TLS; write https:// here\n";
 
-/// What protects a connection.
+/// The protection of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionSecurity {
     /// Nothing.
     Clear,
     /// TLS.
     Tls,
-    /// TLS, and the client showed a certificate that was verified.
+    /// TLS with a verified client certificate.
     MutualTls,
 }
 
@@ -47,8 +47,8 @@ impl ListenerTls {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the files anew when they change, until `stop` is cancelled. Connections that are open keep what they
-    /// began with. Files that cannot be used change nothing: one may be written, and the other not yet.
+    /// Reloads the files when they change, until `stop` is cancelled. Open connections keep what
+    /// they began with. Unusable files change nothing: one may be written, and the other not yet.
     pub(super) async fn keep_current(&self, stop: CancellationToken) {
         let mut digest = self.digest;
         let mut last_fault = None;
@@ -76,7 +76,7 @@ impl ListenerTls {
         }
     }
 
-    /// Makes TLS of a connection; how long that may take is the caller's to limit.
+    /// Performs the TLS handshake of a connection; the caller sets the time limit.
     pub(super) async fn accept(
         &self,
         mut stream: TcpStream,

@@ -1,4 +1,4 @@
-//! Tokens of programs.
+//! API tokens.
 
 use crate::api::caller::{ApiRequest, CallerNeeds, CallerProof};
 use crate::api::problem::Problem;
@@ -38,31 +38,31 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// A token, without what it is.
+/// A token without its secret.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TokenBrief {
-    /// Key.
+    /// The key of the token.
     token_id: i64,
-    /// What it is for.
+    /// Its purpose.
     name: String,
-    /// What it may do, as far as its owner may.
+    /// Its permissions, as far as its owner has them.
     permissions: BTreeSet<Permission>,
-    /// In these groups; none is wherever its owner may.
+    /// In these groups; null means wherever its owner has them.
     groups: Option<Vec<String>>,
-    /// Since when, RFC 3339.
+    /// When it was created, RFC 3339.
     create_time: String,
-    /// Until when.
+    /// When it expires.
     end_time: String,
-    /// Whether that is past.
+    /// Whether it has expired.
     is_expired: bool,
-    /// When it was used last, to the minute.
+    /// When it was last used, to the minute.
     used_time: Option<String>,
 }
 
-/// Tokens.
+/// A list of tokens.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct TokenList {
-    /// The latest first.
+    /// Latest first.
     items: Vec<TokenBrief>,
 }
 
@@ -80,7 +80,7 @@ fn brief(ask: &ApiRequest, token: ApiToken) -> TokenBrief {
     }
 }
 
-/// Tokens as they are listed.
+/// Tokens as listed.
 pub(super) fn tokens(ask: &ApiRequest, all: Vec<ApiToken>) -> TokenList {
     TokenList { items: all.into_iter().map(|token| brief(ask, token)).collect() }
 }
@@ -90,26 +90,26 @@ async fn list_tokens(ask: ApiRequest, _: Nothing, _: Nothing) -> Result<TokenLis
     Ok(tokens(&ask, all))
 }
 
-/// A token that is wanted.
+/// A new token.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewTokenRequest {
-    /// What it is for.
+    /// Its purpose.
     name: String,
-    /// What it may do.
+    /// Its permissions.
     permissions: BTreeSet<Permission>,
-    /// In these groups; wherever its owner may when it is left out.
+    /// In these groups; default wherever its owner has them.
     groups: Option<Vec<String>>,
-    /// How long it lives, 1 to 366.
+    /// Lifetime in days, 1 to 366.
     days: u32,
 }
 
-/// A token, shown once.
+/// A new token, shown once.
 #[derive(Serialize, JsonSchema)]
 struct CreatedToken {
-    /// The token itself: `Authorization: Bearer …`. It is shown here and never again.
+    /// The token itself: `Authorization: Bearer …`. It is shown only here.
     token: String,
-    /// All the rest.
+    /// The token without its secret.
     #[serde(flatten)]
     brief: TokenBrief,
 }
@@ -145,12 +145,12 @@ async fn add_token(
 /// A token.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TokenPath {
-    /// Its key.
+    /// The key of the token.
     token_id: i64,
 }
 
-/// Passes when the caller may take away other tokens and sessions of its user than its own: a token that is
-/// stolen, or given to a program, must not end the others.
+/// Checks that the caller may remove other tokens and sessions of its user than its own: a token
+/// that is stolen, or given to a program, must not end the others.
 pub(super) fn may_end_others(ask: &ApiRequest) -> Result<(), Problem> {
     let caller = ask.caller()?;
     let is_token = matches!(caller.proof, CallerProof::Token(_));

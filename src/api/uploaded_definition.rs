@@ -1,4 +1,4 @@
-//! Definitions that are sent as text: read as files are, from what was sent and nothing else.
+//! Definitions sent as text: read like files, from the request alone.
 
 use crate::api::caller::ApiRequest;
 use crate::api::problem::Problem;
@@ -18,19 +18,20 @@ use std::time::Duration;
 /// A definition as text: one file, or several of which one is the main one.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct UploadedDefinition {
-    /// The file, when there is one.
+    /// The file, if there is only one.
     pub(super) text: Option<String>,
-    /// The form of `text`; YAML when it is left out.
+    /// The format of `text`; default YAML.
     pub(super) format: Option<UploadFormat>,
-    /// Files by name, each as text: the main one, and those that it names (`script_file`, `include` …).
+    /// Files by name, each as text: the main one, and those that it names (`script_file`, `include`
+    /// …).
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
-    /// Which of `files` is the main one; may be left out when one alone is YAML or JSON, or `job_def.csv`
+    /// Which of `files` is the main one; optional when only one is YAML or JSON, or `job_def.csv`
     /// is among them.
     pub(super) main: Option<String>,
 }
 
-/// The form of a definition.
+/// The format of a definition.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum UploadFormat {
@@ -41,8 +42,8 @@ pub(super) enum UploadFormat {
 }
 
 impl UploadedDefinition {
-    /// The definition, or every fault of it. It is read on a thread that may be busy, a few at once, and for
-    /// no more than the settings allow.
+    /// Parses the definition, or returns all its faults. It runs on a blocking thread, a few at
+    /// once, within the time limit of the settings.
     pub(super) async fn load_definition(
         self,
         ask: &ApiRequest,
@@ -61,7 +62,7 @@ impl UploadedDefinition {
         let (expired, seconds) = (budget.expired.clone(), limits.definition_sec);
         let place = ask.house.read_limits.enter_definition(ask.caller()?.user_id).await?;
         let reading = on_busy_thread(move || {
-            // Held by the thread: a caller who hangs up makes no room for another reading.
+            // Held by the thread: a caller who disconnects does not allow another read.
             let _place = place;
             self.parse_files(budget)
         });
@@ -77,7 +78,7 @@ impl UploadedDefinition {
         }
     }
 
-    /// The name of the main file, as faults name it.
+    /// The name of the main file in faults.
     pub(super) fn main_name(&self) -> String {
         match (&self.text, self.format) {
             (Some(_), Some(UploadFormat::Json)) => "definition.json".to_owned(),
@@ -118,7 +119,7 @@ impl UploadedDefinition {
         Ok(loaded.map_err(|faults| faults_with_hints(&faults)))
     }
 
-    /// As `load`, where a fault is a reason to do nothing.
+    /// Like `load_definition`; faults are an error.
     pub(super) async fn sound(self, ask: &ApiRequest) -> Result<Loaded, Problem> {
         self.load_definition(ask).await?.map_err(|faults| faulty(&faults))
     }
@@ -145,7 +146,7 @@ impl UploadedDefinition {
     }
 }
 
-/// A path within what is sent, without its detours; none for one that leads outside.
+/// A normalised path within the request; `None` for one that leads outside.
 fn inside(path: &Path) -> Option<PathBuf> {
     let mut all = PathBuf::new();
     for part in path.components() {
@@ -159,7 +160,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
     Some(all)
 }
 
-/// Faults, those about files with what to do here.
+/// Faults; those about files with the hint for requests.
 fn faults_with_hints(faults: &Faults) -> Vec<FaultAt> {
     let here = |fault: &DefinitionFault| {
         let mut told = FaultAt::from_fault(fault);

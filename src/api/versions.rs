@@ -1,4 +1,4 @@
-//! What is defined as a file, what it was, and what that changed.
+//! Definitions as files, their versions, and the differences.
 
 use crate::api::authorize;
 use crate::api::caller::{ApiRequest, CallerNeeds};
@@ -54,20 +54,20 @@ const YAML: &str = "application/yaml";
 /// A version of a group.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct VersionPath {
-    /// The group.
+    /// The group code.
     group: String,
-    /// Counted from 1.
+    /// The version number, counted from 1.
     no: u32,
 }
 
 /// Two versions of a group.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct DiffVersionsQuery {
-    /// The group.
+    /// The group code.
     group: String,
-    /// From this version; 0 is nothing.
+    /// From this version; 0 means empty.
     no: u32,
-    /// To this version; `now` is what is stored.
+    /// To this version; `now` is the stored definition.
     other: String,
 }
 
@@ -89,7 +89,7 @@ async fn list_versions(
     ))
 }
 
-/// A group as it was; as it is for `None`, as nothing for 0.
+/// A version of a group; the present definition for `None`, empty for 0.
 async fn definition_at(
     ask: &ApiRequest,
     group: &GroupCode,
@@ -146,11 +146,11 @@ async fn diff_versions(
     Ok(Steps { changes: changes.iter().map(DefinitionChangeDetail::from_change).collect() })
 }
 
-/// What is to be exported.
+/// What to export.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ExportQuery {
-    /// This group with what it names; everything when it is left out, for who sees all groups.
+    /// This group with what it names; default everything, for users who see all groups.
     group: Option<String>,
     /// yaml or json.
     format: Option<String>,
@@ -182,7 +182,7 @@ async fn export(ask: ApiRequest, _: Nothing, wanted: ExportQuery) -> Result<Resp
     file_response(&ask, &group, part, (format, group.as_str()))
 }
 
-/// Whether the caller may know where sources are: who edits needs it to write the file back.
+/// Whether the caller may see addresses of sources: an author needs them to write the file back.
 fn knows_places(ask: &ApiRequest, group: &GroupCode) -> bool {
     let admin = ask.caller().is_ok_and(|c| c.grants.allow_everywhere(Permission::Admin));
     admin || ask.allows(Permission::Edit, group)

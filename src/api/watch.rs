@@ -1,21 +1,22 @@
-//! What was seen of batches and jobs at the last look, and what to tell after the next.
+//! The state of batches and jobs at the last poll, and the events to publish after the next.
 
 use crate::api::events::StreamedEvent;
 use crate::domain::id::BatchId;
 use crate::store::changed::{ChangedBatch, ChangedJob};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Looks for which a key that was left out is looked for again.
+/// Number of polls for which a skipped key is looked for again.
 const LOOKS: u8 = 10;
-/// Keys left out that are looked for at once; a server that counts in steps leaves out most of them.
+/// Maximum number of skipped keys looked for at once; a server that increments in steps skips most
+/// of them.
 const LEFT_OUT: usize = 500;
 
-/// What was seen.
+/// The known state.
 #[derive(Debug, Default)]
 pub(super) struct ChangeWatch {
     /// The newest key.
     last: i64,
-    /// Keys before it that were not there: rolled back, or of a transaction that is not committed yet.
+    /// Keys before it that were missing: rolled back, or of an uncommitted transaction.
     left_out: BTreeMap<i64, u8>,
     /// The open batches.
     open: HashMap<BatchId, ChangedBatch>,
@@ -27,23 +28,23 @@ impl ChangeWatch {
         Self { last, left_out: BTreeMap::new(), open }
     }
 
-    /// The newest key that was seen.
+    /// The newest known key.
     pub(super) fn last_key(&self) -> i64 {
         self.last
     }
 
-    /// Keys that may still come.
+    /// Keys that may still appear.
     pub(super) fn left_out(&self) -> Vec<i64> {
         self.left_out.keys().copied().collect()
     }
 
-    /// Batches that were open and are not any more.
+    /// Batches that were open and have ended.
     pub(super) fn ended(&self, open: &[ChangedBatch]) -> Vec<BatchId> {
         let still: HashSet<BatchId> = open.iter().map(|pulse| pulse.batch_id).collect();
         self.open.keys().filter(|id| !still.contains(id)).copied().collect()
     }
 
-    /// Takes what was found by a look, and gives what is to be told: jobs in the order of their changes,
+    /// Applies the result of a poll, and returns the events: jobs in the order of their changes,
     /// then batches.
     pub(super) fn take_changes(
         &mut self,
@@ -57,7 +58,7 @@ impl ChangeWatch {
         jobs.sort_by_key(|changed| changed.log_id);
         let mut told: Vec<StreamedEvent> =
             jobs.iter().map(|changed| StreamedEvent::job_changed(changed)).collect();
-        // A batch that was opened and has ended between two looks is seen by its jobs alone.
+        // A batch that was opened and has ended between two polls is known only by its jobs.
         let is_open: HashSet<BatchId> = open.iter().map(|pulse| pulse.batch_id).collect();
         let mut passed: BTreeMap<BatchId, &ChangedBatch> = BTreeMap::new();
         for changed in jobs.iter().filter(|c| !is_open.contains(&c.batch.batch_id)) {
@@ -73,7 +74,7 @@ impl ChangeWatch {
         told
     }
 
-    /// Notes which keys were seen and which were left out.
+    /// Notes which keys were found and which were skipped.
     fn note_keys(&mut self, late: &[ChangedJob], fresh: &[ChangedJob]) {
         for changed in late {
             self.left_out.remove(&changed.log_id);
@@ -84,7 +85,7 @@ impl ChangeWatch {
         });
         for changed in fresh {
             let between = self.last + 1..changed.log_id;
-            // The newest of a long gap: the oldest has had the most time to come.
+            // The newest of a long gap: the oldest has had the most time to appear.
             let from = between.start.max(changed.log_id - LEFT_OUT as i64);
             self.left_out.extend((from..between.end).map(|key| (key, LOOKS)));
             self.last = changed.log_id;
