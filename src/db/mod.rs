@@ -1,5 +1,4 @@
-//! db: access to SQL databases. In: statement text with `?` and values. Out: rows, or a typed
-//! error.
+//! db: access to SQL databases. In: statement text with `?` and values. Out: rows, or a typed error.
 //! May name: nothing of ours. Never: a word of the domain.
 //! Invariant: sqlx is named here and nowhere else. `Db` and `Tx` are the metadata store; `session`
 //! are the connections that bodies run on.

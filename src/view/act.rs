@@ -1,4 +1,4 @@
-//! What an operator's action changes, to the row.
+//! The row changes of an operator's action.
 
 use crate::domain::action::RowChange;
 use crate::domain::action::action_plan::Cause;
@@ -10,20 +10,20 @@ use serde::Serialize;
 /// A row that changes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ActionRowDetail {
-    /// The job.
+    /// The job code.
     pub job_code: String,
-    /// Its state before.
+    /// The state before.
     pub from: String,
-    /// Its state afterwards.
+    /// The state after.
     pub to: String,
-    /// Its state afterwards in words: `PENDING (no-exec), priority 5`.
+    /// The state after as text: `PENDING (no-exec), priority 5`.
     pub then: String,
-    /// Whether it was named; otherwise it follows from others.
+    /// Whether the job was named; otherwise the change follows from others.
     pub asked: bool,
 }
 
 impl ActionRowDetail {
-    /// Of a line.
+    /// The document of a row change.
     pub fn from_line(line: &ActionRow) -> Self {
         Self {
             job_code: line.job_code.to_string(),
@@ -35,7 +35,7 @@ impl ActionRowDetail {
     }
 }
 
-/// A state, and what an operator wants with the job.
+/// A state with the run mode of the job.
 pub fn state(status: QueueStatus, mode: Option<RunMode>) -> String {
     match mode {
         None => status.to_string(),
@@ -45,7 +45,7 @@ pub fn state(status: QueueStatus, mode: Option<RunMode>) -> String {
     }
 }
 
-/// The state of a row afterwards, in words.
+/// The state of a row after the action, as text.
 pub fn state_after(line: &ActionRow) -> String {
     let (mut mode, mut more) = (line.mode, Vec::new());
     for change in &line.changes {

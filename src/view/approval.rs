@@ -1,4 +1,4 @@
-//! Approvals of jobs as they are shown.
+//! Approvals of jobs for display.
 
 use crate::domain::access::Grants;
 use crate::domain::access::approval::{ApprovalStatus, Approver};
@@ -9,47 +9,47 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// An approval that a job asks for, or asked for.
+/// An approval that a job requested.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ApprovalView {
-    /// Its number.
+    /// The number of the approval.
     pub approval_id: i64,
     /// The group of the job.
     pub group: String,
     /// The batch number.
     pub batch_no: String,
-    /// The job.
+    /// The job code.
     pub job_code: String,
     /// `WAITING`, `APPROVED`, `REJECTED`, `EXPIRED` or `WITHDRAWN`.
     pub status: String,
-    /// What the approvers are asked.
+    /// The question to the approvers.
     pub question: Option<String>,
-    /// Who may decide, in words.
+    /// Who may decide, as text.
     pub approvers: String,
-    /// Whether whoever started the batch is refused.
+    /// Whether those who started the batch may not decide.
     pub four_eyes: bool,
-    /// Who started the batch; only while it waits.
+    /// Who started the batch; only while it is pending.
     pub started_by: Vec<String>,
     /// Whether the caller may decide now.
     pub may_decide: bool,
-    /// Why the caller may not, while it waits.
+    /// Why the caller may not decide, while it is pending.
     pub why_not: Option<String>,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked_at: String,
-    /// When it is too late.
+    /// When it expires.
     pub deadline: String,
     /// Who decided.
     pub decided_by: Option<String>,
-    /// Where the decision came from.
+    /// The address or host of the decision.
     pub decided_from: Option<String>,
-    /// What the approver remarked.
+    /// The approver's comment.
     pub comment: Option<String>,
     /// When it was decided, expired or was withdrawn.
     pub ended_at: Option<String>,
 }
 
 impl ApprovalView {
-    /// Of an approval, as `approver` sees it.
+    /// The document of an approval, as `approver` sees it.
     pub async fn read_view(
         tx: &mut Tx,
         approval: &Approval,

@@ -1,4 +1,4 @@
-//! Acts on record, as documents and as lines of a file.
+//! Audit records as documents and as lines of a file.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::engine::operate::audit_chain::ChainedAct;
@@ -9,45 +9,45 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Somebody did something.
+/// An audit record.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Act {
-    /// Its key; greater than those of the acts before it.
+    /// Its key; greater than those of earlier records.
     pub audit_id: i64,
-    /// When.
+    /// The time.
     pub at: String,
-    /// Who: an account, or the user of the machine for what was done there.
+    /// Who: an account, or the user of the machine for an action on the command line.
     pub actor: String,
-    /// From where: an address or a machine.
+    /// The address or machine.
     pub host: String,
-    /// What was done.
+    /// The action.
     pub action: String,
-    /// To which group, or to what belongs to it.
+    /// The group concerned, directly or through what belongs to it.
     pub group: Option<String>,
-    /// To which batch.
+    /// The batch number.
     pub batch_no: Option<String>,
-    /// To which job.
+    /// The job code.
     pub job_code: Option<String>,
-    /// Before and after, and what else is worth knowing.
+    /// Values before and after, and other details.
     pub detail: Option<Value>,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// Its number in the hash chain; none while it is not sealed yet, some seconds after its commit.
+    /// Its number in the hash chain; null until it is sealed, some seconds after its commit.
     pub seal_no: Option<i64>,
     /// Hash of the chain up to it, in hexadecimal digits.
     pub chain_hash: Option<String>,
 }
 
-/// An act in the order of the chain, as others can verify it.
+/// A record in the order of the chain, with what a verification needs.
 #[derive(Debug, Serialize)]
 pub struct ChainedActLine {
     #[serde(flatten)]
     act: Act,
     /// Key of the batch, which is hashed too.
     batch_id: Option<i64>,
-    /// When, in milliseconds since 1970, as it is hashed.
+    /// The time in milliseconds since 1970, as it is hashed.
     at_ms: i64,
-    /// SHA-256 of the act alone.
+    /// SHA-256 of the record alone.
     row_hash: String,
 }
 
@@ -82,17 +82,17 @@ impl From<&AuditRecord> for Act {
     }
 }
 
-/// A form of file.
+/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditFormat {
-    /// Comma-separated, with a head; no cell is a formula.
+    /// Comma-separated, with a heading; no cell is a formula.
     Csv,
-    /// One document a line.
+    /// One document per line.
     Jsonl,
 }
 
 impl AuditFormat {
-    /// What stands before the first act.
+    /// The heading.
     pub fn header(self) -> String {
         match self {
             Self::Csv => csv::csv_line(COLUMNS),
@@ -100,7 +100,7 @@ impl AuditFormat {
         }
     }
 
-    /// An act, with the end of its line.
+    /// A record as a line.
     pub fn act_line(self, act: &Act) -> Result<String> {
         match self {
             Self::Jsonl => Ok(serde_json::to_string(act)? + "\n"),

@@ -1,4 +1,4 @@
-//! Backfills, and how far each is.
+//! Backfills and their progress.
 
 use crate::app::App;
 use crate::domain::backfill::{BackfillFailurePolicy, BackfillSelection, EntryStatus, RangeOrder};
@@ -13,20 +13,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A backfill as it is shown.
+/// A backfill for display.
 pub struct BackfillView {
-    /// Its row.
     pub row: Backfill,
-    /// Its batches, in their order.
+    /// Its batches, in order.
     pub batches: Vec<BackfillBatchRow>,
-    /// The process that has it.
+    /// The process that runs it.
     pub owner: Option<store::node::NodeRow>,
-    /// The present moment.
     pub now: Millis,
 }
 
 impl BackfillView {
-    /// Reads it.
+    /// Reads a backfill.
     pub async fn read_view(app: &App, id: BackfillId) -> Result<Self> {
         let now = app.server_now().await?;
         let mut tx = app.db.begin_read().await?;
@@ -41,23 +39,23 @@ impl BackfillView {
         Ok(Self { row, batches, owner, now })
     }
 
-    /// Whether a living process works on it.
+    /// Whether a living process runs it.
     pub fn is_alive(&self) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.lease_until > self.now)
     }
 
-    /// How many of its batches are final, of how many.
+    /// Number of final batches, and number of batches.
     pub fn count_final(&self) -> (usize, usize) {
         let done = self.batches.iter().filter(|b| b.entry.status.is_final()).count();
         (done, self.batches.len())
     }
 
-    /// How long a batch of it has taken.
+    /// Duration of one of its batches in milliseconds.
     pub fn time_taken(&self, batch: &ShownBatch) -> i64 {
         batch.end_time.unwrap_or(self.now).since(batch.create_time)
     }
 
-    /// As a document.
+    /// The document.
     pub fn detail(&self) -> BackfillDetail {
         let mut counts: BTreeMap<EntryStatus, u64> = BTreeMap::new();
         self.batches.iter().for_each(|b| *counts.entry(b.entry.status).or_default() += 1);
@@ -94,69 +92,69 @@ impl BackfillView {
     }
 }
 
-/// A backfill of a list.
+/// A backfill in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BackfillSummary {
-    /// Its number.
+    /// The number of the backfill.
     pub backfill_id: i64,
-    /// The group whose batches it opens.
+    /// The group whose batches it runs.
     pub group: String,
-    /// Their numbers, as they were written: `202401..202406`.
+    /// The range as the user wrote it: `202401..202406`.
     pub range: String,
-    /// How it stands.
+    /// The state.
     pub status: &'static str,
-    /// Batches open at once, at most.
+    /// Maximum number of batches open at once.
     pub parallel: u32,
-    /// Which are opened first; null for the order in which the range names them.
+    /// The order of opening; null for the order of the range.
     pub order: Option<RangeOrder>,
-    /// Which are run.
+    /// Which batches are run.
     pub only: BackfillSelection,
-    /// What a failure means for the rest.
+    /// What to do after a failure.
     pub on_failure: BackfillFailurePolicy,
-    /// Parameters of each batch, over the group's.
+    /// Parameters of each batch, which take precedence over the group's.
     pub params: BTreeMap<String, String>,
     /// Who started it.
     pub started_by: String,
-    /// Why, as that person gave it.
+    /// The reason given.
     pub reason: Option<String>,
     /// When it was started, UTC.
     pub create_time: String,
     /// When it ended, UTC.
     pub end_time: Option<String>,
-    /// Batches that are final.
+    /// Number of final batches.
     pub done: u64,
-    /// Batches in all.
+    /// Number of batches.
     pub total: u64,
-    /// Batches by their state in the backfill.
+    /// Number of batches by their state in the backfill.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
-/// A backfill and its batches.
+/// A backfill with its batches.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BackfillDetail {
     #[serde(flatten)]
     summary: BackfillSummary,
-    /// The living process that works on it.
+    /// The living process that runs it.
     owner: Option<ProcessAddress>,
-    /// Its batches, in their order.
+    /// Its batches, in order.
     batches: Vec<BackfillBatch>,
 }
 
-/// Where a process is.
+/// Host and process id of a process.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProcessAddress {
-    /// Its host.
+    /// The host.
     host: String,
-    /// Its number there.
+    /// The process id.
     pid: i64,
 }
 
 /// A batch of a backfill.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BackfillBatch {
-    /// Its number.
+    /// The batch number.
     batch_no: String,
-    /// Its state in the backfill.
+    /// The state in the backfill.
     status: &'static str,
     /// Why it was not run.
     message: Option<String>,
@@ -164,42 +162,42 @@ pub struct BackfillBatch {
     opened: Option<BackfillBatchFacts>,
 }
 
-/// What is known of a batch that a backfill has opened, or found.
+/// Facts about a batch that a backfill has opened, or found.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BackfillBatchFacts {
-    /// Its own state.
+    /// The state of the batch.
     batch_status: &'static str,
     /// When it was opened, UTC.
     create_time: String,
     /// When it ended, UTC.
     end_time: Option<String>,
-    /// How long it has taken so far, in milliseconds.
+    /// Duration so far in milliseconds.
     duration_ms: i64,
-    /// Jobs that are final.
+    /// Number of final jobs.
     jobs_done: u64,
-    /// Jobs in all.
+    /// Number of jobs.
     jobs: u64,
-    /// Jobs that did not end well.
+    /// Failed jobs.
     failed: Vec<FailedJob>,
 }
 
-/// A job that did not end well.
+/// A failed job.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FailedJob {
-    /// Its code.
+    /// The job code.
     job_code: String,
-    /// Its state.
+    /// The state.
     status: &'static str,
 }
 
-/// How many jobs of a batch are final, of how many.
+/// Number of final jobs of a batch, and number of jobs.
 pub fn done_of(jobs: &BTreeMap<QueueStatus, u64>) -> (u64, u64) {
     let done = jobs.iter().filter(|(status, _)| status.is_final()).map(|(_, n)| n).sum();
     (done, jobs.values().sum())
 }
 
 impl BackfillSummary {
-    /// A backfill, with its batches counted by their state.
+    /// The document of a backfill, with its batches counted by state.
     pub fn from_row(row: &Backfill, counts: &BTreeMap<EntryStatus, u64>) -> Self {
         let options = &row.options;
         Self {

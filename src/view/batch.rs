@@ -1,4 +1,4 @@
-//! A batch with its jobs, as it is shown.
+//! A batch with its jobs, for display.
 
 use crate::app::App;
 use crate::domain::batch::{Batch, Snapshot};
@@ -15,15 +15,14 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A batch as it is shown.
+/// A batch for display.
 pub struct BatchView {
-    /// Its row.
     pub batch: Batch,
-    /// What it runs.
+    /// The definition that it runs.
     pub snapshot: Snapshot,
-    /// Its jobs, parallel to those of the snapshot.
+    /// Its rows, parallel to the jobs of the snapshot.
     pub rows: Vec<QueueEntry>,
-    /// What those that ended left, by the key of their rows.
+    /// The outputs of ended jobs, by the key of their rows.
     pub outputs: BTreeMap<i64, JobOutputs>,
     /// The process that dispatches it.
     pub owner: Option<store::node::NodeRow>,
@@ -32,7 +31,7 @@ pub struct BatchView {
 }
 
 impl BatchView {
-    /// All of a batch.
+    /// A complete batch.
     pub async fn read_view(app: &App, id: BatchId) -> Result<Self> {
         let mut view = Self::without_outputs(app, id).await?;
         let over = view.rows.iter().filter(|r| r.status.is_final());
@@ -44,7 +43,7 @@ impl BatchView {
         Ok(view)
     }
 
-    /// A batch without what its jobs left, which may be much.
+    /// A batch without the outputs of its jobs, which may be large.
     pub async fn without_outputs(app: &App, id: BatchId) -> Result<Self> {
         let now = app.server_now().await?;
         let mut tx = app.db.begin_read().await?;
@@ -63,7 +62,7 @@ impl BatchView {
         self.owner.as_ref().is_some_and(|owner| owner.lease_until > self.now)
     }
 
-    /// The batch and its jobs for programs, without a forecast.
+    /// The document of the batch and its jobs, without a forecast.
     pub fn document(&self) -> BatchDetail {
         let batch = &self.batch;
         let dues = Dues::of_view(self);
@@ -95,7 +94,7 @@ impl BatchView {
         }
     }
 
-    /// The job at a place. `dues` are those of this view.
+    /// The document of one job. `dues` are those of this view.
     pub fn job_document(&self, at: usize, dues: &Dues) -> JobInBatch {
         let (row, job) = (&self.rows[at], &self.snapshot.jobs[at]);
         JobInBatch {
@@ -123,99 +122,99 @@ impl BatchView {
     }
 }
 
-/// A batch with its jobs. Moments are UTC.
+/// A batch with its jobs. Times are UTC.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BatchDetail {
-    /// Its key.
+    /// The key of the batch.
     pub batch_id: i64,
-    /// Raised by each change of the batch or of its jobs.
+    /// Incremented by each change of the batch or of its jobs.
     pub revision: i64,
-    /// The process that runs it.
+    /// The process that owns it.
     pub node: Option<String>,
     /// Whether that process is alive.
     pub is_dispatched: bool,
-    /// By then it has to have ended.
+    /// When it is stopped if it still runs.
     pub deadline: Option<String>,
-    /// Since when it is being removed because it is old.
+    /// Since when retention has been removing it.
     pub removing: Option<String>,
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its group.
+    /// The group code.
     pub group: String,
     /// The type of its group: `monthly`, `daily`, …
     #[serde(rename = "type")]
     pub batch_type: Option<String>,
     /// `RUNNING`, `KILLING`, `SUCCESS`, `WARNING`, `FAILED` or `KILLED`.
     pub status: &'static str,
-    /// Whether it starts nothing more.
+    /// Whether it is paused.
     pub is_paused: bool,
-    /// Its business date, `2024-07-31`.
+    /// The business date, `2024-07-31`.
     pub business_date: Option<String>,
-    /// Whether its number does not follow the grammar of its type.
+    /// Whether its number does not fit the type of its group.
     pub free_text: bool,
     /// The parameters it was opened with.
     pub params: BTreeMap<String, String>,
     /// Who or what opened it.
     pub started_by: String,
-    /// Why, where a reason was given.
+    /// The reason, if one was given.
     pub reason: Option<String>,
     /// When it was opened.
     pub create_time: String,
     /// When it ended.
     pub end_time: Option<String>,
-    /// Its jobs.
+    /// The jobs.
     pub jobs: Vec<JobInBatch>,
-    /// By when it should have ended.
+    /// When it is due.
     #[serde(flatten)]
     pub due: DueTime,
-    /// When it is expected to end; left out where no forecast was asked for.
+    /// The forecast of its end; omitted where none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta: Option<BatchEta>,
 }
 
-/// A job of a batch. Moments are UTC.
+/// A job of a batch. Times are UTC.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct JobInBatch {
-    /// Its code.
+    /// The job code.
     pub job_code: String,
-    /// Its name.
+    /// The job name.
     pub job_name: String,
     /// PROC, SQL, SCRIPT, NOOP, HTTP, …
     pub job_type: String,
     /// `WAITING`, `READY`, `RUNNING`, `SUCCESS`, `FAILED`, …
     pub status: &'static str,
-    /// Retries of the present run.
+    /// Number of retries in the present run.
     pub try_count: u32,
-    /// Starts over all runs; the number of its last attempt.
+    /// Number of starts over all runs, which is the number of the last attempt.
     pub attempt: u32,
-    /// Which run this is, counted from 1.
+    /// The number of the run, counted from 1.
     pub run_no: u32,
-    /// How many processes in a row died while it ran.
+    /// Number of consecutive worker deaths while it ran.
     pub crash_count: u32,
-    /// Attempts in a row whose outcome is not known yet and is looked up.
+    /// Number of consecutive attempts whose outcome is still unknown and will be looked up.
     pub unresolved: u32,
     /// What its running attempt waits for before it begins.
     pub waits_on: Option<String>,
-    /// Its key.
+    /// The key of its row.
     pub queue_id: i64,
-    /// What an operator wants in place of running it.
+    /// The run mode set by an operator.
     pub run_mode: Option<&'static str>,
-    /// The higher, the sooner it gets a slot.
+    /// A higher priority gets a slot first.
     pub priority: i32,
-    /// Start of its present or last attempt.
+    /// Start of the present or last attempt.
     pub start_time: Option<String>,
-    /// End of its last attempt.
+    /// End of the last attempt.
     pub end_time: Option<String>,
-    /// It does not start before this moment.
+    /// The earliest start time.
     pub not_before: Option<String>,
-    /// How long its last attempt took.
+    /// Duration of the last attempt in milliseconds.
     pub duration_ms: Option<i64>,
-    /// Why its last attempt did not succeed, or who changed its state by hand.
+    /// Why the last attempt did not succeed, or who changed its state by hand.
     pub error_message: Option<String>,
-    /// What it left: values, result sets, checks. Null where that was not asked for.
+    /// Its outputs: values, result sets, checks. Null where they were not requested.
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub outputs: Option<JobOutputs>,
-    /// By when it should have started and ended.
+    /// When it is due to start and to end.
     #[serde(flatten)]
     pub due: JobDueTime,
 }

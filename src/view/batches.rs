@@ -1,4 +1,4 @@
-//! Batches in a list: what is said of each in a line.
+//! Batches in a list, one line each.
 
 use crate::app::App;
 use crate::domain::batch::Batch;
@@ -16,11 +16,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A batch in a list, and how many of its jobs are in which state.
+/// A batch in a list, with the number of its jobs in each state.
 pub struct Listed {
-    /// It.
     pub batch: Batch,
-    /// Its jobs.
+    /// Number of its jobs by state.
     pub counts: BTreeMap<QueueStatus, u64>,
 }
 
@@ -40,48 +39,48 @@ pub async fn list_page(app: &App, asked: &BatchFilter, limit: u32) -> Result<Vec
 /// A batch in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Brief {
-    /// Its key.
+    /// The key of the batch.
     pub batch_id: i64,
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// The type it was asked for with, or its group's.
+    /// The type in the order, or that of its group.
     pub r#type: Option<String>,
     /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
     pub status: String,
-    /// It starts nothing more until somebody lets it go on.
+    /// Whether it is paused.
     pub is_paused: bool,
-    /// The day it is about.
+    /// The business date.
     pub business_date: Option<String>,
-    /// How many of its jobs are in each state.
+    /// Number of its jobs in each state.
     pub jobs: BTreeMap<String, u64>,
-    /// Who asked for it.
+    /// Who opened it.
     pub started_by: String,
-    /// Why it was stopped, or what else an operator said of it.
+    /// Why it was stopped, or another remark of an operator.
     pub reason: Option<String>,
     /// When it was opened.
     pub create_time: String,
     /// When it ended.
     pub end_time: Option<String>,
-    /// By when it should have ended; of one that is open.
+    /// When an open batch is due.
     pub due: Option<String>,
-    /// It is open, and should have ended by now.
+    /// Whether it is open although it is past due.
     pub is_late: bool,
-    /// When it is expected to end; of one that runs and whose jobs have a history.
+    /// When it is expected to end; for a running batch whose jobs have a history.
     pub expected_end: Option<String>,
-    /// How far that can be relied on; where it is unknown, the time is a guess.
+    /// The certainty of that; where it is unknown, the time is a guess.
     pub certainty: Option<Certainty>,
-    /// It is expected to end later than it should.
+    /// Whether it is expected to end after it is due.
     pub will_be_late: bool,
-    /// Since when its rows are being removed, because it is old.
+    /// Since when retention has been removing it.
     pub removing: Option<String>,
-    /// How many of its jobs have no queue row yet; not 0 while a batch of many jobs is being opened.
+    /// Number of its jobs without a queue row; not 0 while a large batch is being opened.
     pub unwritten_jobs: u32,
 }
 
 impl Brief {
-    /// Of a batch that is listed; `prospect` is what is known of its end.
+    /// The document of a listed batch; `prospect` is the forecast of its end.
     pub fn from_listed(listed: &Listed, prospect: Option<&Prospect>, now: Millis) -> Self {
         let Listed { batch, counts } = listed;
         let words = |at: Option<Millis>| at.map(|at| at.to_string());
@@ -111,19 +110,19 @@ impl Brief {
     }
 }
 
-/// What is known of the end of an open batch. Costs a look at all its jobs and their history.
+/// The forecast of an open batch's end. Reading it takes all its jobs and their history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prospect {
-    /// By when it should end.
+    /// When it is due.
     pub due: Option<Millis>,
     /// When it is expected to end.
     pub expected_end: Option<Millis>,
-    /// How far that can be relied on; nothing of one that has ended.
+    /// The certainty of that; `None` for an ended batch.
     pub certainty: Option<Certainty>,
 }
 
 impl Prospect {
-    /// Of this batch, as it stands now.
+    /// The present forecast of this batch.
     pub async fn read_prospect(app: &App, id: BatchId) -> Result<Self> {
         let view = BatchView::without_outputs(app, id).await?;
         let due = Dues::of_view(&view).batch.due;

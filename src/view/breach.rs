@@ -1,4 +1,4 @@
-//! Jobs that were caught committing by themselves.
+//! Jobs that were caught committing by themselves (transaction-class violations).
 
 use crate::domain::job::JobDef;
 use crate::domain::job::job_key::JobKey;
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The mark of a job, as long as its class says otherwise.
+/// The mark of a job, as long as it contradicts the job's class.
 pub fn find_mark<'m>(job: &JobDef, marks: &'m BTreeMap<JobKey, Breach>) -> Option<&'m Breach> {
     marks.get(&JobKey::of_definition(job)).filter(|_| job.tx.is_recorded())
 }
@@ -15,20 +15,20 @@ pub fn find_mark<'m>(job: &JobDef, marks: &'m BTreeMap<JobKey, Breach>) -> Optio
 /// The mark of a job that was caught committing by itself.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BreachDetail {
-    /// The batch number it ran in.
+    /// The number of the batch it ran in.
     pub batch_no: String,
-    /// Its row there.
+    /// The key of its row.
     pub queue_id: i64,
-    /// The attempt.
+    /// The attempt number.
     pub attempt: u32,
-    /// What was seen.
+    /// The observation.
     pub said: String,
-    /// When, UTC.
+    /// The time, UTC.
     pub at: String,
 }
 
 impl BreachDetail {
-    /// A mark: in which batch, and what was found.
+    /// The document of a mark.
     pub fn from_mark(mark: &Breach) -> Self {
         Self {
             batch_no: mark.batch_no.to_string(),

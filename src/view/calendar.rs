@@ -1,4 +1,4 @@
-//! Calendars: what each says of its days.
+//! Business calendars: the days of a year.
 
 use crate::domain::batch_no::{Period, PeriodKind};
 use crate::domain::calendar::{
@@ -11,21 +11,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a day looks.
+/// The kind of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DayMark {
-    /// People work, as its weekday says.
+    /// A regular working day.
     Worked,
     /// A weekend.
     Weekend,
-    /// A day off of the list.
+    /// A listed day off.
     Holiday,
     /// A weekend day that is worked.
     MadeUp,
 }
 
 impl DayMark {
-    /// Of a day, as a calendar looks at it.
+    /// The kind of a day, from a calendar's lookup.
     pub fn for_day(date: NaiveDate, look: &DayLook, all: &Calendars) -> Self {
         let is_weekend = all.get(&look.by).is_ok_and(|c| match c.combines {
             // A combined calendar has no weekend of its own.
@@ -40,7 +40,7 @@ impl DayMark {
         }
     }
 
-    /// Its word.
+    /// The value in documents.
     pub fn as_word(self) -> &'static str {
         match self {
             Self::Worked => "working",
@@ -61,7 +61,7 @@ pub fn year_of(year: i32) -> Result<Period> {
     period.context("a year that the arguments let through")
 }
 
-/// Its days.
+/// The days of a year according to a calendar.
 pub fn looks(
     all: &Calendars,
     code: &CalendarCode,
@@ -74,17 +74,17 @@ pub fn looks(
 /// A year of a calendar.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CalendarYear {
-    /// The calendar.
+    /// The calendar code.
     pub calendar: String,
     /// The year.
     pub year: i32,
-    /// Whether there is no list of days for it, so that weekdays were taken.
+    /// Whether there is no list of days for the year, so that weekdays were assumed.
     pub assumed: bool,
-    /// Its working days.
+    /// Number of working days.
     pub working_days: usize,
-    /// Its months.
+    /// The months.
     pub months: Vec<CalendarMonth>,
-    /// Its days.
+    /// The days.
     pub days: Vec<CalendarDay>,
 }
 
@@ -93,11 +93,11 @@ pub struct CalendarYear {
 pub struct CalendarMonth {
     /// `202407`.
     pub month: String,
-    /// Its working days.
+    /// Number of working days.
     pub working_days: usize,
-    /// The first of them.
+    /// The first working day.
     pub first_working_day: Option<String>,
-    /// The last of them.
+    /// The last working day.
     pub last_working_day: Option<String>,
 }
 
@@ -106,11 +106,11 @@ pub struct CalendarMonth {
 pub struct CalendarDay {
     /// The day: `2024-07-01`.
     pub date: String,
-    /// Whether people work.
+    /// Whether it is a working day.
     pub working: bool,
-    /// Why.
+    /// The basis of that.
     pub basis: DayBasis,
-    /// `working`, `weekend`, `holiday` or `made_up`, a weekend day that is worked.
+    /// `working`, `weekend`, `holiday` or `made_up` (a weekend day that is worked).
     pub mark: &'static str,
     /// The calendar that decided: a member of a combined one.
     pub by: String,
@@ -149,27 +149,27 @@ impl CalendarYear {
     }
 }
 
-/// How many of them are worked in a period.
+/// Number of working days in a period.
 pub fn worked(looks: &YearDays, period: Period) -> usize {
     let within = looks.range(period.first_day()..=period.last_day());
     within.filter(|(_, look)| look.working == Working::Working).count()
 }
 
-/// A calendar of a list.
+/// A calendar in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CalendarSummary {
-    /// Its code.
+    /// The calendar code.
     pub code: String,
-    /// Its name for people.
+    /// The display name.
     pub name: String,
     /// Days of the week that are off: `sat,sun`.
     pub weekend: String,
-    /// How many days say otherwise.
+    /// Number of days that differ from their weekday.
     pub days: usize,
-    /// Years whose list of days is complete.
+    /// Years with a complete list of days.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub years: BTreeSet<i32>,
-    /// The calendars that it is made of.
+    /// The calendars that it combines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub combines: Option<Combine>,
     /// Groups and schedules that use it.
@@ -177,7 +177,7 @@ pub struct CalendarSummary {
 }
 
 impl CalendarSummary {
-    /// A calendar, with what uses each.
+    /// The document of a calendar, with the users of each.
     pub fn from_calendar(
         calendar: &Calendar,
         used: &BTreeMap<CalendarCode, BTreeSet<String>>,

@@ -1,35 +1,35 @@
-//! What differs between two definitions.
+//! Differences between two definitions.
 
 use crate::definition::{DefinitionDifference, DefinitionFault, DifferenceKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A thing that is added, removed or changed.
+/// An object that is added, removed or changed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DefinitionChangeDetail {
-    /// What kind of thing: `job`, `group`, `dependency` …
+    /// The kind of object: `job`, `group`, `dependency` …
     pub thing: String,
-    /// Its code or name.
+    /// The code or name.
     pub code: String,
     /// `added`, `removed` or `changed`.
     pub how: &'static str,
-    /// The fields that differ, whole.
+    /// The fields that differ, with their complete values.
     pub fields: Vec<ChangedField>,
 }
 
 /// One field before and after.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ChangedField {
-    /// Its key as in a definition file, with a dot where it lies deeper: `params.rate`.
+    /// The key as in a definition file, with dots for nested keys: `params.rate`.
     pub field: String,
-    /// Its value before; none when it had none.
+    /// The value before; null when it had none.
     pub old: Option<String>,
-    /// Its value after.
+    /// The value after.
     pub new: Option<String>,
 }
 
 impl DefinitionChangeDetail {
-    /// Of a change.
+    /// The document of a difference.
     pub fn from_change(change: &DefinitionDifference) -> Self {
         let (how, fields) = match &change.how {
             DifferenceKind::Added => ("added", &[][..]),
@@ -50,21 +50,21 @@ impl DefinitionChangeDetail {
     }
 }
 
-/// One thing wrong with a definition, or worth a look.
+/// A fault or a warning of a definition.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FaultAt {
     /// The file, as it was named.
     pub file: String,
-    /// The line, counted from 1; 0 when the file as a whole is meant.
+    /// The line, counted from 1; 0 for the file as a whole.
     pub line: u32,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What to do about it.
+    /// The hint.
     pub cure: String,
 }
 
 impl FaultAt {
-    /// Of a fault.
+    /// The document of a fault.
     pub fn from_fault(fault: &DefinitionFault) -> Self {
         let DefinitionFault { file, line, what, cure } = fault.clone();
         Self { file, line, what, cure }

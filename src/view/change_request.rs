@@ -1,4 +1,4 @@
-//! Change requests as they are shown.
+//! Change requests for display.
 
 use crate::domain::access::{Grants, Permission};
 use crate::domain::permission::four_eyes::{
@@ -14,33 +14,33 @@ use serde_json::Value;
 /// A change that waits for a second person, or did.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangeRequestView {
-    /// Its number.
+    /// The number of the change request.
     pub change_request_id: i64,
-    /// How far it is.
+    /// The status.
     pub status: ChangeRequestStatus,
-    /// What kind of change it is.
+    /// The kind of change.
     pub action: GuardedAction,
-    /// The groups that it changes; none when it changes what belongs to none.
+    /// The groups that it changes; empty when it concerns none.
     pub groups: Vec<String>,
-    /// The permissions that it takes, and that who approves it needs: `edit in month_end`.
+    /// The permissions that the change requires, also from its approver: `edit in month_end`.
     pub needs: Vec<String>,
     /// The change in one line.
     pub summary: String,
-    /// Why, in words of its author.
+    /// The author's reason.
     pub reason: String,
-    /// Who asked for it.
+    /// The author.
     pub author: String,
-    /// The address from which it was asked for.
+    /// The address of the author.
     pub author_from: String,
-    /// Whether it was asked for with a token.
+    /// Whether it was filed with an API token.
     pub by_token: bool,
-    /// When it was asked for.
+    /// When it was filed.
     pub created_at: String,
-    /// When it is too late to approve it.
+    /// When it expires.
     pub expires_at: String,
     /// Whether the caller may approve or reject it now.
     pub may_decide: bool,
-    /// Why the caller may not, while it waits.
+    /// Why the caller may not, while it is pending.
     pub why_not: Option<String>,
     /// Whether the caller may withdraw it now.
     pub may_withdraw: bool,
@@ -48,9 +48,9 @@ pub struct ChangeRequestView {
     pub may_break_glass: bool,
     /// Who decided.
     pub decided_by: Option<String>,
-    /// Where the decision came from.
+    /// The address or host of the decision.
     pub decided_from: Option<String>,
-    /// What was said with the decision.
+    /// The comment on the decision.
     pub comment: Option<String>,
     /// When it was decided, withdrawn or expired.
     pub decided_at: Option<String>,
@@ -58,50 +58,49 @@ pub struct ChangeRequestView {
     pub without_second_person: bool,
     /// When it was carried out.
     pub carried_out_at: Option<String>,
-    /// How carrying it out was answered: the HTTP status.
+    /// The HTTP status of the answer when it was carried out.
     pub answer_status: Option<u16>,
     /// Why it could not be carried out.
     pub failure: Option<String>,
 }
 
-/// A change request with everything that its approver looks at.
+/// A change request with everything that its approver needs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangeRequestDetail {
     /// The request.
     #[serde(flatten)]
     pub request: ChangeRequestView,
-    /// The method of the request.
+    /// The HTTP method of the request.
     pub method: String,
-    /// Its path.
+    /// The path of the request.
     pub path: String,
-    /// Its body; only for its author and for who could make the change.
+    /// The body of the request; only for its author and for users who could make the change.
     pub body: Option<Value>,
-    /// What it changes, as it was when it was asked for; for the same people. It is carried out only while this is
-    /// still so.
+    /// What it changes, as of the time of filing; visible to the same users. It is carried out only
+    /// while this is still accurate.
     pub effect: Option<Value>,
-    /// What carrying it out was answered; for the same people.
+    /// The answer when it was carried out; visible to the same users.
     pub answer: Option<Value>,
 }
 
-/// As who a request is looked at.
+/// The reader of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeReader<'a> {
     /// The account; none on the command line.
     pub decider: ChangeDecider<'a>,
-    /// The rules.
     pub rules: &'a FourEyesRules,
-    /// The present moment.
     pub now: Millis,
 }
 
 impl ChangeReader<'_> {
-    /// Whether a request may be seen: its author may, and who sees all its groups.
+    /// Whether a request is visible: to its author, and to users who see all its groups.
     pub fn may_see(&self, request: &ChangeRequest) -> bool {
         let Some((user, grants)) = self.decider.account else { return true };
         user == request.user || sees_groups(grants, request)
     }
 
-    /// Whether the content of a request may be seen: it may hold what is kept from those who only look.
+    /// Whether the content of a request is visible: it may contain what is hidden from users who
+    /// may only view.
     pub fn sees_content(&self, request: &ChangeRequest) -> bool {
         let Some((user, grants)) = self.decider.account else { return true };
         let demands = &request.demands;
@@ -129,7 +128,7 @@ fn sees_groups(grants: &Grants, request: &ChangeRequest) -> bool {
 }
 
 impl ChangeRequestView {
-    /// Of a request, as somebody sees it.
+    /// The document of a request, as the reader sees it.
     pub fn from_request(request: &ChangeRequest, reader: ChangeReader<'_>) -> Self {
         let is_waiting = request.status == ChangeRequestStatus::Waiting;
         let is_author = reader.decider.account.is_some_and(|(user, _)| user == request.user);
@@ -177,7 +176,7 @@ impl ChangeRequestView {
 }
 
 impl ChangeRequestDetail {
-    /// Of a request with its content, as somebody sees it.
+    /// The document of a request with its content, as the reader sees it.
     pub fn from_request(
         request: &ChangeRequest,
         content: ChangeContent,

@@ -1,4 +1,4 @@
-//! Two batches of a group beside each other.
+//! The comparison of two batches of a group.
 
 use crate::app::App;
 use crate::definition;
@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// Two batches.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BatchComparison {
-    /// The first.
+    /// The first batch.
     pub a: ComparedBatch,
-    /// The second.
+    /// The second batch.
     pub b: ComparedBatch,
     /// Their jobs: those of the second in its order, then those that only the first has.
     pub jobs: Vec<Pair>,
@@ -26,68 +26,68 @@ pub struct BatchComparison {
     pub removed: Vec<String>,
     /// Parameters of the batches that differ.
     pub params: Vec<Unlike>,
-    /// What their definitions say differently.
+    /// The differences of their definitions.
     pub definition: Vec<DefinitionChangeDetail>,
 }
 
-/// One of the two.
+/// One of the two batches.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ComparedBatch {
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its state.
+    /// The state.
     pub status: String,
     /// When it was opened.
     pub create_time: String,
     /// When it ended.
     pub end_time: Option<String>,
-    /// How long it took, from the opening on.
+    /// Duration from the opening to the end, in milliseconds.
     pub duration_ms: Option<i64>,
-    /// The day it is about.
+    /// The business date.
     pub business_date: Option<String>,
 }
 
-/// A job in both.
+/// A job in both batches.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Pair {
-    /// The job.
+    /// The job code.
     pub job_code: String,
-    /// In the first; none where it does not have it.
+    /// In the first batch; null where it lacks the job.
     pub a: Option<Ran>,
-    /// In the second.
+    /// In the second batch; null where it lacks the job.
     pub b: Option<Ran>,
-    /// How much longer it took in the second.
+    /// By how many milliseconds it took longer in the second.
     pub longer_ms: Option<i64>,
-    /// Values that it left and that differ.
+    /// Outputs that differ.
     pub outputs: Vec<Unlike>,
 }
 
-/// How a job ran.
+/// The run of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Ran {
-    /// Its state.
+    /// The state.
     pub status: String,
-    /// Which start it was.
+    /// The attempt number.
     pub attempt: u32,
-    /// How long the last try took.
+    /// Duration of the last attempt in milliseconds.
     pub duration_ms: Option<i64>,
-    /// Rows changed.
+    /// Number of rows changed.
     pub rows_affected: Option<u64>,
 }
 
-/// A value in both.
+/// A value in both batches.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Unlike {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// In the first; none when it is NULL or not there.
+    /// In the first batch; null when it is NULL or missing.
     pub a: Option<String>,
-    /// In the second.
+    /// In the second batch; null when it is NULL or missing.
     pub b: Option<String>,
 }
 
 impl BatchComparison {
-    /// Of two batches with their outputs.
+    /// The comparison of two batches with their outputs.
     pub fn from_views(a: &BatchView, b: &BatchView) -> Self {
         let (in_a, in_b) = (places(a), places(b));
         let only_a = a.rows.iter().filter(|r| !in_b.contains_key(&r.job_code));
@@ -161,7 +161,7 @@ fn pair_of(code: &JobCode, a: Option<(&BatchView, usize)>, b: Option<(&BatchView
 fn values(outputs: Option<&JobOutputs>) -> BTreeMap<String, Option<String>> {
     let Some(outputs) = outputs else { return BTreeMap::new() };
     let mut values = outputs.values.clone();
-    // Two that are stored aside are the same when their digests are.
+    // Two large values are equal when their digests are.
     for (name, stored) in &outputs.stored {
         let shown = format!("<{}, SHA-256 {}>", stored.describe(), stored.sha256);
         values.insert(name.clone(), Some(shown));
@@ -169,7 +169,7 @@ fn values(outputs: Option<&JobOutputs>) -> BTreeMap<String, Option<String>> {
     values
 }
 
-/// The values of two lists that are not the same in both.
+/// The values of two lists that differ.
 fn differing(
     a: &BTreeMap<String, Option<String>>,
     b: &BTreeMap<String, Option<String>>,
@@ -191,7 +191,7 @@ fn params(a: &BatchView, b: &BatchView) -> Vec<Unlike> {
     differing(&some(a), &some(b))
 }
 
-/// Both of two batches, with what their jobs left.
+/// Reads two batches with the outputs of their jobs.
 pub async fn read_both(app: &App, a: BatchId, b: BatchId) -> Result<(BatchView, BatchView)> {
     Ok((BatchView::read_view(app, a).await?, BatchView::read_view(app, b).await?))
 }

@@ -1,7 +1,7 @@
-//! Lines of CSV (RFC 4180) that no spreadsheet takes for formulas.
+//! Lines of CSV (RFC 4180) that spreadsheets do not interpret as formulas.
 
-/// A line with its end. A cell that a spreadsheet would work out begins with `'`, which makes it a text
-/// there; so does one that begins with a blank or a control character before such a sign.
+/// A line with its end. A cell that a spreadsheet would evaluate gets the prefix `'`, which makes
+/// it text there; so does one that begins with a blank or a control character before such a sign.
 pub(super) fn csv_line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
     let cells: Vec<String> = cells.into_iter().map(csv_cell).collect();
     format!("{}\r\n", cells.join(","))

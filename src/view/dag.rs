@@ -1,4 +1,4 @@
-//! The graph of a definition or a batch, ready to be drawn.
+//! The graph of a definition or a batch, ready for drawing.
 
 use crate::app::App;
 use crate::definition::did_you_mean;
@@ -14,36 +14,35 @@ use crate::store;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashSet};
 
-/// The part of a graph that is wanted.
+/// The part of a graph to draw.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DagPart<'a> {
-    /// Only this job, with so many steps towards what it waits for and what waits for it; all where
-    /// nothing is said.
+    /// Only this job, with a number of steps upstream and downstream; all steps where it is `None`.
     pub focus: Option<(&'a str, Option<u32>, Option<u32>)>,
     /// One node in place of many jobs.
     pub collapse: Option<Collapse>,
-    /// Fewer arrows.
+    /// Fewer edges.
     pub reduce: Option<Reduce>,
 }
 
-/// Which arrows are left out.
+/// Which edges are omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// A -> C where there is A -> B -> C.
     Transitive,
 }
 
-/// The job in focus is not there, or is one of several.
+/// The job in focus is missing or ambiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoFocus {
-    /// No job has this name; what may have been meant, as the beginning of a sentence, or nothing.
+    /// No job has this name; with a suggestion, as the beginning of a sentence, or empty.
     Missing(String, String),
     /// Jobs of several groups have this code; their full names.
     Several(String, Vec<String>),
 }
 
 impl NoFocus {
-    /// The sentence for the user; `otherwise` says how to see all jobs.
+    /// The message for the user; `otherwise` says how to see all jobs.
     pub fn describe(&self, otherwise: &str) -> String {
         match self {
             Self::Missing(job, hint) => format!("there is no job {job} here; {hint}{otherwise}"),
@@ -55,7 +54,7 @@ impl NoFocus {
 }
 
 impl DagPart<'_> {
-    /// This part of a graph.
+    /// Selects this part of the graph.
     pub fn select_part(self, mut view: DagView) -> Result<DagView, NoFocus> {
         if let Some((job, up, down)) = self.focus {
             let missing = || NoFocus::Missing(job.to_owned(), did_you_mean(job, view.codes()));
@@ -75,13 +74,13 @@ impl DagPart<'_> {
     }
 }
 
-/// A stored group, or all of them, with what is expected of their jobs.
+/// A stored group, or all groups, with the forecasts of their jobs.
 pub async fn of_stored(app: &App, defs: &Definition, group: Option<GroupCode>) -> Result<DagView> {
     let view = of_definition(defs, group.clone())?;
     Ok(view.timed(&planned(app, defs, group.as_ref()).await?))
 }
 
-/// What is expected of the jobs of stored groups, from their history.
+/// The forecasts of the jobs of stored groups, from their history.
 async fn planned(
     app: &App,
     defs: &Definition,
@@ -117,7 +116,7 @@ fn timings_of(snapshot: &Snapshot, forecast: &Forecast) -> BTreeMap<JobCode, For
     .collect()
 }
 
-/// The order of a batch that nobody runs: the same checks, the same jobs.
+/// The order of a batch that will not be run: the same checks, the same jobs.
 fn nobodys(group: Option<GroupCode>) -> Result<BatchOrder> {
     Ok(BatchOrder {
         batch_no: BatchNo::parse("definition")?,
@@ -129,14 +128,14 @@ fn nobodys(group: Option<GroupCode>) -> Result<BatchOrder> {
     })
 }
 
-/// Every group that has something to run, or the one that was asked for.
+/// Every group with active jobs, or the requested one.
 pub fn of_definition(defs: &Definition, group: Option<GroupCode>) -> Result<DagView> {
     let runs = |g: &&GroupCode| defs.jobs.iter().any(|j| j.group == **g && j.is_active);
     let wanted: Vec<Option<GroupCode>> = match group {
         Some(group) => vec![Some(group)],
         None => defs.groups.iter().map(|g| &g.code).filter(runs).cloned().map(Some).collect(),
     };
-    // Without any job the plan says what is missing.
+    // Without any job the plan reports what is missing.
     let wanted = if wanted.is_empty() { vec![None] } else { wanted };
     let mut views = Vec::with_capacity(wanted.len());
     for group in wanted {
@@ -150,7 +149,7 @@ pub fn of_definition(defs: &Definition, group: Option<GroupCode>) -> Result<DagV
     }
 }
 
-/// A batch: its jobs with their states, and what is expected of those that are open.
+/// A batch: its jobs with their states, and the forecasts of open ones.
 pub async fn of_batch(app: &App, batch: &Batch) -> Result<DagView> {
     let mut tx = app.db.begin_read().await?;
     let snapshot = store::batch::snapshot(&mut tx, batch.batch_id).await?;
@@ -162,7 +161,7 @@ pub async fn of_batch(app: &App, batch: &Batch) -> Result<DagView> {
     let forecast = app.forecast(&snapshot, &rows, now).await?;
     let mut timings = forecast.map(|f| timings_of(&snapshot, &f)).unwrap_or_default();
     if batch.status.is_final() {
-        // What is over has no slack; the chain that decided its end is drawn instead.
+        // An ended batch has no slack; the chain that decided its end is drawn instead.
         let dag = snapshot.build_dag()?;
         let ends: Vec<_> =
             rows.iter().map(|r| r.end_time.filter(|_| r.start_time.is_some())).collect();

@@ -1,4 +1,4 @@
-//! What somebody looks at first: what runs, what failed, what is late, what comes.
+//! The dashboard: running, failed, late and upcoming work.
 
 use crate::app::App;
 use crate::domain::batch::BatchStatus;
@@ -15,26 +15,27 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
-/// Batches of a list.
+/// Maximum number of batches in a list.
 const BATCHES: u32 = 100;
-/// Firings that come next.
+/// Maximum number of upcoming firings.
 const FIRINGS: u32 = 30;
-/// How far ahead they are looked for: a year-end close is announced for months. A schedule is in the list once, with
-/// its next time, and the list is short, so that looking far costs nothing.
+/// How far ahead firings are searched, in milliseconds: a year-end close is announced for months. A
+/// schedule appears once, with its next time, and the list is short, so that a long range costs
+/// nothing.
 const AHEAD_MS: i64 = 400 * 86_400_000;
 
-/// A job that failed.
+/// A failed job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FailedJobSummary {
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// Its batch.
+    /// The batch number.
     pub batch_no: String,
-    /// The job.
+    /// The job code.
     pub job: String,
     /// FAILED, TIMEOUT or UNKNOWN.
     pub status: String,
-    /// What it said.
+    /// The error message.
     pub error: Option<String>,
     /// When it ended.
     pub at: Option<String>,
@@ -43,38 +44,38 @@ pub struct FailedJobSummary {
 /// A planned time of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct UpcomingFiring {
-    /// The schedule.
+    /// The schedule code.
     pub schedule: String,
     /// The groups whose batches it opens, as far as the caller sees them.
     pub groups: Vec<String>,
-    /// When it fires.
+    /// The planned time.
     pub planned_at: String,
 }
 
 /// A day of the last month.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DashboardDay {
-    /// It.
+    /// The day.
     pub day: String,
-    /// Batches opened on it that ended well.
+    /// Number of batches opened on it that succeeded.
     pub success: u64,
-    /// Those that did not.
+    /// Number of batches opened on it that failed.
     pub failed: u64,
-    /// Those that are open.
+    /// Number of batches opened on it that are still open.
     pub running: u64,
 }
 
-/// What is open, what began since a moment, and what of it failed.
+/// Open batches, batches opened since a time, and their failures.
 pub struct Lately {
     /// Open batches, newest first.
     pub open: Vec<Listed>,
-    /// Those that were opened since, open or not.
+    /// Batches opened since then, open or not.
     pub since: Vec<Listed>,
-    /// Jobs that failed, in either.
+    /// Failed jobs of both.
     pub failures: Vec<FailedJobSummary>,
 }
 
-/// Reads what is open and what began since, of these groups.
+/// Reads the open batches and those opened since a time, of these groups.
 pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) -> Result<Lately> {
     let statuses = vec![BatchStatus::Running, BatchStatus::Killing];
     let asked = BatchFilter { groups: groups.clone(), statuses, ..BatchFilter::default() };
@@ -110,16 +111,14 @@ pub async fn lately(app: &App, groups: Option<Vec<GroupCode>>, since: Millis) ->
     Ok(Lately { failures: failures.collect(), open, since })
 }
 
-/// Whether somebody sees what belongs to no group.
+/// Whether the caller sees what belongs to no group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Everywhere {
-    /// He does.
     Seen,
-    /// He does not.
     Unseen,
 }
 
-/// The next planned times, of schedules that somebody sees.
+/// The next planned times of schedules that the caller sees.
 pub async fn coming(
     app: &App,
     now: Millis,
@@ -162,7 +161,7 @@ pub async fn coming(
     Ok(times.into_iter().filter_map(coming).collect())
 }
 
-/// How the batches of each day went; `days` are their first moments with their names.
+/// The results of the batches of each day; `days` are the starts of the days with their names.
 pub async fn read_days(
     app: &App,
     days: &[(Millis, String)],

@@ -15,70 +15,71 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The logs of so many jobs of a chain are read; a chain of more is judged by its rows.
+/// Number of jobs of a chain whose logs are read; a longer chain is judged by its rows.
 const LOGS: usize = 100;
 
 /// Why a batch is late.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WhyLate {
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its state.
+    /// The state.
     pub status: String,
-    /// By when it should end.
+    /// When it is due.
     pub due: Option<String>,
-    /// By how much it is late, or was when it ended.
+    /// By how many milliseconds it is late, or was when it ended.
     pub late_by_ms: Option<i64>,
-    /// By how much it is expected to be late.
+    /// By how many milliseconds it is expected to be late.
     pub expected_late_by_ms: Option<i64>,
-    /// All of it in one sentence; null where no job has run.
+    /// The explanation in one sentence; null where no job has run.
     pub said: Option<String>,
-    /// The jobs that decide when it ends, in the order of running; those that have not begun are in it.
+    /// The jobs that decide when it ends, in the order of execution; including those that have not
+    /// begun.
     pub chain: Vec<DelayLink>,
-    /// What delayed them, the longest first.
+    /// What delayed them, the longest delay first.
     pub causes: Vec<DelayFault>,
 }
 
 /// A job of the chain.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DelayLink {
-    /// The job.
+    /// The job code.
     pub job: String,
-    /// Its state.
+    /// The state.
     pub status: String,
-    /// How long it waited from the end of its last parent to its first start.
+    /// Milliseconds from the end of its last parent to its first start.
     pub waited_ms: i64,
-    /// How long its last attempt took, or runs by now.
+    /// Duration of its last attempt so far, in milliseconds.
     pub ran_ms: Option<i64>,
-    /// How long it usually takes.
+    /// Its usual duration in milliseconds.
     pub usual_ms: Option<i64>,
 }
 
-/// One thing that delayed the chain.
+/// A cause of delay in the chain.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DelayFault {
-    /// The job that was kept.
+    /// The delayed job.
     pub job: String,
-    /// By what.
+    /// The kind of cause.
     pub kind: DelayKind,
-    /// For how long; where it took longer than usual, by how much.
+    /// The delay in milliseconds; for a long run, by how much it exceeded the usual duration.
     pub delay_ms: i64,
-    /// How long it ran, where it took longer than usual.
+    /// The duration of a long run, in milliseconds.
     pub ran_ms: Option<i64>,
-    /// How long it usually runs, where it took longer.
+    /// The usual duration, for a long run, in milliseconds.
     pub usual_ms: Option<i64>,
-    /// What it waited for, where that has a name.
+    /// The name of what it waited for.
     pub resource: Option<String>,
-    /// The job of this batch that had it.
+    /// The job of this batch that held it.
     pub held_by: Option<String>,
-    /// This in words.
+    /// The cause as a sentence.
     pub said: String,
 }
 
 impl WhyLate {
-    /// Of a batch whose outlook is known.
+    /// The explanation for a batch with a forecast.
     pub async fn explain(
         app: &App,
         view: &BatchView,

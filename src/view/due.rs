@@ -1,4 +1,4 @@
-//! By when a batch and its jobs are due, and how late they are or will be.
+//! When a batch and its jobs are due, and how late they are or will be.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::Node;
@@ -9,27 +9,26 @@ use crate::view::batch::BatchView;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The times of a batch, and how they are kept.
+/// The due times of a batch and its jobs.
 pub struct Dues {
-    /// Of the batch.
     pub batch: DueMoments,
-    /// Parallel to its jobs.
+    /// Parallel to the jobs of the snapshot.
     pub jobs: Vec<DueMoments>,
 }
 
-/// The times of a job or of the batch.
+/// The due times of a job or of the batch.
 #[derive(Clone, Copy, Default)]
 pub struct DueMoments {
-    /// By then it should have started; only of a job.
+    /// When it is due to start; only for a job.
     pub start_by: Option<Millis>,
-    /// By then it should have ended.
+    /// When it is due to end.
     pub due: Option<Millis>,
     /// By how many milliseconds it is late, or will be.
     pub late_by: Option<i64>,
 }
 
 impl Dues {
-    /// By a rule that says by how much each of them is missed.
+    /// Due times, with a function that computes the lateness of each.
     pub(crate) fn with_lateness(
         snapshot: &Snapshot,
         opened: Millis,
@@ -56,7 +55,7 @@ impl Dues {
         this
     }
 
-    /// As a batch stands now.
+    /// The present lateness of a batch.
     pub fn of_view(view: &BatchView) -> Self {
         let (rows, now) = (&view.rows, view.now);
         Self::with_lateness(&view.snapshot, view.batch.create_time, |at, alarm| match alarm {
@@ -67,7 +66,7 @@ impl Dues {
         })
     }
 
-    /// As a forecast has it, of a batch that was opened at `opened`.
+    /// The lateness in a forecast, for a batch opened at `opened`.
     pub fn expected(snapshot: &Snapshot, forecast: &Forecast, opened: Millis) -> Self {
         let job = |node: Node| forecast.jobs.get(node.index());
         Self::with_lateness(snapshot, opened, |at, alarm| {
@@ -81,18 +80,18 @@ impl Dues {
         })
     }
 
-    /// Of a plan without a forecast: the times alone.
+    /// The due times of a plan without a forecast.
     pub fn planned(snapshot: &Snapshot, opened: Millis) -> Self {
         Self::with_lateness(snapshot, opened, |_, _| None)
     }
 }
 
-/// When a batch or a job is due, and whether it keeps that.
+/// When a batch or a job is due, and whether it is late.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DueTime {
-    /// By then it should have ended, UTC; null when nothing is promised.
+    /// When it is due to end, UTC; null without a due time.
     pub due: Option<String>,
-    /// Whether it is late, or is going to be.
+    /// Whether it is late, or is expected to be.
     pub is_late: bool,
     /// By how many milliseconds.
     pub late_by_ms: Option<i64>,
@@ -101,15 +100,15 @@ pub struct DueTime {
 /// When a job is due to start and to end.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct JobDueTime {
-    /// By then it should have started, UTC; null when nothing is promised.
+    /// When it is due to start, UTC; null without a due time.
     pub start_by: Option<String>,
-    /// Its end.
+    /// When it is due to end.
     #[serde(flatten)]
     pub end: DueTime,
 }
 
 impl DueMoments {
-    /// The end of a batch for programs; a batch has no `start_by`.
+    /// The document for a batch, which has no `start_by`.
     pub fn end_time(self) -> DueTime {
         DueTime {
             due: self.due.map(|at| at.to_string()),
@@ -118,7 +117,7 @@ impl DueMoments {
         }
     }
 
-    /// The times of a job for programs.
+    /// The document for a job.
     pub fn job_times(self) -> JobDueTime {
         JobDueTime { start_by: self.start_by.map(|at| at.to_string()), end: self.end_time() }
     }

@@ -14,7 +14,7 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What can be said of a batch's end.
+/// The forecast of a batch's end.
 pub enum EndForecast {
     /// It has ended, or is being stopped.
     Over,
@@ -22,15 +22,15 @@ pub enum EndForecast {
     Unknown,
     /// A forecast.
     Expected {
-        /// It.
         forecast: Box<Forecast>,
-        /// Whether a living process dispatches it; else the figures hold if one did from now on.
+        /// Whether a living process dispatches it; else the forecast assumes that one does from now
+        /// on.
         dispatched: bool,
     },
 }
 
 impl EndForecast {
-    /// What can be said of this one.
+    /// The forecast of this batch.
     pub async fn read_outlook(app: &App, view: &BatchView) -> Result<Self> {
         if view.batch.status != BatchStatus::Running {
             return Ok(Self::Over);
@@ -42,7 +42,7 @@ impl EndForecast {
             .map_or(Self::Unknown, |forecast| Self::Expected { forecast, dispatched }))
     }
 
-    /// The outlook for programs; null in place of what is not known.
+    /// The document; null in place of what is unknown.
     pub fn document(&self, view: &BatchView) -> BatchEta {
         let batch = &view.batch;
         let (certainty, certainty_reason) = match self {
@@ -79,64 +79,66 @@ impl EndForecast {
 /// When a batch is expected to end.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BatchEta {
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// Its state: `RUNNING`, `SUCCESS`, …
+    /// The state: `RUNNING`, `SUCCESS`, …
     pub status: &'static str,
     /// When it ended, UTC.
     pub end_time: Option<String>,
-    /// The forecast; null when the batch has ended, or when nothing is known of its jobs.
+    /// The forecast; null when the batch has ended, or when its jobs have no history.
     pub expected: Option<BatchForecast>,
-    /// `unknown` where the past says nothing about the batch. A forecast has its own.
+    /// `unknown` where the history says nothing about the batch. A forecast has its own certainty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certainty: Option<Certainty>,
     /// Why it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certainty_reason: Option<DoubtReason>,
-    /// Whether a living process runs the batch; if not, the forecast holds from when one does.
+    /// Whether a living process runs the batch; if not, the forecast assumes that one does from now
+    /// on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispatched: Option<bool>,
-    /// By when it should have ended.
+    /// When it is due.
     #[serde(flatten)]
     pub due: DueTime,
 }
 
-/// When the open jobs of a batch are expected to start and to end. Moments are UTC, lengths of time milliseconds.
+/// When the open jobs of a batch are expected to start and to end. Times are UTC, durations
+/// milliseconds.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BatchForecast {
-    /// When it was worked out.
+    /// When the forecast was made.
     pub now: String,
-    /// Jobs that are not over.
+    /// Number of unfinished jobs.
     pub open_jobs: usize,
-    /// When the batch is expected to end: as likely before as after.
+    /// When the batch is expected to end: earlier or later with equal probability.
     pub end: String,
-    /// How long that is from now.
+    /// The remaining time until then.
     pub remaining_ms: i64,
-    /// It ends earlier in nine of ten cases.
+    /// In nine of ten cases it ends before this.
     pub end_p90: String,
-    /// How long that is from now.
+    /// The remaining time until then.
     pub remaining_p90_ms: i64,
-    /// How far the forecast can be relied on.
+    /// The certainty of the forecast.
     pub certainty: Certainty,
-    /// The weightiest thing against it.
+    /// The main reason for doubt.
     pub certainty_reason: Option<DoubtReason>,
-    /// The jobs that this is about.
+    /// The jobs concerned by that.
     pub certainty_jobs: Vec<String>,
     /// When the critical path alone would end, if nothing waited for a slot.
     pub end_of_critical_path: String,
     /// The chain of jobs that decides the end.
     pub critical_path: Vec<String>,
-    /// Jobs that have never ended well; their duration is assumed.
+    /// Jobs that have never succeeded; their duration is assumed.
     pub without_history: Vec<String>,
-    /// Jobs that an operator holds back.
+    /// Jobs held by an operator.
     pub held: Vec<String>,
-    /// Jobs that are not counted, because they wait for something of which no time is known.
+    /// Jobs that are not included, because the time of what they wait for is unknown.
     pub not_counted: Vec<String>,
-    /// Each job of the batch.
+    /// The jobs of the batch.
     pub jobs: Vec<JobForecast>,
-    /// By when the batch should have ended.
+    /// When the batch is due.
     #[serde(flatten)]
     pub due: DueTime,
 }
@@ -144,34 +146,34 @@ pub struct BatchForecast {
 /// When a job is expected to run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct JobForecast {
-    /// Its code.
+    /// The job code.
     pub job_code: String,
-    /// Its state; null in a plan.
+    /// The state; null in a plan.
     pub status: Option<&'static str>,
-    /// How long it usually takes: half of its attempts took no longer.
+    /// Median of its duration.
     pub p50_ms: i64,
-    /// Nineteen of twenty took no longer.
+    /// 95th percentile of its duration.
     pub p95_ms: i64,
-    /// Whether that is from its own past.
+    /// Whether that is from its own history.
     pub basis: DurationBasis,
     /// Whether it is on the chain that decides the end.
     pub critical: bool,
     /// By how much it may be later without moving the end.
     pub slack_ms: Option<i64>,
-    /// When it starts or did start.
+    /// The expected or actual start.
     pub start: Option<String>,
-    /// When it ends or did end.
+    /// The expected or actual end.
     pub end: Option<String>,
-    /// Its place in the order in which the jobs start, from 0.
+    /// Its index in the order in which the jobs start, from 0.
     pub turn: Option<usize>,
-    /// By when it should.
+    /// When it is due.
     #[serde(flatten)]
     pub due: JobDueTime,
 }
 
 impl BatchForecast {
-    /// A forecast for programs. `states` are parallel to the jobs of the snapshot; none in a plan. `opened` is when the
-    /// batch was or would be opened.
+    /// The document of a forecast. `states` are parallel to the jobs of the snapshot; `None` in a
+    /// plan. `opened` is when the batch was or would be opened.
     pub fn new(
         snapshot: &Snapshot,
         forecast: &Forecast,

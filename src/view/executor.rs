@@ -1,4 +1,4 @@
-//! Groups of executors, and who of each is there.
+//! Executor groups, with their executors.
 
 use crate::app::executor_groups::GroupSeen;
 use crate::domain::executor::{Addressing, GONE_MS, GluePolicy, Registration, Spoken};
@@ -7,49 +7,50 @@ use crate::store::executor_run::RunSeen;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A group of executors. Its token is never shown.
+/// An executor group. Its token is never shown.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ExecutorGroupDocument {
-    /// Its name; what executors register under.
+    /// The app name under which executors register.
     pub app_name: String,
-    /// Its name for people.
+    /// The display name.
     pub title: String,
-    /// Where its executors are, when an administrator says so; none when they say it themselves.
+    /// The addresses of its executors, when set by an administrator; null when they register
+    /// themselves.
     pub addresses: Option<Vec<String>>,
     /// Whether scripts may be sent to them.
     pub allows_glue: bool,
-    /// The group of jobs that they belong to, which may always use them.
+    /// The group of jobs that owns it, which may always use it.
     pub owner_group: Option<String>,
-    /// The other groups that may use them; none: no other when there is an owner, else every group.
+    /// Other groups that may use it; null: no other when there is an owner, else every group.
     pub groups: Option<Vec<String>>,
-    /// Who registered, also those not heard of any more.
+    /// Registrations, including executors that are no longer alive.
     pub registrations: Vec<RegistrationDocument>,
-    /// How many of them are there.
+    /// Number of living executors.
     pub alive: usize,
-    /// Runs that are not over.
+    /// Number of unfinished runs.
     pub open_runs: i64,
-    /// Since when it is there, RFC 3339.
+    /// When it was created, RFC 3339.
     pub create_time: String,
-    /// When it was changed last.
+    /// When it was last changed.
     pub update_time: String,
 }
 
-/// Where an executor said that it is.
+/// A registration of an executor.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RegistrationDocument {
-    /// Its URL.
+    /// The URL.
     pub address: String,
-    /// Whether it is there: it was heard of within 90 seconds.
+    /// Whether it is alive: it registered within the last 90 seconds.
     pub is_alive: bool,
-    /// `run` as XXL-JOB up to 3.4 has it, `trigger` as 3.5.
+    /// The protocol dialect: `run` for XXL-JOB up to 3.4, `trigger` for 3.5.
     pub speaks: &'static str,
-    /// Since when it has been there without a gap.
+    /// Since when it has been registered without a gap.
     pub since: String,
-    /// When it was heard of last.
+    /// When it last registered.
     pub seen: String,
 }
 
-/// A group as it is shown.
+/// The document of a group.
 pub fn document(seen: &GroupSeen, now: Millis) -> ExecutorGroupDocument {
     let group = &seen.stored.group;
     let groups = group.access.groups.as_ref();
@@ -85,30 +86,30 @@ fn registration(there: &Registration, now: Millis) -> RegistrationDocument {
     }
 }
 
-/// A run that an executor was asked for.
+/// A run sent to an executor.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunDocument {
-    /// The key by which its executor knows it.
+    /// The log id that its executor knows.
     pub log_id: i64,
-    /// The batch of its job.
+    /// The key of its batch.
     pub batch_id: i64,
-    /// The number of that batch.
+    /// The batch number.
     pub batch_no: String,
     /// The group of its job.
     pub group: String,
-    /// Its job.
+    /// The job code.
     pub job_code: String,
-    /// Which start of the job.
+    /// The attempt number.
     pub attempt: i64,
-    /// Where it was sent.
+    /// The executor.
     pub address: Option<String>,
-    /// The handler; none of a script.
+    /// The handler; null for a script.
     pub handler: Option<String>,
     /// `BEAN`, or the language of a script.
     pub glue_type: String,
-    /// Which part of a broadcast, from 0.
+    /// Index of the part of a broadcast, from 0.
     pub shard_index: i64,
-    /// Of how many.
+    /// Number of parts.
     pub shard_total: i64,
     /// WAITING, ASKED, RUNNING, TOLD, DONE or UNCONFIRMED.
     pub status: String,
@@ -116,19 +117,19 @@ pub struct RunDocument {
     pub stopping: Option<String>,
     /// When it was sent, RFC 3339.
     pub trigger_time: Option<String>,
-    /// What its executor told of its end.
+    /// The code that its executor reported at the end.
     pub handle_code: Option<i64>,
-    /// Its words.
+    /// The message of its executor.
     pub handle_msg: Option<String>,
-    /// How it ended when its executor did not tell.
+    /// How it ended when its executor did not report it.
     pub result: Option<String>,
-    /// When it was written.
+    /// When it was created.
     pub create_time: String,
     /// When its end was known.
     pub end_time: Option<String>,
 }
 
-/// A run as it is shown.
+/// The document of a run.
 pub fn run_document(run: &RunSeen) -> RunDocument {
     RunDocument {
         log_id: run.log_id,

@@ -1,4 +1,4 @@
-//! How the jobs of a group went in its last batches.
+//! The grid of a group: jobs by batches.
 
 use crate::app::App;
 use crate::domain::batch::Batch;
@@ -19,62 +19,62 @@ pub struct Grid {
     pub batches: Vec<GridColumn>,
     /// Jobs, in the order of the newest batch that has them.
     pub jobs: Vec<GridRow>,
-    /// How many jobs there are, those on other pages too.
+    /// Number of jobs, including those on other pages.
     pub all_jobs: usize,
-    /// To be sent as `cursor` for the jobs after these; none when there are no more.
+    /// Send this as `cursor` for the following jobs; null when there are no more.
     pub next: Option<String>,
 }
 
 /// A batch in the grid.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GridColumn {
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its state.
+    /// The state.
     pub status: String,
     /// When it was opened.
     pub create_time: String,
     /// When it ended.
     pub end_time: Option<String>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: Option<i64>,
 }
 
 /// A job in the grid.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GridRow {
-    /// The job.
+    /// The job code.
     pub job_code: String,
-    /// Parallel to the batches; none where the batch does not have it.
+    /// Parallel to the batches; null where the batch lacks the job.
     pub cells: Vec<Option<CellOutcome>>,
 }
 
-/// How a job went in a batch.
+/// The run of a job in a batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CellOutcome {
-    /// Its state.
+    /// The state.
     pub status: String,
-    /// Which start it was.
+    /// The attempt number.
     pub attempt: u32,
-    /// How long the last try took.
+    /// Duration of the last attempt in milliseconds.
     pub duration_ms: Option<i64>,
 }
 
-/// Which part of a grid.
+/// The part of a grid to read.
 #[derive(Clone, Debug)]
 pub struct GridRequest {
-    /// How many batches.
+    /// Number of batches.
     pub batches: u32,
-    /// Jobs with this text in their code.
+    /// A text contained in the job code.
     pub text: Option<String>,
-    /// The jobs from this place on.
+    /// Index of the first job.
     pub from: usize,
-    /// How many jobs.
+    /// Number of jobs.
     pub limit: usize,
 }
 
 impl Grid {
-    /// Of a group.
+    /// Reads the grid of a group.
     pub async fn read_grid(app: &App, group: &GroupCode, wanted: &GridRequest) -> Result<Self> {
         let mut tx = app.db.begin_read().await?;
         let asked = BatchFilter { groups: Some(vec![group.clone()]), ..BatchFilter::default() };
@@ -118,8 +118,8 @@ impl Grid {
     }
 }
 
-/// The jobs of all the batches: those of the newest first, in its order, then those that only older ones
-/// have.
+/// The jobs of all the batches: those of the newest first, in its order, then those that only older
+/// ones have.
 fn order<'c>(
     cells: &'c [JobCell],
     newest_first: &[BatchId],

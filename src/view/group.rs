@@ -1,4 +1,4 @@
-//! Groups: what is defined of each, and where it stands.
+//! Groups: their definition and their latest batches.
 
 use crate::domain::batch::Batch;
 use crate::domain::id::{CalendarCode, GroupCode};
@@ -12,16 +12,16 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A batch in few words.
+/// A batch in short.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LatestBatch {
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its state: PENDING, RUNNING, SUCCESS, …
+    /// The state: PENDING, RUNNING, SUCCESS, …
     pub status: String,
-    /// Whether nothing of it is started.
+    /// Whether it is paused.
     pub is_paused: bool,
-    /// Its accounting day.
+    /// The business date.
     pub business_date: Option<String>,
     /// When it was opened.
     pub create_time: String,
@@ -45,45 +45,45 @@ impl From<&Batch> for LatestBatch {
 /// A group in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GroupBrief {
-    /// Its code.
+    /// The group code.
     pub code: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The type of batches it answers to.
+    /// The type of its batches.
     #[serde(rename = "type")]
     pub batch_type: Option<String>,
-    /// Who answers for it.
+    /// The owner.
     pub owner: Option<String>,
-    /// Its calendar.
+    /// The calendar code.
     pub calendar: Option<String>,
-    /// How many jobs it has.
+    /// Number of jobs.
     pub jobs: u64,
-    /// How many of them are active.
+    /// Number of active jobs.
     pub active_jobs: u64,
     /// Its latest batch.
     pub last_batch: Option<LatestBatch>,
 }
 
-/// All groups, to be picked from.
+/// All groups, to be filtered.
 pub struct Groups {
     all: Vec<Group>,
     counts: BTreeMap<String, Count>,
 }
 
 impl Groups {
-    /// Reads them, by code.
+    /// Reads the groups, by code.
     pub async fn read_groups(tx: &mut Tx) -> Result<Self> {
         let (mut all, _) = store::job::audience(tx).await?;
         all.sort_by(|a, b| a.code.cmp(&b.code));
         Ok(Self { all, counts: job_list::counts(tx).await? })
     }
 
-    /// Leaves out what is not wanted.
+    /// Keeps only matching groups.
     pub fn retain(&mut self, wanted: impl Fn(&Group) -> bool) {
         self.all.retain(wanted);
     }
 
-    /// Whether code, name or owner of a group hold a text, which is in small letters.
+    /// Whether code, name or owner of a group contain a text in lower case.
     pub fn holds(group: &Group, text: &str) -> bool {
         let owner = group.owner.as_deref().unwrap_or_default();
         [group.code.as_str(), &group.name, owner].iter().any(|w| w.to_lowercase().contains(text))
@@ -110,29 +110,30 @@ impl Groups {
     }
 }
 
-/// A group by itself.
+/// A single group.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct GroupPage {
-    /// As it is defined, its jobs apart: code, name, type, owner, notify_email, time_zone, calendar, due, …
+    /// Its definition without jobs: code, name, type, owner, notify_email, time_zone, calendar,
+    /// due, …
     pub group: Value,
-    /// How many jobs it has.
+    /// Number of jobs.
     pub jobs: u64,
-    /// How many of them are active.
+    /// Number of active jobs.
     pub active_jobs: u64,
-    /// The version of its definition; 0 before its first change under versions. Send it as `if_version`
+    /// The version of its definition; 0 before its first versioned change. Send it as `if_version`
     /// with a change.
     pub version: u32,
     /// Codes of the schedules that open it.
     pub schedules: Vec<String>,
-    /// Its latest batches, newest first, ten at most.
+    /// Its latest batches, newest first, at most ten.
     pub batches: Vec<LatestBatch>,
 }
 
-/// Batches of a group that are shown with it.
+/// Number of batches shown with a group.
 const LATEST: u32 = 10;
 
 impl GroupPage {
-    /// Reads it; none when there is no such group.
+    /// Reads a group; `None` when there is no such group.
     pub async fn read_page(tx: &mut Tx, code: &GroupCode) -> Result<Option<Self>> {
         let (groups, _) = store::job::audience(tx).await?;
         let Some(group) = groups.iter().find(|g| g.code == *code) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Jobs: what is defined, what stands beside it, how long they took.
+//! Jobs: definition, run modes and marks, durations.
 
 use crate::domain::batch::history::Durations;
 use crate::domain::id::{JobCode, SourceName};
@@ -16,27 +16,27 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What is known of jobs beside their definition.
+/// Facts about jobs beyond their definition.
 pub struct JobStanding {
-    /// What operators want with them in every new batch.
+    /// Their run modes in every new batch.
     pub modes: BTreeMap<JobKey, RunMode>,
     /// Those that were caught committing by themselves.
     pub marks: BTreeMap<JobKey, Breach>,
 }
 
-/// Who answers for a job: its owner, else its group's.
+/// The owner of a job, else of its group.
 pub fn owner_of<'a>(defs: &'a Definition, job: &'a JobDef) -> Option<&'a String> {
     let group = || defs.groups.iter().find(|g| g.code == job.group)?.owner.as_ref();
     job.owner.as_ref().or_else(group)
 }
 
-/// The jobs that a job waits for.
+/// The direct dependencies of a job.
 pub fn parents(defs: &Definition, job: &JobDef) -> Vec<String> {
     let of = defs.dependencies.iter().filter(|d| d.group == job.group && d.job_code == job.code);
     of.map(|d| d.depends_on.to_string()).collect()
 }
 
-/// The jobs that wait for a job.
+/// The direct dependents of a job.
 pub fn children(defs: &Definition, job: &JobDef) -> Vec<String> {
     let of = defs.dependencies.iter().filter(|d| d.group == job.group && d.depends_on == job.code);
     of.map(|d| d.job_code.to_string()).collect()
@@ -51,7 +51,7 @@ pub fn listed(defs: &Definition, job: &JobDef, standing: &JobStanding) -> Value 
     })
 }
 
-/// A job by itself.
+/// A single job.
 pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> Value {
     json!({
         "job": job, "depends_on": parents(defs, job), "children": children(defs, job),
@@ -59,27 +59,27 @@ pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) 
     })
 }
 
-/// How long a job took in its last successful tries.
+/// Durations of a job's last successful attempts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Stats {
-    /// Its code.
+    /// The job code.
     pub job_code: String,
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// How many tries are counted, 20 at most.
+    /// Number of attempts counted, at most 20.
     pub tries: usize,
-    /// Half of them took no longer.
+    /// Median.
     pub p50_ms: Option<i64>,
-    /// Nineteen of twenty took no longer.
+    /// 95th percentile.
     pub p95_ms: Option<i64>,
-    /// The latest of them.
+    /// The latest.
     pub last_ms: Option<i64>,
-    /// By how much the latest took longer than usual, in percent.
+    /// By how many percent the latest took longer than the median.
     pub drift_percent: Option<i64>,
 }
 
 impl Stats {
-    /// Of a job and its durations.
+    /// The statistics of a job.
     pub fn from_durations(job: &JobDef, of: Option<&Durations>) -> Self {
         Self {
             job_code: job.code.to_string(),
@@ -96,11 +96,11 @@ impl Stats {
 /// A job in a list, without its body.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobBrief {
-    /// Its code.
+    /// The job code.
     pub code: String,
-    /// Its name.
+    /// The job name.
     pub name: String,
-    /// Its group.
+    /// The group code.
     pub group: String,
     /// PROC, SQL, SCRIPT, NOOP, HTTP, …
     #[serde(rename = "type")]
@@ -109,28 +109,28 @@ pub struct JobBrief {
     pub source: Option<String>,
     /// The procedure it calls.
     pub proc_name: Option<String>,
-    /// The executors of XXL-JOB that run it, by their appname.
+    /// The app name of the XXL-JOB executors that run it.
     pub executor: Option<String>,
-    /// The handler that it calls there; none when it sends a script.
+    /// The handler that it calls there; null when it sends a script.
     pub handler: Option<String>,
-    /// Its own owner; the group's holds where it has none.
+    /// Its own owner; null means the group's.
     pub owner: Option<String>,
-    /// Its labels.
+    /// The tags.
     pub tags: Vec<String>,
-    /// Its other codes.
+    /// The aliases.
     pub aliases: Vec<String>,
-    /// What ties its effect to the record of it: none, same, ledger.
+    /// The transaction class: none, same, ledger.
     pub tx: String,
     /// Whether it is part of batches.
     pub is_active: bool,
-    /// What operators want with it in every new batch: SKIP, ICE, …
+    /// The run mode in every new batch: SKIP, ICE, …
     pub run_mode: Option<String>,
     /// The mark of a job that was caught committing by itself; it is refused until that is settled.
     pub breach: Option<BreachDetail>,
 }
 
 impl JobBrief {
-    /// Of a job and what stands beside it.
+    /// The document of a job.
     pub fn from_job(job: &JobDef, standing: &JobStanding) -> Self {
         Self {
             code: job.code.to_string(),
@@ -152,42 +152,42 @@ impl JobBrief {
     }
 }
 
-/// A job by itself.
+/// A single job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Job {
-    /// Its keys, as a definition file has them.
+    /// Its keys, as in a definition file.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub job: JobDef,
-    /// The jobs that it waits for.
+    /// The direct dependencies.
     pub depends_on: Vec<String>,
-    /// The jobs that wait for it.
+    /// The direct dependents.
     pub children: Vec<String>,
     /// The mark of a job that was caught committing by itself; it is refused until that is settled.
     pub breach: Option<BreachDetail>,
-    /// What it waits for, with what is asked of each.
+    /// The direct dependencies, with their conditions.
     pub dependencies: Vec<JobDependencyDetail>,
-    /// What it waits for in other batches, as a definition file has it.
+    /// Dependencies on other batches, as in a definition file.
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub externals: Vec<ExternalDependency>,
-    /// What operators want with it in every new batch: SKIP, ICE, …
+    /// The run mode in every new batch: SKIP, ICE, …
     pub run_mode: Option<&'static str>,
-    /// The newest version of the definition of its group; 0 before the first.
+    /// The latest version of the definition of its group; 0 before the first.
     pub group_version: u32,
 }
 
-/// A job that another waits for.
+/// A dependency of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobDependencyDetail {
-    /// The job that is waited for.
+    /// The job depended on.
     pub depends_on: String,
-    /// What is asked of it: `success`, `failure`, `done`, `skipped` or a condition.
+    /// The condition: `success`, `failure`, `done`, `skipped` or an expression.
     #[schemars(with = "String")]
     pub when: EdgeCondition,
 }
 
 impl Job {
-    /// With the conditions of its edges, what it waits for in other batches, its run mode and the version of its
-    /// group.
+    /// Reads a job with the conditions of its edges, its dependencies on other batches, its run
+    /// mode and the version of its group.
     pub async fn read_job(tx: &mut Tx, job: JobDef) -> Result<Self> {
         let marks = store::breach::list_marks(tx).await?;
         let mode = store::run_mode::standing(tx).await?.remove(&job.key());

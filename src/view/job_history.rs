@@ -1,4 +1,4 @@
-//! How a job went in the last batches of its group.
+//! The runs of a job in the last batches of its group.
 
 use crate::app::App;
 use crate::domain::id::{BatchId, GroupCode, JobCode};
@@ -10,28 +10,28 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// How a job went in a batch.
+/// The run of a job in a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobRunSummary {
-    /// The batch's number.
+    /// The batch number.
     pub batch_no: String,
-    /// The batch's group.
+    /// The group code.
     pub group: String,
-    /// The job's state there.
+    /// The state of the job.
     pub status: String,
-    /// Which start it was.
+    /// The attempt number.
     pub attempt: u32,
-    /// Start of the last try.
+    /// Start of the last attempt.
     pub start: Option<String>,
-    /// Its end.
+    /// End of the last attempt.
     pub end: Option<String>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: Option<i64>,
-    /// What it said, when it did not end well.
+    /// The error message, if it did not succeed.
     pub message: Option<String>,
 }
 
-/// Runs of a job, and the batch before which the next page begins; none after the first batch.
+/// Runs of a job, and the batch before which the next page begins; `None` after the first batch.
 pub async fn read_page(
     app: &App,
     (group, job): (&GroupCode, &JobCode),

@@ -1,4 +1,4 @@
-//! One job of a batch with all that is known of it: what an operator looks at when it will not go on.
+//! One job of a batch with everything that is known of it, for an operator who investigates it.
 
 use crate::app::App;
 use crate::domain::dag::{Dag, Node};
@@ -22,72 +22,73 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Jobs below it that are named.
+/// Maximum number of downstream jobs that are named.
 const NAMED: usize = 100;
-/// Mails about it that are shown.
+/// Maximum number of notifications that are shown.
 const MAILS: u32 = 50;
 
 /// One job of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Panel {
-    /// The batch's group.
+    /// The group code.
     pub group: String,
-    /// The batch's number.
+    /// The batch number.
     pub batch_no: String,
-    /// The batch's state.
+    /// The state of the batch.
     pub batch_status: String,
-    /// The batch starts nothing more.
+    /// Whether the batch is paused.
     pub is_paused: bool,
-    /// The job as the batch's list of jobs has it, with `outputs`: values, result sets, checks, rules.
+    /// The job as in the list of jobs of the batch, with `outputs`: values, result sets, checks,
+    /// rules.
     pub job: JobInBatch,
-    /// The job as the batch runs it, which may be older than its present definition.
+    /// The job in the batch's snapshot, which may be older than its present definition.
     #[schemars(with = "BTreeMap<String, Value>")]
     pub definition: JobDef,
-    /// Jobs that it waits for, and how they are.
+    /// Its direct dependencies with their states.
     pub parents: Vec<Neighbour>,
-    /// Jobs that wait for it.
+    /// Its direct dependents with their states.
     pub children: Vec<Neighbour>,
-    /// What it waits for in other batches, as it is defined.
+    /// Its dependencies on other batches, as defined.
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub externals: Vec<ExternalDependency>,
-    /// Its parameters as they are worked out now, secrets masked.
+    /// Its parameters as resolved now, secrets masked.
     pub params: Vec<ResolvedParam>,
-    /// Why it is not running, or did not end well: `kind`, `why` (a sentence in the caller's language),
-    /// `detail`; none when it ended well.
+    /// Why it is not running, or failed: `kind`, `why` (a sentence in the caller's language),
+    /// `detail`; null when it succeeded.
     pub why: Option<JobReason>,
-    /// Its tries, the first first.
+    /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
-    /// Every change of its state, the first first.
+    /// Every change of its state, oldest first.
     pub changes: Vec<StatusChange>,
-    /// Who runs it now.
+    /// The node that runs it now.
     pub node: Option<RunningNode>,
-    /// How it can be found on its server while it runs.
+    /// How to find it on its server while it runs.
     pub session: Option<ServerSession>,
-    /// How long it usually takes; none before its first good try.
+    /// Its usual duration; null before its first success.
     pub expected: Option<Usual>,
-    /// What cannot run before it.
+    /// The jobs downstream.
     pub below: Below,
-    /// The latest mails about it.
+    /// The latest notifications about it.
     pub mails: Vec<JobNotification>,
-    /// When the lines that it printed were removed, because they were old.
+    /// When retention removed its log lines.
     pub lines_removed: Option<String>,
 }
 
-/// A job above or below another.
+/// A neighbouring job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Neighbour {
-    /// Its code.
+    /// The job code.
     pub job_code: String,
-    /// Its state.
+    /// The state.
     pub status: String,
-    /// What is asked of the one above: `success`, `done`, `failure` or a condition on its outputs.
+    /// The condition of the edge: `success`, `done`, `failure` or an expression on outputs.
     pub when: String,
 }
 
-/// One try.
+/// One attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Attempt {
-    /// Which start of the job, counted from 1.
+    /// The attempt number, counted from 1.
     pub attempt: u32,
     /// The last state it was in.
     pub status: String,
@@ -95,56 +96,58 @@ pub struct Attempt {
     pub start: Option<String>,
     /// When it ended.
     pub end: Option<String>,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: Option<i64>,
-    /// What was said at its end.
+    /// The message at its end.
     pub message: Option<String>,
     /// The process that ran it.
     pub node: Option<String>,
-    /// What held its script: user, isolation and limits; empty is nothing, null of what is no script or whose log is gone.
+    /// User, isolation and limits of its script; empty if there are none, null for a job without a
+    /// script or whose log is gone.
     pub script_hold: Option<String>,
 }
 
 /// A change of state.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct StatusChange {
-    /// When.
+    /// The time.
     pub at: String,
-    /// The state from then on.
+    /// The new state.
     pub status: String,
-    /// Which start it belongs to.
+    /// The attempt number.
     pub attempt: u32,
-    /// What was said.
+    /// The message.
     pub message: Option<String>,
     /// The process that wrote it.
     pub node: Option<String>,
-    /// Whether mails went out about it.
+    /// Whether notifications about it were sent.
     pub is_told: bool,
 }
 
-/// The process that runs a job.
+/// The node that runs a job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunningNode {
-    /// Its identity.
+    /// The node id.
     pub node_id: String,
-    /// Its host; none when nobody knows the process any more.
+    /// Its host; null when the node is no longer known.
     pub host: Option<String>,
-    /// Its number on that host.
+    /// The process id on that host.
     pub pid: Option<i64>,
-    /// Until when it counts as alive.
+    /// When its lease expires.
     pub lease_until: Option<String>,
-    /// Whether it does now.
+    /// Whether it is alive.
     pub is_alive: bool,
-    /// It was given the job and has not taken it yet.
+    /// Whether it was given the job and has not taken it yet.
     pub is_given_only: bool,
 }
 
-/// What a job can be found by on its server.
+/// How to find a job on its server.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ServerSession {
-    /// Its data source.
+    /// The data source.
     pub source: String,
-    /// The name of the session lock that it holds there; SHOW PROCESSLIST and pg_locks tell who.
+    /// The name of the session lock that it holds there; SHOW PROCESSLIST and pg_locks show the
+    /// holder.
     pub lock: String,
     /// What it executes: the call or the first statements, without values.
     pub statement: Option<String>,
@@ -152,53 +155,53 @@ pub struct ServerSession {
     pub waits_on: Option<String>,
 }
 
-/// How long a job usually takes: its last good tries.
+/// The usual duration of a job: its last successful attempts.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Usual {
-    /// How many tries are counted.
+    /// Number of attempts counted.
     pub tries: usize,
-    /// Half of them took no longer.
+    /// Median in milliseconds.
     pub p50_ms: i64,
-    /// Nineteen of twenty took no longer.
+    /// 95th percentile in milliseconds.
     pub p95_ms: i64,
-    /// The newest.
+    /// The latest in milliseconds.
     pub last_ms: i64,
-    /// By how many percent the newest took longer than usual.
+    /// By how many percent the latest took longer than the median.
     pub drift_percent: Option<i64>,
 }
 
-/// The jobs below one.
+/// The jobs downstream of one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Below {
-    /// How many there are.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How many of them are not over yet.
+    /// Number of unfinished ones.
     pub open: usize,
-    /// The first of those that are not over, or never ran because of something above them.
+    /// The first of those that are unfinished, or never ran because of a job upstream.
     pub waiting: Vec<String>,
 }
 
-/// A mail about the job.
+/// A notification about the job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobNotification {
-    /// Its number in the outbox.
+    /// The number in the outbox.
     pub id: i64,
-    /// What it tells: `failed`, `late`.
+    /// The event: `failed`, `late`.
     pub event: String,
     /// pending, sent, failed, digest or acked.
     pub status: String,
-    /// Whom it is for.
+    /// The recipient.
     pub to: String,
-    /// One line.
+    /// The subject line.
     pub subject: String,
     /// When it was written.
     pub created: String,
-    /// When it went.
+    /// When it was sent.
     pub sent: Option<String>,
 }
 
 impl Panel {
-    /// Of the job at a place of a batch.
+    /// Reads the panel of one job of a batch.
     pub async fn read_panel(app: &App, mut view: BatchView, at: usize, lang: Lang) -> Result<Self> {
         let dag = view.snapshot.build_dag()?;
         let row = view.rows[at].clone();
@@ -282,7 +285,7 @@ fn runner(view: &BatchView, row: &QueueEntry, node: Option<store::node::NodeRow>
     }
 }
 
-/// Characters of a statement that are shown.
+/// Maximum length of a statement that is shown, in characters.
 const STATEMENT: usize = 2_000;
 
 fn session(view: &BatchView, at: usize, installation: &str) -> Option<ServerSession> {
@@ -301,7 +304,7 @@ fn session(view: &BatchView, at: usize, installation: &str) -> Option<ServerSess
     })
 }
 
-/// One for each start, from its changes of state.
+/// The attempts of a job, from its changes of state.
 fn attempts(changes: &[LoggedChange], system_lines: &[(u32, String)]) -> Vec<Attempt> {
     let held = |attempt: u32| {
         let mut lines = system_lines.iter().filter(|(of, _)| *of == attempt);
@@ -310,7 +313,7 @@ fn attempts(changes: &[LoggedChange], system_lines: &[(u32, String)]) -> Vec<Att
     let mut tries: BTreeMap<u32, Attempt> = BTreeMap::new();
     for change in changes.iter().filter(|c| c.log.attempt > 0) {
         let log = &change.log;
-        // An operator's words about a try that is over do not change when it ended.
+        // An operator's message about an ended attempt does not change when it ended.
         if log.start_time.is_none() && tries.contains_key(&log.attempt) {
             continue;
         }
@@ -361,7 +364,7 @@ fn mail_of_row(mail: store::outbox::NotificationRow) -> JobNotification {
     }
 }
 
-/// Everything below a job, however deep.
+/// Everything downstream of a job, at any depth.
 fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> Below {
     let mut seen = vec![false; rows.len()];
     let mut next = vec![Node(at as u32)];

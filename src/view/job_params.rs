@@ -1,4 +1,4 @@
-//! The parameters of a job in a batch that there is or might be, and the layer that gives each.
+//! The parameters of a job in an existing or possible batch, and the layer of each value.
 
 use crate::app::App;
 use crate::domain::batch::{BatchOrder, Snapshot, plan};
@@ -20,42 +20,40 @@ use std::collections::{BTreeMap, HashMap};
 /// A parameter.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobParamView {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value; `***` for a secret, none for NULL.
+    /// The value; `***` for a secret, null for NULL.
     pub value: Option<String>,
-    /// The layer that gives it: batch, job, upstream, group or global.
+    /// The layer of the value: batch, job, upstream, group or global.
     #[schemars(with = "Option<String>")]
     pub layer: Option<Layer>,
-    /// Why it has no value that could be used.
+    /// Why it has no usable value.
     pub fault: Option<String>,
 }
 
 /// Which batch.
 #[derive(Debug)]
 pub struct JobParamsRequest {
-    /// Its group.
     pub group: GroupCode,
-    /// Its number.
     pub batch_no: BatchNo,
-    /// Accounting day of one there might be.
+    /// The business date of a possible batch.
     pub business_date: Option<NaiveDate>,
-    /// Parameters of one there might be.
+    /// Parameters of a possible batch.
     pub params: BTreeMap<String, String>,
 }
 
-/// Whether there is such a batch.
+/// Whether the batch exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchPresence {
-    /// There is.
+    /// It exists.
     There,
-    /// It might be opened.
+    /// It could be opened.
     Possible,
 }
 
-/// What parameters are worked out from.
+/// The inputs for resolving parameters.
 pub struct World {
-    /// Whether the batch is there.
+    /// Whether the batch exists.
     pub batch: BatchPresence,
     values: BatchValues,
     snapshot: Snapshot,
@@ -64,7 +62,7 @@ pub struct World {
 }
 
 impl World {
-    /// Reads it.
+    /// Reads the inputs.
     pub async fn read_world(
         app: &App,
         defs: &Definition,
@@ -103,7 +101,7 @@ impl World {
         Ok(Self { batch: BatchPresence::There, values: batch.values, snapshot, outputs, start })
     }
 
-    /// Each parameter of a job; none when the batch has no such job.
+    /// The parameters of a job; `None` when the batch has no such job.
     pub fn params(&self, code: &JobCode) -> Option<Vec<JobParamView>> {
         let job = self.snapshot.jobs.iter().find(|j| j.code == *code)?;
         let parents = self.snapshot.parents(code);

@@ -1,4 +1,4 @@
-//! What a job of a batch printed.
+//! The log lines of a job of a batch.
 
 use crate::app::App;
 use crate::domain::id::QueueId;
@@ -7,18 +7,18 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A line that a job printed, or that was said about it.
+/// A line that a job printed, or a message about it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LogLineDetail {
-    /// Which start of the job.
+    /// The attempt number.
     pub attempt: u32,
-    /// Its number within that start.
+    /// The line number within that attempt.
     pub line_no: u64,
-    /// Where it came from: stdout, stderr, the database, or Procession.
+    /// The stream: stdout, stderr, the database, or Procession.
     pub stream: String,
-    /// Its text, with whatever colours the job gave it.
+    /// The text, with the job's colour codes.
     pub text: String,
-    /// When it came.
+    /// The time.
     pub at: String,
 }
 
@@ -37,9 +37,9 @@ impl From<&LogLine> for LogLineDetail {
 /// Which lines of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogSelection {
-    /// Behind this line: which start, and its number within it.
+    /// After this line: attempt, and line number within it.
     After(u32, u64),
-    /// The last ones of this start before this line.
+    /// The last ones of this attempt before this line.
     Before(u32, u64),
 }
 

@@ -1,6 +1,7 @@
-//! view: gathers what is shown. In: an open database, and what is asked for. Out: documents, as scripts and front ends read them.
+//! view: builds the documents that are shown. In: an open database, and a request. Out: documents, as scripts and front ends read them.
 //! May name: domain, definition, picture, store, engine, config, app. Never: SQL, HTTP, a flag, words of one language, a change.
-//! Invariant: `--json` on the command line and the API give the same document, because it is made here once.
+//! Invariant: `--json` on the command line and the API return the same document, because it is
+//! built here once.
 
 pub mod act;
 pub mod approval;

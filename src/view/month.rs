@@ -1,4 +1,4 @@
-//! Days, with the batches that were opened on each, the firings that are coming, and who works.
+//! Days with the batches opened on them, the coming firings, and the working days.
 
 use crate::domain::calendar::{Calendars, DayBasis, Working};
 use crate::domain::id::{CalendarCode, GroupCode};
@@ -15,18 +15,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Batches of a span that are told of, at most.
+/// Maximum number of batches shown for a range.
 pub const BATCHES: u32 = 2_000;
-/// Firings of one schedule that are told of one by one; those of a day in which there are more are told as
-/// a number.
+/// Maximum number of firings of one schedule that are listed; on a day with more they are shown as
+/// a count.
 const FIRINGS: usize = 500;
 
 /// A batch on its day.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DayBatch {
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
     /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
     pub status: String,
@@ -34,51 +34,50 @@ pub struct DayBatch {
     pub create_time: String,
 }
 
-/// A firing that is coming.
+/// Coming firings of a schedule on a day.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DayFiring {
-    /// The schedule.
+    /// The schedule code.
     pub schedule: String,
     /// The groups that it opens and the caller sees.
     pub groups: Vec<String>,
     /// The first planned time of the day.
     pub planned_at: String,
-    /// The batch number at that time, where it can be worked out.
+    /// The batch number at that time, where it can be computed.
     pub batch_no: Option<String>,
-    /// How many times it fires that day.
+    /// Number of firings on that day.
     pub times: u32,
 }
 
 /// A day.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MonthDay {
-    /// It.
+    /// The day.
     pub date: String,
-    /// Whether it is worked; none without a calendar.
+    /// Whether it is a working day; null without a calendar.
     pub working: Option<bool>,
-    /// working, weekend, holiday or made_up (a weekend day that is worked); none without a calendar.
+    /// working, weekend, holiday or made_up (a weekend day that is worked); null without a
+    /// calendar.
     pub mark: Option<String>,
-    /// What the calendar calls it.
+    /// The calendar's name of the day.
     pub label: Option<String>,
-    /// Whether that is worked out from weekdays, because the calendar has no list for the year.
+    /// Whether that is derived from weekdays, because the calendar has no list for the year.
     pub assumed: bool,
-    /// Batches that were opened that day.
+    /// Batches opened on that day.
     pub batches: Vec<DayBatch>,
-    /// What fires that day, from now on.
+    /// Firings on that day, from now on.
     pub firings: Vec<DayFiring>,
 }
 
-/// What is asked for.
+/// The requested range.
 pub struct MonthRequest<'a> {
-    /// First day.
     pub from: NaiveDate,
-    /// Last day.
     pub to: NaiveDate,
-    /// Where days begin.
+    /// The time zone in which days begin.
     pub zone: Tz,
-    /// Which calendar says who works.
+    /// The calendar of working days.
     pub calendar: Option<&'a CalendarCode>,
-    /// The groups whose batches are told of; all when it is none.
+    /// The groups whose batches are shown; `None` means all.
     pub groups: Option<Vec<GroupCode>>,
 }
 
@@ -95,7 +94,7 @@ impl MonthRequest<'_> {
 /// Days by date.
 type DaysByDate = BTreeMap<NaiveDate, MonthDay>;
 
-/// The days of a span, without what fires.
+/// The days of a range, without firings.
 pub async fn read_days(
     tx: &mut Tx,
     span: &MonthRequest<'_>,
@@ -145,7 +144,7 @@ fn read_day(span: &MonthRequest<'_>, calendars: &Calendars, date: NaiveDate) -> 
     })
 }
 
-/// Adds what a schedule fires from `now` on; `groups` are those it opens.
+/// Adds the firings of a schedule from `now` on; `groups` are those it opens.
 pub fn add_firings(
     days: &mut DaysByDate,
     (span, calendars): (&MonthRequest<'_>, &Calendars),

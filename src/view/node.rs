@@ -11,19 +11,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// How long a process that has ended is told of.
+/// How long an ended process is shown, in milliseconds.
 pub const ENDED_MS: i64 = 24 * 3_600_000;
 
-/// Processes, and how many batches each has.
+/// Processes, with the number of batches of each.
 pub struct Members {
-    /// They, in the order of their names.
+    /// The processes, by name.
     pub all: Vec<NodeMember>,
     batches: HashMap<NodeId, usize>,
     now: Millis,
 }
 
 impl Members {
-    /// Those that live, and those that ended no longer ago than `back_ms`.
+    /// Living processes, and those that ended no longer ago than `back_ms`.
     pub async fn read_members(tx: &mut Tx, back_ms: i64, now: Millis) -> Result<Self> {
         let all = store::node::members_with_isolation(tx, now.plus_ms(-back_ms)).await?;
         let mut batches = HashMap::new();
@@ -34,12 +34,12 @@ impl Members {
         Ok(Self { all, batches, now })
     }
 
-    /// How many batches one of them has.
+    /// Number of batches that a process owns.
     pub fn batches_of(&self, member: &NodeMember) -> usize {
         self.batches.get(&member.node.node_id).copied().unwrap_or_default()
     }
 
-    /// All of them as documents.
+    /// The documents of all of them.
     pub fn details(&self) -> Vec<NodeDetail> {
         let now = self.now;
         let one = |m: &NodeMember| {
@@ -49,7 +49,7 @@ impl Members {
     }
 }
 
-/// Whether another living process that serves has the same name.
+/// Whether another living serving process has the same name.
 pub fn is_double(member: &NodeMember, all: &[NodeMember], now: Millis) -> bool {
     let serves = |m: &NodeMember| m.node.lease_until > now && !m.offer.roles.is_empty();
     let same = |m: &&NodeMember| {
@@ -58,7 +58,7 @@ pub fn is_double(member: &NodeMember, all: &[NodeMember], now: Millis) -> bool {
     serves(member) && all.iter().find(same).is_some()
 }
 
-/// How an id begins.
+/// The beginning of an id.
 pub fn short(id: &NodeId) -> &str {
     id.0.split('-').next().unwrap_or_default()
 }
@@ -72,7 +72,7 @@ pub fn state(member: &NodeMember, now: Millis) -> &'static str {
     }
 }
 
-/// What it is for.
+/// The roles of a process.
 pub fn roles(member: &NodeMember) -> Vec<&'static str> {
     member.offer.roles.iter().copied().map(NodeRole::as_str).collect()
 }
@@ -80,45 +80,45 @@ pub fn roles(member: &NodeMember) -> Vec<&'static str> {
 /// A process that shares the database.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NodeDetail {
-    /// The name that its operators gave it.
+    /// The name set by its operators.
     pub name: String,
-    /// Which life of that name it is, counted from 1.
+    /// The number of process lifetimes under that name, counted from 1.
     pub incarnation: u32,
-    /// Its number.
+    /// The node id.
     pub id: String,
-    /// Its host.
+    /// The host.
     pub host: String,
-    /// Its process there.
+    /// The process id.
     pub pid: i64,
-    /// What it is for: `scheduler`, `worker`.
+    /// The roles: `scheduler`, `worker`.
     pub roles: Vec<&'static str>,
-    /// Labels that jobs may ask for.
+    /// Labels that jobs may require.
     pub labels: Vec<String>,
-    /// Jobs it runs, and has still to begin.
+    /// Number of jobs it runs or is about to begin.
     pub running: u32,
-    /// Jobs it runs at once, at most.
+    /// Maximum number of jobs it runs at once.
     pub max_parallel: u32,
-    /// Batches that it dispatches.
+    /// Number of batches that it dispatches.
     pub batches: usize,
     /// When it started, UTC.
     pub started_at: String,
-    /// When it was heard of last, UTC.
+    /// Its last heartbeat, UTC.
     pub heartbeat_at: String,
-    /// How long ago that was, in milliseconds.
+    /// The age of that, in milliseconds.
     pub heartbeat_age_ms: i64,
-    /// For how long it counts as alive without another heartbeat, in milliseconds.
+    /// Remaining time of its lease, in milliseconds.
     pub lease_left_ms: i64,
     /// Milliseconds by which the database's clock is ahead of its own.
     pub skew_ms: i64,
     /// `alive`, `draining` or `dead`.
     pub state: &'static str,
-    /// Whether another living process that serves has the same name.
+    /// Whether another living serving process has the same name.
     pub same_name: bool,
-    /// Where it answers to HTTP.
+    /// The address of its HTTP server.
     pub address: Option<String>,
-    /// The version of its program.
+    /// The program version.
     pub version: String,
-    /// What scripts are kept from there; null before it is known.
+    /// The script isolation; null before it is known.
     pub scripts: Option<ScriptIsolationReport>,
 }
 

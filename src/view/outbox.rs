@@ -1,4 +1,4 @@
-//! What people are told, and what they do not want to hear for a while.
+//! Notifications and snoozes.
 
 use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::outbox_schedule::Snooze;
@@ -7,36 +7,36 @@ use crate::store::outbox::NotificationRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A notification of a list.
+/// A notification in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NotificationSummary {
-    /// Its number.
+    /// The number of the notification.
     pub id: i64,
     /// When it was written, UTC.
     pub created: String,
-    /// What happened: `failed`, `batch_late` …
+    /// The event: `failed`, `batch_late` …
     pub event: String,
     /// An address, or `channel:NAME`.
     pub to: String,
-    /// In which language it is; null for a channel that takes both.
+    /// The language; null for a channel that gets both.
     pub lang: Option<String>,
     /// `pending`, `sent`, `failed`, `digest` or `acked`.
     pub status: &'static str,
-    /// How the recipient came to hear of it.
+    /// When it is sent: at once, or in a digest.
     pub told: String,
-    /// One line.
+    /// The subject line.
     pub subject: String,
     /// When it was sent, UTC.
     pub sent: Option<String>,
-    /// When it is tried next, UTC.
+    /// When it is next attempted, UTC.
     pub next: Option<String>,
-    /// Attempts to send it that failed.
+    /// Number of failed delivery attempts.
     pub failed_tries: u32,
-    /// What the last of them said.
+    /// The error of the last one.
     pub reason: Option<String>,
-    /// The digest that took its place, by its number.
+    /// The number of the digest that it was sent in.
     pub digest: Option<i64>,
-    /// What it is about.
+    /// The subject of the notification.
     pub topic: NotificationTopic,
 }
 
@@ -45,14 +45,14 @@ pub struct NotificationSummary {
 pub struct NotificationDetail {
     #[serde(flatten)]
     summary: NotificationSummary,
-    /// Its text.
+    /// The text.
     body: String,
-    /// What the text was drawn from.
+    /// The content from which the text was rendered.
     letter: Notification,
 }
 
 impl NotificationSummary {
-    /// A row of the outbox.
+    /// The document of a notification.
     pub fn from_row(row: &NotificationRow) -> Self {
         Self {
             id: row.id,
@@ -74,34 +74,34 @@ impl NotificationSummary {
 }
 
 impl NotificationDetail {
-    /// A row of the outbox, with its text.
+    /// The document of a notification, with its text.
     pub fn from_row(row: &NotificationRow) -> Self {
         let (body, letter) = (row.body.clone(), row.letter.clone());
         Self { summary: NotificationSummary::from_row(row), body, letter }
     }
 }
 
-/// What is not sent for a while.
+/// A snooze.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SnoozeDetail {
-    /// Its number.
+    /// The number of the snooze.
     id: i64,
-    /// The group.
+    /// The group code.
     group: String,
-    /// The job; all of the group where it is null.
+    /// The job; null for the whole group.
     job: Option<String>,
-    /// The event; all where it is null.
+    /// The event; null for all events.
     event: Option<NotificationEvent>,
-    /// Until when, UTC.
+    /// When it ends, UTC.
     until: String,
-    /// Who wants it.
+    /// Who set it.
     by: String,
-    /// Why.
+    /// The reason.
     reason: String,
 }
 
 impl SnoozeDetail {
-    /// As it is stored.
+    /// The document of a snooze.
     pub fn from_snooze(s: &Snooze) -> Self {
         Self {
             id: s.id,

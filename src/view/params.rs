@@ -1,4 +1,4 @@
-//! The parameters of a job of a batch, and where each has its value from.
+//! The resolved parameters of a job of a batch.
 
 use crate::app::App;
 use crate::domain::id::{JobCode, QueueId};
@@ -18,17 +18,17 @@ use std::collections::HashMap;
 /// A parameter of a job of a batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ResolvedParam {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its value as people may see it: a secret is masked; null is NULL, or a fault.
+    /// The value for display: a secret is masked; null is NULL, or a fault.
     pub value: Option<String>,
-    /// Where the value comes from.
+    /// The layer of the value.
     pub layer: Option<Layer>,
     /// Why it has no value.
     pub fault: Option<String>,
 }
 
-/// The parameters of the job at a place, worked out from what the batch has by now.
+/// The parameters of a job, resolved from the present state of the batch.
 pub async fn of_job(app: &App, view: &BatchView, at: usize) -> Result<Vec<ResolvedParam>> {
     let (job, row) = (&view.snapshot.jobs[at], &view.rows[at]);
     let parents = view.snapshot.parents(&job.code);

@@ -1,4 +1,4 @@
-//! A plan: what opening batches would do, and what is expected of them.
+//! A plan: what opening batches would do, with a forecast.
 
 use crate::app::{self, App};
 use crate::definition::DefinitionDifference;
@@ -20,39 +20,39 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// One batch of the plan with what is expected of it.
+/// One batch of the plan with its forecast.
 pub struct PlannedBatch {
-    /// What the order makes of the definition.
+    /// What the order would open from the definition.
     pub preview: BatchPreview,
-    /// When it is expected to end; none without history.
+    /// The forecast; `None` without history.
     pub forecast: Option<Forecast>,
-    /// What has changed since an earlier batch, where one was asked for.
+    /// The changes since an earlier batch, if one was requested.
     pub since: Option<ChangesSince>,
     /// When it would be opened.
     pub now: Millis,
 }
 
-/// What has changed since an earlier batch of the group.
+/// The changes since an earlier batch of the group.
 pub struct ChangesSince {
     /// The earlier batch.
     pub batch: Batch,
-    /// What the definition says differently.
+    /// The differences of the definition.
     pub changes: Vec<DefinitionDifference>,
-    /// Which parameters differ.
+    /// The parameters that differ.
     pub params: Vec<ParamChange>,
-    /// How long jobs took then and are expected to take now, where that is known of both.
+    /// Durations of jobs then and as forecast now, where both are known, in milliseconds.
     pub took: Vec<(JobCode, i64, i64)>,
 }
 
 impl ChangesSince {
-    /// How long the batch took, if it has ended.
+    /// Duration of the earlier batch, if it has ended.
     pub fn took_in_all(&self) -> Option<i64> {
         Some(self.batch.end_time?.since(self.batch.create_time))
     }
 }
 
 impl PlannedBatch {
-    /// By when its jobs and the batch should have started and ended.
+    /// When its jobs and the batch are due.
     pub fn due_times(&self) -> Dues {
         let (snapshot, now) = (&self.preview.plan.snapshot, self.now);
         match &self.forecast {
@@ -61,7 +61,7 @@ impl PlannedBatch {
         }
     }
 
-    /// The plan for programs.
+    /// The document of the plan.
     pub fn document(&self) -> BatchPlanDetail {
         let plan = &self.preview.plan;
         let codes = |nodes: &Vec<Node>| -> Vec<String> {
@@ -85,7 +85,7 @@ impl PlannedBatch {
     }
 }
 
-/// What has changed since an earlier batch; none where there was none of that number.
+/// The changes since an earlier batch; `None` if there was none of that number.
 pub async fn since(
     app: &App,
     defs: &Definition,
@@ -117,24 +117,24 @@ pub async fn since(
 /// What opening a batch would do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BatchPlanDetail {
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
-    /// Its group.
+    /// The group code.
     pub group: String,
     /// The type of the group: `monthly`, `daily`, …
     #[serde(rename = "type")]
     pub batch_type: Option<String>,
-    /// Its business date, `2024-07-31`; null where the number implies none and none was given.
+    /// The business date, `2024-07-31`; null where the number implies none and none was given.
     pub business_date: Option<String>,
-    /// Jobs that can start together, one list after the other.
+    /// Jobs that can start together, one list per wave.
     pub waves: Vec<Vec<String>>,
-    /// Each job with its parameters.
+    /// The jobs with their parameters.
     pub jobs: Vec<PlannedJob>,
-    /// When it is expected to end; null without history.
+    /// The forecast; null without history.
     pub expected: Option<BatchForecast>,
-    /// What has changed since an earlier batch, where one was named.
+    /// The changes since an earlier batch, if one was named.
     pub since: Option<PlanComparison>,
-    /// By when it should have ended.
+    /// When it is due.
     #[serde(flatten)]
     pub due: DueTime,
 }
@@ -142,60 +142,60 @@ pub struct BatchPlanDetail {
 /// A job of a plan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlannedJob {
-    /// Its code.
+    /// The job code.
     pub job_code: String,
-    /// Its name.
+    /// The job name.
     pub job_name: String,
     /// PROC, SQL, SCRIPT, NOOP, HTTP, …
     pub job_type: String,
-    /// In which wave it can start, from 0.
+    /// The wave in which it can start, from 0.
     pub wave: u32,
     /// The data source it runs on.
     pub source: Option<String>,
-    /// The jobs that it waits for.
+    /// The direct dependencies.
     pub depends_on: Vec<String>,
-    /// The higher, the sooner it gets a slot.
+    /// A higher priority gets a slot first.
     pub priority: i32,
-    /// After so many seconds an attempt is ended.
+    /// Time limit of an attempt in seconds.
     pub timeout_sec: u32,
-    /// How many times a failed attempt is tried again.
+    /// Number of retries of a failed attempt.
     pub retry_count: u32,
-    /// Whether a second start does no harm.
+    /// Whether it may safely be started twice.
     pub idempotent: bool,
-    /// It does not start before this moment, UTC.
+    /// The earliest start time, UTC.
     pub not_before: Option<String>,
     /// Its parameters with their values, secrets masked.
     pub params: Vec<ShownParam>,
-    /// By when it should have started and ended.
+    /// When it is due to start and to end.
     #[serde(flatten)]
     pub due: JobDueTime,
 }
 
-/// What has changed since an earlier batch.
+/// The changes since an earlier batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlanComparison {
     /// The number of the earlier batch.
     pub batch_no: String,
     /// How it ended.
     pub status: &'static str,
-    /// How long it took, in milliseconds.
+    /// Its duration in milliseconds.
     pub took_ms: Option<i64>,
-    /// What the definition has otherwise.
+    /// The differences of the definition.
     pub changes: Vec<DefinitionChangeDetail>,
-    /// Parameters that come to other values.
+    /// Parameters with different values.
     pub params: Vec<ParamChange>,
-    /// How long jobs took then, and usually take.
+    /// Durations of jobs then and usually.
     pub durations: Vec<DurationComparison>,
 }
 
-/// How long a job took in an earlier batch.
+/// The duration of a job in an earlier batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DurationComparison {
-    /// Its code.
+    /// The job code.
     pub job_code: String,
-    /// How long it took then, in milliseconds.
+    /// The duration then, in milliseconds.
     pub took_ms: i64,
-    /// How long it usually takes.
+    /// Median of its durations, in milliseconds.
     pub p50_ms: i64,
 }
 

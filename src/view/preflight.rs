@@ -1,4 +1,4 @@
-//! What was found of jobs before any of them is started, as documents.
+//! Preflight results as documents: checks of jobs before any of them is started.
 
 use crate::domain::job::preflight::{
     JobPreflight, PreflightFinding, PreflightReport, PreflightSeverity, SourcePreflight,
@@ -7,29 +7,29 @@ use crate::domain::text::lang::Lang;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was found.
+/// The result of a preflight.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct PreflightDocument {
-    /// Whether no job is known to fail as it stands; of sources that were not reached nothing is known.
+    /// Whether no job is known to fail; nothing is known about sources that were not reached.
     pub ok: bool,
-    /// How many findings are errors: a batch with such a job is refused.
+    /// Number of errors: a batch with such a job is refused.
     pub errors: usize,
-    /// How many sources were not reached.
+    /// Number of sources that were not reached.
     pub unreachable: usize,
-    /// How many findings are worth a look.
+    /// Number of warnings.
     pub warnings: usize,
-    /// What is wrong, or worth a look.
+    /// Errors and warnings.
     pub findings: Vec<FindingDocument>,
-    /// The sources that were asked.
+    /// The sources that were queried.
     pub sources: Vec<SourceDocument>,
-    /// The jobs whose calls were looked up and can be made.
+    /// The jobs whose calls were looked up and are possible.
     pub calls: Vec<CallDocument>,
 }
 
 /// One finding.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct FindingDocument {
-    /// How much it matters.
+    /// The severity.
     severity: PreflightSeverity,
     /// `source_away`, `source_refused`, `password_missing`, `routine_missing`, `routine_made_before`, `params_misfit`, `execute_denied`,
     /// `definer_unstoppable`, `param_type_unusual`, `statement_refused`, `ledger_missing`, `ledger_unfit`,
@@ -41,9 +41,9 @@ pub struct FindingDocument {
     job: Option<String>,
     /// The source.
     source: Option<String>,
-    /// What it is.
+    /// The message.
     said: InBothLanguages,
-    /// What to do about it.
+    /// The hint.
     hint: Option<InBothLanguages>,
 }
 
@@ -56,38 +56,38 @@ pub struct InBothLanguages {
     zh: String,
 }
 
-/// A source that was asked.
+/// A source that was queried.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SourceDocument {
-    /// Its name.
+    /// The name of the source.
     source: String,
     /// Whether it answered.
     is_reached: bool,
-    /// Its server's version.
+    /// The server version.
     version: Option<String>,
     /// The user that jobs run as.
     user: Option<String>,
 }
 
-/// A job whose call was looked up and can be made.
+/// A job whose call was looked up and is possible.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CallDocument {
-    /// Its group.
+    /// The group code.
     group: String,
-    /// Its code.
+    /// The job code.
     job: String,
-    /// Where it runs.
+    /// The source it runs on.
     source: String,
     /// The routine that it calls, with its parameters.
     calls: String,
-    /// The user with whose rights that runs, where it is not the caller.
+    /// The user with whose privileges it runs, if not the caller.
     runs_as: Option<String>,
-    /// Whether it can be stopped while it runs; null when that is not known.
+    /// Whether it can be stopped while it runs; null when unknown.
     can_be_stopped: Option<bool>,
 }
 
 impl PreflightDocument {
-    /// Of a report.
+    /// The document of a report.
     pub fn from_report(report: &PreflightReport) -> Self {
         let count = |severity| report.with_severity(severity).count();
         let errors = count(PreflightSeverity::Error);

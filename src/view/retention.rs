@@ -1,4 +1,4 @@
-//! Which old rows go, and why the others stay.
+//! Retention: which old rows are removed, and why the others are kept.
 
 use crate::engine::retention::{
     AgedGoes, DAY_MS, EndedBadly, GroupRetentionRule, GroupSurvey, RemovableBatches,
@@ -9,61 +9,61 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What retention would remove now, and what its last pass did.
+/// What retention would remove now, and the result of its last pass.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RetentionPreview {
     /// Whether this process removes old rows at all.
     pub on: bool,
-    /// The hours in which it does: `22:00-04:00`; null: at any time.
+    /// The daily window: `22:00-04:00`; null: at any time.
     pub window: Option<String>,
     /// Each group that has batches.
     pub groups: Vec<GroupRetention>,
-    /// Rows that go by an age of their own.
+    /// Rows with an age limit of their own.
     pub aged: Vec<AgedRows>,
-    /// Batches that an earlier pass has begun to remove, with what is left of them.
+    /// Batches that an earlier pass has partly removed, with the remaining rows.
     pub leftover: RemovableRows,
-    /// Rows that would go, by table.
+    /// Number of rows to remove, by table.
     #[schemars(with = "BTreeMap<String, u64>")]
     pub rows: BTreeMap<&'static str, u64>,
-    /// What the last pass did; null before the first.
+    /// The result of the last pass; null before the first.
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub last_pass: Option<Value>,
 }
 
-/// What goes and what stays of a group.
+/// Removable and kept batches of a group.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct GroupRetention {
-    /// Its code.
+    /// The group code.
     pub group: String,
-    /// Its rule.
+    /// The retention rule.
     pub rule: RetentionRule,
-    /// Batches that go.
+    /// Batches to remove.
     pub goes: RemovableRows,
-    /// Batches that stay and lose the lines of their logs.
+    /// Kept batches whose log lines are removed.
     pub lines: RemovableRows,
-    /// How many batches stay, by the strongest reason of each.
+    /// Number of kept batches, by the strongest reason of each.
     pub kept: BTreeMap<&'static str, u64>,
 }
 
-/// How long the batches of a group are kept. 0 days: for ever.
+/// How long the batches of a group are kept. 0 days: forever.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RetentionRule {
-    /// Batches go after so many days.
+    /// Days after which batches are removed.
     pub batches_days: i64,
-    /// So many of the newest stay however old they are.
+    /// Number of the newest batches that are kept whatever their age.
     pub keep_batches: u32,
-    /// Whether batches that ended badly stay.
+    /// Whether failed batches are kept.
     pub keep_failed: bool,
-    /// Lines of logs go after so many days.
+    /// Days after which log lines are removed.
     pub log_lines_days: i64,
 }
 
 /// Rows that would be removed.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RemovableRows {
-    /// How many batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Rows by table.
+    /// Number of rows by table.
     #[schemars(with = "BTreeMap<String, u64>")]
     pub rows: BTreeMap<&'static str, u64>,
     /// When the first of the batches ended, UTC.
@@ -72,14 +72,14 @@ pub struct RemovableRows {
     pub newest: Option<String>,
 }
 
-/// Rows of a table that go by an age of their own.
+/// Rows of a table with an age limit of its own.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AgedRows {
     /// The table.
     pub table: &'static str,
-    /// How many go.
+    /// The rows to remove.
     pub goes: RemovableRows,
-    /// How many that are old enough stay, because something needs them.
+    /// Number of rows that are old enough but still needed.
     pub needed: u64,
 }
 
@@ -118,7 +118,7 @@ impl GroupRetention {
 }
 
 impl RetentionPreview {
-    /// What would go by these options, and what the last pass did.
+    /// The document for these options, and the result of the last pass.
     pub fn new(options: &RetentionOptions, survey: &RetentionSurvey, last: Option<&str>) -> Self {
         let aged = |a: &AgedGoes| AgedRows {
             table: a.kind.table(),

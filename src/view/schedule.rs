@@ -30,35 +30,35 @@ pub fn opens<'a>(def: &TriggerDef, groups: &'a [Group]) -> Vec<&'a GroupCode> {
     groups.iter().filter(opened).map(|g| &g.code).collect()
 }
 
-/// A schedule, and where it stands.
+/// A schedule and its progress.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ScheduleDetail {
-    /// Its keys, as a definition file has them.
+    /// Its keys, as in a definition file.
     pub schedule: TriggerWords,
-    /// Its number.
+    /// The key of the schedule.
     pub id: i64,
     /// `ENABLED`, `PAUSED` or `ENDED`.
     pub status: &'static str,
     /// Why it does not fire, if it does not.
     pub reason: Option<String>,
-    /// Where it came from: a definition file, the command line, an importer.
+    /// Its origin: a definition file, the command line, an importer.
     pub origin: String,
-    /// Counts its changes; sent as `if_revision` with the next one.
+    /// The number of changes; send it as `if_revision` with the next one.
     pub revision: i64,
-    /// When it was made, UTC.
+    /// When it was created, UTC.
     pub create_time: String,
-    /// When it fires next, UTC.
+    /// When it next fires, UTC.
     pub next_time: Option<String>,
-    /// The same by the wall clock of its zone: `2026-12-31 18:00:00 +08:00`.
+    /// The same in its time zone: `2026-12-31 18:00:00 +08:00`.
     pub next_local: Option<String>,
     /// The newest planned time that has a firing, UTC.
     pub last_time: Option<String>,
-    /// What became of that.
+    /// The result of that firing.
     pub last: Option<FiringDetail>,
 }
 
 impl ScheduleDetail {
-    /// A schedule with its last firing.
+    /// The document of a schedule with its last firing.
     pub fn from_trigger(t: &Trigger, last: Option<&Firing>) -> Self {
         let zone = t.def.timing.zone;
         Self {
@@ -77,42 +77,42 @@ impl ScheduleDetail {
     }
 }
 
-/// What a timing means, as a sentence in both languages.
+/// The meaning of a timing, as a sentence in both languages.
 pub fn describe_timing(timing: &Timing) -> BilingualText {
     BilingualText { en: timing.sentence(Lang::En), zh: timing.sentence(Lang::Zh) }
 }
 
-/// A planned time of a schedule, and what became of it.
+/// A planned time of a schedule, and its result.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FiringDetail {
-    /// Its number.
+    /// The key of the firing.
     pub firing_id: i64,
     /// The planned time, UTC.
     pub planned_at: String,
-    /// The same by the wall clock of the schedule's zone.
+    /// The same in the schedule's time zone.
     pub planned_local: String,
-    /// The day that batch numbers are worked out from.
+    /// The day from which batch numbers are computed.
     pub nominal_date: Option<String>,
-    /// What made it: `cron`, a misfire, an event, a person.
+    /// Its source: `cron`, a misfire, an event, a person.
     pub source: &'static str,
-    /// `PENDING`, `WAITING`, or how it ended: `FIRED`, `MISFIRED`, `SKIPPED`, `FAILED`.
+    /// `PENDING`, `WAITING`, or the result: `FIRED`, `MISFIRED`, `SKIPPED`, `FAILED`.
     pub status: &'static str,
     /// The batch number that it opened.
     pub batch_no: Option<String>,
-    /// When it is to be done, UTC.
+    /// When it is to fire, UTC.
     pub fire_at: String,
-    /// When it was done, UTC.
+    /// When it fired, UTC.
     pub fired_at: Option<String>,
-    /// Attempts to open its batches that failed.
+    /// Number of failed attempts to open its batches.
     pub attempt: u32,
-    /// Why, as the operator or the program gave it.
+    /// The reason given by the operator or the program.
     pub reason: Option<String>,
-    /// End of the span whose planned times it stands for, UTC.
+    /// End of the range of planned times that it stands for, UTC.
     pub missed_until: Option<String>,
 }
 
 impl FiringDetail {
-    /// A firing of a schedule in this zone.
+    /// The document of a firing of a schedule in this zone.
     pub fn from_firing(f: &Firing, zone: Tz) -> Self {
         Self {
             firing_id: f.firing_id.0,

@@ -1,4 +1,4 @@
-//! When something will fire, and why then: of a schedule that is stored, or of a timing that is tried out.
+//! Previews of firings, with reasons: of a stored schedule, or of a timing that is tried out.
 
 use crate::domain::calendar::Calendars;
 use crate::domain::id::TriggerCode;
@@ -19,47 +19,46 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Firings shown at most.
+/// Maximum number of firings shown.
 pub const MOST: u32 = 1_000;
 
-/// What is previewed.
+/// The schedule to preview.
 pub struct FiringPreviewRequest {
     /// Its code; empty where it has none.
     pub code: String,
-    /// When it fires.
     pub timing: Timing,
     /// How its batches are numbered.
     pub number: Option<NumberRule>,
     anchor: Anchor,
-    /// What is stored of it.
+    /// The stored schedule.
     pub stored: Option<Trigger>,
-    /// Whether it says what is not stored, which has never been checked.
+    /// Whether the timing differs from what is stored, and so was never checked.
     news: TimingState,
-    /// Planned times that a person has left out, and why.
+    /// Planned times that a person has skipped, and why.
     left_out: BTreeMap<Millis, String>,
 }
 
 /// Whether a timing has been checked before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimingState {
-    /// It is stored as it is.
+    /// It is stored in this form.
     Stored,
-    /// It is written here, or partly.
+    /// It is new, at least in part.
     Written,
 }
 
-/// What is shown.
+/// The result of a preview.
 pub struct FiringPreview {
-    /// What fires.
+    /// The firings.
     pub next: Vec<Occurrence>,
-    /// What a person has left out.
+    /// Times skipped by a person.
     pub left_out: Vec<Occurrence>,
-    /// What a blackout or a day off swallows.
+    /// Times skipped by a blackout or a day off.
     pub skipped: Vec<Skipped>,
 }
 
 impl FiringPreviewRequest {
-    /// A schedule that is stored.
+    /// The request for a stored schedule.
     pub async fn stored(tx: &mut Tx, code: &TriggerCode, now: Millis) -> Result<Self> {
         let found = schedule_actions::found(tx, code).await?;
         let firings = store::firing::of_trigger(tx, found.trigger_id, MOST).await?;
@@ -82,7 +81,7 @@ impl FiringPreviewRequest {
         })
     }
 
-    /// A timing that is tried out.
+    /// The request for a timing that is tried out.
     pub fn written(timing: Timing, number: Option<NumberRule>, now: Millis) -> Self {
         let (code, anchor) = (String::new(), Anchor::new(now));
         let (news, left_out) = (TimingState::Written, BTreeMap::new());
@@ -96,7 +95,7 @@ impl FiringPreviewRequest {
         Self { timing, news, ..self }
     }
 
-    /// Refuses what could not be saved either. A time that is over is not over for who looks back.
+    /// Refuses a timing that could not be saved. A past time is allowed in a preview of the past.
     pub fn check(
         &self,
         after: Millis,
@@ -109,7 +108,7 @@ impl FiringPreviewRequest {
         }
     }
 
-    /// Why a person has left a planned time out, as its row says it.
+    /// Why a person has skipped a planned time, from its row.
     pub fn why_left_out(&self, planned: Millis) -> String {
         self.left_out.get(&planned).cloned().unwrap_or_default()
     }
@@ -123,7 +122,7 @@ impl FiringPreviewRequest {
     }
 }
 
-/// Its next `count` firings after a moment, and what does not take place among them.
+/// The next `count` firings after a time, and the skipped times among them.
 pub fn find_firings(
     asked: &FiringPreviewRequest,
     calendars: &Calendars,
@@ -144,14 +143,14 @@ pub fn find_firings(
     Ok(FiringPreview { next, left_out, skipped })
 }
 
-/// Refuses what could not be saved either.
+/// Refuses a timing that could not be saved.
 fn sound(timing: &Timing, now: Millis, calendars: &Calendars) -> Result<(), WordFaults> {
     let kind = timing.schedule.kind();
     let fault = |e| WordFault::of_timing(&e, kind);
     timing.check(now, calendars).map_err(|all| WordFaults(all.into_iter().map(fault).collect()))
 }
 
-/// A day, or a time of the wall clock; none when it is neither.
+/// Parses a day, or a local time; `None` when it is neither.
 pub fn moment(text: &str, zone: Tz) -> Option<Millis> {
     let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
     let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
@@ -160,7 +159,7 @@ pub fn moment(text: &str, zone: Tz) -> Option<Millis> {
     Some(at_wall_clock(wall.date(), wall.time(), zone))
 }
 
-/// The day of the week there.
+/// The local day of the week.
 pub fn weekday(at: Millis, zone: Tz, lang: Lang) -> &'static str {
     let (en, zh) = match at.to_utc().with_timezone(&zone).weekday() {
         Weekday::Mon => ("Mon", "周一"),
@@ -174,73 +173,73 @@ pub fn weekday(at: Millis, zone: Tz, lang: Lang) -> &'static str {
     lang.select(en, zh)
 }
 
-/// When a schedule fires next, and what is left out among that.
+/// When a schedule next fires, and which times are skipped.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SchedulePreview {
-    /// Its code; empty for one that is not stored.
+    /// The schedule code; empty if it is not stored.
     pub schedule: String,
-    /// The zone of its times.
+    /// The time zone of local times.
     pub time_zone: &'static str,
-    /// What fires, the earliest first.
+    /// The firings, earliest first.
     pub next: Vec<PlannedFiring>,
-    /// What does not take place among that, by hand or by a calendar or blackout.
+    /// Skipped times among them, by a person or by a calendar or blackout.
     pub skipped: Vec<SkippedFiring>,
 }
 
 /// A time at which a schedule fires.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlannedFiring {
-    /// When, UTC.
+    /// The time, UTC.
     pub planned_at: String,
-    /// The same by the wall clock of the schedule's zone: `2026-12-31 18:00:00 +08:00`.
+    /// The same in the schedule's time zone: `2026-12-31 18:00:00 +08:00`.
     pub planned_local: String,
-    /// The day of the week there: `Mon`.
+    /// The local day of the week: `Mon`.
     pub weekday: &'static str,
     /// The day that the schedule names, before a calendar moved it.
     pub nominal_date: String,
     /// The batch number that it opens; null where the schedule opens none.
     pub batch_no: Option<String>,
-    /// Why the batch number cannot be worked out.
+    /// Why the batch number cannot be computed.
     pub batch_no_error: Option<String>,
-    /// What is worth saying about it; empty for an ordinary one.
+    /// Remarks on it; empty for an ordinary one.
     pub why: Vec<OccurrenceReason>,
-    /// The same in words.
+    /// The remarks as text.
     pub words: Vec<String>,
 }
 
 /// A time at which a schedule does not fire.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SkippedFiring {
-    /// When it would, UTC.
+    /// The time, UTC.
     pub planned_at: String,
-    /// The same by the wall clock of the schedule's zone.
+    /// The same in the schedule's time zone.
     pub planned_local: String,
     /// The day that the schedule names.
     pub nominal_date: String,
-    /// Why it does not.
+    /// Why it is skipped.
     pub why: SkipCause,
-    /// The same in words; of one that a person left out, the reason that was given.
+    /// The same as text; the reason given, for one that a person skipped.
     pub words: String,
 }
 
-/// Why a planned time is left out.
+/// Why a planned time is skipped.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SkipCause {
-    /// `by_hand`: a person left it out.
+    /// `by_hand`: a person skipped it.
     Person(&'static str),
     /// A calendar, a blackout or the window of the schedule.
     Rule(Swallowed),
 }
 
 impl SchedulePreview {
-    /// Of a schedule that no clock fires.
+    /// The result for a schedule that no clock fires.
     pub fn empty(asked: &FiringPreviewRequest) -> Self {
         let time_zone = asked.timing.zone.name();
         Self { schedule: asked.code.clone(), time_zone, next: Vec::new(), skipped: Vec::new() }
     }
 
-    /// What fires and what does not.
+    /// The document of a preview.
     pub fn from_firings(asked: &FiringPreviewRequest, shown: &FiringPreview) -> Self {
         let zone = asked.timing.zone;
         let by_hand = shown.left_out.iter().map(|one| SkippedFiring {

@@ -1,4 +1,4 @@
-//! What is found for a text, the best first.
+//! Search results, best matches first.
 
 use crate::domain::id::GroupCode;
 use crate::store::{self, Tx};
@@ -8,19 +8,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Most that is told of one kind.
+/// Maximum number of results of one kind.
 const MOST: usize = 20;
-/// Schedules that are read to pick from.
+/// Number of schedules read to select from.
 const SCHEDULES: u32 = 200;
 
-/// What was found.
+/// The results of a search.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SearchResult {
     /// Jobs.
     pub jobs: Vec<MatchedJob>,
     /// Groups.
     pub groups: Vec<MatchedGroup>,
-    /// Batches, the last number first.
+    /// Batches, latest number first.
     pub batches: Vec<MatchedBatch>,
     /// Schedules.
     pub schedules: Vec<MatchedSchedule>,
@@ -29,33 +29,33 @@ pub struct SearchResult {
 /// A job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MatchedJob {
-    /// Its code.
+    /// The job code.
     pub code: String,
-    /// Its name.
+    /// The job name.
     pub name: String,
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// Its labels.
+    /// The tags.
     pub tags: Vec<String>,
-    /// Its other codes.
+    /// The aliases.
     pub aliases: Vec<String>,
 }
 
 /// A group.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MatchedGroup {
-    /// Its code.
+    /// The group code.
     pub code: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
 /// A batch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MatchedBatch {
-    /// Its group.
+    /// The group code.
     pub group: String,
-    /// Its number.
+    /// The batch number.
     pub batch_no: String,
     /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
     pub status: String,
@@ -64,17 +64,17 @@ pub struct MatchedBatch {
 /// A schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MatchedSchedule {
-    /// Its code.
+    /// The schedule code.
     pub code: String,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// ENABLED, PAUSED or ENDED.
     pub status: String,
-    /// The groups that it opens, of those that are seen.
+    /// The groups that it opens, among visible ones.
     pub groups: Vec<String>,
 }
 
-/// Looks for a text in what belongs to groups that are seen.
+/// Searches a text in what belongs to visible groups.
 pub async fn find_all(
     tx: &mut Tx,
     text: &str,
@@ -109,7 +109,8 @@ async fn find_jobs(
     text: &str,
     seen: Option<&BTreeSet<GroupCode>>,
 ) -> Result<Vec<MatchedJob>> {
-    // Twice as many, because SQL finds aliases roughly: a job whose body holds the text goes again.
+    // Twice as many, because SQL finds aliases only roughly: a job that contains the text elsewhere
+    // in its body is removed again.
     let found = store::search::find_jobs(tx, text, seen, u32::try_from(2 * MOST)?).await?;
     let lower = text.to_lowercase();
     let holds = |word: &str| word.to_lowercase().contains(&lower);
@@ -139,7 +140,7 @@ async fn schedules(
         let all = opened.len();
         let groups: Vec<String> =
             opened.into_iter().filter(|g| sees(g)).map(GroupCode::to_string).collect();
-        // One that opens only what is not seen is not there.
+        // A schedule that opens only invisible groups is invisible.
         if all == 0 || !groups.is_empty() {
             told.push(MatchedSchedule {
                 code: t.def.code.to_string(),
@@ -152,8 +153,8 @@ async fn schedules(
     Ok(told)
 }
 
-/// Those in whose code or name a text occurs: whose code it is first, then whose code begins with it, then
-/// the others by code; `MOST` of them.
+/// Items whose code or name contains a text: first an equal code, then codes that begin with it,
+/// then the others by code; at most `MOST`.
 fn ranked<'a, T: 'a>(
     text: &str,
     all: impl Iterator<Item = &'a T>,

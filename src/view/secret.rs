@@ -1,4 +1,4 @@
-//! Secrets, of which nothing of the value is shown.
+//! Secrets without their values.
 
 use crate::app::secrets::SecretListing;
 use schemars::JsonSchema;
@@ -7,29 +7,30 @@ use serde::Serialize;
 /// A secret.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SecretDocument {
-    /// Its name, as in `${secret.NAME}`.
+    /// The name, as in `${secret.NAME}`.
     pub name: String,
-    /// What names its place: `secret_store` (the settings), `definition` or `stored`.
+    /// Where its place is set: `secret_store` (the settings), `definition` or `stored`.
     pub origin: &'static str,
-    /// Where it comes from, in words.
+    /// A description of the place.
     pub place: String,
-    /// How it stands as the process sees it that answers: `ready`, `previous_key`, `not_asked`, `overridden`, `fault`, `away`.
+    /// Its state as seen by the answering process: `ready`, `previous_key`, `not_asked`,
+    /// `overridden`, `fault`, `away`.
     pub state: &'static str,
     /// Why it cannot be read.
     pub fault: Option<String>,
-    /// What is known of it there, such as its version.
+    /// A remark, such as its version.
     pub remark: Option<String>,
-    /// Who else may read it where it is.
+    /// Who else may read it in its place.
     pub warning: Option<String>,
-    /// Who sealed it; null of one that is not stored.
+    /// Who sealed it; null if it is not stored.
     pub sealed_by: Option<String>,
-    /// When; null of one that is not stored.
+    /// When it was sealed; null if it is not stored.
     pub update_time: Option<String>,
-    /// What uses it, in words: `job LOAD (month_end)`, `source ledger`.
+    /// Its uses: `job LOAD (month_end)`, `source ledger`.
     pub used_by: Vec<String>,
-    /// The group it belongs to, which may always use it.
+    /// The group that owns it, which may always use it.
     pub owner_group: Option<String>,
-    /// The other groups that may use it; none: no other when there is an owner, else every group.
+    /// Other groups that may use it; null: no other when there is an owner, else every group.
     pub groups: Option<Vec<String>>,
 }
 

@@ -10,9 +10,7 @@ use serde::Serialize;
 
 /// A source, and the jobs whose bodies run there.
 pub struct SourceUses<'a> {
-    /// The source.
     pub source: &'a DataSource,
-    /// Those jobs.
     pub jobs: Vec<&'a JobDef>,
 }
 
@@ -22,18 +20,18 @@ impl<'a> SourceUses<'a> {
         defs.sources.iter().map(|source| Self::of_source(defs, source)).collect()
     }
 
-    /// One of them.
+    /// One source.
     pub fn of_source(defs: &'a Definition, source: &'a DataSource) -> Self {
         let its = |j: &&JobDef| j.source.as_ref() == Some(&source.name);
         Self { source, jobs: defs.jobs.iter().filter(its).collect() }
     }
 
-    /// Whether one of them needs the ledger there.
+    /// Whether one of the jobs needs the ledger there.
     pub fn needs_ledger(&self) -> bool {
         self.jobs.iter().any(|job| job.tx == TxClass::Ledger)
     }
 
-    /// Its jobs by class: `3 none, 2 ledger`.
+    /// Number of its jobs by class: `3 none, 2 ledger`.
     pub fn classes(&self) -> String {
         let of = |class| self.jobs.iter().filter(|j| j.tx == class).count();
         let counts = TxClass::ALL.into_iter().map(|class| (of(class), class.as_str()));
@@ -43,22 +41,22 @@ impl<'a> SourceUses<'a> {
     }
 }
 
-/// A data source, where it is, and the jobs whose bodies run there.
+/// A data source with its address, and the jobs whose bodies run there.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SourceDetail {
-    /// Its name.
+    /// The name of the source.
     pub name: String,
-    /// What kind of server it is; null where its address cannot be read.
+    /// The dialect; null where its URL cannot be parsed.
     pub dialect: Option<DialectName>,
-    /// Where it is, without a password; null for who may not know it.
+    /// Its address without a password; null for users who may not see it.
     pub at: Option<String>,
-    /// What is wrong with its address.
+    /// The fault of its address.
     pub fault: Option<String>,
-    /// The variable of the environment that takes the place of its address.
+    /// The environment variable that replaces its URL.
     pub replaced_by: Option<String>,
-    /// Where its password comes from.
+    /// The origin of its password.
     pub password_from: Option<String>,
-    /// Whether the password is there; null where it is read anew for each attempt.
+    /// Whether the password is available; null where it is read for each attempt.
     pub password_is_set: Option<bool>,
     /// The jobs whose bodies run there.
     pub jobs: Vec<SourceJob>,
@@ -67,16 +65,16 @@ pub struct SourceDetail {
 /// A job whose body runs on a data source.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SourceJob {
-    /// The job.
+    /// The job code.
     pub job_code: String,
-    /// What ties its effect to the record of it: `none`, `same` or `ledger`.
+    /// The transaction class: `none`, `same` or `ledger`.
     pub tx: &'static str,
-    /// Whether it may be started again after an unknown end.
+    /// Whether it may be started again after an unknown outcome.
     pub idempotent: bool,
 }
 
 impl SourceDetail {
-    /// With where it is.
+    /// The document with the address.
     pub fn from_uses(uses: &SourceUses<'_>) -> Self {
         let SourceAddress { dialect, at, replaced_by, password } = place(uses.source);
         let job = |job: &&JobDef| SourceJob {
@@ -100,7 +98,7 @@ impl SourceDetail {
         }
     }
 
-    /// For who may not know where it is, with the jobs of groups that are seen.
+    /// The document for users who may not see the address, with the jobs of visible groups.
     pub fn brief(uses: &SourceUses<'_>, sees: impl Fn(&GroupCode) -> bool) -> Self {
         let jobs = uses.jobs.iter().copied().filter(|job| sees(&job.group)).collect();
         Self {

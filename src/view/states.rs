@@ -1,4 +1,4 @@
-//! The states of a batch's jobs and nothing else: what keeps a drawn graph true.
+//! The states of a batch's jobs, with which front ends update a drawn graph.
 
 use crate::app::App;
 use crate::domain::id::BatchId;
@@ -9,60 +9,60 @@ use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Changes that are read before all rows of the batch are read in their place.
+/// Number of changes read before all rows of the batch are read instead.
 const MOST: i64 = 20_000;
-/// Keys that are looked at again: what came before them may be committed after them.
+/// Number of keys that are read again: a lower key may be committed after a higher one.
 const AGAIN: i64 = 256;
 
 /// The states of jobs of a batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct States {
-    /// To be sent as `since` the next time.
+    /// Send this as `since` the next time.
     pub at: i64,
-    /// Whether all jobs are here; else those that may have changed since.
+    /// Whether all jobs are included; else those that may have changed since.
     pub is_all: bool,
     /// The batch.
     pub batch: BatchStateSummary,
-    /// Its jobs.
+    /// The jobs.
     pub jobs: Vec<JobStateSummary>,
 }
 
-/// How a batch is as a whole.
+/// The state of a batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BatchStateSummary {
     /// RUNNING, KILLING, SUCCESS, WARNING, FAILED or KILLED.
     pub status: String,
-    /// It starts nothing more until somebody lets it go on.
+    /// Whether it is paused.
     pub is_paused: bool,
-    /// How often operators have changed it; when this grows, its definition may be another.
+    /// Number of changes by operators; when this grows, its definition may have changed.
     pub revision: i64,
     /// When it ended.
     pub end_time: Option<String>,
 }
 
-/// How a job is.
+/// The state of a job.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct JobStateSummary {
-    /// The job.
+    /// The job code.
     pub job_code: String,
-    /// Its state.
+    /// The state.
     pub status: String,
-    /// Of SKIPPED: `operator`, or `branch` when its branch was not taken.
+    /// For SKIPPED: `operator`, or `branch` when its branch was not taken.
     pub skip_kind: Option<String>,
-    /// Start of the present or last try.
+    /// Start of the present or last attempt.
     pub start: Option<String>,
-    /// End of the last try.
+    /// End of the last attempt.
     pub end: Option<String>,
-    /// Which start it is.
+    /// The attempt number.
     pub attempt: u32,
-    /// It is not started before this moment.
+    /// The earliest start time.
     pub not_before: Option<String>,
-    /// What an operator wants with it in place of running it.
+    /// The run mode set by an operator.
     pub run_mode: Option<String>,
 }
 
 impl States {
-    /// Of a batch: all, or those that changed since a look whose `at` is given.
+    /// All states of a batch, or those changed since an earlier answer with this `at`.
     pub async fn read_states(app: &App, id: BatchId, since: Option<i64>) -> Result<Self> {
         let mut tx = app.db.begin_read().await?;
         // First, so that what is written meanwhile is found the next time.

@@ -1,4 +1,4 @@
-//! When the jobs of a batch ran, against when they should have.
+//! When the jobs of a batch ran, compared with their plan.
 
 use crate::app::App;
 use crate::domain::batch::zone_of;
@@ -24,64 +24,64 @@ pub struct BatchTimes {
     pub ended: Option<String>,
     /// When this was read.
     pub now: String,
-    /// By when it should have ended.
+    /// When it is due.
     pub due: Option<String>,
-    /// When it would have ended if each job had taken as long as usual.
+    /// When it would have ended if each job had taken its usual duration.
     pub planned_end: Option<String>,
-    /// When it is expected to end, as it stands now.
+    /// The present forecast of its end.
     pub expected_end: Option<String>,
-    /// Its jobs, in the order of running: by wave, then as they are defined.
+    /// Its jobs, in the order of execution: by wave, then as defined.
     pub items: Vec<Bar>,
 }
 
-/// One job in time.
+/// The times of one job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Bar {
-    /// The job.
+    /// The job code.
     pub job: String,
-    /// Its name for people.
+    /// The job name.
     pub name: String,
-    /// How many dependencies deep it is.
+    /// Its depth in the graph.
     pub level: u32,
-    /// Its state.
+    /// The state.
     pub status: String,
-    /// Which start it is.
+    /// The attempt number.
     pub attempt: u32,
-    /// Start of the present or last try.
+    /// Start of the present or last attempt.
     pub start: Option<String>,
-    /// End of the last try.
+    /// End of the last attempt.
     pub end: Option<String>,
-    /// When it would have started if each job had taken as long as usual.
+    /// When it would have started if each job had taken its usual duration.
     pub planned_start: Option<String>,
     /// When it would have ended then.
     pub planned_end: Option<String>,
-    /// Of a job that is not over: when it is expected to start, as the batch stands now.
+    /// For an unfinished job: the present forecast of its start.
     pub expected_start: Option<String>,
-    /// And to end.
+    /// For an unfinished job: the present forecast of its end.
     pub expected_end: Option<String>,
-    /// By when it should end.
+    /// When it is due.
     pub due: Option<String>,
-    /// It is on the chain of jobs that decides when the batch ends, or that did.
+    /// Whether it is on the chain of jobs that decides, or decided, when the batch ends.
     pub critical: bool,
-    /// Its tries, where there is more than one.
+    /// Its attempts, where there is more than one.
     pub tries: Vec<AttemptTimes>,
 }
 
-/// One try in time.
+/// The times of one attempt.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AttemptTimes {
-    /// Which start.
+    /// The attempt number.
     pub attempt: u32,
     /// When it began.
     pub start: String,
     /// When it ended.
     pub end: String,
-    /// How.
+    /// How it ended.
     pub status: String,
 }
 
 impl BatchTimes {
-    /// Of a batch.
+    /// Reads the times of a batch.
     pub async fn read_times(app: &App, view: &BatchView) -> Result<Self> {
         let (snapshot, opened) = (&view.snapshot, view.batch.create_time);
         let dag = snapshot.build_dag()?;
@@ -138,7 +138,7 @@ impl BatchTimes {
     }
 }
 
-/// The chain of jobs that decides when a batch ends, or that did.
+/// The chain of jobs that decides, or decided, when a batch ends.
 fn critical(view: &BatchView, dag: &Dag, expected: Option<&Forecast>) -> HashSet<Node> {
     if let Some(forecast) = expected {
         return forecast.path.iter().copied().collect();
@@ -148,7 +148,7 @@ fn critical(view: &BatchView, dag: &Dag, expected: Option<&Forecast>) -> HashSet
     eta::decisive(dag, &ends).into_iter().collect()
 }
 
-/// The batch as it stood when it was opened.
+/// The state of the batch when it was opened.
 fn as_opened(view: &BatchView) -> Result<Vec<JobProgress>> {
     let zone = zone_of(&view.snapshot.group)?;
     let day = day_in(view.batch.create_time, zone);
@@ -161,7 +161,7 @@ fn as_opened(view: &BatchView) -> Result<Vec<JobProgress>> {
     Ok(view.snapshot.jobs.iter().map(|job| standing(job.schedule_time)).collect())
 }
 
-/// Tries by row, each once: a later word about a try is about the same one.
+/// Attempts by row, each once: a later message about an attempt belongs to the same one.
 fn tries_of(
     found: Vec<(QueueId, u32, Millis, Millis, QueueStatus)>,
 ) -> HashMap<QueueId, Vec<AttemptTimes>> {

@@ -1,4 +1,4 @@
-//! What groups were.
+//! Versions of groups.
 
 use crate::store::version;
 use crate::view::change::DefinitionChangeDetail;
@@ -8,13 +8,13 @@ use serde::Serialize;
 /// A version in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct VersionSummary {
-    /// Counted from 1 within the group.
+    /// The version number, counted from 1 within the group.
     pub version: u32,
     /// When it was stored.
     pub at: String,
-    /// Who stored it.
+    /// The author.
     pub author: String,
-    /// What was said about it.
+    /// The remark.
     pub remark: Option<String>,
 }
 
@@ -29,9 +29,9 @@ impl From<&version::VersionHead> for VersionSummary {
     }
 }
 
-/// What lies between two versions.
+/// The differences between two versions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Steps {
-    /// Each thing that differs.
+    /// The differences.
     pub changes: Vec<DefinitionChangeDetail>,
 }

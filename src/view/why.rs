@@ -1,4 +1,4 @@
-//! What each job of a batch waits for.
+//! Why each job of a batch waits, or did not succeed.
 
 use crate::app::App;
 use crate::domain::batch::Batch;
@@ -22,10 +22,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// A job that is not done well, its state, and why.
+/// A job that has not succeeded, its state, and why.
 pub type JobWaitReason = (JobCode, QueueStatus, WaitReason);
 
-/// One for each job that is not done well; whatever is not over has one.
+/// A reason for each job that has not succeeded; every unfinished job has one.
 pub async fn reasons(app: &App, view: &BatchView) -> Result<Vec<JobWaitReason>> {
     let now = view.now;
     let load = load_of_process(app, view, now).await?;
@@ -50,52 +50,52 @@ pub async fn reasons(app: &App, view: &BatchView) -> Result<Vec<JobWaitReason>> 
     Ok(explain(situation, now))
 }
 
-/// Why a job of a batch is not done well, or runs.
+/// Why a job of a batch has not succeeded.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct JobReason {
-    /// The job.
+    /// The job code.
     pub job_code: String,
-    /// Its state.
+    /// The state.
     pub status: &'static str,
-    /// Which kind of reason: `parents`, `time`, `slot` …
+    /// The kind of reason: `parents`, `time`, `slot` …
     pub kind: &'static str,
     /// The reason as a sentence, in the caller's language.
     pub why: String,
-    /// The same for programs; null where the kind says it all.
+    /// The same for programs; null where the kind is sufficient.
     pub detail: Option<Box<ReasonDetail>>,
 }
 
-/// What a reason consists of. Which members it has follows from the kind.
+/// The details of a reason. Its kind determines which members are present.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ReasonDetail {
-    /// Jobs that are waited for, or that ended badly above it.
+    /// Jobs that are waited for, or that failed upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<WaitedJob>>,
-    /// What is waited for in other batches.
+    /// Dependencies on other batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<Vec<String>>,
     /// Until when it waits, UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// Attempts so far that failed.
+    /// Number of failed attempts so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
-    /// What is full, or kept for another job.
+    /// The resource that is exhausted, or reserved for another job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<ResourceName>,
-    /// Slots in use.
+    /// Number of slots in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
-    /// Slots there are.
+    /// Number of slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Slots that the job needs.
+    /// Number of slots that the job needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needed: Option<u32>,
-    /// Who holds them.
+    /// The holders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holders: Option<Vec<String>>,
-    /// The job that a resource is kept for.
+    /// The job that a resource is reserved for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_code: Option<String>,
     /// The label that a node must have.
@@ -104,13 +104,13 @@ pub struct ReasonDetail {
     /// The living nodes, with their labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<String>>,
-    /// Who held it and why; what it said at its end.
+    /// Who held it and why; or the message at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// Processes in a row that died while it ran.
+    /// Number of consecutive worker deaths while it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u32>,
-    /// Which attempt.
+    /// The attempt number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Since when, UTC.
@@ -119,16 +119,16 @@ pub struct ReasonDetail {
     /// What a running attempt waits for before its body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_on: Option<String>,
-    /// A node that is not heard of.
+    /// A node that does not send heartbeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// The session on the data source that still holds the lock of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<i64>,
-    /// What the next attempt waits for, which looks up what became of the last.
+    /// What the next attempt waits for, which looks up the outcome of the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextReason>,
-    /// The operator who wants it, and why.
+    /// The operator who requested it, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
     /// How it ended.
@@ -139,32 +139,32 @@ pub struct ReasonDetail {
 /// A job and its state.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WaitedJob {
-    /// The job.
+    /// The job code.
     pub job_code: String,
-    /// Its state.
+    /// The state.
     pub status: &'static str,
 }
 
 /// What the next attempt waits for.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NextReason {
-    /// Which kind of reason.
+    /// The kind of reason.
     pub kind: &'static str,
-    /// What it consists of.
+    /// The details.
     pub detail: Option<Box<ReasonDetail>>,
 }
 
-/// Something of which there are so many slots.
+/// A resource with a limited number of slots.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ResourceName {
     /// `total`, `label`, `node`, `group`, `source`, `host`, `pool` or `lock`.
     pub kind: &'static str,
-    /// Which; null for the total of the process.
+    /// Its name; null for the total of the process.
     pub name: Option<String>,
 }
 
 impl JobReason {
-    /// A reason with its sentence.
+    /// The document of a reason, with its sentence.
     pub fn from_reason((code, status, why): &JobWaitReason, lang: Lang, now: Millis) -> Self {
         Self {
             job_code: code.to_string(),
@@ -176,7 +176,7 @@ impl JobReason {
     }
 }
 
-/// The same for programs, where there is more than the kind.
+/// The details for programs, where there is more than the kind.
 fn detail(why: &WaitReason) -> Option<ReasonDetail> {
     let none = ReasonDetail::default();
     let jobs = |all: &[(JobCode, QueueStatus)]| {
@@ -254,7 +254,7 @@ fn resource(what: &Resource) -> ResourceName {
     ResourceName { kind, name: name.map(str::to_owned) }
 }
 
-/// Since when jobs that are being stopped are.
+/// Since when the jobs that are being stopped have been.
 async fn stops(tx: &mut Tx, rows: &[QueueEntry]) -> Result<HashMap<QueueId, Millis>> {
     let mut since = HashMap::new();
     for row in rows.iter().filter(|r| r.status == QueueStatus::Killing) {
@@ -266,8 +266,7 @@ async fn stops(tx: &mut Tx, rows: &[QueueEntry]) -> Result<HashMap<QueueId, Mill
     Ok(since)
 }
 
-/// Through what a batch is gone on with: one that a job opened has no process of its own but that of
-/// the batch of this job.
+/// How a batch is resumed: one that a job opened is continued by the process of that job's batch.
 async fn opened(tx: &mut Tx, batch: &Batch) -> Result<ResumePath> {
     let mut first = batch.clone();
     while let Some(row) = store::batch::parent_of(tx, first.batch_id).await? {
@@ -278,7 +277,8 @@ async fn opened(tx: &mut Tx, batch: &Batch) -> Result<ResumePath> {
     Ok(backfill.map_or_else(ordered, ResumePath::Backfilled))
 }
 
-/// By how much each job steps back for those with less slack, as the process that has the batch sees it.
+/// By how much each job is deferred in favour of those with less slack, as the owner of the batch
+/// computes it.
 async fn deferrals(app: &App, tx: &mut Tx, view: &BatchView, dag: &Dag) -> Result<Vec<i64>> {
     let engine = app.config.engine();
     if !deferral::is_worth_it(&view.snapshot, engine.max_parallel) {
@@ -288,8 +288,8 @@ async fn deferrals(app: &App, tx: &mut Tx, view: &BatchView, dag: &Dag) -> Resul
     Ok(deferral::deferrals_by_history(&view.snapshot, dag, &history, engine.ageing_ms))
 }
 
-/// What runs in the process that has the batch: its own jobs and those of the other batches there,
-/// which share the limits.
+/// The load of the process that owns the batch: its own jobs and those of its other batches, which
+/// share the limits.
 async fn load_of_process(app: &App, view: &BatchView, now: Millis) -> Result<ProcessLoad> {
     let engine = app.config.engine();
     let mut load = ProcessLoad::new(engine.max_parallel, engine.ageing_ms);
@@ -312,7 +312,7 @@ async fn load_of_process(app: &App, view: &BatchView, now: Millis) -> Result<Pro
     Ok(load.with_sites(here, offered.map(site_of).collect()))
 }
 
-/// A node as a place for the jobs of other nodes, as it described itself last.
+/// A node as a place for jobs of other nodes, from its last report.
 fn site_of(member: &NodeMember) -> Site {
     let works = member.offer.roles.contains(&NodeRole::Worker) && !member.is_draining;
     Site {
@@ -324,7 +324,7 @@ fn site_of(member: &NodeMember) -> Site {
     }
 }
 
-/// The same of the one that dispatches the batch.
+/// The same for the node that dispatches the batch.
 fn own_site(member: &NodeMember) -> Site {
     let rests = member.is_draining;
     let bodies = if rests { Bodies::Elsewhere } else { runs_own(&member.offer.roles) };
