@@ -1,4 +1,4 @@
-//! api: the HTTP API. In: requests. Out: documents, pictures and the console; the health of this process, and its metrics.
+//! api: the HTTP API. In: requests. Out: documents, pictures, the console, and the health and metrics of this process.
 //! May name: domain, wire, definition, picture, store, engine, config, app, view. Never: SQL, a secret, a decision.
 //! Invariant: a route that does not declare what it needs of its caller cannot be written; without
 //! a login nothing but health is shown. `route` declares routes, `caller` identifies the caller,

@@ -1,4 +1,4 @@
-//! view: builds the documents that are shown. In: an open database, and a request. Out: documents, as scripts and front ends read them.
+//! view: builds the documents for scripts and front ends. In: an open database, and a request. Out: documents.
 //! May name: domain, definition, picture, store, engine, config, app. Never: SQL, HTTP, a flag, words of one language, a change.
 //! Invariant: `--json` on the command line and the API return the same document, because it is
 //! built here once.
