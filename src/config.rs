@@ -1,6 +1,7 @@
-//! config: the settings in the user's words. In: defaults, a file, flags and environment. Out: each room's `Options`.
+//! config: the settings in the user's terms. In: defaults, a file, flags and environment. Out: each module's `Options`.
 //! May name: domain, db, outbound, secret_store, handler, remote, notify, trace, engine. Never: a connection, a task.
-//! Invariant: a `Config` that leaves this room has been checked as a whole; unknown keys are errors.
+//! Invariant: a `Config` that leaves this module has been checked as a whole; unknown keys are
+//! errors.
 
 mod executors;
 mod four_eyes;
@@ -51,52 +52,42 @@ use std::time::Duration;
 /// The reference manual of the settings.
 pub const DEFAULTS: &str = include_str!("config.default.toml");
 
-/// All settings.
+/// All settings. `config.default.toml` documents each key.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The metadata database.
     pub database: DatabaseSettings,
-    /// What this process is to others.
+    /// The identity of this process in the cluster.
     pub node: NodeSettings,
-    /// Dispatching.
     pub engine: Engine,
-    /// Firing schedules.
     pub trigger: TriggerSettings,
-    /// Old rows.
     pub retention: RetentionSettings,
-    /// How people hear.
     pub notify: Notify,
-    /// Logs of tries.
+    /// Logs of attempts.
     pub log: Log,
-    /// What jobs hand on.
+    /// Limits of outputs.
     pub outputs: OutputSettings,
-    /// Stopping bodies.
     pub stop: StopSettings,
-    /// Data sources.
     pub source: SourceSettings,
-    /// Scripts.
     pub script: ScriptSettings,
-    /// Health and metrics.
+    /// The HTTP server, health and metrics.
     pub http: HttpSettings,
     /// A directory that users log in with.
     pub ldap: Ldap,
-    /// What is asked of users.
+    /// Requirements on users.
     pub users: Users,
-    /// Changes that a second person has to approve, by group; `*` is all others.
+    /// Changes that need the approval of a second person, by group; `*` means all others.
     pub four_eyes: BTreeMap<String, FourEyesSettings>,
-    /// What clients may take.
+    /// Limits of clients.
     pub limits: LimitSettings,
-    /// Executors of XXL-JOB.
     pub executors: ExecutorSettings,
-    /// Traces.
     pub trace: Trace,
-    /// Where secrets of the installation are.
+    /// Secret stores by name.
     pub secret_stores: BTreeMap<String, SecretStoreSettings>,
-    /// All of them as they were read, to be shown.
+    /// All settings as read, for display.
     #[serde(skip)]
     tree: toml::Table,
-    /// Where they were read.
+    /// The file they were read from.
     #[serde(skip)]
     file: PathBuf,
 }
@@ -105,22 +96,22 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSettings {
-    /// Where; a secret, because people put passwords there all the same.
+    /// The URL; a secret, because some people put passwords there.
     pub url: SecretString,
-    /// Where its password stands; empty is the environment.
+    /// The file with the password; empty: the environment.
     pub password_file: PathBuf,
-    /// A secret of `[secret_stores]`; empty is none.
+    /// A secret of `[secret_stores]`; empty: none.
     pub password_secret: SecretSetting,
-    /// The password.
+    /// The password, once it is read.
     #[serde(skip)]
     pub password: Option<SecretString>,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub max_connections: u32,
-    /// Seconds.
+    /// Time limit for connecting, in seconds.
     pub connect_timeout_sec: u64,
-    /// Seconds.
+    /// Time limit of a statement, in seconds.
     pub statement_timeout_sec: u64,
-    /// Whether a server on another machine has to show a certificate that can be verified.
+    /// Whether a server on another machine must present a verifiable certificate.
     pub verify_tls: bool,
 }
 
@@ -128,27 +119,27 @@ pub struct DatabaseSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSettings {
-    /// Its name; the machine's when it is empty.
+    /// The node name; empty: the host name.
     pub name: String,
-    /// What `serve` is for.
+    /// The roles of `serve`.
     pub roles: Vec<String>,
-    /// Labels that jobs may ask for.
+    /// Labels that jobs may require.
     pub labels: Vec<String>,
-    /// Whether this process serves, or does one order.
+    /// Whether this process serves, or runs one order.
     #[serde(skip)]
     pub duty: Duty,
-    /// Where it answers to HTTP; known once its door is open.
+    /// The address of its HTTP server; known once its listener is open.
     #[serde(skip)]
     pub address: Option<String>,
 }
 
-/// What a process is started for.
+/// The purpose of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duty {
-    /// One order: it has no role, and nothing is offered to it.
+    /// One order: the node has no role, and is given no jobs.
     #[default]
     Order,
-    /// To serve, in its roles.
+    /// Serving, in its roles.
     Serve,
 }
 
@@ -156,13 +147,13 @@ pub enum Duty {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
-    /// Jobs at once.
+    /// Maximum number of jobs at once.
     pub max_parallel: u32,
-    /// Seconds.
+    /// Waiting time per point of priority, in seconds.
     pub ageing_sec: u32,
-    /// Seconds.
+    /// Lease duration in seconds.
     pub lease_sec: u32,
-    /// Dead workers.
+    /// Number of worker deaths after which a job is parked.
     pub park_after: u32,
 }
 
@@ -170,9 +161,9 @@ pub struct Engine {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TriggerSettings {
-    /// Firings at once.
+    /// Maximum number of firings of fast schedules under way.
     pub fast: u32,
-    /// Firings at once.
+    /// Maximum number of firings of slow schedules under way.
     pub slow: u32,
 }
 
@@ -180,9 +171,9 @@ pub struct TriggerSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
-    /// Bytes.
+    /// Maximum log size per attempt, in bytes.
     pub max_bytes_per_try: usize,
-    /// Milliseconds.
+    /// Interval of storing lines, in milliseconds.
     pub flush_ms: u64,
 }
 
@@ -190,11 +181,11 @@ pub struct Log {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopSettings {
-    /// Seconds.
+    /// Grace period in seconds.
     pub grace_sec: u64,
-    /// Seconds.
+    /// Time to confirm the end, in seconds.
     pub confirm_sec: u64,
-    /// Seconds.
+    /// Shutdown time limit in seconds.
     pub drain_sec: u32,
 }
 
@@ -202,34 +193,34 @@ pub struct StopSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
-    /// Seconds.
+    /// Time limit for connecting, in seconds.
     pub connect_timeout_sec: u64,
-    /// Seconds.
+    /// How long an unavailable source is waited for, in seconds.
     pub away_sec: u64,
-    /// Seconds.
+    /// Idle time of a session, in seconds.
     pub idle_sec: u64,
-    /// Seconds.
+    /// Interval of liveness probes, in seconds.
     pub look_sec: u64,
     /// Whether a SQLite source may be the metadata database.
     pub allow_metadata_file: bool,
-    /// Whether servers on other machines have to show certificates that can be verified.
+    /// Whether servers on other machines must present verifiable certificates.
     pub verify_tls: bool,
 }
 
-/// A setting that cannot be used; its text names the key and the cure.
+/// An invalid setting; the message names the key and the hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadConfig(String);
 
 impl BadConfig {
-    /// What is wrong with which setting, and what helps.
+    /// An error with the setting, the fault and the hint.
     pub fn new(words: impl Into<String>) -> Self {
         Self(words.into())
     }
 }
 
 impl NodeSettings {
-    /// Refuses roles, labels and names that cannot be used; flags go through here too.
+    /// Refuses invalid roles, labels and names; flags are checked here too.
     pub fn check(&self) -> Result<()> {
         anyhow::ensure!(
             !self.roles.is_empty(),
@@ -272,7 +263,7 @@ impl NodeSettings {
 }
 
 impl Config {
-    /// The defaults overlaid by `file`; without one, by `procession.toml` if it is there.
+    /// The defaults overridden by `file`; without one, by `procession.toml` if it exists.
     pub fn load_file(file: Option<&Path>) -> Result<Self> {
         let path = file.unwrap_or(Path::new("procession.toml"));
         let text = match std::fs::read_to_string(path) {
@@ -348,7 +339,7 @@ impl Config {
         Ok(())
     }
 
-    /// Settings of the metadata database, which must be there.
+    /// Settings of the metadata database.
     pub fn database_settings(&self) -> db::ConnectSettings {
         db::ConnectSettings {
             url: self.database_url(),
@@ -369,7 +360,7 @@ impl Config {
         }
     }
 
-    /// The URL of the metadata database with what is asked of its server.
+    /// The URL of the metadata database with the required options of its server.
     fn database_url(&self) -> SecretString {
         match self.database.verify_tls {
             true => with_verified_tls(self.database.url.expose_secret()).into(),
@@ -377,12 +368,12 @@ impl Config {
         }
     }
 
-    /// What somebody on the way to the metadata database could do.
+    /// What an attacker between this process and the metadata database could do.
     pub fn database_weakness(&self) -> Option<String> {
         SourceTransport::of_url(self.database_url().expose_secret())?.weakness()
     }
 
-    /// How many firings are on their way at a time.
+    /// Maximum numbers of firings under way.
     pub fn triggers(&self) -> engine::trigger::pools::Widths {
         let width = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         engine::trigger::pools::Widths {
@@ -419,8 +410,9 @@ impl Config {
             idle: Duration::from_secs(self.source.idle_sec),
             look_every: Duration::from_secs(self.source.look_sec),
             verify_tls: self.source.verify_tls,
-            // A tenth less than what others wait for. The keeper counts from the answer of a renewal,
-            // so that tenth is also all that an answer may take before a script can outlast the lease.
+            // A tenth less than what others wait for. The supervisor counts from the answer of a
+            // renewal, so that tenth is also the longest an answer may take before a script can
+            // outlast the lease.
             script_lease: Duration::from_millis(u64::from(self.engine.lease_sec) * 900),
             keeper: self.script.supervisor.clone(),
             script_limits: self.script_limits(),
@@ -436,7 +428,7 @@ impl Config {
 }
 
 impl Config {
-    /// Files that a SQLite source could be led to and must not open.
+    /// Files that a SQLite source could be directed to and must not open.
     pub fn protected_files(&self) -> ProtectedFiles {
         let mut files = Vec::new();
         if !self.source.allow_metadata_file
@@ -472,8 +464,8 @@ impl Config {
     }
 }
 
-/// A fault of the file by line and column. The library would show the line itself, and a database
-/// URL with its password is what most often stands there.
+/// A fault of the file by line and column. The library would show the line itself, which most often
+/// contains a database URL with its password.
 fn place(text: &str, error: &toml::de::Error) -> anyhow::Error {
     let start = error.span().map_or(0, |span| span.start);
     let before = text.get(..start).unwrap_or_default();
@@ -484,7 +476,7 @@ fn place(text: &str, error: &toml::de::Error) -> anyhow::Error {
 
 fn overlay(under: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
-        // Interpreters are one list: whoever names some means just those.
+        // Interpreters are one list: a file that names some means only those.
         match (under.get_mut(&key), value) {
             (Some(toml::Value::Table(below)), toml::Value::Table(above))
                 if key != "interpreters" =>

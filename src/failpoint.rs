@@ -1,11 +1,11 @@
-//! failpoint: stops, stalls and fails at named places. In: what `FAILPOINTS` says. Out: a crash, a wait or an error.
-//! May name: nothing of ours. Never: a place in a release.
+//! failpoint: stops, stalls and fails at named points. In: the variable `FAILPOINTS`. Out: a crash, a wait or an error.
+//! May name: nothing of ours. Never: a point in a release build.
 //! Invariant: without debug assertions nothing of this is compiled, not even the names.
-//! `FAILPOINTS='claim.after=return(abort);complete.before_commit=1*sleep(10000)'`: `return(abort)` ends
-//! the process on the spot, as `kill -9` would (a panic would unwind, which a crash does not);
-//! `return(error)` makes a place that can fail do so; `sleep(ms)` stalls the thread.
+//! `FAILPOINTS='claim.after=return(abort);complete.before_commit=1*sleep(10000)'`: `return(abort)`
+//! ends the process on the spot, as `kill -9` would (a panic would unwind, which a crash does not);
+//! `return(error)` makes a fallible point fail; `sleep(ms)` stalls the thread.
 
-/// A named place at which a test may end or stall the process.
+/// A named point at which a test may end or stall the process.
 macro_rules! failpoint {
     ($name:literal) => {
         #[cfg(debug_assertions)]
@@ -13,7 +13,7 @@ macro_rules! failpoint {
     };
 }
 
-/// A named place at which a test may also have the function return `$error`.
+/// A named point at which a test may also make the function return `$error`.
 macro_rules! failpoint_or {
     ($name:literal, $error:expr) => {
         #[cfg(debug_assertions)]
@@ -23,7 +23,7 @@ macro_rules! failpoint_or {
     };
 }
 
-/// Reads `FAILPOINTS` for as long as the function that says so runs.
+/// Reads `FAILPOINTS` for as long as the calling function runs.
 macro_rules! failpoint_setup {
     () => {
         #[cfg(debug_assertions)]
@@ -31,7 +31,7 @@ macro_rules! failpoint_setup {
     };
 }
 
-/// `$now` as the wall clock of this machine shows it when a test has set it off.
+/// `$now` with the wall clock offset that a test has set.
 macro_rules! failpoint_wall {
     ($now:expr) => {{
         #[cfg(debug_assertions)]
@@ -42,7 +42,7 @@ macro_rules! failpoint_wall {
     }};
 }
 
-/// Whether the place is to fail.
+/// Whether the point is to fail.
 #[cfg(debug_assertions)]
 pub(crate) fn is_hit(name: &str) -> bool {
     let asked = fail::eval(name, |word| match word.as_deref() {
@@ -53,14 +53,14 @@ pub(crate) fn is_hit(name: &str) -> bool {
     asked.unwrap_or(false)
 }
 
-/// Reads `FAILPOINTS`; keep what it gives for as long as the program runs.
+/// Reads `FAILPOINTS`; keep the returned value for as long as the program runs.
 #[cfg(debug_assertions)]
 pub(crate) fn setup() -> impl Sized {
     fail::FailScenario::setup()
 }
 
-/// How far a test has set the wall clock of this machine off, milliseconds: what the file says that
-/// `PROCESSION_WALL_FILE` names. It is read each time, so that the clock jumps while the process runs.
+/// The offset of this machine's wall clock set by a test, in milliseconds, from the file in
+/// `PROCESSION_WALL_FILE`. It is read each time, so that the clock jumps while the process runs.
 #[cfg(debug_assertions)]
 pub(crate) fn wall_jump_ms() -> i64 {
     let file = std::env::var_os("PROCESSION_WALL_FILE");

@@ -1,16 +1,16 @@
 //! Procession runs DAGs of stored procedures, SQL and scripts, once per batch number, on the
 //! team's own database.
 //!
-//! The house, floor by floor (`docs/architecture.md`; a test enforces who may name whom):
+//! The architecture, layer by layer (`docs/architecture.md`; a test enforces which layer may name which):
 //!
 //! ```text
-//!             cli    api                        words in, words out
-//!                view                           what is shown, gathered once
+//!             cli    api                        input parsed, output printed
+//!                view                           what is shown, read once per page
 //!                app  ·  config                 wiring
 //!               engine                          RUN:    clock, tasks, transactions
-//!        store          handler                 TOUCH:  tables / job types; neighbours never meet
+//!        store          handler                 TOUCH:  tables / job types; neither names the other
 //!          \              /
-//!           db ----------/                      DOOR:   the only room that speaks SQL drivers
+//!           db ----------/                      ACCESS: the only module that uses SQL drivers
 //! ------------------------------------------------------- the pure crate, crates/core
 //!                        import
 //!                 definition   picture   wire   READ, DRAW: files in, pictures out
@@ -20,7 +20,7 @@
 #[macro_use]
 pub mod failpoint;
 
-// The pure part is a crate of its own (`crates/core`).
+// The modules without I/O are a crate of their own (`crates/core`).
 pub use procession_core::{definition, domain, import, lineage, picture, wire};
 
 pub mod db;

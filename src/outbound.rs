@@ -1,6 +1,7 @@
-//! outbound: how this program calls another over HTTP. In: whether the way is TLS. Out: a client to be, that leads nowhere else.
-//! May name: nothing of ours. Never: a header, a body, a token, a second try.
-//! Invariant: certificates are verified, redirects are not followed, proxies are not asked: a token would go with them.
+//! outbound: HTTP clients for outgoing calls. In: whether the connection uses TLS. Out: a client builder.
+//! May name: nothing of ours. Never: a header, a body, a token, a retry.
+//! Invariant: certificates are verified, redirects are not followed, proxies are not used: a token
+//! would go with them.
 
 mod address_verifier;
 mod own_server;
@@ -17,29 +18,30 @@ use std::error::Error;
 use std::sync::Arc;
 use url::{Host, Url};
 
-/// What a way is protected by.
+/// The protection of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportProtection {
-    /// TLS; the authorities that the machine trusts are read, which takes some milliseconds of its disk.
+    /// TLS; reads the authorities that the machine trusts, which takes some milliseconds of disk
+    /// access.
     Tls,
-    /// Nothing.
+    /// None.
     Clear,
 }
 
 impl TransportProtection {
-    /// The way to a URL.
+    /// The protection for a URL.
     pub fn for_url(url: &Url) -> Self {
         if url.scheme() == "https" { Self::Tls } else { Self::Clear }
     }
 }
 
-/// A client to be: TLS by rustls on ring with the roots of the machine, one answer to one request. How long
-/// anything may take is the caller's to add.
+/// A client builder: TLS by rustls on ring with the machine's root certificates, one answer to one
+/// request. The caller adds time limits.
 pub fn client(way: TransportProtection) -> Result<ClientBuilder, String> {
     Ok(client_of(tls_config(way)?))
 }
 
-/// The same with a TLS of the caller's, such as one with authorities of its own.
+/// The same with the caller's TLS configuration, such as one with its own authorities.
 pub fn client_of(tls: ClientConfig) -> ClientBuilder {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
@@ -51,7 +53,7 @@ pub fn client_of(tls: ClientConfig) -> ClientBuilder {
         .user_agent(concat!("procession/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Makes it one.
+/// Builds the client.
 pub fn built(builder: ClientBuilder) -> Result<reqwest::Client, String> {
     builder.build().map_err(|error| format!("cannot make an HTTP client: {}", chain(error)))
 }
@@ -74,7 +76,7 @@ fn machine_roots() -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// The cryptography that all TLS of this program is made with: versions 1.2 and 1.3.
+/// The cryptography provider of all TLS of this program: versions 1.2 and 1.3.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
@@ -83,7 +85,7 @@ fn tls_with(roots: RootCertStore) -> Result<ClientConfig, String> {
     Ok(tls_builder(roots)?.with_no_client_auth())
 }
 
-/// All TLS of this program to servers of others begins with it.
+/// The base of all outgoing TLS configurations.
 fn tls_builder(
     roots: RootCertStore,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
@@ -93,7 +95,7 @@ fn tls_builder(
     Ok(config.with_root_certificates(roots))
 }
 
-/// Whether a URL is of this machine, where nobody listens on the way.
+/// Whether a URL is on this machine, where no one can intercept the connection.
 pub fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -103,14 +105,14 @@ pub fn is_here(url: &Url) -> bool {
     }
 }
 
-/// Whether a call failed because the server's certificate was refused: trying again changes nothing.
+/// Whether a call failed because the server's certificate was refused: a retry will fail too.
 pub fn is_certificate_fault(error: &reqwest::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(fault) = error.downcast_ref::<rustls::Error>() {
             return matches!(fault, rustls::Error::InvalidCertificate(_));
         }
-        // An error of input and output hides the one that it was made of: its source is that one's source.
+        // An I/O error hides the error it wraps: its source is that error's source.
         let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
         cause = match inner {
             Some(inner) => Some(inner),
@@ -120,7 +122,7 @@ pub fn is_certificate_fault(error: &reqwest::Error) -> bool {
     false
 }
 
-/// An error with its causes, without the URL, in which a password may stand.
+/// An error with its causes, without the URL, which may contain a password.
 pub fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut words = error.to_string();

@@ -1,5 +1,5 @@
-//! What operators do: `job hold | release | skip | …`, `batch pause | resume | rerun`. The exact list
-//! of what changes is printed before anything is written.
+//! Operators' actions: `job hold | release | skip | …`, `batch pause | resume | rerun`. The exact
+//! list of changes is printed before anything is written.
 
 use crate::app::whoami;
 use crate::app::{self, App};
@@ -23,7 +23,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::io::{BufRead as _, IsTerminal as _};
 
-/// What is to be done with which batch.
+/// An action on a batch.
 struct BatchActionOrder {
     batch: Batch,
     jobs: Vec<JobCode>,
@@ -92,8 +92,8 @@ fn operator(reason: &str) -> Result<Operator> {
     Ok(operator_actions::operator_here(&whoami()))
 }
 
-/// Prints the exact list, asks where more changes than was named, writes it, and carries a batch that
-/// is open again to its end.
+/// Prints the exact list of changes, asks for confirmation if more changes than was named, writes
+/// it, and runs a reopened batch to its end.
 async fn act_on_batch(global: &Global, app: &App, wish: BatchActionOrder) -> Result<VerbResult> {
     let BatchActionOrder { batch, jobs, action, how, latest } = &wish;
     let by = operator(&how.reason)?;
@@ -171,7 +171,8 @@ fn print_result(global: &Global, acted: &Acted) -> Result<VerbResult> {
     Ok(VerbResult::Well)
 }
 
-/// Asks a person; where there is none (a script, a pipe) the command itself is the answer.
+/// Asks for confirmation; without a terminal (a script, a pipe) the command itself is the
+/// confirmation.
 pub(super) fn agreed(lang: Lang) -> Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

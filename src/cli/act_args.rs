@@ -1,4 +1,4 @@
-//! The words of `job hold | release | …` and `batch pause | resume | rerun`.
+//! Arguments of `job hold | release | …` and `batch pause | resume | rerun`.
 
 use crate::cli::BatchRef;
 use crate::domain::action::OperatorAction;
@@ -150,7 +150,7 @@ pub(super) struct GoingArgs {
 }
 
 impl Far {
-    /// The rerun that is meant, when they say nothing else.
+    /// The rerun action; `otherwise` is the default scope.
     pub(super) fn action(&self, otherwise: RerunScope) -> OperatorAction {
         let scope = match (self.downstream, self.upstream) {
             (true, _) => RerunScope::Downstream,

@@ -1,4 +1,4 @@
-//! What an operator reads before and after an action: the exact list, and who goes on with it.
+//! Output before and after an action: the exact list of changes, and who continues the batch.
 
 use crate::cli::out;
 use crate::domain::action::OperatorAction;
@@ -9,7 +9,7 @@ use crate::engine::operate::operator_actions::Acted;
 use crate::view::act::{ActionRowDetail, state_after};
 use serde_json::json;
 
-/// The exact list, as a table.
+/// The list of changes as a table.
 pub(super) fn render_changes(action: OperatorAction, acted: &Acted, lang: Lang) -> String {
     let header = match lang {
         Lang::En => ["JOB", "NOW", "THEN", "BECAUSE"],
@@ -46,12 +46,12 @@ pub(super) fn render_changes(action: OperatorAction, acted: &Acted, lang: Lang) 
     }
 }
 
-/// The list for scripts.
+/// The list of changes for scripts.
 pub(super) fn lines(acted: &Acted) -> serde_json::Value {
     json!(acted.lines.iter().map(ActionRowDetail::from_line).collect::<Vec<_>>())
 }
 
-/// Who goes on with what was written, when this process does not.
+/// Who continues the batch, when this process does not.
 pub(super) fn who_goes_on(acted: &Acted, lang: Lang) -> String {
     match &acted.holder {
         Some(holder) => match lang {
@@ -70,7 +70,7 @@ pub(super) fn who_goes_on(acted: &Acted, lang: Lang) -> String {
     }
 }
 
-/// Nobody dispatches the batch; how to go on.
+/// The message when no process dispatches the batch, with the commands to continue.
 pub(super) fn nobody(batch: &Batch, lang: Lang) -> String {
     let (no, group) = (&batch.values.batch_no, &batch.values.group);
     let how = format!("procession run --batch-no {no} --group {group} --resume");

@@ -1,4 +1,4 @@
-//! `approve`, `reject`, `approvals`: decisions about APPROVAL jobs that wait.
+//! `approve`, `reject`, `approvals`: decisions about pending APPROVAL jobs.
 
 use crate::app::{App, EmptyDatabase, whoami};
 use crate::cli::{BadInput, BatchRef, Global, VerbResult, batch, out};

@@ -66,7 +66,7 @@ enum ExportForm {
     Jsonl,
 }
 
-/// Acts that are read at a time for a file.
+/// Records read at a time for a file.
 const AT_ONCE: u32 = 1_000;
 
 pub(super) async fn audit(global: &Global, args: &AuditArgs) -> Result<VerbResult> {
@@ -111,7 +111,7 @@ pub(super) fn moment(text: &str) -> Result<Millis> {
     })
 }
 
-/// All acts, a page at a time, so that years of them take no memory.
+/// Writes all records, one page at a time, so that years of them take no memory.
 async fn export(app: &App, filter: &AuditFilter, form: ExportForm, limit: u32) -> Result<()> {
     let form = match form {
         ExportForm::Csv => AuditFormat::Csv,
@@ -131,15 +131,15 @@ async fn export(app: &App, filter: &AuditFilter, form: ExportForm, limit: u32) -
         left -= u32::try_from(page.len())?;
         let lines = page.iter().map(|record| form.act_line(&Act::from(record)));
         if !out::print_text(&lines.collect::<Result<String>>()?) {
-            // Nobody reads any more.
+            // The reader has closed the output.
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// The request that was denied; the schedule, node, calendar, user, executor group, secret or source that was acted on; else
-/// the group.
+/// The target of a record: the denied request; the schedule, node, calendar, user, executor group,
+/// secret or source; else the group.
 fn audit_target(entry: &AuditEntry) -> Option<String> {
     let named = |key: &str| entry.detail.as_ref()?.get(key)?.as_str().map(str::to_owned);
     let group = || entry.group.as_ref().map(ToString::to_string);
@@ -150,7 +150,7 @@ fn audit_target(entry: &AuditEntry) -> Option<String> {
     things.into_iter().find_map(named).or_else(group)
 }
 
-/// Why an executor was refused, and how often since the record before.
+/// Why an executor was refused, and how often since the previous record.
 fn refused(entry: &AuditEntry) -> Option<String> {
     let detail = entry.detail.as_ref()?;
     let (why, times) = (detail.get("why")?.as_str()?, detail.get("times")?.as_u64()?);

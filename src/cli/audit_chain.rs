@@ -35,7 +35,7 @@ pub(super) struct AuditExportArgs {
     follow: bool,
 }
 
-/// Between two looks for new acts.
+/// Poll interval for new records.
 const FOLLOW: Duration = Duration::from_secs(2);
 
 pub(super) async fn verify(global: &Global, args: &VerifyArgs) -> Result<VerbResult> {
@@ -91,7 +91,7 @@ pub(super) async fn export(global: &Global, args: &AuditExportArgs) -> Result<Ve
     let app = global.open_app(EmptyDatabase::Refuse).await?;
     let (mut after, mut is_first) = (args.after, true);
     loop {
-        // Where no process serves, nobody else does it.
+        // Where no process serves, no other process does it.
         audit_chain::seal_acts(&app.db, &app.clock).await?;
         let last = write_acts(&app, after, since).await?;
         let Some(last) = last else { break };
@@ -110,7 +110,8 @@ pub(super) async fn export(global: &Global, args: &AuditExportArgs) -> Result<Ve
     Ok(VerbResult::Well)
 }
 
-/// Writes all acts after a seal. Gives the head of what was written; none when nobody reads any more.
+/// Writes all records after a seal. Returns the head of what was written; `None` when the reader
+/// has closed the output.
 async fn write_acts(app: &App, after: i64, since: Option<Millis>) -> Result<Option<AuditHead>> {
     let Some(mut head) = audit_chain::head_at(&app.db, after).await? else {
         let said = "the chain does not reach so far; was its end cut off (audit verify --head), or an earlier state restored?";

@@ -1,4 +1,4 @@
-//! `backfill`: runs the batches of a range as one thing; `backfill list | show | stop | resume`.
+//! `backfill`: runs the batches of a range; `backfill list | show | stop | resume`.
 
 use crate::app::{self, App, Apply, EmptyDatabase, whoami};
 use crate::cli::backfill_args::{HowArgs, StartArgs};
@@ -201,7 +201,7 @@ async fn store_file(app: &App, wanted: &Definition, path: &Path, how: &HowArgs) 
     Ok(())
 }
 
-/// A backfill about to run here, and its news.
+/// A backfill about to run here, with its progress events.
 struct Running {
     dispatcher: QueueDispatcher,
     news: crate::cli::backfill_progress::AllNews,
@@ -298,7 +298,7 @@ async fn resume(
                 return Err(error);
             }
         };
-        // A process that was killed keeps its lease until it runs out; one that lives renews it.
+        // The lease of a killed process lasts until it expires; a living one renews it.
         waited = true;
         let rest = u64::try_from(until).unwrap_or(0) + 50;
         tokio::time::sleep(Duration::from_millis(rest)).await;
@@ -338,7 +338,7 @@ async fn stop_backfill(
             break view;
         }
         match &view.row.owner {
-            // Its process has died: nobody else will say that it has stopped.
+            // Its process has died: no other process will mark it as stopped.
             Some(owner) if !view.is_alive() => {
                 let mut tx = app.db.begin().await?;
                 let stopped = BackfillStatus::Stopped;

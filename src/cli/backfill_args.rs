@@ -1,4 +1,4 @@
-//! The words that begin a backfill.
+//! Arguments that start a backfill.
 
 use crate::app::whoami;
 use crate::cli::BadInput;
@@ -83,7 +83,7 @@ fn parse_only(word: &str) -> Result<BackfillSelection, String> {
 }
 
 impl StartArgs {
-    /// The request, but for a group that the definition has to say.
+    /// The request, except for a group that the definition determines.
     pub(super) fn to_request(&self) -> Result<Request> {
         let text = self.range.as_deref().unwrap_or_default();
         let numbers = range(text).map_err(|e| BadInput(e.to_string()))?;
@@ -107,7 +107,7 @@ impl StartArgs {
         Ok(Request { group, range: text.trim().to_owned(), numbers, options, by, reason })
     }
 
-    /// The group that is meant.
+    /// The group of the backfill.
     pub(super) fn group(&self, defs: &Definition, asked: GroupCode) -> Result<GroupCode> {
         if self.group.is_some() {
             return Ok(asked);

@@ -15,10 +15,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// News of jobs and of batches.
+/// Progress events of jobs and of batches.
 pub(super) type AllNews = (UnboundedReceiver<ProgressEvent>, UnboundedReceiver<BatchNews>);
 
-/// Shows news until both senders are gone. `done` of `total` batches are final already.
+/// Shows events until both senders are dropped. `done` of `total` batches are final already.
 pub(super) async fn watch(
     (mut jobs, mut batches): AllNews,
     show: Show,
@@ -56,7 +56,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Of single jobs only that is said which somebody may have to look at.
+/// A line about a single job, only if an operator may have to look at it.
 fn job_words(item: &ProgressEvent, show: Show) -> Option<String> {
     let tried = matches!(item.status, QueueStatus::RetryWait | QueueStatus::Killing);
     let failed = item.status.blocks_children() && item.status != QueueStatus::UpstreamFailed;
@@ -111,7 +111,7 @@ impl BackfillProgress {
         Self { lines, bar, open: HashMap::new(), lang }
     }
 
-    /// The line of a batch; a batch that was taken over speaks before it is announced.
+    /// The line of a batch; a batch that was taken over sends events before it is announced.
     fn batch_line(&mut self, no: &BatchNo) -> &mut BatchProgressLine {
         let Self { lines, bar, open, .. } = self;
         open.entry(no.clone()).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! A backfill in words, as a table and as JSON.
+//! A backfill as text, as a table and as JSON.
 
 use crate::cli::out;
 use crate::domain::backfill::{
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 impl BackfillView {
-    /// For people.
+    /// Prints the backfill.
     pub(super) fn print(&self, lang: Lang) {
         let header = match lang {
             Lang::En => ["BATCH", "STATUS", "TOOK", "JOBS DONE", "NOT WELL"],
@@ -128,7 +128,7 @@ pub(super) fn stopping(id: BackfillId, lang: Lang) -> String {
     }
 }
 
-/// The exact list of what is done.
+/// Prints the planned steps.
 pub(super) fn print_steps(request: &Request, survey: &BackfillSurvey, lang: Lang) {
     let header = match lang {
         Lang::En => ["#", "BATCH", "NOW", "ACTION"],
@@ -199,7 +199,7 @@ fn found_word(found: &ExistingBatchState) -> &'static str {
     }
 }
 
-/// The list for scripts.
+/// The planned steps for scripts.
 pub(super) fn steps_as_json(request: &Request, survey: &BackfillSurvey) -> Value {
     let step = |step: &BackfillStep| {
         let holder = match &step.found {

@@ -1,4 +1,5 @@
-//! `batch open | wait | list | show | why | eta | kill | no`; what else is done to a batch is in `act`.
+//! `batch open | wait | list | show | why | eta | kill | no`; other actions on a batch are in
+//! `act`.
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{
@@ -70,7 +71,7 @@ pub(super) enum BatchVerb {
 }
 
 pub(super) async fn batch(global: &Global, verb: BatchVerb) -> Result<VerbResult> {
-    // A future until it is awaited: a preview opens nothing.
+    // A future until it is awaited: a preview opens no database.
     let app = global.open_app(EmptyDatabase::Refuse);
     match verb {
         BatchVerb::No(args) => batch_no::preview(global, &args),
@@ -194,7 +195,7 @@ pub(super) fn print(view: &BatchView, lang: Lang) {
     }
 }
 
-/// The state of a batch, and whether it is paused, or old and on its way out.
+/// The state of a batch, and whether it is paused, or being removed by retention.
 fn status_of(batch: &Batch) -> String {
     let paused = if batch.is_paused && !batch.status.is_final() { " (paused)" } else { "" };
     let removing = if batch.removing.is_some() { " (being removed)" } else { "" };
@@ -229,7 +230,7 @@ fn result_words(row: &QueueEntry, outputs: Option<&JobOutputs>) -> String {
     out::brief(&words.join(", "), 70)
 }
 
-/// The present moment by the database's clock.
+/// The present time by the database's clock.
 pub(super) async fn server_now(app: &App) -> Result<Millis> {
     app.server_now().await
 }

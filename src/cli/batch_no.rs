@@ -1,4 +1,4 @@
-//! `batch no`: what an expression or a range of batch numbers means.
+//! `batch no`: evaluates an expression or a range of batch numbers.
 
 use crate::cli::{BadInput, Global, VerbResult, out};
 use crate::domain::batch_no::{BatchExpr, BatchExprError, Period, RelativeBatch, range};

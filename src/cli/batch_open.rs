@@ -1,4 +1,4 @@
-//! `batch open` and `batch wait`: a batch that another process runs, opened and waited for.
+//! `batch open` and `batch wait`: opens a batch that another process runs, and waits for its end.
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::define::AuthorArgs;
@@ -33,7 +33,7 @@ pub(super) struct OpenArgs {
     by: AuthorArgs,
 }
 
-/// Opens the batches of an order and leaves them to whoever serves.
+/// Opens the batches of an order and leaves them to the serving processes.
 pub(super) async fn open_batches(global: &Global, args: OpenArgs) -> Result<VerbResult> {
     let asked = args.order.to_order()?;
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
@@ -91,10 +91,10 @@ fn print_next_steps(batch: &Batch, lang: Lang) {
     });
 }
 
-/// Between two looks at a batch that is waited for.
+/// Poll interval while waiting for a batch.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Waits for the end of a batch, whoever runs it, and ends as it did.
+/// Waits for the end of a batch, whichever process runs it, and exits with its result.
 pub(super) async fn wait_for_batch(
     global: &Global,
     app: &App,
@@ -112,7 +112,7 @@ pub(super) async fn wait_for_batch(
                 }
                 said = now;
             }
-            // It ends whether or not it can be seen for a while.
+            // The batch ends whether or not the database is reachable for a while.
             Err(error) if store::is_transient(&error) => {
                 tracing::warn!(error = format!("{error:#}"), "cannot look; looking again");
             }
@@ -129,7 +129,7 @@ pub(super) async fn wait_for_batch(
     Ok(if ended.status.is_success() { VerbResult::Well } else { VerbResult::BatchFailed })
 }
 
-/// The batch, and in words how far it is.
+/// The batch, and its progress as text.
 async fn read_progress(
     app: &App,
     id: crate::domain::id::BatchId,

@@ -1,4 +1,4 @@
-//! How people name a batch.
+//! How users refer to a batch.
 
 use crate::app::App;
 use crate::cli::BadInput;
@@ -22,7 +22,7 @@ pub(super) struct BatchRef {
 }
 
 impl BatchRef {
-    /// The batch that is meant, or an error that lists those that could be.
+    /// The batch that the arguments name, or an error that lists the candidates.
     pub(super) async fn find_batch(&self, app: &App) -> Result<Batch> {
         let no = BatchNo::parse(&self.batch_no)?;
         let group = self.group.as_deref().map(GroupCode::parse).transpose()?;
@@ -68,7 +68,8 @@ impl BatchRef {
         }
     }
 
-    /// The batch that has these jobs: where several groups have one of this number, the jobs' names say which.
+    /// The batch that has these jobs: where several groups have one of this number, the jobs' names
+    /// decide.
     pub(super) async fn find_with_jobs(&self, app: &App, words: &[String]) -> Result<Batch> {
         if self.group.is_some() || words.is_empty() {
             return self.find_batch(app).await;
@@ -91,7 +92,7 @@ impl BatchRef {
     }
 }
 
-/// The one group whose jobs `words` name, as `group_of` says; refuses what is in none or in several.
+/// The one group whose jobs `words` name, by `group_of`; refuses jobs of no group or of several.
 pub(super) fn one_group<G: std::fmt::Display>(
     no: impl std::fmt::Display,
     groups: &BTreeSet<G>,

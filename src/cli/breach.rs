@@ -1,4 +1,4 @@
-//! Jobs that were caught committing by themselves: what is said of them, and `job trust`.
+//! Jobs that were caught committing by themselves: messages about them, and `job trust`.
 
 use crate::app::{App, whoami};
 use crate::cli::{BadInput, Global, VerbResult, batch, four_eyes, out};
@@ -16,7 +16,7 @@ pub(super) use crate::view::breach::find_mark;
 use anyhow::Result;
 use serde_json::json;
 
-/// What happened, what follows from it, and what to do.
+/// What happened, the consequence, and the hint.
 pub(super) fn sentence(job: &JobDef, mark: &Breach, lang: Lang) -> String {
     let (code, class) = (&mark.job.code, job.tx.as_str());
     let Breach { job: key, batch_no, attempt, said, .. } = mark;
@@ -48,7 +48,7 @@ pub(super) async fn warn_breaches(app: &App, defs: &Definition, lang: Lang) -> R
     Ok(())
 }
 
-/// What is to be said of the jobs that were caught in this very batch.
+/// Messages about the jobs that were caught in this batch.
 pub(super) async fn describe_breaches(
     app: &App,
     view: &BatchView,
@@ -61,7 +61,7 @@ pub(super) async fn describe_breaches(
     Ok(caught.map(|(job, mark)| sentence(job, mark, lang)).collect())
 }
 
-/// `warn` of what a file says, else of what is stored.
+/// Warns of marked jobs in a file, else in the stored definition.
 pub(super) async fn warn_of(app: &App, file: Option<&Definition>, lang: Lang) -> Result<()> {
     match file {
         Some(defs) => warn_breaches(app, defs, lang).await,

@@ -1,11 +1,11 @@
-//! The rules and checks of a batch that do not hold.
+//! The failed rules and checks of a batch.
 
 use crate::cli::out;
 use crate::domain::job::check::CheckGrade;
 use crate::domain::text::lang::Lang;
 use crate::view::batch::BatchView;
 
-/// A table of them; nothing when all hold.
+/// Prints them as a table; nothing when all succeeded.
 pub(super) fn print(view: &BatchView, lang: Lang) {
     let mut rows = Vec::new();
     for row in &view.rows {

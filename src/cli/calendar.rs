@@ -48,7 +48,7 @@ fn parse(code: &str) -> Result<CalendarCode> {
     Ok(CalendarCode::parse(code.trim())?)
 }
 
-/// The day it is on the database's clock, in UTC.
+/// The present day by the database's clock, in UTC.
 async fn today(app: &App) -> Result<NaiveDate> {
     Ok(day_in(batch::server_now(app).await?, chrono_tz::UTC))
 }
@@ -60,9 +60,9 @@ async fn change(
     (action, how, reason): (&str, Apply, Option<&str>),
 ) -> Result<CalendarChange> {
     let app = match how {
-        // A calendar comes before the first definition that names it.
+        // A calendar is created before the first definition that names it.
         Apply::Write => global.open_app(EmptyDatabase::Prepare).await?,
-        // Asking what would change makes no database.
+        // A preview creates no database.
         Apply::DryRun => match App::open_if_there(global.config()?).await? {
             Some(app) => app,
             None => return app::changed_calendar(&Calendars::default(), code, make),
@@ -80,10 +80,10 @@ async fn change(
     Ok(change)
 }
 
-/// Schedules that have moved with a calendar and are shown; the rest is counted.
+/// Maximum number of changed schedules that are listed; the others are counted.
 const MOVED_SHOWN: usize = 20;
 
-/// Prints what became of a calendar, and what may surprise.
+/// Prints the change of a calendar, and warnings.
 fn print_change(
     global: &Global,
     code: &CalendarCode,
@@ -306,7 +306,7 @@ async fn check(global: &Global) -> Result<VerbResult> {
     Ok(if warnings.is_empty() { VerbResult::Well } else { VerbResult::Differs })
 }
 
-/// Says which calendars in use end too soon.
+/// Warns of calendars in use that end too soon.
 pub(super) async fn warn_calendars(app: &App, lang: Lang) -> Result<()> {
     for warning in app.calendar_warnings(today(app).await?).await? {
         out::eprint_line(&format!("{}{}", lang.select("warning: ", "警告："), warning.words(lang)));

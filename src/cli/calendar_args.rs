@@ -1,4 +1,4 @@
-//! The words of `calendar`.
+//! Arguments of `calendar`.
 
 use crate::cli::define::remark;
 use crate::domain::calendar::{DayKind, Weekend};

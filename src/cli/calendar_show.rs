@@ -1,4 +1,4 @@
-//! `calendar show`: a year as it hangs on the wall, and the days that differ from their weekday.
+//! `calendar show`: a year as a wall calendar, and the days that differ from their weekday.
 
 use crate::cli::{calendar_words, out};
 use crate::domain::batch_no::Period;
@@ -17,7 +17,7 @@ const WIDTH: usize = 28;
 /// Between two months.
 const GAP: &str = "   ";
 
-/// The sign of a day.
+/// The symbol of a day.
 fn mark_symbol(mark: DayMark) -> char {
     match mark {
         DayMark::Worked => ' ',
@@ -36,7 +36,7 @@ fn colour(mark: DayMark) -> Option<u8> {
     }
 }
 
-/// The year for people.
+/// Prints the year.
 pub(super) fn print(all: &Calendars, code: &CalendarCode, year: i32, lang: Lang) -> Result<()> {
     let period = year_of(year)?;
     let looks = looks(all, code, period)?;
@@ -127,7 +127,7 @@ fn month(
     lines
 }
 
-/// The listed days, those in a row with one name as one line.
+/// The listed days; successive days of one name as one line.
 fn listed_ranges(looks: &YearDays, all: &Calendars, lang: Lang) -> Vec<String> {
     let mut found: Vec<(NaiveDate, NaiveDate, DayMark, String)> = Vec::new();
     for (date, look) in looks {

@@ -1,4 +1,4 @@
-//! What is said about calendars: what an import changes, and what of it may surprise.
+//! Texts about calendars: the changes of an import, and warnings about them.
 
 use crate::app::{Apply, CalendarChange};
 use crate::cli::out;
@@ -10,10 +10,10 @@ use crate::domain::text::lang::Lang;
 use chrono::{Datelike as _, NaiveDate, Weekday};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most days that are listed one by one.
+/// Maximum number of days that are listed one by one.
 const SHOWN: usize = 60;
 
-/// The day of the week, two or one character wide words.
+/// The day of the week, in two characters or one wide character.
 pub(super) fn weekday(day: Weekday, lang: Lang) -> &'static str {
     let at = day.num_days_from_monday() as usize;
     match lang {
@@ -42,7 +42,7 @@ fn change_line(date: NaiveDate, change: &DayChange, lang: Lang) -> String {
     }
 }
 
-/// What differs, a line each, and how much it is.
+/// The differences, one per line, and their number.
 pub(super) fn changes(
     code: &CalendarCode,
     change: &CalendarChange,
@@ -118,7 +118,7 @@ pub(super) fn nothing_lacks(lang: Lang) -> &'static str {
     lang.select("the calendars in use have all their days", "使用中的日历数据齐全")
 }
 
-/// What is allowed, and seldom meant.
+/// Warnings about what is allowed but seldom intended.
 pub(super) fn surprises(change: &CalendarChange, code: &CalendarCode, lang: Lang) -> Vec<String> {
     let Some(after) = &change.after else { return Vec::new() };
     let mut found = Vec::new();
@@ -154,7 +154,7 @@ fn is_worked_anyway(calendar: &Calendar, date: NaiveDate) -> bool {
     !calendar.weekend.has_day_of(date)
 }
 
-/// A make-up day of one member is lost when another has that day for its weekend and says nothing.
+/// A make-up day of one member is lost when another has that day as a weekend and does not list it.
 fn lost_work_days(
     change: &CalendarChange,
     code: &CalendarCode,

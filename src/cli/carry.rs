@@ -1,4 +1,4 @@
-//! Carries a batch that an operator opened again to its end, in this process.
+//! Runs a batch that an operator reopened to its end, in this process.
 
 use crate::app::App;
 use crate::cli::Global;
@@ -12,7 +12,7 @@ use crate::store;
 use anyhow::Result;
 use tokio::sync::mpsc;
 
-/// Runs the batch to its end. When another process has just taken it, that one does.
+/// Runs the batch to its end. If another process has just claimed it, that process does.
 pub(super) async fn carry(global: &Global, app: &App, id: BatchId) -> Result<()> {
     let (tells, news) = mpsc::unbounded_channel();
     let mut dispatcher = app.dispatcher(Some(tells)).await?;

@@ -1,5 +1,5 @@
-//! `change-request`: changes that wait for a second person. On the database itself a decision is that of the user of
-//! this machine; a process that serves carries out what is approved.
+//! `change-request`: changes that wait for a second person. With direct access to the database a
+//! decision is that of the user of this machine; a serving process carries out what is approved.
 
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::{BadInput, Global, VerbResult, batch, out};
@@ -170,7 +170,7 @@ async fn decide_request(
     Ok(VerbResult::Well)
 }
 
-/// What became of a change, in a sentence.
+/// The state of a change, as a sentence.
 pub(super) fn verdict_line(request: &Value, lang: Lang) -> String {
     let id = &request["change_request_id"];
     let failure = request["failure"].as_str().unwrap_or_default();

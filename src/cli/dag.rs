@@ -1,4 +1,4 @@
-//! `dag`: the graph of a file, a group or a batch, in any shape that `picture` knows.
+//! `dag`: the graph of a file, a group or a batch, in any format of `picture`.
 
 use crate::app::{self, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Global, VerbResult, out};

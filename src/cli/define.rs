@@ -72,7 +72,7 @@ pub(super) struct AuthorArgs {
     remark: Option<String>,
 }
 
-/// Longest remark or reason kept, in characters; MySQL's TEXT holds 65,535 bytes.
+/// Maximum length of a remark or reason, in characters; MySQL's TEXT holds 65,535 bytes.
 const REMARK_MAX: usize = 10_000;
 
 fn author(word: &str) -> Result<String, String> {
@@ -82,7 +82,7 @@ fn author(word: &str) -> Result<String, String> {
     Ok(word.to_owned())
 }
 
-/// A text that says why.
+/// Validates a remark or reason.
 pub(super) fn remark(text: &str) -> Result<String, String> {
     if text.trim().is_empty() || text.contains('\0') || text.chars().count() > REMARK_MAX {
         return Err(format!("write 1 to {REMARK_MAX} characters"));
@@ -91,7 +91,7 @@ pub(super) fn remark(text: &str) -> Result<String, String> {
 }
 
 impl AuthorArgs {
-    /// The words as the versions keep them.
+    /// The author and the remark, as the versions store them.
     pub(super) fn authorship(&self) -> Authorship {
         let by = operator_here(&self.author.clone().unwrap_or_else(app::whoami));
         Authorship { by, remark: self.remark.clone() }
@@ -99,7 +99,7 @@ impl AuthorArgs {
 }
 
 pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result<VerbResult> {
-    // The settings are checked with it: a fault there would stop the run just as well.
+    // The settings are checked as well: a fault there would stop the run too.
     let config = global.config()?;
     let loaded = match app::load_definition(&args.file) {
         Ok(loaded) => loaded,
@@ -158,7 +158,8 @@ pub(super) async fn check(global: &Global, args: &DefinitionCheckArgs) -> Result
     end_check(global, args, report.as_ref(), lineage.as_ref())
 }
 
-/// How a check ends: what would keep jobs from running comes before what they do to one another.
+/// The result of a check: faults that keep jobs from running take precedence over conflicts between
+/// jobs.
 fn end_check(
     global: &Global,
     args: &DefinitionCheckArgs,
@@ -172,7 +173,7 @@ fn end_check(
     found.map_or(Ok(ended), |found| lineage::check_result(found, strictness, global.language()))
 }
 
-/// Asks the sources of a definition, and the metadata database for calendars where there is one.
+/// Checks the sources of a definition, and calendars in the metadata database where there is one.
 async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightReport> {
     let mut report = check_jobs(&config, &defs.sources, &defs.jobs, &defs.dependencies).await;
     find_absent_files(&mut report, &defs.sources);
@@ -183,7 +184,7 @@ async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightRe
         report.findings.extend(check_calendars(&stored?, defs));
         match unknown {
             Ok(unknown) => unknown.iter().for_each(warn_of_secret),
-            // Said as a finding already.
+            // Reported as a finding already.
             Err(error) if error.is::<NoCalendar>() => {}
             Err(error) => return Err(error),
         }
@@ -191,8 +192,8 @@ async fn look_from_here(config: Config, defs: &Definition) -> Result<PreflightRe
     Ok(report)
 }
 
-/// SQLite files that are not there. A job would make an empty one, so `run` takes no offence; who asks whether the sources
-/// can be reached has most likely written another path.
+/// Missing SQLite files. A job would create an empty one, so `run` does not object; a user who asks
+/// whether the sources can be reached has most likely written a wrong path.
 fn find_absent_files(report: &mut PreflightReport, sources: &[DataSource]) {
     let told: Vec<_> = report.findings.iter().filter_map(|found| found.source.clone()).collect();
     let reached = report.sources.iter().filter(|of| of.is_reached).map(|of| of.source.clone());
@@ -241,7 +242,7 @@ async fn changes(
     print_warnings(&loaded);
     let app = match how {
         Apply::Write => global.open_app(EmptyDatabase::Prepare).await?,
-        // Asking what would change makes no database.
+        // A preview creates no database.
         Apply::DryRun => match App::open_if_there(global.config()?).await? {
             Some(app) => app,
             None => {
@@ -270,7 +271,7 @@ async fn changes(
     Ok(changes)
 }
 
-/// Puts on record that a definition is stored that needs a second person elsewhere.
+/// Records that a definition is stored that needs a second person over the API.
 pub(super) async fn record_bypass(
     app: &App,
     defs: &Definition,
@@ -286,7 +287,7 @@ pub(super) async fn record_bypass(
     four_eyes::record(app, four_eyes::applied(defs), why, lang).await
 }
 
-/// The changes, and how many they are or would be.
+/// Prints the changes and their number.
 pub(super) fn print_changes(
     global: &Global,
     changes: &[DefinitionDifference],
@@ -305,7 +306,7 @@ pub(super) fn print_changes(
     Ok(())
 }
 
-/// A change as scripts read it, with its fields whole.
+/// A change for scripts, with complete fields.
 pub(super) fn change_json(change: &DefinitionDifference) -> Value {
     json!(DefinitionChangeDetail::from_change(change))
 }

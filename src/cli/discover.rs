@@ -1,4 +1,4 @@
-//! `discover`: a definition drafted from the procedures of a data source, for people to read and decide.
+//! `discover`: drafts a definition from the procedures of a data source, for people to review.
 
 use crate::app::discovery::{self, Discovery, DiscoveryRequest, DiscoveryScope, source_of_url};
 use crate::app::{self, App};
@@ -99,7 +99,7 @@ fn group_of(args: &DiscoverArgs) -> Result<GroupCode> {
     })
 }
 
-/// The source by its name: of a file, of a URL, or of what is stored.
+/// The source by its name: from a file, a URL, or the stored definition.
 async fn find_source(global: &Global, args: &DiscoverArgs) -> Result<(Config, DataSource)> {
     let name = SourceName::parse(&args.source)?;
     if let Some(url) = &args.url {
@@ -141,7 +141,7 @@ fn source_in(defs: &Definition, name: &SourceName, place: &str) -> Result<DataSo
     .into())
 }
 
-/// What stands before the draft.
+/// The comment before the draft.
 fn draft_header(args: &DiscoverArgs, found: &Discovery, lang: Lang) -> Vec<String> {
     let (source, schema) = (&args.source, &found.schema);
     let from = match (&args.from_master, lang) {

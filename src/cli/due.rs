@@ -1,5 +1,5 @@
-//! By when a batch and its jobs are due, and how late they are or will be: for `batch show`, `batch eta` and
-//! `plan`.
+//! When a batch and its jobs are due, and how late they are or will be: for `batch show`, `batch
+//! eta` and `plan`.
 
 use crate::cli::out;
 use crate::domain::batch::Snapshot;
@@ -7,10 +7,10 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::view::due::Dues;
 
-/// Longest list of late jobs, in characters.
+/// Maximum length of a list of late jobs, in characters.
 const LIST_MAX: usize = 300;
 
-/// What is due and what of it is late, in a few lines; none where nothing is due.
+/// Due times and lateness in a few lines; none where nothing is due.
 pub(super) fn lines(
     snapshot: &Snapshot,
     now: Option<&Dues>,
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// Late by so much when it is over at this moment.
+    /// The lateness if everything ends at this time.
     fn at(snapshot: &Snapshot, end: i64) -> Dues {
         Dues::with_lateness(snapshot, Millis(0), |due, _| {
             Lateness::new(due, Some(Millis(end))).late_by

@@ -1,4 +1,4 @@
-//! `batch eta`, and the same in short for `batch show`.
+//! `batch eta`, and its short form for `batch show`.
 
 use crate::app::App;
 use crate::cli::due;
@@ -18,10 +18,10 @@ use anyhow::Result;
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// Open jobs that are shown beside the critical path: those with the least slack.
+/// Number of open jobs shown besides the critical path: those with the least slack.
 const NEAR: usize = 5;
 
-/// An expected end with what delays it.
+/// A forecast with the causes of delay.
 #[derive(Serialize)]
 struct EtaWithReasons {
     #[serde(flatten)]
@@ -65,7 +65,7 @@ pub(super) async fn print_eta(global: &Global, app: &App, which: &BatchRef) -> R
     Ok(VerbResult::Well)
 }
 
-/// What is late and what will be, in a few lines.
+/// Present and expected lateness in a few lines.
 pub(super) fn due_lines(view: &BatchView, outlook: &EndForecast, lang: Lang) -> Vec<String> {
     let expected = match outlook {
         EndForecast::Expected { forecast, .. } => {
@@ -76,7 +76,7 @@ pub(super) fn due_lines(view: &BatchView, outlook: &EndForecast, lang: Lang) -> 
     due::lines(&view.snapshot, Some(&Dues::of_view(view)), expected.as_ref(), lang)
 }
 
-/// The expected end in a few lines; none when the batch is over.
+/// The forecast in a few lines; none when the batch has ended.
 pub(super) fn brief(view: &BatchView, outlook: &EndForecast, lang: Lang) -> Vec<String> {
     match outlook {
         EndForecast::Over => Vec::new(),
@@ -141,7 +141,7 @@ pub(super) fn path_words(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -
     format!("{}{}", lang.select("Critical path: ", "关键路径："), codes.join(" -> "))
 }
 
-/// What the figures rest on besides history.
+/// Assumptions of the forecast besides history.
 pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang) -> Vec<String> {
     let codes = |nodes: &[Node]| {
         let all: Vec<&str> = nodes.iter().map(|n| snapshot.jobs[n.index()].code.as_str()).collect();
@@ -196,7 +196,7 @@ pub(super) fn reservations(snapshot: &Snapshot, forecast: &Forecast, lang: Lang)
     lines
 }
 
-/// The critical path and the jobs next to it.
+/// The critical path and the jobs with the least slack.
 fn table(view: &BatchView, forecast: &Forecast, lang: Lang) -> String {
     let on_path: HashSet<usize> = forecast.path.iter().map(|n| n.index()).collect();
     let mut near: Vec<usize> = (0..forecast.jobs.len())

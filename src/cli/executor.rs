@@ -1,4 +1,4 @@
-//! `executor`: this process as an executor of an XXL-JOB admin, until it is told to stop.
+//! `executor`: runs this process as an executor of an XXL-JOB admin, until it is stopped.
 
 use crate::api::executor::{ExecutorEndpoint, ExecutorRequestLimits};
 use crate::api::{Attended, Door, ListenerTls};
@@ -65,12 +65,12 @@ pub(super) struct ExecutorArgs {
     quiet: bool,
 }
 
-/// What helps when the port is taken.
+/// The setting of the address, and the hint when the port is taken.
 const DOOR: (&str, &str) =
     ("--listen", "give another address (--listen ADDR, port 0 for any free one)");
-/// How long the last answers may take: what an admin waits for one.
+/// Time limit of the last answers: as long as an admin waits for one.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
-/// Between two looks at the database's clock, where no dispatcher looks.
+/// Interval of clock measurements, where no dispatcher measures.
 const CLOCK: Duration = Duration::from_secs(30);
 
 pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<VerbResult> {
@@ -121,7 +121,7 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ver
     Ok(VerbResult::Well)
 }
 
-/// Everything at once, until it is told to stop and what ended last is told too.
+/// Runs everything concurrently, until it is stopped and the last ends are reported.
 async fn attend(
     (app, works): (&App, Option<Works>),
     executor: &Executor,
@@ -131,7 +131,7 @@ async fn attend(
     let over = CancellationToken::new();
     let (tells, news) = mpsc::unbounded_channel();
     let leave = async {
-        // First nobody is sent here any more, then nobody is answered.
+        // First the executor is deregistered, then requests are no longer answered.
         executor.keep_registered(stop).await;
         attended.close().await;
         executor.close().await;
@@ -154,7 +154,7 @@ async fn attend(
     tokio::join!(all, followed, told, watch(news, global, args.quiet));
 }
 
-/// Where no dispatcher follows the database's clock, this does.
+/// Measures the database's clock where no dispatcher does.
 async fn keep_time(app: &App, stop: &CancellationToken) {
     loop {
         tokio::select! {
@@ -167,7 +167,7 @@ async fn keep_time(app: &App, stop: &CancellationToken) {
     }
 }
 
-/// The token: never an argument, which everybody on the machine can read.
+/// The token: never an argument, which every user of the machine can read.
 fn token(file: Option<&Path>) -> Result<SecretString> {
     let text = match file {
         Some(file) => std::fs::read_to_string(file)
@@ -177,7 +177,7 @@ fn token(file: Option<&Path>) -> Result<SecretString> {
     Ok(SecretString::from(text.trim().to_owned()))
 }
 
-/// The address that the admin is told.
+/// The address sent to the admin.
 fn address(args: &ExecutorArgs, scheme: &str, door: SocketAddr) -> Result<String> {
     match &args.address {
         Some(address) => Ok(address.clone()),
@@ -191,7 +191,7 @@ fn address(args: &ExecutorArgs, scheme: &str, door: SocketAddr) -> Result<String
     }
 }
 
-/// Says what one on the way to this process could do.
+/// Warns of what an attacker on the network could do.
 fn warn_of_clear_listener(scheme: &str, address: SocketAddr) {
     if scheme == "http" && !address.ip().is_loopback() {
         tracing::warn!(

@@ -1,5 +1,5 @@
-//! `executor-group list | show | add | set | token | remove`. No verb takes a token as an argument: arguments
-//! stand in process lists and in the history of shells.
+//! `executor-group list | show | add | set | token | remove`. No verb takes a token as an argument:
+//! arguments appear in process lists and in shell histories.
 
 use crate::app::executor_groups::{GroupChange, GroupSeen};
 use crate::app::{self, App, EmptyDatabase};
@@ -94,7 +94,7 @@ pub(super) struct ExecutorGroupSetArgs {
 
 pub(super) async fn executor_group(global: &Global, verb: ExecutorGroupVerb) -> Result<VerbResult> {
     let app = global.open_app(EmptyDatabase::Refuse).await?;
-    // Times are the database's, as for all who share it.
+    // Times are those of the database, for all its clients.
     app.server_now().await?;
     let done = run_verb(global, &app, verb).await;
     app.close().await;
@@ -142,7 +142,7 @@ fn token(file: &Path) -> Result<SecretString> {
     Ok(text.expose_secret().lines().next().unwrap_or_default().trim().to_owned().into())
 }
 
-/// The token that was made, on standard output, as what a script reads if that is asked for.
+/// Prints a generated token on standard output, as JSON for scripts if requested.
 fn print_once(global: &Global, name: &AppName, made: Option<&SecretString>) -> Result<()> {
     let lang = global.language();
     if global.json {

@@ -1,4 +1,4 @@
-//! `export`: what is stored, as a definition file again.
+//! `export`: writes the stored definition as a definition file.
 
 use crate::app::{self, EmptyDatabase};
 use crate::cli::{BadInput, Global, VerbResult, out};
@@ -65,7 +65,7 @@ pub(super) async fn export(global: &Global, args: &DefinitionExportArgs) -> Resu
     };
     let text = definition::export(&moved, &app::job_kinds(), format)?;
     match &args.out {
-        // No more than the one line end that printing adds: those before it belong to a text.
+        // Only the one line end that printing adds is removed: those before it belong to a text.
         None => out::print_line(text.strip_suffix('\n').unwrap_or(&text)),
         Some(file) => {
             write(file, &text)?;
@@ -99,7 +99,7 @@ fn pairs(flag: &str, given: &[String]) -> Result<BTreeMap<SourceName, String>> {
     Ok(found)
 }
 
-/// Whole or not at all: a file that is half written would be half a definition.
+/// Completely or not at all: a half-written file would be half a definition.
 pub(super) fn write(file: &Path, text: &str) -> Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let fresh = file.with_file_name(format!(".{name}.{}", std::process::id()));

@@ -1,4 +1,5 @@
-//! Changes on the database itself that would need a second person over the API: done, put on record, and told.
+//! Changes with direct access to the database that would need a second person over the API: done,
+//! recorded, and notified.
 
 use crate::app::{App, whoami};
 use crate::cli::{batch, out};
@@ -13,7 +14,7 @@ use crate::engine::operate::change_requests::{BypassedChange, record_bypass};
 use crate::engine::operate::operator_actions::operator_here;
 use anyhow::Result;
 
-/// A change by the right `force` in these groups.
+/// A change with the permission `force` in these groups.
 pub(super) fn forced<'a>(
     groups: impl IntoIterator<Item = &'a GroupCode>,
 ) -> (GuardedAction, Demands) {
@@ -22,19 +23,19 @@ pub(super) fn forced<'a>(
     (GuardedAction::Force, Demands { groups, ..Demands::default() })
 }
 
-/// A definition that is stored.
+/// A definition that is applied.
 pub(super) fn applied(defs: &Definition) -> (GuardedAction, Demands) {
     let one = |group: &GroupCode| (group.clone(), [Permission::Edit].into());
     let groups = defs.groups.iter().map(|group| one(&group.code)).collect();
     (GuardedAction::Apply, Demands { groups, ..Demands::default() })
 }
 
-/// A schedule that is made, changed or removed.
+/// A schedule that is added, changed or removed.
 pub(super) fn scheduled(def: &TriggerDef, defs: &Definition) -> (GuardedAction, Demands) {
     (GuardedAction::Edit, Demands::of_schedule(def, defs))
 }
 
-/// A calendar, which belongs to no group.
+/// A change of a calendar, which belongs to no group.
 pub(super) fn calendar() -> (GuardedAction, Demands) {
     let everywhere = [Permission::Edit].into();
     (GuardedAction::Edit, Demands { everywhere, ..Demands::default() })

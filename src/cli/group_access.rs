@@ -1,4 +1,4 @@
-//! Options that say which groups may use a secret or a group of executors.
+//! Options that set which groups may use a secret or an executor group.
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::id::GroupCode;
@@ -20,7 +20,7 @@ pub(super) struct AccessArgs {
 }
 
 impl AccessArgs {
-    /// The rule that is said; none when nothing is.
+    /// The access rule; `None` when no option is given.
     pub(super) fn access(self) -> Result<Option<GroupAccess>> {
         let owner_group = self.owner_group.as_deref().map(GroupCode::parse).transpose()?;
         let groups: Vec<GroupCode> =

@@ -1,4 +1,4 @@
-//! `health`: asks the `serve` of this machine how it is, for whoever starts it anew and has no curl.
+//! `health`: asks the local `serve` process for its health, for supervisors without curl.
 
 use crate::cli::{Global, VerbResult, out};
 use crate::config::{ClientCertificateRule, ListenerTlsFiles};
@@ -14,9 +14,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// How long the whole conversation may take.
+/// Time limit of the whole request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of an answer that are read.
+/// Maximum number of bytes read of an answer.
 const ANSWER_MAX: u64 = 64 * 1024;
 
 /// Arguments of `health`.
@@ -36,7 +36,7 @@ pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<VerbRes
         config.http.listen.clone_from(listen);
     }
     let listening = config.listening_options()?;
-    // Where every client of the listener has to show a certificate, probes are asked elsewhere.
+    // If every client of the listener must present a certificate, probes are served elsewhere.
     let needs_certificate = config.http.listener_files().and_then(|files| files.client_rule())
         == Some(ClientCertificateRule::Everyone);
     let probes = listening.probes.filter(|_| needs_certificate && args.http.is_none());
@@ -54,7 +54,7 @@ pub(super) async fn health(global: &Global, args: &HealthArgs) -> Result<VerbRes
     Ok(if is_well { VerbResult::Well } else { VerbResult::Unwell })
 }
 
-/// Who listens on every address is asked on this machine's own.
+/// A listener on all addresses is queried on the loopback address.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {
@@ -65,8 +65,8 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// One question in HTTP/1.0, which closes behind its answer. With TLS the server has to show the very certificate
-/// of the settings: its name there need not be this address.
+/// One request in HTTP/1.0, which closes the connection after its answer. With TLS the server must
+/// present exactly the configured certificate: its name need not be this address.
 async fn http_get(
     address: SocketAddr,
     path: &str,
@@ -99,7 +99,7 @@ where
     let mut answer = Vec::new();
     let read = stream.take(ANSWER_MAX).read_to_end(&mut answer).await;
     match read {
-        // A server that ends its connection without ending TLS has answered all the same.
+        // A server that closes its connection without closing TLS has answered nevertheless.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(answer),
         read => read.map(|_| answer).context("read the answer"),
     }

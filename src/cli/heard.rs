@@ -1,4 +1,4 @@
-//! Whether anybody hears how runs of executors end.
+//! Checks whether any process receives the results of executor runs.
 
 use crate::app::App;
 use crate::cli::{batch, out};
@@ -8,8 +8,8 @@ use crate::domain::text::lang::Lang;
 use crate::store::node;
 use anyhow::Result;
 
-/// Warns of jobs that call executors of XXL-JOB when no process has a door at which those could tell how
-/// their runs end: `run` has none.
+/// Warns of jobs that call executors of XXL-JOB when no process has a listener to which executors
+/// could report the ends of runs: `run` has none.
 pub(super) async fn warn_executors(
     app: &App,
     defs: &Definition,

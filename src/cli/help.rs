@@ -1,4 +1,4 @@
-//! The list of verbs by what people want to do, shell completions, and pages for `man`.
+//! The list of verbs by purpose, shell completions, and man pages.
 
 use crate::cli::{BadInput, Cli, VerbResult};
 use anyhow::{Context as _, Result};
@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Verbs by what they are for, in the order of `--help`. Each verb stands in one group.
+/// Verbs by purpose, in the order of `--help`. Each verb is in one group.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Run batches", &["run", "serve", "batch", "backfill", "job", "logs"]),
     (
@@ -27,7 +27,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Shell", &["completions", "man", "help"]),
 ];
 
-/// Columns of the list of verbs, as of the rest of the help.
+/// Width of the list of verbs, as of the rest of the help.
 const COLUMNS: usize = 100;
 
 /// Arguments of `completions`.
@@ -45,10 +45,10 @@ pub(super) struct ManArgs {
     folder: Option<PathBuf>,
 }
 
-/// The whole command line, with its verbs in groups.
+/// The complete command line, with its verbs in groups.
 pub(super) fn command() -> Command {
     let mut command = Cli::command();
-    // `help` and the lists of all verbs are made here.
+    // `help` and the lists of all verbs are created here.
     command.build();
     let verbs = grouped_verbs(&command);
     Cli::command().help_template(format!(
@@ -65,7 +65,7 @@ fn grouped_verbs(command: &Command) -> String {
         for name in *verbs {
             let verb = command.find_subcommand(name);
             let about = verb.and_then(Command::get_about).map(StyledStr::to_string);
-            // A template has braces for its parts.
+            // Braces in a template mark placeholders.
             let about = about.unwrap_or_default().replace(['{', '}'], "");
             let lines = wrap_words(&about, COLUMNS - width - 4);
             let indent = format!("\n{:1$}", "", width + 4);
@@ -76,7 +76,7 @@ fn grouped_verbs(command: &Command) -> String {
     text
 }
 
-/// Lines of at most so many columns.
+/// Lines of at most this width.
 fn wrap_words(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -102,7 +102,7 @@ pub(super) fn print_completions(args: &CompletionsArgs) -> Result<VerbResult> {
     Ok(VerbResult::Well)
 }
 
-/// Prints the page of procession, or writes a page for each verb into a folder.
+/// Prints the man page of procession, or writes a page for each verb into a directory.
 pub(super) fn write_man_pages(args: &ManArgs) -> Result<VerbResult> {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();

@@ -1,4 +1,4 @@
-//! `history` and `rollback`: what a group was, and what it is to be again.
+//! `history` and `rollback`: the versions of a group, and restoring one.
 
 use crate::app::{App, Apply, EmptyDatabase};
 use crate::cli::define::{AuthorArgs, change_json, print_changes, remark};
@@ -118,7 +118,7 @@ fn position(versions: &[Version], no: u32) -> Result<usize> {
     })
 }
 
-/// What a version changed: against the one before, or against nothing.
+/// The differences of a version from the previous one, or from an empty definition.
 fn changes(versions: &[Version], at: usize) -> Vec<DefinitionDifference> {
     let nothing = Definition::default();
     let before = at.checked_sub(1).map_or(&nothing, |i| &versions[i].definition);

@@ -1,4 +1,4 @@
-//! `import`: what another system runs, as definition files with a report.
+//! `import`: converts definitions of another system, with a report.
 
 use crate::app;
 use crate::cli::import_database::{self, FromDatabase, ImportSource};
@@ -15,11 +15,11 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// The definition, in the folder that is asked for.
+/// The definition file in the target directory.
 const DEFINITION: &str = "definition.yaml";
-/// The report beside it.
+/// The report file beside it.
 const REPORT: &str = "import-report.md";
-/// Largest file that is read; what schedulers export is a few megabytes.
+/// Maximum size of an input file in bytes; exports of schedulers are a few megabytes.
 const LARGEST: u64 = 256 << 20;
 
 /// Systems whose jobs can be imported.
@@ -147,7 +147,7 @@ pub(super) async fn import(global: &Global, verb: &ImportVerb) -> Result<VerbRes
     }
 }
 
-/// A system whose files are read, or the tables in which it keeps the same.
+/// A system whose files are read, or the tables in which it stores the same.
 struct EitherSystem {
     files: System,
     tables: TableSystem,
@@ -161,7 +161,7 @@ impl EitherSystem {
         Self { files: System::PgTimetable, tables: TableSystem::PgTimetable };
 }
 
-/// From files, or from the database where a URL is given.
+/// Imports from files, or from the database if a URL is given.
 async fn import_either(
     global: &Global,
     systems: EitherSystem,
@@ -198,7 +198,7 @@ fn import_files(
 }
 
 impl ImportOutputArgs {
-    /// What the rooms below need to know of it.
+    /// The request for the import modules.
     pub(super) fn asked(&self) -> Result<ImportRequest> {
         if let Some(code) = &self.group {
             crate::domain::id::GroupCode::parse(code)?;
@@ -211,7 +211,7 @@ impl ImportOutputArgs {
         })
     }
 
-    /// That the folder can be written, before anything is read.
+    /// Checks that the directory can be written, before anything is read.
     pub(super) fn check(&self) -> Result<()> {
         let Some(folder) = self.out.as_ref().filter(|_| !self.dry_run) else { return Ok(()) };
         let mut entries = match std::fs::read_dir(folder) {
@@ -236,7 +236,7 @@ pub(super) fn deliver(
     deliver_more(global, (made, from), to, (&[], json!({})))
 }
 
-/// The same, with what an importer has to say beside: lines, and keys of the JSON document.
+/// The same, with additional output of an importer: lines, and keys of the JSON document.
 pub(super) fn deliver_more(
     global: &Global,
     (made, from): (&Imported, &str),
@@ -282,13 +282,13 @@ pub(super) fn deliver_more(
     Ok(VerbResult::Well)
 }
 
-/// The items of which a note, or the counts, say more than that they are there.
+/// The items that a note or the counts do not describe as converted exactly.
 fn not_as_it_was(made: &Imported) -> Vec<&ReadItem> {
     made.items.iter().filter(|item| item.outcome != ItemOutcome::Carried).collect()
 }
 
-/// Whole or not at all: the files are gathered in a folder beside, which then takes the place of the
-/// empty one.
+/// Completely or not at all: the files are written into a temporary directory, which then replaces
+/// the empty one.
 fn write(folder: &Path, made: &Imported, report: &str) -> Result<()> {
     let name = folder.file_name().map_or_else(|| "import".into(), |n| n.to_string_lossy());
     let absolute = std::path::absolute(folder).context("find the folder")?;
@@ -315,15 +315,15 @@ fn write_files(folder: &Path, made: &Imported, report: &str) -> Result<()> {
     Ok(())
 }
 
-/// What lies in the files and folders that were named.
+/// The files in the given files and directories.
 #[derive(Default)]
 struct FoundFiles {
     given: Vec<Given>,
-    /// Paths in folders that begin with a dot; they are not read.
+    /// Paths in directories that begin with a dot; they are not read.
     hidden: Vec<String>,
 }
 
-/// One note of hidden files; what macOS leaves in folders is no news.
+/// One note about hidden files; those that macOS creates are not mentioned.
 fn hidden_note(hidden: &[String]) -> Option<Note> {
     let first = hidden.first()?;
     let list = hidden.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -339,7 +339,7 @@ fn hidden_note(hidden: &[String]) -> Option<Note> {
     })
 }
 
-/// A file, or all files of a folder by name; what begins with a dot is left alone.
+/// Collects a file, or all files of a directory by name; hidden files are skipped.
 fn collect_files(path: &Path, found: &mut FoundFiles) -> Result<()> {
     let unreadable = |e: std::io::Error| {
         anyhow::Error::from(BadInput(format!("{}: cannot be read: {e}", path.display())))
@@ -357,7 +357,7 @@ fn collect_files(path: &Path, found: &mut FoundFiles) -> Result<()> {
             |p: &PathBuf| name(p).is_some_and(|n| n == ".DS_Store" || n.starts_with("._"));
         let hidden = hidden.iter().filter(|p| !is_of_mac(p));
         found.hidden.extend(hidden.map(|p| p.display().to_string()));
-        // A link to a folder may lead round in a circle.
+        // A link to a directory may form a cycle.
         inside.retain(|p| !(p.is_symlink() && p.is_dir()));
         return inside.iter().try_for_each(|one| collect_files(one, found));
     }

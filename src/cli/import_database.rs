@@ -1,4 +1,4 @@
-//! `import` of schedulers that keep their jobs in a database, which is read and never written.
+//! `import` from schedulers that store their jobs in a database, which is read and never written.
 
 use crate::app;
 use crate::cli::import::{ImportOutputArgs, deliver_more};
@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// The variable that may hold the password.
+/// The environment variable that may contain the password.
 const PASSWORD: &str = "PROCESSION_IMPORT_PASSWORD";
 
 /// Arguments of an import from a scheduler's database.
@@ -26,7 +26,7 @@ pub(super) struct FromDatabase {
     pub(super) to: ImportOutputArgs,
 }
 
-/// Where an import from a database reads, and where it writes.
+/// Where an import reads, and where it writes.
 pub(super) struct ImportSource<'a> {
     pub(super) url: &'a str,
     pub(super) password_file: Option<&'a Path>,

@@ -1,4 +1,4 @@
-//! `import xxl-job`: from the database of an admin of XXL-JOB, which is read and never written.
+//! `import xxl-job`: from the database of an XXL-JOB admin, which is read and never written.
 
 use crate::app::access::Authority;
 use crate::app::{self, Apply, Brought, EmptyDatabase};
@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// The variable that may hold the password.
+/// The environment variable that may contain the password.
 const PASSWORD: &str = "PROCESSION_XXL_PASSWORD";
 
 /// Arguments of `import xxl-job`.
@@ -92,7 +92,7 @@ async fn bring(
     token: Option<&SecretString>,
 ) -> Result<Brought> {
     let app = global.open_app(EmptyDatabase::Refuse).await?;
-    // Times are the database's, as for all who share it.
+    // Times are those of the database, for all its clients.
     app.server_now().await?;
     let by = Authority { operator: operator_here(&app::whoami()), user: None };
     let apply = if args.to.dry_run { Apply::DryRun } else { Apply::Write };
@@ -101,7 +101,7 @@ async fn bring(
     brought
 }
 
-/// What was there already, as notes of the report.
+/// Existing objects, as notes of the report.
 fn there(brought: &Brought) -> Vec<Note> {
     let note = |table: &str, about: &str, cure: String| Note {
         level: Level::Differs,

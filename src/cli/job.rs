@@ -1,4 +1,4 @@
-//! `job list | show | stats | trust`; what is done to jobs of a batch is in `act`.
+//! `job list | show | stats | trust`; actions on jobs of a batch are in `act`.
 
 use crate::app::EmptyDatabase;
 use crate::cli::{Global, VerbResult, act, act_args, breach, out, stats};
@@ -129,7 +129,7 @@ fn list_jobs(
     Ok(VerbResult::Well)
 }
 
-/// The class, with a mark where it was not kept.
+/// The transaction class, with a marker if it was violated.
 fn class_of(job: &JobDef, marks: &BTreeMap<JobKey, Breach>) -> String {
     let mark = breach::find_mark(job, marks).map_or("", |_| " !");
     format!("{}{mark}", job.tx.as_str())
@@ -182,7 +182,7 @@ fn show_job(
     Ok(VerbResult::Well)
 }
 
-/// The jobs that a job waits for, those of other batches with their group.
+/// The dependencies of a job, those in other batches with their group.
 fn all_parents(defs: &Definition, job: &JobDef) -> Vec<String> {
     let is_mine = |e: &&ExternalDependency| e.waiting_group == job.group && e.job_code == job.code;
     let outside = defs.externals.iter().filter(is_mine).map(|e| match &e.depends_on {
@@ -192,7 +192,7 @@ fn all_parents(defs: &Definition, job: &JobDef) -> Vec<String> {
     parents(defs, job).into_iter().chain(outside).collect()
 }
 
-/// The jobs that wait for a job, those of other groups with their group.
+/// The dependents of a job, those of other groups with their group.
 fn all_children(defs: &Definition, job: &JobDef) -> Vec<String> {
     let waits = |e: &&ExternalDependency| {
         e.group == job.group && e.depends_on.as_ref().is_none_or(|code| *code == job.code)
@@ -206,7 +206,7 @@ fn all_children(defs: &Definition, job: &JobDef) -> Vec<String> {
     children(defs, job).into_iter().chain(outside).collect()
 }
 
-/// What ties its effect to the record of it, and what is done when that cannot be learnt.
+/// The transaction class, and what happens after an unknown outcome.
 fn class_words(job: &JobDef) -> String {
     match job.tx.is_recorded() {
         true => format!("tx {}: looked up when it is not known", job.tx.as_str()),

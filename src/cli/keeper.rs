@@ -1,11 +1,12 @@
-//! The words that make this program a part of a script's supervision; not for people, so no help names them.
+//! Internal arguments that start this program as part of a script's supervision; not listed in the
+//! help.
 
 use crate::app;
 use crate::cli::out;
 use std::process::ExitCode;
 
-/// The exit code of such a process, when that is what the program was started as. Comes before everything
-/// else: no log, no settings, no runtime, for each script pays for what is done here.
+/// The exit code of such a process, if the program was started as one. Comes before everything
+/// else: no log, no settings, no runtime, because every script pays for what is done here.
 pub(super) fn asked() -> Option<ExitCode> {
     let mut words = std::env::args_os().skip(1);
     let word = words.next()?.into_string().ok()?;
@@ -13,7 +14,7 @@ pub(super) fn asked() -> Option<ExitCode> {
         app::KEEPER => app::keep_script(words),
         app::SCRIPT_INIT => app::run_script_init(words),
         app::ISOLATION_PROBE => {
-            // Its only reader is Procession, which shows what stands against it.
+            // Its only reader is Procession, which shows the error.
             return Some(match app::probe_isolation(words) {
                 Ok(()) => {
                     out::print_line(app::PROBE_ANSWER);

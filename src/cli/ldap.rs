@@ -1,4 +1,4 @@
-//! `ldap check`: what a log-in with the directory would find, step by step.
+//! `ldap check`: performs the steps of a login through the directory, one by one.
 
 use crate::app::access::{DirectoryCheck, DirectoryStep, check_directory};
 use crate::cli::{BadInput, Global, VerbResult, out};

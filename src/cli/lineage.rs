@@ -1,4 +1,4 @@
-//! What jobs say about one another through the tables they touch, for people.
+//! Output of lineage: conflicts between jobs through the tables they use.
 
 use crate::app::lineage::{DefinitionLineage, GroupLineage};
 use crate::cli::{VerbResult, out};
@@ -8,19 +8,19 @@ use crate::lineage::{
 };
 use anyhow::{Result, anyhow};
 
-/// Dependencies without data that are listed at most; the rest is counted.
+/// Maximum number of listed dependencies without data; the others are counted.
 const ORDERS_SHOWN: usize = 30;
 
-/// What ends a check badly.
+/// Which conflicts make a check fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strictness {
     /// Certain conflicts.
     Certain,
-    /// Possible ones too.
+    /// Also possible ones.
     Possible,
 }
 
-/// Prints the conflicts of all groups, what is not known, and how much is known.
+/// Prints the conflicts of all groups, what is unknown, and the coverage.
 pub(super) fn print(found: &DefinitionLineage, lang: Lang) {
     for (source, why) in &found.unread_sources {
         out::eprint_line(&format!("{}: {source}: {why}", lang.select("not read", "未读取")));
@@ -155,7 +155,7 @@ fn describe_coverage(group: &str, coverage: &LineageCoverage, lang: Lang) -> Str
     }
 }
 
-/// How a check with these findings ends. A source that could not be read is nobody's fault here.
+/// The result of a check with these findings. A source that could not be read does not fail it.
 pub(super) fn check_result(
     found: &DefinitionLineage,
     strictness: Strictness,

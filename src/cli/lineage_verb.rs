@@ -1,4 +1,4 @@
-//! `lineage`: what one job does to tables, and what hangs on a table.
+//! `lineage`: the effects of one job on tables, and the users of a table.
 
 use crate::app;
 use crate::app::lineage::check_lineage;
@@ -39,7 +39,7 @@ pub(super) struct ImpactArgs {
     table: String,
 }
 
-/// What a job does, for scripts.
+/// The effects of a job, for scripts.
 #[derive(Serialize)]
 struct JobDocument<'a> {
     job: &'a str,
@@ -55,7 +55,8 @@ pub(super) async fn lineage(global: &Global, verb: &LineageVerb) -> Result<VerbR
     }
 }
 
-/// The jobs of all groups of a file. A source that cannot be read makes its jobs opaque, which is told.
+/// The jobs of all groups of a file. The jobs of a source that cannot be read are opaque, which is
+/// reported.
 async fn read_jobs(global: &Global, file: &Path) -> Result<Vec<JobLineage>> {
     let config = global.config()?;
     let loaded = app::load_definition(file)?;

@@ -1,4 +1,4 @@
-//! `logs`: what a job of a batch printed, and its changes of state; `-f` follows.
+//! `logs`: the log lines of a job of a batch, and its changes of state; `-f` follows.
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::{BadInput, BatchRef, Global, VerbResult, out};
@@ -27,7 +27,7 @@ pub(super) struct LogsArgs {
     attempt: Option<u32>,
 }
 
-/// Lines asked for at a time.
+/// Lines per query.
 const PAGE: u32 = 1_000;
 
 pub(super) async fn print_logs(global: &Global, args: &LogsArgs) -> Result<VerbResult> {
@@ -66,7 +66,7 @@ pub(super) async fn print_logs(global: &Global, args: &LogsArgs) -> Result<VerbR
     let mut reader =
         LogPrinter { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
     loop {
-        // The state is read before the lines: when it is final, no line comes after.
+        // The state is read before the lines: when it is final, no line arrives later.
         let ended = state(&app, &reader).await?.is_final();
         while reader.print_page(global, &app).await? {}
         if !args.follow || ended {
@@ -90,7 +90,7 @@ struct LogPrinter {
 }
 
 impl LogPrinter {
-    /// Prints what is new, changes of state and lines by time; `true` when there may be more.
+    /// Prints new changes of state and lines by time; `true` when there may be more.
     async fn print_page(&mut self, global: &Global, app: &App) -> Result<bool> {
         let mut tx = app.db.begin_read().await?;
         let changes = log::of_entry(&mut tx, self.queue_id).await?;
@@ -101,7 +101,8 @@ impl LogPrinter {
             self.after = (last.attempt, last.line_no);
         }
         let wanted = |attempt: u32| self.only.is_none_or(|only| only == attempt);
-        // By start, then by time; at the same millisecond RUNNING comes before its lines, an end after.
+        // By attempt, then by time; at the same millisecond RUNNING comes before its lines, an end
+        // after.
         let mut items: Vec<((u32, i64, u8, u64), String)> = Vec::new();
         for line in lines.iter().filter(|l| wanted(l.attempt)) {
             items.push(((line.attempt, line.at.0, 1, line.line_no), line_words(global, line)));

@@ -1,4 +1,5 @@
-//! `metadata show | restored | accept`: what is done after Procession's own database has gone back in time.
+//! `metadata show | restored | accept`: after Procession's own database was restored to an earlier
+//! state.
 
 use crate::app::{self, App, EmptyDatabase};
 use crate::cli::batch::server_now;

@@ -1,6 +1,7 @@
-//! cli: words in, words out. In: arguments. Out: text or JSON, and an exit code.
+//! cli: the command line. In: arguments. Out: text or JSON, and an exit code.
 //! May name: domain, lineage, definition, import, picture, store, engine, config, app, view, api, outbound. Never: SQL, a decision.
-//! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the user's input, 3 Procession itself.
+//! Invariant: exit code 0 is success, 1 a batch that failed or a diff that found something, 2 the
+//! user's input, 3 Procession itself.
 
 mod act;
 mod act_args;
@@ -275,27 +276,27 @@ enum Verb {
     Man(help::ManArgs),
 }
 
-/// The user's words do not fit together; the text says what to do.
+/// The arguments contradict each other; the message contains a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BadInput(String);
 
-/// How a verb ended.
+/// The result of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VerbResult {
     Well,
     BatchFailed,
-    /// `diff` found something.
+    /// `diff` found differences.
     Differs,
-    /// The process that was asked is not well.
+    /// The process is not healthy.
     Unwell,
-    /// The chain of the audit log does not hold.
+    /// The chain of the audit log is broken.
     Broken,
     /// Nothing is done yet: the change waits for a second person.
     Waits,
 }
 
-/// Runs the program and gives its exit code.
+/// Runs the program and returns its exit code.
 pub fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Some(code) = keeper::asked() {
@@ -329,7 +330,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Keeps scripts of the same user from reading this process's environment, and with it passwords,
-/// through /proc; against root nothing helps. A refusal leaves things as they were.
+/// through /proc; root can still read it. A refusal is ignored.
 fn hide_environment() {
     #[cfg(target_os = "linux")]
     let _may_fail = nix::sys::prctl::set_dumpable(false);
@@ -345,7 +346,7 @@ fn start_log(global: &Global) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     let lines = match global.log_format {
         LogFormat::Text => lines.with_ansi(out::is_terminal()).with_filter(filter).boxed(),
-        // Fields stand beside the message, where whoever collects lines looks for them.
+        // Fields beside the message, where log collectors expect them.
         LogFormat::Json => {
             let lines = lines.json().flatten_event(true);
             lines.with_current_span(false).with_span_list(false).with_filter(filter).boxed()
@@ -410,7 +411,7 @@ fn parse_lang(code: &str) -> Result<Lang, String> {
 }
 
 impl Global {
-    /// The language that was asked for, else the locale's, else English.
+    /// The requested language, else that of the locale, else English.
     fn language(&self) -> Lang {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
             .into_iter()

@@ -142,7 +142,7 @@ fn render_row(member: &NodeMember, batches: usize, now: Millis) -> Vec<String> {
     ]
 }
 
-/// What scripts are kept from there, in a word.
+/// The script isolation in one word.
 fn scripts_word(member: &NodeMember) -> String {
     match &member.script_isolation {
         None => "-".to_owned(),
@@ -181,7 +181,7 @@ async fn show_scripts(global: &Global, app: &App, which: Option<&str>) -> Result
     Ok(())
 }
 
-/// All that is known, a line each.
+/// All facts about script isolation, one per line.
 fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> String {
     let holds = match (report.holds.as_str(), lang) {
         ("files", Lang::En) => "other processes and all files that are not allowed",
@@ -234,7 +234,7 @@ fn describe_scripts(name: &str, report: &ScriptIsolationReport, lang: Lang) -> S
     lines.join("\n")
 }
 
-/// Marks a node; it hears of it with its next heartbeat, others at once.
+/// Marks a node, which learns of it with its next heartbeat; others see it at once.
 async fn mark_node(
     global: &Global,
     app: &App,

@@ -1,4 +1,4 @@
-//! `notify`: whether anything arrives, what it looks like, and what nobody wants to hear of for a while.
+//! `notify`: tests of channels, previews of notifications, and snoozes.
 
 use crate::app::outbox::NotSent;
 use crate::app::{self, EmptyDatabase, whoami};
@@ -68,10 +68,10 @@ pub(super) struct SnoozeArgs {
     reason: String,
 }
 
-/// Longest snooze, in milliseconds.
+/// Maximum duration of a snooze, in milliseconds.
 const LONGEST: i64 = 30 * 86_400_000;
 
-/// The event that a word means, or what to write.
+/// The event with this name, or a hint.
 pub(super) fn event(word: &str) -> Result<NotificationEvent, String> {
     NotificationEvent::parse(word).ok_or_else(|| {
         let words = NotificationEvent::ALL.map(NotificationEvent::as_str);
@@ -156,7 +156,7 @@ async fn send_test(global: &Global, mut recipients: Vec<String>) -> Result<VerbR
                 Lang::En => format!("{failed} of {} could not be sent", recipients.len()),
                 Lang::Zh => format!("{} 个收件人中有 {failed} 个发送失败", recipients.len()),
             };
-            // What a server that is away or busy did not take is nobody's input.
+            // A failure of a server that is unavailable or busy is not a fault of the input.
             Err(if is_input { BadInput(said).into() } else { anyhow::anyhow!(said) })
         }
     }
@@ -209,7 +209,7 @@ fn events(global: &Global) -> Result<VerbResult> {
     Ok(VerbResult::Well)
 }
 
-/// Refuses a reason that says nothing.
+/// Refuses an empty reason.
 pub(super) fn require_reason(reason: &str) -> Result<(), BadInput> {
     match reason.trim() {
         "" => Err(BadInput("--reason: say why; it is what others will read".to_owned())),

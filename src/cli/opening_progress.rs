@@ -1,4 +1,4 @@
-//! How far the opening of a batch of many jobs is: a bar on a terminal, a line for each tenth elsewhere.
+//! Progress of opening a batch of many jobs: a bar on a terminal, a line per tenth elsewhere.
 
 use crate::cli::out;
 use crate::cli::progress::Show;

@@ -1,4 +1,4 @@
-//! The flags that name a batch to be: what `run` and `plan` have in common.
+//! The flags of an order: shared by `run` and `plan`.
 
 use crate::cli::{BadInput, out};
 use crate::domain::batch::{AskedOrder, BatchError, BatchOrder};
@@ -40,7 +40,7 @@ pub(super) struct OrderArgs {
 }
 
 impl OrderArgs {
-    /// The order that the flags make; its batch number may still be an expression.
+    /// The order from the flags; its batch number may still be an expression.
     pub(super) fn to_order(&self) -> Result<AskedOrder> {
         if let Some(json) = &self.order {
             return Ok(AskedOrder::parse_asked(json)?);
@@ -57,7 +57,7 @@ impl OrderArgs {
     }
 }
 
-/// The order with its batch number, which is said when an expression gave it.
+/// The order with its batch number, which is printed when it came from an expression.
 pub(super) fn work_out(asked: AskedOrder, defs: &Definition, now: Millis) -> Result<BatchOrder> {
     let expr = asked.batch_no.clone();
     let order = asked.resolve_order(defs, now)?;
@@ -67,7 +67,7 @@ pub(super) fn work_out(asked: AskedOrder, defs: &Definition, now: Millis) -> Res
     Ok(order)
 }
 
-/// The parameters of `--param NAME=VALUE`. A name that comes twice is refused: which one was meant?
+/// The parameters of `--param NAME=VALUE`. A repeated name is refused as ambiguous.
 pub(super) fn pairs(texts: &[String]) -> Result<BTreeMap<String, String>> {
     let mut params = BTreeMap::new();
     for pair in texts {

@@ -9,51 +9,52 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Error, ErrorKind, IsTerminal as _, Write};
 
-/// A line to stdout. Whether anybody still reads (`| head`) changes nothing: a batch goes on, and the
-/// exit code tells how it ended.
+/// Prints a line to stdout. A closed reader (`| head`) changes nothing: a batch continues, and the
+/// exit code reports its result.
 pub(super) fn print_line(text: &str) {
     let _reader_gone = writeln!(std::io::stdout(), "{}", clean(text));
 }
 
-/// Text of a file to stdout, as it is: whoever writes it knows the form. `false` when nobody reads any more.
+/// Prints text of a file to stdout unchanged, because its format is the writer's. `false` when the
+/// reader has closed the output.
 pub(super) fn print_text(text: &str) -> bool {
     std::io::stdout().write_all(text.as_bytes()).is_ok()
 }
 
-/// Many lines to stdout, in few writes: `apply` of a large file may tell of a million.
+/// Prints many lines to stdout in few writes: `apply` of a large file may print a million.
 pub(super) fn lines(all: impl Iterator<Item = String>) {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     for text in all {
         if writeln!(out, "{}", clean(&text)).is_err() {
-            // Nobody reads any more.
+            // The reader has closed the output.
             return;
         }
     }
     let _reader_gone = out.flush();
 }
 
-/// A line to stdout that holds colours and nothing of anybody else's.
+/// Prints a line to stdout that contains colours and no foreign text.
 pub(super) fn painted(text: &str) {
     let _reader_gone = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Whether people look at stdout, and colour is welcome there (https://no-color.org is heeded).
+/// Whether stdout is a terminal, and colours are welcome there (respects https://no-color.org).
 pub(super) fn may_colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// A line to stderr; a log reader that has gone (a closed pager, a dropped session) stops no batch.
+/// Prints a line to stderr; a closed reader (pager, session) stops no batch.
 pub(super) fn eprint_line(text: &str) {
     let _reader_gone = writeln!(std::io::stderr(), "{}", clean(text));
 }
 
-/// An error to stderr.
+/// Prints an error to stderr.
 pub(super) fn error(text: &str) {
     eprint_line(&format!("error: {text}"));
 }
 
-/// Text without what a terminal would obey or be fooled by: control characters other than newline
-/// and tab, and those that turn the direction of writing. A value in a business table must not be
+/// Removes what a terminal would execute or be confused by: control characters other than newline
+/// and tab, and those that change the writing direction. A value in a business table must not be
 /// able to repaint an operator's screen.
 pub(super) fn clean(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || turns(c);
@@ -67,19 +68,19 @@ fn turns(c: char) -> bool {
     matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A JSON document to stdout.
+/// Prints a JSON document to stdout.
 pub(super) fn print_json(value: &serde_json::Value) -> Result<()> {
     document(value)
 }
 
-/// The same as it is made: that of a large graph has hundreds of megabytes.
+/// The same, written while it is serialised: that of a large graph has hundreds of megabytes.
 pub(super) fn document<T: Serialize>(value: &T) -> Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, Cleaned(std::io::stdout().lock()));
     match serde_json::to_writer_pretty(&mut out, value) {
         Err(e) if e.io_error_kind().is_none_or(|kind| kind == ErrorKind::InvalidData) => {
             return Err(e.into());
         }
-        // Nobody reads any more.
+        // The reader has closed the output.
         Err(_) => {}
         Ok(()) => {
             let _reader_gone = writeln!(out).and_then(|()| out.flush());
@@ -88,7 +89,7 @@ pub(super) fn document<T: Serialize>(value: &T) -> Result<()> {
     Ok(())
 }
 
-/// Passes on what `clean` leaves of it. Texts come whole, as `BufWriter` hands on whole what it was given.
+/// Passes text on through `clean`. Texts arrive whole, because `BufWriter` never splits its input.
 #[derive(Debug)]
 struct Cleaned<W>(W);
 
@@ -104,12 +105,12 @@ impl<W: Write> Write for Cleaned<W> {
     }
 }
 
-/// A table with a header; wide characters are measured as terminals show them.
+/// A table with a header; the width of wide characters is that of terminals.
 pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     let rule = LineStyle::none().fill('─').junction('─');
     table.load_style(TableStyle::new().header_separator(rule).bottom_border(rule));
-    // On a terminal long texts are wrapped; whoever pipes a table into a tool wants whole lines.
+    // On a terminal long texts are wrapped; tools that read a pipe need whole lines.
     match console::Term::stdout().size_checked() {
         Some((_, columns)) => {
             table.set_width(columns).set_content_arrangement(ContentArrangement::Dynamic)
@@ -123,7 +124,7 @@ pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     table.to_string()
 }
 
-/// Whether people look at stderr, and colour is welcome there (https://no-color.org is heeded).
+/// Whether stderr is a terminal, and colours are welcome there (respects https://no-color.org).
 pub(super) fn is_terminal() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
@@ -151,7 +152,7 @@ pub(super) fn count(number: usize, thing: &str) -> String {
     }
 }
 
-/// A moment, or a dash.
+/// A time, or a dash.
 pub(super) fn moment(at: Option<Millis>) -> String {
     at.map_or_else(|| "-".to_owned(), |at| at.to_string())
 }

@@ -1,4 +1,4 @@
-//! `outbox`: what people were told, are told, and could not be told.
+//! `outbox`: notifications sent, pending and failed.
 
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::notify::require_reason;
@@ -113,7 +113,7 @@ impl NotificationFilterArgs {
     }
 }
 
-/// Notices that one order of an operator changes, at most.
+/// Maximum number of notifications changed by one command.
 const MOST: u32 = 100_000;
 
 pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<VerbResult> {
@@ -248,7 +248,7 @@ async fn send_notifications(global: &Global) -> Result<VerbResult> {
     Ok(VerbResult::Well)
 }
 
-/// Sends again or acknowledges, on record.
+/// Resends or acknowledges, with an audit record.
 async fn change(
     global: &Global,
     whom: &NoticeSelection,
@@ -300,8 +300,8 @@ async fn record(
     audit::record(tx, who, &[entry], now).await
 }
 
-/// The notices of an order: those named, or all that its filters leave, by default in the state that the
-/// order is for.
+/// The notifications of a command: those named, or all that match its filters, by default in the
+/// state that the command is for.
 async fn chosen(tx: &mut Tx, whom: &NoticeSelection, usual: MailStatus) -> Result<Vec<i64>> {
     if whom.all {
         let mut filter = whom.which.filter()?;

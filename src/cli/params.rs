@@ -1,4 +1,4 @@
-//! `params show`: every parameter of a job with its value and the layer that gives it.
+//! `params show`: every parameter of a job with its value and layer.
 
 use crate::app::EmptyDatabase;
 use crate::cli::{BadInput, Global, VerbResult, order, out};

@@ -1,4 +1,4 @@
-//! `plan`: what `run` would do, without doing it.
+//! `plan`: shows what `run` would do, without doing it.
 
 use crate::app::preflight::{PreflightReport, PreflightSeverity, check_jobs};
 use crate::app::{self, App, Apply};
@@ -50,8 +50,8 @@ pub(super) async fn print_plan(global: &Global, args: &PlanArgs) -> Result<VerbR
     config.engine.max_parallel = args.max_parallel.unwrap_or(config.engine.max_parallel);
     let total = config.engine.max_parallel;
     let settings = config.clone();
-    // What is stored and what was run before is asked of a database that is there; a file can be
-    // planned before there is one.
+    // The stored definition and the history are read from an existing database; a file can be
+    // planned without one.
     let app = match &loaded {
         None => Some(App::open(config, app::EmptyDatabase::Refuse).await?),
         Some(_) => App::open_if_there(config).await?,
@@ -66,8 +66,9 @@ pub(super) async fn print_plan(global: &Global, args: &PlanArgs) -> Result<VerbR
     let made = match &app {
         Some(app) => {
             if let Some(defs) = &file {
-                // What `run` refuses before it stores a file: calendars that are not there, sources that another file
-                // declares otherwise, sources and secrets of other groups. Nothing is written.
+                // What `run` refuses before it stores a file: missing calendars, sources that
+                // another file declares differently, sources and secrets of other groups. Nothing
+                // is written.
                 app.apply(defs, Apply::DryRun).await?;
             }
             breach::warn_of(app, file.as_ref(), global.language()).await?;
@@ -106,7 +107,7 @@ pub(super) async fn print_plan(global: &Global, args: &PlanArgs) -> Result<VerbR
     Err(BadInput(format!("this order would be refused, for {things}")).into())
 }
 
-/// Asks the sources of the batches; errors are refusals, the rest is printed.
+/// Checks the sources of the batches; errors are refusals, other findings are printed.
 async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> PreflightReport {
     let snapshots = || run.batches.iter().map(|preview| &preview.plan.snapshot);
     let mut sources: Vec<DataSource> = Vec::new();
@@ -136,11 +137,11 @@ async fn look_ahead(settings: &Config, run: &mut DryRun, lang: Lang) -> Prefligh
     report
 }
 
-/// A dry run with what the tables say of each of its batches.
+/// A dry run, with what the tables show for each of its batches.
 struct DryRunResult {
     run: DryRun,
     known: Vec<(History, Option<ChangesSince>)>,
-    /// Batches of the order that are there already, while others are opened.
+    /// Existing batches of the order, while others would be opened.
     existing: Vec<Batch>,
     now: Millis,
 }

@@ -1,4 +1,4 @@
-//! A plan as people and scripts read it.
+//! A plan as text and for scripts.
 
 use crate::cli::due;
 use crate::cli::eta::{no_history, path_words, reservations};
@@ -12,11 +12,11 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 use crate::view::plan::{ChangesSince, PlannedBatch};
 
-/// A job's duration is shown as changed from a fifth of what it took, and half a second, on.
+/// A job's duration counts as changed from a fifth of the earlier one, and half a second, on.
 const NOTABLE_PERCENT: i64 = 20;
 const NOTABLE_MS: i64 = 500;
 
-/// One batch of a plan.
+/// Prints one batch of a plan.
 pub(super) fn print(planned: &PlannedBatch, total: u32, lang: Lang) {
     out::print_line(&headline(planned, total, lang));
     out::print_line(&render_jobs(planned, lang));
@@ -50,7 +50,7 @@ pub(super) fn print(planned: &PlannedBatch, total: u32, lang: Lang) {
     }
 }
 
-/// By when it is due if it is opened now, and what will be late.
+/// When it is due if it is opened now, and what will be late.
 fn due_lines(planned: &PlannedBatch, lang: Lang) -> Vec<String> {
     let snapshot = &planned.preview.plan.snapshot;
     let dues = planned.due_times();
@@ -124,7 +124,7 @@ fn render_jobs(planned: &PlannedBatch, lang: Lang) -> String {
         ],
         Lang::Zh => ["层", "作业", "类型", "数据源", "超时", "开始", "结束", "P50", "余量", "最早"],
     };
-    // What is said of no job needs no column.
+    // Empty columns are omitted.
     let said: Vec<usize> =
         (0..header.len()).filter(|c| rows.iter().any(|row| row[*c] != "-")).collect();
     let header: Vec<&str> = said.iter().map(|c| header[*c]).collect();
@@ -214,7 +214,7 @@ fn param_line(change: &ParamChange, lang: Lang) -> String {
     }
 }
 
-/// The jobs whose duration then is far from what is expected now.
+/// The jobs whose earlier duration differs considerably from the forecast.
 fn notable(since: &ChangesSince) -> impl Iterator<Item = (&JobCode, i64, i64)> {
     since.took.iter().map(|(code, took, expected)| (code, *took, *expected)).filter(
         |(_, took, expected)| {
@@ -224,7 +224,7 @@ fn notable(since: &ChangesSince) -> impl Iterator<Item = (&JobCode, i64, i64)> {
     )
 }
 
-/// What stands in the way.
+/// Prints the refusals.
 pub(super) fn print_refusals(refusals: &[OrderRefusal], lang: Lang) {
     if refusals.is_empty() {
         return;

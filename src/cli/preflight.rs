@@ -1,4 +1,4 @@
-//! Findings of jobs before they are started, for people.
+//! Output of preflight findings.
 
 use crate::app::preflight::{PreflightFinding, PreflightReport, PreflightSeverity};
 use crate::cli::{BadInput, VerbResult, out};
@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownFindings {
     All,
-    /// Without statements that a server may take once the jobs before have run.
+    /// Without statements that a server may accept once earlier jobs have run.
     Certain,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn print(report: &PreflightReport, lang: Lang) {
     print_findings(report, ShownFindings::All, lang);
 }
 
-/// Prints the findings alone, where warnings go.
+/// Prints only the findings, to stderr.
 pub(super) fn print_findings(report: &PreflightReport, shown: ShownFindings, lang: Lang) {
     for finding in &report.findings {
         if shown == ShownFindings::Certain && finding.may_pass() {
@@ -56,7 +56,8 @@ fn describe(finding: &PreflightFinding, report: &PreflightReport, lang: Lang) ->
     format!("{word}{}{said}{hint}", lang.select(": ", "："))
 }
 
-/// How a check with these findings ends: errors are the user's; a source that is away is nobody's fault here.
+/// The result of a check with these findings: errors are the user's; an unavailable source does not
+/// fail it.
 pub(super) fn check_result(report: &PreflightReport, lang: Lang) -> Result<VerbResult> {
     let count = |severity| report.with_severity(severity).count();
     let errors = count(PreflightSeverity::Error);

@@ -13,23 +13,23 @@ use tokio::sync::mpsc;
 /// How to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
-    /// Bar and live lines.
+    /// A bar and live lines.
     Live,
-    /// A line per change that matters.
+    /// A line per significant change.
     Lines,
     /// Nothing.
     Nothing,
 }
 
 impl Show {
-    /// What fits where the words go: a bar where somebody looks, lines in a log.
+    /// The suitable way for the output: a bar on a terminal, lines in a log.
     pub(super) fn for_terminal() -> Self {
         if out::is_terminal() { Self::Live } else { Self::Lines }
     }
 }
 
-/// Shows news until the sender is gone. `done` of `total` jobs are final already; `expected` says
-/// when all will be.
+/// Shows events until the sender is dropped. `done` of `total` jobs are final already; `expected`
+/// forecasts the end.
 pub(super) async fn watch(
     mut news: mpsc::UnboundedReceiver<ProgressEvent>,
     show: Show,
@@ -53,9 +53,8 @@ pub(super) async fn watch(
     }
 }
 
-/// What is expected is worked out anew once a second and not at each change, because it costs a walk
-/// over the whole batch; and also when nothing changes, because a job that runs on and on makes the
-/// end later.
+/// The forecast is updated once a second and not at each change, because it walks over the whole
+/// batch; and also without changes, because a long-running job delays the end.
 async fn show_live(
     mut news: mpsc::UnboundedReceiver<ProgressEvent>,
     mut live: BatchProgress,
@@ -81,10 +80,10 @@ struct BatchProgress {
     lines: MultiProgress,
     bar: ProgressBar,
     running: HashMap<String, ProgressBar>,
-    /// Jobs that were counted as over; an operator may start one over.
+    /// Jobs that were counted as ended; an operator may rerun one.
     over: HashSet<String>,
     failed: u64,
-    /// Jobs that wait for an operator's release, and this run with them.
+    /// Jobs that wait for an operator's release, and with them this run.
     held: BTreeSet<String>,
     expected: Option<String>,
 }
@@ -179,7 +178,7 @@ impl BatchProgress {
     }
 }
 
-/// One change as a line; `None` for those that only fill the screen.
+/// One change as a line; `None` for minor ones.
 pub(super) fn words(item: &ProgressEvent, show: Show) -> Option<String> {
     let status = match show {
         Show::Live => out::coloured(item.status),
@@ -201,7 +200,7 @@ pub(super) fn words(item: &ProgressEvent, show: Show) -> Option<String> {
             let next = span_words(delay);
             Some(format!("{code} {status}{took}  next try in {next}: {}", out::brief(message, 300)))
         }
-        // The run does not end before somebody lets it go.
+        // The run does not end before an operator releases it.
         QueueStatus::Held => {
             let said = out::brief(message, 300);
             Some(format!("{code} {status}: {said}; this run waits until it is released"))

@@ -1,4 +1,4 @@
-//! The reference of the command line as a page in Markdown: docs/cli.md, which a test compares.
+//! The command line reference in Markdown: docs/cli.md, which a test compares.
 
 use crate::cli::Cli;
 use crate::cli::help::GROUPS;
@@ -37,7 +37,7 @@ pub fn reference_page() -> String {
     page
 }
 
-/// One line for each command, with a link to its part of the page.
+/// One line per command, with a link to its section.
 fn write_overview(page: &mut String, command: &Command) {
     page.push_str("\n| to | command | does |\n|---|---|---|\n");
     for (heading, verbs) in GROUPS {
@@ -61,7 +61,8 @@ fn write_command(page: &mut String, command: &Command, path: &str, level: usize)
         !argument.is_global_set() && !["help", "version"].contains(&argument.get_id().as_str())
     });
     write_arguments(page, own.filter(|argument| !argument.is_hide_set()));
-    // `help` has a subcommand for each command, and each command has a `help`; neither needs explaining.
+    // `help` has a subcommand for each command, and each command has a `help`; neither needs
+    // explaining.
     let is_help = command.get_name() == "help";
     for below in command.get_subcommands().filter(|below| !is_help && below.get_name() != "help") {
         write_command(page, below, &format!("{path} {}", below.get_name()), level + 1);
@@ -109,7 +110,7 @@ fn argument_row(argument: &Arg) -> String {
     format!("| `{name}` | {} |\n", meaning.trim())
 }
 
-/// A text that fits into a cell of a table.
+/// A text that fits into a table cell.
 fn table_cell(text: Option<&StyledStr>) -> String {
     let text = text.map(StyledStr::to_string).unwrap_or_default();
     let text = text.replace('|', "\\|").replace('<', "&lt;").replace('>', "&gt;");

@@ -1,4 +1,4 @@
-//! `run --resume`: goes on with batches that exist.
+//! `run --resume`: resumes existing batches.
 
 use crate::app::whoami;
 use crate::app::{self, App};
@@ -17,7 +17,7 @@ use crate::store;
 use anyhow::Result;
 use std::time::Duration;
 
-/// How to go on.
+/// How to resume.
 #[derive(Clone, Copy)]
 pub(super) struct ResumeMode {
     pub(super) unknown: UnknownJobs,
@@ -25,8 +25,8 @@ pub(super) struct ResumeMode {
     pub(super) latest: bool,
 }
 
-/// Takes over every batch the order names. Of several, those with nothing left to do are only shown;
-/// when that is true of all, the first reason is the error. Gives the batches to show.
+/// Takes over every batch of the order. Of several, those with nothing left to do are only shown;
+/// if that is true of all, the first reason is the error. Returns the batches to show.
 pub(super) async fn resume(
     app: &App,
     dispatcher: &mut QueueDispatcher,
@@ -60,7 +60,7 @@ pub(super) async fn resume(
     }
 }
 
-/// That no group is meant by an order.
+/// The message that an order matches no group.
 fn no_group(defs: &Definition, order: &BatchOrder) -> String {
     let stored: Vec<&str> = defs.groups.iter().map(|g| g.code.as_str()).collect();
     let stored = if stored.is_empty() { "none".to_owned() } else { stored.join(", ") };
@@ -123,8 +123,7 @@ fn tell_if_paused(there: &Batch) {
     }
 }
 
-/// A batch goes on with the definition it was opened with; whoever has changed the file since should
-/// know that.
+/// A batch continues with its snapshot; a user who has changed the file since should know that.
 async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<()> {
     let mut tx = app.db.begin_read().await?;
     let snapshot = store::batch::snapshot(&mut tx, id).await?;
@@ -139,8 +138,8 @@ async fn tell_differences(app: &App, defs: &Definition, id: BatchId) -> Result<(
     Ok(())
 }
 
-/// A process that was killed keeps its lease until it runs out; one that lives renews it. So wait
-/// for that moment once: whoever holds the batch after it is alive.
+/// The lease of a killed process lasts until it expires; a living one renews it. So wait for the
+/// expiry once: a process that owns the batch after it is alive.
 async fn wait_for_lease(
     app: &App,
     dispatcher: &QueueDispatcher,

@@ -1,4 +1,4 @@
-//! `retention preview | run`: what old rows go, and why the others stay; and to let them go.
+//! `retention preview | run`: shows and removes old rows.
 
 use crate::app::{EmptyDatabase, whoami};
 use crate::cli::progress::Show;
@@ -116,7 +116,8 @@ async fn run_retention(
     print_removed(global, &removed)
 }
 
-/// Asks a person; where there is none, the flag has to say it, for what goes is gone.
+/// Asks for confirmation; without a terminal a flag is required, because removed rows cannot be
+/// restored.
 fn agreed(global: &Global, rows: u64) -> Result<bool> {
     let (stdin, lang) = (std::io::stdin(), global.language());
     if global.json || !stdin.is_terminal() {
@@ -137,7 +138,7 @@ fn agreed(global: &Global, rows: u64) -> Result<bool> {
     Ok(yes)
 }
 
-/// Goes on until the pass has ended. What is killed in between is gone on with by the next pass.
+/// Runs until the pass has ended. After an interruption the next pass continues.
 async fn sweep(sweeper: Sweeper, (show, rows): (Show, u64), lang: Lang) -> Result<ByTable> {
     let shown = progress_bar(show, rows, lang);
     let (bar, mut told) = (shown.clone(), 0u64);

@@ -1,4 +1,4 @@
-//! What goes and what stays, as tables and as JSON.
+//! Output of retention, as tables and as JSON.
 
 use crate::cli::out;
 use crate::domain::text::lang::Lang;

@@ -1,4 +1,4 @@
-//! `run`: apply a file, open a batch or go on with one, run it to its end.
+//! `run`: applies a file, opens or resumes a batch, and runs it to its end.
 
 use crate::app::preflight::{PreflightSeverity, check_jobs};
 use crate::app::task::as_task;
@@ -66,7 +66,7 @@ pub(super) struct RunArgs {
 
 pub(super) async fn run_batch(global: &Global, args: RunArgs) -> Result<VerbResult> {
     let asked = args.order.to_order()?;
-    // Faults of the file come first, before any database is touched.
+    // Faults of the file are reported first, before any database is opened.
     let loaded = args.file.as_deref().map(app::load_definition).transpose()?;
     let mut config = global.config()?;
     if let Some(max) = args.max_parallel {
@@ -75,7 +75,8 @@ pub(super) async fn run_batch(global: &Global, args: RunArgs) -> Result<VerbResu
     let app = App::open(config, EmptyDatabase::Prepare).await?;
     // Before the file is stored.
     app.can_tell()?;
-    // Moved, not copied: two definitions of 100,000 jobs are 200 MB, and where its keys stand is not asked any more.
+    // Moved, not copied: two definitions of 100,000 jobs are 200 MB, and the positions of keys are
+    // not needed any more.
     let (defs, warnings) = match loaded {
         None => (app.definition().await?, Vec::new()),
         Some(loaded) => (app.with_installation(loaded.definition).await?, loaded.warnings),
@@ -95,7 +96,7 @@ pub(super) async fn run_batch(global: &Global, args: RunArgs) -> Result<VerbResu
     breach::warn_breaches(&app, &defs, global.language()).await?;
     heard::warn_executors(&app, &defs, order.group.as_ref(), global.language()).await?;
     let renewals = dispatcher.keep_lease();
-    // Either way the definition is gone before the batch runs: of 100,000 jobs it is 170 MB.
+    // In both cases the definition is dropped before the batch runs: for 100,000 jobs it is 170 MB.
     let opened = if args.resume {
         let defs = defs;
         resume::resume(&app, &mut dispatcher, &defs, &order, args.resume_options(), &mut report)
@@ -128,7 +129,8 @@ pub(super) async fn run_batch(global: &Global, args: RunArgs) -> Result<VerbResu
     ended
 }
 
-/// A dispatcher, unless the database has gone back in time, which a process may find as it starts.
+/// A dispatcher, unless the database was restored to an earlier state, which a process may detect
+/// at its start.
 async fn start_dispatcher(
     app: &App,
     tells: mpsc::UnboundedSender<ProgressEvent>,
@@ -141,8 +143,8 @@ async fn start_dispatcher(
     Ok(dispatcher)
 }
 
-/// Refuses an order with jobs that cannot end well as they stand, before anything is stored or opened. A source that
-/// is away keeps nothing from being opened: its jobs wait for it, and the others need not.
+/// Refuses an order with jobs that are certain to fail, before anything is stored or opened. An
+/// unavailable source does not prevent opening: its jobs wait for it, and the others need not.
 async fn refuse_hopeless(
     app: &App,
     defs: &Definition,
@@ -150,7 +152,7 @@ async fn refuse_hopeless(
     lang: Lang,
 ) -> Result<()> {
     refuse_existing(app, defs, order).await?;
-    // What is wrong with the order itself is said where it is opened.
+    // A fault of the order itself is reported when it is opened.
     let plans = plan(defs, order, app.clock.now()).unwrap_or_default();
     let snapshots = || plans.iter().map(|plan| &plan.snapshot);
     let dependencies: Vec<_> = snapshots().flat_map(|one| one.dependencies.clone()).collect();
@@ -177,7 +179,7 @@ async fn refuse_hopeless(
     .into())
 }
 
-/// Opens the batches of an order, and says which of them exist already.
+/// Opens the batches of an order, and prints which of them exist already.
 async fn open_each(
     dispatcher: &mut QueueDispatcher,
     defs: Definition,
@@ -192,7 +194,7 @@ async fn open_each(
     Ok(made.opened)
 }
 
-/// Says which batches of an order exist already.
+/// Prints which batches of an order exist already.
 pub(super) fn note_existing(existing: &[Batch], lang: Lang) {
     for there in existing {
         let (no, group, status) = (&there.values.batch_no, &there.values.group, there.status);
@@ -207,8 +209,8 @@ pub(super) fn note_existing(existing: &[Batch], lang: Lang) {
     }
 }
 
-/// Lets a dispatcher run until its batches have ended, or, after a signal, until what runs has ended,
-/// while `shown` tells of it. `shown` ends when the senders of news are dropped.
+/// Runs a dispatcher until its batches have ended or, after a signal, until what runs has ended,
+/// while `shown` displays the progress. `shown` ends when the senders of events are dropped.
 pub(super) async fn to_the_end(
     (mut dispatcher, sender): (QueueDispatcher, Option<Sender>),
     shown: impl Future<Output = ()>,
@@ -219,10 +221,10 @@ pub(super) async fn to_the_end(
     let sends = send_to_the_end(sender, done.clone());
     let traces = trace_to_the_end(dispatcher.tracer(), done.clone());
     let work = as_task(async move {
-        // Also when it breaks down.
+        // Also after a panic.
         let _done = done.drop_guard();
         let ended = dispatcher.run_until_done(&told).await;
-        // Leaving drops the dispatcher and with it the senders of news.
+        // `leave` drops the dispatcher and with it the senders of events.
         let left = dispatcher.leave().await;
         ended.and(left.context("end this process's lease"))
     });
@@ -234,14 +236,14 @@ pub(super) async fn to_the_end(
     worked
 }
 
-/// Sends the outbox until the batches have ended, and what they wrote last.
+/// Sends the outbox until the batches have ended, including their last notifications.
 async fn send_to_the_end(sender: Option<Sender>, done: CancellationToken) {
     if let Some(sender) = sender {
         as_task(sender.run_to_the_end(done)).await;
     }
 }
 
-/// Sends spans until the dispatcher is gone, and what it made last.
+/// Sends spans until the dispatcher is gone, including its last ones.
 pub(super) async fn trace_to_the_end(tracer: Option<SpanExporter>, done: CancellationToken) {
     if let Some(tracer) = tracer {
         as_task(tracer.run(done)).await;
@@ -295,15 +297,15 @@ fn print_warnings(warnings: &[DefinitionFault]) {
     }
 }
 
-/// Looks before the file is stored, so that a refused run changes nothing at all; `open` looks again
-/// in its own transaction.
+/// Checks before the file is stored, so that a refused run changes nothing; `open_each` checks
+/// again in its own transaction.
 async fn refuse_existing(app: &App, defs: &Definition, order: &BatchOrder) -> Result<()> {
     let mut tx = app.db.begin_read().await?;
     let mut first = None;
     for group in groups_of(defs, order) {
         match store::batch::find_batch(&mut tx, &order.batch_no, &group).await? {
             Some(there) => drop(first.get_or_insert(there)),
-            // One that is new is opened, whatever becomes of the others.
+            // A new one is opened, whatever the others.
             None => return Ok(()),
         }
     }
@@ -332,7 +334,7 @@ async fn store_file(
     Ok(())
 }
 
-/// The groups an order means.
+/// The groups of an order.
 pub(super) fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode> {
     let fits = |g: &&crate::domain::job::Group| {
         order.group.as_ref().is_none_or(|code| *code == g.code)
@@ -341,17 +343,17 @@ pub(super) fn groups_of(defs: &Definition, order: &BatchOrder) -> Vec<GroupCode>
     defs.groups.iter().filter(fits).map(|g| g.code.clone()).collect()
 }
 
-/// Whom a signal tells to stop.
+/// Which command receives the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signalled {
-    /// `run` and what else runs batches of its own.
+    /// `run` and other commands that run their own batches.
     Run,
     /// `serve`.
     Serve,
 }
 
-/// The first Ctrl-C or TERM lets what runs end, or hands it back, and starts nothing new; the second
-/// ends the program at once: what runs is then settled by whoever goes on with the batch.
+/// The first Ctrl-C or TERM lets running bodies end, or hands them back, and starts nothing new;
+/// the second ends the program at once: what runs is then settled by the next owner of the batch.
 pub(super) async fn stop_on_signal(
     stop: &CancellationToken,
     whom: Signalled,
@@ -382,7 +384,7 @@ pub(super) async fn stop_on_signal(
     }
 }
 
-/// How far batches are that this process runs, or wanted to.
+/// The progress of the batches of this process, including those it no longer owns.
 pub(super) async fn standings(
     app: &App,
     dispatcher: &QueueDispatcher,
@@ -390,7 +392,7 @@ pub(super) async fn standings(
 ) -> Result<Vec<BatchStanding>> {
     let mut all = Vec::new();
     for id in ids {
-        // Of a batch that has ended only the rows know.
+        // Of an ended batch only the rows know.
         all.push(match dispatcher.standing(*id) {
             Some(standing) => standing,
             None => stored_standing(app, *id).await?,
@@ -399,7 +401,7 @@ pub(super) async fn standings(
     Ok(all)
 }
 
-/// How a batch stands by its rows.
+/// The progress of a batch from its rows.
 pub(super) async fn stored_standing(app: &App, id: BatchId) -> Result<BatchStanding> {
     let mut tx = app.db.begin_read().await?;
     let batch = store::batch::get(&mut tx, id).await?;
@@ -411,7 +413,7 @@ pub(super) async fn stored_standing(app: &App, id: BatchId) -> Result<BatchStand
     Ok(BatchStanding { values: batch.values, jobs, ended })
 }
 
-/// Says which batch there is.
+/// Prints which batch is run.
 pub(super) fn announce(BatchStanding { values, jobs, .. }: &BatchStanding, lang: Lang) {
     let (no, group) = (&values.batch_no, &values.group);
     let count = out::count(usize::try_from(*jobs).unwrap_or(usize::MAX), "job");

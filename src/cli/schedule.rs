@@ -1,4 +1,4 @@
-//! `schedule`: what fires when; looked at here, changed in `schedule_act`.
+//! `schedule`: schedules and firings; changes are in `schedule_act`.
 
 use crate::app::EmptyDatabase;
 use crate::cli::schedule_act::{self, EditArgs, FireArgs, ScheduleAddArgs, WhyArgs};
@@ -187,7 +187,7 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
         let said = format!("no schedule has the number {}, and no firing is of it", id.0);
         return Err(BadInput(said).into());
     }
-    // What is known of a removed one is in its firings alone, without a zone.
+    // Of a removed schedule only its firings remain, without a time zone.
     let zone = found.as_ref().map_or(Tz::UTC, |t| t.def.timing.zone);
     let code = found.map(|t| t.def.code);
     if global.json {
@@ -203,7 +203,7 @@ async fn firings(global: &Global, args: &FiringsArgs) -> Result<VerbResult> {
     Ok(VerbResult::Well)
 }
 
-/// As [`acting::found`]; one that is gone may have been removed, and its firings are there.
+/// Like [`acting::found`]; a removed schedule still has its firings.
 async fn known(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
     match schedule_actions::found(tx, code).await {
         Ok(found) => Ok(found),
@@ -219,7 +219,7 @@ async fn known(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
     }
 }
 
-/// Whether a removal of this schedule is among the latest.
+/// Whether this schedule is among the latest removals.
 async fn was_removed(tx: &mut Tx, code: &TriggerCode) -> Result<bool> {
     let removals = AuditFilter { action: Some(REMOVE.to_owned()), ..AuditFilter::default() };
     let acts = store::audit::list_records(tx, &removals, ACTS).await?;
@@ -227,7 +227,7 @@ async fn was_removed(tx: &mut Tx, code: &TriggerCode) -> Result<bool> {
     Ok(acts.iter().any(|act| names(&act.entry)))
 }
 
-/// How a removal is on record.
+/// The action name of a removal in the audit log.
 const REMOVE: &str = "schedule remove";
-/// Removals that are looked through for one.
+/// Maximum number of removals that are searched.
 const ACTS: u32 = 10_000;

@@ -100,7 +100,7 @@ impl GivenArgs {
     }
 }
 
-/// Who acts, in an open database.
+/// The operator, with an open database.
 pub(super) struct ScheduleOperator {
     pub(super) app: App,
     by: Operator,
@@ -114,7 +114,7 @@ impl ScheduleOperator {
         Ok(Self { app, by: operator_here(&whoami()), now })
     }
 
-    /// Whether a firing that is written now is done now.
+    /// Whether a firing that is written now fires now.
     pub(super) async fn fires(&self) -> Result<Fires> {
         Fires::read_at(&self.app, self.now).await
     }
@@ -157,8 +157,8 @@ pub(super) async fn edit_schedule(global: &Global, args: &EditArgs) -> Result<Ve
         let words = TriggerWords { timing: args.timing.apply_to(words.timing.clone())?, ..words };
         Ok(FromGroups::from_words(&words, &defs).calendar_into(words).parse_trigger(Some(zone))?)
     };
-    // What the change comes to is worked out twice: here to see how long its batches take, and once
-    // more under the lock.
+    // The change is computed twice: here for the expected duration of its batches, and again under
+    // the lock.
     let was = {
         let mut tx = desk.app.db.begin_read().await?;
         schedule_actions::found(&mut tx, &code).await?
@@ -176,7 +176,7 @@ pub(super) async fn edit_schedule(global: &Global, args: &EditArgs) -> Result<Ve
     print_stored(global, &stands)
 }
 
-/// A file would bring back what a command changes.
+/// Warns that the file would undo the change of a command.
 fn from_file(t: &Trigger, lang: Lang) {
     if t.origin == FROM_FILE {
         out::eprint_line(lang.select(

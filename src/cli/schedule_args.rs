@@ -1,4 +1,4 @@
-//! The flags of `schedule add`, `edit` and `next`: a schedule in words.
+//! The flags of `schedule add`, `edit` and `next`.
 
 use crate::cli::BadInput;
 use crate::domain::calendar::Shift;
@@ -220,7 +220,7 @@ impl TimingFlags {
             || self.after.is_some()
     }
 
-    /// Writes what is given over what is there. A kind that is given takes the place of the one there.
+    /// Overrides the present values with the given ones. A given kind replaces the present one.
     pub(super) fn apply_to(&self, mut words: TimingWords) -> Result<TimingWords> {
         if self.names_a_kind() {
             let kept_at = words.at.take().filter(|_| words.rule.is_some() && self.rule.is_some());
@@ -264,7 +264,7 @@ impl TimingFlags {
 }
 
 impl OrderFlags {
-    /// Writes what is given over what is there.
+    /// Overrides the present values with the given ones.
     pub(super) fn apply_to(&self, mut words: TriggerWords) -> Result<TriggerWords> {
         if self.handler_param.is_some() {
             words = TriggerWords {
@@ -304,7 +304,7 @@ impl OrderFlags {
     }
 }
 
-/// Keys that `schedule edit --clear` takes away.
+/// Keys that `schedule edit --clear` removes.
 pub(super) const CLEARED: [&str; 10] = [
     "start",
     "end",
@@ -318,7 +318,7 @@ pub(super) const CLEARED: [&str; 10] = [
     "free-text",
 ];
 
-/// Takes a key away.
+/// Removes a key.
 pub(super) fn clear(mut words: TriggerWords, key: &str) -> TriggerWords {
     match key {
         "start" => words.timing.start = None,
@@ -330,7 +330,7 @@ pub(super) fn clear(mut words: TriggerWords, key: &str) -> TriggerWords {
         "notify" => words.notify_email.clear(),
         "owner" => words.owner = None,
         "free-text" => words.free_text = None,
-        // clap lets no other through.
+        // clap allows no other value.
         _ => words.business_date = None,
     }
     words

@@ -1,4 +1,4 @@
-//! `schedule next`: when something will fire, and why then.
+//! `schedule next`: when a schedule will fire, and why then.
 
 use crate::app::{App, EmptyDatabase};
 use crate::cli::schedule_args::TimingFlags;

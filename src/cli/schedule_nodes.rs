@@ -1,4 +1,4 @@
-//! Whether any process lives that fires schedules: without one, what is due stays due.
+//! Whether a process that fires schedules is alive: without one, due firings wait.
 
 use crate::app::App;
 use crate::domain::cluster::node_placement::NodeRole;
@@ -10,14 +10,14 @@ use anyhow::Result;
 /// Whether schedules are fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fires {
-    /// A process with the role lives.
+    /// A process with the role is alive.
     Now,
-    /// None does.
+    /// None is.
     OnceServed,
 }
 
 impl Fires {
-    /// As the nodes stand at `now`, by the database's clock.
+    /// Read from the nodes at `now`, by the database's clock.
     pub(super) async fn read_at(app: &App, now: Millis) -> Result<Self> {
         let mut tx = app.db.begin_read().await?;
         let members = store::node::members(&mut tx, now).await?;
@@ -37,7 +37,7 @@ impl Fires {
     }
 }
 
-/// What a list of schedules says below itself when none of them can fire.
+/// The note below a list of schedules when none of them can fire.
 pub(super) fn nobody(lang: Lang) -> &'static str {
     lang.select(
         "nothing fires now: no node with the role scheduler lives; start one: procession serve",

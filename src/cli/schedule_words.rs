@@ -1,4 +1,4 @@
-//! Schedules and their firings as people and scripts read them.
+//! Schedules and their firings as text and for scripts.
 
 use crate::cli::out;
 use crate::domain::schedule::firing::{Firing, TriggerId};
@@ -17,7 +17,7 @@ fn opt_local(at: Option<Millis>, zone: Tz) -> String {
     at.map_or_else(|| "-".to_owned(), |at| local(at, zone))
 }
 
-/// When it fires, in a few words.
+/// A short description of the timing.
 pub(super) fn describe_timing(timing: &Timing, lang: Lang) -> String {
     let words = TimingWords::from(timing.clone());
     match &timing.schedule {
@@ -61,7 +61,7 @@ fn opens(def: &TriggerDef) -> String {
     format!("{what} {}", order.batch_no)
 }
 
-/// Why it has no next time, or what was wrong with its last.
+/// Why it has no next time, or the error of its last firing.
 fn describe_reason(t: &Trigger, last: Option<&Firing>, lang: Lang) -> String {
     if let Some(reason) = &t.reason {
         return reason.clone();
@@ -92,7 +92,7 @@ fn describe_reason(t: &Trigger, last: Option<&Firing>, lang: Lang) -> String {
         .join("; ")
 }
 
-/// That its next time has passed, and nobody has fired it.
+/// The note that its next time has passed and it was not fired.
 fn overdue(t: &Trigger, now: Millis, lang: Lang) -> Option<String> {
     let at = t.next_time.filter(|at| t.is_overdue(now) && now.since(*at) > LATE_MS)?;
     let span = span_words(now.since(at));
@@ -143,7 +143,7 @@ pub(super) fn table(
     out::table(&header, all.iter().map(row).collect())
 }
 
-/// All of one schedule for people: its keys as in a file, and where it stands.
+/// One complete schedule: its keys as in a file, and its progress.
 pub(super) fn whole(t: &Trigger, last: Option<&Firing>, lang: Lang) -> Result<String> {
     let zone = t.def.timing.zone;
     let mut rows = Vec::new();
@@ -195,7 +195,7 @@ pub(super) fn firings(all: &[Firing], zone: Tz, lang: Lang) -> String {
     out::table(&header, all.iter().map(row).collect())
 }
 
-/// The line after an act: what the schedule does from now on.
+/// The line after an action: what the schedule does from now on.
 pub(super) fn stands(t: &Trigger, lang: Lang) -> String {
     let (code, zone) = (&t.def.code, t.def.timing.zone);
     match (t.status, t.next_time) {

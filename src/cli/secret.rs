@@ -1,5 +1,5 @@
-//! `secret key | set | seal | rekey | list | check | remove`. No verb shows a secret, and none takes one as an argument:
-//! arguments stand in process lists and in the history of shells.
+//! `secret key | set | seal | rekey | list | check | remove`. No verb shows a secret, and none
+//! takes one as an argument: arguments appear in process lists and in shell histories.
 
 mod rekey;
 
@@ -133,7 +133,8 @@ pub(super) async fn secret(global: &Global, verb: SecretVerb) -> Result<VerbResu
     Ok(VerbResult::Well)
 }
 
-/// Writes a key to a new file of mode 0600: one that is there may be the key that everything is sealed under.
+/// Writes a key to a new file of mode 0600: an existing one may be the key under which everything
+/// is sealed.
 fn write_key(path: &Path, key: &SecretString) -> Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = made.map_err(|error| match error.kind() {
@@ -163,14 +164,14 @@ fn sealed(name: &str) -> Result<String> {
             BadInput(format!("secret {name:?} has a name that cannot be used; {said}")).into()
         );
     }
-    // Before anybody types a secret for nothing.
+    // Before the user types a secret for nothing.
     let key = KeyRing::from_environment().map_err(|e| BadInput(e.to_string()))?;
     let text = read_secret(name)?;
     usable(name, &text).map_err(BadInput)?;
     Ok(key.seal_text(name, &text).map_err(|e| BadInput(e.to_string()))?)
 }
 
-/// From the terminal, unseen and twice; or the first line of standard input.
+/// From the terminal, hidden and twice; or the first line of standard input.
 fn read_secret(name: &str) -> Result<SecretString> {
     if std::io::stdin().is_terminal() {
         let ask = |words: &str| -> Result<SecretString> {
@@ -189,10 +190,10 @@ fn read_secret(name: &str) -> Result<SecretString> {
     Ok(SecretString::from(line.trim_end_matches(['\r', '\n'])))
 }
 
-/// A secret that is to be stored.
+/// A secret to store.
 struct NewSecret {
     sealed: String,
-    /// Which groups may use it; none leaves it as it is.
+    /// Which groups may use it; `None` leaves that unchanged.
     access: Option<GroupAccess>,
 }
 
@@ -214,7 +215,7 @@ async fn store(
     Ok(secret.access)
 }
 
-/// What the API writes of the same act.
+/// The same audit record as the API writes.
 async fn record(
     tx: &mut store::Tx,
     action: &str,
@@ -261,7 +262,8 @@ async fn remove(app: &App, name: &str, reason: Option<String>) -> Result<()> {
     tx.commit().await.context("remove the secret")
 }
 
-/// A secret that the settings name is read where they say, so a stored one of this name would be stored for nothing.
+/// A secret in the settings is read from its store, so a stored one of this name would have no
+/// effect.
 fn refuse_configured(global: &Global, name: &str) -> Result<()> {
     let stores = global.config()?.secret_stores()?;
     match stores.find_secret(name) {
@@ -304,7 +306,7 @@ async fn check(global: &Global, app: &App, names: &[String]) -> Result<VerbResul
     Ok(if all.iter().any(is_bad) { VerbResult::Unwell } else { VerbResult::Well })
 }
 
-/// What is wrong with secrets, a sentence for each; the table has no room for them.
+/// Prints the faults of secrets, one sentence each; the table has no room for them.
 fn show_faults(global: &Global, all: &[SecretListing]) {
     for listing in all.iter().filter(|_| !global.json) {
         if let Some(why) = listing.state.fault() {

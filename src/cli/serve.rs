@@ -1,4 +1,4 @@
-//! `serve`: takes open batches that nobody has and runs them, until it is told to stop.
+//! `serve`: claims open, unowned batches and runs them, until it is stopped.
 
 use crate::api::{ApiState, Attended, Front, ListenerTls};
 use crate::app::access::DirectoryWatch;
@@ -87,13 +87,14 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<VerbResul
         never = stop_on_signal(&stop, Signalled::Serve, lang) => match never {},
     }
     attended.close().await;
-    // Before the work's own, so that a file of SQLite is whole when this process ends.
+    // Before the engine's own connections, so that a SQLite file is complete when this process
+    // ends.
     house.app.db.close().await;
     app.close().await;
     Ok(VerbResult::Well)
 }
 
-/// The listeners with TLS, where the settings ask for it.
+/// The listeners with TLS, where the settings require it.
 fn with_tls(front: Front, config: &config::Config) -> Result<Front> {
     let Some(files) = config.http.listener_files() else { return Ok(front) };
     let probes = match config.http.probes_tls {
@@ -103,7 +104,7 @@ fn with_tls(front: Front, config: &config::Config) -> Result<Front> {
     Ok(front.with_tls(Some(ListenerTls::load_files(files)?), probes))
 }
 
-/// The settings, with what the flags say.
+/// The settings, with the overrides of the flags.
 fn settings(global: &Global, args: &ServeArgs) -> Result<config::Config> {
     let mut config = global.config()?;
     if let Some(max) = args.max_parallel {
@@ -116,7 +117,7 @@ fn settings(global: &Global, args: &ServeArgs) -> Result<config::Config> {
     Ok(config)
 }
 
-/// Ends what runs beside, once this process is told to stop or has stopped.
+/// Ends background backfills, once this process is told to stop or has stopped.
 async fn end_aside(house: &ApiState, (stop, gone): (CancellationToken, CancellationToken)) {
     tokio::select! {
         () = stop.cancelled() => {}
@@ -125,7 +126,7 @@ async fn end_aside(house: &ApiState, (stop, gone): (CancellationToken, Cancellat
     house.aside.end_and_wait().await;
 }
 
-/// All that a process does which serves.
+/// All work of a serving process.
 pub(super) struct Works {
     dispatcher: QueueDispatcher,
     core: Option<TriggerCore>,
@@ -139,7 +140,7 @@ pub(super) struct Works {
 }
 
 impl Works {
-    /// What the settings ask for.
+    /// Builds the work that the settings require.
     pub(super) async fn from_app(app: &App) -> Result<Self> {
         let dispatcher = app.dispatcher(None).await?;
         let core = match dispatcher.fires_schedules() {
@@ -164,7 +165,7 @@ impl Works {
         })
     }
 
-    /// Does it until `stop` is cancelled, and leaves in order then.
+    /// Runs until `stop` is cancelled, and shuts down in order.
     pub(super) async fn run(self, stop: &CancellationToken, tells: mpsc::UnboundedSender<Served>) {
         let Self { mut dispatcher, core, sweeper, sender, logins, certificates, .. } = self;
         let gone = CancellationToken::new();
@@ -178,7 +179,8 @@ impl Works {
         let seal = as_task(Box::pin(self.sealer.run(stop.clone())));
         let verify = as_task(Box::pin(self.verifier.run(stop.clone())));
         let told = stop.clone();
-        // Boxed, as each of the others: together they were larger than the stack of the main thread in a debug build.
+        // Boxed, like each of the others: together they were larger than the stack of the main
+        // thread in a debug build.
         let dispatch = as_task(async move {
             Box::pin(dispatcher.serve(&told, Some(tells))).await;
             dispatcher
@@ -187,12 +189,12 @@ impl Works {
             let (dispatcher, (), (), (), (), (), (), (), ()) =
                 tokio::join!(dispatch, fire, sweep, tell, renew, watch, recheck, seal, verify);
             let _gone = gone.drop_guard();
-            // It drops the senders of news and of spans with it.
+            // It drops the senders of events and of spans with it.
             Box::pin(dispatcher.leave()).await
         };
         let (left, ()) = tokio::join!(work, traces);
         if let Err(error) = left {
-            // All it had was handed back before; the lease alone runs out by itself.
+            // All batches were released before; only the lease expires by itself.
             tracing::warn!(
                 error = format!("{error:#}"),
                 "the lease of this process could not be ended"
@@ -222,7 +224,7 @@ async fn send_beside(sender: Option<Sender>, stop: CancellationToken) {
     }
 }
 
-/// Says what has begun, and where it can be asked.
+/// Prints what has started, and its address.
 fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
     if args.quiet {
         return;
@@ -243,7 +245,7 @@ fn announce(args: &ServeArgs, max: u32, url: Option<String>, lang: Lang) {
     }
 }
 
-/// Answers from now on; and if nobody could log in, tells how somebody can.
+/// Starts to answer requests; if no user can log in, prints how to create the first one.
 async fn let_in(front: Front, house: Arc<ApiState>, lang: Lang) -> Result<Attended> {
     if let Some(address) = front.address() {
         invite(&house, address, lang).await?;
@@ -251,8 +253,8 @@ async fn let_in(front: Front, house: Arc<ApiState>, lang: Lang) -> Result<Attend
     Ok(front.attend(house)?)
 }
 
-/// Tells whoever started this process how the first user is made; nobody else can know. It is told also
-/// with --quiet: without it nobody gets in.
+/// Prints how the first user is created; only the user who started this process can know. Printed
+/// also with --quiet: without it no login is possible.
 async fn invite(house: &ApiState, address: std::net::SocketAddr, lang: Lang) -> Result<()> {
     let Some(secret) = house.porter.setup_secret().await? else { return Ok(()) };
     let place = match house.app.config.http.public_url.trim_end_matches('/') {
@@ -297,7 +299,7 @@ pub(super) async fn watch(mut news: mpsc::UnboundedReceiver<Served>, global: &Gl
     }
 }
 
-/// One line per event, for whoever reads line by line.
+/// One line per event, for programs.
 fn as_json(item: &Served) -> String {
     let status = match &item.what {
         BatchOutcome::Ended(status) => Some(status.as_str()),

@@ -1,5 +1,5 @@
-//! `--server URL`: the same verbs, asked of a server's API in place of a database. What is printed is made of
-//! the documents that the API gives; `--json` gives them as they are.
+//! `--server URL`: the same verbs through a server's API instead of a database. The output is built
+//! from the documents of the API; `--json` prints them unchanged.
 
 mod acts;
 mod change_requests;
@@ -28,17 +28,17 @@ use clap::ArgMatches;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many items a list has when nobody says.
+/// Default length of a list.
 const USUAL: usize = 50;
 
-/// One verb, asked of a server.
+/// One verb through a server.
 pub(super) struct ServerVerb<'a> {
     global: &'a Global,
     server: ServerClient,
     said: VerbArguments<'a>,
 }
 
-/// Whether a verb asks nobody anything: neither a database nor a server.
+/// Whether a verb needs neither a database nor a server.
 pub(super) fn is_local(matches: &ArgMatches) -> bool {
     matches!(
         &verbs(matches).0[..],
@@ -106,13 +106,13 @@ pub(super) async fn dispatch(
         return waits.print(lang, global.json);
     }
     Err(match error.downcast::<ServerRefusal>() {
-        // What a server refuses is what whoever asked can mend.
+        // A refusal of the server is for the user to fix.
         Ok(refused) => BadInput(refused.to_string()).into(),
         Err(other) => other,
     })
 }
 
-/// That a verb is not for a server.
+/// The error that a verb is not available through a server.
 fn not_there(verbs: &[&str]) -> anyhow::Error {
     let verb = verbs.join(" ");
     let said = format!(
@@ -127,7 +127,7 @@ impl ServerVerb<'_> {
         self.server.lang
     }
 
-    /// Query parameters of what was said, by their names there.
+    /// Query parameters from arguments, by their names in the API.
     fn query(&self, names: &[(&str, &'static str)]) -> Vec<(&'static str, String)> {
         let one = |(flag, name): &(&str, &'static str)| Some((*name, self.said.value(flag)?));
         names.iter().filter_map(one).collect()
@@ -161,7 +161,7 @@ impl ServerVerb<'_> {
         Ok(VerbResult::Well)
     }
 
-    /// The group and number of the batch that is meant; the names of its jobs may say which group.
+    /// The group and number of the batch; the names of its jobs may determine the group.
     async fn which_with_jobs(&self, no: String, words: &[String]) -> Result<(String, String)> {
         if self.said.value("group").is_some() || words.is_empty() {
             return self.which_of(no).await;
@@ -251,7 +251,7 @@ impl ServerVerb<'_> {
         }
     }
 
-    /// A document that is a list, or has it under `name`.
+    /// Prints a document that is a list, or contains it under `name`.
     fn show_list(
         &self,
         document: &Value,
@@ -293,7 +293,7 @@ impl ServerVerb<'_> {
                 for code in self.said.values("jobs") {
                     match self.server.post_json(&["jobs", &code, "trust"], &body).await {
                         Ok(done) => drop(self.print_document(&done, &[])?),
-                        // The others are asked for all the same.
+                        // The others are requested nevertheless.
                         Err(error) => match error.downcast::<ChangeWaits>() {
                             Ok(waits) => ended = waits.print(self.language(), self.global.json)?,
                             Err(error) => return Err(error),
@@ -347,7 +347,7 @@ impl ServerVerb<'_> {
         }
     }
 
-    /// What a firing by hand gives by itself.
+    /// The overrides of a manual firing.
     fn given(&self) -> Result<Value> {
         Ok(json!({
             "batch_no": self.said.value("batch_no"), "business_date": self.said.value("business_date"),
@@ -507,7 +507,7 @@ impl ServerVerb<'_> {
     }
 }
 
-/// The job of a group that `word` names: its full name may stand there already.
+/// The job of a group that `word` names; it may already be the full name.
 fn job_of(group: &str, word: &str) -> Option<JobKey> {
     let group = GroupCode::parse(group).ok()?;
     let rest = word.trim().strip_prefix(group.as_str()).and_then(|rest| rest.strip_prefix('.'));

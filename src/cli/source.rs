@@ -52,7 +52,7 @@ pub(super) enum SourceVerb {
     },
 }
 
-/// Rows may be asked for as long as somebody may still resume their batch.
+/// Ledger rows may be needed as long as their batch may still be resumed.
 const LEAST_DAYS: u32 = 30;
 
 fn parse_days(text: &str) -> Result<u32, String> {
@@ -135,7 +135,7 @@ async fn check(
         let classes: Vec<TxClass> = uses.jobs.iter().map(|job| job.tx).collect();
         let checked = app.check_source(uses.source, &classes).await.map_err(|fault| fault.0);
         let cures = source_words::cures(uses, &checked, global.language());
-        // What cannot be reached has been said.
+        // An unreachable source was reported.
         let jobs = if checked.is_ok() { &uses.jobs[..] } else { &[] };
         let source = app.with_password(uses.source).await;
         let source = source.unwrap_or_else(|_| uses.source.clone());
@@ -241,7 +241,7 @@ async fn prepare(
     Err(BadInput(format!("{refused} of {sources} could not be prepared")).into())
 }
 
-/// What a DBA would run: shown where nothing was made.
+/// The statements for a DBA: shown where nothing was created.
 fn statements(
     source: &DataSource,
     prepared: &Result<(Prepared, ServerIdentity), String>,

@@ -1,4 +1,4 @@
-//! What `source` says, in both languages.
+//! The output of `source`, in both languages.
 
 use crate::app::sources::{
     DefinerStop, LedgerChange, LedgerState, Password, Prepared, ServerIdentity, SourceCheckResult,
@@ -46,7 +46,7 @@ pub(super) fn render_sources(all: &[SourceUses<'_>], lang: Lang) -> String {
     out::table(&header, rows)
 }
 
-/// What was found of a source.
+/// The result of checking a source.
 pub(super) fn checked(
     uses: &SourceUses<'_>,
     checked: &Result<SourceCheckResult, String>,
@@ -95,7 +95,7 @@ pub(super) fn checked(
     lines
 }
 
-/// What protects the way to the server, where it leads to another machine.
+/// What protects the connection, if the server is on another machine.
 fn describe_way(transport: &SourceTransport, lang: Lang) -> Option<String> {
     let said = match (transport, lang) {
         (SourceTransport::Local, _) => return None,
@@ -114,7 +114,7 @@ fn describe_way(transport: &SourceTransport, lang: Lang) -> Option<String> {
     Some(format!("  {} {said}", lang.select("transport:     ", "传输：")))
 }
 
-/// What was tried, and how it went.
+/// What was tried to stop, and the result.
 fn describe_stop(stops: &StopTrial, lang: Lang) -> String {
     let ran = match stops.ran {
         TrialBody::Statement => lang.select("a running statement", "运行中的语句"),
@@ -135,7 +135,7 @@ fn describe_stop(stops: &StopTrial, lang: Lang) -> String {
     }
 }
 
-/// Whether procedures of other definers could be stopped, where that is another question.
+/// Whether procedures of other definers could be stopped, where that differs.
 fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
     let label = lang.select("of definers:   ", "定义者过程：");
     let said = match (definers, lang) {
@@ -159,7 +159,7 @@ fn describe_definers(definers: &DefinerStop, lang: Lang) -> Option<String> {
     Some(format!("  {label} {said}"))
 }
 
-/// That each body opens a session of its own, where the user's rights are the reason.
+/// The note that each body opens a session of its own, if the user's privileges are the reason.
 fn describe_keeping(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     let grant = checked.keeps_sessions.as_ref().err()?;
     Some(match lang {
@@ -170,7 +170,7 @@ fn describe_keeping(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     })
 }
 
-/// A warning that the user may do more on the server than jobs should.
+/// A warning that the user has more privileges on the server than jobs need.
 fn describe_powers(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     if checked.powers.is_empty() {
         return None;
@@ -188,7 +188,7 @@ fn describe_powers(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     })
 }
 
-/// A warning that others may put something in the place of what the user's statements mean.
+/// A warning that other users may replace the objects that the user's statements refer to.
 fn describe_open_path(checked: &SourceCheckResult, lang: Lang) -> Option<String> {
     let open = checked.open_path.as_ref()?;
     let word = |(schema, role): &(String, String)| match (role.as_str(), lang) {
@@ -218,7 +218,7 @@ fn describe_open_path(checked: &SourceCheckResult, lang: Lang) -> Option<String>
     })
 }
 
-/// What to do about each thing that the jobs of a source need and do not have.
+/// Hints for everything that the jobs of a source need and do not have.
 pub(super) fn cures(
     uses: &SourceUses<'_>,
     checked: &Result<SourceCheckResult, String>,
@@ -272,7 +272,7 @@ pub(super) fn cures(
     cures
 }
 
-/// On MySQL a user does not see a table on which it has no right at all.
+/// On MySQL a user does not see a table on which it has no privilege at all.
 fn maybe_hidden(uses: &SourceUses<'_>, checked: &SourceCheckResult, lang: Lang) -> String {
     let Some(dialect @ DialectName::Mysql) = place(uses.source).dialect else {
         return String::new();
@@ -288,7 +288,7 @@ fn maybe_hidden(uses: &SourceUses<'_>, checked: &SourceCheckResult, lang: Lang) 
     }
 }
 
-/// That no source needs a ledger.
+/// The note that no source needs a ledger.
 pub(super) fn nothing_to_prepare(lang: Lang) -> &'static str {
     lang.select(
         "no stored job is tx: ledger, so no source needs a ledger; name one to prepare it all the same",
@@ -296,7 +296,7 @@ pub(super) fn nothing_to_prepare(lang: Lang) -> &'static str {
     )
 }
 
-/// What became of a ledger.
+/// The result of preparing a ledger.
 pub(super) fn prepared(
     name: &SourceName,
     prepared: &Result<(Prepared, ServerIdentity), String>,
@@ -343,7 +343,7 @@ pub(super) fn prepared(
     format!("{name}: {said}")
 }
 
-/// How many rows went.
+/// The number of removed rows.
 pub(super) fn pruned(
     name: &SourceName,
     (count, days): (u64, u32),

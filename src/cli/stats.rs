@@ -1,4 +1,4 @@
-//! `job stats`: how long jobs took.
+//! `job stats`: durations of jobs.
 
 use crate::app::App;
 use crate::cli::{BadInput, Global, VerbResult, out};

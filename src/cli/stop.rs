@@ -58,7 +58,7 @@ pub(super) async fn kill_batch(
     Ok(VerbResult::Well)
 }
 
-/// Whether a living process has the batch.
+/// Whether a living process owns the batch.
 async fn is_held(app: &App, id: BatchId) -> Result<bool> {
     let mut tx = app.db.begin_read().await?;
     let holder = match &store::batch::get(&mut tx, id).await?.owner {
@@ -68,7 +68,7 @@ async fn is_held(app: &App, id: BatchId) -> Result<bool> {
     Ok(holder.is_some_and(|holder| holder.lease_until > app.clock.now()))
 }
 
-/// Waits until the process that has the batch has ended it; when there is none, ends it here.
+/// Waits until the owner of the batch has ended it; without an owner, ends it here.
 async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
     loop {
         let mut tx = app.db.begin_read().await?;
@@ -88,12 +88,12 @@ async fn wait_for_end(app: &App, id: BatchId) -> Result<()> {
     }
 }
 
-/// Nobody has the batch: this process takes it, only to end it.
+/// The batch has no owner: this process takes it over, only to end it.
 async fn end_here(app: &App, batch: &Batch) -> Result<()> {
     let mut here = app.dispatcher(None).await?;
     let ended = match here.resume(batch, UnknownJobs::Leave, None).await {
         Ok(_) => here.run_until_done(&CancellationToken::new()).await,
-        // Somebody else was faster.
+        // Another process came first.
         Err(error)
             if matches!(
                 error.downcast_ref(),

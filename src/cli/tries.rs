@@ -1,4 +1,4 @@
-//! What is known of the earlier tries of a batch's jobs, where it says something.
+//! Earlier attempts of a batch's jobs.
 
 use crate::cli::out;
 use crate::domain::cluster::silent_node::SilentNode;
@@ -7,7 +7,7 @@ use crate::domain::job::queue::QueueEntry;
 use crate::domain::text::lang::Lang;
 use crate::view::batch::BatchView;
 
-/// One line for each job with something to tell.
+/// Prints one line for each job with earlier attempts.
 pub(super) fn print(view: &BatchView, lang: Lang) {
     for row in &view.rows {
         let words = words(row, lang);

@@ -1,5 +1,6 @@
-//! `user add | list | set | reset-password | token | disable | remove | sessions | setup-secret`. No verb
-//! takes a password as an argument: arguments stand in process lists and in the history of shells.
+//! `user add | list | set | reset-password | token | disable | remove | sessions | setup-secret`.
+//! No verb takes a password as an argument: arguments appear in process lists and in shell
+//! histories.
 
 use crate::app::access::{
     Authority, Initial, NewAccount, Porter, TokenWish, UserChange, grants_document,
@@ -139,7 +140,7 @@ pub(super) struct TokenArgs {
 
 pub(super) async fn run_user_verb(global: &Global, verb: UserVerb) -> Result<VerbResult> {
     let app = global.open_app(EmptyDatabase::Refuse).await?;
-    // Times are the database's, as for all who share it.
+    // Times are those of the database, for all its clients.
     app.server_now().await?;
     let done = run_verb(global, &app, verb).await;
     app.close().await;
@@ -199,7 +200,7 @@ async fn run_verb(global: &Global, app: &App, verb: UserVerb) -> Result<()> {
     Ok(())
 }
 
-/// Says what the right `script` is where scripts are not kept from the service.
+/// Explains the permission `script` where scripts are not isolated from the service.
 async fn warn_of_script_right(app: &App, grants: &[Grant], lang: Lang) -> Result<()> {
     if let Some(warning) = app.warn_of_script_right(grants).await? {
         out::eprint_line(&format!(
@@ -240,7 +241,7 @@ async fn add_user(app: &App, by: &Authority, args: UserAddArgs, lang: Lang) -> R
     Ok(())
 }
 
-/// What was said for a password, if anything was.
+/// The given password, if any.
 fn password() -> Result<Option<SecretString>> {
     if let Ok(said) = std::env::var("PROCESSION_USER_PASSWORD") {
         return Ok(Some(said.into()));
@@ -345,7 +346,7 @@ async fn list_users(global: &Global, porter: &Porter) -> Result<()> {
     Ok(())
 }
 
-/// A grant as `--grant` takes it.
+/// A grant in the form of `--grant`.
 fn words(grant: &Grant) -> String {
     let rights: String = grant.rights.iter().map(|right| format!("+{right}")).collect();
     format!("{}{rights}@{}", grant.role, grant.place.as_str())

@@ -1,4 +1,4 @@
-//! What a running `run` says of its end.
+//! The forecast shown by a running `run`.
 
 use crate::app::App;
 use crate::domain::batch::Snapshot;
@@ -16,10 +16,10 @@ use crate::store;
 use anyhow::Result;
 use std::collections::HashMap;
 
-/// Plain progress repeats the expected end after so many milliseconds at the earliest.
+/// Minimum interval of the forecast in plain progress, in milliseconds.
 const LINE_EVERY_MS: i64 = 60_000;
 
-/// What the batches of a running `run` are expected to do, kept up to date by its news.
+/// The forecasts of the batches of a running `run`, updated by its events.
 pub(super) struct RunWatch {
     batches: Vec<WatchedBatch>,
     clock: Clock,
@@ -38,8 +38,8 @@ struct WatchedBatch {
 }
 
 impl RunWatch {
-    /// Reads what it needs. Whoever runs a batch can do without a forecast of it, so a fault here is
-    /// logged and the run goes on.
+    /// Reads what it needs. A run does not depend on its forecast, so an error here is logged and
+    /// the run continues.
     pub(super) async fn for_batches(app: &App, ids: &[BatchId], lang: Lang) -> Self {
         let (clock, total) = (app.clock.clone(), app.config.engine.max_parallel);
         let mut watch = Self { batches: Vec::new(), clock, total, lang, said: None };
@@ -54,14 +54,14 @@ impl RunWatch {
         watch
     }
 
-    /// Takes a change in.
+    /// Applies a change.
     pub(super) fn apply_change(&mut self, item: &ProgressEvent) {
         for batch in &mut self.batches {
             batch.apply_change(item);
         }
     }
 
-    /// When all is expected to have ended; `None` when that is not known.
+    /// When everything is expected to have ended; `None` when that is unknown.
     pub(super) fn words(&mut self) -> Option<String> {
         let now = self.clock.now();
         let forecasts: Option<Vec<Forecast>> =
@@ -79,7 +79,7 @@ impl RunWatch {
         })
     }
 
-    /// The same as a line with its time, when it is time to say it again.
+    /// The same as a line with its time, when it is due to be printed again.
     pub(super) fn line_if_due(&mut self) -> Option<String> {
         let now = self.clock.now();
         if self.said.is_some_and(|said| now.since(said) < LINE_EVERY_MS) {

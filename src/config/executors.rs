@@ -1,4 +1,4 @@
-//! `[executors]`: this installation as the admin of XXL-JOB's executors.
+//! `[executors]`: this installation as the admin of XXL-JOB executors.
 
 use super::{BadConfig, Config};
 use crate::domain::access::network::Network;
@@ -9,18 +9,18 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutorSettings {
-    /// Addresses, or networks as `10.0.0.0/8`.
+    /// Addresses, or networks such as `10.0.0.0/8`.
     pub networks: Vec<String>,
-    /// A PEM file; empty is the machine's authorities.
+    /// A PEM file; empty: the machine's authorities.
     pub tls_ca: PathBuf,
-    /// A PEM file; empty is no certificate.
+    /// A PEM file; empty: no certificate.
     pub tls_cert: PathBuf,
     /// A PEM file.
     pub tls_key: PathBuf,
 }
 
 impl Config {
-    /// Where executors may say that they are, beside where they ask from.
+    /// Networks in which executors may have addresses, besides the one they connect from.
     pub fn executor_networks(&self) -> Result<Vec<Network>, BadConfig> {
         let read = |text: &String| {
             Network::parse(text).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `[four_eyes]`: changes that a second person has to approve, by group.
+//! `[four_eyes]`: changes that need the approval of a second person, by group.
 
 use super::{BadConfig, Config};
 use crate::domain::access::user::UserName;
@@ -7,7 +7,8 @@ use crate::domain::permission::four_eyes::{FourEyesRule, FourEyesRules, GuardedA
 use anyhow::Result;
 use serde::Deserialize;
 
-/// Hours that a request may wait at most: what was looked at a month ago is not what is there.
+/// Maximum number of hours a request may wait: a state reviewed a month ago is no longer the
+/// present one.
 const EXPIRE_HOURS_MAX: u32 = 720;
 
 /// `[four_eyes.GROUP]`
@@ -19,13 +20,13 @@ pub struct FourEyesSettings {
     /// The only users who may approve.
     #[serde(default)]
     pub approvers: Vec<String>,
-    /// Hours.
+    /// Hours until a request expires.
     #[serde(default = "one_day")]
     pub expire_hours: u32,
     /// Whether an administrator of all groups may carry out a request alone.
     #[serde(default)]
     pub break_glass: bool,
-    /// Addresses that hear of requests.
+    /// Addresses that are notified of requests.
     #[serde(default)]
     pub notify: Vec<String>,
 }
@@ -70,7 +71,7 @@ impl FourEyesSettings {
 }
 
 impl Config {
-    /// Which changes a second person has to approve.
+    /// Which changes need a second person.
     pub fn four_eyes(&self) -> Result<FourEyesRules> {
         let mut rules = FourEyesRules::default();
         for (key, settings) in &self.four_eyes {

@@ -1,4 +1,4 @@
-//! `[http]`: where people and programs knock, and how long they may stay.
+//! `[http]`: the HTTP server: addresses, sessions and time limits.
 
 use super::{BadConfig, Config, SecretSetting};
 use crate::domain::access::network::Network;
@@ -15,33 +15,33 @@ use url::Url;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpSettings {
-    /// Address and port; empty or `off` is nowhere.
+    /// Address and port; empty or `off`: none.
     pub listen: String,
-    /// Address and port of the listener that answers probes alone; empty or `off` is nowhere.
+    /// Address and port of a listener for probes only; empty or `off`: none.
     pub probes: String,
-    /// A PEM file; empty is no TLS.
+    /// A PEM file; empty: no TLS.
     pub tls_cert: PathBuf,
     /// A PEM file.
     pub tls_key: PathBuf,
-    /// A PEM file; empty asks no client for a certificate.
+    /// A PEM file; empty: clients need no certificate.
     pub tls_client_ca: PathBuf,
-    /// A PEM file with revocation lists; empty is none.
+    /// A PEM file with revocation lists; empty: none.
     pub tls_client_crl: PathBuf,
     /// executors or all.
     pub tls_client_for: String,
-    /// Whether `probes` speaks TLS too.
+    /// Whether `probes` uses TLS too.
     pub probes_tls: bool,
-    /// Seconds.
+    /// Seconds after which a loop counts as stalled.
     pub stalled_sec: u32,
-    /// As browsers see it; empty is as they ask.
+    /// The URL as browsers see it; empty: as in their requests.
     pub public_url: String,
-    /// Addresses, or networks as `10.0.0.0/8`.
+    /// Addresses, or networks such as `10.0.0.0/8`.
     pub trusted_proxies: Vec<String>,
-    /// Minutes.
+    /// Idle time of a session in minutes.
     pub session_idle_min: u32,
-    /// Hours.
+    /// Maximum duration of a session in hours.
     pub session_max_hours: u32,
-    /// Another provider.
+    /// Another login provider.
     pub oidc: Oidc,
 }
 
@@ -49,27 +49,27 @@ pub struct HttpSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Oidc {
-    /// Its URL; empty is none.
+    /// The issuer URL; empty: none.
     pub issuer: String,
-    /// What it calls us.
+    /// The client id at the provider.
     pub client_id: String,
     /// Name of an environment variable.
     pub client_secret_env: String,
     /// A file.
     pub client_secret_file: PathBuf,
-    /// A secret of `[secret_stores]`; empty is none.
+    /// A secret of `[secret_stores]`; empty: none.
     pub client_secret_name: SecretSetting,
-    /// What people call it.
+    /// The display name.
     pub name: String,
-    /// The claim that is the user's name here.
+    /// The claim with the login name.
     pub user_claim: String,
-    /// The claim that grants are made of.
+    /// The claim from which grants are derived.
     pub groups_claim: String,
-    /// What is asked for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
-    /// Whether a user is made for who comes first.
+    /// Whether a user is created at the first login.
     pub auto_create: bool,
-    /// What a claim's value gives.
+    /// The grants for each value of the claim.
     pub grants: Vec<OidcGrant>,
 }
 
@@ -83,40 +83,40 @@ pub struct OidcGrant {
     pub group: String,
     /// A role.
     pub role: String,
-    /// Rights beside it.
+    /// Additional permissions.
     #[serde(default)]
     pub rights: Vec<String>,
 }
 
-/// Where and how the front door listens.
+/// The addresses and time limits of the listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListeningOptions {
-    /// Where it listens; nowhere when there is no address.
+    /// The address for requests; `None`: none.
     pub listen: Option<SocketAddr>,
-    /// Where probes alone are answered; nowhere when there is no address.
+    /// The address for probes only; `None`: none.
     pub probes: Option<SocketAddr>,
-    /// How long a loop of this process may take for a turn.
+    /// Maximum duration of one turn of a loop of this process.
     pub stalled: Duration,
 }
 
-/// As who stands outside sees the front door.
+/// The HTTP server as seen from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Doorway {
-    /// Scheme, host and port; none is as they ask.
+    /// Scheme, host and port; `None`: as in requests.
     pub origin: Option<String>,
-    /// Who may say for whom it asks.
+    /// Proxies whose forwarding headers are trusted.
     trusted: Vec<Network>,
 }
 
 impl Doorway {
-    /// Whether this address is a proxy of ours.
+    /// Whether this address is a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.trusted.iter().any(|network| network.holds(address))
     }
 }
 
 impl Config {
-    /// Where and how the front door listens.
+    /// The addresses and time limits of the listeners.
     pub fn listening_options(&self) -> Result<ListeningOptions, BadConfig> {
         let listen = listen_address("listen", &self.http.listen)?;
         let probes = listen_address("probes", &self.http.probes)?;
@@ -126,10 +126,10 @@ impl Config {
 }
 
 impl Config {
-    /// Ports at which this process listens.
+    /// Ports on which this process listens.
     pub fn own_ports(&self) -> Result<Vec<u16>, BadConfig> {
         let http = self.listening_options()?;
-        // Where port 0 was asked for, the address of the node says which one it became.
+        // For port 0 the address of the node contains the actual one.
         let node = self.node.address.as_deref().and_then(|url| Url::parse(url).ok());
         let node = node.and_then(|url| url.port_or_known_default());
         let listeners = http.listen.into_iter().chain(http.probes).map(|address| address.port());
@@ -164,13 +164,13 @@ impl HttpSettings {
         self.oidc.check()
     }
 
-    /// Milliseconds a session may be idle, and may last.
+    /// Maximum idle time and duration of a session, in milliseconds.
     pub fn session_ms(&self) -> (i64, i64) {
         let (idle, longest) = (self.session_idle_min, self.session_max_hours);
         (i64::from(idle) * 60_000, i64::from(longest) * 3_600_000)
     }
 
-    /// As who stands outside sees the front door.
+    /// The HTTP server as seen from outside.
     pub fn doorway(&self) -> Result<Doorway, BadConfig> {
         let origin = match self.public_url.trim() {
             "" => None,
@@ -235,7 +235,7 @@ impl Oidc {
         Ok(())
     }
 
-    /// What each value of the claim gives.
+    /// The grants for each value of the claim.
     pub fn grants(&self) -> Result<Vec<(String, Grant)>, BadConfig> {
         self.grants.iter().map(|grant| Ok((grant.claim.clone(), grant.parse_grant()?))).collect()
     }
@@ -247,7 +247,7 @@ impl OidcGrant {
     }
 }
 
-/// A grant of a table of the settings that gives roles to groups of another system.
+/// A grant in a table of the settings that maps groups of another system to roles.
 pub(super) fn read_grant(
     table: &str,
     group: &str,

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// What the password of `bind_dn` stands in, where no file is named.
+/// The environment variable with the password of `bind_dn`, if no file is named.
 const PASSWORD: &str = "PROCESSION_LDAP_PASSWORD";
 
 /// The password of `bind_dn`, if there is one.
@@ -22,39 +22,39 @@ pub type LdapPassword = Option<SecretString>;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ldap {
-    /// Its servers; empty is no directory.
+    /// Its servers; empty: no directory.
     pub urls: Vec<String>,
     /// starttls, none or none_anywhere.
     pub tls: String,
-    /// A PEM file; empty is the machine's.
+    /// A PEM file; empty: the machine's authorities.
     pub tls_ca: PathBuf,
-    /// Seconds.
+    /// Time limit in seconds.
     pub timeout_sec: u32,
-    /// As whom users are looked for; empty is nobody.
+    /// The account that searches for users; empty: none.
     pub bind_dn: String,
-    /// A file; empty is the environment.
+    /// A file; empty: the environment.
     pub bind_password_file: PathBuf,
-    /// A secret of `[secret_stores]`; empty is none.
+    /// A secret of `[secret_stores]`; empty: none.
     pub bind_password_secret: SecretSetting,
-    /// Where users are.
+    /// The search base of users.
     pub base: String,
-    /// How one is found.
+    /// The filter that finds a user.
     pub user_filter: String,
-    /// The user's DN, where the name makes it.
+    /// The DN pattern of a user, if the name determines it.
     pub user_dn: String,
-    /// The attribute that is the user's name here.
+    /// The attribute with the login name.
     pub name_attribute: String,
-    /// Where groups are.
+    /// The search base of groups.
     pub group_base: String,
-    /// How a user's groups are found; empty is `memberOf` alone.
+    /// The filter that finds a user's groups; empty: only `memberOf`.
     pub group_filter: String,
-    /// What people call it.
+    /// The display name.
     pub name: String,
-    /// Whether a user is made for who comes first.
+    /// Whether a user is created at the first login.
     pub auto_create: bool,
-    /// Seconds between two looks at the accounts of users with sessions or tokens; 0 is never.
+    /// Seconds between two rechecks of accounts with sessions or tokens; 0: never.
     pub recheck_sec: u32,
-    /// What a group gives.
+    /// The grants for each group.
     pub grants: Vec<LdapGrant>,
 }
 
@@ -68,7 +68,7 @@ pub struct LdapGrant {
     pub group: String,
     /// A role.
     pub role: String,
-    /// Rights beside it.
+    /// Additional permissions.
     #[serde(default)]
     pub rights: Vec<String>,
 }
@@ -83,30 +83,31 @@ impl Ldap {
         !self.urls.is_empty()
     }
 
-    /// Whether `ldap://` goes over to TLS before anything is said.
+    /// Whether `ldap://` is upgraded to TLS before anything is sent.
     pub fn starts_tls(&self) -> bool {
         self.tls == "starttls"
     }
 
-    /// Whether a user's entry and groups are read as that user, because nobody else may.
+    /// Whether a user's entry and groups are read with that user's own bind, because no other
+    /// account may.
     pub fn reads_as_user(&self) -> bool {
         !self.user_dn.is_empty() && self.bind_dn.is_empty()
     }
 
-    /// How long one server may take for a login.
+    /// Time limit of one server for a login.
     pub fn timeout(&self) -> Duration {
         Duration::from_secs(self.timeout_sec.into())
     }
 
-    /// Between two looks at the accounts of users with sessions or tokens; none: they are not looked at. Without a
-    /// `bind_dn` nobody may read them but their users.
+    /// Interval between two rechecks of accounts with sessions or tokens; `None`: no rechecks.
+    /// Without a `bind_dn` only the users themselves may read their accounts.
     pub fn recheck_interval(&self) -> Option<Duration> {
         let is_possible = self.is_on() && !self.bind_dn.is_empty();
         let seconds = Some(self.recheck_sec).filter(|seconds| *seconds > 0 && is_possible)?;
         Some(Duration::from_secs(seconds.into()))
     }
 
-    /// What somebody on the way to the directory could do.
+    /// What an attacker between this process and the directory could do.
     pub fn weakness(&self) -> Option<String> {
         let is_clear =
             self.urls.iter().filter_map(|url| Url::parse(url).ok()).any(|url| {
@@ -126,7 +127,7 @@ impl Ldap {
         secret("ldap.bind_password_file", &self.bind_password_file, PASSWORD)
     }
 
-    /// What each group of the directory gives, by its DN in the form in which two are compared.
+    /// The grants for each group of the directory, by its DN in normalised form.
     pub fn grants(&self) -> Result<Vec<(String, Grant)>, BadConfig> {
         self.grants.iter().map(LdapGrant::parse_grant).collect()
     }
@@ -211,7 +212,8 @@ impl Ldap {
     }
 }
 
-/// Whether a server is this machine. URLs of schemes that browsers do not know keep an address as a name.
+/// Whether a server is this machine. URLs of schemes that browsers do not know keep an address as a
+/// name.
 fn is_local(url: &Url) -> bool {
     let is_loopback = |host: &str| {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -220,7 +222,7 @@ fn is_local(url: &Url) -> bool {
     is_here(url) || url.host_str().is_some_and(is_loopback)
 }
 
-/// Refuses a filter that would find the same whoever asks, or that no server can read.
+/// Refuses a filter that would have the same result for every user, or that no server can parse.
 fn check_filter(key: &str, filter: &str, holders: &[&str]) -> Result<(), BadConfig> {
     let text = filter.trim();
     let is_enclosed = text.starts_with('(') && text.ends_with(')');

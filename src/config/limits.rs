@@ -1,4 +1,4 @@
-//! `[limits]`: what one client, one user and all of them together may take of `serve`.
+//! `[limits]`: resource limits of `serve` for one client, for one user and in total.
 
 use super::{BadConfig, Config};
 use serde::Deserialize;
@@ -8,54 +8,54 @@ use std::time::Duration;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSettings {
-    /// Connections at once of one listener.
+    /// Maximum number of connections of one listener.
     pub connections: usize,
-    /// Connections at once of one address.
+    /// Maximum number of connections from one address.
     pub connections_per_address: usize,
-    /// Connections at once on which nobody has logged in.
+    /// Maximum number of connections without a login.
     pub connections_without_login: usize,
-    /// Seconds for the head of a request.
+    /// Time limit for the head of a request, in seconds.
     pub header_timeout_sec: u64,
-    /// Seconds between two requests.
+    /// Idle time between two requests, in seconds.
     pub idle_timeout_sec: u64,
     /// Seconds for which a client may leave an answer unread.
     pub stalled_timeout_sec: u64,
-    /// Log-ins at once.
+    /// Maximum number of concurrent logins.
     pub logins_at_once: usize,
-    /// Expensive reads at once.
+    /// Maximum number of concurrent expensive reads.
     pub expensive_reads: usize,
-    /// Expensive reads at once of one user.
+    /// Maximum number of concurrent expensive reads of one user.
     pub expensive_reads_per_user: usize,
-    /// Definitions read at once.
+    /// Maximum number of definitions parsed concurrently.
     pub definitions_at_once: usize,
-    /// Bytes of one definition.
+    /// Maximum size of one definition, in bytes.
     pub definition_bytes: usize,
-    /// Levels of nesting.
+    /// Maximum nesting depth.
     pub definition_depth: usize,
-    /// Values of one file.
+    /// Maximum number of values in one file.
     pub definition_nodes: usize,
-    /// Values that aliases of one file repeat.
+    /// Maximum number of values repeated by aliases in one file.
     pub definition_aliases: usize,
-    /// Jobs.
+    /// Maximum number of jobs.
     pub definition_jobs: usize,
-    /// Items of one `for_each`.
+    /// Maximum number of items of one `for_each`.
     pub definition_for_each_items: usize,
-    /// Seconds that reading may take.
+    /// Time limit of parsing, in seconds.
     pub definition_sec: u64,
 }
 
-/// What connections of one listener may take.
+/// Limits of the connections of one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Connections at once.
+    /// Maximum number of connections.
     pub total: usize,
-    /// Connections at once of one address; of IPv6, of one /64.
+    /// Maximum number of connections from one address; for IPv6, from one /64.
     pub per_address: usize,
-    /// Connections at once on which nobody has proved who asks.
+    /// Maximum number of unauthenticated connections.
     pub without_login: usize,
-    /// How long the head of a request may take.
+    /// Time limit for the head of a request.
     pub header_timeout: Duration,
-    /// How long a connection may wait between two requests.
+    /// Idle time between two requests.
     pub idle_timeout: Duration,
     /// How long a client may leave an answer unread.
     pub stalled_timeout: Duration,
@@ -94,7 +94,7 @@ impl LimitSettings {
         Ok(())
     }
 
-    /// What connections may take.
+    /// The limits of connections.
     pub fn connections(&self) -> ConnectionLimits {
         ConnectionLimits {
             total: self.connections,
@@ -108,7 +108,7 @@ impl LimitSettings {
 }
 
 impl Config {
-    /// Connections of the listener that answers probes alone.
+    /// The limits of the listener for probes.
     pub fn probe_connections(&self) -> ConnectionLimits {
         ConnectionLimits {
             total: 64,

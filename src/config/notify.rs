@@ -1,4 +1,4 @@
-//! `[notify]`: how people hear, and when.
+//! `[notify]`: notifications and their channels.
 
 use super::{BadConfig, Config, SecretSetting};
 use crate::domain::job::secret::SharedSecret;
@@ -17,37 +17,37 @@ use std::time::Duration;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Notify {
-    /// Letters on their way at once.
+    /// Maximum number of notifications sent at once.
     pub connections: u32,
-    /// Seconds.
+    /// Time limit of one send, in seconds.
     pub timeout_sec: u32,
-    /// Seconds.
+    /// Time limit for connecting, in seconds.
     pub connect_timeout_sec: u32,
-    /// Hours.
+    /// Hours after which a notification is given up.
     pub give_up_hours: u32,
-    /// Seconds; 0 is never.
+    /// Minimum interval of repeats in seconds; 0: no muting.
     pub mute_repeats_sec: u32,
-    /// Letters.
+    /// Number of notifications to one recipient above which they are combined.
     pub sum_up_over: u32,
-    /// A time of day.
+    /// Time of day of the daily digest.
     pub digest_at: String,
-    /// The clock of `digest_at`.
+    /// The time zone of `digest_at`.
     pub time_zone: String,
     /// en or zh.
     pub lang: String,
-    /// Lines.
+    /// Log lines at the end of a notification.
     pub log_lines: u32,
-    /// Address of a page; empty is none.
+    /// URL of a page; empty: none.
     pub link: String,
-    /// A folder; empty is none.
+    /// A directory; empty: none.
     pub templates: PathBuf,
-    /// Addresses.
+    /// Addresses of operators.
     pub operators: Vec<String>,
-    /// Address, or `@domain`, to language.
+    /// Language by address, or by `@domain`.
     pub langs: BTreeMap<String, String>,
-    /// Mail.
+    /// E-mail.
     pub mail: MailSettings,
-    /// Robots and webhooks.
+    /// Chat bots and webhooks, by name.
     pub channels: BTreeMap<String, ChannelSettings>,
 }
 
@@ -57,29 +57,29 @@ pub struct Notify {
 pub struct MailSettings {
     /// off, smtp or file.
     pub transport: String,
-    /// Whom mails are from.
+    /// The sender address.
     pub from: String,
-    /// Where answers go; empty is `from`.
+    /// The address for replies; empty: `from`.
     pub reply_to: String,
-    /// The folder of `file`.
+    /// The directory of `file`.
     pub folder: PathBuf,
     /// The server of `smtp`.
     pub host: String,
-    /// Its port; 0 is the usual one.
+    /// Its port; 0: the default.
     pub port: u16,
     /// starttls, tls, none or none_anywhere.
     pub tls: String,
-    /// PEM; empty is none.
+    /// A PEM file; empty: none.
     pub ca_file: PathBuf,
-    /// Who we are; empty is nobody.
+    /// The login name; empty: no login.
     pub user: String,
     /// auto, plain, login or xoauth2.
     pub auth: String,
-    /// Where the password stands; empty is the environment.
+    /// The file with the password; empty: the environment.
     pub password_file: PathBuf,
-    /// A secret of `[secret_stores]`; empty is none.
+    /// A secret of `[secret_stores]`; empty: none.
     pub password_secret: SecretSetting,
-    /// What we call ourselves; empty is the machine's name.
+    /// The name in EHLO; empty: the host name.
     pub hello: String,
 }
 
@@ -90,15 +90,15 @@ pub struct ChannelSettings {
     /// webhook, dingtalk, wecom, feishu or slack.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where its URL stands; empty is the environment.
+    /// The file with its URL; empty: the environment.
     #[serde(default)]
     pub url_file: PathBuf,
-    /// Where its secret stands; empty is the environment.
+    /// The file with its secret; empty: the environment.
     #[serde(default)]
     pub secret_file: PathBuf,
 }
 
-/// Where the password of the mail server is looked for.
+/// The environment variable with the password of the mail server.
 const MAIL_PASSWORD: &str = "PROCESSION_MAIL_PASSWORD";
 /// Kinds of channels.
 const KINDS: [&str; 5] = ["webhook", "dingtalk", "wecom", "feishu", "slack"];
@@ -111,13 +111,13 @@ fn given_path(path: &Path) -> Option<&Path> {
     Some(path).filter(|path| !path.as_os_str().is_empty())
 }
 
-/// The variable that holds something of a channel: `PROCESSION_CHANNEL_OPS`, `…_OPS_SECRET`.
+/// The environment variable of a channel: `PROCESSION_CHANNEL_OPS`, `…_OPS_SECRET`.
 fn channel_env(name: &str, what: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("PROCESSION_CHANNEL_{}{what}", name.chars().map(upper).collect::<String>())
 }
 
-/// The first line of a file, or a variable of the environment; none when neither is said.
+/// The first line of a file, or an environment variable; `None` when neither is set.
 pub(super) fn secret(
     key: &str,
     file: &Path,
@@ -135,7 +135,7 @@ pub(super) fn secret(
 }
 
 impl Notify {
-    /// Refuses what could be seen to be wrong without looking at secrets.
+    /// Refuses what is wrong independently of secrets.
     pub(super) fn check(&self) -> Result<(), BadConfig> {
         self.outbox()?;
         for (name, channel) in &self.channels {
@@ -154,12 +154,12 @@ impl Notify {
         self.mail.check()
     }
 
-    /// Whether anything is set up that could carry a letter.
+    /// Whether any channel is configured.
     pub fn is_on(&self) -> bool {
         self.mail.transport != "off" || !self.channels.is_empty()
     }
 
-    /// What the sender of the outbox goes by.
+    /// The settings of the outbox sender.
     fn outbox(&self) -> Result<outbox::OutboxOptions, BadConfig> {
         let lang = |key: &str, word: &str| {
             outbox::Lang::from_code(word).ok_or_else(|| {
@@ -309,7 +309,7 @@ impl MailSettings {
 }
 
 impl Config {
-    /// Settings of the sender of the outbox.
+    /// Settings of the outbox sender.
     pub fn outbox(&self) -> Result<outbox::OutboxOptions, BadConfig> {
         let mut options = self.notify.outbox()?;
         if let (true, Some(console)) = (options.links.is_empty(), self.http.doorway()?.origin) {
@@ -320,7 +320,7 @@ impl Config {
         Ok(options)
     }
 
-    /// Settings of what carries letters, secrets included; the error says which one is missing.
+    /// Settings of the channels, secrets included; the error names a missing one.
     pub fn carriers(&self) -> Result<NotifyOptions, BadConfig> {
         Ok(NotifyOptions {
             mail: self.notify.mail.options()?,

@@ -1,4 +1,4 @@
-//! What jobs may hand on.
+//! `[outputs]`: limits of outputs.
 
 use crate::domain::job::output_limits::OutputLimits;
 use anyhow::Result;
@@ -8,26 +8,26 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutputSettings {
-    /// Bytes.
+    /// Maximum size of a value kept among the outputs, in bytes.
     pub inline_bytes: usize,
-    /// Bytes.
+    /// Maximum size of a value, in bytes.
     pub max_value_bytes: usize,
-    /// Outputs.
+    /// Maximum number of outputs.
     pub max_count: usize,
-    /// Rows.
+    /// Maximum number of rows of a result set.
     pub max_rows: usize,
-    /// Bytes.
+    /// Maximum total size of the values kept among the outputs, in bytes.
     pub max_total_bytes: usize,
-    /// Bytes.
+    /// Maximum total size of large values, in bytes.
     pub max_stored_bytes: usize,
 }
 
-/// Most bytes of values that stay among the outputs of one job: they are one value of one row of our own
-/// database, and MariaDB takes statements of 16 MiB unless it is told otherwise.
+/// Upper limit of the values that stay among the outputs of one job, in bytes: they are one value
+/// of one row of the metadata database, and MariaDB accepts statements of 16 MiB by default.
 const TOTAL_MOST: usize = 12 * 1024 * 1024;
-/// Longest value that may stay among the outputs.
+/// Upper limit of a value that stays among the outputs, in bytes.
 const INLINE_MOST: usize = 1024 * 1024;
-/// Longest value that may be handed on: a process holds it in memory, several times while it is bound.
+/// Upper limit of a value, in bytes: a process holds it in memory, several times while it is bound.
 const VALUE_MOST: usize = 512 * 1024 * 1024;
 
 impl OutputSettings {

@@ -1,4 +1,4 @@
-//! `[retention]`: which old rows go, and when.
+//! `[retention]`: which old rows are removed, and when.
 
 use super::{BadConfig, Config};
 use crate::engine::retention::{
@@ -11,29 +11,29 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetentionSettings {
-    /// Days; 0 is never.
+    /// Days; 0: never.
     pub batches_days: u32,
-    /// Batches.
+    /// Number of batches that are always kept.
     pub keep_batches: u32,
-    /// Whether what did not end well is kept.
+    /// Whether failed batches are kept.
     pub keep_failed: bool,
-    /// Days; 0 is with the batch.
+    /// Days; 0: with the batch.
     pub log_lines_days: u32,
-    /// Days; 0 is never.
+    /// Days; 0: never.
     pub firings_days: u32,
-    /// Days; 0 is with the batch.
+    /// Days; 0: with the batch.
     pub mails_days: u32,
-    /// Days; 0 is never.
+    /// Days; 0: never.
     pub audit_days: u32,
-    /// From and to; empty is always.
+    /// From and to; empty: always.
     pub window: String,
-    /// The clock of the window.
+    /// The time zone of the window.
     pub time_zone: String,
-    /// Rows.
+    /// Rows per step.
     pub rows_per_step: u32,
-    /// Milliseconds.
+    /// Pause between steps, in milliseconds.
     pub pause_ms: u32,
-    /// Tables.
+    /// Partitioned tables that are left alone.
     pub leave: Vec<String>,
     /// Other values for single groups.
     pub groups: BTreeMap<String, GroupRetentionSettings>,
@@ -43,17 +43,17 @@ pub struct RetentionSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRetentionSettings {
-    /// Days; 0 is never.
+    /// Days; 0: never.
     pub batches_days: Option<u32>,
-    /// Batches.
+    /// Number of batches that are always kept.
     pub keep_batches: Option<u32>,
-    /// Whether what did not end well is kept.
+    /// Whether failed batches are kept.
     pub keep_failed: Option<bool>,
-    /// Days; 0 is with the batch.
+    /// Days; 0: with the batch.
     pub log_lines_days: Option<u32>,
 }
 
-/// Most rows of one step: a transaction of more is one that others wait for.
+/// Maximum number of rows of one step: a larger transaction would make others wait.
 const STEP_MOST: u32 = 20_000;
 
 fn days_in_ms(days: u32) -> Option<i64> {
@@ -104,7 +104,7 @@ impl RetentionSettings {
 }
 
 impl Config {
-    /// Settings of what removes old rows.
+    /// Settings of the sweeper.
     pub fn retention(&self) -> Result<RetentionOptions, BadConfig> {
         let words = &self.retention;
         let mut groups = BTreeMap::new();
@@ -114,7 +114,7 @@ impl Config {
                 GroupCode::parse(code).map_err(|error| BadConfig(format!("{key}: {error}")))?;
             groups.insert(group, words.parse_rule(&key, Some(of))?);
         }
-        // Read also when it is empty, so that a bad zone is found.
+        // Parsed also when it is empty, so that an invalid time zone is found.
         let text = words.window.trim();
         let read = if text.is_empty() { "00:00-12:00" } else { text };
         let window = Window::parse(read, &words.time_zone)

@@ -1,4 +1,4 @@
-//! `[script]`: what scripts may be run with, as whom, and how far they are isolated.
+//! `[script]`: interpreters, accounts, limits and isolation of scripts.
 
 use crate::config::Config;
 use crate::db::sqlite_file::{metadata_file, with_companions};
@@ -19,39 +19,39 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptSettings {
-    /// Names of variables.
+    /// Names of inherited environment variables.
     pub inherit_env: Vec<String>,
-    /// Processes of one script; 0 is no limit.
+    /// Maximum number of processes per script; 0: no limit.
     pub max_processes: u32,
-    /// MiB of memory of one script; 0 is no limit.
+    /// Memory limit of one script in MiB; 0: no limit.
     pub max_memory_mib: u32,
-    /// Processors of one script; 0 is no limit.
+    /// Processor limit of one script; 0: no limit.
     pub max_cpus: f64,
     /// "off", "auto" or "required".
     pub cgroups: String,
-    /// A folder of the cgroup v2 hierarchy; empty is where `serve` was started.
+    /// A directory of the cgroup v2 hierarchy; empty: where `serve` was started.
     pub cgroup_parent: PathBuf,
-    /// Group to its own limits.
+    /// Limits by group.
     pub limits: BTreeMap<String, GroupLimits>,
     /// "off", "auto" or "required".
     pub isolation: String,
-    /// Absolute paths.
+    /// Absolute paths of readable files.
     pub read: Vec<PathBuf>,
-    /// Absolute paths.
+    /// Absolute paths of writable files.
     pub write: Vec<PathBuf>,
     /// "environment" or "files".
     pub secrets: String,
-    /// Group, or `*`, to user.
+    /// User by group, or by `*`.
     pub run_as: BTreeMap<String, String>,
-    /// Name to absolute path.
+    /// Absolute path by name.
     pub interpreters: BTreeMap<String, PathBuf>,
-    /// The program that supervises scripts; no setting. It is this very program, also when another has been
-    /// installed in its place since.
+    /// The program that supervises scripts; not a setting. It is this very program, even if another
+    /// has been installed in its place since.
     #[serde(skip, default = "running_program")]
     pub supervisor: Option<PathBuf>,
 }
 
-/// `[script.limits.GROUP]`: what is not said is as for all groups.
+/// `[script.limits.GROUP]`: omitted values are those of all groups.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupLimits {
@@ -63,12 +63,12 @@ pub struct GroupLimits {
     pub max_cpus: Option<f64>,
 }
 
-/// Processors, at least and at most: what the kernel takes, and what a machine may have.
+/// Minimum and maximum number of processors: what the kernel accepts, and what a machine may have.
 const CPUS: (f64, f64) = (0.01, 4_096.0);
-/// MiB with which an interpreter starts at all.
+/// Minimum memory in MiB with which an interpreter starts.
 const LEAST_MEMORY_MIB: u32 = 4;
 
-/// In hundredths of a processor, once they were checked.
+/// In hundredths of a processor, after validation.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -78,13 +78,13 @@ fn cpu_percent(cpus: f64) -> Option<u32> {
     (cpus > 0.0).then(|| (cpus * 100.0).round() as u32)
 }
 
-/// The file that this process runs, by the kernel's own link to it.
+/// The file of this process, through the kernel's own link to it.
 fn running_program() -> Option<PathBuf> {
     cfg!(target_os = "linux").then(|| PathBuf::from("/proc/self/exe"))
 }
 
 impl ScriptSettings {
-    /// Refuses what cannot be used.
+    /// Refuses invalid settings.
     pub(super) fn check(&self) -> Result<()> {
         let named =
             self.interpreters.iter().map(|(name, path)| (format!("interpreters.{name}"), path));
@@ -162,7 +162,7 @@ impl ScriptSettings {
 }
 
 impl Config {
-    /// How much scripts may use.
+    /// The resource limits of scripts.
     pub fn script_limits(&self) -> ScriptLimitSettings {
         let script = &self.script;
         let limits = |memory: u32, processes: u32, cpus| ScriptLimits {
@@ -185,20 +185,20 @@ impl Config {
         }
     }
 
-    /// The control groups that hold them to it.
+    /// The control groups that enforce them.
     pub fn script_cgroups(&self) -> CgroupTree {
         let parent = &self.script.cgroup_parent;
         let parent = (!parent.as_os_str().is_empty()).then(|| parent.clone());
         CgroupTree::new(CgroupPolicy::parse(&self.script.cgroups).unwrap_or_default(), parent)
     }
 
-    /// As whom scripts run, and how far they are isolated.
+    /// The accounts of scripts, and their isolation.
     pub fn script_users(&self) -> ScriptUsers {
         let policy = IsolationPolicy::parse(&self.script.isolation).unwrap_or_default();
         ScriptUsers { by_group: self.script.run_as.clone(), policy }
     }
 
-    /// The files that isolated scripts may use, and those of Procession that they do not see.
+    /// The files that isolated scripts may use, and those of Procession that are hidden from them.
     pub fn script_files(&self) -> ScriptFiles {
         let database = metadata_file(self.database.url.expose_secret());
         let database = database.iter().flat_map(|file| with_companions(file));
@@ -215,7 +215,7 @@ impl Config {
             &self.executors.tls_key,
         ];
         let named = named.into_iter().chain(channels).filter(|path| !path.as_os_str().is_empty());
-        // Where this process is now: a script works elsewhere.
+        // Made absolute: a script runs in another directory.
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let hidden = named.cloned().chain(database).chain(key).map(|path| absolute(&path));
         let credentials = resolve_path(Path::new("$CREDENTIALS_DIRECTORY")).ok();

@@ -1,5 +1,5 @@
-//! Passwords of Procession's own settings that are secrets of `[secret_stores]`: of its database, its mail server, its
-//! directory and the provider of its logins.
+//! Passwords in Procession's own settings that refer to `[secret_stores]`: of its database, its
+//! mail server, its directory and its login provider.
 
 use super::{BadConfig, Config};
 use crate::domain::job::secret::SharedSecret;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The name of a secret, and its value once it was read. Clones are the same one.
+/// The name of a secret, and its value once it was read. Clones share the value.
 #[derive(Clone, Debug, Default)]
 pub struct SecretSetting {
-    /// Empty is none.
+    /// Empty: none.
     name: String,
     value: Arc<OnceLock<SharedSecret>>,
 }
@@ -23,17 +23,17 @@ impl<'de> Deserialize<'de> for SecretSetting {
 }
 
 impl SecretSetting {
-    /// The secret's name; none when the setting is empty.
+    /// The secret's name; `None` when the setting is empty.
     pub fn name(&self) -> Option<&str> {
         (!self.name.is_empty()).then_some(self.name.as_str())
     }
 
-    /// Its value as it was read last, which is replaced when the secret is.
+    /// Its last value, which is replaced when the secret is.
     pub fn value(&self) -> Option<SharedSecret> {
         self.value.get().cloned()
     }
 
-    /// Takes what was read just now; whether it is another than before.
+    /// Stores the value that was just read; returns whether it has changed.
     pub fn replace(&self, read: SecretString) -> bool {
         match self.value.get() {
             Some(value) => value.replace(read),
@@ -41,7 +41,7 @@ impl SecretSetting {
         }
     }
 
-    /// Its value, for a setting that cannot do without.
+    /// Its value, for a setting that requires it.
     pub fn require(&self, setting: &str) -> Result<Option<SharedSecret>, BadConfig> {
         let Some(name) = self.name() else { return Ok(None) };
         let unread = || {
@@ -54,7 +54,7 @@ impl SecretSetting {
 }
 
 impl Config {
-    /// The settings that may name a secret, by their keys.
+    /// The settings that may name a secret, by key.
     pub fn secret_settings(&self) -> [(&'static str, &SecretSetting); 4] {
         [
             ("database.password_secret", &self.database.password_secret),

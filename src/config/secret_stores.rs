@@ -1,4 +1,4 @@
-//! `[secret_stores]`: where secrets of the installation are, and which groups may use them.
+//! `[secret_stores]`: secret stores, and which groups may use their secrets.
 
 use super::{BadConfig, Config};
 use crate::domain::access::group_access::GroupAccess;
@@ -21,46 +21,46 @@ pub struct SecretStoreSettings {
     /// folder or vault.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Of a folder: where it is.
+    /// For a folder: its path.
     #[serde(default)]
     pub path: PathBuf,
-    /// Of a Vault: its URL.
+    /// For a Vault: its URL.
     #[serde(default)]
     pub address: String,
-    /// Of a Vault: its namespace; empty is the root.
+    /// For a Vault: its namespace; empty: the root.
     #[serde(default)]
     pub namespace: String,
-    /// Of a Vault: where KV version 2 is mounted.
+    /// For a Vault: the mount path of KV version 2.
     #[serde(default = "kv_mount")]
     pub mount: String,
-    /// Of a Vault: approle or token.
+    /// For a Vault: approle or token.
     #[serde(default = "approle")]
     pub auth: String,
-    /// Of a Vault: where AppRole is mounted.
+    /// For a Vault: the mount path of AppRole.
     #[serde(default = "approle")]
     pub auth_mount: String,
-    /// Of a Vault: the role.
+    /// For a Vault: the role id.
     #[serde(default)]
     pub role_id: String,
-    /// The same in a file.
+    /// A file with the role id.
     #[serde(default)]
     pub role_id_file: PathBuf,
-    /// The role's password; empty is the environment.
+    /// The file with the secret id; empty: the environment.
     #[serde(default)]
     pub secret_id_file: PathBuf,
-    /// A token; empty is the environment.
+    /// The file with a token; empty: the environment.
     #[serde(default)]
     pub token_file: PathBuf,
-    /// A PEM file; empty is what the machine trusts.
+    /// A PEM file; empty: the machine's authorities.
     #[serde(default)]
     pub tls_ca: PathBuf,
-    /// Whether a server on another machine may be asked without TLS.
+    /// Whether a server on another machine may be accessed without TLS.
     #[serde(default)]
     pub allow_http: bool,
-    /// Seconds.
+    /// Time limit of an answer, in seconds.
     #[serde(default = "timeout_sec")]
     pub timeout_sec: u32,
-    /// The secrets, by the name that definitions use.
+    /// The secrets, by their names in definitions.
     pub secrets: BTreeMap<String, SecretEntrySettings>,
 }
 
@@ -68,19 +68,20 @@ pub struct SecretStoreSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretEntrySettings {
-    /// A file's name, or `PATH#FIELD`; empty is the secret's name.
+    /// A file's name, or `PATH#FIELD`; empty: the secret's name.
     #[serde(default)]
     pub key: String,
-    /// The group it belongs to; empty is none.
+    /// The group that owns it; empty: none.
     #[serde(default)]
     pub owner_group: String,
-    /// The other groups that may use it; `*` is every group.
+    /// Other groups that may use it; `*` means every group.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Data sources that may have it as their password.
+    /// Data sources that may use it as their password.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// Whether settings of Procession may have it as their password: `database.password_secret` and its like.
+    /// Whether settings of Procession may use it as their password: `database.password_secret` and
+    /// similar ones.
     #[serde(default)]
     pub for_procession: bool,
 }
@@ -97,7 +98,7 @@ fn timeout_sec() -> u32 {
     5
 }
 
-/// What a setting is wrong about.
+/// The position of a fault in the settings.
 struct StoreFault<'a> {
     store: &'a str,
 }
@@ -168,7 +169,7 @@ impl SecretStoreSettings {
     }
 
     fn address(&self, fault: &StoreFault<'_>) -> Result<Url, BadConfig> {
-        // The text is not repeated: somebody may have written a password into it.
+        // The text is not repeated: it may contain a password.
         let url = Url::parse(&self.address).ok().filter(|url| url.has_host());
         let Some(url) = url else {
             let words = "is not a URL; write one such as https://vault.bank.example:8200";
@@ -222,7 +223,7 @@ impl SecretStoreSettings {
     }
 }
 
-/// Whether a text is segments with slashes between them, none of which leads elsewhere.
+/// Whether a text is a path of segments without `.` and `..`.
 fn is_path(text: &str) -> bool {
     text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
         && !text.chars().any(|c| c.is_control() || "?#%\\".contains(c))
@@ -268,7 +269,7 @@ impl SecretEntrySettings {
         Ok(SecretEntry { key, access: self.access(&at, fault)?, sources, for_procession })
     }
 
-    /// A secret of a store is for nobody unless the settings say for whom.
+    /// A secret of a store may be used only as the settings allow.
     fn access(&self, at: &str, fault: &StoreFault<'_>) -> Result<GroupAccess, BadConfig> {
         let code = |text: &str| {
             let parsed = GroupCode::parse(text);
@@ -301,7 +302,7 @@ impl SecretEntrySettings {
 }
 
 impl Config {
-    /// The secret stores; none when there are no such settings.
+    /// The secret stores; empty when there are no such settings.
     pub fn secret_stores(&self) -> Result<SecretStores, BadConfig> {
         Ok(SecretStores::new(self.store_options()?))
     }
@@ -323,7 +324,8 @@ impl Config {
         Ok(all)
     }
 
-    /// Folders and files that hold secrets of the stores or what opens them: no script sees them.
+    /// Directories and files with secrets of the stores, or with their credentials: hidden from
+    /// scripts.
     pub(super) fn secret_store_files(&self) -> Vec<PathBuf> {
         let options = self.store_options().unwrap_or_default();
         let folder = |store: StoreOptions| match store.backend {
@@ -335,7 +337,7 @@ impl Config {
         files
     }
 
-    /// Files that hold what opens a secret store.
+    /// Files with the credentials of secret stores.
     pub(super) fn store_login_files(&self) -> Vec<PathBuf> {
         let options = self.store_options().unwrap_or_default();
         let files = |store: StoreOptions| match store.backend {
@@ -385,7 +387,7 @@ mod tests {
         assert_eq!(words("FX"), ("vault corp, batch/fx#password".to_owned(), "fx".to_owned()));
         let hidden = config.secret_store_files();
         assert_eq!(hidden, ["/etc/vault/secret-id", "/etc/secrets"].map(PathBuf::from));
-        // Paths and names of secrets are no secrets.
+        // Paths and names of secrets are not secret.
         let shown = config.shown();
         let corp = &shown["secret_stores"]["corp"];
         assert_eq!(corp["secret_id_file"], "/etc/vault/secret-id");

@@ -1,15 +1,15 @@
-//! The settings as they are in force, for people: what nobody may see is masked.
+//! The effective settings for display, with secrets masked.
 
 use super::Config;
 use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
 
-/// What stands where something is not shown.
+/// The mask.
 const MASK: &str = "***";
 
 impl Config {
-    /// The sections with their values, read from the file and the defaults, and what flags and the
-    /// environment have put in their place.
+    /// The sections with their values from the file and the defaults, overridden by flags and the
+    /// environment.
     pub fn shown(&self) -> Value {
         let mut all = serde_json::to_value(&self.tree).unwrap_or_default();
         all["database"]["url"] = json!(self.database.url.expose_secret());
@@ -22,10 +22,10 @@ impl Config {
     }
 }
 
-/// Whether a key holds something that nobody may see; names of variables and files are no secrets.
+/// Whether a key contains a secret; names of variables and files do not.
 fn hides(key: &str) -> bool {
     let said = ["password", "secret", "token"].iter().any(|word| key.contains(word));
-    // `script.secrets` says how secrets reach a script.
+    // `script.secrets` is how secrets are passed to a script.
     said && key != "secrets" && !key.ends_with("_env") && !key.ends_with("_file")
 }
 
@@ -42,15 +42,14 @@ fn masked(key: &str, value: Value) -> Value {
     }
 }
 
-/// A URL without what stands between the user's name and the host, and without values of its query that
-/// hide something; any other text as it is.
+/// A URL without the password, and without secret values in its query; any other text unchanged.
 fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let (place, query) = match rest.split_once('?') {
         Some((place, query)) => (place, Some(query)),
         None => (rest, None),
     };
-    // A password may hold any character; the host begins behind the last @.
+    // A password may contain any character; the host begins after the last @.
     let place = match place.rsplit_once('@') {
         Some((who, host)) => match who.split_once(':') {
             Some((user, _)) => format!("{user}:{MASK}@{host}"),

@@ -1,4 +1,5 @@
-//! `http.tls_…` and `executors.tls_…`: certificates and keys of listeners, and of calls to executors and their admins.
+//! `http.tls_…` and `executors.tls_…`: certificates and keys of listeners, and of calls to
+//! executors and their admins.
 
 use super::{BadConfig, Config, ExecutorSettings, HttpSettings};
 use crate::domain::access::certificate_expiry::CertificateRole;
@@ -9,16 +10,16 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
 use std::sync::Arc;
 
-/// Of whom a listener asks for a certificate.
+/// Which clients of a listener must present a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificateRule {
-    /// Of executors of XXL-JOB: what they may ask is answered only to those who show one.
+    /// Executors of XXL-JOB: their endpoints require one.
     Executors,
-    /// Of every client: without one there is no connection.
+    /// Every client: without one the connection is refused.
     Everyone,
 }
 
-/// Files of TLS for a listener.
+/// TLS files of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTlsFiles {
     cert: NamedFile,
@@ -27,22 +28,22 @@ pub struct ListenerTlsFiles {
     client_crl: Option<NamedFile>,
 }
 
-/// TLS of a listener as its files say.
+/// The TLS configuration of a listener, from its files.
 #[derive(Clone, Debug)]
 pub struct ListenerTlsConfig {
     /// For rustls.
     pub server: Arc<ServerConfig>,
-    /// SHA-256 of all that was read.
+    /// SHA-256 of the content of all files.
     pub digest: [u8; 32],
 }
 
 impl ListenerTlsFiles {
-    /// Of whom a certificate is asked; none of nobody.
+    /// Which clients must present a certificate; `None`: none.
     pub fn client_rule(&self) -> Option<ClientCertificateRule> {
         self.client_ca.as_ref().map(|(_, rule)| *rule)
     }
 
-    /// The same, where every client has to show a certificate if there are authorities for them.
+    /// The same, with a certificate required from every client if there are authorities.
     #[must_use]
     pub fn for_everyone(mut self) -> Self {
         if let Some((_, rule)) = &mut self.client_ca {
@@ -51,20 +52,20 @@ impl ListenerTlsFiles {
         self
     }
 
-    /// The same, where nobody is asked for a certificate.
+    /// The same without client certificates.
     #[must_use]
     pub fn without_client_certificates(self) -> Self {
         Self { client_ca: None, client_crl: None, ..self }
     }
 
-    /// The certificate that the listener shows.
+    /// The certificate that the listener presents.
     pub fn own_certificate(&self) -> Result<CertificateDer<'static>, BadConfig> {
         let read = self.cert.read_bytes().and_then(|pem| self.cert.certificates(&pem));
         let first = read.map_err(BadConfig)?.into_iter().next();
         first.ok_or_else(|| BadConfig(self.cert.fault("it holds no certificate")))
     }
 
-    /// Reads them; the error names setting, file and fix. Nothing of the files is in it.
+    /// Reads them; the error names setting, file and fix, and contains nothing of the files.
     pub fn read_files(&self) -> Result<ListenerTlsConfig, BadConfig> {
         self.load_files().map_err(BadConfig)
     }
@@ -116,12 +117,12 @@ impl ListenerTlsFiles {
 }
 
 impl HttpSettings {
-    /// How clients write the address of the listener.
+    /// The scheme of the listener's URL.
     pub fn scheme(&self) -> &'static str {
         if self.listener_files().is_some() { "https" } else { "http" }
     }
 
-    /// Files of TLS for the listener; none when it speaks in clear.
+    /// TLS files of the listener; `None` without TLS.
     pub fn listener_files(&self) -> Option<ListenerTlsFiles> {
         let cert = NamedFile::from_setting("http.tls_cert", &self.tls_cert)?;
         let key = NamedFile::from_setting("http.tls_key", &self.tls_key)?;
@@ -135,7 +136,7 @@ impl HttpSettings {
         Some(ListenerTlsFiles { cert, key, client_ca, client_crl })
     }
 
-    /// Refuses settings that do not fit each other. Files are read when a listener is opened.
+    /// Refuses settings that contradict each other. Files are read when a listener is opened.
     pub(super) fn check_tls(&self) -> Result<(), BadConfig> {
         let bad = |said: &str| Err(BadConfig(format!("http.{said}")));
         let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
@@ -180,7 +181,7 @@ impl HttpSettings {
 }
 
 impl ExecutorSettings {
-    /// What TLS needs to executors, and from an executor to its admins.
+    /// TLS files for calls to executors, and from an executor to its admins.
     pub fn client_files(&self) -> ClientTlsFiles {
         let cert = NamedFile::from_setting("executors.tls_cert", &self.tls_cert);
         let key = NamedFile::from_setting("executors.tls_key", &self.tls_key);
@@ -201,7 +202,7 @@ impl Config {
                     .to_owned(),
             ));
         }
-        // Said at the start and not by the first run that fails.
+        // Reported at the start and not by the first run that fails.
         match executors.client_files() {
             files if files == ClientTlsFiles::default() => Ok(()),
             files => files.config().map(|_| ()).map_err(BadConfig),
@@ -227,7 +228,7 @@ impl Config {
             .collect()
     }
 
-    /// What somebody on the way to the listener could do.
+    /// What an attacker between clients and the listener could do.
     pub fn listener_weakness(&self) -> Option<String> {
         let address = self.listening_options().ok()?.listen?;
         let is_behind_proxy =

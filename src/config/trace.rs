@@ -1,4 +1,4 @@
-//! `[trace]`: where traces go.
+//! `[trace]`: the collector of traces.
 
 use super::notify::secret;
 use super::{BadConfig, Config};
@@ -9,22 +9,22 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What headers for the collector stand in, where no file is named.
+/// The environment variable with headers for the collector, if no file is named.
 const HEADERS: &str = "PROCESSION_TRACE_HEADERS";
-/// Where the password of the metadata database stands, and what holds it.
+/// The environment variable with the password of the metadata database.
 const PASSWORD: &str = "PROCESSION_DB_PASSWORD";
 
 /// `[trace]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// Address of a collector; empty is nowhere.
+    /// Address of a collector; empty: none.
     pub endpoint: String,
-    /// Where headers stand; empty is the environment.
+    /// The file with headers; empty: the environment.
     pub headers_file: PathBuf,
-    /// What the installation is called.
+    /// The service name of the installation.
     pub service: String,
-    /// Seconds.
+    /// Time limit in seconds.
     pub timeout_sec: u32,
 }
 
@@ -41,7 +41,7 @@ impl Trace {
 }
 
 impl Config {
-    /// The way to the collector of traces; none when there is none.
+    /// The exporter to the collector; `None` without one.
     pub fn exporter(&self) -> Result<Option<Exporter>, BadConfig> {
         if self.trace.endpoint.trim().is_empty() {
             return Ok(None);

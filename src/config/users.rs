@@ -1,4 +1,4 @@
-//! `[users]`: what is asked of people who log in with a password.
+//! `[users]`: requirements on users with a password.
 
 use super::BadConfig;
 use anyhow::Result;
@@ -22,7 +22,7 @@ impl Users {
         }
     }
 
-    /// Whether everybody who logs in with a password needs a second factor.
+    /// Whether every user with a password needs a second factor.
     pub fn requires_second_factor(&self) -> bool {
         self.mfa == "required"
     }

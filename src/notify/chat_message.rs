@@ -1,31 +1,32 @@
-//! A letter as pieces of a chat message; each robot says how a piece looks.
+//! A notification as parts of a chat message; each chat bot formats the parts.
 
 use crate::domain::notification::Notification;
 use crate::domain::notification::event::Severity;
 use crate::domain::text::truncate_text;
 use crate::notify::Message;
 
-/// Most bytes of an error, a log or a list in a chat message; the rest is in the mail and in the logs.
+/// Maximum size of an error, a log or a list in a chat message, in bytes; the rest is in the e-mail
+/// and in the logs.
 const VERBATIM_MAX: usize = 1_200;
-/// Most bytes of any other piece.
+/// Maximum size of any other part, in bytes.
 const PLAIN_MAX: usize = 800;
-/// Most facts, notes or commands.
+/// Maximum number of facts, notes or commands.
 const LINES_MAX: usize = 20;
 
-/// A piece of a message, in one language. Nothing in it is escaped.
+/// A part of a message, in one language, unescaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MessagePiece {
     /// A sentence.
     Sentence(String),
-    /// Labels and values, a line each.
+    /// Labels and values, one per line.
     Facts(Vec<(String, String)>),
-    /// Text as a machine said it, with a label.
+    /// Verbatim machine output, with a label.
     Verbatim(String, String),
-    /// Where to look, with a label.
+    /// A link, with a label.
     Link(String, String),
 }
 
-/// The pieces of a message's letter, the most important first.
+/// The parts of a message, the most important first.
 pub(super) fn pieces(message: &Message) -> Vec<MessagePiece> {
     let (letter, lang) = (&message.letter, message.lang);
     let mut pieces = vec![MessagePiece::Sentence(plain(letter.headline.text_in(lang)))];
@@ -60,7 +61,7 @@ pub(super) fn pieces(message: &Message) -> Vec<MessagePiece> {
     pieces
 }
 
-/// The sign that stands before a subject where there are no colours.
+/// The symbol before a subject where there are no colours.
 pub(super) fn severity_icon(letter: &Notification) -> &'static str {
     match letter.severity() {
         Severity::Good => "🟢",
@@ -69,7 +70,7 @@ pub(super) fn severity_icon(letter: &Notification) -> &'static str {
     }
 }
 
-/// At most `max` bytes of whole lines of `text`, and a line that says that there was more.
+/// At most `max` bytes of whole lines of `text`, and a line that mentions the omitted rest.
 pub(super) fn clip_lines(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -88,7 +89,7 @@ fn verbatim(label: &str, text: &str) -> MessagePiece {
     MessagePiece::Verbatim(label.to_owned(), truncate_text(&text, VERBATIM_MAX))
 }
 
-/// As many of the last lines as may stand there.
+/// As many of the last lines as fit.
 fn last_lines(log: &[String]) -> String {
     let mut size = 0;
     let lines = log.iter().rev().take_while(|line| {
@@ -97,7 +98,7 @@ fn last_lines(log: &[String]) -> String {
     });
     let mut lines: Vec<&str> = lines.map(String::as_str).collect();
     lines.reverse();
-    // A single line that is longer is clipped like any other text.
+    // A single longer line is cut like any other text.
     if lines.is_empty() { log.last().cloned().unwrap_or_default() } else { lines.join("\n") }
 }
 

@@ -1,4 +1,4 @@
-//! A custom robot of a DingTalk group: a markdown message, signed in the URL.
+//! A custom chat bot of a DingTalk group: a Markdown message, signed in the URL.
 
 use crate::notify::chat_message::{self, MessagePiece};
 use crate::notify::http::{ChannelTarget, VerdictCodes};
@@ -8,13 +8,13 @@ use reqwest::header::HeaderMap;
 use serde_json::json;
 
 pub(super) const WORD: &str = "dingtalk";
-/// Most bytes of the text; the whole request may have 20,000.
+/// Maximum size of the text in bytes; the whole request may have 20,000.
 const TEXT_MAX: usize = 14_000;
 
 const CODES: VerdictCodes = VerdictCodes {
     code: "errcode",
     words: "errmsg",
-    // Busy; too many messages a minute (20), by the old code and by the new one.
+    // Busy; too many messages per minute (20), by the old code and by the new one.
     later: &[-1, 130_101, 410_100],
     hints: &[
         (300_001, "no such robot: look at the url"),
@@ -65,13 +65,13 @@ impl Channel for DingTalk {
     }
 }
 
-/// The millisecond, and it with the secret signed by the secret.
+/// The time in milliseconds, and its signature with the secret.
 fn signature(secret: &str, now: i64) -> (String, String) {
     let signed = format!("{now}\n{secret}");
     (now.to_string(), sign::base64(secret.as_bytes(), signed.as_bytes()))
 }
 
-/// DingTalk begins a new line only after an empty one.
+/// DingTalk starts a new line only after an empty one.
 fn markdown_text(message: &Message) -> String {
     let title = format!(
         "#### {} {}",
@@ -97,8 +97,8 @@ fn markdown_text(message: &Message) -> String {
     std::iter::once(title).chain(pieces).collect::<Vec<_>>().join("\n\n")
 }
 
-/// A text that is no markup. Neither DingTalk nor WeCom has a way to escape, so signs that would begin a
-/// link, an image, a colour or a mention become their wide sisters.
+/// A text without markup. Neither DingTalk nor WeCom supports escaping, so characters that would
+/// begin a link, an image, a colour or a mention are replaced by their full-width forms.
 pub(super) fn escape_markdown(text: &str) -> String {
     let wide = |c: char| match c {
         '[' => '［',
@@ -111,11 +111,11 @@ pub(super) fn escape_markdown(text: &str) -> String {
         c => c,
     };
     let text: String = text.chars().map(wide).collect();
-    // At the beginning of a line it would be a headline.
+    // At the start of a line it would be a heading.
     if text.starts_with('#') { text.replacen('#', "＃", 1) } else { text }
 }
 
-/// A link's address, which may not end the link.
+/// A link's URL, which must not end the link.
 pub(super) fn escape_link(url: &str) -> String {
     url.replace('(', "%28").replace(')', "%29").replace(|c: char| c.is_whitespace(), "%20")
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::notify::sample;
 
-    /// By DingTalk's own example in Python, with `base64.b64encode` in place of `quote_plus`.
+    /// From DingTalk's own example in Python, with `base64.b64encode` in place of `quote_plus`.
     #[test]
     fn it_signs_as_the_manual_does() {
         let (timestamp, sign) = signature("this is secret", 1_700_000_000_123);

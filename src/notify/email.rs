@@ -1,4 +1,4 @@
-//! E-mail: one mail to one address, by a server or into a folder.
+//! E-mail: one mail to one address, through a server or into a directory.
 
 use crate::notify::folder::MailFolder;
 use crate::notify::options::{MailOptions, MailTransport};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const WORD: &str = "email";
 
-/// Mail as it was set up.
+/// The configured e-mail channel.
 pub(super) struct Email {
     from: Mailbox,
     reply_to: Option<Mailbox>,
@@ -23,7 +23,7 @@ enum SmtpSecurity {
     Folder(MailFolder),
 }
 
-/// Checks the settings; no server is asked.
+/// Checks the settings without contacting a server.
 pub(super) fn open_channel(options: &MailOptions, timeout: Duration) -> Result<Email, String> {
     let mailbox = |what: &str, text: &str| {
         let parsed = text.parse::<Mailbox>();

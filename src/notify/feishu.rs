@@ -1,4 +1,4 @@
-//! A custom robot of a Feishu group: a card, signed in its body.
+//! A custom chat bot of a Feishu group: a card, signed in its body.
 
 use crate::domain::notification::event::Severity;
 use crate::notify::chat_message::{self, MessagePiece};
@@ -9,13 +9,13 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 pub(super) const WORD: &str = "feishu";
-/// Most bytes of a request.
+/// Maximum size of a request in bytes.
 const BODY_MAX: usize = 20_000;
 
 const CODES: VerdictCodes = VerdictCodes {
     code: "code",
     words: "msg",
-    // Too many messages (5 a second, 100 a minute), by the robot and by the platform.
+    // Too many messages (5 per second, 100 per minute), by the bot and by the platform.
     later: &[11_232, 99_991_400],
     hints: &[
         (9_499, "the request was not understood"),
@@ -60,14 +60,14 @@ fn build_body(message: &Message, secret: Option<&str>) -> String {
             body["sign"] = sign.into();
         }
         let text = body.to_string();
-        // What stands last matters least; escaping may make the pieces longer than they were.
+        // The last parts matter least; escaping may make the parts longer than they were.
         if text.len() <= BODY_MAX || elements.pop().is_none() {
             return text;
         }
     }
 }
 
-/// The second, and nothing signed by it with the secret: the secret is in the key.
+/// The time in seconds, and the signature of an empty text: the secret is part of the key.
 fn signature(secret: &str, second: i64) -> (String, String) {
     let key = format!("{second}\n{secret}");
     (second.to_string(), sign::base64(key.as_bytes(), b""))
@@ -122,7 +122,7 @@ fn elements(message: &Message) -> Vec<Value> {
     elements
 }
 
-/// A text that is no markup and mentions nobody; Feishu reads entities.
+/// A text without markup and mentions; Feishu interprets entities.
 fn escape(text: &str) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         match c {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::notify::sample;
 
-    /// By Feishu's own example in Python.
+    /// From Feishu's own example in Python.
     #[test]
     fn it_signs_as_the_manual_does() {
         let wanted =

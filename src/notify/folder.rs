@@ -1,13 +1,13 @@
-//! A folder in place of a mail server: a mail is a file there, and a second try is the same file.
+//! A directory in place of a mail server: a mail is a file there, and a retry writes the same file.
 
 use crate::notify::NotSent;
 use std::path::PathBuf;
 
-/// Where mails are written.
+/// The directory for mails.
 pub(super) struct MailFolder(pub(super) PathBuf);
 
 impl MailFolder {
-    /// Writes a mail whole or not at all.
+    /// Writes a mail completely or not at all.
     pub(super) async fn write(&self, message_id: &str, mail: &[u8]) -> Result<(), NotSent> {
         let name = file_name(message_id);
         let (file, draft) = (self.0.join(&name), self.0.join(format!(".{name}.part")));
@@ -21,7 +21,7 @@ impl MailFolder {
     }
 }
 
-/// An id may hold anything; a file's name may not.
+/// An id may contain any character; a file name may not.
 fn file_name(message_id: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '@' | '.');
     let name: String = message_id.chars().map(|c| if fits(c) { c } else { '_' }).collect();

@@ -1,7 +1,9 @@
-//! The way to a robot or webhook: one POST to one URL that was configured, and what its answer means.
+//! Requests to a chat bot or webhook: one POST to one configured URL, and the meaning of its
+//! answer.
 //!
-//! Nothing goes anywhere else: redirects are not followed and proxies are not asked. The URL of a robot is
-//! its password, so it stands in no error text, nor does anything of it that an answer repeats.
+//! Nothing is sent elsewhere: redirects are not followed and proxies are not used. The URL of a
+//! chat bot is its password, so no error text contains it, nor any part of it that an answer
+//! repeats.
 
 use crate::domain::text::truncate_text;
 use crate::notify::NotSent;
@@ -14,45 +16,45 @@ use serde_json::Value;
 use std::time::Duration;
 use url::Url;
 
-/// Most bytes of an answer that are read; robots answer with some hundred.
+/// Maximum number of bytes read of an answer; chat bots answer with some hundred.
 const ANSWER_MAX: usize = 16_384;
-/// Most bytes of an answer that are shown.
+/// Maximum number of bytes shown of an answer.
 const SHOWN_MAX: usize = 300;
 
-/// Where a channel sends to.
+/// The target of a channel.
 #[derive(Clone)]
 pub(super) struct ChannelTarget {
     kind: String,
     url: Url,
     secret: Option<SecretString>,
     client: Client,
-    /// What an answer may not repeat to a reader.
+    /// What must be removed from a shown answer.
     hidden: Vec<String>,
 }
 
-/// What the other side said.
+/// The answer of the server.
 pub(super) struct ChannelResponse {
     status: u16,
     retry_after: Option<String>,
     body: String,
 }
 
-/// Where a robot's answer holds its verdict, and which verdicts pass.
+/// Where a chat bot's answer contains its result code, and which codes are transient.
 pub(super) struct VerdictCodes {
-    /// The field with the code; 0 is sent.
+    /// The field with the code; 0 means sent.
     pub(super) code: &'static str,
-    /// The field with words.
+    /// The field with the message.
     pub(super) words: &'static str,
-    /// Codes after which another try is right.
+    /// Codes after which a retry is useful.
     pub(super) later: &'static [i64],
-    /// What helps, for codes that say too little by themselves.
+    /// Hints for codes without a clear message.
     pub(super) hints: &'static [(i64, &'static str)],
 }
 
 impl ChannelTarget {
-    /// Checks the URL and makes a client for it.
+    /// Checks the URL and builds its client.
     pub(super) fn new(options: &ChannelOptions, timeout: Duration) -> Result<Self, String> {
-        // The parser's own words would repeat the URL.
+        // The parser's message would repeat the URL.
         let url = Url::parse(options.url.expose_secret().trim());
         let url = url.map_err(|error| format!("the url is not one: {error}"))?;
         match url.scheme() {
@@ -67,17 +69,17 @@ impl ChannelTarget {
         Ok(Self { kind: options.kind.clone(), url, secret, client, hidden })
     }
 
-    /// The URL, to be added to.
+    /// The URL, to be extended.
     pub(super) fn base_url(&self) -> Url {
         self.url.clone()
     }
 
-    /// What messages are signed with.
+    /// The signing secret.
     pub(super) fn secret(&self) -> Option<&str> {
         self.secret.as_ref().map(|secret| secret.expose_secret())
     }
 
-    /// Posts JSON; an answer of any status is an answer.
+    /// Posts JSON; an answer of any status is returned.
     pub(super) async fn post_json(
         &self,
         url: Url,
@@ -103,7 +105,7 @@ impl ChannelTarget {
         Ok(ChannelResponse { status, retry_after, body })
     }
 
-    /// What an answer means whose status says it all.
+    /// The result, from the status alone.
     pub(super) fn by_status(&self, answer: &ChannelResponse) -> Result<(), NotSent> {
         let words = self.words(&answer.body);
         let said = |more: &str| format!("{}: answered {}{more}{words}", self.kind, answer.status);
@@ -119,7 +121,7 @@ impl ChannelTarget {
         }
     }
 
-    /// What an answer means that holds a code, whatever its status.
+    /// The result, from the code in the answer, whatever its status.
     pub(super) fn by_code(
         &self,
         answer: &ChannelResponse,
@@ -129,7 +131,7 @@ impl ChannelTarget {
         let code = parsed.get(codes.code).and_then(Value::as_i64);
         let Some(code) = code.filter(|_| answer.status != 429 && answer.status < 500) else {
             self.by_status(answer)?;
-            // Something between us and the robot answered, a portal for example.
+            // Something in between answered, such as a captive portal.
             let words = self.words(&answer.body);
             let said = format!("{}: the answer has no {}{words}", self.kind, codes.code);
             return Err(NotSent::Later(said));
@@ -145,7 +147,7 @@ impl ChannelTarget {
         Err(if is_passing { NotSent::Later(said) } else { NotSent::Never(said) })
     }
 
-    /// A message that cannot be put into words of the other side; it never happens to good settings.
+    /// A message that cannot be encoded; never happens with valid settings.
     pub(super) fn unfit(&self, what: &str) -> NotSent {
         NotSent::Never(format!("{}: {what}", self.kind))
     }
@@ -158,7 +160,7 @@ impl ChannelTarget {
         NotSent::Later(format!("{}: {what}: {}", self.kind, self.clean(&chain(error))))
     }
 
-    /// Words of the other side behind `: `, on one line, short, and without what is secret.
+    /// The server's message after `: `, on one line, short, and without secrets.
     fn words(&self, text: &str) -> String {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = truncate_text(&self.clean(&text), SHOWN_MAX).replace(char::is_control, " ");
@@ -170,14 +172,14 @@ impl ChannelTarget {
     }
 }
 
-/// What stands in a URL and is worth hiding, the longest first.
+/// The parts of a URL worth hiding, the longest first.
 fn hidden(url: &Url, secret: Option<&SecretString>) -> Vec<String> {
     let mut hidden = vec![url.as_str().to_owned(), url.path().to_owned()];
     hidden.extend(url.query().map(str::to_owned));
     hidden.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
     hidden.extend(url.path_segments().into_iter().flatten().map(str::to_owned));
     hidden.extend(url.password().map(str::to_owned));
-    // `robot` and `send` are words of every answer.
+    // `robot` and `send` occur in every answer.
     hidden.retain(|text| text.len() >= 8);
     hidden.extend(secret.map(|secret| secret.expose_secret().to_owned()));
     hidden.sort_by_key(|text| std::cmp::Reverse(text.len()));
@@ -186,7 +188,7 @@ fn hidden(url: &Url, secret: Option<&SecretString>) -> Vec<String> {
 
 /// A client for one server: no redirects, no proxies, TLS verified.
 fn client(url: &Url, timeout: Duration) -> Result<Client, String> {
-    // A message a minute does not need a connection that may be found dead.
+    // A message a minute does not need a pooled connection, which may be found dead.
     let client = outbound::client(TransportProtection::for_url(url))?
         .connect_timeout(timeout)
         .pool_max_idle_per_host(0);

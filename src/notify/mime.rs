@@ -1,5 +1,5 @@
-//! A message as a mail. Every value that comes from outside passes the encoder of headers, and loses its
-//! control characters before.
+//! Formats a message as an e-mail. Every value from outside is stripped of control characters and
+//! encoded for headers.
 
 use crate::domain::text::truncate_text;
 use crate::domain::time::Millis;
@@ -10,7 +10,7 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
 use std::time::{Duration, SystemTime};
 
-/// Longest value of a header of ours, in bytes.
+/// Maximum length of one of our header values, in bytes.
 const VALUE_MAX: usize = 200;
 
 const AUTO_SUBMITTED: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
@@ -33,7 +33,7 @@ pub(super) fn build_mail(
         .date(to_system_time(message.at))
         .message_id(Some(format!("<{}>", id(&message.message_id))))
         .subject(value(&message.subject))
-        // RFC 3834: nobody's absence note answers.
+        // RFC 3834: absence notes do not answer.
         .raw_header(HeaderValue::new(AUTO_SUBMITTED, "auto-generated".to_owned()))
         .raw_header(HeaderValue::new(EVENT, message.letter.event.as_str().to_owned()));
     if let Some(reply_to) = reply_to {
@@ -46,7 +46,7 @@ pub(super) fn build_mail(
     }
     let part =
         |kind: ContentType, text: &str| SinglePart::builder().header(kind).body(text.to_owned());
-    // The last one is the one that programs prefer.
+    // Mail programs prefer the last part.
     let parts = MultiPart::alternative()
         .singlepart(part(ContentType::TEXT_PLAIN, &message.text))
         .singlepart(part(ContentType::TEXT_HTML, &message.html));
@@ -57,7 +57,7 @@ fn value(text: &str) -> String {
     truncate_text(&text.replace(|c: char| c.is_control(), " "), VALUE_MAX * 4)
 }
 
-/// What may stand between the brackets of an id.
+/// Characters allowed between the brackets of an id.
 fn id(text: &str) -> String {
     let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '<' | '>');
     let id: String = text.chars().filter(|c| fits(*c)).collect();

@@ -1,7 +1,7 @@
-//! notify: carries one message to one recipient. In: a message and an address. Out: sent, or why not.
-//! May name: domain, outbound. Never: the outbox, a database, a clock, a task of its own, a second try.
-//! Invariant: no error text and no log line holds a password, or the URL of a robot.
-//! A new kind of channel is one file here and one line in `CHANNELS`.
+//! notify: sends one message to one recipient. In: a message and an address. Out: sent, or why not.
+//! May name: domain, outbound. Never: the outbox, a database, a clock, a task of its own, a retry.
+//! Invariant: no error text and no log line contains a password, or the URL of a chat bot. A new
+//! kind of channel is one file here and one line in `CHANNELS`.
 
 mod chat_message;
 mod dingtalk;
@@ -32,18 +32,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Why letters to addresses wait where no mail is set up.
+/// Why notifications to addresses wait while no mail is configured.
 pub const NO_MAIL: &str = "no mail server is configured; add [notify.mail]";
-/// How a recipient that is no e-mail address begins: `channel:ops`.
+/// Prefix of a recipient that is no e-mail address: `channel:ops`.
 pub const CHANNEL_PREFIX: &str = "channel:";
 
-/// A kind of channel that a recipient may name: its word, and what makes one.
+/// A kind of channel: its name, and its constructor.
 struct ChannelKind {
     word: &'static str,
     open: fn(&http::ChannelTarget) -> Box<dyn Channel>,
 }
 
-/// Every kind of channel beside e-mail, in the order in which documents list them.
+/// Every kind of channel besides e-mail, in the order of the documentation.
 const CHANNELS: &[ChannelKind] = &[
     ChannelKind { word: webhook::WORD, open: webhook::open_channel },
     ChannelKind { word: dingtalk::WORD, open: dingtalk::open_channel },
@@ -52,48 +52,48 @@ const CHANNELS: &[ChannelKind] = &[
     ChannelKind { word: slack::WORD, open: slack::open_channel },
 ];
 
-/// One message, rendered; whom it goes to is said when it is sent.
+/// One rendered message; the recipient is given when it is sent.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// `procession-17-ab12@host`, without brackets: the same for every try, so that whoever gets it twice
-    /// can tell.
+    /// `procession-17-ab12@host`, without brackets: the same for every attempt, so that a duplicate
+    /// can be recognised.
     pub message_id: String,
-    /// One line.
+    /// The subject line.
     pub subject: String,
     /// The plain text.
     pub text: String,
-    /// The same as HTML, for mail.
+    /// The same as HTML, for e-mail.
     pub html: String,
     /// The language of all three.
     pub lang: Lang,
-    /// What they were rendered from; robots draw their messages from it.
+    /// The notification they were rendered from; chat bots build their messages from it.
     pub letter: Notification,
-    /// When it was written: the mail's date.
+    /// When it was written: the date of the mail.
     pub at: Millis,
-    /// When this try begins. Signatures are made for it, and are good for minutes.
+    /// When this attempt begins. Signatures are made for it, and are valid for minutes.
     pub now: Millis,
 }
 
-/// Why a message was not sent; shown, it is the reason.
+/// Why a message was not sent; displayed, it is the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotSent {
-    /// It may go another time.
+    /// A retry may succeed.
     #[error("{0}")]
     Later(String),
-    /// It will not go however often it is tried.
+    /// No retry would succeed.
     #[error("{0}")]
     Never(String),
-    /// Nothing is set up that could carry it; it may wait until something is.
+    /// No channel is configured for it; it may wait until one is.
     #[error("{0}")]
     NotConfigured(String),
 }
 
-/// Something that carries messages.
+/// A channel that sends messages.
 pub trait Channel: Send + Sync {
-    /// Its word in settings.
+    /// Its name in settings.
     fn kind(&self) -> &'static str;
 
-    /// Carries one message to one recipient; `to` means something to e-mail only.
+    /// Sends one message to one recipient; `to` is used by e-mail only.
     fn send_message<'a>(
         &'a self,
         to: &'a str,
@@ -101,12 +101,12 @@ pub trait Channel: Send + Sync {
     ) -> BoxFuture<'a, Result<(), NotSent>>;
 }
 
-/// Settings that no channel can be made of; shown, it says which and what to do.
+/// Invalid settings of a channel; displayed, the fault with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadChannel(String);
 
-/// All that can carry messages here.
+/// All configured channels.
 pub struct Carriers {
     mail: Option<email::Email>,
     channels: BTreeMap<String, Box<dyn Channel>>,
@@ -114,7 +114,7 @@ pub struct Carriers {
 }
 
 impl Carriers {
-    /// Makes a carrier of each setting. It reads certificates and asks nobody.
+    /// Builds a channel from each setting. Reads certificates and contacts no server.
     pub fn from_options(options: &NotifyOptions) -> Result<Self, BadChannel> {
         let mail =
             options.mail.as_ref().map(|mail| email::open_channel(mail, options.connect_timeout));
@@ -129,7 +129,7 @@ impl Carriers {
         Ok(Self { mail, channels, timeout: options.timeout })
     }
 
-    /// The kind of what would carry to `recipient`, such as `email`; `None` when nothing would.
+    /// The kind of the channel for `recipient`, such as `email`; `None` when there is none.
     pub fn kind_of(&self, recipient: &str) -> Option<&'static str> {
         match recipient.strip_prefix(CHANNEL_PREFIX) {
             Some(name) => self.channels.get(name).map(|channel| channel.kind()),
@@ -137,13 +137,13 @@ impl Carriers {
         }
     }
 
-    /// The names that a recipient may have behind `channel:`.
+    /// The names that a recipient may have after `channel:`.
     pub fn channels(&self) -> impl Iterator<Item = &str> {
         self.channels.keys().map(String::as_str)
     }
 
-    /// Carries a message to an e-mail address or to `channel:NAME`. It returns when the other side has
-    /// taken it, refused it, or been silent for too long.
+    /// Sends a message to an e-mail address or to `channel:NAME`. Returns when the server has
+    /// accepted it, refused it, or exceeded the time limit.
     pub async fn send_message(&self, recipient: &str, message: &Message) -> Result<(), NotSent> {
         let channel: &dyn Channel = match recipient.strip_prefix(CHANNEL_PREFIX) {
             Some(name) => match self.channels.get(name) {
@@ -157,7 +157,7 @@ impl Carriers {
                 }
             },
         };
-        // What is cut off here may have arrived; the next try has the same id.
+        // A message that is cut off here may have arrived; the next attempt has the same id.
         let sent =
             tokio::time::timeout(self.timeout, channel.send_message(recipient, message)).await;
         sent.unwrap_or_else(|_| {

@@ -1,4 +1,4 @@
-//! What is set about channels, with every secret at hand and none of them shown.
+//! Settings of channels, with their secrets, none of which is shown.
 
 use crate::domain::job::secret::SharedSecret;
 use secrecy::SecretString;
@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything that carriers and templates are made of.
+/// All settings of channels and templates.
 #[derive(Clone, Debug)]
 pub struct NotifyOptions {
-    /// How mails go; nothing when no mail is to go.
+    /// How mails are sent; `None` when mail is off.
     pub mail: Option<MailOptions>,
-    /// Robots and webhooks by the name that recipients have behind `channel:`.
+    /// Chat bots and webhooks by the name after `channel:`.
     pub channels: BTreeMap<String, ChannelOptions>,
-    /// A folder with a team's own templates.
+    /// A directory with a team's own templates.
     pub templates: Option<PathBuf>,
-    /// How long one message may take, from the first byte to the last answer.
+    /// Time limit of one message, from the first byte to the last answer.
     pub timeout: Duration,
-    /// How long connecting may take, TLS included.
+    /// Time limit for connecting, TLS included.
     pub connect_timeout: Duration,
 }
 
@@ -33,47 +33,47 @@ impl Default for NotifyOptions {
     }
 }
 
-/// How mails go and whom they are from.
+/// How mails are sent, and the sender address.
 #[derive(Clone, Debug)]
 pub struct MailOptions {
     /// `Procession <batch@bank.example>`, or the address alone.
     pub from: String,
-    /// Where answers go, when not to `from`.
+    /// The address for replies, if not `from`.
     pub reply_to: Option<String>,
-    /// Whom or what they are given to.
+    /// Where they are sent.
     pub transport: MailTransport,
 }
 
-/// Whom or what mails are given to.
+/// Where mails are sent.
 #[derive(Clone, Debug)]
 pub enum MailTransport {
     /// A server.
     Smtp(SmtpOptions),
-    /// A folder; each mail is a file `MESSAGE_ID.eml` in it.
+    /// A directory; each mail is a file `MESSAGE_ID.eml` in it.
     File(PathBuf),
 }
 
 /// A mail server.
 #[derive(Clone, Debug)]
 pub struct SmtpOptions {
-    /// Its name, for which its certificate must be good.
+    /// Its name, for which its certificate must be valid.
     pub host: String,
-    /// Its port; by default 587, 465 with `Tls::Implicit`, 25 without TLS.
+    /// Its port; default 587, 465 with `Tls::Implicit`, 25 without TLS.
     pub port: Option<u16>,
-    /// How the way there is protected.
+    /// How the connection is protected.
     pub tls: Tls,
-    /// A PEM file with certificates to trust beside the machine's own.
+    /// A PEM file with certificates to trust in addition to the machine's own.
     pub ca_file: Option<PathBuf>,
-    /// Who we are to the server; nothing when it takes mails from anybody here.
+    /// The login; `None` when the server accepts mails from everyone here.
     pub login: Option<Login>,
-    /// What we call ourselves in EHLO; the machine's name when nothing is said.
+    /// The name in EHLO; default the host name.
     pub hello: Option<String>,
-    /// How many connections are kept open between mails.
+    /// Number of connections kept open between mails.
     pub idle: usize,
 }
 
 impl SmtpOptions {
-    /// The settings of a server of which only the name is known.
+    /// The default settings of a server.
     pub fn new(host: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -87,31 +87,31 @@ impl SmtpOptions {
     }
 }
 
-/// How the way to a mail server is protected. Its certificate is always checked.
+/// How the connection to a mail server is protected. Its certificate is always verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// Begins in clear and must go over to TLS before anything is said.
+    /// Begins without TLS and must be upgraded before anything is sent.
     StartTls,
     /// TLS from the first byte.
     Implicit,
-    /// Not at all; only to this machine itself.
+    /// None; only to this machine itself.
     None,
-    /// Not at all, to any machine; a password is never sent that way.
+    /// None, to any machine; a password is never sent in this way.
     NoneAnywhere,
 }
 
-/// Who we are to a mail server.
+/// A login at a mail server.
 #[derive(Clone, Debug)]
 pub struct Login {
     /// The user.
     pub user: String,
     /// Its password; for XOAUTH2 the token.
     pub password: SharedSecret,
-    /// How it is said.
+    /// The authentication method.
     pub auth: Auth,
 }
 
-/// How a password is said.
+/// The authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// PLAIN, or LOGIN where the server has no PLAIN.
@@ -124,22 +124,21 @@ pub enum Auth {
     Xoauth2,
 }
 
-/// A robot or webhook.
+/// A chat bot or webhook.
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
     /// `webhook`, `dingtalk`, `wecom`, `feishu` or `slack`.
     pub kind: String,
-    /// Where it listens; whoever knows it can write there, so it is a secret.
+    /// Its URL, which is a secret: it allows everyone who knows it to write there.
     pub url: SecretString,
-    /// What messages are signed with; WeCom and Slack know no signatures.
+    /// The signing secret; WeCom and Slack have no signatures.
     pub secret: Option<SecretString>,
 }
 
 impl Tls {
-    /// Every way.
     pub const ALL: [Self; 4] = [Self::StartTls, Self::Implicit, Self::None, Self::NoneAnywhere];
 
-    /// Its word in settings.
+    /// Its name in settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::StartTls => "starttls",
@@ -149,12 +148,12 @@ impl Tls {
         }
     }
 
-    /// The way that a word means.
+    /// Parses a name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tls| tls.as_str() == word)
     }
 
-    /// The port of servers that are reached so.
+    /// The default port.
     pub fn port(self) -> u16 {
         match self {
             Self::StartTls => 587,
@@ -165,10 +164,9 @@ impl Tls {
 }
 
 impl Auth {
-    /// Every way.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Plain, Self::Login, Self::Xoauth2];
 
-    /// Its word in settings.
+    /// Its name in settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -178,7 +176,7 @@ impl Auth {
         }
     }
 
-    /// The way that a word means.
+    /// Parses a name.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|auth| auth.as_str() == word)
     }

@@ -1,9 +1,9 @@
-//! Letters that never were, for trying templates before a true one comes.
+//! Sample notifications for testing templates before a real one is sent.
 
 use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::{BilingualText, Notification};
 
-/// A letter with a value in every field.
+/// A notification with a value in every field.
 pub(super) fn full_notification(event: NotificationEvent) -> Notification {
     let subject =
         BilingualText::new("MONTH_END 202407: LOAD failed", "MONTH_END 202407：LOAD 执行失败");
@@ -27,7 +27,7 @@ pub(super) fn full_notification(event: NotificationEvent) -> Notification {
     letter
 }
 
-/// A letter with nothing that could be left out.
+/// A notification without any optional field.
 pub(super) fn minimal_notification(event: NotificationEvent) -> Notification {
     Notification::new(
         event,

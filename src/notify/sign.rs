@@ -1,11 +1,11 @@
-//! Signatures, as the receivers of messages check them.
+//! Signatures, as verified by the receivers of messages.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 use std::fmt::Write as _;
 
-/// HMAC-SHA256 in base64, as robots want it.
+/// HMAC-SHA256 in base64, for chat bots.
 pub(super) fn base64(key: &[u8], message: &[u8]) -> String {
     STANDARD.encode(hmac_tag(key, message))
 }

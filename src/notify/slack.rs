@@ -1,4 +1,4 @@
-//! An incoming webhook of Slack: blocks, and a line for places that show none.
+//! An incoming webhook of Slack: blocks, and a text for clients that show none.
 
 use crate::domain::text::truncate_text;
 use crate::notify::chat_message::{self, MessagePiece};
@@ -9,11 +9,11 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 pub(super) const WORD: &str = "slack";
-/// Most characters of a section; bytes are never fewer.
+/// Maximum number of characters of a section; the number of bytes is never smaller.
 const SECTION_MAX: usize = 3_000;
-/// Most characters of a headline.
+/// Maximum number of characters of a heading.
 const HEADER_MAX: usize = 150;
-/// Most blocks of a message.
+/// Maximum number of blocks of a message.
 const BLOCKS_MAX: usize = 50;
 
 struct Slack(ChannelTarget);
@@ -61,7 +61,7 @@ fn section(piece: MessagePiece) -> Value {
             chat_message::clip_lines(&lines, SECTION_MAX)
         }
         MessagePiece::Verbatim(label, text) => {
-            // Three of them would end the box.
+            // Three backticks would end the box.
             let text = truncate_text(&escape(&text).replace("```", "'''"), SECTION_MAX - 200);
             format!("*{}*\n```{text}```", escape(&label))
         }
@@ -72,7 +72,7 @@ fn section(piece: MessagePiece) -> Value {
     json!({ "type": "section", "text": { "type": "mrkdwn", "text": text } })
 }
 
-/// The three signs that mean something to Slack; without them nobody is mentioned.
+/// Escapes the three characters with a meaning in Slack; without them no one is mentioned.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,7 +1,8 @@
-//! A mail server: a few open connections, and what its replies mean.
+//! A mail server: a few pooled connections, and the meaning of its replies.
 //!
-//! lettre's own transport is not used: its pool starts tasks, and it does not tell a server that refuses
-//! us from one that refuses a mail. The first must not park every mail, the second must.
+//! lettre's own transport is not used: its pool starts tasks, and it does not distinguish a server
+//! that refuses us from one that refuses a mail. The first must not park every mail, the second
+//! must.
 
 use crate::domain::text::truncate_text;
 use crate::domain::time::Millis;
@@ -21,14 +22,15 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a connection may wait for the next mail; servers close theirs after some minutes.
+/// How long a connection may wait for the next mail, in milliseconds; servers close theirs after
+/// some minutes.
 const IDLE_MS: i64 = 30_000;
-/// How long an idle connection may take to say that it lives.
+/// Time limit for the check of an idle connection.
 const ALIVE: Duration = Duration::from_secs(5);
-/// Replies to a mail that are about us: log in first, the login is too weak, wrong, or needs TLS.
+/// Replies to a mail that concern our login: missing, too weak, wrong, or without TLS.
 const ABOUT_US: [&str; 4] = ["530", "534", "535", "538"];
 
-/// A mail server as it was set up.
+/// The configured mail server.
 pub(super) struct Smtp {
     host: String,
     port: u16,
@@ -83,7 +85,7 @@ impl Smtp {
         })
     }
 
-    /// Gives one mail to the server. It has it when this returns.
+    /// Sends one mail. The server has accepted it when this returns.
     pub(super) async fn send_mail(
         &self,
         envelope: &Envelope,
@@ -94,7 +96,7 @@ impl Smtp {
             Some(connection) => connection,
             None => self.connect().await.map_err(NotSent::Later)?,
         };
-        // A connection that is dropped in the middle, by a time-out, is never used again.
+        // A connection that is dropped in the middle, by a timeout, is never reused.
         let given = self.transmit_mail(&mut connection, envelope, mail).await;
         match given {
             Ok(()) => self.store_idle(connection, now),
@@ -103,7 +105,8 @@ impl Smtp {
         given
     }
 
-    /// The commands of one mail, one by one, for the first is about us and the others are not.
+    /// Sends the commands of one mail, one by one, because the first concerns us and the others the
+    /// mail.
     async fn transmit_mail(
         &self,
         connection: &mut AsyncSmtpConnection,
@@ -122,7 +125,7 @@ impl Smtp {
         }
         let from = connection.command(Mail::new(envelope.from().cloned(), options)).await;
         from.map_err(|error| match self.refused(&error) {
-            // Many servers take mails of the user alone who logged in.
+            // Many servers accept mails only with the address of the login.
             NotSent::Never(said) => NotSent::Later(format!("{said}; look at from and user")),
             passing => passing,
         })?;
@@ -155,7 +158,7 @@ impl Smtp {
         }
     }
 
-    /// A connection that may be given mails. What goes wrong here is about us and not about a mail.
+    /// A connection ready for mails. An error here concerns us and not a mail.
     async fn connect(&self) -> Result<AsyncSmtpConnection, String> {
         let (host, port) = (self.host.as_str(), self.port);
         let at_once = self.parameters.clone().filter(|_| self.tls == Tls::Implicit);
@@ -233,13 +236,13 @@ fn credentials(login: &Login) -> (Credentials, Vec<Mechanism>) {
     (Credentials::new(login.user.clone(), password), mechanisms)
 }
 
-/// `550 no such user`, or what stopped us, on one line.
+/// `550 no such user`, or the local error, on one line.
 fn words(error: &Error) -> String {
     let mut words = error.status().map(|code| code.to_string()).unwrap_or_default();
     let mut cause = error.source();
     while let Some(error) = cause {
         let said = error.to_string();
-        // Some errors say their cause themselves.
+        // Some errors include their cause themselves.
         if !words.contains(&said) {
             words = format!("{words} {said}");
         }
@@ -273,7 +276,7 @@ fn login_hint(error: &Error) -> String {
     if said.contains("No compatible") {
         return "; say in auth what it offers".to_owned();
     }
-    // With XOAUTH2 a server says no by asking back.
+    // With XOAUTH2 a server refuses by sending a challenge.
     if said.contains("does not expect a challenge") {
         return "; the token was not accepted".to_owned();
     }

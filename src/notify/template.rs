@@ -1,7 +1,8 @@
-//! Templates: a letter as a subject, a text and HTML, by what is built in or by a team's own files.
+//! Templates: render a notification as a subject, a text and HTML, with the built-in files or a
+//! team's own.
 //!
-//! A file of the team is tried with letters of every event in both languages before it is used. Should it
-//! fail nevertheless, the built-in one takes its place: a mail that looks wrong is better than none.
+//! A team's file is tested with notifications of every event in both languages before it is used.
+//! If it fails nevertheless, the built-in one is used: a mail that looks wrong is better than none.
 
 use crate::domain::notification::event::NotificationEvent;
 use crate::domain::notification::{self, Notification};
@@ -14,36 +15,37 @@ use minijinja::{Environment, Error, ErrorKind, Template, UndefinedBehavior, Valu
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Most steps of one rendering; the built-in ones need less than a twentieth. A loop without end stops here.
+/// Maximum number of steps of one rendering; the built-in ones need less than a twentieth. An
+/// endless loop stops here.
 const FUEL: u64 = 500_000;
-/// What is rendered, and how it is built in.
+/// The parts to render, with their built-in templates.
 const PARTS: [(&str, &str); 3] = [
     ("subject.txt", include_str!("templates/subject.txt")),
     ("text.txt", include_str!("templates/text.txt")),
     ("mail.html", include_str!("templates/mail.html")),
 ];
-/// What stands before the name of a built-in one; no file has such a name.
+/// Prefix of the names of built-in templates; no file has such a name.
 const BUILT_IN: &str = "built-in/";
 
-/// Templates that are a fault: which file, which line, what is wrong.
+/// A faulty template: file, line and fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTemplate(String);
 
-/// A letter as it is sent.
+/// A rendered notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    /// One line.
+    /// The subject line.
     pub subject: String,
     /// The plain text.
     pub text: String,
     /// The HTML.
     pub html: String,
-    /// What is wrong with a file of the team, in whose place the built-in one was used.
+    /// The fault of a team's file, for which the built-in one was used.
     pub warning: Option<String>,
 }
 
-/// The templates that are in use.
+/// The templates in use.
 #[derive(Clone, Debug)]
 pub struct MessageTemplates {
     environment: Environment<'static>,
@@ -52,12 +54,12 @@ pub struct MessageTemplates {
 }
 
 impl MessageTemplates {
-    /// The built-in ones alone.
+    /// Only the built-in templates.
     pub fn built_in() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(FUEL));
-        // It names the field in an error, by its place in the source.
+        // Makes errors name the field, by its position in the source.
         environment.set_debug(true);
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.expect("the usual marks do not collide"));
@@ -68,7 +70,7 @@ impl MessageTemplates {
         Self { environment, folder: PathBuf::new(), own: BTreeSet::new() }
     }
 
-    /// The built-in ones and, where `folder` has a file, that one in their place. Every file is tried.
+    /// The built-in templates, replaced by files in `folder`. Every file is tested.
     pub fn load_from(folder: Option<&Path>) -> Result<Self, BadTemplate> {
         let mut templates = Self::built_in();
         let Some(folder) = folder else {
@@ -91,7 +93,7 @@ impl MessageTemplates {
         Ok(templates)
     }
 
-    /// A letter as it is sent.
+    /// Renders a notification.
     pub fn render(
         &self,
         letter: &Notification,
@@ -117,7 +119,7 @@ impl MessageTemplates {
         let text = part("text.txt").unwrap_or_else(|| letter.plain(lang));
         let html = part("mail.html").unwrap_or_else(|| preformatted(&letter.plain(lang)));
         let warning = Some(warnings.join("; ")).filter(|said| !said.is_empty());
-        // Filters and the keywords of robots go by it, whatever a team's own file says.
+        // Mail filters and keywords of chat bots depend on it, whatever a team's own file contains.
         let subject = match subject.trim() {
             "" => letter.subject_line(lang),
             said if said.starts_with(notification::SUBJECT_PREFIX) => notification::one_line(said),
@@ -133,7 +135,7 @@ impl MessageTemplates {
         Ok(())
     }
 
-    /// Renders a file for every event it is for, with everything and with nothing that may be missing.
+    /// Renders a file for every event it is for, with all optional fields and with none.
     fn try_out(&self, name: &str) -> Result<(), BadTemplate> {
         let template = self.environment.get_template(name);
         let template = template.map_err(|error| self.fault(name, &error))?;
@@ -152,7 +154,7 @@ impl MessageTemplates {
         Ok(())
     }
 
-    /// A name that is used and that nothing gives, whether or not a rendering comes past it.
+    /// A name that is used and does not exist, whether or not a rendering reaches it.
     fn unknown(&self, template: &Template<'_, '_>) -> Option<(String, usize)> {
         let globals: BTreeSet<&str> = self.environment.globals().map(|(name, _)| name).collect();
         let is_known = |path: &String| match path.split('.').collect::<Vec<_>>()[..] {
@@ -204,13 +206,13 @@ impl MessageTemplates {
     }
 }
 
-/// The event that a file is for, by the word before its part.
+/// The event that a file is for, from the prefix of its name.
 fn event_of(name: &str) -> Option<&str> {
     let ends = PARTS.iter().filter_map(|(part, _)| name.strip_suffix(part));
     ends.filter_map(|start| start.strip_suffix('.')).next()
 }
 
-/// A misspelt name would be a file that nobody ever reads.
+/// A misspelt name would be a file that is never read.
 fn check_name(name: &str) -> Result<(), String> {
     let parts = PARTS.map(|(part, _)| part);
     if parts.contains(&name) {

@@ -1,11 +1,12 @@
-//! What a template may name: a closed set, so that a misspelt name is found before a mail goes out.
+//! The fields that a template may use: a closed set, so that a misspelt name is found before a mail
+//! is sent.
 
 use crate::domain::notification::{BilingualText, Notification};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use minijinja::Value;
 
-/// Every field, in the order in which documents list them.
+/// Every field, in the order of the documentation.
 pub(super) const FIELDS: [&str; 16] = [
     "event",
     "severity",
@@ -24,10 +25,10 @@ pub(super) const FIELDS: [&str; 16] = [
     "at",
     "message_id",
 ];
-/// What `topic` has.
+/// The fields of `topic`.
 pub(super) const TOPIC: [&str; 6] = ["group", "batch_no", "job", "attempt", "schedule", "node"];
 
-/// The fields of one message. What a letter does not have is empty, and never missing.
+/// The fields of one message. An absent value is empty, never missing.
 pub(super) fn values(letter: &Notification, lang: Lang, at: Millis, message_id: &str) -> Value {
     let both = |text: &BilingualText| Value::from(text.text_in(lang));
     let list = |texts: &[BilingualText]| Value::from_iter(texts.iter().map(both));

@@ -1,4 +1,4 @@
-//! Templates, those built in and those of a team.
+//! Built-in templates, and those of a team.
 
 use super::*;
 use crate::domain::notification::BilingualText;
@@ -10,7 +10,7 @@ fn render(templates: &MessageTemplates, letter: &Notification, lang: Lang) -> Re
     templates.render(letter, lang, AT, "procession-17-ab12@host")
 }
 
-/// A folder with files.
+/// A directory with files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -19,7 +19,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// What is said of one file.
+/// The error for one file.
 fn fault(name: &str, text: &str) -> String {
     let folder = folder(&[(name, text)]);
     let opened = MessageTemplates::load_from(Some(folder.path()));
@@ -147,7 +147,7 @@ fn faults_are_found_before_a_mail_goes_out() {
     assert!(missing.to_string().starts_with("cannot read /no/such: "), "{missing}");
 }
 
-/// Passes every sample and fails on a true letter.
+/// Passes every sample and fails on a real notification.
 #[test]
 fn a_template_that_fails_at_last_gives_way_to_the_built_in_one() {
     let text = "{% if headline == 'odd' %}{{ 1 // 0 }}{% endif %}fine";

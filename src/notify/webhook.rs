@@ -1,4 +1,4 @@
-//! A webhook: the whole message as JSON, signed, for a program of the team's own.
+//! A webhook: the complete message as signed JSON, for a team's own program.
 
 use crate::notify::http::ChannelTarget;
 use crate::notify::{Channel, Message, NotSent, sign};
@@ -7,9 +7,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
 pub(super) const WORD: &str = "webhook";
-/// The header that says when it was signed, and the signature.
+/// The header with the time and the signature.
 const SIGNATURE: HeaderName = HeaderName::from_static("x-procession-signature");
-/// The header by which a second try is known.
+/// The header by which a retry is recognised.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 struct Webhook(ChannelTarget);
@@ -58,7 +58,7 @@ fn build_body(message: &Message) -> String {
     .to_string()
 }
 
-/// The second is part of what is signed, so that an old message cannot be sent again as a new one.
+/// The time is part of what is signed, so that an old message cannot be sent again as a new one.
 fn signature(secret: &str, second: i64, body: &str) -> String {
     let signed = format!("{second}.{body}");
     format!("t={second},v1={}", sign::hmac_hex(secret.as_bytes(), signed.as_bytes()))

@@ -1,4 +1,5 @@
-//! A robot of a WeCom group: a markdown message. Its URL is all that protects it; it knows no signature.
+//! A chat bot of a WeCom group: a Markdown message. Only its URL protects it; there are no
+//! signatures.
 
 use crate::domain::notification::event::Severity;
 use crate::notify::chat_message::{self, MessagePiece};
@@ -10,13 +11,13 @@ use reqwest::header::HeaderMap;
 use serde_json::json;
 
 pub(super) const WORD: &str = "wecom";
-/// Most bytes of the text.
+/// Maximum size of the text in bytes.
 const TEXT_MAX: usize = 4_096;
 
 const CODES: VerdictCodes = VerdictCodes {
     code: "errcode",
     words: "errmsg",
-    // Busy; too many messages a minute (20); too many at once.
+    // Busy; too many messages per minute (20); too many at once.
     later: &[-1, 45_009, 45_033],
     hints: &[(93_000, "no such robot: look at the url")],
 };
@@ -48,7 +49,7 @@ impl Channel for WeCom {
 }
 
 fn markdown_text(message: &Message) -> String {
-    // The three colours that it has.
+    // The three supported colours.
     let colour = match message.letter.severity() {
         Severity::Good => "info",
         Severity::Warning | Severity::Bad => "warning",

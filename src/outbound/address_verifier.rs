@@ -1,4 +1,4 @@
-//! TLS to a server that is known by its IPv6 address, for a library that takes names alone.
+//! TLS to a server known by its IPv6 address, for a library that accepts only names.
 
 use super::provider;
 use rustls::client::WebPkiServerVerifier;
@@ -8,7 +8,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// TLS to a server whose certificate has to be for this address, whatever name the caller gives.
+/// TLS to a server whose certificate must be for this address, whatever name the caller passes.
 pub(super) fn tls_to_address(
     roots: RootCertStore,
     address: IpAddr,
@@ -22,12 +22,12 @@ pub(super) fn tls_to_address(
         .map_err(|error| fault(&error))?;
     let mut config =
         config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
-    // The name is no name of the server's.
+    // The name is not one of the server's.
     config.enable_sni = false;
     Ok(config)
 }
 
-/// Verifies as ever, with an address in the place of the name that it is given.
+/// Normal verification, with an address in place of the passed name.
 #[derive(Debug)]
 struct AddressVerifier {
     inner: Arc<WebPkiServerVerifier>,

@@ -1,4 +1,4 @@
-//! TLS from this program to its own listener, by the certificate itself.
+//! TLS from this program to its own listener, verified by the certificate itself.
 
 use super::provider;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// TLS to a server that has to show this very certificate, whatever names and authorities it has.
+/// TLS to a server that must present exactly this certificate, whatever its names and authorities.
 pub fn tls_to_own_server(certificate: CertificateDer<'static>) -> Result<ClientConfig, String> {
     let provider = provider();
     let verifier = Arc::new(SameCertificate { certificate, provider: provider.clone() });
@@ -17,7 +17,7 @@ pub fn tls_to_own_server(certificate: CertificateDer<'static>) -> Result<ClientC
     Ok(config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// Takes one certificate; that the server has its key, the signature shows.
+/// Accepts one certificate; the signature proves that the server has its key.
 #[derive(Debug)]
 struct SameCertificate {
     certificate: CertificateDer<'static>,

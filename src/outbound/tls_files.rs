@@ -1,5 +1,5 @@
-//! Certificates and keys in PEM files: read, with faults that name setting, file and fix; and a client that reads
-//! them anew when they change.
+//! Certificates and keys in PEM files: read, with faults that name setting, file and fix; and a
+//! client that reloads them when they change.
 
 use super::address_verifier::tls_to_address;
 use super::{TransportProtection, built, client_of, machine_roots, tls_builder};
@@ -16,31 +16,30 @@ use std::sync::{Mutex, PoisonError};
 /// A file, and the setting that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFile {
-    /// As users write it: `http.tls_cert`.
+    /// The name of the setting: `http.tls_cert`.
     pub setting: &'static str,
-    /// Where it is.
     pub path: PathBuf,
 }
 
 impl NamedFile {
-    /// The file of a setting; none when the setting is empty.
+    /// The file of a setting; `None` when the setting is empty.
     pub fn from_setting(setting: &'static str, path: &std::path::Path) -> Option<Self> {
         (!path.as_os_str().is_empty()).then(|| Self { setting, path: path.to_owned() })
     }
 
-    /// A sentence about it.
+    /// An error message about the file.
     pub fn fault(&self, what: impl std::fmt::Display) -> String {
         format!("{} {}: {what}", self.setting, self.path.display())
     }
 
-    /// What it holds.
+    /// The content of the file.
     pub fn read_bytes(&self) -> Result<Vec<u8>, String> {
         std::fs::read(&self.path).map_err(|error| {
             self.fault(format!("{error}; name a PEM file that this process may read"))
         })
     }
 
-    /// The certificates in it, one or more.
+    /// The certificates in it, at least one.
     pub fn certificates(&self, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let found = found.map_err(|error| self.fault(format!("it is no PEM file: {error}")))?;
@@ -71,7 +70,7 @@ impl NamedFile {
         })
     }
 
-    /// The revocation lists in it, one or more.
+    /// The revocation lists in it, at least one.
     pub fn revocation_lists(
         &self,
         pem: &[u8],
@@ -87,7 +86,7 @@ impl NamedFile {
         }
     }
 
-    /// Whose the certificates in it are, and when each ends, in seconds since 1970.
+    /// The subjects and expiry times of its certificates, in seconds since 1970.
     pub fn certificate_ends(&self, pem: &[u8]) -> Result<Vec<(String, i64)>, String> {
         let end = |der: &CertificateDer<'_>| {
             let (_, found) = x509_parser::parse_x509_certificate(der)
@@ -97,8 +96,8 @@ impl NamedFile {
         self.certificates(pem)?.iter().map(end).collect()
     }
 
-    /// Whose the revocation lists in it are, and until when there should be a newer one, in seconds since 1970. One that
-    /// does not say so has no end.
+    /// The issuers of its revocation lists, and when the next one is due, in seconds since 1970.
+    /// Lists without that are omitted.
     pub fn list_ends(&self, pem: &[u8]) -> Result<Vec<(String, i64)>, String> {
         let mut ends = Vec::new();
         for der in self.revocation_lists(pem)? {
@@ -111,7 +110,7 @@ impl NamedFile {
         Ok(ends)
     }
 
-    /// The authorities in it, one or more.
+    /// The authorities in it, at least one.
     pub fn authorities(&self, pem: &[u8]) -> Result<RootCertStore, String> {
         let mut roots = RootCertStore::empty();
         for certificate in self.certificates(pem)? {
@@ -123,12 +122,12 @@ impl NamedFile {
     }
 }
 
-/// What TLS to a server needs beside its name.
+/// The TLS settings for a server, besides its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientTlsFiles {
-    /// Authorities that vouch for the server; none is those that the machine trusts.
+    /// The authorities for the server's certificate; `None`: those of the machine.
     pub authorities: Option<NamedFile>,
-    /// The certificate that is shown to servers that ask for one, and its key.
+    /// The client certificate and its key, for servers that require one.
     pub identity: Option<(NamedFile, NamedFile)>,
 }
 
@@ -138,7 +137,7 @@ impl ClientTlsFiles {
         self.authorities.iter().chain(identity)
     }
 
-    /// The authorities of a file alone; those of the machine when the setting is empty.
+    /// Only the authorities of a file; those of the machine when the setting is empty.
     pub fn of_authorities(setting: &'static str, path: &std::path::Path) -> Self {
         Self { authorities: NamedFile::from_setting(setting, path), identity: None }
     }
@@ -150,12 +149,13 @@ impl ClientTlsFiles {
         }
     }
 
-    /// TLS by them to a server whose certificate has to be for this address, for a library that takes names alone.
+    /// The TLS configuration for a server whose certificate must be for this address, for a library
+    /// that accepts only names.
     pub fn config_for_address(&self, address: IpAddr) -> Result<ClientConfig, String> {
         tls_to_address(self.roots()?, address)
     }
 
-    /// TLS by them.
+    /// The TLS configuration.
     pub fn config(&self) -> Result<ClientConfig, String> {
         let config = tls_builder(self.roots()?)?;
         let Some((cert, key)) = &self.identity else { return Ok(config.with_no_client_auth()) };
@@ -164,14 +164,14 @@ impl ClientTlsFiles {
         config.with_client_auth_cert(chain, private).map_err(|error| unfit_key(cert, key, &error))
     }
 
-    /// What the files are like, without reading them; changes when one is replaced or written.
+    /// The metadata of the files, without reading them; changes when one is replaced or written.
     fn fingerprint(&self) -> Vec<Option<(u64, i64, i64, u64)>> {
         let of = |data: Metadata| (data.ino(), data.mtime(), data.mtime_nsec(), data.size());
         self.all_files().map(|file| std::fs::metadata(&file.path).ok().map(of)).collect()
     }
 }
 
-/// That a key and a certificate do not belong together, or cannot be used.
+/// The error that a key and a certificate do not match, or cannot be used.
 pub fn unfit_key(cert: &NamedFile, key: &NamedFile, error: &rustls::Error) -> String {
     key.fault(match error {
         rustls::Error::InconsistentKeys(_) => format!(
@@ -190,7 +190,7 @@ pub fn unfit_key(cert: &NamedFile, key: &NamedFile, error: &rustls::Error) -> St
 /// What a caller adds to a client.
 type Finish = Box<dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync>;
 
-/// A client whose certificates are read anew when their files change.
+/// A client whose certificates are reloaded when their files change.
 pub struct ReloadedClient {
     way: TransportProtection,
     files: ClientTlsFiles,
@@ -204,7 +204,7 @@ struct LoadedTls {
 }
 
 impl ReloadedClient {
-    /// For a way with TLS. `finish` adds what is the caller's: how long anything may take.
+    /// A client with TLS. `finish` adds the caller's settings, such as time limits.
     pub fn new(
         files: ClientTlsFiles,
         finish: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
@@ -212,7 +212,7 @@ impl ReloadedClient {
         Self::for_way(TransportProtection::Tls, files, finish)
     }
 
-    /// The same for a way that may be in clear, where no file is read.
+    /// The same for a connection that may be without TLS, for which no file is read.
     pub fn for_way(
         way: TransportProtection,
         files: ClientTlsFiles,
@@ -221,7 +221,8 @@ impl ReloadedClient {
         Self { way, files, finish: Box::new(finish), made: Mutex::default() }
     }
 
-    /// The client. When files have changed and cannot be used, it is the one of before, and the log says why.
+    /// The client. When files have changed and cannot be used, the previous client is returned, and
+    /// the reason is logged.
     pub fn get(&self) -> Result<Client, String> {
         let fingerprint = self.files.fingerprint();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,7 +246,7 @@ impl ReloadedClient {
     }
 }
 
-/// A client for a way, with these files where it is TLS.
+/// A client for a connection, with these files if it uses TLS.
 pub fn client_with(
     way: TransportProtection,
     files: &ClientTlsFiles,

@@ -1,6 +1,7 @@
-//! The admins of XXL-JOB that this process is an executor of: one database of theirs, several addresses.
+//! The XXL-JOB admins that this process is an executor of: one database of theirs, several
+//! addresses.
 //!
-//! They are asked in their order until one says yes, as XXL-JOB's own executors do.
+//! They are called in order until one accepts, as XXL-JOB's own executors do.
 
 use crate::outbound::ClientTlsFiles;
 use crate::remote::client::Poster;
@@ -14,25 +15,25 @@ use url::Url;
 
 pub use crate::wire::xxl::{Callback, XxlDialect};
 
-/// Least characters of a token.
+/// Minimum length of a token.
 const TOKEN_MIN: usize = 16;
-/// Tokens that stand in files everybody has.
+/// Publicly known tokens.
 const KNOWN_TOKENS: [&str; 3] = ["default_token", "xxl-job", "123456"];
 
-/// Where the admins are, and who asks.
+/// The addresses of the admins, and this executor.
 #[derive(Clone, Debug)]
 pub struct AdminSettings {
     /// Their addresses, `http://xxl.example:8080/xxl-job-admin`.
     pub addresses: Vec<String>,
     /// The name of the executor.
     pub app_name: String,
-    /// What both sides show.
+    /// The shared token.
     pub token: SecretString,
-    /// What they speak; found out when it is not said.
+    /// Their protocol dialect; detected if `None`.
     pub dialect: Option<XxlDialect>,
-    /// How long one may take.
+    /// Time limit of one call.
     pub limit: Duration,
-    /// What TLS to them needs.
+    /// TLS files for connections to them.
     pub tls: ClientTlsFiles,
 }
 
@@ -45,17 +46,17 @@ pub struct Admins {
 
 struct AdminAddress {
     base: Url,
-    /// What it is known to speak.
+    /// The detected dialect.
     dialect: Mutex<Option<XxlDialect>>,
 }
 
-/// No admin said yes; the text says of each what it said.
+/// No admin accepted; the text contains the answer of each.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct AdminRefusal(String);
 
 impl Admins {
-    /// Checks what was given; the error is a sentence about it.
+    /// Checks the settings; the error is a sentence.
     pub fn new(settings: &AdminSettings) -> Result<Self, String> {
         check_token(settings.token.expose_secret())?;
         let bases: Vec<Url> =
@@ -70,28 +71,29 @@ impl Admins {
         Ok(Self { places, poster, limit: settings.limit })
     }
 
-    /// How long one question to all of them may take.
+    /// Maximum duration of one call to all of them.
     pub fn longest(&self) -> Duration {
         self.limit.saturating_mul(u32::try_from(self.places.len()).unwrap_or(u32::MAX)) * 2
     }
 
-    /// Those whose token and messages anybody on the way can read.
+    /// Admins whose token and messages are sent without encryption.
     pub fn unprotected(&self) -> impl Iterator<Item = &str> {
         let is_open = |url: &&Url| url.scheme() == "http" && !is_here(url);
         self.places.iter().map(|place| &place.base).filter(is_open).map(Url::as_str)
     }
 
-    /// Says that this executor is there; to be said anew within 90 s.
+    /// Registers this executor; to be repeated within 90 s.
     pub async fn register(&self, app_name: &str, address: &str) -> Result<(), AdminRefusal> {
         self.post_request("registry", &registry(app_name, address)).await
     }
 
-    /// Says that it is not there any more.
+    /// Deregisters this executor.
     pub async fn remove(&self, app_name: &str, address: &str) -> Result<(), AdminRefusal> {
         self.post_request("registryRemove", &registry(app_name, address)).await
     }
 
-    /// Says what became of runs. A yes does not mean that the admin has stored it: it does so later.
+    /// Reports ends of runs. Acceptance does not mean that the admin has stored it: it does so
+    /// later.
     pub async fn callback(&self, items: &[Callback]) -> Result<(), AdminRefusal> {
         let mut said = Vec::new();
         for place in &self.places {
@@ -103,7 +105,7 @@ impl Admins {
         Err(AdminRefusal(said.join("; ")))
     }
 
-    /// What 2.3 to 3.4 read is tried first; whoever refuses that may be of another version.
+    /// The format of 2.3 to 3.4 is tried first; an admin that refuses it may be of another version.
     async fn call_back(&self, place: &AdminAddress, items: &[Callback]) -> Result<(), String> {
         let known = *place.dialect.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(dialect) = known {
@@ -127,7 +129,7 @@ impl Admins {
                 *known = Some(XxlDialect::D3);
                 Ok(())
             }
-            // What a wrong shape is answered with would say less.
+            // The answer to a wrong format would explain less.
             Err(_) => Err(first),
         }
     }
@@ -152,7 +154,8 @@ fn registry(app_name: &str, address: &str) -> Value {
     })
 }
 
-/// The list with the fields of 2.2 and of 2.3 in each item, as pyxxl sends it: each version takes its own.
+/// The list with the fields of 2.2 and of 2.3 in each item, as pyxxl sends it: each version reads
+/// its own.
 fn with_both_versions(items: &[Callback]) -> Value {
     let (mut new, old) =
         (xxl::callbacks(XxlDialect::D1, items), xxl::callbacks(XxlDialect::D0, items));
@@ -171,7 +174,7 @@ fn request_url(place: &AdminAddress, name: &str) -> Url {
     url
 }
 
-/// The root of an admin; some clients want `/api` behind it, so that is what people paste.
+/// The base URL of an admin; some clients need `/api` after it, so people paste that.
 fn base_url(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text.trim()).map_err(|error| {
         format!(
@@ -196,7 +199,7 @@ fn base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A token is refused that others know, or could find out.
+/// Refuses a token that is public, or could be guessed.
 pub fn check_token(token: &str) -> Result<(), String> {
     if token.is_empty() {
         return Err(

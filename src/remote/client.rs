@@ -1,6 +1,6 @@
 //! One POST to a server of XXL-JOB, and its answer.
 //!
-//! Redirects are not followed and proxies are not asked, because the token would go with them;
+//! Redirects are not followed and proxies are not used, because the token would go with them;
 //! certificates are verified, which XXL-JOB's own client does not do.
 
 use crate::domain::text::{storable, truncate_text};
@@ -14,19 +14,19 @@ use std::error::Error;
 use std::time::Duration;
 use url::Url;
 
-/// Most bytes of an answer that are read.
+/// Maximum number of bytes read of an answer.
 const ANSWER_MAX: usize = 65_536;
-/// Most bytes of an answer that are shown.
+/// Maximum number of bytes shown of an answer.
 const SHOWN_MAX: usize = 300;
 
-/// What says who asks.
+/// A client with the access token.
 pub(super) struct Poster {
     way: PosterWay,
     headers: HeaderMap,
     token: SecretString,
 }
 
-/// The client, by what protects the way.
+/// The client, by the protection of the connection.
 enum PosterWay {
     Clear(Client),
     Tls(ReloadedClient),
@@ -50,14 +50,14 @@ impl Poster {
             (HeaderName::from_static(APP_NAME_HEADER), name),
             (CONTENT_TYPE, HeaderValue::from_static("application/json;charset=UTF-8")),
         ]);
-        // Every half minute does not need a connection that may be found dead.
+        // A call every half minute does not need a pooled connection, which may be found dead.
         let limited = move |client: ClientBuilder| {
             client.connect_timeout(limit).timeout(limit).pool_max_idle_per_host(0)
         };
         let way = match urls.iter().any(|url| url.scheme() == "https") {
             true => {
                 let client = ReloadedClient::new(tls.clone(), limited);
-                // Files that cannot be used are a fault at the start, not at the first request.
+                // Unusable files are a fault at the start, not at the first request.
                 client.get()?;
                 PosterWay::Tls(client)
             }
@@ -68,7 +68,7 @@ impl Poster {
         Ok(Self { way, headers, token: token.clone() })
     }
 
-    /// Posts JSON. Whatever is no yes is an error that says what it was.
+    /// Posts JSON. Any refusal is an error with its text.
     pub(super) async fn post_json(&self, url: Url, body: &Value) -> Result<(), String> {
         let client = match &self.way {
             PosterWay::Clear(client) => client.clone(),
@@ -99,7 +99,7 @@ impl Poster {
         }
     }
 
-    /// Words of the other side behind ours: on one line, short, without the token.
+    /// Our text followed by the server's: on one line, short, without the token.
     fn describe_answer(&self, what: &str, words: &[u8]) -> String {
         let words = storable(words, ANSWER_MAX).replace(self.token.expose_secret(), "***");
         let words = words.split_whitespace().collect::<Vec<_>>().join(" ");

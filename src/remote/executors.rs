@@ -1,7 +1,7 @@
-//! The executors of XXL-JOB that this installation is the admin of.
+//! Calls to the XXL-JOB executors of which this installation is the admin.
 //!
-//! Connections are kept for a minute. So many questions are under way at once and no more, of all and of
-//! each address, so that one that gives no answer keeps nobody else from being asked.
+//! Connections are kept for a minute. The number of concurrent calls is limited, in total and per
+//! address, so that an executor that does not answer blocks no other.
 
 use crate::domain::executor::Spoken;
 use crate::domain::text::{storable, truncate_text};
@@ -22,48 +22,46 @@ use url::Url;
 pub use crate::outbound::ClientTlsFiles;
 pub use crate::wire::xxl::{JobAsk, LogAsk, LogPage, RunAsk, read_log};
 
-/// Questions under way at once.
+/// Maximum number of concurrent calls.
 const AT_ONCE: usize = 64;
-/// The same, of one address.
+/// Maximum number of concurrent calls per address.
 const AT_ONCE_EACH: usize = 16;
-/// Addresses whose counts are kept.
+/// Number of addresses whose counts are kept.
 const ADDRESSES: usize = 1_024;
-/// How long connecting may take, and how long an answer.
+/// Time limit for connecting, and for an answer.
 const LIMIT: Duration = Duration::from_secs(3);
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(60);
-/// Most bytes of an answer that are read.
+/// Maximum number of bytes read of an answer.
 const ANSWER_MAX: usize = 1 << 20;
-/// Most bytes of an answer that are shown.
+/// Maximum number of bytes shown of an answer.
 const SHOWN_MAX: usize = 300;
 
 /// One executor.
 #[derive(Clone, Debug)]
 pub struct ExecutorAddress {
-    /// Its URL.
     pub address: String,
-    /// Its group.
     pub app: AppName,
-    /// What it asks for.
+    /// The token it requires.
     pub token: SecretString,
-    /// What it speaks.
+    /// Its protocol dialect.
     pub spoken: Spoken,
 }
 
-/// What became of a question.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExecutorResponse {
-    /// A yes, with what was asked for.
+    /// Accepted, with the answer.
     Yes(Reply),
-    /// A no, in its words.
+    /// Refused, with its message.
     No(String),
     /// Nothing was sent, and why.
     NotSent(String),
-    /// It was sent, and what came back says nothing of what became of it.
+    /// It was sent, and the result is unknown.
     Unclear(String),
 }
 
-/// The way to executors, for all of a process.
+/// The client for all executors of a process.
 pub struct ExecutorClient {
     clear: OnceLock<Result<Client, String>>,
     tls: ReloadedClient,
@@ -82,28 +80,28 @@ impl Default for AddressSemaphores {
 }
 
 impl ExecutorClient {
-    /// With these files for TLS.
+    /// A client with these TLS files.
     pub fn new(tls: ClientTlsFiles) -> Self {
         let tls = ReloadedClient::new(tls, limited);
         Self { clear: OnceLock::new(), tls, turns: AddressSemaphores::default() }
     }
 
-    /// Asks whether it is there. A body of `{}` is the one that every client takes.
+    /// Asks whether the executor is alive. A body of `{}` is accepted by every client.
     pub async fn send_beat(&self, to: &ExecutorAddress) -> ExecutorResponse {
         self.send_request(to, "beat", &json!({})).await
     }
 
-    /// Asks whether it does not run this job.
+    /// Asks whether the executor does not run this job.
     pub async fn idle_beat(&self, to: &ExecutorAddress, job_id: i64) -> ExecutorResponse {
         self.send_request(to, "idleBeat", &JobAsk { job_id }).await
     }
 
-    /// Asks it to stop whatever it runs of this job.
+    /// Requests a stop of everything it runs of this job.
     pub async fn send_kill(&self, to: &ExecutorAddress, job_id: i64) -> ExecutorResponse {
         self.send_request(to, "kill", &JobAsk { job_id }).await
     }
 
-    /// Asks it to run, unless its turn comes too late: `may` is asked last.
+    /// Requests a run, unless its permit comes too late: `may` is called last.
     pub async fn send_run(
         &self,
         to: &ExecutorAddress,
@@ -123,7 +121,7 @@ impl ExecutorClient {
         self.post_request(to, name, ask).await
     }
 
-    /// Asks for lines of the log of a run, from this one on.
+    /// Requests lines of the log of a run, from this one on.
     pub async fn fetch_log(
         &self,
         to: &ExecutorAddress,
@@ -202,7 +200,7 @@ impl AddressSemaphores {
             let turns = each.entry(address.to_owned());
             turns.or_insert_with(|| Arc::new(Semaphore::new(AT_ONCE_EACH))).clone()
         };
-        // They are never closed.
+        // The semaphores are never closed.
         let each = each.acquire_owned().await.ok();
         [each, self.all.clone().acquire_owned().await.ok()]
     }
@@ -257,7 +255,7 @@ async fn answered(request: RequestBuilder) -> Result<(u16, Vec<u8>), Lost> {
     Ok((status, bytes))
 }
 
-/// What an answer means. Of one that a gateway gave in place of the executor nothing is known.
+/// The meaning of an answer. The answer of a gateway in place of the executor tells nothing.
 fn judged(to: &ExecutorAddress, status: u16, bytes: &[u8]) -> ExecutorResponse {
     let said = |what: &str, words: &[u8]| shown(to, what, &storable(words, 4 * SHOWN_MAX));
     match (status, Reply::parse_body(bytes)) {
@@ -282,7 +280,7 @@ fn judged(to: &ExecutorAddress, status: u16, bytes: &[u8]) -> ExecutorResponse {
     }
 }
 
-/// Words of the other side behind ours: on one line, short, without the token.
+/// Our text followed by the executor's: on one line, short, without the token.
 fn shown(to: &ExecutorAddress, what: &str, words: &str) -> String {
     let words = words.replace(to.token.expose_secret(), "***");
     let words = words.split_whitespace().collect::<Vec<_>>().join(" ");

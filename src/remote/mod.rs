@@ -1,6 +1,6 @@
-//! remote: asks servers of XXL-JOB. In: what is to be said. Out: what they answered.
-//! May name: domain, wire, outbound. Never: SQL, a task, another try.
-//! Invariant: it speaks to the addresses it was given and to no other, and to these alone it shows the token.
+//! remote: calls servers of XXL-JOB. In: messages. Out: their answers.
+//! May name: domain, wire, outbound. Never: SQL, a task, a retry.
+//! Invariant: it connects only to the addresses it was given, and sends the token to no other.
 
 pub mod admin;
 mod client;

@@ -1,6 +1,6 @@
-//! secret_store: reads secrets where the installation keeps them: files and HashiCorp Vault. In: a name, the time. Out: a secret, or why there is none.
+//! secret_store: reads secrets from files and HashiCorp Vault. In: a name, the time. Out: a secret, or the error.
 //! May name: domain, outbound. Never: the database, a wait, a log line with a value.
-//! Invariant: a value is read anew each time it is asked for, and no error holds anything of one.
+//! Invariant: a value is read again for each request, and no error contains any part of one.
 
 pub mod secret_file;
 pub mod vault;
@@ -20,68 +20,65 @@ use std::sync::Arc;
 /// Settings of one secret store.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Its name.
     pub name: String,
-    /// What it is.
+    /// The kind of store.
     pub backend: StoreBackend,
-    /// The secrets that are taken from it, by the name that definitions use.
+    /// The secrets that are read from it, by their names in definitions.
     pub secrets: BTreeMap<String, SecretEntry>,
 }
 
-/// What a secret store is.
+/// A kind of secret store.
 #[derive(Clone, Debug)]
 pub enum StoreBackend {
-    /// A folder with a file for each secret: credentials of systemd, a mount of Kubernetes.
+    /// A directory with a file for each secret: credentials of systemd, a mount of Kubernetes.
     Folder(PathBuf),
-    /// A server of HashiCorp Vault, or one that speaks as it does.
+    /// A server of HashiCorp Vault, or a compatible one.
     Vault(Box<VaultOptions>),
 }
 
 /// One secret of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretEntry {
-    /// Where it is there: a file's name, or `PATH#FIELD`.
+    /// Its key in the store: a file name, or `PATH#FIELD`.
     pub key: String,
     /// Which groups may use it.
     pub access: GroupAccess,
-    /// Data sources that may have it as their password.
+    /// Data sources that may use it as their password.
     pub sources: Vec<SourceName>,
-    /// Whether settings of Procession itself may have it as their password.
+    /// Whether settings of Procession itself may use it as their password.
     pub for_procession: bool,
 }
 
-/// Why a store gives no secret; `Display` is the sentence for the user.
+/// Why a secret cannot be read; `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretStoreError {
-    /// Asking again gives the same answer, until somebody changes something.
+    /// A retry will fail in the same way until something is changed.
     #[error("{0}")]
     Unusable(String),
-    /// The store is away: it may answer in a moment.
+    /// The store is unavailable: it may answer in a moment.
     #[error("{0}")]
     Away(String),
 }
 
-/// A secret as it was read just now.
+/// A secret that was just read.
 #[derive(Debug)]
 pub struct ReadSecret {
-    /// The value.
     pub value: SecretString,
-    /// What an operator may know of it: `version 3`.
+    /// A remark for operators: `version 3`.
     pub remark: Option<String>,
-    /// Who else may read it where it is.
+    /// Who else may read it in its place.
     pub warning: Option<String>,
 }
 
-/// Where a configured secret comes from.
+/// A secret of a configured store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredSecret {
-    /// The name of its store.
     pub store: String,
-    /// Where it is there, and for whom.
+    /// Its key in the store, and its permissions.
     pub entry: SecretEntry,
 }
 
-/// The secret stores of the settings. Clones are the same stores.
+/// The configured secret stores. Clones are the same stores.
 #[derive(Clone, Debug, Default)]
 pub struct SecretStores(Arc<StoreSet>);
 
@@ -98,7 +95,7 @@ enum SecretBackend {
 }
 
 impl SecretStores {
-    /// The stores of these settings, which the settings have checked.
+    /// The stores of these settings, which are validated already.
     pub fn new(all: Vec<StoreOptions>) -> Self {
         let mut stores = StoreSet::default();
         for StoreOptions { name, backend, secrets } in all {
@@ -118,7 +115,7 @@ impl SecretStores {
         Self(Arc::new(stores))
     }
 
-    /// Where a secret comes from; none when the settings do not name it.
+    /// The place of a secret; `None` when the settings do not name it.
     pub fn find_secret(&self, name: &str) -> Option<&ConfiguredSecret> {
         self.0.secrets.get(name)
     }
@@ -134,12 +131,12 @@ impl SecretStores {
         each.map(|(name, secret)| (name.clone(), secret.entry.access.clone())).collect()
     }
 
-    /// Adds to a definition that was read from the tables what the settings say of secrets.
+    /// Adds the access rules of the settings to a definition read from the tables.
     pub fn add_access(&self, defs: Definition) -> Definition {
         Definition { configured_secrets: self.access(), ..defs }
     }
 
-    /// Where a secret comes from, in words: `folder k8s, file ledger-password`.
+    /// A description of a secret's place: `folder k8s, file ledger-password`.
     pub fn describe(&self, secret: &ConfiguredSecret) -> String {
         let (store, key) = (&secret.store, &secret.entry.key);
         match self.0.backends.get(store) {
@@ -148,12 +145,12 @@ impl SecretStores {
         }
     }
 
-    /// Whether reading a secret asks another machine.
+    /// Whether reading a secret needs another machine.
     pub fn is_remote(&self, secret: &ConfiguredSecret) -> bool {
         matches!(self.0.backends.get(&secret.store), Some(SecretBackend::Vault(_)))
     }
 
-    /// Reads a secret. `now` decides whether a login still holds.
+    /// Reads a secret. `now` decides whether a login is still valid.
     pub async fn read_secret(
         &self,
         secret: &ConfiguredSecret,
@@ -166,7 +163,7 @@ impl SecretStores {
         }
     }
 
-    /// Renews the logins that would end otherwise; gives what went wrong.
+    /// Renews logins that would expire otherwise; returns the errors.
     pub async fn renew_logins(&self, now: Uptime) -> Vec<SecretStoreError> {
         let mut errors = Vec::new();
         for backend in self.0.backends.values() {
@@ -182,7 +179,7 @@ impl SecretStores {
         self.0.backends.values().any(|backend| matches!(backend, SecretBackend::Vault(_)))
     }
 
-    /// What an operator should know: files that others may read, a server that is asked in clear.
+    /// Warnings for operators: files that others may read, a server accessed without TLS.
     pub async fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for backend in self.0.backends.values() {

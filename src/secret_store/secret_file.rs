@@ -1,5 +1,5 @@
-//! Reads a file that holds a secret. A path in a definition or in the settings may lead anywhere: to a device that
-//! never ends, to a pipe that nobody writes to, to gigabytes. So only a regular file of a limited size is read.
+//! Reads a file with a secret. A path in a definition or in the settings may lead to an endless
+//! device, a pipe without a writer, or gigabytes. So only a regular file of a limited size is read.
 //! Symbolic links are followed, because mounts of Kubernetes consist of them.
 
 use nix::fcntl::OFlag;
@@ -9,22 +9,23 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of a file with a secret.
+/// Maximum size of a file with a secret, in bytes.
 pub const LARGEST_SECRET_FILE: u64 = 65_536;
 
-/// The folder in which systemd puts the credentials of a unit, named by the variable that it sets.
+/// The environment variable with the directory in which systemd puts the credentials of a unit.
 const CREDENTIALS_FOLDER: &str = "CREDENTIALS_DIRECTORY";
 
-/// Why there is no secret in a file; `Display` is the sentence for the user and holds nothing of the file.
+/// Why a file contains no usable secret; `Display` is the message for the user and contains nothing
+/// of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
     /// It cannot be opened or read.
     #[error("the file {0} cannot be read ({1}); correct the path or its permissions")]
     Unreadable(PathBuf, io::Error),
-    /// It is something else than a file.
+    /// It is not a regular file.
     #[error("{0} is {1}; name a regular file")]
     NotAFile(PathBuf, &'static str),
-    /// It is longer than a secret may be.
+    /// It is too long for a secret.
     #[error(
         "the file {0} has more than {LARGEST_SECRET_FILE} bytes, so it is no secret; name another file"
     )]
@@ -32,7 +33,7 @@ pub enum SecretFileError {
     /// It is not text.
     #[error("the file {0} is not UTF-8 text, or holds a NUL character; a secret is text")]
     NotText(PathBuf),
-    /// The path begins with the folder of systemd and there is none.
+    /// The path begins with systemd's directory and there is none.
     #[error(
         "the path {0} needs the environment variable {CREDENTIALS_FOLDER}, which is not set; systemd sets it for \
          a unit with LoadCredential="
@@ -40,7 +41,7 @@ pub enum SecretFileError {
     NoCredentials(PathBuf),
 }
 
-/// What a file holds, and who else may read it.
+/// The content of a file, and who else may read it.
 #[derive(Debug)]
 pub struct SecretFile {
     text: SecretString,
@@ -48,11 +49,12 @@ pub struct SecretFile {
 }
 
 impl SecretFile {
-    /// Reads a file at once. `$CREDENTIALS_DIRECTORY` at the start of the path is the folder of systemd.
+    /// Reads a file synchronously. `$CREDENTIALS_DIRECTORY` at the start of the path is systemd's
+    /// directory.
     pub fn read_file(path: &Path) -> Result<Self, SecretFileError> {
         let path = &resolve_path(path)?;
         let unreadable = |error| SecretFileError::Unreadable(path.clone(), error);
-        // Before it is opened: opening a device may do something by itself.
+        // Before it is opened: opening a device may have effects.
         require_file(path, &std::fs::metadata(path).map_err(unreadable)?)?;
         let (file, found) = open_file(path).map_err(unreadable)?;
         require_file(path, &found)?;
@@ -66,7 +68,7 @@ impl SecretFile {
         Ok(Self { text: text.into(), mode: found.mode() })
     }
 
-    /// The same for a task that others wait beside: a file may stand on a network.
+    /// The same on a blocking thread: a file may be on a network.
     pub async fn read_aside(path: &Path) -> Result<Self, SecretFileError> {
         let owned = path.to_owned();
         let reading = tokio::task::spawn_blocking(move || Self::read_file(&owned));
@@ -74,19 +76,20 @@ impl SecretFile {
         reading.await.unwrap_or_else(|error| Err(broken(error)))
     }
 
-    /// The first line, without what ends it: what follows is a remark.
+    /// The first line, without its line end: what follows is a remark.
     pub fn first_line(&self) -> SecretString {
         self.text.expose_secret().lines().next().unwrap_or_default().into()
     }
 
-    /// All of it, without the end of its last line: tools write one that is no part of the secret.
+    /// The complete content, without the end of its last line: tools add one that is not part of
+    /// the secret.
     pub fn whole(&self) -> SecretString {
         let text = self.text.expose_secret();
         let text = text.strip_suffix('\n').unwrap_or(text);
         text.strip_suffix('\r').unwrap_or(text).into()
     }
 
-    /// What is wrong with its permissions: other users of the machine could read the secret.
+    /// The fault of its permissions: other users of the machine could read the secret.
     pub fn permission_warning(&self, path: &Path) -> Option<String> {
         let others = match (self.mode & 0o040 != 0, self.mode & 0o004 != 0) {
             (_, true) => "every user of this machine",
@@ -100,7 +103,7 @@ impl SecretFile {
     }
 }
 
-/// A path whose folder may be the one of systemd.
+/// A path with systemd's directory resolved.
 pub fn resolve_path(path: &Path) -> Result<PathBuf, SecretFileError> {
     let Ok(rest) = path.strip_prefix(format!("${CREDENTIALS_FOLDER}")) else {
         return Ok(path.to_owned());
@@ -111,7 +114,8 @@ pub fn resolve_path(path: &Path) -> Result<PathBuf, SecretFileError> {
     }
 }
 
-/// Opens without waiting for a writer: between the question and the opening a pipe may have come there.
+/// Opens without waiting for a writer: between the check and the opening the file may have been
+/// replaced by a pipe.
 fn open_file(path: &Path) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let found = file.metadata()?;
@@ -164,7 +168,7 @@ mod tests {
         }
         std::fs::write(at("full"), "x".repeat(65_536)).expect("file");
         assert!(SecretFile::read_file(&at("full")).is_ok());
-        // As Kubernetes lays a mount.
+        // The layout of a Kubernetes mount.
         std::fs::create_dir(at("..2026")).expect("folder");
         std::fs::write(at("..2026").join("pw"), "hunter22\nand more\n").expect("file");
         symlink("..2026", at("..data")).expect("a link");

@@ -1,9 +1,11 @@
-//! HashiCorp Vault and OpenBao: secrets of the engine KV version 2, read with a login by AppRole or with a token.
+//! HashiCorp Vault and OpenBao: secrets of the KV version 2 engine, read with a login by AppRole or
+//! with a token.
 //!
-//! The login is kept for as long as the server gave it, renewed when two thirds of that are over, and made anew when it
-//! cannot be renewed or the server does not know it any more. Its own secrets (secret id, token) are read again each
-//! time they are needed, so they can be replaced while the program runs. The API is described at
-//! developer.hashicorp.com/vault/api-docs and in OpenBao's `website/content/api-docs`.
+//! The login is kept for the duration that the server granted, renewed after two thirds of it, and
+//! repeated when it cannot be renewed or the server no longer knows it. Its own secrets (secret id,
+//! token) are read again each time they are needed, so they can be replaced while the program runs.
+//! The API is described at developer.hashicorp.com/vault/api-docs and in OpenBao's
+//! `website/content/api-docs`.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::outbound::{self, ClientTlsFiles, ReloadedClient, TransportProtection, chain, is_here};
@@ -26,15 +28,14 @@ use url::Url;
 pub struct VaultOptions {
     /// `https://vault.bank.example:8200`.
     pub address: Url,
-    /// The namespace; none is the root.
+    /// The namespace; `None`: the root.
     pub namespace: Option<String>,
-    /// Where the engine KV version 2 is mounted.
+    /// The mount path of the KV version 2 engine.
     pub mount: String,
-    /// How to log in.
     pub auth: VaultAuth,
-    /// A PEM file with the authorities that may vouch for the server; none: those that the machine trusts.
+    /// A PEM file with authorities for the server's certificate; `None`: those of the machine.
     pub tls_ca: Option<PathBuf>,
-    /// How long one answer may take.
+    /// Time limit of one answer.
     pub timeout: Duration,
 }
 
@@ -43,25 +44,25 @@ pub struct VaultOptions {
 pub enum VaultAuth {
     /// With a role id and a secret id.
     AppRole {
-        /// Where this method is mounted.
+        /// The mount path of this method.
         mount: String,
-        /// The role.
+        /// The role id.
         role_id: CredentialSource,
-        /// Its password.
+        /// The secret id.
         secret_id: CredentialSource,
     },
-    /// With a token that somebody else made, such as Vault Agent.
+    /// With a token issued elsewhere, such as by Vault Agent.
     Token(CredentialSource),
 }
 
-/// Where something that a login needs stands.
+/// The place of a credential.
 #[derive(Clone, Debug)]
 pub enum CredentialSource {
-    /// In the settings; for what is no secret.
+    /// In the settings; for credentials that are not secret.
     Text(String),
     /// In the first line of a file.
     File(PathBuf),
-    /// In a variable of the environment.
+    /// In an environment variable.
     Variable(String),
 }
 
@@ -90,24 +91,24 @@ impl CredentialSource {
     }
 }
 
-/// Requests to one server at a time: a thousand jobs that begin together are no reason to ask it a thousand times at
-/// once.
+/// Maximum number of concurrent requests to one server: a thousand jobs that begin together must
+/// not send a thousand requests at once.
 const REQUESTS_AT_ONCE: usize = 16;
-/// Most bytes of an answer.
+/// Maximum size of an answer in bytes.
 const ANSWER_MAX: usize = 1 << 20;
-/// Fields that a message names.
+/// Maximum number of fields named in a message.
 const FIELDS_SHOWN: usize = 20;
 
-/// A login that holds for a time.
+/// A login that is valid for a time.
 #[derive(Clone)]
 struct VaultSession {
     token: SecretString,
-    /// How long it was given for at first, milliseconds; 0 is without end.
+    /// The duration first granted, in milliseconds; 0 means unlimited.
     lease_ms: i64,
     renewable: bool,
-    /// When it should be renewed; none: never.
+    /// When it should be renewed; `None`: never.
     renew_at: Option<Uptime>,
-    /// When it ends; none: never.
+    /// When it expires; `None`: never.
     ends_at: Option<Uptime>,
 }
 
@@ -134,7 +135,7 @@ impl VaultSession {
     }
 }
 
-/// Whether a token was made for the request that uses it.
+/// Whether a token was created for the request that uses it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TokenAge {
     Fresh,
@@ -147,7 +148,7 @@ struct RequestToken {
     age: TokenAge,
 }
 
-/// One server, with the login to it.
+/// One server, with its login.
 pub struct VaultClient {
     store: String,
     options: VaultOptions,
@@ -177,7 +178,7 @@ impl VaultClient {
         Self { store, options, client, session: Default::default(), turns }
     }
 
-    /// What somebody on the way to the server could do.
+    /// What an attacker between this process and the server could do.
     pub(super) fn weakness(&self) -> Option<String> {
         let url = &self.options.address;
         (url.scheme() == "http" && !is_here(url)).then(|| {
@@ -188,7 +189,7 @@ impl VaultClient {
         })
     }
 
-    /// Reads `PATH#FIELD`. A login that the server does not know any more is made anew once.
+    /// Reads `PATH#FIELD`. A login that the server no longer knows is repeated once.
     pub(super) async fn read_secret(
         &self,
         key: &str,
@@ -273,7 +274,8 @@ impl VaultClient {
         Ok(ReadSecret { value, remark: Some(format!("version {version}")), warning: None })
     }
 
-    /// Renews the login when it is due, and a token that somebody else made already before anything is read with it.
+    /// Renews the login when it is due; a token issued elsewhere even before anything is read with
+    /// it.
     pub(super) async fn renew_login(&self, now: Uptime) -> Result<(), SecretStoreError> {
         let has_session = self.session.lock().await.is_some();
         let by_token = matches!(self.options.auth, VaultAuth::Token(_));
@@ -283,7 +285,7 @@ impl VaultClient {
         Ok(())
     }
 
-    /// A token that holds: the kept one, renewed when it is due, or one of a new login.
+    /// A valid token: the cached one, renewed when it is due, or that of a new login.
     async fn token(&self, now: Uptime) -> Result<RequestToken, SecretStoreError> {
         let mut kept = self.session.lock().await;
         if let VaultAuth::Token(source) = &self.options.auth {
@@ -299,7 +301,7 @@ impl VaultClient {
             if session.is_due(now) {
                 self.renew(session, now).await;
             }
-            // A renewal that failed leaves what is there, which may still hold.
+            // A failed renewal leaves the old login, which may still be valid.
             if session.holds(now) && !session.is_due(now) {
                 return Ok(RequestToken { text: session.token.clone(), age: TokenAge::Kept });
             }
@@ -311,7 +313,7 @@ impl VaultClient {
                 *kept = Some(session);
                 Ok(RequestToken { text, age: TokenAge::Fresh })
             }
-            // What is left of the old login is better than nothing.
+            // The rest of the old login is better than nothing.
             (Err(SecretStoreError::Away(_)), Some(left)) => {
                 Ok(RequestToken { text: left.token, age: TokenAge::Kept })
             }
@@ -322,15 +324,16 @@ impl VaultClient {
         }
     }
 
-    /// Whether the server still knows a token. A path that the policy does not open is no reason for a new login: each one
-    /// is kept by the server until it ends.
+    /// Whether the server still knows a token. A path that the policy denies is no reason for a new
+    /// login: the server stores each login until it expires.
     async fn is_known(&self, token: &SecretString) -> bool {
         let asked =
             self.send_request(Method::GET, &["auth", "token", "lookup-self"], Some(token), None);
         asked.await.is_ok_and(|answer| answer.verdict() == VaultVerdict::Well)
     }
 
-    /// Drops a login that the server does not know any more, unless another request has made a new one meanwhile.
+    /// Drops a login that the server no longer knows, unless another request has created a new one
+    /// meanwhile.
     async fn forget(&self, token: &SecretString) {
         let mut kept = self.session.lock().await;
         let is_it = |s: &VaultSession| s.token.expose_secret() == token.expose_secret();
@@ -339,7 +342,8 @@ impl VaultClient {
         }
     }
 
-    /// Extends a login. One that ends for good, or for which the server gives ever less, is made anew by who asks next.
+    /// Renews a login. One that expires for good, or for which the server grants ever less, is
+    /// repeated by the next request.
     async fn renew(&self, session: &mut VaultSession, now: Uptime) {
         if !session.renewable {
             return;
@@ -387,7 +391,8 @@ impl VaultClient {
         }
     }
 
-    /// Takes over a token that somebody else made. One that may not ask about itself is used as it is.
+    /// Takes over a token issued elsewhere. One without permission to look itself up is used as it
+    /// is.
     async fn adopt(
         &self,
         token: SecretString,
@@ -434,7 +439,7 @@ impl VaultClient {
 
     fn headers(&self, token: Option<&SecretString>) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
-        // An agent may demand it: no page in a browser can send it.
+        // An agent may require it: no page in a browser can send it.
         headers
             .insert(HeaderName::from_static("x-vault-request"), HeaderValue::from_static("true"));
         if let Some(namespace) = &self.options.namespace {
@@ -476,7 +481,7 @@ impl VaultClient {
         SecretStoreError::Away(format!("{}: it cannot answer now ({words}){hint}", self.whose()))
     }
 
-    /// A request without an answer. A certificate that is refused is refused the next time too.
+    /// A request without an answer. A refused certificate will be refused by a retry too.
     fn request_lost(&self, error: reqwest::Error) -> SecretStoreError {
         let is_refused = outbound::is_certificate_fault(&error);
         let what = if error.is_connect() { "cannot connect" } else { "no answer" };
@@ -487,7 +492,7 @@ impl VaultClient {
         }
     }
 
-    /// The files that hold what the login needs.
+    /// The files with the credentials of the login.
     pub fn credential_files(options: &VaultOptions) -> Vec<PathBuf> {
         let sources = match &options.auth {
             VaultAuth::AppRole { role_id, secret_id, .. } => vec![role_id, secret_id],

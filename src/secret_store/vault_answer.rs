@@ -1,10 +1,10 @@
-//! What a server of Vault answers: the documents, and what a status means.
+//! Answers of a Vault server: their documents, and the meaning of a status.
 
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Longest part of a server's own words in a message, in characters.
+/// Maximum length of the server's own text in a message, in characters.
 const WORDS_MAX: usize = 300;
 
 /// An answer of any status.
@@ -13,36 +13,36 @@ pub(super) struct VaultAnswer {
     pub(super) body: Vec<u8>,
 }
 
-/// What a status means for who asked.
+/// The meaning of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VaultVerdict {
     /// The answer is in the body.
     Well,
-    /// The login does not hold, or may not do this: the server does not say which.
+    /// The login is invalid, or lacks the permission: the server does not distinguish.
     Denied,
-    /// Nothing is there.
+    /// Nothing is stored there.
     Absent,
-    /// The request is wrong.
+    /// The request is invalid.
     Refused,
     /// The server cannot answer now: it is sealed, not initialised, a standby, overloaded.
     Away,
 }
 
-/// A login.
+/// The answer to a login.
 #[derive(Deserialize)]
 pub(super) struct VaultLogin {
     pub(super) client_token: SecretString,
-    /// Seconds; 0 is without end.
+    /// Seconds; 0 means unlimited.
     #[serde(default)]
     pub(super) lease_duration: i64,
     #[serde(default)]
     pub(super) renewable: bool,
 }
 
-/// What a token says of itself.
+/// The answer to a token's lookup of itself.
 #[derive(Deserialize)]
 pub(super) struct TokenState {
-    /// Seconds; 0 is without end.
+    /// Seconds; 0 means unlimited.
     #[serde(default)]
     pub(super) ttl: i64,
     #[serde(default)]
@@ -52,12 +52,12 @@ pub(super) struct TokenState {
 /// One version of a secret of KV version 2.
 #[derive(Deserialize)]
 pub(super) struct KvSecret {
-    /// Its fields; none when this version is deleted.
+    /// Its fields; `None` when this version is deleted.
     pub(super) data: Option<Map<String, Value>>,
     pub(super) metadata: Option<KvMetadata>,
 }
 
-/// What is known of a version.
+/// The metadata of a version.
 #[derive(Deserialize)]
 pub(super) struct KvMetadata {
     #[serde(default)]
@@ -87,14 +87,14 @@ struct ErrorDocument {
 }
 
 impl VaultAnswer {
-    /// What the status means, by the list in Vault's API documentation.
+    /// The meaning of the status, from the list in Vault's API documentation.
     pub(super) fn verdict(&self) -> VaultVerdict {
         match self.status {
             200..=299 => VaultVerdict::Well,
             403 => VaultVerdict::Denied,
             404 => VaultVerdict::Absent,
-            // A standby that does not forward answers with a redirect; 472 and 473 are standbys of a cluster elsewhere,
-            // 412 is a node that has not heard yet what another one was told.
+            // A standby that does not forward answers with a redirect; 472 and 473 are standbys of
+            // another cluster, 412 is a node that has not yet replicated an earlier write.
             300..=399 | 408 | 412 | 425 | 429 | 472 | 473 | 500.. => VaultVerdict::Away,
             _ => VaultVerdict::Refused,
         }
@@ -105,17 +105,17 @@ impl VaultAnswer {
         serde_json::from_slice::<AuthDocument>(&self.body).ok().map(|found| found.auth)
     }
 
-    /// What the token in the answer is.
+    /// The token state in the answer.
     pub(super) fn token_state(&self) -> Option<TokenState> {
         serde_json::from_slice::<DataDocument<_>>(&self.body).ok().map(|found| found.data)
     }
 
-    /// The version in the answer; one that is deleted comes with the status 404.
+    /// The version in the answer; a deleted one comes with the status 404.
     pub(super) fn secret(&self) -> Option<KvSecret> {
         serde_json::from_slice::<DataDocument<_>>(&self.body).ok().map(|found| found.data)
     }
 
-    /// The status with the server's own words: `403: permission denied`.
+    /// The status with the server's own text: `403: permission denied`.
     pub(super) fn words(&self) -> String {
         let found: ErrorDocument = serde_json::from_slice(&self.body).unwrap_or_default();
         let all = found.errors.into_iter().chain(found.warnings.unwrap_or_default());

@@ -1,6 +1,6 @@
-//! trace: carries spans to a collector, over OTLP/HTTP. In: spans. Out: whether they were taken.
-//! May name: domain, outbound. Never: a clock, a queue, what a span is made of.
-//! Invariant: nothing is sent anywhere but to the one address of the settings, and no secret stands in an error.
+//! trace: sends spans to a collector, over OTLP/HTTP. In: spans. Out: whether they were accepted.
+//! May name: domain, outbound. Never: a clock, a queue, the content of a span.
+//! Invariant: nothing is sent except to the one configured address, and no error contains a secret.
 
 mod otlp;
 
@@ -12,38 +12,38 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::time::Duration;
 use url::Url;
 
-/// Settings of the way to a collector.
+/// Settings of the connection to a collector.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
-    /// Where: `http://collector:4318/v1/traces`.
+    /// The URL: `http://collector:4318/v1/traces`.
     pub endpoint: String,
-    /// `name=value,name=value`: what the collector wants beside, such as a token.
+    /// `name=value,name=value`: additional headers for the collector, such as a token.
     pub headers: Option<SecretString>,
-    /// What this installation is called there (`service.name`).
+    /// The name of this installation (`service.name`).
     pub service: String,
-    /// What this process is called there (`service.instance.id`).
+    /// The name of this process (`service.instance.id`).
     pub node: String,
-    /// How long an answer may take.
+    /// Time limit of an answer.
     pub timeout: Duration,
 }
 
-/// Settings of which no way can be made; shown, it says what to do.
+/// Invalid settings; displayed, they contain a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadCollector(String);
 
-/// Why spans were not taken; shown, it is the reason.
+/// Why spans were not accepted; displayed, it is the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceExportError {
-    /// Another try may go better.
+    /// A retry may succeed.
     #[error("{0}")]
     Later(String),
-    /// No other try would.
+    /// No retry would succeed.
     #[error("{0}")]
     Never(String),
 }
 
-/// The way to a collector.
+/// The connection to a collector.
 pub struct Exporter {
     client: Client,
     url: Url,
@@ -53,7 +53,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Makes it. It asks nobody.
+    /// Builds the exporter, without contacting the collector.
     pub fn open_exporter(options: TraceOptions) -> Result<Self, BadCollector> {
         let url = Url::parse(options.endpoint.trim())
             .map_err(|error| bad_setting(format!("trace.endpoint is no URL: {error}")))?;
@@ -75,7 +75,8 @@ impl Exporter {
         Ok(Self { client, url, headers, service, node })
     }
 
-    /// Sends spans. When it is cut off they may have arrived; a collector takes the same span twice.
+    /// Sends spans. If it is cut off they may have arrived; a collector accepts the same span
+    /// twice.
     pub async fn send_spans(&self, spans: &[Span]) -> Result<(), TraceExportError> {
         let body = otlp::request(&self.service, &self.node, spans);
         let request = self
@@ -89,7 +90,7 @@ impl Exporter {
         let said = format!("the collector answered {status}");
         match status {
             _ if status.is_success() => Ok(()),
-            // As the protocol has it; all others are for good.
+            // According to the protocol; all others are permanent.
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE

@@ -1,4 +1,4 @@
-//! Spans in the words of OTLP: one request, as protobuf.
+//! Encodes spans as OTLP: one request, in protobuf.
 
 use crate::domain::batch::span::{Span, SpanAttribute, SpanOutcome};
 use crate::domain::time::Millis;
@@ -15,7 +15,7 @@ use prost::Message as _;
 /// The flag "sampled" of W3C Trace Context.
 const SAMPLED: u32 = 1;
 
-/// The body of a request that brings these spans.
+/// The body of a request with these spans.
 pub(super) fn request(service: &str, node: &str, spans: &[Span]) -> Vec<u8> {
     let word =
         |key: &'static str, text: &str| encode_fact(key, SpanAttribute::Word(text.to_owned()));

@@ -1,4 +1,5 @@
-//! `secret rekey`: everything under the current key, and whether a previous one can be taken away.
+//! `secret rekey`: re-seals everything under the current key, and reports whether previous keys can
+//! be removed.
 
 use crate::app::{App, whoami};
 use crate::cli::{BadInput, Global, VerbResult, batch, out};
@@ -9,7 +10,7 @@ use crate::store::sealed_text::DefinitionCopy;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// What a kind of sealed text is called, and how `--json` names it.
+/// The name of a kind of sealed text, and its name in `--json`.
 const COPIES: [(DefinitionCopy, &str, &str); 4] = [
     (DefinitionCopy::Current, "secrets: of the definition", "definition"),
     (DefinitionCopy::Version, "versions of definitions", "versions"),
@@ -98,7 +99,7 @@ fn show_survey(keys: &KeyRing, survey: &KeySurvey) {
     out::eprint_line(&verdict(keys, survey));
 }
 
-/// Whether a previous key can be taken away.
+/// Whether a previous key can be removed.
 fn verdict(keys: &KeyRing, survey: &KeySurvey) -> String {
     if survey.needs_previous_key() {
         return "keep the previous key: what the table counts under it opens with nothing else. Stored texts are \

@@ -1,4 +1,4 @@
-//! What is done to batches and their jobs: shown, asked, done as it was shown.
+//! Actions on batches and their jobs: preview, confirmation, and exactly the previewed change.
 
 use crate::cli::server::client::ServerRefusal;
 use crate::cli::server::{ServerVerb, shown};
@@ -6,7 +6,7 @@ use crate::cli::{BadInput, VerbResult, act, out};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// What changes.
+/// The columns of the changes.
 const LINES: &[shown::TableColumn] = &[
     ("job_code", "JOB", "作业"),
     ("from", "NOW", "现在"),
@@ -68,7 +68,8 @@ impl ServerVerb<'_> {
         far
     }
 
-    /// Shows exactly what would change, asks where more changes than was named, and does it.
+    /// Shows exactly what would change, asks for confirmation if that is more than was named, and
+    /// does it.
     async fn two_steps(&self, (group, no): (&str, &str), mut wish: Value) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "actions"];
         let ahead = self.server.post_json(&path, &wish).await?;
@@ -185,6 +186,6 @@ impl ServerVerb<'_> {
     }
 }
 
-/// Batches that were opened.
+/// The columns of opened batches.
 const OPENED: &[shown::TableColumn] =
     &[("batch_no", "BATCH", "批次"), ("group", "GROUP", "作业组"), ("jobs", "JOBS", "作业")];

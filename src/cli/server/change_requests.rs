@@ -1,4 +1,4 @@
-//! `change-request` through a server, and what is printed when a change waits for a second person.
+//! `change-request` through a server, and the output when a change waits for a second person.
 
 use crate::cli::change_request::{print_list, verdict_line};
 use crate::cli::server::{ServerVerb, USUAL};
@@ -21,7 +21,7 @@ impl std::fmt::Display for ChangeWaits {
 impl std::error::Error for ChangeWaits {}
 
 impl ChangeWaits {
-    /// Says that nothing is done yet, and what to do.
+    /// Prints that nothing is done yet, and the hint.
     pub(super) fn print(&self, lang: Lang, is_json: bool) -> Result<VerbResult> {
         if is_json {
             out::print_json(&self.0)?;

@@ -1,4 +1,4 @@
-//! The way to a server: its API with a token, TLS that is checked, and nothing that leads elsewhere.
+//! The HTTP client of a server's API: with a token and verified TLS, and without redirects.
 
 use crate::cli::server::change_requests::ChangeWaits;
 use crate::cli::{BadInput, out};
@@ -16,34 +16,34 @@ use std::path::Path;
 use std::time::Duration;
 use url::Url;
 
-/// Where a token may stand besides in a file.
+/// The environment variable with the token, if no file is given.
 const TOKEN: &str = "PROCESSION_TOKEN";
-/// Says that a server may be asked in plain text over a network.
+/// The environment variable that allows plain HTTP over a network.
 const PLAIN: &str = "PROCESSION_SERVER_PLAIN";
-/// How often a change is sent when there was no answer; its key lets it be done once.
+/// Number of attempts of a change without an answer; its idempotency key makes that safe.
 const TRIES: u32 = 3;
-/// How long an answer may take: pictures of large batches, definitions of 10,000 jobs.
+/// Time limit of an answer: pictures of large batches, definitions of 10,000 jobs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A server, and who asks it.
+/// A server, with the client to call it.
 pub(super) struct ServerClient {
     base: Url,
     token: SecretString,
     client: Client,
-    /// The language of what people read.
+    /// The language of the output.
     pub(super) lang: Lang,
 }
 
-/// Files that name what a server needs.
+/// Files for the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerFiles<'a> {
-    /// With the token; none is the environment.
+    /// The file with the token; `None`: the environment.
     pub(super) token: Option<&'a Path>,
-    /// With the authorities that vouch for it; none is those that the machine trusts.
+    /// The file with certificate authorities; `None`: those of the machine.
     pub(super) authorities: Option<&'a Path>,
 }
 
-/// What the server refused: its kind, its sentence, and everything else it said.
+/// A refusal of the server: its kind, its message, and all other members.
 #[derive(Debug)]
 pub(super) struct ServerRefusal {
     pub(super) status: u16,
@@ -65,7 +65,7 @@ impl std::fmt::Display for ServerRefusal {
 impl Error for ServerRefusal {}
 
 impl ServerRefusal {
-    /// Whether there is no such thing.
+    /// Whether the object does not exist.
     pub(super) fn is_missing(&self) -> bool {
         self.status == 404
     }
@@ -77,7 +77,7 @@ impl ServerRefusal {
 }
 
 impl ServerClient {
-    /// The server at this address.
+    /// The client of the server at this address.
     pub(super) fn new(address: &str, files: ServerFiles<'_>, lang: Lang) -> Result<Self> {
         let bad =
             |said: String| anyhow::Error::from(BadInput(format!("--server {address}: {said}")));
@@ -118,7 +118,7 @@ impl ServerClient {
         Ok(url)
     }
 
-    /// Sends a request; of a change each try bears the same key.
+    /// Sends a request; all attempts of a change have the same key.
     async fn send_request(
         &self,
         method: Method,
@@ -158,19 +158,19 @@ impl ServerClient {
         }
     }
 
-    /// A document.
+    /// Gets a document.
     pub(super) async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value> {
         let response = self.send_request(Method::GET, self.api_url(path, query)?, None).await?;
         read_json(response).await
     }
 
-    /// An answer as it is.
+    /// Gets an answer unchanged.
     pub(super) async fn get_text(&self, path: &[&str], query: &[(&str, String)]) -> Result<String> {
         let response = self.send_request(Method::GET, self.api_url(path, query)?, None).await?;
         response.text().await.context("read the answer")
     }
 
-    /// A change.
+    /// Sends a change.
     pub(super) async fn change(
         &self,
         method: Method,
@@ -183,12 +183,12 @@ impl ServerClient {
         if waits { Err(ChangeWaits(document).into()) } else { Ok(document) }
     }
 
-    /// A change by POST.
+    /// Sends a change by POST.
     pub(super) async fn post_json(&self, path: &[&str], body: &Value) -> Result<Value> {
         self.change(Method::POST, path, body).await
     }
 
-    /// The items of a list, page by page, `most` of them.
+    /// The items of a list, page by page, at most `most`.
     pub(super) async fn list_items(
         &self,
         path: &[&str],
@@ -235,7 +235,8 @@ async fn read_json(response: Response) -> Result<Value> {
     serde_json::from_slice(&bytes).context("the server answered no JSON; is it Procession?")
 }
 
-/// The token: from a file, else from the environment; never from an argument, which all may read.
+/// The token: from a file, else from the environment; never from an argument, which other users can
+/// read.
 fn token(file: Option<&Path>) -> Result<SecretString> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path)

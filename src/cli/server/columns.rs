@@ -1,4 +1,4 @@
-//! The columns of each verb's list: where each stands in the API's documents, and its heading.
+//! The columns of each verb's list: the position in the API's documents, and the heading.
 
 use crate::cli::server::shown::TableColumn;
 
@@ -98,7 +98,7 @@ pub(super) const VERSIONS: &[TableColumn] = &[
     ("remark", "REMARK", "备注"),
 ];
 
-/// What an event fires.
+/// Firings caused by an event.
 pub(super) const FIRED: &[TableColumn] = &[
     ("schedule", "SCHEDULE", "调度"),
     ("planned_at", "PLANNED", "计划时间"),

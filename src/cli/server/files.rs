@@ -1,4 +1,4 @@
-//! Definitions: read here with everything that they name, and sent whole.
+//! Definitions: read here with all files that they name, and sent completely.
 
 use crate::app::job_kinds;
 use crate::cli::server::{ServerVerb, TableColumn};
@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 const CHANGES: &[TableColumn] =
     &[("how", "", ""), ("thing", "THING", "对象"), ("code", "CODE", "代码")];
 
-/// The files of a definition, by their names beside the main one, as they are sent.
+/// The files of a definition, by their names relative to the main one, in the form sent.
 fn gathered(main: &Path) -> Result<Value> {
     let folder = if main.is_dir() { main } else { main.parent().unwrap_or(Path::new("")) };
     let files: RefCell<BTreeMap<String, String>> = RefCell::default();
@@ -26,7 +26,7 @@ fn gathered(main: &Path) -> Result<Value> {
         }
         Ok(text)
     };
-    // What is wrong is said here, by the same rules, before anything is sent.
+    // Faults are reported here, by the same rules, before anything is sent.
     definition::load_definition(main, &read, &job_kinds())?;
     if let Some(path) = outside.into_inner() {
         let said = format!(
@@ -42,7 +42,7 @@ fn gathered(main: &Path) -> Result<Value> {
     Ok(json!({"files": files.into_inner(), "main": name}))
 }
 
-/// A path as a name beside the definition; none when it leads out of its folder.
+/// A path relative to the definition's directory; `None` when it leads out of it.
 fn beside(path: &Path, folder: &Path) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     for part in path.strip_prefix(folder).ok()?.components() {
@@ -61,7 +61,7 @@ impl ServerVerb<'_> {
         gathered(&self.said.file_path("file").unwrap_or_default())
     }
 
-    /// `check`: what the server, which knows calendars and schedules, says of it as well.
+    /// `check`: also by the server, which knows calendars and schedules.
     pub(super) async fn check(&self) -> Result<VerbResult> {
         if self.said.has_flag("lineage") {
             let said = "check --lineage reads data sources from this machine: leave out --server";

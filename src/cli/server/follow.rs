@@ -1,4 +1,4 @@
-//! What is followed: a batch to its end, the lines of a job as they come.
+//! Following: a batch to its end, the log lines of a job as they arrive.
 
 use crate::cli::server::{BATCH_JOBS, ServerVerb};
 use crate::cli::{BadInput, VerbResult, out};
@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Between two looks.
+/// Poll interval.
 const LOOK: Duration = Duration::from_millis(1_000);
-/// Looks that may fail in a row, because the server is started anew or its network is away.
+/// Maximum number of consecutive failed polls, while the server restarts or its network is down.
 const BLIND: u32 = 60;
 
 impl ServerVerb<'_> {
-    /// Waits for the end of a batch, and ends as it did.
+    /// Waits for the end of a batch, and exits with its result.
     pub(super) async fn wait_for_batch(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
         let query = [("batch_no", no.to_owned()), ("group", group.to_owned())];
         let (mut said, mut blind) = (String::new(), 0);
@@ -35,7 +35,7 @@ impl ServerVerb<'_> {
                     }
                     said = now;
                 }
-                // It ends whether or not it can be seen for a while.
+                // The batch ends whether or not the server is reachable for a while.
                 Err(error) if blind < BLIND && !error.is::<super::ServerRefusal>() => {
                     tracing::warn!(error = format!("{error:#}"), "cannot look; looking again");
                     blind += 1;

@@ -1,4 +1,4 @@
-//! What was said on the command line, word by word: verbs and their arguments by name.
+//! The given command-line arguments by name.
 
 use clap::ArgMatches;
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use std::path::PathBuf;
 pub(super) struct VerbArguments<'a>(pub(super) &'a ArgMatches);
 
 impl<'a> VerbArguments<'a> {
-    /// The words of an argument; none when it was not given and has no default.
+    /// The values of an argument; empty when it was not given and has no default.
     pub(super) fn values(self, name: &str) -> Vec<String> {
         let raw = self.0.try_get_raw(name).ok().flatten();
         raw.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
-    /// The word of an argument.
+    /// The value of an argument.
     pub(super) fn value(self, name: &str) -> Option<String> {
         self.values(name).into_iter().next()
     }
 
-    /// The word of an argument that is always there.
+    /// The value of a required argument.
     pub(super) fn required_value(self, name: &str) -> String {
         self.value(name).unwrap_or_default()
     }
@@ -34,7 +34,7 @@ impl<'a> VerbArguments<'a> {
         self.value(name).and_then(|word| word.parse().ok())
     }
 
-    /// A file.
+    /// A file path.
     pub(super) fn file_path(self, name: &str) -> Option<PathBuf> {
         self.value(name).map(PathBuf::from)
     }

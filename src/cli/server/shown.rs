@@ -1,14 +1,14 @@
-//! Documents of a server as people read them: lists as tables, by the columns of each verb; everything else
+//! Displays documents of a server: lists as tables, with the columns of each verb; everything else
 //! as fields.
 
 use crate::cli::out;
 use crate::domain::text::lang::Lang;
 use serde_json::Value;
 
-/// A column: where it stands in a document, and its heading in both languages.
+/// A column: its position in a document, and its heading in both languages.
 pub(super) type TableColumn = (&'static str, &'static str, &'static str);
 
-/// Longest text of a cell, in characters.
+/// Maximum length of a cell, in characters.
 const CELL: usize = 60;
 
 /// A list as a table.
@@ -31,7 +31,7 @@ fn pointer(at: &str) -> String {
     format!("/{}", at.replace('.', "/"))
 }
 
-/// A value as it stands in a cell.
+/// A value in a cell.
 fn table_cell(value: &Value) -> String {
     out::brief(&words(value), CELL)
 }
@@ -54,7 +54,7 @@ fn words(value: &Value) -> String {
     }
 }
 
-/// A document: its plain fields, and each list of documents in it as a table.
+/// Prints a document: its plain fields, and each list of documents in it as a table.
 pub(super) fn document(document: &Value, lists: &[(&str, &[TableColumn])], lang: Lang) {
     let Value::Object(fields) = document else {
         out::print_line(&words(document));
