@@ -51,15 +51,15 @@ pub use crate::domain::job::job_kind::{AfterCrash, BodyPart, JobKind, Takes};
 pub use crate::domain::job::param::{Param, ParamDecl, ParamMode, ParamNeed, ParamType, Secrecy};
 pub use crate::domain::source::sql_text::{SqlText, TransactionMode};
 
-/// Seconds a body may run when its definition does not say (`job_def.timeout_sec`).
+/// Default body timeout in seconds, used when the definition gives none (`job_def.timeout_sec`).
 pub const DEFAULT_TIMEOUT_SEC: u32 = 1_800;
 
 /// A job: one procedure call, SQL text or script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobDef {
-    /// Unique code.
+    /// Unique within the group.
     pub code: JobCode,
-    /// Name for people.
+    /// Display name.
     pub name: String,
     /// The group (pipeline) it belongs to.
     pub group: GroupCode,
@@ -72,134 +72,136 @@ pub struct JobDef {
     /// `[schema.]procedure` for PROC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proc_name: Option<String>,
-    /// Text of a SQL body.
+    /// Text of a SQL body; SQL jobs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sql: Option<SqlText>,
-    /// How a SQL body's statements are grouped.
+    /// How the statements of a SQL body are grouped into transactions.
     #[serde(default)]
     pub transaction: TransactionMode,
     /// Text of a script body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// Which interpreter of the allow-list runs the script.
+    /// Interpreter of the script, from the configured allow-list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<String>,
-    /// Folder a script starts in; none: a private temporary folder, removed afterwards.
+    /// Working directory of a script; none: a private temporary directory, removed afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<String>,
     /// Parameters, in the procedure's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
-    /// Not before this time of day on the batch's day, in the group's time zone.
+    /// Earliest start: a time of day on the batch's date, in the group's time zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_time: Option<NaiveTime>,
     /// Seconds a body may run.
     pub timeout_sec: u32,
-    /// How many times it is tried again after a failure or time-out.
+    /// Maximum number of retries after a failure or timeout.
     pub retry_count: u32,
-    /// Seconds between the end of a try and the start of the next.
+    /// Seconds between the end of an attempt and the start of its retry.
     pub retry_delay_sec: u32,
-    /// Higher goes first when slots are short; 0 is ordinary.
+    /// Higher starts first when slots are scarce; the default is 0.
     pub priority: i32,
-    /// May be started again when the outcome of a try could not be learnt.
+    /// Safe to start again when the outcome of an attempt is unknown.
     pub idempotent: bool,
-    /// What ties its effect to the record that it happened.
+    /// How the body's effect is tied to the record that it happened.
     #[serde(default, skip_serializing_if = "TxClass::is_none")]
     pub tx: TxClass,
-    /// What is done when its outcome cannot be learnt; `when_unknown` has the default.
+    /// Policy for an unknown outcome; `when_unknown` applies the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknown>,
     /// An inactive job is left out of batches.
     pub is_active: bool,
-    /// Addresses that hear of a final failure or time-out.
+    /// Addresses notified of a final failure or timeout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify_email: Vec<String>,
-    /// Who answers for it; free text.
+    /// Who is responsible for the job; free text or the code of an owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Free labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Other codes by which dependencies and people may call it; unique within its group.
+    /// Other codes by which dependencies and users may name the job; unique within its group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<JobCode>,
-    /// How its parents together let it start.
+    /// How the results of the parents combine into permission to start.
     #[serde(default)]
     pub trigger_rule: TriggerRule,
-    /// Beyond its parents: it runs only if this holds of outputs of jobs above it (`CODE.NAME`),
-    /// else its branch is not taken.
+    /// Beside its parents: the job runs only if this expression over outputs of its ancestors
+    /// (`CODE.NAME`) is true; otherwise its branch is not taken.
     #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Box<Expr>>,
-    /// How its retries wait, and for which errors there are any.
+    /// Delay between retries, and which errors are retried at all.
     #[serde(default, skip_serializing_if = "RetryPolicy::is_plain")]
     pub retry: RetryPolicy,
-    /// Pools it takes slots from while it runs.
+    /// Pool slots occupied while the job runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,
-    /// Locks it holds while it runs.
+    /// Locks held while the job runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockUse>,
-    /// What its owner says of the tables it reads and writes.
+    /// The owner's declaration of the tables that the job reads and writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lineage: Option<Box<LineageDeclaration>>,
-    /// It runs only on a node with this label.
+    /// The job runs only on a node with this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
-    /// Seconds after which its owners hear that it still runs.
+    /// Running time in seconds after which the owners are notified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
-    /// When which of its events is told; `told_when` asks the group for those it does not name.
+    /// Which events of the job are notified, and when; `told_when` falls back to the group for the
+    /// others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<Box<NotifyRules>>,
-    /// By when it should have started.
+    /// Deadline of the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_by: Option<DueRule>,
-    /// By when it should have ended.
+    /// Deadline of the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<DueRule>,
-    /// A try that takes so many times the usual is told of; the group's when absent.
+    /// An attempt that takes this multiple of its usual duration is reported; none: the group's
+    /// factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_after: Option<Factor>,
-    /// What must hold of its outputs.
+    /// Conditions on the outputs that make the job a success.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub success: Vec<SuccessRule>,
-    /// What must hold of the data afterwards.
+    /// Queries that must hold after the body has ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<DataCheck>,
     /// The call of an HTTP job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<HttpCall>>,
-    /// How a SENSOR job asks.
+    /// Polling of a SENSOR job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensor: Option<Sensor>,
-    /// The batch that a BATCH job opens.
+    /// The batch that a BATCH job opens and waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_batch: Option<Box<SubBatch>>,
-    /// What it asks of an executor.
+    /// The call of an executor job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<Box<ExecutorCall>>,
-    /// The application that it submits to a cluster.
+    /// The application that the job submits to a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Box<ApplicationCall>>,
     /// Who may approve an APPROVAL job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<ApprovalRule>>,
-    /// The list for each of whose items it runs.
+    /// The list of a fan-out: the job runs once per item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<Box<ForEach>>,
-    /// What a fan-out made of it; only in the snapshot of a batch.
+    /// The job's part in a fan-out; present only in the snapshot of a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<Box<FanOut>>,
 }
 
 impl JobDef {
-    /// Whether this is its code or one of its aliases.
+    /// Whether `name` is the job's code or one of its aliases.
     pub fn is_called(&self, name: &JobCode) -> bool {
         self.code == *name || self.aliases.contains(name)
     }
 
-    /// A job with every default of the spec and no body: what tests and readers of bare CSV start
-    /// from.
+    /// A job with every default of the specification and no body: the starting point of tests and
+    /// of readers of bare CSV.
     pub fn with_defaults(code: JobCode, group: GroupCode, job_type: JobType) -> Self {
         Self {
             name: code.to_string(),
@@ -252,31 +254,32 @@ impl JobDef {
         }
     }
 
-    /// What is done when the outcome of a try cannot be learnt: what it says itself, else another
-    /// try if it is idempotent. Of no weight where the outcome can be looked up.
+    /// Policy for an attempt of unknown outcome: the declared one, otherwise retry when the job is
+    /// idempotent. Irrelevant where the outcome can be looked up.
     pub fn when_unknown(&self) -> OnUnknown {
         let default = if self.idempotent { OnUnknown::Retry } else { OnUnknown::Hold };
         self.on_unknown.unwrap_or(default)
     }
 
-    /// When one of its events is told.
+    /// When an event of this job is notified: the job's rule, otherwise the group's.
     pub fn told_when(&self, event: NotificationEvent, group: &Group) -> NotifyWhen {
         let own = self.notify.as_deref().unwrap_or(NotifyRules::NONE);
         own.notify_when(event, &group.notify)
     }
 
-    /// Name of the host that it calls.
+    /// Name of the registered host that the job calls, if any.
     pub fn called_host(&self) -> Option<&str> {
         let of_call = self.http.as_ref().map(|call| call.host.as_str());
         of_call.or(self.application.as_ref().map(|call| call.host.as_str()))
     }
 
-    /// Whether the next attempt can look up an outcome that is not known: in the ledger, or in the cluster.
+    /// Whether the next attempt can look up an unknown outcome: in the ledger, or in the cluster.
     pub fn is_looked_up(&self) -> bool {
         self.tx.is_recorded() || self.application.is_some()
     }
 
-    /// The code under which it is defined: its own, or that of the job a fan-out made it from.
+    /// The code under which the job is defined: for an item of a fan-out, the code of the original
+    /// job.
     pub fn defined_as(&self) -> &JobCode {
         match self.fan_out.as_deref() {
             Some(FanOut::Item { of, .. }) => of,
@@ -284,7 +287,7 @@ impl JobDef {
         }
     }
 
-    /// `${item}`: what it was made for, when a fan-out made it.
+    /// Value of `${item}`, for an item of a fan-out.
     pub fn fan_out_item(&self) -> Option<&str> {
         match self.fan_out.as_deref() {
             Some(FanOut::Item { item, .. }) => Some(item),
@@ -293,39 +296,40 @@ impl JobDef {
     }
 }
 
-/// Splits `CODE.NAME` into job and output. Both may hold dots: the shortest code that `is_job` knows
-/// counts.
+/// Splits `CODE.NAME` into job and output. Both may contain dots: the shortest prefix that `is_job`
+/// accepts is the code.
 pub fn output_of<'n>(name: &'n str, is_job: &dyn Fn(&str) -> bool) -> Option<(&'n str, &'n str)> {
     let dots = name.match_indices('.').map(|(at, _)| at);
     dots.map(|at| (&name[..at], &name[at + 1..])).find(|(code, _)| is_job(code))
 }
 
-/// A group of jobs that run together as a batch: a pipeline.
+/// A group of jobs that run together as a batch: one pipeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// Unique code.
     pub code: GroupCode,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// The batch type it answers to: `monthly`, `quarterly`, `yearly`, or any word of the team's.
+    /// The batch type that opens the group: `monthly`, `quarterly`, `yearly`, or any word of the
+    /// team's.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub batch_type: Option<String>,
-    /// Who answers for it; free text.
+    /// Who is responsible for the group; free text or the code of an owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Addresses that hear of failures of any of its jobs.
+    /// Addresses notified of failures of any of its jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify_email: Vec<String>,
-    /// How many of its jobs may run at once; `None` leaves it to the limit in total.
+    /// Maximum number of its jobs running at once; `None`: only the global limit applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
     /// IANA zone in which `schedule_time` is read; UTC when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// The calendar that its dates and schedules ask for working days.
+    /// The calendar that decides working days for its dates and schedules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calendar: Option<CalendarCode>,
-    /// Parameters of every batch of the group; the batch's own win.
+    /// Parameters of every batch of the group; the batch's own values take precedence.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -335,31 +339,32 @@ pub struct Group {
     /// What a final failure does to the rest of the batch.
     #[serde(default, skip_serializing_if = "is_go_on")]
     pub on_failure: GroupFailurePolicy,
-    /// Seconds a batch may take, from its opening or resuming; then it is stopped.
+    /// Seconds that a batch may take, counted from its opening or resuming; after that it is
+    /// stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_timeout_sec: Option<u32>,
-    /// Seconds after which the owners hear that a batch still runs.
+    /// Seconds after which the owners are notified that a batch is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warn_after_sec: Option<u32>,
-    /// When which event of its jobs and batches is told.
+    /// Which events of its jobs and batches are notified, and when.
     #[serde(default, skip_serializing_if = "NotifyRules::is_empty")]
     pub notify: NotifyRules,
-    /// By when its batches should have ended.
+    /// Deadline by which its batches should have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<DueRule>,
-    /// Of its jobs, a try that takes so many times the usual is told of.
+    /// An attempt of one of its jobs that takes this multiple of the usual duration is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_after: Option<Factor>,
-    /// Seconds after which it is told that a job is still held.
+    /// Seconds after which a job that is still held is reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_after_sec: Option<u32>,
 }
 
-/// What a final failure does to the rest of the batch.
+/// Effect of a final failure on the rest of the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum GroupFailurePolicy {
-    /// Branches that do not hang on it go on.
+    /// Branches that do not depend on the failed job continue.
     #[default]
     GoOn,
     /// Nothing new starts (`fail_fast`).
@@ -371,7 +376,7 @@ fn is_go_on(on_failure: &GroupFailurePolicy) -> bool {
 }
 
 impl Group {
-    /// A group that says nothing but its code.
+    /// A group with this code and every default.
     pub fn with_defaults(code: GroupCode) -> Self {
         Self {
             name: code.to_string(),
@@ -394,65 +399,67 @@ impl Group {
     }
 }
 
-/// A checked set of definitions: what a file says, what `apply` stores, what a batch snapshots.
+/// A checked set of definitions: the content of a file, what `apply` stores, and what a batch
+/// snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Definition {
     /// Data sources, by name.
     pub sources: Vec<crate::domain::source::DataSource>,
     /// Groups, by code.
     pub groups: Vec<Group>,
-    /// Jobs, in the order written.
+    /// Jobs, in file order.
     pub jobs: Vec<JobDef>,
-    /// Dependencies, in the order written.
+    /// Dependencies, in file order.
     pub dependencies: Vec<JobDependency>,
     /// Dependencies on other batches and groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub externals: Vec<ExternalDependency>,
-    /// What all groups share.
+    /// Declarations shared by all groups.
     #[serde(flatten)]
     pub shared: Shared,
-    /// When which of the groups are opened, in the order written. Kept beside the definition: no
-    /// version and no snapshot has them.
+    /// Schedules that open these groups, in file order. Kept beside the definition: neither
+    /// versions nor snapshots contain them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<TriggerDef>,
-    /// The calendars of the installation. No file says them, no version holds them; a batch keeps those
-    /// that it needs.
+    /// The calendars of the installation. They are not part of a file or a version; a batch
+    /// snapshots those that it needs.
     #[serde(skip)]
     pub calendars: Calendars,
-    /// Which groups may use the secrets that are stored sealed, by name. No file says it; like the
-    /// calendars it is the installation's.
+    /// Which groups may use each stored (sealed) secret, by name. Like the calendars, this belongs
+    /// to the installation and not to a file.
     #[serde(skip)]
     pub stored_secrets: BTreeMap<String, GroupAccess>,
-    /// Which groups may use the secrets that the settings name, by name. They go before those of the same names that are
-    /// declared or stored.
+    /// Which groups may use each secret of the settings, by name. These take precedence over
+    /// declared and stored secrets of the same name.
     #[serde(skip)]
     pub configured_secrets: BTreeMap<String, GroupAccess>,
-    /// Which groups may use which executor group, by its app name. No file says it; it is the installation's.
+    /// Which groups may use each executor group, by app name. Belongs to the installation and not
+    /// to a file.
     #[serde(skip)]
     pub executor_groups: BTreeMap<String, GroupAccess>,
 }
 
 impl Definition {
-    /// Codes that jobs of several groups have.
+    /// Codes that occur in more than one group.
     pub fn codes_of_several_groups(&self) -> HashSet<&JobCode> {
         let mut seen = HashSet::new();
         self.jobs.iter().map(|job| &job.code).filter(|code| !seen.insert(*code)).collect()
     }
 }
 
-/// What a definition declares for all its groups; a batch's snapshot keeps it too.
+/// Declarations of a definition that all its groups share; a batch's snapshot includes them.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Shared {
-    /// Who answers for jobs and groups.
+    /// Owners of jobs and groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<Owner>,
     /// Resource pools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<SlotPool>,
-    /// Hosts that HTTP jobs may call.
+    /// Hosts that HTTP jobs are allowed to call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HttpHost>,
-    /// Where secrets come from.
+    /// Sources of secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretSource>,
     /// Parameters of every batch of every group.
@@ -464,7 +471,7 @@ pub struct Shared {
 mod tests {
     use super::*;
 
-    /// A process that holds a batch of 100,000 jobs holds so many of each.
+    /// A process that holds a batch of 100,000 jobs holds that many of each.
     #[test]
     fn what_a_waiting_job_is_kept_in_is_small() {
         use crate::domain::job::queue::QueueEntry;

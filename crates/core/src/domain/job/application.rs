@@ -1,4 +1,5 @@
-//! An application that a job submits to a cluster: what is asked for, under which id, and what the cluster's answers mean.
+//! An application that a job submits to a cluster: its request, its id per attempt, and the meaning
+//! of the cluster's answers.
 
 pub mod flink;
 
@@ -6,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter};
 
-/// What a FLINK job submits.
+/// The submission of a FLINK job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplicationCall {
     /// Name of the registered host: the REST address of the cluster.
     pub host: String,
-    /// The jar, an absolute path on the node that runs the job.
+    /// Absolute path of the jar on the node that runs the job.
     pub file: String,
-    /// Its entry class; none leaves it to the jar.
+    /// Entry class; none: as the jar's manifest declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub main_class: Option<String>,
     /// Arguments; `{name}` is replaced by the parameter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Configuration of the application.
+    /// Configuration entries of the application.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conf: BTreeMap<String, String>,
-    /// Parallelism; none leaves it to the cluster.
+    /// Parallelism; none: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<u32>,
     /// Longest pause between two polls, in seconds.
@@ -30,7 +31,7 @@ pub struct ApplicationCall {
 }
 
 impl ApplicationCall {
-    /// Longest pause between two polls when the definition does not say.
+    /// Default of `poll_sec`, in seconds.
     pub const POLL_SEC: u32 = 5;
 }
 
@@ -47,7 +48,7 @@ impl Display for ApplicationCall {
     }
 }
 
-/// What a cluster knows of an application.
+/// State of an application as reported by the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplicationState {
     /// It has not ended.
@@ -56,29 +57,29 @@ pub enum ApplicationState {
     Finished,
     /// It ended with an error.
     Failed,
-    /// It was cancelled, and is gone.
+    /// It was cancelled.
     Cancelled,
-    /// The cluster gave it up without an end of its own.
+    /// The cluster suspended it without a final result.
     Suspended,
 }
 
-/// An answer about an application.
+/// The cluster's report on an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationReport {
-    /// What it means.
+    /// The state it means for the job.
     pub state: ApplicationState,
-    /// The cluster's own word for it.
+    /// The state in the cluster's own word.
     pub word: String,
-    /// How far it is, for the log.
+    /// Progress text for the log.
     pub progress: String,
-    /// Milliseconds it has run.
+    /// Running time in milliseconds.
     pub duration_ms: Option<i64>,
 }
 
-/// How many earlier attempts are looked up.
+/// Maximum number of earlier attempts that are looked up.
 const LOOKED_UP: u32 = 20;
 
-/// The attempts whose applications may still be open when `attempt` begins, the newest first.
+/// Attempts whose applications may still be running when `attempt` begins, newest first.
 pub fn earlier_attempts(attempt: u32) -> impl Iterator<Item = u32> {
     (attempt.saturating_sub(LOOKED_UP).max(1)..attempt).rev()
 }

@@ -1,4 +1,5 @@
-//! Bodies beyond a procedure, SQL and a script: a call over HTTP, a wait, another batch, a list.
+//! Job bodies other than procedures, SQL and scripts: HTTP calls, sensors, sub-batches and
+//! fan-outs.
 
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::id::{GroupCode, JobCode};
@@ -6,7 +7,7 @@ use bigdecimal::{BigDecimal, Zero as _};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A host that HTTP jobs may call; no other is ever called.
+/// A host that HTTP jobs may call; calls to any other host are refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpHost {
     /// Unique name.
@@ -16,7 +17,7 @@ pub struct HttpHost {
     /// Headers of every call; a value may be `${secret.NAME}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// How many calls at once; none leaves it to the limit in total.
+    /// Maximum number of concurrent calls; none: only the global limit applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
 }
@@ -33,40 +34,40 @@ pub struct HttpCall {
     /// Headers; `{name}` as in the path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// How the parameters travel in the body.
+    /// How the parameters are sent in the body.
     #[serde(default)]
     pub send: HttpBody,
-    /// Statuses that are a success; empty: 200 to 299.
+    /// Statuses that count as success; empty: 200 to 299.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect_status: Vec<u16>,
 }
 
-/// How an HTTP job's parameters travel in its body.
+/// How the parameters of an HTTP job are sent in the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum HttpBody {
     /// No body.
     #[default]
     None,
-    /// A JSON object of the parameters, typed.
+    /// A JSON object of the parameters, with JSON types.
     Json,
-    /// A form.
+    /// A URL-encoded form.
     Form,
 }
 
-/// A query that is asked again until it is true.
+/// A query that is repeated until it is true.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sensor {
-    /// Seconds between two questions.
+    /// Seconds between two polls.
     pub poll_sec: u32,
 }
 
 impl Sensor {
-    /// Seconds between two questions when the definition does not say.
+    /// Default of `poll_sec`, in seconds.
     pub const POLL_SEC: u32 = 30;
 
-    /// Whether the first column of the one row says yes: a number that is not 0, or a text other than
-    /// nothing, `f` and `false`. NULL says no.
+    /// Whether the first column of the only row means true: a number other than 0, or a text other
+    /// than the empty text, `f` and `false`. NULL is false.
     pub fn is_true(value: Option<&str>) -> bool {
         let text = value.unwrap_or_default().trim();
         if let Ok(number) = text.parse::<BigDecimal>() {
@@ -76,35 +77,37 @@ impl Sensor {
     }
 }
 
-/// Another batch, opened and waited for.
+/// A batch that the job opens and waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubBatch {
     /// Its group.
     pub group: GroupCode,
-    /// Its number, seen from this batch; one number.
+    /// Its batch number, relative to this batch; exactly one number.
     pub batch: BatchExpr,
-    // Its parameters are the job's own.
+    // Its parameters are those of the job.
 }
 
-/// One job made many: one for each item of a list, and a milestone of the job's own code after them.
+/// A fan-out: the job becomes one job per item of a list, followed by a milestone under the
+/// original code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForEach {
-    /// Where the items come from.
+    /// The source of the items.
     pub items: Items,
-    /// How many of them run at once; none: no limit of their own.
+    /// Maximum number of items that run at once; none: no separate limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
 }
 
-/// A list; each item is `${item}` in the parameters of its job.
+/// A list of items; each is `${item}` in the parameters of its job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ItemsForm", into = "ItemsForm")]
 pub enum Items {
-    /// As written.
+    /// Literal items.
     List(Vec<String>),
-    /// A parameter of the batch, group or all: items separated by commas.
+    /// A parameter of the batch, the group or all groups: items separated by commas.
     Param(String),
-    /// An output of a job above: items separated by commas, or the first column of its only result set.
+    /// An output of an ancestor: items separated by commas, or the first column of its only result
+    /// set.
     Output(JobCode, String),
 }
 
@@ -139,12 +142,12 @@ impl TryFrom<ItemsForm> for Items {
 }
 
 impl Items {
-    /// The items of a text, separated by commas.
+    /// Splits a text into items at commas.
     pub fn split(text: &str) -> Vec<String> {
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Reads `JOB.name`; a job code may hold dots itself, an output's name may not.
+    /// Parses `JOB.name`; a job code may contain dots, the name of an output may not.
     pub fn output(text: &str) -> Result<Self, String> {
         let parts = text.rsplit_once('.').filter(|(_, name)| !name.is_empty());
         let (job, name) = parts.ok_or_else(|| format!("{text:?} is not JOB.name"))?;
@@ -153,20 +156,20 @@ impl Items {
     }
 }
 
-/// What a fan-out made of a job, in the snapshot of a batch.
+/// The part that a job plays in a fan-out, in the snapshot of a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FanOut {
-    /// One of many.
+    /// One of the items.
     Item {
-        /// The job it was made from, now the milestone after it.
+        /// The original job, which is now the milestone after the items.
         of: JobCode,
-        /// Its `${item}`.
+        /// Value of `${item}`.
         item: String,
     },
-    /// What comes after all of them, under the code of the job they were made from.
+    /// The milestone that follows all items, under the code of the original job.
     Milestone {
-        /// Their items, in order.
+        /// Texts of the items, in order.
         items: Vec<String>,
     },
 }

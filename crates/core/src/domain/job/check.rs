@@ -1,4 +1,5 @@
-//! What makes a body that ended without an error a success: rules on its outputs, checks on the data.
+//! Rules on outputs and checks on data that decide whether a body that ended without an error is a
+//! success.
 
 use crate::domain::id::SourceName;
 use crate::domain::source::sql_text::SqlText;
@@ -7,7 +8,7 @@ use bigdecimal::BigDecimal;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How grave it is when a rule or check does not hold.
+/// Severity of a broken rule or check.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
@@ -15,15 +16,15 @@ use std::fmt;
 pub enum CheckGrade {
     /// The job ends WARNING; its children run.
     Warning,
-    /// The try failed; it is tried again like any failure.
+    /// The attempt failed; it is retried like any failure.
     #[default]
     Error,
-    /// The job failed and is not tried again.
+    /// The job failed and is not retried.
     Fatal,
 }
 
 impl CheckGrade {
-    /// Every grade, the mildest first.
+    /// Every grade, mildest first.
     pub const ALL: [Self; 3] = [Self::Warning, Self::Error, Self::Fatal];
 
     /// The word in a definition.
@@ -42,71 +43,71 @@ impl fmt::Display for CheckGrade {
     }
 }
 
-/// `rule` must be true of the outputs of the body.
+/// A rule over the outputs of the body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuccessRule {
-    /// What must hold: `p_status == 0`, `rows_affected >= 1`.
+    /// The expression that must be true: `p_status == 0`, `rows_affected >= 1`.
     pub rule: Expr,
-    /// Otherwise.
+    /// Severity when it is false.
     #[serde(rename = "else", default)]
     pub grade: CheckGrade,
-    /// What to say then; none: the rule itself.
+    /// Message when it is false; none: the rule's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// A query that looks at the data after the body.
+/// A query that inspects the data after the body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataCheck {
     /// Unique within the job.
     pub name: String,
-    /// Where; none: the job's own source.
+    /// Data source of the query; none: the job's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceName>,
     /// One query; the job's parameters are bound as `:name`.
     pub sql: SqlText,
-    /// What its result must be.
+    /// The expected result.
     pub expect: Expect,
-    /// Otherwise.
+    /// Severity when it differs.
     #[serde(rename = "else", default)]
     pub grade: CheckGrade,
 }
 
-/// What the result of a check's query must be.
+/// Expected result of a check's query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
-    /// No row at all: the query looks for what must not be.
+    /// No rows: the query selects violations.
     ZeroRows,
-    /// One row with one value between these two, both included; a bound that is absent is open.
+    /// One row with one value in this range, bounds included; a missing bound is open.
     Between {
-        /// Lowest, a decimal number.
+        /// Lower bound, a decimal number.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min: Option<String>,
-        /// Highest.
+        /// Upper bound, a decimal number.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max: Option<String>,
     },
-    /// The same one row as this query gives, on this or another source.
+    /// The same single row as this second query, on this or another source.
     Equals {
-        /// Where; none: the check's own source.
+        /// Source of the second query; none: the check's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         source: Option<SourceName>,
-        /// The other query.
+        /// The second query.
         sql: SqlText,
-        /// Numbers may differ by this much.
+        /// Permitted difference of numbers, a decimal number.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tolerance: Option<String>,
     },
-    /// One value that differs from that of the last batch of the group by at most this share.
+    /// One value that differs from that of the group's previous batch by at most this percentage.
     Drift {
-        /// In percent of the last value.
+        /// In percent of the previous value.
         max_percent: String,
     },
 }
 
 impl DataCheck {
-    /// The sources that its queries name, beside the job's own.
+    /// Sources that its queries name, beside the job's own.
     pub fn sources(&self) -> impl Iterator<Item = &SourceName> {
         let other = match &self.expect {
             Expect::Equals { source, .. } => source.as_ref(),
@@ -121,7 +122,7 @@ impl DataCheck {
     }
 }
 
-/// In words: `no row`, `a value between 1 and 5`.
+/// As text: `no row`, `a value between 1 and 5`.
 impl fmt::Display for Expect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -144,13 +145,13 @@ impl fmt::Display for Expect {
     }
 }
 
-/// What a success rule or a check found; kept with the outputs of its try.
+/// Result of a success rule or check; stored with the outputs of its attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckFinding {
-    /// The value that was judged, as text; none when there was none, or NULL.
+    /// The evaluated value as text; none when there was none, or NULL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// How grave it is when it does not hold; at least `error` when it could not be answered.
+    /// Severity when it does not hold; at least `error` when it could not be evaluated.
     pub grade: CheckGrade,
     /// Whether it holds.
     pub ok: bool,
@@ -158,11 +159,11 @@ pub struct CheckFinding {
     pub said: String,
 }
 
-/// Largest exponent that is read; a double ends at 308, and reading `1e1000000000` would fill the
+/// Largest exponent accepted; a double ends at 308, and reading `1e1000000000` would fill the
 /// memory with zeros.
 const EXPONENT_MAX: i32 = 400;
 
-/// An exact decimal: `-12.50`, and `1e+20` as databases write doubles.
+/// Parses an exact decimal: `-12.50`, and `1e+20` as databases write doubles.
 pub fn decimal(text: &str) -> Option<BigDecimal> {
     let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().ok().filter(|e: &i32| e.abs() <= EXPONENT_MAX)?;

@@ -1,25 +1,25 @@
-//! A dependency: one job of a group after another.
+//! A dependency between two jobs of a group.
 
-/// How dependencies are stored in a list, small enough for a million of them.
+/// Compact stored form of a list of dependencies, sized for a million of them.
 pub mod stored;
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::trigger_rule::EdgeCondition;
 use serde::{Deserialize, Serialize};
 
-/// `job_code` runs after `depends_on` has succeeded.
+/// `job_code` runs after `depends_on`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct JobDependency {
-    /// The group of both. What is stored is of one group and does not repeat it.
+    /// The group of both jobs. The stored form belongs to one group and omits it.
     #[serde(skip_serializing, default = "GroupCode::not_read")]
     pub group: GroupCode,
-    /// The one that waits.
+    /// The dependent job.
     pub job_code: JobCode,
-    /// The one waited for.
+    /// Its parent.
     pub depends_on: JobCode,
-    /// Place in the list of dependencies as it was written; only for display.
+    /// Position in the list of dependencies as written; only for display.
     pub dependency_order: i32,
-    /// What is asked of the parent.
+    /// Condition on the parent.
     #[serde(default, skip_serializing_if = "is_success")]
     pub when: EdgeCondition,
 }
@@ -29,7 +29,7 @@ fn is_success(when: &EdgeCondition) -> bool {
 }
 
 impl JobDependency {
-    /// `job_code` waits until `depends_on` has ended well.
+    /// An unconditional dependency: `job_code` waits until `depends_on` has succeeded.
     pub fn plain(
         group: &GroupCode,
         job_code: JobCode,

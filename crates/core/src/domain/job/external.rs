@@ -7,60 +7,61 @@ use crate::domain::job::trigger_rule::{Edge, EdgeCondition, evaluate_edge};
 use crate::domain::text::lang::Lang;
 use serde::{Deserialize, Serialize};
 
-/// What to do when the batch that is waited for does not exist.
+/// Policy when the awaited batch does not exist.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Missing {
-    /// Wait until it is there.
+    /// Wait until it exists.
     #[default]
     Wait,
     /// The job cannot start: UPSTREAM_FAILED.
     Fail,
-    /// Go on as if it had ended well.
+    /// Continue as if it had succeeded.
     Pass,
 }
 
 /// `job_code` runs after a job, or all of a batch, of another batch number or group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalDependency {
-    /// The group of the one that waits. What is stored is of one group and does not repeat it.
+    /// The group of the waiting job. The stored form belongs to one group and omits it.
     #[serde(skip_serializing, default = "GroupCode::not_read")]
     pub waiting_group: GroupCode,
-    /// The one that waits.
+    /// The waiting job.
     pub job_code: JobCode,
-    /// The group waited for.
+    /// The awaited group.
     pub group: GroupCode,
-    /// The job waited for; none: the batch as a whole.
+    /// The awaited job; none: the batch as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depends_on: Option<JobCode>,
-    /// Which batch numbers, seen from the batch that waits.
+    /// The awaited batch numbers, relative to the waiting batch.
     pub batch: BatchExpr,
-    /// What is asked of each of them.
+    /// Condition on each of the awaited batches.
     #[serde(default)]
     pub when: EdgeCondition,
-    /// When there is no such batch.
+    /// Policy when a batch does not exist.
     #[serde(default)]
     pub missing: Missing,
-    /// Seconds after the opening of the batch beyond which waiting fails; none: for ever.
+    /// Longest wait in seconds, counted from the opening of the batch, after which the dependency
+    /// fails; none: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_sec: Option<u32>,
 }
 
-/// Why a dependency on other batches has not let its job go; what `why` tells.
+/// Why a dependency on other batches does not let its job start; shown by `why`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExternalWait {
-    /// There is no such batch yet, or it has no such job.
+    /// The batch does not exist yet, or has no such job.
     NotThere(BatchNo),
-    /// It is there and has not ended, or ended badly and may be run again.
+    /// It exists and has not ended, or it failed and may be rerun.
     NotYet(BatchNo, QueueStatus),
-    /// No batch is that old or older (`latest`).
+    /// No batch with this number or a lower one exists (`latest`).
     NoneYet,
 }
 
 impl ExternalWait {
-    /// What is waited for, as a part of a sentence.
+    /// The awaited thing, as a part of a sentence.
     pub fn words(&self, lang: Lang) -> String {
         match lang {
             Lang::En => wait_in_english(self),
@@ -91,35 +92,35 @@ fn wait_in_chinese(wait: &ExternalWait) -> String {
     }
 }
 
-/// One batch that is waited for, as it stands.
+/// Current state of one awaited batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedBatch {
     /// Its number.
     pub batch_no: BatchNo,
-    /// The state of the job, or of the batch in a job's words; none: it is not there.
+    /// State of the job, or of the batch mapped to a job's states; none: it does not exist.
     pub status: Option<QueueStatus>,
-    /// Whether the condition's expression holds of the job's outputs.
+    /// Whether the condition's expression is true of the job's outputs.
     pub holds: bool,
 }
 
-/// A dependency on other batches of one running batch, its numbers worked out.
+/// A dependency of one running batch on other batches, with resolved batch numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrossBatchDependency {
-    /// What was defined.
+    /// The definition.
     pub external: ExternalDependency,
-    /// Which numbers.
+    /// The resolved numbers.
     pub wanted: RelativeBatch,
-    /// What it says; none while it is open.
+    /// The evaluated edge; none while undecided.
     pub edge: Option<Edge>,
-    /// What it waits for, as it was last seen.
+    /// What it waits for, as of the last look-up.
     pub waits: Vec<ExternalWait>,
 }
 
-/// What a dependency on other batches says, given each of them as it stands; `expired` when
-/// `wait_sec` is over. Gives what it still waits for while it says nothing.
+/// Evaluates a dependency on other batches from the state of each of them; `expired` when
+/// `wait_sec` has passed. Returns the list of things still awaited while it is undecided.
 ///
-/// All of the batches are asked for. One that ended badly may be run again, so `missing: wait` waits
-/// for that too; `fail` does not, and `pass` passes only over what does not exist.
+/// All the batches must satisfy the condition. A failed batch may be rerun, so `missing: wait`
+/// keeps waiting for it; `fail` does not, and `pass` skips only batches that do not exist.
 pub fn judge(
     external: &ExternalDependency,
     seen: &[AwaitedBatch],
@@ -156,18 +157,18 @@ pub fn judge(
     match (waits.is_empty(), expired) {
         (true, _) => Ok(worst),
         (false, Expired::Yes) => Ok(Edge::Failed),
-        // What has failed for good need not wait for the others.
+        // A final failure decides without the other batches.
         (false, Expired::No) if worst == Edge::Failed => Ok(worst),
         (false, Expired::No) => Err(waits),
     }
 }
 
-/// Whether `wait_sec` is over.
+/// Whether `wait_sec` has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expired {
-    /// It is.
+    /// It has passed.
     Yes,
-    /// It is not, or there is none.
+    /// It has not, or there is no limit.
     No,
 }
 
@@ -183,7 +184,7 @@ fn worse(a: Edge, b: Edge) -> Edge {
 }
 
 impl ExternalDependency {
-    /// What is waited for, in words: `job CLOSE of group month_end`.
+    /// The awaited thing in words: `job CLOSE of group month_end`.
     pub fn target(&self) -> String {
         match &self.depends_on {
             Some(job) => format!("job {job} of group {}", self.group),

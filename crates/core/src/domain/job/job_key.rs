@@ -1,27 +1,28 @@
-//! A job in the whole installation: its group and its code, and how a user names one.
+//! The identity of a job in the whole installation (group and code), and the forms in which a user
+//! names one.
 
 use crate::domain::id::{BadName, GroupCode, JobCode};
 use crate::domain::job::JobDef;
 use std::fmt;
 
-/// The key of a job: codes are unique within a group. `Display` is `group.CODE`.
+/// Key of a job: codes are unique within a group. `Display` is `group.CODE`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {
-    /// Its group.
+    /// Group of the job.
     pub group: GroupCode,
-    /// Its code.
+    /// Code of the job within the group.
     pub code: JobCode,
 }
 
 impl JobKey {
-    /// The key of a job by the code of its definition, which a fan-out's jobs share.
+    /// Key under the code of the definition, which all items of a fan-out share.
     pub fn of_definition(job: &JobDef) -> Self {
         Self { group: job.group.clone(), code: job.defined_as().clone() }
     }
 }
 
 impl JobDef {
-    /// Its group and code, which no other job has.
+    /// Group and code, unique in the installation.
     pub fn key(&self) -> JobKey {
         JobKey { group: self.group.clone(), code: self.code.clone() }
     }
@@ -33,7 +34,7 @@ impl fmt::Display for JobKey {
     }
 }
 
-/// A word names no job, or several; `Display` is the sentence for the user.
+/// A name matches no job, or several; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobNameError {
     /// No job has this name.
@@ -42,9 +43,9 @@ pub enum JobNameError {
     /// Jobs of several groups have this name.
     #[error("{}", describe_candidates(.word, .candidates))]
     Ambiguous {
-        /// What was written.
+        /// The name as written.
         word: String,
-        /// The jobs of this name, ordered.
+        /// The matching jobs, ordered.
         candidates: Vec<JobKey>,
     },
 }
@@ -56,7 +57,7 @@ fn describe_candidates(word: &str, candidates: &[JobKey]) -> String {
     format!("{word} is in groups {}; write {}", listed(&groups, "and"), listed(&keys, "or"))
 }
 
-/// `a, b and c`.
+/// Joins words as `a, b and c`.
 fn listed<T: AsRef<str>>(words: &[T], last: &str) -> String {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     match words.split_last() {
@@ -65,7 +66,8 @@ fn listed<T: AsRef<str>>(words: &[T], last: &str) -> String {
     }
 }
 
-/// The ways to read `word` as `group.CODE`. Both may hold dots, so there may be several.
+/// The possible readings of `word` as `group.CODE`. Both parts may contain dots, so there may be
+/// several.
 pub fn split_qualified(word: &str) -> impl Iterator<Item = JobKey> + '_ {
     word.match_indices('.').filter_map(|(at, _)| {
         let group = GroupCode::parse(&word[..at]).ok()?;
@@ -73,8 +75,9 @@ pub fn split_qualified(word: &str) -> impl Iterator<Item = JobKey> + '_ {
     })
 }
 
-/// The code that `word` says in a batch of `group`. A full name may be longer than a code; one that is as short as
-/// a code stays whole, because codes may hold dots: `find_named` decides what it means.
+/// The code that `word` means in a batch of `group`. A full name may be longer than a code; a word
+/// no longer than a code is kept whole, because codes may contain dots: `find_named` decides what
+/// it means.
 pub fn parse_code_within(group: &GroupCode, word: &str) -> Result<JobCode, BadName> {
     let word = word.trim();
     JobCode::parse(word).or_else(|error| {
@@ -83,18 +86,18 @@ pub fn parse_code_within(group: &GroupCode, word: &str) -> Result<JobCode, BadNa
     })
 }
 
-/// The jobs that a filter of a list names: `CODE` in every group, `group.CODE` in one. They need not be defined any
-/// more.
+/// Jobs selected by a list filter: `CODE` in every group, or `group.CODE` in one. They need not be
+/// defined any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFilter {
-    /// The code, in whichever group; none when the word is too long for one.
+    /// The code, in any group; none when the word is longer than a code may be.
     pub code: Option<JobCode>,
-    /// The jobs whose full name the word is.
+    /// The jobs whose full name is the word.
     pub keys: Vec<JobKey>,
 }
 
 impl JobFilter {
-    /// The filter that `word` says.
+    /// Parses `word` as a filter.
     pub fn parse(word: &str) -> Result<Self, BadName> {
         let word = word.trim();
         let keys: Vec<JobKey> = split_qualified(word).collect();
@@ -105,7 +108,7 @@ impl JobFilter {
     }
 }
 
-/// `word` without `group.` before it.
+/// `word` without a leading `group.`.
 fn without_group<'w>(job: &JobDef, word: &'w str) -> Option<&'w str> {
     word.strip_prefix(job.group.as_str())?.strip_prefix('.')
 }
@@ -114,8 +117,9 @@ fn has_alias(job: &JobDef, word: &str) -> bool {
     job.aliases.iter().any(|alias| alias.as_str() == word)
 }
 
-/// The one job among `jobs` that `word` names: by its code or an alias, alone or behind its group. A code comes
-/// before an alias, and `group.CODE` before a plain code that reads the same.
+/// Finds the one job among `jobs` that `word` names: by code or alias, alone or qualified with the
+/// group. A code takes precedence over an alias, and `group.CODE` over a plain code that reads the
+/// same.
 pub fn find_named<'a>(
     jobs: impl IntoIterator<Item = &'a JobDef>,
     word: &str,
@@ -189,11 +193,11 @@ mod tests {
             (" b.LOAD ", "b.LOAD"),
             ("POST", "b.POST"),
             ("a.OLD", "a.LOAD"),
-            // A code comes before an alias.
+            // A code takes precedence over an alias.
             ("LEFT", "c.LEFT"),
             ("b.LEFT", "b.POST"),
             ("c.OLD", "c.b.POST"),
-            // The full name comes before a code that reads the same.
+            // The full name takes precedence over a code that reads the same.
             ("b.POST", "b.POST"),
             ("c.b.POST", "c.b.POST"),
             ("c.d.E.F", "c.d.E.F"),

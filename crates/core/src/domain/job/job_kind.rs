@@ -1,6 +1,6 @@
-//! What is known of a job type without its code: each handler gives its own.
+//! Metadata of a job type, independent of its code; each handler supplies its own.
 
-/// A part of a job's body that a job type needs or may have.
+/// A definition key that a job type requires or accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyPart {
     /// `source`
@@ -11,7 +11,7 @@ pub enum BodyPart {
     Sql,
     /// `transaction`
     Transaction,
-    /// `tx: same` and `tx: ledger`: its body can be one transaction with the record of it.
+    /// `tx: same` and `tx: ledger`: the body and the record of it can share one transaction.
     Tx,
     /// `script` or `script_file`
     Script,
@@ -35,29 +35,30 @@ pub enum BodyPart {
     Application,
 }
 
-/// What `check` knows of a job type: each handler gives its own, so a new type is one file there
-/// and nothing here.
+/// What `check` needs to know of a job type. Each handler supplies it, so a new type is one file
+/// there and no change here.
 #[derive(Clone, Copy, Debug)]
 pub struct JobKind {
     /// `PROC`
     pub name: &'static str,
-    /// One sentence for people.
+    /// Description, one sentence.
     pub about: &'static str,
-    /// Parts without which it cannot run.
+    /// Required keys.
     pub needs: &'static [BodyPart],
-    /// Parts it understands beside those; any other part is refused, for it would be ignored.
+    /// Keys accepted beside those; any other key is refused, because it would be ignored.
     pub may_have: &'static [BodyPart],
-    /// What it occupies while it runs.
+    /// Resources occupied while the job runs.
     pub takes: Takes,
-    /// What becomes of it when its worker dies.
+    /// Recovery after its worker crashed.
     pub after_crash: AfterCrash,
-    /// Whether it holds a session lock on its data source from before its start to the end of its session, where the
-    /// server has such locks (all but SQLite). A second start waits for the lock.
+    /// Whether the job holds a session lock on its data source from before its start to the end of
+    /// its session, where the server has such locks (all but SQLite). A second start waits for the
+    /// lock.
     pub holds_session_lock: bool,
 }
 
 impl JobKind {
-    /// A kind that works itself and needs and has nothing: what others are written from.
+    /// A job type without required or accepted keys: the base that others are written from.
     pub const PLAIN: Self = Self {
         name: "",
         about: "",
@@ -69,22 +70,23 @@ impl JobKind {
     };
 }
 
-/// What a running job occupies.
+/// Resources that a running job occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// A slot of the process, of its group, of its source.
+    /// A slot of the process, of its group, and of its source.
     Slots,
-    /// Nothing: it waits for others, and a slot that it held might be the one they need.
+    /// Nothing: the job waits for others, and a slot that it held might be the one they need.
     Nothing,
-    /// No slot of the process, because what it runs is elsewhere; all else that its definition names.
+    /// No slot of the process, because the work runs elsewhere; all other limits that its
+    /// definition names.
     Elsewhere,
 }
 
-/// What becomes of a job whose worker died while it ran.
+/// Recovery of a job whose worker died while it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCrash {
     /// Started again if the job is declared idempotent, UNKNOWN otherwise.
     AsDeclared,
-    /// Started again: a second start does nothing that the first did.
+    /// Started again: a second start repeats nothing.
     StartsAgain,
 }

@@ -1,4 +1,5 @@
-//! What an owner says of the tables that a job reads and writes, where its text does not say it.
+//! The owner's declaration of the tables that a job reads and writes, for bodies that cannot be
+//! analysed.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,40 +8,40 @@ use std::str::FromStr;
 /// `lineage:` of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineageDeclaration {
-    /// Tables that it reads.
+    /// Tables read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<DeclaredRows>,
-    /// Tables that it writes.
+    /// Tables written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<DeclaredRows>,
-    /// What is held of its parts that cannot be read.
+    /// Treatment of parts that cannot be analysed.
     #[serde(default, skip_serializing_if = "OpaqueParts::is_told")]
     pub opaque: OpaqueParts,
-    /// Tables on which no conflict is told, such as logs that every job writes.
+    /// Tables excluded from conflict reports, such as log tables that every job writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
 }
 
 impl LineageDeclaration {
-    /// Whether it says nothing.
+    /// Whether nothing is declared.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What is held of the parts of a job that cannot be read: scripts, hidden bodies, SQL made at run time.
+/// Treatment of parts that cannot be analysed: scripts, hidden bodies, dynamic SQL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OpaqueParts {
-    /// They are told, and nothing that involves them counts as safe.
+    /// They are reported, and nothing that involves them counts as safe.
     #[default]
     Told,
-    /// The owner answers for them: what is read and declared is all.
+    /// The owner vouches for them: the analysed and declared tables are complete.
     Accepted,
 }
 
 impl OpaqueParts {
-    /// All of them with their words in a definition.
+    /// All variants with their words in a definition.
     pub const WORDS: [(&'static str, Self); 2] =
         [("told", Self::Told), ("accepted", Self::Accepted)];
 
@@ -54,13 +55,13 @@ impl OpaqueParts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DeclaredRows {
-    /// The table, with or without its schema.
+    /// Table name, with or without schema.
     pub table: String,
-    /// Columns, each with the values it may have.
+    /// Columns, each with its possible values.
     pub conditions: Vec<(String, Vec<String>)>,
 }
 
-/// Why a text is no declaration of rows.
+/// Why a text is not a declaration of rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not TABLE or TABLE[COLUMN=VALUE]; several values are separated by |")]
 pub struct BadRows(String);

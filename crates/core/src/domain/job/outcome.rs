@@ -1,4 +1,4 @@
-//! What became of one try of a body: data first, because it is stored and read back.
+//! The outcome of one attempt of a body: plain data, because it is stored and read back.
 
 mod list;
 mod outputs;
@@ -13,28 +13,29 @@ use crate::domain::job::retry::ErrorClass;
 use crate::domain::job::secret::{MASK, Mask};
 use serde::{Deserialize, Serialize};
 
-/// How a try ended.
+/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
     /// The body ended well.
     Success,
-    /// The body ended well but raised warnings.
+    /// The body ended well and raised warnings.
     Warning,
-    /// The body said no: an error of the database, an exit code, a parameter without value.
+    /// The body failed: a database error, an exit code, a parameter without value.
     Failed,
-    /// The body ran past its time and is proven gone.
+    /// The body exceeded its timeout and is confirmed stopped.
     TimedOut,
-    /// The body was stopped because an operator or its batch's deadline wanted it, and is proven gone.
+    /// The body was stopped for an operator or for its batch's deadline, and is confirmed stopped.
     Killed,
-    /// The body was stopped because this process leaves, or lost its lease, and is proven gone.
+    /// The body was stopped because this process shuts down or lost its lease, and is confirmed
+    /// stopped.
     Returned,
-    /// Whether the body took effect cannot be learnt: the connection broke while it ran, or it was
-    /// stopped and its server session could not be confirmed gone.
+    /// Whether the body took effect is unknown: the connection broke while it ran, or it was
+    /// stopped and the end of its server session could not be confirmed.
     Unknown,
 }
 
-/// Where a log line came from.
+/// Source of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
@@ -42,7 +43,7 @@ pub enum Stream {
     Stdout,
     /// A script's standard error.
     Stderr,
-    /// NOTICE, warning or result of the database.
+    /// NOTICE, warning or result message of the database.
     Database,
     /// Procession itself.
     System,
@@ -60,29 +61,29 @@ impl Stream {
     }
 }
 
-/// Whether a failure may be tried again.
+/// Whether a failure may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
-    /// As often as its job allows.
+    /// As often as the job allows.
     #[default]
     Allowed,
-    /// Never: something whose grade is fatal does not hold.
+    /// Never: a rule or check of grade fatal is broken.
     Never,
 }
 
-/// How far a try came.
+/// How far an attempt got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptStage {
-    /// Nothing of the body was sent, and nothing was learnt of an earlier try.
+    /// Nothing of the body was sent, and nothing was learnt about an earlier attempt.
     Before,
-    /// The body was sent, or what became of an earlier try was looked up.
+    /// The body was sent, or the outcome of an earlier attempt was looked up.
     #[default]
     Body,
 }
 
-/// What kind of error it was, for rules about which are tried again.
+/// Classification of an error, used by retry rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorInfo {
     /// Its class.
@@ -91,37 +92,38 @@ pub struct ErrorInfo {
     pub sqlstate: Option<String>,
 }
 
-/// One try's result; as JSON it goes from the node that ran it to the one that settles it.
+/// Result of one attempt; as JSON it is sent from the node that ran it to the node that settles it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptOutcome {
     /// How it ended.
     pub end: AttemptEnd,
-    /// Why, when it did not end well; made storable by who stores it.
+    /// Reason of any end but success; `store` makes it storable (length, characters).
     pub message: Option<String>,
-    /// What it hands on.
+    /// Outputs for the job's children.
     pub outputs: JobOutputs,
-    /// The values that its outputs only refer to. They travel in memory alone, and are written in the
+    /// Values that the outputs only refer to. They are kept in memory and written in the
     /// transaction that writes the outputs.
     #[serde(skip)]
     pub large_values: LargeValues,
-    /// Whether it may be tried again, when it failed.
+    /// Whether a failed attempt may be retried.
     pub retry: Retry,
-    /// What kind of error it was, when it is known.
+    /// Classification of the error, when known.
     pub error: Option<ErrorInfo>,
-    /// How far it came.
+    /// How far the attempt got.
     pub reach: AttemptStage,
-    /// Its row says so already: that was written in the transaction of its body.
+    /// The job's row has this outcome already: it was written in the body's transaction.
     pub is_recorded: bool,
-    /// How a body that is declared to be one transaction was seen to end it by itself; its job is
-    /// marked, and refused until somebody trusts it again.
+    /// Evidence that a body declared as one transaction ended that transaction itself; the job is
+    /// marked, and refused until an operator trusts it again.
     pub breach: Option<String>,
-    /// Its row was found to belong to another start, so that nothing of it took effect. Asked by the process that ran it.
+    /// The row belongs to another start, so nothing of this attempt took effect. Read by the
+    /// process that ran it.
     #[serde(skip)]
     pub is_row_lost: bool,
 }
 
 impl AttemptOutcome {
-    /// Ended well.
+    /// A success with these outputs.
     pub fn success(outputs: JobOutputs) -> Self {
         Self {
             end: AttemptEnd::Success,
@@ -137,39 +139,39 @@ impl AttemptOutcome {
         }
     }
 
-    /// Ended any other way, with the reason.
+    /// Any other end, with its reason.
     pub fn ended(end: AttemptEnd, message: impl Into<String>) -> Self {
         let (message, outputs) = (Some(message.into()), JobOutputs::default());
         Self { end, message, ..Self::success(outputs) }
     }
 
-    /// The same of a try that ended before anything of its body was sent.
+    /// The same outcome for an attempt that ended before anything of its body was sent.
     #[must_use]
     pub fn before_it_began(self) -> Self {
         Self { reach: AttemptStage::Before, ..self }
     }
 
-    /// The same of a try whose row was found to belong to another start.
+    /// The same outcome for an attempt whose row belongs to another start.
     #[must_use]
     pub fn of_lost_row(self) -> Self {
         Self { is_row_lost: true, ..self }
     }
 
-    /// The same, as something that trying again cannot mend.
+    /// The same outcome, not to be retried.
     #[must_use]
     pub fn for_good(self) -> Self {
         Self { retry: Retry::Never, ..self }
     }
 
-    /// The same of a body that ended its transaction by itself: the message says so too.
+    /// The same outcome for a body that ended its transaction itself: the message says so too.
     #[must_use]
     pub fn caught(mut self, said: &str) -> Self {
         let message = self.message.take().map_or(said.to_owned(), |own| format!("{own}; {said}"));
         Self { breach: Some(said.to_owned()), message: Some(message), ..self }.for_good()
     }
 
-    /// The same without what came back in parameters that are declared secret: it is shown as `***`, and cannot be
-    /// handed on.
+    /// The same outcome without the values of parameters declared secret: they are shown as `***`,
+    /// and cannot be passed on.
     #[must_use]
     pub fn without(mut self, secret_outs: &[&str]) -> Self {
         for name in secret_outs {
@@ -182,9 +184,9 @@ impl AttemptOutcome {
         self
     }
 
-    /// The same without the secrets of its try, in the message and in every value it hands on: what
-    /// leaves here is stored, shown and mailed. A value with a secret in it is shown as `***` and cannot be handed
-    /// on: once a child was given the text `***` for it, and did not know.
+    /// The same outcome with the secrets of its attempt masked, in the message and in every output:
+    /// the result is stored, shown and mailed. A value that contains a secret is shown as `***` and
+    /// cannot be passed on: once a child received the text `***` in its place, unnoticed.
     #[must_use]
     pub fn masked(mut self, mask: &Mask) -> Self {
         if mask.is_empty() {
@@ -214,8 +216,8 @@ impl AttemptOutcome {
         self
     }
 
-    /// The same with references in the place of large values; after `masked`, because what is stored
-    /// aside is shown as well.
+    /// The same outcome with references in place of large values. Call it after `masked`, because
+    /// values stored aside are shown as well.
     #[must_use]
     pub fn with_values_aside(mut self, of: StoredOutputsKey, inline_bytes: usize) -> Self {
         let large = self.outputs.store_aside(of, inline_bytes);
@@ -225,17 +227,17 @@ impl AttemptOutcome {
         self
     }
 
-    /// With the kind of its error.
+    /// The same outcome with the classification of its error.
     pub fn of_class(self, class: ErrorClass, sqlstate: Option<&str>) -> Self {
         let sqlstate = sqlstate.map(str::to_owned);
         Self { error: Some(ErrorInfo { class, sqlstate }), ..self }
     }
 }
 
-/// What to do in place of handing a secret on.
+/// Hint of the refusal to pass a secret on.
 const GIVE_IT_ITSELF: &str = "give ${secret.NAME} to the job that needs it";
 
-/// The cells that have a secret in them become `***` and cannot be handed on.
+/// Replaces cells that contain a secret by `***` and marks them as not usable.
 fn mask_rows(set: &mut ResultSet, mask: &Mask) {
     for (row, cells) in set.rows.iter_mut().enumerate() {
         for (column, cell) in cells.iter_mut().enumerate() {
@@ -285,7 +287,7 @@ mod tests {
         assert!(!format!("{masked:?}").contains("hunter22"), "{masked:?}");
         assert_eq!(masked.message.as_deref(), Some("no ***"));
         assert_eq!(masked.outputs.results[0].rows[0][0].as_deref(), Some("***"));
-        // Shown, and not handed on.
+        // Shown, but not passed on.
         let refused =
             "it has a secret of its job in it; give ${secret.NAME} to the job that needs it";
         assert_eq!(masked.outputs.output("pw"), Some(OutputValue::Unusable(refused.to_owned())));

@@ -1,20 +1,20 @@
-//! How much a job may hand on. What is over a limit is an error or shown as left out, never a part of a
-//! value.
+//! Limits on the size of a job's outputs. What exceeds a limit is an error or shown as left out,
+//! never a truncated value.
 
 /// The limits of `[outputs]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimits {
-    /// Bytes of one value that stays among the outputs; a longer one is stored aside.
+    /// Bytes of one value that is kept inline; a longer one is stored aside.
     pub inline_bytes: usize,
-    /// Bytes of one value.
+    /// Bytes of one value, stored aside or not.
     pub max_value_bytes: usize,
-    /// Outputs of one script, by name.
+    /// Number of named outputs of one script.
     pub max_count: usize,
-    /// Rows of each result set that are kept.
+    /// Rows kept of each result set.
     pub max_rows: usize,
-    /// Bytes of all values of one job together that stay among its outputs.
+    /// Total bytes of one job's values that are kept inline.
     pub max_total_bytes: usize,
-    /// Bytes of all values of one job together that are stored aside.
+    /// Total bytes of one job's values that are stored aside.
     pub max_stored_bytes: usize,
 }
 
@@ -32,7 +32,7 @@ impl Default for OutputLimits {
 }
 
 impl OutputLimits {
-    /// Why a value cannot be handed on.
+    /// Message: one value exceeds `max_value_bytes`.
     pub fn too_long(&self, what: &str, bytes: usize) -> String {
         format!(
             "{what} has {bytes} bytes, and {} is the most that is handed on; raise \
@@ -41,7 +41,7 @@ impl OutputLimits {
         )
     }
 
-    /// Why a value cannot be handed on beside the other large ones.
+    /// Message: the large values of a job together exceed `max_stored_bytes`.
     pub fn too_long_together(&self, what: &str, bytes: usize) -> String {
         format!(
             "{what} has {bytes} bytes, and with it all values of the job that are stored aside have more \
@@ -50,7 +50,7 @@ impl OutputLimits {
         )
     }
 
-    /// Why a script's outputs are too many.
+    /// Message: a script has more outputs than `max_count`.
     pub fn too_many(&self) -> String {
         format!(
             "it prints more than {} outputs by name; raise outputs.max_count, or print a list as one \
@@ -59,7 +59,7 @@ impl OutputLimits {
         )
     }
 
-    /// Why outputs are too large together.
+    /// Message: the outputs together exceed `max_total_bytes`.
     pub fn too_large(&self, name: &str) -> String {
         format!(
             "with output {name} all outputs that are not stored aside have more than {} bytes together; raise \

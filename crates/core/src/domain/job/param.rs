@@ -1,29 +1,29 @@
-//! Parameters as a definition declares them.
+//! Parameters as declared in a definition.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// Which way a parameter of a procedure travels.
+/// Direction of a procedure's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamMode {
-    /// Handed to the body.
+    /// Passed to the body.
     #[default]
     In,
-    /// Handed back by the body and kept as an output of the job.
+    /// Returned by the body and kept as an output of the job.
     Out,
-    /// Both.
+    /// Passed to the body and returned by it.
     InOut,
 }
 
-/// The type a parameter's text is checked against before it is bound.
+/// Type against which the text of a parameter is checked before it is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamType {
     /// Any text.
     #[default]
     Text,
-    /// A whole number of 64 bits, with a sign or without.
+    /// A 64-bit integer, signed or unsigned.
     Int,
     /// A decimal number, kept exact as text.
     Decimal,
@@ -55,22 +55,22 @@ impl ParamType {
 /// One parameter of a job's body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Param {
-    /// Its name: the procedure's parameter, `:name` in SQL, `PROCESSION_PARAM_NAME` in a script.
+    /// Name: the procedure's parameter, `:name` in SQL, `PROCESSION_PARAM_NAME` in a script.
     pub name: String,
-    /// Which way it travels.
+    /// Direction.
     #[serde(default)]
     pub mode: ParamMode,
-    /// What its text must be.
+    /// Type of its value.
     #[serde(rename = "type", default)]
     pub ty: ParamType,
-    /// Its value, in which `${…}` of a closed set of names is replaced (see `domain::params`);
-    /// `None` leaves it to the layers below, and is SQL's NULL when none of them has it.
+    /// Value, in which `${…}` references of a fixed set are replaced (see `domain::params`);
+    /// `None`: the value comes from the layers below, and is SQL's NULL when no layer has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Whether the job is refused without it.
+    /// Whether the job is refused when there is no value.
     #[serde(rename = "required", default, skip_serializing_if = "is_optional")]
     pub need: ParamNeed,
-    /// Whether its value is never shown.
+    /// Whether the value may be shown.
     #[serde(rename = "secret", default, skip_serializing_if = "is_open")]
     pub secrecy: Secrecy,
 }
@@ -83,27 +83,27 @@ fn is_open(secrecy: &Secrecy) -> bool {
     *secrecy == Secrecy::Open
 }
 
-/// A parameter that a group, or the definition for all groups, declares.
+/// A parameter declared by a group, or by the definition for all groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParamDecl {
-    /// Its name.
+    /// Name, unique within its declaration list.
     pub name: String,
-    /// What its text must be.
+    /// Type of its value.
     #[serde(rename = "type", default)]
     pub ty: ParamType,
-    /// Its value where the batch gives none.
+    /// Default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Whether a batch without it is refused.
+    /// Whether a batch without a value is refused.
     #[serde(rename = "required", default, skip_serializing_if = "is_optional")]
     pub need: ParamNeed,
-    /// Whether its value is never shown.
+    /// Whether the value may be shown.
     #[serde(rename = "secret", default, skip_serializing_if = "is_open")]
     pub secrecy: Secrecy,
 }
 
 impl ParamDecl {
-    /// A plain text with a value.
+    /// A text parameter with a value and defaults otherwise.
     pub fn plain(name: &str, value: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -115,8 +115,8 @@ impl ParamDecl {
     }
 }
 
-/// Reads declared parameters; also the map of names to values that snapshots of the first version
-/// hold.
+/// Deserializes declared parameters; also accepts the map of names to values in snapshots of the
+/// first version.
 pub fn decls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ParamDecl>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -130,14 +130,14 @@ pub fn decls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ParamDecl
     })
 }
 
-/// Whether a value must be there.
+/// Whether a value is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(from = "bool", into = "bool")]
 pub enum ParamNeed {
-    /// NULL when there is none.
+    /// NULL when there is no value.
     #[default]
     Optional,
-    /// Refused when there is none.
+    /// Refused when there is no value.
     Required,
 }
 
@@ -145,10 +145,10 @@ pub enum ParamNeed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(from = "bool", into = "bool")]
 pub enum Secrecy {
-    /// It may.
+    /// It may be shown.
     #[default]
     Open,
-    /// Never.
+    /// It is never shown.
     Secret,
 }
 

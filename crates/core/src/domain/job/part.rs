@@ -1,4 +1,4 @@
-//! The part of a definition that one group is made of, and moving it to other data sources.
+//! Extracts the part of a definition that belongs to one group, and moves it to other data sources.
 
 use crate::domain::id::{GroupCode, JobCode, SourceName};
 use crate::domain::job::check::Expect;
@@ -10,7 +10,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 
-/// A group with its jobs, what they wait for, and the sources and shared things that they name.
+/// A group with its jobs, their dependencies, and the sources and shared declarations that they
+/// reference.
 pub fn of_group(defs: &Definition, group: &Group) -> Definition {
     let part = Definition {
         sources: defs.sources.clone(),
@@ -28,13 +29,13 @@ pub fn of_group(defs: &Definition, group: &Group) -> Definition {
     into_group(part, group)
 }
 
-/// As [`of_group`], of a definition that nobody needs any more.
+/// As [`of_group`], but consumes the definition instead of copying from it.
 pub fn into_group(mut defs: Definition, group: &Group) -> Definition {
     defs.jobs.retain(|job| job.group == group.code);
     defs.dependencies.retain(|dependency| dependency.group == group.code);
     let (jobs, dependencies) =
         (std::mem::take(&mut defs.jobs), std::mem::take(&mut defs.dependencies));
-    // What the jobs name is looked for without copies of them.
+    // References are collected without copying the jobs.
     let named: HashSet<&SourceName> = jobs.iter().flat_map(sources_of).collect();
     defs.sources.retain(|source| named.contains(&source.name));
     drop(named);
@@ -44,26 +45,28 @@ pub fn into_group(mut defs: Definition, group: &Group) -> Definition {
     let shared = std::mem::take(&mut defs.shared);
     defs.jobs = jobs;
     if shared != Shared::default() {
-        // Without the dependencies, which name jobs and their outputs alone: a million of them were two
-        // texts of 140 MB.
+        // Dependencies are skipped, because they name only jobs and outputs: a million of them were
+        // two texts of 140 MB.
         defs.shared = shared_of(&shared, &defs);
     }
     defs.dependencies = dependencies;
     defs
 }
 
-/// Those of a list that fit, without the room for twice as many that a growing list leaves: 100,000 jobs are 66 MB.
+/// Clones the matching elements into a list of exact capacity; a growing list may have twice as
+/// much: 100,000 jobs are 66 MB.
 pub fn cloned_where<T: Clone>(all: &[T], fits: impl Fn(&T) -> bool) -> Vec<T> {
     let fitting: Vec<&T> = all.iter().filter(|one| fits(one)).collect();
     fitting.into_iter().cloned().collect()
 }
 
-/// What is stored once `wanted` has been applied over `stored`: what it names is as it says, jobs of its
-/// groups that it does not have are gone, all else stays. What `store::job::apply` writes, without reading a
-/// million rows back.
+/// The stored definition after `wanted` has been applied over `stored`: everything that `wanted`
+/// names takes its form, jobs of its groups that it does not contain are removed, the rest is
+/// unchanged. This is what `store::job::apply` writes, computed without reading a million rows
+/// back.
 ///
-/// In the order in which it is stored: what was there keeps its place, what is new comes behind it. Versions
-/// are compared by their text, and the same file in another order is no other version.
+/// In storage order: existing elements keep their position, new ones are appended. Versions are
+/// compared by their text, and the same file in another order must not be another version.
 pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
     fn merge_by_key<'a, T: Clone, K: Eq + Hash>(
         stored: &'a [T],
@@ -80,7 +83,7 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
     }
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let stays = |group: &GroupCode| !groups.contains(group);
-    // Those of a job are written anew together.
+    // The dependencies of one job are rewritten together.
     type Key<'a> = (&'a GroupCode, &'a JobCode);
     fn key(e: &ExternalDependency) -> Key<'_> {
         (&e.waiting_group, &e.job_code)
@@ -104,7 +107,7 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
             |j| (&j.group, &j.code),
             |j| stays(&j.group),
         ),
-        // One that says something else is another.
+        // An element with any other value counts as a different element.
         dependencies: merge_by_key(
             &stored.dependencies,
             &wanted.dependencies,
@@ -127,8 +130,8 @@ pub fn merged(stored: &Definition, wanted: &Definition) -> Definition {
     }
 }
 
-/// The schedules of `stored` that `wanted` speaks about: those that open one of its groups, and those of
-/// a type all of whose groups are among them.
+/// The schedules of `stored` that `wanted` covers: those that open one of its groups, and those of
+/// a batch type all of whose groups are among them.
 pub fn schedules_of(stored: &Definition, wanted: &Definition) -> Vec<TriggerDef> {
     let has = |code: &GroupCode| wanted.groups.iter().any(|g| g.code == *code);
     let speaks = |def: &&TriggerDef| {
@@ -148,13 +151,13 @@ pub fn schedules_of(stored: &Definition, wanted: &Definition) -> Vec<TriggerDef>
     stored.schedules.iter().filter(|def| speaks(def) || is_there(def)).cloned().collect()
 }
 
-/// The group of this code with all that it is made of, if there is one.
+/// The group with this code and everything that belongs to it, if it exists.
 pub fn of_code(defs: &Definition, code: &GroupCode) -> Option<Definition> {
     defs.groups.iter().find(|g| g.code == *code).map(|group| of_group(defs, group))
 }
 
-/// What of the shared things the part names. A thing too many does no harm, so names are looked for
-/// in the stored form: a field added to a type is searched without a word here.
+/// The shared declarations that the part references. One too many does no harm, so names are
+/// searched in the serialized form: a new field of a type is covered without a change here.
 fn shared_of(shared: &Shared, part: &Definition) -> Shared {
     let own = serialize_item(part);
     let hosts: Vec<_> =
@@ -177,7 +180,7 @@ fn shared_of(shared: &Shared, part: &Definition) -> Shared {
 }
 
 fn serialize_item(item: &impl Serialize) -> String {
-    // Our own types with text keys; nothing in them can fail to be written.
+    // Types of this crate with text keys: serializing cannot fail.
     serde_json::to_string(item).unwrap_or_default()
 }
 
@@ -185,7 +188,7 @@ fn quoted(word: &str) -> String {
     serde_json::Value::from(word).to_string()
 }
 
-/// Every source that a job names.
+/// Every source that a job references.
 fn sources_of(job: &JobDef) -> Vec<&SourceName> {
     let mut found: Vec<&SourceName> = job.source.iter().collect();
     for check in &job.checks {
@@ -210,7 +213,7 @@ fn sources_of_mut(job: &mut JobDef) -> Vec<&mut SourceName> {
     found
 }
 
-/// A source that is to be replaced and is not there; `Display` is the sentence for the user.
+/// A source that is to be replaced does not exist; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no source {name} to {wanted}; the sources are {known}")]
 pub struct NoSuchSource {
@@ -219,9 +222,9 @@ pub struct NoSuchSource {
     known: String,
 }
 
-/// The same definition on other sources: every name on the left of `moves` becomes the one on the
-/// right. A name on the right that is in `stored` is that source; otherwise the source itself is
-/// renamed. `urls` are set afterwards.
+/// The same definition on other sources: each name on the left of `moves` becomes the name on the
+/// right. If the right-hand name exists in `stored`, that source is used; otherwise the source
+/// itself is renamed. `urls` are set afterwards.
 pub fn on_other_sources(
     mut defs: Definition,
     moves: &BTreeMap<SourceName, SourceName>,
@@ -246,7 +249,7 @@ pub fn on_other_sources(
             },
             None => source,
         };
-        // Two may become one.
+        // Two sources may be merged into one.
         if sources.iter().all(|s| s.name != moved.name) {
             sources.push(moved);
         }
@@ -362,7 +365,7 @@ mod tests {
     fn a_source_is_moved_wherever_it_is_named() {
         for (moves, urls, wanted) in [
             (&[][..], &[][..], "dev dev twin | dev=sqlite:dev twin=sqlite:twin"),
-            // One that is stored already is that one; a new name is the old source renamed.
+            // A name that is stored already means that source; a new name renames the old source.
             (&[("dev", "prod")], &[], "prod prod twin | prod=sqlite:prod twin=sqlite:twin"),
             (&[("dev", "new")], &[], "new new twin | new=sqlite:dev twin=sqlite:twin"),
             (&[("dev", "twin")], &[], "twin twin twin | twin=sqlite:twin"),

@@ -1,22 +1,22 @@
-//! Resource pools and locks that jobs of any group share.
+//! Resource pools and locks, shared by jobs of all groups.
 
 use serde::{Deserialize, Serialize};
 
-/// A named pool of slots: what a database or a licence can bear at once.
+/// A named pool of slots: the load that a database or a licence permits at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotPool {
     /// Unique name.
     pub name: String,
-    /// Slots there are.
+    /// Total number of slots.
     pub slots: u32,
 }
 
-/// What a job takes from a pool while it runs.
+/// The slots that a job occupies in a pool while it runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PoolUse {
-    /// The pool.
+    /// Name of the pool.
     pub pool: String,
-    /// Slots taken.
+    /// Number of slots occupied.
     pub weight: u32,
 }
 
@@ -24,17 +24,18 @@ pub struct PoolUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LockMode {
-    /// Alone.
+    /// No other job may hold the lock.
     Exclusive,
-    /// Together with others that share it.
+    /// Other jobs may hold the lock in shared mode.
     Shared,
 }
 
-/// A named lock that a job holds while it runs; two jobs that need it exclusively never run together.
+/// A named lock that a job holds while it runs; two jobs that need it exclusively never run
+/// together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LockUse {
-    /// The lock; it exists by being named.
+    /// Name of the lock; it needs no declaration.
     pub lock: String,
-    /// How.
+    /// Exclusive or shared.
     pub mode: LockMode,
 }

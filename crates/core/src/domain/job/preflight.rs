@@ -1,4 +1,5 @@
-//! What is wrong with jobs before any of them is started: facts of their sources in, findings out.
+//! Checks jobs before any of them starts: takes facts about their sources, returns findings. It
+//! queries no source itself.
 
 mod makers;
 mod words;
@@ -12,20 +13,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What became of a check.
+/// Result of a preflight check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreflightReport {
-    /// The sources that were asked.
+    /// The sources that were queried.
     pub sources: Vec<SourcePreflight>,
     /// The jobs whose calls were looked up.
     pub jobs: Vec<JobPreflight>,
-    /// What is wrong, or worth a look.
+    /// Errors and warnings.
     pub findings: Vec<PreflightFinding>,
-    /// Codes that jobs of several groups have: people are told the group as well.
+    /// Codes that occur in several groups: messages qualify them with the group.
     pub shared_codes: BTreeSet<JobCode>,
 }
 
-/// What people are told of a job: its code, or `group.CODE` where several groups have the code.
+/// The displayed name of a job: its code, or `group.CODE` where several groups have the code.
 fn job_label(group: Option<&GroupCode>, job: &JobCode, shared_codes: &BTreeSet<JobCode>) -> String {
     match group {
         Some(group) if shared_codes.contains(job) => format!("{group}.{job}"),
@@ -33,188 +34,190 @@ fn job_label(group: Option<&GroupCode>, job: &JobCode, shared_codes: &BTreeSet<J
     }
 }
 
-/// A source that was asked.
+/// Result for one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourcePreflight {
     /// Its name.
     pub source: SourceName,
     /// Whether it answered.
     pub is_reached: bool,
-    /// Its server's version.
+    /// Version of its server.
     pub version: Option<String>,
-    /// The user that jobs run as.
+    /// The database user that jobs run as.
     pub user: Option<String>,
 }
 
-/// A job whose call was looked up and can be made.
+/// A job whose call was looked up and is possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPreflight {
     /// Its group.
     pub group: GroupCode,
     /// Its code.
     pub job: JobCode,
-    /// Where it runs.
+    /// Its data source.
     pub source: SourceName,
     /// The routine that it calls, with its parameters.
     pub calls: String,
-    /// The user with whose rights that runs, where it is not the caller.
+    /// The user whose privileges the routine runs with, when that is not the caller.
     pub runs_as: Option<String>,
-    /// Whether it can be stopped while it runs; null when that is not known.
+    /// Whether the call can be stopped while it runs; null when unknown.
     pub can_be_stopped: Option<bool>,
 }
 
 impl JobPreflight {
-    /// What people are told of it.
+    /// The displayed name of the job.
     pub fn label(&self, shared_codes: &BTreeSet<JobCode>) -> String {
         job_label(Some(&self.group), &self.job, shared_codes)
     }
 }
 
-/// How much a finding matters.
+/// Severity of a preflight finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PreflightSeverity {
-    /// The job cannot end well as it stands: a batch with it is refused.
+    /// The job cannot succeed as it stands: a batch that contains it is refused.
     Error,
-    /// The source did not answer, so that nothing is known of its jobs.
+    /// The source did not answer, so nothing is known of its jobs.
     Unreachable,
-    /// Worth a look.
+    /// Possibly a problem; does not stop a batch.
     Warning,
 }
 
-/// One thing that was found.
+/// One preflight finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreflightFinding {
-    /// How much it matters.
+    /// Severity of the finding.
     pub severity: PreflightSeverity,
-    /// The group of the job.
+    /// Group of the job; none when the finding concerns a source.
     pub group: Option<GroupCode>,
-    /// The job.
+    /// The job; none when the finding concerns a source.
     pub job: Option<JobCode>,
     /// The source.
     pub source: Option<SourceName>,
-    /// What it is.
+    /// The problem.
     pub problem: PreflightProblem,
 }
 
-/// What can be wrong.
+/// Problems that preflight can find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreflightProblem {
-    /// The source does not answer now.
+    /// The source does not answer at present.
     SourceAway {
-        /// What was said.
+        /// Error text.
         why: String,
     },
-    /// The source lets nobody in: its URL, the user, the password, the database.
+    /// The source refuses the connection: URL, user, password or database.
     SourceRefused {
-        /// What was said.
+        /// Error text.
         why: String,
     },
-    /// Its password is not there.
+    /// The source's password is not available.
     PasswordMissing {
-        /// The variable or file that should hold it.
+        /// The environment variable or file that should hold it.
         from: String,
     },
-    /// There is no such routine, or none that this user may see.
+    /// The routine does not exist, or is not visible to this user.
     RoutineMissing {
-        /// The name that the job says.
+        /// The name in the definition.
         routine: String,
-        /// The one that was probably meant.
+        /// The routine that was probably meant.
         meant: Option<String>,
-        /// The whole sentence.
+        /// The complete message.
         why: String,
     },
-    /// The routine is not there, or takes other parameters, and a job that runs before makes it.
+    /// The routine is missing or takes other parameters, and an earlier job of the batch creates
+    /// it.
     RoutineMadeBefore {
-        /// That job.
+        /// The job that creates it.
         by: JobCode,
-        /// What is so now.
+        /// The current problem.
         why: String,
     },
-    /// No routine of the name takes the job's parameters.
+    /// No routine of this name takes the job's parameters.
     ParamsMisfit {
-        /// The whole sentence, with the signatures there are.
+        /// The complete message, with the existing signatures.
         why: String,
     },
-    /// The user may not call it.
+    /// The user may not execute the routine.
     ExecuteDenied {
         /// The routine.
         routine: String,
-        /// The statement that allows it.
+        /// The GRANT statement that allows it.
         grant: String,
     },
-    /// It runs with the rights of another user, and ours may not end such a session.
+    /// The routine runs with another user's privileges, and the job's user may not end such a
+    /// session.
     DefinerUnstoppable {
         /// The routine.
         routine: String,
-        /// That user.
+        /// The other user.
         definer: String,
-        /// The statement that allows it.
+        /// The GRANT statement that allows it.
         grant: String,
     },
-    /// The declared type of a parameter is of another kind than the routine's.
+    /// The declared type of a parameter differs in kind from the routine's.
     ParamTypeUnusual {
         /// The parameter.
         param: String,
-        /// What the job says.
+        /// The type in the definition.
         declared: ParamType,
-        /// What the routine says.
+        /// The type in the routine.
         wanted: String,
     },
-    /// The server does not take a statement as it stands.
+    /// The server rejects a statement.
     StatementRefused {
-        /// Which statement of the job.
+        /// The statement's position in the job.
         place: String,
-        /// What was said.
+        /// Error text.
         why: String,
     },
-    /// The table that `tx: ledger` needs is not there.
+    /// The table that `tx: ledger` needs does not exist.
     LedgerMissing,
-    /// It has another shape.
+    /// The ledger table has another shape.
     LedgerUnfit {
-        /// What is wrong with it.
+        /// The difference.
         why: String,
     },
-    /// The source is not stored as the definition says it, and only stored ones are asked.
+    /// The source is not stored as the definition declares it; only stored sources are queried.
     SourceNotStored,
     /// A schedule or group names a calendar that is not stored.
     CalendarMissing {
-        /// Who names it: `schedule nightly`, `group month_end`.
+        /// The referrer: `schedule nightly`, `group month_end`.
         user: String,
-        /// Its code.
+        /// Code of the calendar.
         calendar: String,
     },
 }
 
-/// A routine that a job calls, as the catalogue has it.
+/// A routine that a job calls, as described by the server's catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFacts {
-    /// The server.
+    /// The server's dialect.
     pub dialect: DialectName,
     /// `fin.sp_close`
     pub path: String,
     /// Whether it is a function.
     pub is_function: bool,
-    /// Whose it is, if that is known.
+    /// Its owner or definer, if known.
     pub definer: Option<String>,
-    /// Whether it runs with the rights of that user.
+    /// Whether it runs with the privileges of that user.
     pub runs_as_definer: bool,
-    /// Whether our user may call it, if that is known.
+    /// Whether the job's user may execute it, if known.
     pub may_execute: Option<bool>,
-    /// Each parameter that the job gives: name, declared type, the routine's type.
+    /// For each parameter that the job passes: name, declared type, the routine's type.
     pub types: Vec<(String, ParamType, String)>,
 }
 
-/// The user that jobs run as.
+/// The database user that jobs run as.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerFacts {
-    /// The name, on MySQL with its host.
+    /// Name; on MySQL with its host.
     pub user: Option<String>,
-    /// The same as a GRANT names it.
+    /// The name quoted for a GRANT.
     pub quoted: Option<String>,
-    /// Whether it may end sessions of other users, if that is known.
+    /// Whether the user may end sessions of other users, if known.
     pub may_stop_others: Option<bool>,
-    /// The statement that lets it.
+    /// The statement that grants this.
     pub stop_grant: String,
 }
 
@@ -224,8 +227,8 @@ impl CallerFacts {
     }
 }
 
-/// The user with whose rights a call runs, where that is another one. MySQL compares names without hosts when it
-/// asks whose session is to be ended.
+/// The user whose privileges a call runs with, when that is not the caller. MySQL compares names
+/// without hosts when it decides whose session may be ended.
 pub fn other_definer<'a>(call: &'a CallFacts, caller: &CallerFacts) -> Option<&'a str> {
     let name = |user: &str| match call.dialect {
         DialectName::Mysql => user.rsplit_once('@').map_or(user, |(name, _)| name).to_owned(),
@@ -236,7 +239,8 @@ pub fn other_definer<'a>(call: &'a CallFacts, caller: &CallerFacts) -> Option<&'
     (!is_ours).then_some(definer)
 }
 
-/// Whether a call can be stopped while it runs. PostgreSQL lets a role end its own sessions whatever runs on them.
+/// Whether a call can be stopped while it runs. PostgreSQL lets a role end its own sessions
+/// whatever they execute.
 pub fn can_be_stopped(call: &CallFacts, caller: &CallerFacts) -> Option<bool> {
     match (call.dialect, other_definer(call, caller)) {
         (DialectName::Mysql, Some(_)) => caller.may_stop_others,
@@ -245,7 +249,7 @@ pub fn can_be_stopped(call: &CallFacts, caller: &CallerFacts) -> Option<bool> {
     }
 }
 
-/// What is wrong with a call that fits its routine.
+/// Problems of a call whose parameters match its routine.
 pub fn judge_call(
     call: &CallFacts,
     caller: &CallerFacts,
@@ -278,7 +282,7 @@ pub fn judge_call(
     found
 }
 
-/// What a type of a server holds, as far as it matters to a text that is converted to it.
+/// The kind of values of a server's type, as far as converting a text to it is concerned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TypeFamily {
     Number,
@@ -301,7 +305,7 @@ fn family_of(server_type: &str) -> TypeFamily {
     }
 }
 
-/// Whether a value of the declared type would hardly become one of the routine's.
+/// Whether a value of the declared type is unlikely to convert to the routine's type.
 fn is_unusual(dialect: DialectName, declared: ParamType, wanted: &str) -> bool {
     let is_mysql = dialect == DialectName::Mysql;
     match (declared, family_of(wanted)) {
@@ -319,7 +323,8 @@ fn is_unusual(dialect: DialectName, declared: ParamType, wanted: &str) -> bool {
 }
 
 impl PreflightFinding {
-    /// Whether jobs that run before may take it away: what one of them makes is not there yet.
+    /// Whether a job that runs earlier may remove the problem: an object that it creates does not
+    /// exist yet.
     pub fn may_pass(&self) -> bool {
         let depends_on_jobs_before = matches!(
             self.problem,
@@ -330,7 +335,7 @@ impl PreflightFinding {
 }
 
 impl PreflightProblem {
-    /// Its word in JSON.
+    /// Tag of the problem in JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::SourceAway { .. } => "source_away",
@@ -352,7 +357,7 @@ impl PreflightProblem {
 }
 
 impl PreflightReport {
-    /// The findings of a severity.
+    /// Returns the findings of one severity.
     pub fn with_severity(
         &self,
         severity: PreflightSeverity,
@@ -360,7 +365,7 @@ impl PreflightReport {
         self.findings.iter().filter(move |finding| finding.severity == severity)
     }
 
-    /// Puts another check's findings behind these.
+    /// Appends the findings of another check.
     pub fn extend(&mut self, other: Self) {
         self.sources.extend(other.sources);
         self.jobs.extend(other.jobs);

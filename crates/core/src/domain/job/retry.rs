@@ -1,4 +1,4 @@
-//! When a failed try is made again, and how long it waits.
+//! Retry rules: which failures are retried, and after which delay.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
-    /// The database chose this transaction as a deadlock's victim.
+    /// The database chose this transaction as a deadlock victim.
     Deadlock,
     /// A lock was not granted in time.
     LockWait,
-    /// A serialisable transaction met another.
+    /// A serialization conflict between transactions.
     Serialization,
     /// No connection, or it broke.
     ConnectionLost,
-    /// The body ran past its time.
+    /// The body exceeded its timeout.
     Timeout,
     /// A script's exit code was not 0.
     ExitCode,
-    /// An HTTP status that is not the wanted one.
+    /// An HTTP status other than the expected ones.
     HttpStatus,
-    /// A success rule or a check said no.
+    /// A success rule or check failed.
     Check,
     /// Anything else.
     Other,
 }
 
 impl ErrorClass {
-    /// Every class with its word in a definition.
+    /// All classes with their words in a definition.
     pub const WORDS: [(&'static str, Self); 9] = [
         ("deadlock", Self::Deadlock),
         ("lock_wait", Self::LockWait),
@@ -41,40 +41,42 @@ impl ErrorClass {
     ];
 }
 
-/// Longest delay between two tries, in seconds: a day.
+/// Longest delay between two attempts: one day, in seconds.
 pub const LONGEST_DELAY_SEC: u32 = 24 * 3_600;
 
-/// Beyond `retry_count` and `retry_delay_sec`: how the delay grows and what is tried again.
+/// Retry settings beside `retry_count` and `retry_delay_sec`: growth of the delay and selection of
+/// errors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct RetryPolicy {
-    /// The delay is multiplied by this, in percent, after each try: 200 doubles it; none keeps it.
+    /// Factor of the delay after each attempt, in percent: 200 doubles it; none keeps it constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_percent: Option<u32>,
     /// Longest delay in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_delay_sec: Option<u32>,
-    /// The delay varies by up to this share of itself, in percent, so that jobs that failed together
-    /// do not come back together.
+    /// Random variation of the delay, in percent of itself, so that jobs that failed together are
+    /// not retried together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_percent: Option<u32>,
-    /// Only errors of these classes are tried again; empty: all.
+    /// Only errors of these classes are retried; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<ErrorClass>,
-    /// Or those with one of these SQLSTATE codes (5 characters; 2 for a whole class).
+    /// Errors with one of these SQLSTATE codes are retried as well (5 characters; 2 for a whole
+    /// class).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_sqlstate: Vec<String>,
-    /// Never those with one of these SQLSTATE codes.
+    /// Errors with one of these SQLSTATE codes are never retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub never_on_sqlstate: Vec<String>,
 }
 
 impl RetryPolicy {
-    /// Whether nothing is said.
+    /// Whether every setting has its default.
     pub fn is_plain(&self) -> bool {
         self == &Self::default()
     }
 
-    /// Milliseconds between the end of the `tries`-th failed try (from 1) and the start of the next:
+    /// Milliseconds between the end of the `tries`-th failed attempt (from 1) and the next start:
     /// `base_sec`, grown, capped, then varied by `roll`, any number.
     pub fn delay_ms(&self, base_sec: u32, tries: u32, roll: u64) -> u64 {
         let growth = u128::from(self.backoff_percent.unwrap_or(100).max(100));
@@ -93,7 +95,7 @@ impl RetryPolicy {
         delay - span + roll % (2 * span + 1)
     }
 
-    /// Whether an error of this class and SQLSTATE is tried again. Without lists every error is.
+    /// Whether an error of this class and SQLSTATE is retried. Without lists every error is.
     pub fn may_retry(&self, class: ErrorClass, sqlstate: Option<&str>) -> bool {
         let is_listed = |list: &[String]| {
             sqlstate.is_some_and(|state| {
@@ -109,10 +111,11 @@ impl RetryPolicy {
     }
 }
 
-/// A number for the jitter of a try: the same for the same try, so that the rules need no chance,
-/// and unlike its neighbours', so that jobs that failed together come back apart.
+/// Seed for the jitter of an attempt: the same for the same attempt, so that the rules need no
+/// random source, and unlike that of neighbouring rows, so that jobs that failed together are
+/// retried apart.
 pub fn jitter_seed(queue_id: i64, attempt: u32) -> u64 {
-    // The finisher of SplitMix64, which spreads neighbours over the whole range.
+    // The finalizer of SplitMix64, which spreads neighbouring inputs over the whole range.
     let mut x = queue_id.unsigned_abs().wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = x.wrapping_add(u64::from(attempt).wrapping_mul(0xD1B5_4A32_D192_ED03));
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_delay_grows_to_its_cap() {
-        // (backoff, cap, jitter, base) -> delays after tries 1 to 5, in milliseconds
+        // (backoff, cap, jitter, base) -> delays after attempts 1 to 5, in milliseconds
         for (backoff, cap, jitter, base, expected) in [
             (None, None, None, 30, [30_000; 5]),
             (Some(200), None, None, 30, [30_000, 60_000, 120_000, 240_000, 480_000]),
@@ -151,7 +154,7 @@ mod tests {
                 [3_600_000, 36_000_000, 86_400_000, 86_400_000, 86_400_000],
             ),
             (Some(200), None, None, 0, [0; 5]),
-            // Roll 0 is the shortest of the range.
+            // Roll 0 gives the shortest delay of the range.
             (None, None, Some(10), 30, [27_000; 5]),
             (Some(200), Some(60), Some(100), 30, [0; 5]),
         ] {
@@ -165,7 +168,7 @@ mod tests {
     fn classes_and_states_decide_what_is_tried_again() {
         use ErrorClass as C;
         let states = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
-        // (on, on_sqlstate, never_on_sqlstate, class, sqlstate, tried again)
+        // (on, on_sqlstate, never_on_sqlstate, class, sqlstate, retried)
         for (on, with, never, class, state, again) in [
             (&[][..], &[][..], &[][..], C::Other, None, true),
             (&[C::Deadlock], &[], &[], C::Deadlock, Some("40001"), true),
@@ -197,8 +200,8 @@ mod tests {
     }
 
     proptest! {
-        /// Without jitter the delay never shrinks; with it, it stays within its share of the cap; and
-        /// the same try always waits as long.
+        /// Without jitter the delay never decreases; with jitter it stays within its share of the
+        /// cap; and it is deterministic per attempt.
         #[test]
         fn the_delay_is_bounded(
             backoff in prop::option::of(0u32..2_000), max in prop::option::of(0u32..200_000),
@@ -218,7 +221,7 @@ mod tests {
             }
         }
 
-        /// Neighbours do not come back together.
+        /// Neighbouring rows get different delays.
         #[test]
         fn rolls_differ(queue_id in 1i64..1_000_000, attempt in 1u32..100) {
             prop_assert_ne!(jitter_seed(queue_id, attempt), jitter_seed(queue_id + 1, attempt));

@@ -1,7 +1,9 @@
-//! Which user of the system runs the scripts of a group.
+//! Decides which operating-system user runs the scripts of a group, and how far the kernel isolates
+//! them.
 //!
-//! A script that runs as Procession's own user reads the secret key, writes the metadata file and sees the
-//! environment of other groups' scripts: the right to edit one is then the right to everything.
+//! A script that runs as Procession's own user can read the secret key, write the metadata file and
+//! see the environment of other groups' scripts: the right to edit one script would then be the
+//! right to everything.
 
 use crate::domain::id::GroupCode;
 use crate::domain::text::lang::Lang;
@@ -9,23 +11,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The key of the user for groups that have none of their own.
+/// Key of the user for groups without a user of their own.
 pub const ANY_GROUP: &str = "*";
 
-/// How far scripts are kept from Procession and from each other.
+/// The operator's setting `script.isolation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IsolationPolicy {
-    /// Not at all, but for a user of their own.
+    /// No isolation beyond a separate user.
     Off,
-    /// In their processes, where the machine can do it; with a warning where it cannot.
+    /// Process isolation where the machine supports it; a warning where it does not.
     #[default]
     Auto,
-    /// In their processes and their files; where the machine cannot do it they are refused.
+    /// Process and file isolation; scripts are refused where the machine does not support it.
     Required,
 }
 
 impl IsolationPolicy {
-    /// The setting's word.
+    /// The word in the settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -34,7 +36,7 @@ impl IsolationPolicy {
         }
     }
 
-    /// The policy that a setting names.
+    /// Parses the word in the settings.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "off" => Some(Self::Off),
@@ -48,82 +50,87 @@ impl IsolationPolicy {
 /// Whether this process may start a program as another user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserSwitching {
-    /// It is root.
+    /// It may: it runs as root.
     Possible,
-    /// It is not.
+    /// It may not.
     Impossible,
 }
 
-/// What a script is kept from by the kernel, beside what its user may not do.
+/// Kernel isolation of a script, beside the permissions of its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsolationLevel {
-    /// Nothing.
+    /// None.
     None,
-    /// The processes of others, Procession's own files and the folders of other scripts.
+    /// No access to other processes, to Procession's own files and to the directories of other
+    /// scripts.
     Processes,
-    /// Also all files but those of the system and those that the operator names; `/tmp` is its own.
+    /// In addition, no files except those of the system and those that the operator names; a
+    /// private `/tmp`.
     Files,
 }
 
-/// What this machine can keep a script from. An error is what stands against it.
+/// Isolation mechanisms of this machine; an error is the reason why one is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsolationMeans {
-    /// Namespaces of its own.
+    /// Linux namespaces.
     pub processes: Result<(), String>,
     /// Landlock.
     pub files: Result<(), String>,
 }
 
 impl IsolationMeans {
-    /// A machine that can do none of it.
+    /// A machine without any mechanism, for the given reason.
     pub fn unavailable(why: &str) -> Self {
         Self { processes: Err(why.to_owned()), files: Err(why.to_owned()) }
     }
 }
 
-/// The users of scripts, as the operator set them.
+/// The users that run scripts, from the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptUsers {
-    /// By group, or for all others under `ANY_GROUP`.
+    /// User by group, and for all other groups under `ANY_GROUP`.
     pub by_group: BTreeMap<String, String>,
-    /// How far scripts are isolated beside.
+    /// Isolation policy.
     pub policy: IsolationPolicy,
 }
 
-/// What scripts are kept from on one node, for people.
+/// Script isolation of one node, for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScriptIsolationReport {
     /// `script.isolation`: off, auto or required.
     pub isolation: String,
-    /// What holds: `files`, `processes`, `none`, or `refused` where no script runs.
+    /// Effective isolation: `files`, `processes`, `none`, or `refused` where no script runs.
     pub holds: String,
-    /// What stands against more.
+    /// Why a stronger isolation is not available; none if it is.
     pub obstacle: Option<String>,
-    /// The user of a group's scripts, or of all others' under `*`.
+    /// Operating-system user of the scripts by group; `*` is all other groups.
     pub run_as: BTreeMap<String, String>,
-    /// Whether scripts of groups without a user of their own can do what the service can.
+    /// Whether scripts of groups without a user of their own have the same permissions as the
+    /// service.
     pub equals_service: bool,
     /// `script.cgroups`: off, auto or required.
     pub cgroups: String,
-    /// What control groups limit here; none where there are no control groups.
+    /// Control-group controllers available here; none where there are no control groups.
     pub controllers: Vec<String>,
-    /// What stands against control groups.
+    /// Why control groups are not available; none if they are.
     pub cgroup_obstacle: Option<String>,
-    /// The limits of a group's scripts, or of all others' under `*`: `memory 512 MiB, 64 processes`.
+    /// Limits of the scripts by group, `*` is all other groups: `memory 512 MiB, 64 processes`.
     pub limits: BTreeMap<String, String>,
 }
 
-/// What the right `script` in some groups is on the nodes that run scripts.
+/// What the permission `script` in some groups amounts to on the nodes that run scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptRightWarning {
-    /// The groups; none: all.
+    /// The groups; none: all groups.
     pub groups: Option<Vec<String>>,
-    /// The nodes on which a script of one of them can do what Procession can; none: no node has tried yet.
+    /// Nodes on which a script of one of them has the permissions of the service; none: no node has
+    /// reported yet.
     pub nodes: Vec<String>,
 }
 
 impl ScriptRightWarning {
-    /// Of these groups (none: all), with what each node found out; none where every script is kept from the service.
+    /// Derives the warning for these groups (none: all) from the nodes' reports; none where every
+    /// script is isolated from the service.
     pub fn from_reports(
         groups: Option<Vec<String>>,
         nodes: &[(String, Option<ScriptIsolationReport>)],
@@ -142,7 +149,7 @@ impl ScriptRightWarning {
         (is_unknown || !names.is_empty()).then_some(Self { groups, nodes: names })
     }
 
-    /// In plain words.
+    /// The warning as a sentence.
     pub fn describe(&self, lang: Lang) -> String {
         let groups = self.groups.as_ref().map(|groups| groups.join(", "));
         let (en, zh) = match &groups {
@@ -171,15 +178,15 @@ impl ScriptRightWarning {
     }
 }
 
-/// How the line begins with which the log of an attempt says that its script was started.
+/// Prefix of the log line that records the start of a script.
 const STARTED: &str = "started as process ";
 
-/// That line: the script's number, and what holds it.
+/// Writes that line: the script's process id, and its isolation.
 pub fn describe_start(pid: i32, holds: &str) -> String {
     format!("{STARTED}{pid}{holds}")
 }
 
-/// What holds a script, by that line; none of another line.
+/// Reads the isolation from that line; none for any other line.
 pub fn read_start(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(STARTED)?;
     let (number, holds) = rest.split_once(", ").unwrap_or((rest, ""));
@@ -189,33 +196,33 @@ pub fn read_start(line: &str) -> Option<&str> {
 /// Why a script is not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptRefusal {
-    /// Nobody said who runs it.
+    /// The group has no configured user.
     #[error(
         "scripts of group {0} have no user of their own and would run as root, and script.isolation is \"required\"; \
          add {0} = \"USER\" to [script.run_as] of procession.toml"
     )]
     NoUser(GroupCode),
-    /// The machine cannot isolate it.
+    /// The machine does not support the required isolation.
     #[error(
         "script.isolation is \"required\", and a script cannot be isolated on this machine: {0}; docs/security.md says \
          what it takes"
     )]
     NoMeans(String),
-    /// This process cannot become that user.
+    /// This process may not switch to that user.
     #[error(
         "scripts of group {group} run as {user} (script.run_as), which only root can start; run serve as root, or \
          on a node that does"
     )]
     CannotSwitch {
-        /// Whose script.
+        /// Group of the script.
         group: GroupCode,
-        /// Who should run it.
+        /// The configured user.
         user: String,
     },
 }
 
 impl ScriptUsers {
-    /// The user that runs scripts of this group; `None` is Procession's own.
+    /// The user that runs scripts of this group; `None` is the service's own user.
     pub fn choose(
         &self,
         group: &GroupCode,
@@ -234,7 +241,7 @@ impl ScriptUsers {
         }
     }
 
-    /// How far a script is isolated by the kernel on a machine with these means.
+    /// The isolation level of a script on a machine with these mechanisms.
     pub fn choose_level(&self, means: &IsolationMeans) -> Result<IsolationLevel, ScriptRefusal> {
         let refuse = |why: &String| ScriptRefusal::NoMeans(why.clone());
         match self.policy {
@@ -248,7 +255,8 @@ impl ScriptUsers {
         }
     }
 
-    /// What people are told of a machine with these means; limits and control groups are not known here.
+    /// The report for a machine with these mechanisms; limits and control groups are filled in
+    /// elsewhere.
     pub fn report(
         &self,
         means: &IsolationMeans,
@@ -276,7 +284,7 @@ impl ScriptUsers {
         }
     }
 
-    /// What an operator should know at the start: what scripts can do to the service.
+    /// Warning for the operator at start-up: what scripts can do to the service.
     pub fn warning(&self, means: &IsolationMeans, switching: UserSwitching) -> Option<String> {
         let is_covered = self.by_group.contains_key(ANY_GROUP);
         let who = "scripts of groups without a user in [script.run_as]";
@@ -301,7 +309,7 @@ impl ScriptUsers {
     }
 }
 
-/// What unguarded rights come to.
+/// Consequence of a missing isolation.
 const FULL_RIGHTS: &str = "Who may edit them can do what Procession can, and reads its secrets and its database; \
                            script.isolation = \"required\" refuses them";
 

@@ -1,45 +1,48 @@
-//! How much memory, how many processes and how much processor time a script may use.
+//! Limits of memory, processes and processor time of a script.
 //!
-//! The kernel holds these limits by a control group (cgroup v2) of the script's own. Where there is none it holds each
-//! process of the script for itself (`setrlimit`), and processes by the number that the script's user has.
+//! The kernel enforces them with a control group (cgroup v2) per script. Without control groups,
+//! memory and time are limited per process (`setrlimit`), and processes by the number that the
+//! script's user may have.
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::script_isolation::ANY_GROUP;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a MiB.
+/// Bytes per MiB.
 const MIB: u64 = 1024 * 1024;
-/// Microseconds over which the kernel counts processor time; its own default.
+/// Accounting period of processor time in microseconds; the kernel's default.
 const CPU_PERIOD: u64 = 100_000;
 
-/// What one script may use. `None` is no limit.
+/// Limits of one script. `None`: unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptLimits {
     /// MiB of memory of all its processes together, swap included.
     pub memory_mib: Option<u32>,
-    /// Processes and threads at once.
+    /// Maximum number of processes and threads.
     pub processes: Option<u32>,
     /// Hundredths of one processor: 150 is one and a half.
     pub cpu_percent: Option<u32>,
 }
 
-/// What the kernel holds each process of a script to, where no control group holds the whole script.
+/// Limits of each process of a script (`setrlimit`), used where no control group limits the script
+/// as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLimits {
-    /// MiB of memory of its own that a process may ask for.
+    /// MiB of address space per process.
     pub memory_mib: Option<u32>,
-    /// Processes that the script's user may have more than at its start; root is not bound by it.
+    /// Processes of the script's user beyond those at its start; does not bind root.
     pub processes: Option<u32>,
-    /// Seconds of processor time of a process.
+    /// Seconds of processor time per process.
     pub cpu_sec: Option<u64>,
 }
 
-/// MiB that each process has at least: what starts the script is held to the same limit.
+/// Smallest memory limit per process in MiB: the process that starts the script is subject to it
+/// too.
 const LEAST_PROCESS_MEMORY_MIB: u32 = 32;
 
 impl ProcessLimits {
-    /// What a reader is told; none without any.
+    /// The limits in words; none without limits.
     pub fn describe(&self) -> Option<String> {
         let memory = self.memory_mib.map(|mib| format!("{mib} MiB of memory for each process"));
         let cpu =
@@ -51,31 +54,31 @@ impl ProcessLimits {
     }
 }
 
-/// The limits of all groups, as the operator set them.
+/// Script limits from the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptLimitSettings {
-    /// For groups that have none of their own.
+    /// For groups without limits of their own.
     pub default: ScriptLimits,
     /// By group.
     pub by_group: BTreeMap<String, ScriptLimits>,
-    /// Whether a control group is used.
+    /// Use of control groups.
     pub cgroups: CgroupPolicy,
 }
 
-/// Whether scripts run in control groups.
+/// The setting `script.cgroups`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CgroupPolicy {
     /// Never.
     Off,
-    /// Where the machine has one for this process.
+    /// Where a control group is available to this process.
     #[default]
     Auto,
-    /// Always: a script whose limits cannot be held is refused.
+    /// Always: a script whose limits cannot be enforced is refused.
     Required,
 }
 
 impl CgroupPolicy {
-    /// The setting's word.
+    /// The word in the settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -84,7 +87,7 @@ impl CgroupPolicy {
         }
     }
 
-    /// The policy that a setting names.
+    /// Parses the word in the settings.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "off" => Some(Self::Off),
@@ -95,23 +98,23 @@ impl CgroupPolicy {
     }
 }
 
-/// A controller of the kernel.
+/// A controller of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CgroupController {
-    /// Memory.
+    /// Memory controller.
     Memory,
-    /// Processes.
+    /// Controller of the number of processes.
     Pids,
-    /// Processor time.
+    /// Processor-time controller.
     Cpu,
 }
 
 impl CgroupController {
-    /// All that limits need.
+    /// All controllers that limits need.
     pub const ALL: [Self; 3] = [Self::Memory, Self::Pids, Self::Cpu];
 
-    /// The kernel's name for it.
+    /// The kernel's name of the controller.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -120,21 +123,21 @@ impl CgroupController {
         }
     }
 
-    /// Those that a `cgroup.controllers` or `cgroup.subtree_control` file lists.
+    /// Parses the content of `cgroup.controllers` or `cgroup.subtree_control`.
     pub fn parse_list(text: &str) -> Vec<Self> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         Self::ALL.into_iter().filter(|one| words.contains(&one.name())).collect()
     }
 }
 
-/// One line for one file of a control group.
+/// One value to write to one file of a control group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupSetting {
-    /// The file's name.
+    /// Name of the file.
     pub file: &'static str,
-    /// What is written to it.
+    /// Value to write.
     pub value: String,
-    /// Whether a kernel without that file holds the limit all the same.
+    /// Whether the limit holds without this file, so that a missing file is no error.
     pub is_optional: bool,
 }
 
@@ -144,7 +147,7 @@ impl ScriptLimitSettings {
         self.by_group.get(group.as_str()).copied().unwrap_or(self.default)
     }
 
-    /// The limits in words, by group, those of all others under `*`.
+    /// The limits in words by group; `*` is all other groups.
     pub fn describe_all(&self) -> BTreeMap<String, String> {
         let words = |limits: &ScriptLimits| limits.describe().unwrap_or_else(|| "none".to_owned());
         let own = self.by_group.iter().map(|(group, limits)| (group.clone(), words(limits)));
@@ -155,7 +158,8 @@ impl ScriptLimitSettings {
         all
     }
 
-    /// What an operator should know at the start: which limits do not hold on a machine with these controllers.
+    /// Warning for the operator at start-up: the limits that cannot be enforced with these
+    /// controllers.
     pub fn warning(
         &self,
         controllers: &[CgroupController],
@@ -182,7 +186,7 @@ impl ScriptLimitSettings {
         }
     }
 
-    /// Whether anything is limited.
+    /// Whether there is any limit.
     pub fn is_any(&self) -> bool {
         let none = ScriptLimits::default();
         self.default != none || self.by_group.values().any(|limits| *limits != none)
@@ -190,16 +194,16 @@ impl ScriptLimitSettings {
 }
 
 impl ScriptLimits {
-    /// What is written to a control group with these controllers.
+    /// The values to write to a control group with these controllers.
     pub fn cgroup_settings(&self, controllers: &[CgroupController]) -> Vec<CgroupSetting> {
         let setting = |file, value, is_optional| CgroupSetting { file, value, is_optional };
         let has = |one| controllers.contains(&one);
         let mut settings = Vec::new();
         if let Some(mib) = self.memory_mib.filter(|_| has(CgroupController::Memory)) {
             settings.push(setting("memory.max", (u64::from(mib) * MIB).to_string(), false));
-            // What is swapped out would not count, and the script would crawl in place of ending.
+            // Swapped memory would not count, and the script would slow down instead of ending.
             settings.push(setting("memory.swap.max", "0".to_owned(), true));
-            // All of it ends, not one process in the middle that the script may not miss.
+            // Kill all processes of the script, not only one that the script may depend on.
             settings.push(setting("memory.oom.group", "1".to_owned(), true));
         }
         if let Some(processes) = self.processes.filter(|_| has(CgroupController::Pids)) {
@@ -212,7 +216,7 @@ impl ScriptLimits {
         settings
     }
 
-    /// These without what such controllers hold.
+    /// The limits that these controllers do not enforce.
     pub fn without(&self, controllers: &[CgroupController]) -> Self {
         let is_left = |one| !controllers.contains(&one);
         Self {
@@ -222,8 +226,9 @@ impl ScriptLimits {
         }
     }
 
-    /// What each process of a script that may run for so long can be held to for itself. Nothing holds a process to a share
-    /// of the processors, so it gets the time that such a share is until the script's end.
+    /// Per-process limits of a script with this timeout. A share of the processors cannot be
+    /// limited per process, so the limit is the processor time that the share amounts to until the
+    /// timeout.
     pub fn of_each_process(&self, timeout_sec: u32) -> ProcessLimits {
         let cpu_sec =
             |percent: u32| (u64::from(timeout_sec) * u64::from(percent)).div_ceil(100).max(1);
@@ -234,7 +239,7 @@ impl ScriptLimits {
         }
     }
 
-    /// What a reader is told: `memory 512 MiB, 64 processes`. `None` without any.
+    /// The limits in words: `memory 512 MiB, 64 processes`. `None` without limits.
     pub fn describe(&self) -> Option<String> {
         let memory = self.memory_mib.map(|mib| format!("memory {mib} MiB"));
         let processes = self.processes.map(|number| format!("{number} processes"));
@@ -243,32 +248,33 @@ impl ScriptLimits {
         (!all.is_empty()).then(|| all.join(", "))
     }
 
-    /// Why a script ended that the kernel killed for its memory.
+    /// Message for a script that the kernel killed because of its memory.
     pub fn describe_memory_kill(&self) -> String {
         match self.memory_mib {
             Some(mib) => format!("killed: it used more than {mib} MiB (script.max_memory_mib)"),
-            // A limit above ours: of the service's own control group, or of the machine.
+            // A limit above the script's own: of the service's control group, or of the machine.
             None => "killed: the memory of the machine, or of the service's own control group, was used up".to_owned(),
         }
     }
 }
 
-/// `150` as `1.5`.
+/// Percent as a number of processors: `150` as `1.5`.
 fn processors(percent: u32) -> String {
     let text = format!("{}.{:02}", percent / 100, percent % 100);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Where the v2 hierarchy is mounted, and which folder of it is this process's own.
+/// The mount point of the cgroup v2 hierarchy and this process's directory in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupPlace {
-    /// The mount.
+    /// Mount point.
     pub mount: String,
-    /// The folder of this process in it.
+    /// Directory of this process.
     pub own: String,
 }
 
-/// Finds it in `/proc/self/mountinfo` and `/proc/self/cgroup`. An error is why there is none.
+/// Finds the hierarchy in the texts of `/proc/self/mountinfo` and `/proc/self/cgroup`. The error is
+/// the reason why there is none.
 pub fn find_cgroup_place(mounts: &str, own: &str) -> Result<CgroupPlace, String> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::"));
     let path = path.ok_or("the kernel has no cgroup v2 hierarchy")?;
@@ -289,7 +295,7 @@ pub fn find_cgroup_place(mounts: &str, own: &str) -> Result<CgroupPlace, String>
     Ok(CgroupPlace { mount: mount.to_owned(), own: format!("{mount}{below}") })
 }
 
-/// The number behind `key` in a file of the kernel's such as `memory.events`; 0 where it is not there.
+/// The number after `key` in a kernel file such as `memory.events`; 0 if the key is missing.
 pub fn read_event(text: &str, key: &str) -> u64 {
     let number = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
     text.lines().find_map(number).unwrap_or(0)
@@ -385,14 +391,14 @@ mod tests {
         let found = place(systemd, "0::/system.slice/procession.service\n").expect("a place");
         assert_eq!(found.mount, "/sys/fs/cgroup");
         assert_eq!(found.own, "/sys/fs/cgroup/system.slice/procession.service");
-        // A container with a namespace of control groups.
+        // A container with a cgroup namespace.
         assert_eq!(place(systemd, "0::/").expect("a place").own, "/sys/fs/cgroup");
-        // A container without one: the mount shows its own part alone.
+        // A container without one: the mount shows only its own part.
         let part = "31 25 0:27 /docker/ab /sys/fs/cgroup ro - cgroup2 cgroup rw";
         assert_eq!(place(part, "0::/docker/ab/x\n").expect("a place").own, "/sys/fs/cgroup/x");
         let why = place(part, "0::/docker/abc\n").expect_err("another container's");
         assert!(why.contains("/docker/abc"), "{why}");
-        // Both hierarchies, as Debian 10 has them.
+        // Both hierarchies (v1 and v2), as on Debian 10.
         let both = "40 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
              41 1 0:31 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
         let found = place(both, "4:memory:/x\n0::/\n").expect("a place");

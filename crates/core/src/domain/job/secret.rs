@@ -1,4 +1,4 @@
-//! Texts that are never shown, and how they are kept out of what is shown.
+//! Secret texts, and the mask that removes them from everything displayed or stored.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, Serializer};
@@ -6,34 +6,36 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What stands where a secret was.
+/// Replacement text of a secret.
 pub const MASK: &str = "***";
-/// Fewest characters of a secret: a shorter one would be masked inside ordinary words, or not at all.
+/// Minimum length of a secret in characters: a shorter one would be masked inside ordinary words,
+/// or not at all.
 pub const SHORTEST: usize = 4;
-/// How a batch's parameter names a secret instead of holding it: `--param pw=@secret:LEDGER`.
+/// Prefix by which a batch parameter references a secret instead of containing it: `--param
+/// pw=@secret:LEDGER`.
 pub const BY_NAME: &str = "@secret:";
 
-/// Whether parameters of an order name a secret.
+/// Whether any parameter of a request references a secret.
 pub fn name_a_secret(params: &std::collections::BTreeMap<String, String>) -> bool {
     params.values().any(|value| value.starts_with(BY_NAME))
 }
 
-/// A secret that is replaced while the program runs; clones are the same one.
+/// A secret that can be replaced while the program runs; clones share the value.
 #[derive(Clone, Debug)]
 pub struct SharedSecret(Arc<RwLock<SecretString>>);
 
 impl SharedSecret {
-    /// One with this value.
+    /// A shared secret with this value.
     pub fn new(value: SecretString) -> Self {
         Self(Arc::new(RwLock::new(value)))
     }
 
-    /// Its value now.
+    /// The current value.
     pub fn get(&self) -> SecretString {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives it another value; whether it is another.
+    /// Replaces the value; returns whether it changed.
     pub fn replace(&self, value: SecretString) -> bool {
         let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let is_new = held.expose_secret() != value.expose_secret();
@@ -41,7 +43,7 @@ impl SharedSecret {
         is_new
     }
 
-    /// The value itself, for who knows nothing of this type.
+    /// The shared value itself, for libraries that do not know this type.
     pub fn shared_value(&self) -> Arc<RwLock<SecretString>> {
         Arc::clone(&self.0)
     }
@@ -59,17 +61,17 @@ impl From<&str> for SharedSecret {
     }
 }
 
-/// A value that knows whether it may be shown. Whoever needs the text itself says `expose`.
+/// A text that knows whether it may be shown. The raw text is available only through `expose`.
 #[derive(Clone)]
 pub enum MaskedValue {
-    /// It may.
+    /// It may be shown.
     Open(String),
-    /// Never.
+    /// It is never shown.
     Secret(SecretString),
 }
 
 impl MaskedValue {
-    /// The text itself.
+    /// The raw text.
     pub fn expose(&self) -> &str {
         match self {
             Self::Open(text) => text,
@@ -77,7 +79,7 @@ impl MaskedValue {
         }
     }
 
-    /// The text, or the mask of a secret.
+    /// The text, or `***` for a secret.
     pub fn shown(&self) -> &str {
         match self {
             Self::Open(text) => text,
@@ -93,7 +95,7 @@ impl MaskedValue {
         }
     }
 
-    /// Whether it is never shown.
+    /// Whether it is a secret.
     pub fn is_secret(&self) -> bool {
         matches!(self, Self::Secret(_))
     }
@@ -125,17 +127,17 @@ impl Serialize for MaskedValue {
     }
 }
 
-/// The texts to take out of whatever one try prints, raises or hands on.
+/// The secrets to remove from everything that one attempt prints, raises or returns.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
-    /// Longest first, so that a secret within another leaves nothing of the longer one.
+    /// Longest first, so that a secret contained in another leaves nothing of the longer one.
     texts: Vec<SecretString>,
 }
 
-/// Characters of a secret in a row that are taken for a part of it.
+/// Number of consecutive characters of a secret that count as a part of it.
 const RUN: usize = 12;
 
-/// A text without beginnings of a short secret at its end or before an ellipsis.
+/// Removes beginnings of a short secret at the end of the text or before an ellipsis.
 fn without_beginning(text: &str, secret: &str, starts: &[usize]) -> String {
     let mut rest = text.to_owned();
     for at in starts.iter().skip(SHORTEST).rev() {
@@ -152,8 +154,8 @@ fn without_beginning(text: &str, secret: &str, starts: &[usize]) -> String {
 }
 
 impl Mask {
-    /// A mask over these secrets: each as it is, its lines (a log comes line by line), and as JSON and
-    /// URLs write it.
+    /// A mask of these secrets: each verbatim, line by line (a log arrives in lines), and in its
+    /// JSON and URL encodings.
     pub fn from_secrets<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let mut texts: Vec<String> = Vec::new();
         for secret in secrets {
@@ -172,12 +174,12 @@ impl Mask {
         Self { texts: texts.into_iter().map(SecretString::from).collect() }
     }
 
-    /// Whether there is nothing to take out.
+    /// Whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// `text` without the secrets.
+    /// `text` with the secrets replaced.
     pub fn mask_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = Cow::Borrowed(text);
         for secret in &self.texts {
@@ -188,8 +190,9 @@ impl Mask {
         masked
     }
 
-    /// Whether a value has a secret in it, or twelve characters of one in a row. Shorter beginnings are not looked
-    /// for as `remnants` does: nothing cuts a value, and a year would be taken for the beginning of `2024spring`.
+    /// Whether a value contains a secret, or twelve consecutive characters of one. Shorter
+    /// beginnings are not searched for, unlike in `remnants`: values are never truncated, and a
+    /// year would be taken for the beginning of `2024spring`.
     pub fn is_in(&self, value: &str) -> bool {
         self.texts.iter().map(SecretString::expose_secret).any(|secret| {
             let starts: Vec<usize> = secret.char_indices().map(|(at, _)| at).collect();
@@ -201,10 +204,10 @@ impl Mask {
         })
     }
 
-    /// `text` without the secrets and without what is left of one where somebody cut the text before it
-    /// came here: a database that quotes 64 characters of a value, a server's answer kept in part.
-    /// Twelve characters of a secret in a row are taken for a part of it; of a shorter secret, a
-    /// beginning that stands at the end of the text or before an ellipsis.
+    /// `text` without the secrets and without the rest of a secret in a text that was truncated
+    /// before: a database quotes 64 characters of a value, a server's answer is kept in part.
+    /// Twelve consecutive characters of a secret count as a part of it; of a shorter secret, a
+    /// beginning at the end of the text or before an ellipsis.
     pub fn remnants(&self, text: &str) -> String {
         let mut rest = self.mask_text(text).into_owned();
         for secret in &self.texts {
@@ -232,8 +235,8 @@ impl Mask {
         rest
     }
 
-    /// A piece of a line that was too long, without the secrets: also without the part of one that the
-    /// cut before it or after it left here.
+    /// A piece of a line that was split for its length, without the secrets: also without the part
+    /// of a secret that the split left in this piece.
     pub fn piece(&self, text: &str, cut: Cut) -> String {
         let mut rest = self.mask_text(text).into_owned();
         let (before, after) = match cut {
@@ -265,18 +268,18 @@ impl Mask {
     }
 }
 
-/// Where a line that was too long was cut, seen from one of its pieces.
+/// Position of a piece in a split line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// It is the last piece.
+    /// The split is before it: the last piece.
     Before,
-    /// It is the first piece.
+    /// The split is after it: the first piece.
     After,
-    /// It is one between.
+    /// Splits on both sides: a middle piece.
     Both,
 }
 
-/// An end of a secret.
+/// Which end of a secret is searched for.
 #[derive(Clone, Copy)]
 enum SecretEnd {
     Start,
@@ -305,7 +308,7 @@ mod tests {
         let long = "Sup3rSecret-abcdefghijklmnopqrstuvwxyz-0123456789-end";
         let mask = Mask::from_secrets(&[SecretString::from(long), SecretString::from("hunter22")]);
         for (text, masked) in [
-            // A server's answer kept to its first characters.
+            // A server's answer truncated to its first characters.
             (format!("HTTP 500: yyy{}", &long[..50]), "HTTP 500: yyy***".to_owned()),
             (
                 format!("found '{} … [42 bytes more]'", &long[..30]),
@@ -319,7 +322,7 @@ mod tests {
             (format!("{0} and {0}", &long[3..20]), "*** and ***".to_owned()),
             ("it ends in hunter".to_owned(), "it ends in ***".to_owned()),
             ("hunt… and hunter2...".to_owned(), "***… and ***...".to_owned()),
-            // Too little of it to be told from any other word.
+            // Too short to be distinguished from an ordinary word.
             ("a hunter; Sup3rSecre".to_owned(), "a hunter; Sup3rSecre".to_owned()),
         ] {
             assert_eq!(mask.remnants(&text), masked);
@@ -338,7 +341,7 @@ mod tests {
             ("?x=pa%20ss%22w%2Fd", "?x=***"),
             ("only pa ss here", "only *** here"),
             ("a line: line-two", "a line: ***"),
-            // Shorter than can be masked; such a secret is refused before it comes here.
+            // Too short to be masked; such a secret is refused earlier.
             ("abc END", "abc END"),
             ("pa ss\"w/dpa ss", "******"),
         ] {
@@ -371,7 +374,8 @@ mod tests {
             ("er22-é y", Cut::Before, "*** y"),
             ("er22-é hunt", Cut::Both, "*** ***"),
             ("hunter22-é hunter", Cut::After, "*** ***"),
-            // Three characters are no secret, and without a cut there a part is only a word.
+            // Three characters are no secret, and without a split at that side a part is only a
+            // word.
             ("x hun", Cut::After, "x hun"),
             ("x hunter", Cut::Before, "x hunter"),
         ] {

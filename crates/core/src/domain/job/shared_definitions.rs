@@ -1,38 +1,38 @@
-//! What a definition declares for all its jobs: who answers for them, where secrets come from.
+//! Declarations shared by all jobs of a definition: owners and sources of secrets.
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::text::lang::Lang;
 use serde::{Deserialize, Serialize};
 
-/// Who answers for jobs, groups and batches.
+/// An owner of jobs, groups and batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Unique code, as `owner` names it.
+    /// Unique code, the value of `owner`.
     pub code: String,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// Where mails to it go.
+    /// Mail addresses of the owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub email: Vec<String>,
-    /// The language it is written to in; none: that of the settings.
+    /// Language of its mails; none: the language of the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lang: Option<Lang>,
 }
 
-/// Where the value of `${secret.NAME}` comes from; never the value itself.
+/// The origin of the value of `${secret.NAME}`; never the value itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretSource {
     /// Unique name.
     pub name: String,
-    /// Where from.
+    /// Origin of the value.
     #[serde(flatten)]
     pub from: SecretFrom,
-    /// Which groups may use it.
+    /// Groups that may use it.
     #[serde(flatten)]
     pub access: GroupAccess,
 }
 
-/// Where a secret comes from.
+/// Origin of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SecretFrom {
@@ -40,6 +40,6 @@ pub enum SecretFrom {
     Env(String),
     /// The first line of a file.
     File(String),
-    /// Sealed by `procession secret`, opened with the installation's key.
+    /// Encrypted by `procession secret`, decrypted with the installation's key.
     Sealed(String),
 }

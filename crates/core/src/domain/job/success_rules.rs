@@ -1,5 +1,5 @@
-//! Judges a body that ended by itself: its success rules on what it handed back, its checks on what
-//! their queries found.
+//! Evaluates a body that ended by itself: success rules on its outputs, and checks on the results
+//! of their queries.
 
 use crate::domain::batch_no;
 use crate::domain::id::BatchNo;
@@ -14,23 +14,23 @@ use bigdecimal::{BigDecimal, RoundingMode};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Longest value shown in a sentence, in bytes.
+/// Longest value quoted in a message, in bytes.
 const SHOWN: usize = 80;
 
-/// The name of a script's exit code in a rule.
+/// Name of a script's exit code in a rule.
 pub const EXIT_CODE: &str = "exit_code";
 
-/// What an earlier batch's check found.
+/// The finding of a check in an earlier batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earlier {
-    /// The batch.
+    /// Number of the earlier batch.
     pub batch_no: BatchNo,
-    /// The value, a decimal number.
+    /// Its value, a decimal number.
     pub value: String,
 }
 
-/// Whether rules and checks have a say about an outcome: the body ended well, or it is a script and
-/// a rule speaks of its exit code, which then decides in place of "0 is success".
+/// Whether rules and checks apply to an outcome: the body ended well, or it is a script and a rule
+/// mentions its exit code, which then replaces "0 is success".
 pub fn is_judged(rules: &[SuccessRule], outcome: &AttemptOutcome) -> bool {
     match outcome.end {
         AttemptEnd::Success | AttemptEnd::Warning => true,
@@ -44,8 +44,8 @@ pub fn is_judged(rules: &[SuccessRule], outcome: &AttemptOutcome) -> bool {
     }
 }
 
-/// What each rule finds in the outputs, by the rule's text. A rule that cannot be answered counts as
-/// broken, at least as an error: nobody knows what it would have said.
+/// The finding of each rule on the outputs, keyed by the rule's text. A rule that cannot be
+/// evaluated counts as broken, at least as an error, because its result is unknown.
 pub fn judge(rules: &[SuccessRule], outputs: &JobOutputs) -> Vec<(String, CheckFinding)> {
     rules.iter().map(|rule| (rule.rule.to_string(), judge_one(rule, outputs))).collect()
 }
@@ -79,7 +79,7 @@ fn judge_one(rule: &SuccessRule, outputs: &JobOutputs) -> CheckFinding {
     CheckFinding { value: (!values.is_empty()).then_some(values), grade, ok, said }
 }
 
-/// Why a value that a rule names cannot be looked at.
+/// Why a value named by a rule cannot be used.
 fn unusable(rule: &SuccessRule, outputs: &JobOutputs) -> Option<String> {
     rule.rule.names().into_iter().find_map(|name| match outputs.output(name)? {
         OutputValue::Unusable(reason) => Some(reason),
@@ -88,16 +88,16 @@ fn unusable(rule: &SuccessRule, outputs: &JobOutputs) -> Option<String> {
     })
 }
 
-/// What a check's result is compared with.
+/// The values that a check's result is compared with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ComparisonBasis<'a> {
-    /// What the other query of `equals` gave.
+    /// Result of the second query of `equals`.
     pub other: Option<&'a ResultSet>,
-    /// What the last batch's check found.
+    /// Finding of the previous batch.
     pub last: Option<&'a Earlier>,
 }
 
-/// Compares what a check's query gave with what is expected.
+/// Compares the result of a check's query with the expectation.
 pub fn compare(check: &DataCheck, found: &ResultSet, basis: ComparisonBasis<'_>) -> CheckFinding {
     let other = basis.other.and_then(ResultSet::unusable_first_row);
     let reason = found.unusable_first_row().or(other);
@@ -121,7 +121,7 @@ pub fn compare(check: &DataCheck, found: &ResultSet, basis: ComparisonBasis<'_>)
     }
 }
 
-/// The finding of a check whose query could not be run: at least an error, whatever its grade.
+/// The finding of a check whose query failed: at least an error, whatever its grade.
 pub fn unanswered(check: &DataCheck, why: &str) -> CheckFinding {
     CheckFinding {
         value: None,
@@ -158,15 +158,16 @@ fn between(
         Ok(one) => one,
         Err(seen) => return ObservedOutcome { expected, ..seen },
     };
-    // A bound that is no number was refused at load; here it would bound nothing.
+    // A bound that is not a number was refused when the definition was loaded; here it would not
+    // restrict anything.
     let bound = |b: &Option<String>| b.as_deref().and_then(decimal);
     let holds =
         bound(min).is_none_or(|min| number >= min) && bound(max).is_none_or(|max| number <= max);
     ObservedOutcome { found: text.clone(), value: Some(text), expected, holds }
 }
 
-/// One row each, value by value: numbers as exact decimals within the tolerance, everything else as
-/// text, NULL like NULL alone.
+/// Compares two single rows value by value: numbers as exact decimals within the tolerance,
+/// everything else as text; NULL equals only NULL.
 fn equals(found: &ResultSet, other: &ResultSet, tolerance: Option<&str>) -> ObservedOutcome {
     let within = tolerance.map_or(String::new(), |t| format!(" (within {t})"));
     let expected = match other.row_count {
@@ -197,7 +198,7 @@ fn equals(found: &ResultSet, other: &ResultSet, tolerance: Option<&str>) -> Obse
     }
 }
 
-/// From a last value of 0 every change is infinite: only 0 is within any percentage of it.
+/// From a previous value of 0 every change is infinite: only 0 is within any percentage of it.
 fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> ObservedOutcome {
     let expected = match last {
         Some(Earlier { batch_no, value }) => {
@@ -227,8 +228,8 @@ fn drift(found: &ResultSet, max_percent: &str, last: Option<&Earlier>) -> Observ
     ObservedOutcome { found: format!("{text} ({percent})"), value: Some(text), expected, holds }
 }
 
-/// The one number of a result, as text and as a decimal; otherwise what was found instead. NULL is
-/// no number: it lies in no range and drifts from nothing.
+/// The single number of a result, as text and as a decimal; otherwise a description of what was
+/// found. NULL is not a number: it is in no range and has no drift.
 fn one_number(found: &ResultSet) -> Result<(String, BigDecimal), ObservedOutcome> {
     let no = |value: Option<String>, found: String| {
         Err(ObservedOutcome { value, found, expected: String::new(), holds: false })
@@ -264,12 +265,12 @@ fn first_row(found: &ResultSet) -> String {
     truncate_text(&words.join(", "), SHOWN)
 }
 
-/// The outcome that findings make of a body that ended by itself: the gravest of what is broken
-/// decides, and all of it is named.
+/// Applies findings to the outcome of a body that ended by itself: the most severe broken one
+/// decides, and all broken ones are named.
 pub fn graded(mut outcome: AttemptOutcome, findings: &[(String, CheckFinding)]) -> AttemptOutcome {
     let own = outcome.message.take();
     if outcome.end == AttemptEnd::Failed {
-        // An exit code that a rule has judged.
+        // A rule decides about the exit code.
         outcome.end = AttemptEnd::Success;
     }
     let broken: Vec<&CheckFinding> = findings.iter().map(|(_, f)| f).filter(|f| !f.ok).collect();
@@ -287,8 +288,8 @@ pub fn graded(mut outcome: AttemptOutcome, findings: &[(String, CheckFinding)]) 
     outcome
 }
 
-/// Of batches with something of theirs, those before `no`, the newest first. Batch numbers of
-/// another kind have no order with it and are left out.
+/// Of the batches with a value, those before `no`, newest first. Batch numbers of another kind are
+/// not comparable and are left out.
 pub fn before<T>(no: &BatchNo, batches: Vec<(BatchNo, T)>) -> Vec<(BatchNo, T)> {
     let is_before =
         |(other, _): &(BatchNo, T)| batch_no::compare(other, no) == Some(Ordering::Less);
@@ -297,7 +298,7 @@ pub fn before<T>(no: &BatchNo, batches: Vec<(BatchNo, T)>) -> Vec<(BatchNo, T)> 
     found
 }
 
-/// Adds the numbers of an earlier batch for the checks that have none yet.
+/// Adds the findings of an earlier batch for checks that have none yet.
 pub fn remember(
     found: &mut BTreeMap<String, Earlier>,
     names: &[&str],

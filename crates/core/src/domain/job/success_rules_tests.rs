@@ -1,4 +1,4 @@
-//! What rules and checks say, as tables, and what always holds.
+//! Tables of rule and check results, and properties that always hold.
 
 use super::*;
 use crate::domain::source::sql_text::SqlText;
@@ -47,7 +47,7 @@ fn rules_look_at_outputs_and_name_what_they_saw() {
         ("result.total between 9 and 9.5", true, CheckGrade::Warning, "result.total = 9.50"),
         ("result_rows == 1", true, CheckGrade::Warning, "result_rows = 1"),
         ("p_msg == 0", false, CheckGrade::Warning, "p_msg = NULL"),
-        // Nobody knows what these would have said: at least an error.
+        // Cannot be evaluated: at least an error.
         ("result.other == 1", false, CheckGrade::Error, "cannot be answered"),
         ("p_status > 'a'", false, CheckGrade::Warning, "does not hold"),
     ] {
@@ -100,7 +100,7 @@ fn two_queries_are_equal_value_by_value() {
         ("A,1", "A,1.0", None, true),
         ("A,1", "a,1", None, false),
         ("A,1", "A", None, false),
-        // Text stays text: these are two account codes where one of them is no number.
+        // Text is compared as text: account codes of which one is not a number.
         ("007", "007x", None, false),
         ("~", "~", None, true),
         ("~", "0", Some("1"), false),
@@ -242,7 +242,7 @@ proptest! {
         prop_assert!(!holds(a, b, t) || holds(a, b, t + more));
     }
 
-    /// Whatever came back, a check gives an answer and a sentence with its name.
+    /// For any result, a check returns a finding and a sentence with its name.
     #[test]
     fn no_result_panics(cells in prop::collection::vec(prop::option::of("[-+.0-9eExN月]{0,12}"), 0..4), count in 0u64..3, last in "[-0-9.e]{0,8}") {
         let rows = if count == 0 { vec![] } else { vec![cells; count as usize] };

@@ -1,36 +1,37 @@
-//! When a job may start, seen from its parents: the condition on each edge, the rule over all.
+//! Decides when a job may start from the states of its parents: the condition of each edge, and the
+//! rule over all edges.
 //!
-//! The rules are Airflow's names; what a skip does is settled here once. Two kinds of skip exist: an
-//! operator's ("go on without it": counts as success) and a branch that was not taken (neutral: a
-//! child is skipped too when all its parents were).
+//! The rules have Airflow's names; the effect of a skip is defined here only. There are two kinds:
+//! an operator's skip ("go on without it") counts as success, and a branch not taken is neutral: a
+//! child whose parents were all neutral is skipped too.
 
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::value::expr::Expr;
 use serde::{Deserialize, Serialize};
 
-/// How a job's parents together let it start.
+/// How the edges from a job's parents are combined.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerRule {
-    /// Every parent ended well.
+    /// Every parent succeeded.
     #[default]
     AllSuccess,
-    /// Every parent has ended, well or not.
+    /// Every parent has ended, successfully or not.
     AllDone,
-    /// One parent ended well; the others are not waited for.
+    /// One parent succeeded; the others are not awaited.
     OneSuccess,
     /// Every parent failed.
     AllFailed,
-    /// One parent failed; the others are not waited for.
+    /// One parent failed; the others are not awaited.
     OneFailed,
     /// Every parent has ended and none failed.
     NoneFailed,
 }
 
 impl TriggerRule {
-    /// Every rule, in the order in which documents list them.
+    /// Every rule, in the order of the documentation.
     pub const ALL: [Self; 6] = [
         Self::AllSuccess,
         Self::AllDone,
@@ -52,13 +53,13 @@ impl TriggerRule {
         }
     }
 
-    /// The rule a word means.
+    /// Parses the word in a definition.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|r| r.as_str() == word)
     }
 
-    /// Whether edges of a job with this rule may carry conditions of their own. The other rules
-    /// speak of success and failure themselves, and a condition beside them would contradict them.
+    /// Whether edges of a job with this rule may have conditions. The other rules refer to success
+    /// and failure themselves, and a condition would contradict them.
     pub fn takes_conditions(self) -> bool {
         matches!(self, Self::AllSuccess | Self::OneSuccess)
     }
@@ -70,25 +71,25 @@ impl std::fmt::Display for TriggerRule {
     }
 }
 
-/// What one edge asks of its parent.
+/// The condition of one edge on its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(try_from = "String", into = "String")]
 pub enum EdgeCondition {
-    /// It ended well.
+    /// The parent succeeded.
     #[default]
     Success,
-    /// It failed.
+    /// The parent failed.
     Failure,
-    /// It has ended.
+    /// The parent has ended.
     Done,
-    /// It was skipped, by an operator or as a branch not taken.
+    /// The parent was skipped, by an operator or as a branch not taken.
     Skipped,
-    /// It ended well and the expression on its outputs is true.
+    /// The parent succeeded and the expression on its outputs is true.
     Output(Box<Expr>),
 }
 
 impl EdgeCondition {
-    /// The condition a word or an expression means.
+    /// Parses a condition word or an expression.
     pub fn parse(text: &str) -> Result<Self, crate::domain::value::expr::ExprError> {
         Ok(match text.trim() {
             "success" => Self::Success,
@@ -113,7 +114,7 @@ impl From<EdgeCondition> for String {
     }
 }
 
-// An expression by its text, which is what it is in a table and a file.
+// Hashes an expression by its text, its form in tables and files.
 impl std::hash::Hash for EdgeCondition {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         std::mem::discriminant(self).hash(state);
@@ -135,23 +136,23 @@ impl std::fmt::Display for EdgeCondition {
     }
 }
 
-/// What an edge says once its parent is final.
+/// Evaluation of an edge whose parent is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edge {
-    /// Its condition holds.
+    /// The condition holds.
     Met,
-    /// Its parent failed where success was asked for.
+    /// The parent failed where success is required.
     Failed,
-    /// Its own condition does not hold: this branch is not taken.
+    /// The condition does not hold: this branch is not taken.
     Unmet,
-    /// Its parent was a branch not taken.
+    /// The parent was a branch not taken.
     Neutral,
-    /// Whether its parent took effect is not known.
+    /// It is unknown whether the parent took effect.
     Lost,
 }
 
-/// What an edge with condition `when` says of a parent that ended in `parent`; `holds` answers for
-/// the expression. `None` while the parent is not final.
+/// Evaluates an edge with condition `when` for a parent in state `parent`; `holds` evaluates the
+/// expression. `None` while the parent is not final.
 pub fn evaluate_edge(
     when: &EdgeCondition,
     parent: QueueStatus,
@@ -182,7 +183,7 @@ pub fn evaluate_edge(
     Some(verdict)
 }
 
-/// How many of a job's edges say what.
+/// Counts of a job's edges by evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EdgeTally {
     /// Parents that are not final yet.
@@ -193,13 +194,13 @@ pub struct EdgeTally {
     pub failed: u32,
     /// Conditions that do not hold.
     pub unmet: u32,
-    /// Parents not taken.
+    /// Parents that were branches not taken.
     pub neutral: u32,
     /// Parents of unknown outcome.
     pub lost: u32,
 }
 
-/// What becomes of a job.
+/// The decision about a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TriggerDecision {
     /// It may start.
@@ -211,7 +212,7 @@ pub enum TriggerDecision {
 }
 
 impl EdgeTally {
-    /// Counts one more edge that has spoken.
+    /// Counts one more evaluated edge.
     pub fn count_edge(&mut self, edge: Edge) {
         self.open = self.open.saturating_sub(1);
         match edge {
@@ -223,8 +224,8 @@ impl EdgeTally {
         }
     }
 
-    /// What `rule` makes of it; `None` while it waits. The answer never depends on the order in
-    /// which the parents ended: an early answer is given only where no later edge could change it.
+    /// The decision of `rule`; `None` while the job waits. It never depends on the order in which
+    /// the parents end: it is given early only where no later edge could change it.
     pub fn decide(&self, rule: TriggerRule) -> Option<TriggerDecision> {
         let Self { open, met, failed, unmet, neutral, lost } = *self;
         if met + failed + unmet + neutral + lost + open == 0 {
@@ -270,7 +271,8 @@ mod tests {
     use super::*;
     use QueueStatus as S;
 
-    /// The written table of docs/dependencies.md, one cell each: what an edge says of its parent.
+    /// The first table of docs/dependencies.md, cell by cell: the evaluation of an edge by its
+    /// parent's state.
     #[test]
     fn every_cell_of_the_edge_table() {
         use Edge::{Failed, Lost, Met, Neutral, Unmet};
@@ -282,7 +284,7 @@ mod tests {
             EdgeCondition::Skipped,
             output,
         ];
-        // For the last column the expression is true, then false.
+        // In the last column the expression is true, then false.
         #[rustfmt::skip]
         let table = [
             (S::Success,        [Met,     Unmet,   Met, Unmet, Met,     Unmet]),
@@ -316,8 +318,8 @@ mod tests {
         assert_eq!(table.len(), S::ALL.into_iter().filter(|s| s.is_final()).count());
     }
 
-    /// The second written table: what a rule makes of its edges once all have spoken. Each letter is
-    /// an edge: m met, f failed, u unmet, n neutral, l lost.
+    /// The second table: the decision of each rule once all edges are evaluated. Each letter is an
+    /// edge: m met, f failed, u unmet, n neutral, l lost.
     #[test]
     fn every_cell_of_the_rule_table() {
         #[rustfmt::skip]

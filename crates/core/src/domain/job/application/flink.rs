@@ -1,12 +1,13 @@
-//! Answers of Flink's REST interface (2.3): the id of a job, its states, the causes of its errors.
+//! Parses answers of Flink's REST interface (2.3): job ids, states, and causes of errors.
 
 use crate::domain::job::application::{ApplicationReport, ApplicationState};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The job id of an attempt: 32 hex digits of its idempotency key and number. Flink refuses a second job with the
-/// id of one that it remembers, so that a submission can be repeated and its job looked up.
+/// The Flink job id of an attempt: 32 hex digits derived from its idempotency key and number. Flink
+/// refuses a second job with an id that it remembers, so a submission can be repeated safely and
+/// its job looked up.
 pub fn job_id(idempotency_key: &str, attempt: u32) -> String {
     let hash = digest(&SHA256, format!("{idempotency_key}#{attempt}").as_bytes());
     hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
@@ -28,7 +29,7 @@ struct Vertex {
     tasks: BTreeMap<String, i64>,
 }
 
-/// Reads the answer of `GET /jobs/:id`.
+/// Parses the answer of `GET /jobs/:id`.
 pub fn read_report(body: &str) -> Result<ApplicationReport, String> {
     let details: JobDetails = serde_json::from_str(body)
         .map_err(|error| format!("its answer is no description of a job: {error}"))?;
@@ -56,28 +57,28 @@ struct Refusal {
     errors: Vec<String>,
 }
 
-/// The lines of an error that say something: what was thrown, and what caused it, without the stack.
+/// The informative lines of an error: the exception and its causes, without stack frames.
 fn causes(text: &str) -> Vec<&str> {
     let is_of_stack =
         |line: &&str| line.starts_with("at ") || line.starts_with("... ") || line.is_empty();
     text.lines().map(str::trim).filter(|line| !is_of_stack(line)).collect()
 }
 
-/// The last cause of a Java exception with its stack: the one that explains it.
+/// The last cause in a Java stack trace, which is the one that explains the failure.
 pub fn root_cause(stack: &str) -> String {
     let lines = causes(stack);
     let last = lines.iter().rev().find_map(|line| line.strip_prefix("Caused by: "));
     last.or(lines.first().copied()).unwrap_or_default().to_owned()
 }
 
-/// What an answer that refuses a request says.
+/// A parsed error answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedRequest {
     /// The cause, in Flink's words.
     pub cause: String,
-    /// A job with this id is there already.
+    /// A job with this id exists already.
     pub is_duplicate: bool,
-    /// It gave up waiting, so that the job may still begin.
+    /// The request timed out in Flink, so the job may still begin.
     pub is_timeout: bool,
 }
 
@@ -117,7 +118,8 @@ struct ThrownException {
     task: Option<String>,
 }
 
-/// The stack of the exception of which a job died, from `GET /jobs/:id/exceptions`, and the task that threw it.
+/// The stack trace of the exception that ended a job, from `GET /jobs/:id/exceptions`, and the task
+/// that threw it.
 pub fn read_exception(body: &str) -> Option<String> {
     let read: Exceptions = serde_json::from_str(body).ok()?;
     let first = read.history.entries.into_iter().next()?;
@@ -132,7 +134,7 @@ struct UploadedJar {
     filename: String,
 }
 
-/// The id of a jar that was uploaded: the last part of the path that Flink answers with.
+/// The id of an uploaded jar: the last part of the path in Flink's answer.
 pub fn read_jar_id(body: &str) -> Option<String> {
     let read: UploadedJar = serde_json::from_str(body).ok()?;
     let id = read.filename.rsplit(['/', '\\']).next()?;
@@ -151,7 +153,7 @@ struct Accumulator {
     value: String,
 }
 
-/// What a job counted, from `GET /jobs/:id/accumulators`.
+/// The accumulators of a job, from `GET /jobs/:id/accumulators`.
 pub fn read_accumulators(body: &str) -> BTreeMap<String, String> {
     let read = serde_json::from_str::<Accumulators>(body);
     let all = read.map(|read| read.of_user).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Dependencies as they are stored: runs of places in a table of codes.
+//! Stored form of dependencies: runs of indexes into a table of job codes.
 //!
-//! With an object for each, 990,000 dependencies between 10,000 jobs are some 70 bytes each and 70 MB of JSON;
-//! MySQL takes 16 MiB in a packet unless it is told otherwise. As runs they are a place each, some 5 bytes.
+//! As one object each, 990,000 dependencies between 10,000 jobs take some 70 bytes each and 70 MB
+//! of JSON; MySQL's default packet limit is 16 MiB. As runs each takes one index, some 5 bytes.
 //!
-//! The form is one list: first the table, a list of codes; then a list of numbers for each run, `[job,
-//! order, parent, parent, …]` with the job and its parents as places in the table and `order` that of
-//! the first parent; a dependency with a condition stands between them as an object. What was stored
-//! before this form is a list of objects only, and is read as well.
+//! The form is one list: first the table, a list of codes; then one list of numbers per run, `[job,
+//! order, parent, parent, …]`, with the job and its parents as indexes into the table and `order`
+//! that of the first parent; a dependency with a condition is an object between the runs. The older
+//! form, a list of objects only, is read as well.
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::dependency::JobDependency;
@@ -18,7 +18,7 @@ use serde::ser::{SerializeSeq as _, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 
-/// Writes dependencies in their order.
+/// Serializes dependencies, keeping their order.
 pub fn serialize<S: Serializer>(all: &[JobDependency], to: S) -> Result<S::Ok, S::Error> {
     let (table, places) = table(all);
     let mut list = to.serialize_seq(None)?;
@@ -50,7 +50,7 @@ fn continues(last: &JobDependency, next: &JobDependency) -> bool {
         && last.dependency_order.checked_add(1) == Some(next.dependency_order)
 }
 
-/// The codes that runs name, and the place of each.
+/// The codes that runs name, and the index of each.
 fn table(all: &[JobDependency]) -> (Vec<&JobCode>, HashMap<&JobCode, i64>) {
     let (mut table, mut places) = (Vec::new(), HashMap::new());
     let plain = all.iter().filter(|d| d.when == EdgeCondition::Success);
@@ -63,7 +63,7 @@ fn table(all: &[JobDependency]) -> (Vec<&JobCode>, HashMap<&JobCode, i64>) {
     (table, places)
 }
 
-/// Reads what `serialize` wrote, or a list of objects.
+/// Reads what `serialize` wrote, or the older list of objects.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<JobDependency>, D::Error> {
     from.deserialize_seq(List)
 }
@@ -84,7 +84,7 @@ impl<'de> Visitor<'de> for List {
     }
 }
 
-/// What was read so far.
+/// State of reading the list.
 #[derive(Default)]
 struct Read {
     table: Vec<JobCode>,
@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for &mut Read {
     }
 }
 
-/// What a list begins with.
+/// The first element of a list, which tells the two forms apart.
 enum ListStart {
     Code(JobCode),
     Place(i64),
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(text, format!(r#"[["C","A","B","D"],[0,1,1,2],{object},[3,2,1],[3,7,2]]"#));
         let read: Stored = serde_json::from_str(&text).expect("read");
         assert_eq!(read.0, all);
-        // As it was stored before.
+        // The older form: a list of objects.
         let objects = serde_json::to_string(&all).expect("objects");
         assert_eq!(serde_json::from_str::<Stored>(&objects).expect("read").0, all);
     }

@@ -1,8 +1,8 @@
-//! Lists within one value.
+//! Parses lists within one value: PostgreSQL arrays and JSON arrays.
 
 use serde_json::value::RawValue;
 
-/// The elements of an array of PostgreSQL that has one dimension, without NULLs.
+/// Elements of a one-dimensional PostgreSQL array, without NULLs.
 pub(super) fn elements(text: &str) -> Option<Vec<String>> {
     // `[0:1]={a,b}`
     let text = if text.starts_with('[') { text.split_once('=')?.1 } else { text };
@@ -41,7 +41,7 @@ pub(super) fn elements(text: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The texts and numbers of a JSON array, with every digit, without nulls.
+/// Texts and numbers of a JSON array, with every digit, without nulls.
 pub(super) fn json_elements(text: &str) -> Option<Vec<String>> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let mut found = Vec::new();
@@ -56,8 +56,8 @@ pub(super) fn json_elements(text: &str) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// A JSON list as PostgreSQL writes an array: `["a", 1, null]` is `{"a","1",NULL}`. `None` of a text that is
-/// none, as an array that is written so already.
+/// A JSON list in PostgreSQL's array syntax: `["a", 1, null]` is `{"a","1",NULL}`. `None` for a
+/// text that is not a JSON list, such as an array already in that syntax.
 pub fn array_of_json(text: &str) -> Option<String> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let mut all = Vec::with_capacity(elements.len());

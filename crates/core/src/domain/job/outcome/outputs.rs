@@ -1,4 +1,4 @@
-//! What a body hands on, and the one place where an output's name is resolved.
+//! The outputs of a body, and the only place where the name of an output is resolved.
 
 use super::list;
 use crate::domain::job::body::Items;
@@ -7,12 +7,12 @@ use crate::domain::value::{OutputValue, StoredValue, ValueType};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One result set, of which so many rows are kept as the limits of `[outputs]` allow.
+/// One result set, cut to the number of rows that the limits of `[outputs]` allow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultSet {
-    /// Column names; none of a set without rows, for which the drivers tell no names.
+    /// Column names; empty for a set without rows, for which the drivers report no names.
     pub columns: Vec<String>,
-    /// The server's names of the columns' types; older rows have none.
+    /// The server's type names of the columns; empty for rows stored by older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
     /// The types of their values; none of a column of NULLs, and of rows that an older version stored.
@@ -20,23 +20,23 @@ pub struct ResultSet {
     pub value_types: Vec<Option<ValueType>>,
     /// Values as text, `null` for NULL.
     pub rows: Vec<Vec<Option<String>>>,
-    /// How many rows there were in all.
+    /// Number of rows before the cut.
     pub row_count: u64,
-    /// Values that cannot be handed on, or are stored aside; `rows` has a remark in their place.
+    /// Cells that cannot be passed on, or are stored aside; `rows` has a remark in their place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unusable: Vec<UnusableCell>,
 }
 
-/// A value of a result set that cannot be handed on, or is stored aside.
+/// A cell of a result set that cannot be passed on, or is stored aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnusableCell {
-    /// Its row, from 0.
+    /// Row index, from 0.
     pub row: usize,
-    /// Its column, from 0.
+    /// Column index, from 0.
     pub column: usize,
-    /// Why, with the column, its type and what to do.
+    /// The reason, with the column, its type and a hint.
     pub reason: String,
-    /// Where it is stored. A program that does not know this finds the reason, and no value.
+    /// Where it is stored. A program that does not know this field finds the reason, and no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredValue>,
 }
@@ -46,12 +46,12 @@ impl ResultSet {
         self.columns.iter().position(|column| column == name)
     }
 
-    /// Why the first row cannot be compared with anything.
+    /// Why the first row cannot be used in a comparison.
     pub fn unusable_first_row(&self) -> Option<&str> {
         self.unusable.iter().find(|cell| cell.row == 0).map(|cell| cell.reason.as_str())
     }
 
-    /// The value in a row that is kept.
+    /// The value of a cell in a kept row.
     fn value_at(&self, row: usize, column: usize) -> OutputValue {
         let is_it = |cell: &&UnusableCell| (cell.row, cell.column) == (row, column);
         if let Some(cell) = self.unusable.iter().find(is_it) {
@@ -73,37 +73,38 @@ impl ResultSet {
     }
 }
 
-/// What a body hands on: stored as JSON, shown to the user, read by its children.
+/// The outputs of a body: stored as JSON, shown to the user, read by its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobOutputs {
-    /// OUT and INOUT values, by parameter name; a script's `name=value` lines.
+    /// OUT and INOUT values by parameter name; for a script its `name=value` lines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Option<String>>,
-    /// The types of those that have one.
+    /// Types of the values that have one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, ValueType>,
-    /// Outputs by name that are stored aside.
+    /// Outputs that are stored aside, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stored: BTreeMap<String, StoredValue>,
-    /// Outputs by name that cannot be handed on, with the reason; `values` may have what is shown of them.
+    /// Outputs that cannot be passed on, by name with the reason; `values` may hold their displayed
+    /// form.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unusable: BTreeMap<String, String>,
-    /// Result sets in the order they came, the last one among them.
+    /// Result sets in arrival order, the last one always included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ResultSet>,
-    /// How many result sets before the last one are not kept.
+    /// Number of result sets before the last one that are not kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub sets_left_out: u64,
-    /// Rows changed by all statements together, where the database says.
+    /// Rows changed by all statements together, where the database reports it.
     #[serde(default)]
     pub rows_affected: u64,
-    /// How a script ended by itself.
+    /// Exit code of a script that ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// What its success rules found, by rule.
+    /// Results of the success rules, by rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<String, CheckFinding>,
-    /// What its checks found, by name.
+    /// Results of the checks, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<String, CheckFinding>,
 }
@@ -114,11 +115,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl JobOutputs {
-    /// The value a child means by `${jobs.CODE.NAME}`: a script's `exit_code`, else an OUT value,
-    /// else `rows_affected` or `result_rows` (rows of the last result set), else a column of a
-    /// result set of one row (see `column`). `None` when there is no output of that name.
+    /// Resolves `${jobs.CODE.NAME}`: a script's `exit_code`, else an OUT value, else
+    /// `rows_affected` or `result_rows` (rows of the last result set), else a column of a result
+    /// set of one row (see `column`). `None` when there is no output of that name.
     pub fn output(&self, name: &str) -> Option<OutputValue> {
-        // Before the values: a script must not hide how it ended by printing another code.
+        // Before the values: a script must not hide its exit code by printing another one.
         if let Some(code) = self.exit_code.filter(|_| name == "exit_code") {
             return Some(OutputValue::Typed(ValueType::Int, code.to_string()));
         }
@@ -146,8 +147,8 @@ impl JobOutputs {
 
     /// The column of that name in the last result set that has it, when that set has one row.
     ///
-    /// An earlier set never stands in for a later one: a set without rows may be the one that was
-    /// meant, because its column names are not known, and so may one that was not kept.
+    /// An earlier set never replaces a later one: a set without rows may be the one that was meant,
+    /// because its column names are not known, and so may one that was not kept.
     fn column(&self, name: &str) -> Option<OutputValue> {
         for (behind, set) in self.results.iter().rev().enumerate() {
             let may_be_hidden = set.row_count == 0 || (behind > 0 && self.sets_left_out > 0);
@@ -183,20 +184,20 @@ impl JobOutputs {
         };
     }
 
-    /// The text of an output; `None` when it is NULL, not there, or cannot be handed on.
+    /// Text of an output; `None` when it is NULL, missing, or cannot be passed on.
     pub fn value(&self, name: &str) -> Option<String> {
         self.look_up(name).flatten()
     }
 
-    /// As `value`, telling a name without a usable value (`None`) from one that is NULL
+    /// As `value`, but distinguishes a name without a usable value (`None`) from one that is NULL
     /// (`Some(None)`).
     pub fn look_up(&self, name: &str) -> Option<Option<String>> {
         self.output(name)?.into_text()
     }
 
-    /// The items that `for_each: {output: JOB.name}` means: the first column of the last result set,
-    /// when it has that name, an item per row; else the value of that name, its items separated by
-    /// commas. NULL, and a query without rows, make no items.
+    /// The items of `for_each: {output: JOB.name}`: the first column of the last result set when it
+    /// has that name, one item per row; otherwise the value of that name, split at commas. NULL,
+    /// and a query without rows, yield no items.
     pub fn items(&self, name: &str) -> Result<Vec<String>, String> {
         let is_value = self.values.contains_key(name)
             || self.stored.contains_key(name)
@@ -218,8 +219,8 @@ impl JobOutputs {
                 .ok_or_else(|| format!("{name} is no list ({ty}); return a row for each item")),
             Some(OutputValue::Stored(reference)) => Err(reference.describe()),
             Some(OutputValue::Unusable(reason)) => Err(reason),
-            // Rows stored by an earlier version have no result set without rows, so its column has
-            // no name any more. A script, which has an exit code, was to say the name.
+            // Result sets without rows were not stored by an earlier version, so the name of the
+            // column is lost. A script, which has an exit code, should have printed the name.
             None if self.results.is_empty()
                 && self.values.is_empty()
                 && self.exit_code.is_none() =>
@@ -230,14 +231,14 @@ impl JobOutputs {
         }
     }
 
-    /// Nothing to hand on.
+    /// Whether there are no outputs.
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
 }
 
-/// The items of one value: an array's elements, else what stands between commas. `None` of arrays within
-/// arrays, and of JSON that is no list of texts and numbers.
+/// Items of one value: an array's elements, otherwise the parts between commas. `None` for nested
+/// arrays, and for JSON that is not a list of texts and numbers.
 fn items_of_value(ty: ValueType, text: &str) -> Option<Vec<String>> {
     match ty {
         ValueType::Array => list::elements(text),

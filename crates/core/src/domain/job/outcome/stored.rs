@@ -1,6 +1,6 @@
-//! Values that are stored aside: too long to stand among the outputs on the job's row.
+//! Values that are stored aside because they are too long for the outputs in the job's row.
 //!
-//! The outputs keep a reference. Whatever reads outputs reads references alone; only a consumer of the
+//! The outputs keep a reference. Code that reads outputs reads references only; a consumer of the
 //! value (a parameter, a condition, `for_each`, a download) loads it.
 
 use super::outputs::{JobOutputs, UnusableCell};
@@ -8,7 +8,7 @@ use crate::domain::id::QueueId;
 use crate::domain::value::{OutputValue, StoredValue, ValueType};
 use std::sync::Arc;
 
-/// The attempt whose outputs are divided.
+/// The attempt whose values are stored aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredOutputsKey {
     /// The row.
@@ -17,14 +17,14 @@ pub struct StoredOutputsKey {
     pub attempt: u32,
 }
 
-/// A value on its way into rows of its own.
+/// A value to be stored in rows of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargeValue {
-    /// What the outputs have in its place.
+    /// The reference that replaces it in the outputs.
     pub reference: StoredValue,
-    /// The output, or the column, that it is.
+    /// Name of the output or column.
     pub name: String,
-    /// Its text.
+    /// The value's text.
     pub text: String,
 }
 
@@ -36,23 +36,23 @@ pub struct LargeValues {
 }
 
 impl LargeValues {
-    /// Values that were read from the rows in which they are stored.
+    /// Values read back from the rows in which they are stored.
     pub fn read_back(values: Vec<LargeValue>) -> Self {
         Self { values: values.into(), is_written: true }
     }
 
-    /// Those that are to be written together with the outcome.
+    /// Values to be written together with the outcome.
     pub fn unwritten(&self) -> &[LargeValue] {
         if self.is_written { &[] } else { &self.values }
     }
 
-    /// The text that a reference means, if it is here.
+    /// Text of a reference, if it is loaded.
     pub fn text_of(&self, reference: &StoredValue) -> Option<&str> {
         self.values.iter().find(|v| v.reference == *reference).map(|v| v.text.as_str())
     }
 }
 
-/// Counts the values of one attempt as they are stored aside.
+/// Numbers the values of one attempt as they are stored aside.
 struct Divider {
     of: StoredOutputsKey,
     inline_bytes: usize,
@@ -60,7 +60,7 @@ struct Divider {
 }
 
 impl Divider {
-    /// The reference that stands for a value from now on, if the value is too long to stay.
+    /// The reference that replaces a value, if the value is too long to be kept inline.
     fn divide(
         &mut self,
         name: &str,
@@ -82,7 +82,7 @@ impl Divider {
 }
 
 impl JobOutputs {
-    /// Puts references in the place of the values that have more bytes than may stay. The same outputs
+    /// Replaces values longer than `inline_bytes` by references. Deterministic: the same outputs
     /// give the same references.
     pub fn store_aside(&mut self, of: StoredOutputsKey, inline_bytes: usize) -> LargeValues {
         let mut divider = Divider { of, inline_bytes, found: Vec::new() };
@@ -115,7 +115,7 @@ impl JobOutputs {
         LargeValues { values: divider.found.into(), is_written: false }
     }
 
-    /// The values that are stored aside, by the name of the output or the column.
+    /// References of the values stored aside, with the name of the output or column.
     pub fn stored_values(&self) -> Vec<(&str, &StoredValue)> {
         let by_name = self.stored.iter().map(|(name, reference)| (name.as_str(), reference));
         let cells = self.results.iter().flat_map(|set| {
@@ -127,7 +127,7 @@ impl JobOutputs {
         by_name.chain(cells).collect()
     }
 
-    /// The values that are stored aside and that `name` means, as an output or as a list of items.
+    /// References that `name` means, as an output or as a list of items.
     pub fn stored_for(&self, name: &str) -> Vec<StoredValue> {
         let mut found = Vec::new();
         if let Some(OutputValue::Stored(reference)) = self.output(name) {
@@ -144,7 +144,7 @@ impl JobOutputs {
         found
     }
 
-    /// Puts a value that was loaded back into the place of its reference.
+    /// Puts a loaded value back in the place of its reference.
     pub fn restore(&mut self, reference: &StoredValue, text: &str) {
         let named = self.stored.iter().find(|(_, stored)| *stored == reference);
         if let Some(name) = named.map(|(name, _)| name.clone()) {
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!((outputs.value("big"), outputs.look_up("big")), (None, None));
         let said = outputs.items("doc").expect_err("it is not loaded");
         assert!(said.contains("text of 9 bytes, stored aside"), "{said}");
-        // A program of an earlier version knows no reference: it finds an error and no value.
+        // A program of an earlier version does not know references: it finds an error and no value.
         let json = serde_json::to_value(&outputs).expect("JSON");
         assert!(json["values"].get("big").is_none());
         assert_eq!(

@@ -1,5 +1,6 @@
-//! Routines that are not there yet because a job of the same order makes them: a SQL job with
-//! `CREATE PROCEDURE`, ordered before the job that calls it, as in a close that installs its own procedures.
+//! Routines that do not exist yet because an earlier job of the same batch creates them: a SQL job
+//! with `CREATE PROCEDURE`, ordered before the job that calls it, as in a close that installs its
+//! own procedures.
 
 use crate::domain::id::{GroupCode, JobCode};
 use crate::domain::job::JobDef;
@@ -11,8 +12,8 @@ use crate::domain::source::statement::split;
 use crate::domain::source::token::{SqlToken, token};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Makes a warning of each call of these jobs of one source that was refused because its routine is not there, or not as it should be, where a
-/// job that runs before makes it.
+/// Downgrades to a warning each error about a missing or mismatched routine that an earlier job of
+/// the batch creates, for jobs of one source.
 pub fn allow_made_routines(
     report: &mut PreflightReport,
     dialect: DialectName,
@@ -40,9 +41,9 @@ pub fn allow_made_routines(
     }
 }
 
-/// Which jobs of a source make which routines.
+/// The jobs of a source that create routines.
 struct Makers<'a> {
-    /// By the routine's name without schema, in small letters.
+    /// Creating jobs by the routine's name, without schema and in lower case.
     by_routine: BTreeMap<String, Vec<&'a JobDef>>,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Makers<'a> {
         Self { by_routine }
     }
 
-    /// The job that makes what this one calls, and that has ended when this one starts.
+    /// The job that creates the routine called here and that has ended when the caller starts.
     fn before<'j>(&self, job: &'j JobDef, parents: &ParentsByJob<'j>) -> Option<JobCode> {
         let name = RoutineName::parse(job.proc_name.as_deref()?)?;
         let makers = self.by_routine.get(&name.parts.last()?.to_lowercase())?;
@@ -69,10 +70,10 @@ impl<'a> Makers<'a> {
     }
 }
 
-/// What each job waits for, by its group and code.
+/// The parents of each job, by group and code.
 type ParentsByJob<'a> = HashMap<(&'a GroupCode, &'a JobCode), Vec<&'a JobCode>>;
 
-/// Made once: a close has hundreds of calls, and each of them looks for its ancestors.
+/// Built once: a close has hundreds of calls, and the ancestors of each caller are searched.
 fn parents_by_job(dependencies: &[JobDependency]) -> ParentsByJob<'_> {
     let mut parents = ParentsByJob::new();
     for one in dependencies {
@@ -81,7 +82,7 @@ fn parents_by_job(dependencies: &[JobDependency]) -> ParentsByJob<'_> {
     parents
 }
 
-/// The jobs of its group that a job waits for, directly or not.
+/// The direct and indirect parents of a job within its group.
 fn ancestors<'a>(job: &'a JobDef, parents: &ParentsByJob<'a>) -> BTreeSet<&'a JobCode> {
     let mut found = BTreeSet::new();
     let mut unread = vec![&job.code];
@@ -92,7 +93,7 @@ fn ancestors<'a>(job: &'a JobDef, parents: &ParentsByJob<'a>) -> BTreeSet<&'a Jo
     found
 }
 
-/// The routine that a statement makes, without its schema and in small letters.
+/// The routine that a statement creates, without its schema and in lower case.
 fn made_by(statement: &str, dialect: DialectName) -> Option<String> {
     let bytes = statement.as_bytes();
     let mut at = 0;
@@ -113,7 +114,7 @@ fn made_by(statement: &str, dialect: DialectName) -> Option<String> {
     if !says((start, end), "CREATE") {
         return None;
     }
-    // Between them stand OR REPLACE, DEFINER = user, AGGREGATE.
+    // OR REPLACE, DEFINER = user and AGGREGATE may come between.
     words.find(|(_, start, end)| {
         ["PROCEDURE", "FUNCTION"].iter().any(|kind| says((*start, *end), kind))
     })?;
@@ -122,7 +123,7 @@ fn made_by(statement: &str, dialect: DialectName) -> Option<String> {
         let [_not, _exists] = [words.next()?, words.next()?];
         (start, end) = words.next().map(|(_, start, end)| (start, end))?;
     }
-    // A name of several parts: each dot is followed by another.
+    // A qualified name: each dot is followed by another part.
     while let Some((SqlToken::Mark, dot, dot_end)) = words.next()
         && says((dot, dot_end), ".")
     {

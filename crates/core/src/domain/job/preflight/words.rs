@@ -1,4 +1,4 @@
-//! What findings say, in both languages.
+//! The texts of findings in English and Chinese.
 
 use crate::domain::id::JobCode;
 use crate::domain::job::preflight::{
@@ -8,7 +8,7 @@ use crate::domain::text::lang::Lang;
 use std::collections::BTreeSet;
 
 impl PreflightSeverity {
-    /// Its word in front of a finding.
+    /// Label that precedes a finding.
     pub fn label(self, lang: Lang) -> &'static str {
         match self {
             Self::Error => lang.select("error", "错误"),
@@ -19,8 +19,8 @@ impl PreflightSeverity {
 }
 
 impl PreflightFinding {
-    /// Whom it is about and what it is: `GL_POST (source ledger): there is no procedure …`.
-    /// A job of `shared_codes` is named with its group.
+    /// Subject and problem: `GL_POST (source ledger): there is no procedure …`. A job of
+    /// `shared_codes` is named with its group.
     pub fn describe(&self, lang: Lang, shared_codes: &BTreeSet<JobCode>) -> String {
         let what = self.problem.describe(lang);
         let job = self.job.as_ref().map(|job| job_label(self.group.as_ref(), job, shared_codes));
@@ -35,7 +35,7 @@ impl PreflightFinding {
         }
     }
 
-    /// What to do about it.
+    /// How to fix the problem, if there is advice.
     pub fn hint_text(&self, lang: Lang) -> Option<String> {
         let source = self.source.as_ref().map_or("", |source| source.as_str());
         self.problem.hint_text(source, lang)
@@ -43,7 +43,7 @@ impl PreflightFinding {
 }
 
 impl PreflightProblem {
-    /// What it is.
+    /// The problem in words.
     pub fn describe(&self, lang: Lang) -> String {
         match lang {
             Lang::En => self.describe_in_english(),

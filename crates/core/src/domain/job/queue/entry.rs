@@ -1,81 +1,83 @@
-//! A row of `job_queue`, and what it says of its body.
+//! A row of `job_queue` and the questions that the engine asks about its state.
 
 use crate::domain::id::{BatchId, BatchNo, GroupCode, JobCode, NodeId, QueueId};
 use crate::domain::job::queue::{QueueStatus, RunMode};
 use crate::domain::source::tx_class::{IdemKey, KeyForm};
 use crate::domain::time::Millis;
 
-/// How a try says that its body was to be stopped and could not be proven gone.
+/// Message of an attempt whose body was to be stopped and could not be confirmed stopped.
 pub const KILL_UNCONFIRMED: &str = "kill unconfirmed";
 
-/// What a row says that was stopped while the outcome of an earlier try was open.
+/// Message of a row that was stopped while the outcome of an earlier attempt was unknown.
 pub const NOT_LOOKED_UP: &str =
     "stopped before it could be looked up what became of an earlier try; a rerun looks it up";
 
-/// A `job_queue` row as the dispatcher knows it.
+/// A `job_queue` row as the dispatcher reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
-    /// Key of the row.
+    /// Primary key.
     pub queue_id: QueueId,
-    /// Its batch.
+    /// Batch of the row.
     pub batch_id: BatchId,
-    /// Its job.
+    /// Job of the row.
     pub job_code: JobCode,
-    /// Its state.
+    /// Current state.
     pub status: QueueStatus,
-    /// Retries of the present run, 0 during the first attempt; a rerun starts it at 0 again.
+    /// Retries of the current run, 0 during its first attempt; a rerun resets it to 0.
     pub try_count: u32,
-    /// Starts ever, over all runs; numbers the tries in the logs and is never reset.
+    /// Attempts over all runs; numbers the attempts in the logs and is never reset.
     pub attempt: u32,
-    /// The process that holds it while it runs.
+    /// The node that holds the row while it runs.
     pub owner: Option<NodeId>,
-    /// It is not started before this moment.
+    /// Earliest start.
     pub not_before: Option<Millis>,
-    /// Start of the present or last try.
+    /// Start of the current or last attempt.
     pub start_time: Option<Millis>,
-    /// End of the last try.
+    /// End of the last attempt.
     pub end_time: Option<Millis>,
-    /// What the last try said, when it did not end well; or who changed the row by hand, and why.
+    /// Error of the last attempt, when it did not succeed; or who changed the row by hand, and why.
     pub error_message: Option<String>,
-    /// What an operator wants with it in place of running it.
+    /// The operator's run mode (skip, hold, kill …), in place of a normal run.
     pub run_mode: Option<RunMode>,
-    /// An operator's priority for it in this batch; its definition's otherwise.
+    /// Priority set by an operator in this batch; none: the definition's.
     pub priority: Option<i32>,
-    /// Which run this is, counted from 1: what its idempotency key ends with. A rerun begins the next,
-    /// but not of a job whose outcome is unknown, for what became of it is found by its key.
+    /// Number of the run, from 1: the last part of the idempotency key. A rerun increments it,
+    /// except for a job of unknown outcome, because the outcome is looked up under the old key.
     pub run_no: u32,
-    /// How many workers in a row died while it ran.
+    /// Number of consecutive worker crashes while the job ran.
     pub crash_count: u32,
-    /// Tries in a row whose outcome is open and will be looked up by the next; 0 when none is.
+    /// Consecutive attempts of unknown outcome that the next attempt will look up; 0 when there are
+    /// none.
     pub unresolved: u32,
-    /// What its running try waits for before its body, in words.
+    /// What the running attempt waits for before its body starts, in words.
     pub waits_on: Option<String>,
-    /// How its idempotency key names the batch.
+    /// How the idempotency key names the batch.
     pub key_scope: KeyScope,
-    /// Whether the process that holds it knows: one that was given it by another takes it first.
+    /// Whether the holder knows about the row: a row assigned by another node must be accepted
+    /// first.
     pub taken: Acknowledgement,
 }
 
-/// Where the batch number and the job code that an idempotency key names are unique.
+/// The scope in which the batch number and job code of an idempotency key are unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyScope {
-    /// Within a group, which the key names too.
+    /// Within a group, which the key includes.
     Group,
-    /// In the installation: a row of a version before 19 of the schema.
+    /// Within the installation: a row written before schema version 19.
     Installation,
 }
 
-/// Whether the process that holds a row knows of it.
+/// Whether the process that holds a row knows about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
-    /// It does, so its body may have begun.
+    /// It knows, so the body may have begun.
     Yes,
-    /// It was given the row and has not taken it yet: nothing of its body has begun.
+    /// The row was assigned and not accepted yet: nothing of the body has begun.
     NotYet,
 }
 
 impl QueueEntry {
-    /// A row as it is generated: it waits, and nothing has happened to it.
+    /// A newly generated row: waiting, without any history.
     pub fn generated(queue_id: QueueId, batch_id: BatchId, job_code: JobCode) -> Self {
         Self {
             queue_id,
@@ -100,7 +102,7 @@ impl QueueEntry {
         }
     }
 
-    /// Its idempotency key, as a row of the batch of this group and number.
+    /// The idempotency key of the row in the batch of this group and number.
     pub fn idem_key(&self, installation: &str, group: &GroupCode, batch_no: &BatchNo) -> IdemKey {
         let form = match self.key_scope {
             KeyScope::Group => KeyForm::WithGroup(group, batch_no),
@@ -109,19 +111,19 @@ impl QueueEntry {
         IdemKey::for_run(installation, form, &self.job_code, self.run_no)
     }
 
-    /// Whether it is treated as absent.
+    /// Whether the row is treated as absent.
     pub fn is_on_ice(&self) -> bool {
         self.status == QueueStatus::Skipped && self.run_mode == Some(RunMode::Ice)
     }
 
-    /// Whether an operator wants its running body stopped: nobody else leaves a message in a row
-    /// that is being stopped.
+    /// Whether an operator has requested a kill of the running body; other writers must then leave
+    /// the row's message alone.
     pub fn is_wanted_dead(&self) -> bool {
         self.status == QueueStatus::Killing && self.error_message.is_some()
     }
 
-    /// Whether it waits while the outcome of an earlier try is open: who stops it now cannot say that
-    /// it did nothing.
+    /// Whether the row waits while the outcome of an earlier attempt is unknown: a stop at this
+    /// point must not be reported as "did nothing".
     pub fn waits_unresolved(&self) -> bool {
         let waits = matches!(
             self.status,
@@ -130,13 +132,14 @@ impl QueueEntry {
         waits && self.unresolved > 0
     }
 
-    /// Whether it is held because its workers died, and not by an operator, whose hold says so.
+    /// Whether the row is held because its workers died; an operator's hold records the operator
+    /// instead.
     pub fn is_parked(&self) -> bool {
         let said = self.error_message.as_deref().unwrap_or_default();
         self.status == QueueStatus::Held && self.crash_count > 0 && !said.starts_with("held by ")
     }
 
-    /// Whether its body was to be stopped and could not be proven gone.
+    /// Whether the body was to be stopped and could not be confirmed stopped.
     pub fn may_still_run(&self) -> bool {
         let said = self.error_message.as_deref().unwrap_or_default();
         self.status == QueueStatus::Unknown && said.contains(KILL_UNCONFIRMED)
