@@ -1,4 +1,5 @@
-//! What nodes know of each other: leases, clocks that differ, nodes that fall silent, where a job may run.
+//! Rules between nodes: leases, clock differences, silent nodes, and the placement of jobs on
+//! nodes.
 
 pub mod lease;
 pub mod metadata_gap;

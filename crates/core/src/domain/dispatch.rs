@@ -1,4 +1,4 @@
-//! Which jobs of a batch may start now, and what an attempt that ended makes of its row.
+//! Decides which jobs of a batch may start now, and what the end of an attempt changes in its row.
 
 pub mod deferral;
 pub mod readiness;

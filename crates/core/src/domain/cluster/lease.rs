@@ -1,13 +1,14 @@
-//! How long a process may go on since it renewed its lease, and what it may take and hand back.
+//! The lease of a process: how long it may continue after a renewal, what it may take over, and
+//! what it may give back.
 //!
-//! Counted on the machine's own clock, which nobody can set, from *before* the renewal was sent: so
-//! what this process believes always ends before what the database says.
+//! Time is counted on the machine's monotonic clock, from *before* the renewal was sent: so the
+//! lease as seen by the process always ends before the lease in the database.
 
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
 use crate::domain::job::{AfterCrash, JobDef};
 use crate::domain::source::tx_class::OnUnknown;
 
-/// A moment of this process's life: milliseconds that the machine has counted; never goes back.
+/// A moment on the machine's monotonic clock, in milliseconds; never goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Uptime(pub i64);
 
@@ -23,45 +24,46 @@ impl Uptime {
     }
 }
 
-/// Who else can write while this process waits for its turn to.
+/// Which other processes can write while this process waits to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
-    /// Nobody: the database has one writer at a time (SQLite). While a renewal waits for the file,
-    /// nobody can take anything over, so that wait does not count.
+    /// None: the database has one writer at a time (SQLite). While a renewal waits for the file, no
+    /// process can take anything over, so that wait does not count.
     One,
-    /// Everybody.
+    /// All of them.
     Many,
 }
 
-/// What is to be done about the lease now.
+/// The next step concerning the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseStep {
-    /// Nothing for so many milliseconds.
+    /// Nothing for this many milliseconds.
     Rest(i64),
-    /// It is to be renewed.
+    /// Renew the lease.
     Renew,
-    /// Nothing was renewed for so long that another may take over soon: all that runs here must end.
+    /// No renewal succeeded for so long that another process may take over soon: everything running
+    /// here must be stopped.
     Fence,
 }
 
-/// The lease of this process, as this process counts it.
+/// The lease of this process, by its own clock.
 #[derive(Clone, Debug)]
 pub struct Lease {
     length_ms: i64,
     writers: Writers,
-    /// Since when it is counted: before the last renewal was sent.
+    /// Start of the lease: before the last successful renewal was sent.
     counted: Uptime,
     /// When the next renewal is due.
     next: Uptime,
-    /// When the one was sent that has no answer yet.
+    /// When the renewal in flight was sent.
     sent: Option<Uptime>,
-    /// Since when every renewal went well.
+    /// Since when every renewal has succeeded.
     steady: Option<Uptime>,
     is_fenced: bool,
 }
 
 impl Lease {
-    /// A lease that was asked for at `sent` and has been given.
+    /// A lease that was requested at `sent` and has been granted.
     pub fn new(length_ms: i64, writers: Writers, sent: Uptime) -> Self {
         Self {
             length_ms,
@@ -74,7 +76,7 @@ impl Lease {
         }
     }
 
-    /// What is to be done now. A renewal without an answer is not sent twice.
+    /// The step due at `now`. A renewal in flight is not sent twice.
     pub fn next_step(&self, now: Uptime) -> LeaseStep {
         let waits_alone = self.sent.is_some() && self.writers == Writers::One;
         let fence = (!self.is_fenced && !waits_alone).then(|| self.fence_at());
@@ -89,36 +91,36 @@ impl Lease {
         LeaseStep::Rest(next.map_or(self.length_ms, |at| at.since(now)))
     }
 
-    /// The moment at which all that runs here must be told to end: a quarter of the lease before its
-    /// end, which is what ending it takes.
+    /// When everything running here must be told to stop: a quarter of the lease before its end,
+    /// the time that stopping takes.
     fn fence_at(&self) -> Uptime {
         let margin = (self.length_ms / 4).max(250).min(self.length_ms / 2);
         self.counted.plus_ms(self.length_ms - margin)
     }
 
-    /// All that runs here is told to end.
+    /// Records that everything running here was told to stop.
     pub fn fence(&mut self) {
         self.is_fenced = true;
         self.steady = None;
     }
 
-    /// Whether nothing may be started.
+    /// Whether starting anything is forbidden.
     pub fn is_fenced(&self) -> bool {
         self.is_fenced
     }
 
-    /// How many milliseconds ago the next renewal was due.
+    /// Milliseconds by which the next renewal is overdue.
     pub fn overdue_ms(&self, now: Uptime) -> i64 {
         now.since(self.next).max(0)
     }
 
-    /// A renewal is on its way.
+    /// Records that a renewal was sent.
     pub fn mark_sent(&mut self, now: Uptime) {
         self.sent = Some(now);
     }
 
-    /// The renewal was written. One whose answer came so late that its own time is up helps nothing:
-    /// the fence stays until the next.
+    /// Records a successful renewal. If its answer arrived after the lease had ended by this
+    /// process's clock, the fence stays until the next renewal.
     pub fn renewed(&mut self, now: Uptime) {
         let sent = self.sent.take().unwrap_or(self.counted);
         (self.counted, self.next) = (sent, sent.plus_ms(self.length_ms / 3));
@@ -128,14 +130,14 @@ impl Lease {
         }
     }
 
-    /// The renewal was not written, as far as is known; the next one comes soon.
+    /// Records that a renewal failed, as far as known; the next one follows soon.
     pub fn failed(&mut self, now: Uptime) {
         self.sent = None;
         self.steady = None;
         self.next = now.plus_ms((self.length_ms / 24).clamp(50, 1_000));
     }
 
-    /// The renewal was not written because somebody else wrote all the time.
+    /// Records that a renewal failed because another process was writing all the time.
     pub fn mark_busy(&mut self, now: Uptime) {
         let waited = self.sent.map_or(0, |sent| now.since(sent));
         self.failed(now);
@@ -144,15 +146,15 @@ impl Lease {
         }
     }
 
-    /// Whether it is to be said that renewing fails: once, until one goes well.
+    /// Whether renewals have been succeeding: a failure is logged once, until one succeeds again.
     pub fn is_steady(&self) -> bool {
         self.steady.is_some()
     }
 
-    /// Whether what belongs to a process whose lease has run out may be taken over: only when this
-    /// one has renewed its own for a while. When the database was away, or one process wrote for long,
-    /// all leases have run out; whoever is first to write again must not take everything from those
-    /// that come right behind.
+    /// Whether this process may take over work of a process whose lease has expired: only after it
+    /// has renewed its own lease for a while. When the database was unavailable, or one process
+    /// wrote for long, all leases have expired; the first one to write again must not take
+    /// everything from the others, which follow shortly.
     pub fn may_take_over(&self, now: Uptime) -> bool {
         let is_late = self.fence_at() <= now;
         let for_a_while = self.steady.is_some_and(|at| now.since(at) >= self.length_ms / 3);
@@ -160,29 +162,30 @@ impl Lease {
     }
 }
 
-/// Batches that one process dispatches at most for each job that it may run at once. Most batches of
-/// schedules have one short job, so that a process which took as many batches as it runs jobs waited
-/// for the next look more than it worked: of 300 firings a second 5 were run.
+/// Maximum number of open batches per job slot of a process. Most scheduled batches have one short
+/// job, so a process that took only as many batches as it runs jobs was mostly waiting for the next
+/// poll: of 300 firings a second 5 were run.
 const BATCHES_PER_SLOT: usize = 16;
 
-/// How many more batches a process takes at one look, when it dispatches `open` of them and may run
-/// `max_parallel` jobs: half of its room, so that others who look at the same time get some too.
+/// Number of batches that a process takes in one poll when it dispatches `open` of them and may run
+/// `max_parallel` jobs: half of its remaining capacity, so that processes polling at the same time
+/// get some too.
 pub fn share(open: usize, max_parallel: u32) -> usize {
     let slots = usize::try_from(max_parallel).unwrap_or(usize::MAX).max(2);
     slots.saturating_mul(BATCHES_PER_SLOT).saturating_sub(open).div_ceil(2)
 }
 
-/// How far a body has come, as far as the process that runs it knows.
+/// How far a body has got, as far as the process that runs it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyProgress {
-    /// Nothing of it was sent, and nothing will be.
+    /// Nothing of the body was sent, and nothing will be.
     NotBegun,
-    /// It was let begin.
+    /// The body was allowed to begin.
     Begun,
 }
 
-/// The end of a try that was stopped because its process leaves or lost its lease: when nothing of
-/// its body was sent, or starting it again does nothing twice, nothing is open.
+/// The end of an attempt that was stopped because its process shuts down or lost its lease: when
+/// nothing of its body was sent, or a repeated start has no second effect, no outcome is open.
 pub fn returned(
     outcome: AttemptOutcome,
     after_crash: AfterCrash,
@@ -195,9 +198,9 @@ pub fn returned(
     }
 }
 
-/// Whether a running body may be stopped because its process leaves: only when it can be started
-/// again elsewhere. What cannot is waited for, because stopping it would leave an outcome that nobody
-/// knows.
+/// Whether a running body may be stopped because its process shuts down: only when it can be
+/// started again elsewhere. Any other body is awaited, because stopping it would leave an unknown
+/// outcome.
 pub fn may_be_handed_back(job: &JobDef, after_crash: AfterCrash, progress: BodyProgress) -> bool {
     match (progress, after_crash) {
         (BodyProgress::NotBegun, _) | (BodyProgress::Begun, AfterCrash::StartsAgain) => true,
@@ -232,7 +235,7 @@ mod tests {
         lease.mark_sent(at(4_000));
         assert_eq!(lease.next_step(at(4_500)), LeaseStep::Rest(4_500), "until the fence");
         lease.renewed(at(7_900));
-        // Counted from before it was sent, however late the answer came.
+        // Counted from before it was sent, however late the answer arrives.
         assert_eq!(lease.next_step(at(7_999)), LeaseStep::Rest(1));
         assert_eq!(lease.next_step(at(8_000)), LeaseStep::Renew);
     }
@@ -279,7 +282,7 @@ mod tests {
             assert_eq!(lease.next_step(at(fenced_at)), LeaseStep::Fence);
             assert_ne!(lease.next_step(at(fenced_at - 1)), LeaseStep::Fence);
         }
-        // An error that is not "busy" counts there too.
+        // An error other than "busy" counts with one writer too.
         let mut lease = Lease::new(L, Writers::One, at(0));
         lease.mark_sent(at(4_000));
         lease.failed(at(9_000));
@@ -320,8 +323,8 @@ mod tests {
     }
 
     proptest! {
-        /// What this process believes ends before what the database says, whatever the answers do:
-        /// by then all that runs here was told to end.
+        /// The lease by this process's clock ends before the one in the database, whatever the
+        /// answers do: by then everything running here was told to stop.
         #[test]
         fn the_fence_falls_before_the_lease_ends(
             length in 1_000_i64..60_000,
@@ -357,7 +360,7 @@ mod tests {
                 match answer {
                     0 => {
                         lease.renewed(now);
-                        // The database counts from when it wrote, which is later.
+                        // The database counts from its write, which is later.
                         ends = sent.plus_ms(length);
                     }
                     _ => lease.failed(now),
@@ -366,7 +369,7 @@ mod tests {
         }
     }
 
-    /// A body that is handed back is started again elsewhere; it is never lost.
+    /// A body that is handed back is started again elsewhere and never lost.
     #[test]
     fn what_is_handed_back_never_ends_unknown() {
         let mut job = JobDef::with_defaults(

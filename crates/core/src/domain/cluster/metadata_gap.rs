@@ -1,59 +1,61 @@
-//! Whether the database still holds what this installation has committed.
+//! Detects that the database has lost commits of this installation.
 //!
-//! After a backup was restored, or a replica was promoted that lacked the last commits, the rows say less than what
-//! happened: schedules that fired seem due, and jobs that ran seem ready. A process that fires and starts by such rows
-//! has effects a second time. So each heartbeat raises one number in the database, and each process remembers the
-//! highest that it has seen committed: a database that holds a lower one has gone back.
+//! After a restored backup, or the promotion of a replica that lacked the last commits, the rows
+//! are older than what happened: schedules that fired seem due, and jobs that ran seem ready. A
+//! process acting on such rows would repeat their effects. So each heartbeat increments one number
+//! in the database, and each process remembers the highest committed one: a database with a lower
+//! number has gone back.
 
 use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 
-/// The part of the past that the database does not hold any more. While it is on record nothing is fired or started.
+/// The lost part of the history. While it is recorded nothing is fired or started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetadataGap {
-    /// The newest heartbeat that the database holds: what came after it is missing.
+    /// The newest heartbeat in the database: later commits are missing.
     pub restored_to: Millis,
-    /// The newest heartbeat that was known to be committed; what came after it may be missing as well.
+    /// The newest heartbeat that was known to be committed; later commits may be missing as well.
     pub known_until: Millis,
     /// When it was found.
     pub found_at: Millis,
-    /// The process or the operator that found it.
+    /// The process or operator that found the gap.
     pub found_by: String,
 }
 
-/// What the database says of its own past.
+/// The database's record of its own history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryMark {
     /// The newest heartbeat of any process; none before the first.
     pub newest: Option<Millis>,
-    /// When a process last started, which a short one says in place of a heartbeat; none before the first that says it.
+    /// When a process last started, which a short-lived one records instead of a heartbeat; none
+    /// before the first record.
     pub newest_start: Option<Millis>,
-    /// The gap that an operator has not accepted yet.
+    /// The gap that no operator has accepted yet.
     pub gap: Option<MetadataGap>,
 }
 
-/// How the database's past compares with what is remembered of it.
+/// Comparison of the database's history with what a process remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Continuity {
-    /// It holds all that is remembered.
+    /// The database holds everything that is remembered.
     Unbroken,
-    /// A gap is on record.
+    /// A gap is recorded.
     Suspended(MetadataGap),
-    /// It has gone back, and nobody has written that down.
+    /// The database has gone back, and this is not recorded yet.
     WentBack {
-        /// The newest heartbeat that it holds.
+        /// The newest heartbeat in the database.
         to: Millis,
-        /// The newest that is remembered.
+        /// The newest heartbeat remembered.
         from: Millis,
     },
 }
 
-/// Compares what the database holds with the newest heartbeat that this process knows to be committed.
+/// Compares the database with the newest heartbeat that this process knows to be committed.
 pub fn compare_history(mark: &HistoryMark, remembered: Option<Millis>) -> Continuity {
     if let Some(gap) = &mark.gap {
         return Continuity::Suspended(gap.clone());
     }
-    // A database without any heartbeat is older than all of them.
+    // A database without any heartbeat is older than every heartbeat.
     let newest = mark.newest.unwrap_or(Millis(0));
     match remembered {
         Some(from) if newest < from => Continuity::WentBack { to: newest, from },
@@ -61,20 +63,20 @@ pub fn compare_history(mark: &HistoryMark, remembered: Option<Millis>) -> Contin
     }
 }
 
-/// Milliseconds that an attempt may have begun after the newest heartbeat, beside two leases: the clock of the machine that
-/// began it may be ahead of the database's.
+/// Milliseconds beyond two leases by which an attempt may begin after the newest heartbeat: the
+/// clock of its machine may be ahead of the database's.
 const LEDGER_TOLERANCE_MS: i64 = 60_000;
 
 impl HistoryMark {
-    /// The last time at which a process is known to have worked by this database.
+    /// The last time at which, by this database, a process is known to have worked.
     pub fn last_known(&self) -> Option<Millis> {
         self.newest.max(self.newest_start)
     }
 }
 
-/// Compares the last time that the database knows, of a heartbeat or a start, with when the last attempts began that the ledgers of data sources
-/// know. An attempt begins only under a lease, so a ledger that knows a later one has seen what the database has lost.
-/// Gives the time until which that is known.
+/// Compares the last time known to the database, of a heartbeat or a start, with the starts of the
+/// last attempts in the ledgers of the data sources. An attempt begins only under a lease, so a
+/// ledger with a later attempt proves lost commits. Returns the time up to which history is known.
 pub fn compare_ledgers(known: Millis, last_attempts: &[Millis], lease_ms: i64) -> Option<Millis> {
     let last = last_attempts.iter().copied().max()?;
     (last > known.plus_ms(2 * lease_ms + LEDGER_TOLERANCE_MS)).then_some(last)

@@ -1,8 +1,9 @@
-//! On which node a job that may start is run.
+//! Chooses the node on which a startable job runs.
 //!
-//! One without a label runs where its batch is dispatched as long as there is room, else on the node
-//! with most; one with a label only on nodes that have it, because what it needs is there. Rooms are
-//! what the process that dispatches knows of them: whoever gets one job too many lets it wait.
+//! A job without a label runs on the dispatching node while that has capacity, otherwise on the
+//! node with the most capacity; a job with a label only on nodes with that label, because what it
+//! needs is there. Capacities are those known to the dispatching process: a node that receives one
+//! job too many queues it.
 
 use crate::domain::id::NodeId;
 use crate::domain::job::job_kind::Takes;
@@ -10,7 +11,8 @@ use crate::domain::text::lang::Lang;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// What a node is for. One with no role at all does its own order and is offered nothing.
+/// Role of a node. A node without any role runs the requests of its own process and receives no
+/// other work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeRole {
     /// Fires schedules, opens batches and dispatches them.
@@ -20,7 +22,7 @@ pub enum NodeRole {
 }
 
 impl NodeRole {
-    /// Every role, as it is listed.
+    /// Every role, in display order.
     pub const ALL: [Self; 2] = [Self::Scheduler, Self::Worker];
 
     /// The word in settings and in the column.
@@ -31,7 +33,7 @@ impl NodeRole {
         }
     }
 
-    /// The role a word means.
+    /// Parses the word for a role.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == word)
     }
@@ -40,8 +42,8 @@ impl NodeRole {
 /// Roles of a node.
 pub type Roles = BTreeSet<NodeRole>;
 
-/// Whether a node with these roles runs bodies of the batches that it dispatches: a worker does, and
-/// whoever has no role does its own work.
+/// Whether a node with these roles runs bodies of the batches that it dispatches: a worker does,
+/// and so does a node without roles.
 pub fn runs_own(roles: &Roles) -> Bodies {
     let runs = roles.is_empty() || roles.contains(&NodeRole::Worker);
     if runs { Bodies::Run } else { Bodies::Elsewhere }
@@ -50,38 +52,38 @@ pub fn runs_own(roles: &Roles) -> Bodies {
 /// Whether a node runs bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bodies {
-    /// It does.
+    /// It runs bodies.
     Run,
-    /// It does not: it has not the role, or takes no new work.
+    /// It does not: it lacks the role, or accepts no new work.
     Elsewhere,
 }
 
-/// What a job asks of the node that runs it.
+/// Requirements of a job on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want<'a> {
-    /// Only a node with this label.
+    /// The label that the node must have.
     pub label: Option<&'a str>,
-    /// Whether it takes room there.
+    /// Whether the job occupies a slot of the node.
     pub takes: Takes,
 }
 
 /// A node as a place to run jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its identity.
+    /// Id of the node.
     pub node: NodeId,
     /// Its name.
     pub name: String,
     /// Its labels.
     pub labels: Vec<String>,
-    /// Whether it runs bodies now.
+    /// Whether it runs bodies at present.
     pub bodies: Bodies,
-    /// How many more jobs it can run at once.
+    /// Free capacity: how many more jobs it can run at once.
     pub room: u32,
 }
 
 impl Site {
-    /// Whether jobs that ask for this label may run there at all.
+    /// Whether jobs with this label requirement may run there at all.
     pub fn accepts_label(&self, label: Option<&str>) -> bool {
         self.bodies == Bodies::Run
             && label.is_none_or(|label| self.labels.iter().any(|l| l == label))
@@ -98,30 +100,30 @@ impl Site {
 /// Where a job goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobPlacement {
-    /// To the node that dispatches its batch.
+    /// The node that dispatches its batch.
     Here,
-    /// To another.
+    /// Another node.
     There(NodeId),
-    /// Nowhere for now.
+    /// None at present.
     Nowhere(PlacementFailure),
 }
 
-/// Why a job has no node.
+/// Why no node can run a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementFailure {
-    /// No living node may run it.
+    /// No live node may run it.
     Node,
-    /// Those that may have no room.
+    /// The nodes that may run it have no free capacity.
     Room,
 }
 
-/// Where a job goes.
+/// Chooses the node of a job.
 pub fn place(want: Want<'_>, here: &Site, others: &[Site]) -> JobPlacement {
     let takes_it = |site: &&Site| site.accepts_label(want.label) && site.has_room(want.takes);
     if takes_it(&here) {
         return JobPlacement::Here;
     }
-    // The name after the room, so that every process decides alike.
+    // Ties are broken by name, so that every process decides alike.
     let best = others.iter().filter(takes_it).max_by_key(|s| (s.room, Reverse((&s.name, &s.node))));
     match best {
         Some(site) => JobPlacement::There(site.node.clone()),
@@ -136,41 +138,41 @@ fn all_sites<'a>(here: &'a Site, others: &'a [Site]) -> impl Iterator<Item = &'a
     std::iter::once(here).chain(others)
 }
 
-/// Room for jobs that ask for this label, on all nodes together.
+/// Free capacity for jobs with this label requirement, over all nodes.
 pub fn room_for(label: Option<&str>, here: &Site, others: &[Site]) -> u32 {
     let fitting = all_sites(here, others).filter(|site| site.accepts_label(label));
     fitting.fold(0, |sum, site| sum.saturating_add(site.room))
 }
 
-/// Nodes that jobs which ask for this label may run on.
+/// Number of nodes that may run jobs with this label requirement.
 pub fn sites_for(label: Option<&str>, here: &Site, others: &[Site]) -> u32 {
     let fitting = all_sites(here, others).filter(|site| site.accepts_label(label)).count();
     u32::try_from(fitting).unwrap_or(u32::MAX)
 }
 
-/// What a node has said of itself, and what the one that asks knows beside it.
+/// Load of a node: what it reported, and what the asking process knows beyond that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLoad {
-    /// Jobs it runs at once, at most.
+    /// Maximum number of jobs that it runs at once.
     pub max_parallel: u32,
-    /// How many it said that it runs.
+    /// Number of running jobs in its last report.
     pub said: u32,
-    /// How many of those that dispatch here have given it and not heard of.
+    /// Number of jobs that this process assigned to it and that have not ended.
     pub ours: u32,
-    /// How many of ours it cannot have counted when it said so.
+    /// Number of these that were assigned after its last report.
     pub since: u32,
 }
 
 impl NodeLoad {
-    /// How many more it can run.
+    /// How many more jobs it can run.
     pub fn free_slots(self) -> u32 {
         let load = self.said.saturating_add(self.since).max(self.ours);
         self.max_parallel.saturating_sub(load)
     }
 }
 
-/// Why a job that asks for `label` has no node, for people. `nodes` are the living ones, with their
-/// labels.
+/// Why no node can run a job that requires `label`, as a sentence. `nodes` are the live ones, with
+/// their labels.
 pub fn words(label: Option<&str>, lack: PlacementFailure, nodes: &[String], lang: Lang) -> String {
     let nodes = if nodes.is_empty() { "-".to_owned() } else { nodes.join(", ") };
     match (lack, label, lang) {
@@ -251,7 +253,7 @@ mod tests {
             (etl, slots, site("o", &[], 8), vec![site("w", &["etl"], 0)], no_room()),
             (etl, slots, site("o", &[], 8), vec![site("w", &["etl2"], 8)], no_node()),
             (etl, slots, site("o", &[], 8), vec![closed(site("w", &["etl"], 8))], no_node()),
-            // What only waits takes no room.
+            // A job that only waits occupies no capacity.
             (plain, nothing, site("o", &[], 0), vec![site("w", &[], 9)], JobPlacement::Here),
             (etl, nothing, site("o", &[], 8), vec![site("w", &["etl"], 0)], there("w")),
             (etl, nothing, site("o", &[], 8), vec![], no_node()),
@@ -266,9 +268,9 @@ mod tests {
         for (max_parallel, said, ours, since, room) in [
             (4, 0, 0, 0, 4),
             (4, 3, 0, 0, 1),
-            // It counted them already.
+            // The report includes them.
             (4, 3, 3, 0, 1),
-            // It said so before they were given to it.
+            // The report is older than their assignment.
             (4, 1, 2, 2, 1),
             (4, 0, 3, 0, 1),
             (4, 9, 0, 0, 0),
@@ -295,8 +297,8 @@ mod tests {
     }
 
     proptest! {
-        /// A job goes only where it may and where there is room, and is placed whenever it can be; the
-        /// sums that limits are made of say the same.
+        /// A job is placed only on a permitted node with capacity, and always when there is one;
+        /// the totals from which limits are computed agree.
         #[test]
         fn a_job_goes_where_it_may_whenever_it_can(
             here in any_site(),

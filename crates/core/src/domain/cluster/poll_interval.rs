@@ -1,20 +1,20 @@
-//! How often a table is looked at for the answer of another process, where nobody is told that it is there.
+//! Poll interval for a table in which another process's answer will appear without notification.
 //!
-//! What happened a moment ago is most likely followed by something soon, and what took long is likely to take
-//! longer. So the pause grows with the time that has passed: a wait is lengthened by a share of itself, and
-//! never by a fixed second, at a number of looks that hardly grows with its length.
+//! A recent event is likely to be followed soon by another, and a long wait is likely to become
+//! longer. So the interval grows with the time since the last event: polling lengthens a wait by a
+//! fraction of itself and never by a fixed second, with a number of polls that hardly grows with
+//! the length of the wait.
 
-/// What a wait may be lengthened by: one part in so many of itself.
+/// The interval is this fraction (1/n) of the time waited so far.
 const SHARE: i64 = 5;
-/// Milliseconds that a look may cost a hop at most when something has just happened: some ten commits of a disk
-/// at hand.
+/// Shortest interval in milliseconds, just after an event: some ten commits of a local disk.
 const SOONEST_MS: i64 = 5;
-/// How many times what the last look took lies between two: a database far away is not asked without a pause, and
-/// who looks has four fifths of its time for its own batches.
+/// The interval is at least this multiple of the duration of the last poll: a distant database is
+/// not polled continuously, and the poller has four fifths of its time for its own batches.
 const BETWEEN: i64 = 4;
 
-/// Milliseconds to the next look, `quiet_ms` after something was last heard or said, when the last look took
-/// `took_ms`; `most_ms` at most.
+/// Milliseconds to the next poll, `quiet_ms` after the last event, when the last poll took
+/// `took_ms`; at most `most_ms`.
 pub fn pause(quiet_ms: i64, took_ms: i64, most_ms: i64) -> i64 {
     let soonest = took_ms.saturating_mul(BETWEEN).max(SOONEST_MS);
     (quiet_ms / SHARE).max(soonest).min(most_ms)
@@ -48,7 +48,7 @@ mod tests {
         }
     }
 
-    /// When it is looked, from news at 0 to `end`.
+    /// The times of the polls from an event at 0 to `end`.
     fn looks(end: i64, most: i64) -> Vec<i64> {
         let next = |at: &i64| Some(at + pause(*at, 0, most)).filter(|at| *at < end);
         std::iter::successors(next(&0), next).collect()

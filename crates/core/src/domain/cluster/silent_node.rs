@@ -1,26 +1,27 @@
-//! An attempt whose node is not heard of any more, and whose session still holds the lock of the job on its server.
+//! An attempt on a node that has stopped sending heartbeats, while its session still holds the lock
+//! of the job on the data source.
 
 use crate::domain::text::lang::Lang;
 use std::fmt;
 
-/// What such an attempt is waited for. The row of the job has it in English, as `Display` writes it; for others it is read
-/// back.
+/// What such a job waits for. The row holds it in English, as `Display` writes it; for other
+/// languages it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SilentNode {
-    /// The name of the node, or the beginning of its number.
+    /// Name of the node, or the beginning of its id.
     pub node: String,
-    /// The number of the session on the data source.
+    /// Id of the session on the data source.
     pub session: i64,
 }
 
-/// In English and Chinese; `{node}` and `{session}` are replaced.
+/// English and Chinese; `{node}` and `{session}` are replaced.
 const WORDS: (&str, &str) = (
     "node {node} is not heard of; session {session} on the server still holds the lock of this job, so it may still run",
     "节点 {node} 失去联系；服务器上的会话 {session} 仍持有本作业的锁，作业可能仍在运行",
 );
 
 impl SilentNode {
-    /// What was written into the row.
+    /// Parses the text of the row.
     pub fn parse(text: &str) -> Option<Self> {
         let (head, rest) = WORDS.0.split_once("{node}")?;
         let (middle, tail) = rest.split_once("{session}")?;
@@ -28,7 +29,7 @@ impl SilentNode {
         Some(Self { node: node.to_owned(), session: session.parse().ok()? })
     }
 
-    /// The same for people.
+    /// The same as a sentence in `lang`.
     pub fn words(&self, lang: Lang) -> String {
         let words = lang.select(WORDS.0, WORDS.1).replace("{session}", &self.session.to_string());
         words.replace("{node}", &self.node)

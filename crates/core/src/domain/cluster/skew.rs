@@ -1,42 +1,42 @@
-//! The database's clock as this process knows it: measured, followed in small steps, and doubted when
-//! it jumps.
+//! This process's estimate of the database's clock: measured, corrected in small steps, and
+//! distrusted when it jumps.
 //!
-//! A process counts time on the machine's own count, which nobody can set, and adds what the
-//! database's clock is ahead of it. So a wall clock that is set wrong, here, moves nothing. What can
-//! jump is the database's clock (another server after a fail-over), or the count (a machine that was
-//! suspended): then nothing is scheduled and nothing taken over until two measurements agree.
+//! A process counts time on the machine's monotonic clock and adds the offset to the database's
+//! clock, so a wrong local wall clock has no effect. What can jump is the database's clock (another
+//! server after a fail-over) or the monotonic clock (a suspended machine): then nothing is
+//! scheduled and nothing taken over until two measurements agree.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::time::Millis;
 
-/// One look at the database's clock.
+/// One measurement of the database's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measurement {
-    /// When its answer was there.
+    /// When the answer arrived.
     pub at: Uptime,
-    /// How far the database's clock is ahead of this process's count, milliseconds.
+    /// Offset of the database's clock to the monotonic clock, in milliseconds.
     pub base_ms: i64,
-    /// How far it is ahead of this machine's wall clock, milliseconds.
+    /// Offset of the database's clock to this machine's wall clock, in milliseconds.
     pub skew_ms: i64,
-    /// How wrong both may be, milliseconds: half of the round trip, and a rounding.
+    /// Uncertainty of both offsets in milliseconds: half of the round trip, plus rounding.
     pub slack_ms: i64,
 }
 
-/// How the clocks stand to each other.
+/// Relation of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockVerdict {
-    /// As they did before.
+    /// Unchanged.
     Steady,
-    /// As they did before, and this machine's wall clock is so many milliseconds behind the
-    /// database's (ahead, when negative). Nothing of ours goes by it; people who compare logs do.
+    /// Unchanged, and this machine's wall clock is this many milliseconds behind the database's
+    /// (ahead, when negative). Procession does not use it; people who compare logs do.
     Skewed(i64),
-    /// The database's clock went so many milliseconds further than this process counted. Nothing is to
+    /// The database's clock moved this many milliseconds more than the monotonic clock. Nothing may
     /// be scheduled or taken over.
     Jumped(i64),
 }
 
 impl ClockVerdict {
-    /// Whether what time it is can be relied on.
+    /// Whether the current time is reliable.
     pub fn is_sure(self) -> bool {
         match self {
             Self::Steady | Self::Skewed(_) => true,
@@ -45,18 +45,18 @@ impl ClockVerdict {
     }
 }
 
-/// Wall clocks that differ by more are worth a word.
+/// Difference of wall clocks in milliseconds above which a warning is logged.
 pub const SKEW_MS: i64 = 2_000;
-/// A step of the database's clock that is followed without ado, milliseconds.
+/// Step of the database's clock in milliseconds that is accepted without confirmation.
 const STEP_MS: i64 = 100;
-/// A measurement that may be wrong by more than this settles nothing.
+/// Uncertainty in milliseconds above which a measurement decides nothing.
 const GOOD_MS: i64 = 500;
-/// Clocks may drift apart by a thousandth; time servers correct by half of that at most.
+/// Clocks may drift by one part in this number; time servers correct by half of that at most.
 const DRIFT: i64 = 1_000;
 
 impl Measurement {
-    /// Asked and answered at these moments, when the wall clock here said `wall` at the answer; the
-    /// server read its clock somewhere between.
+    /// A measurement from a request sent at `asked` and answered at `answered`, with the local wall
+    /// clock `wall` at the answer; the server read its clock somewhere between.
     pub fn taken(asked: Uptime, answered: Uptime, server: Millis, wall: Millis) -> Self {
         let half = (answered.since(asked).max(0) + 1) / 2;
         Self {
@@ -78,23 +78,23 @@ impl Measurement {
     }
 }
 
-/// What the measurements have come to.
+/// State derived from the measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Skew {
-    /// What is gone by.
+    /// The accepted measurement.
     agreed: Measurement,
     last: Measurement,
-    /// The last measurement after one that did not agree.
+    /// The last measurement after one that disagreed.
     doubted: Option<Measurement>,
 }
 
 impl Skew {
-    /// By a first measurement, which has to be believed.
+    /// Starts with a first measurement, which is accepted.
     pub fn new(first: Measurement) -> Self {
         Self { agreed: first, last: first, doubted: None }
     }
 
-    /// Takes a measurement in.
+    /// Processes a measurement.
     pub fn observe(&mut self, new: Measurement) -> ClockVerdict {
         self.last = new;
         match self.doubted {
@@ -108,7 +108,7 @@ impl Skew {
         self.verdict()
     }
 
-    /// How the clocks stand.
+    /// Relation of the clocks after the last measurement.
     pub fn verdict(&self) -> ClockVerdict {
         let skew = self.last.skew_ms;
         match self.doubted {
@@ -122,7 +122,7 @@ impl Skew {
         }
     }
 
-    /// How far the database's clock is ahead of this process's count, milliseconds: what to go by.
+    /// Offset of the database's clock to the monotonic clock to use, in milliseconds.
     pub fn base_ms(&self) -> i64 {
         self.agreed.base_ms
     }
@@ -133,13 +133,13 @@ impl Skew {
     }
 }
 
-/// What was gone by, moved no further than a new measurement asks for: a slow answer says little, and
-/// must not undo what quick ones said.
+/// The accepted measurement, moved no further than a new one requires: a slow answer is imprecise
+/// and must not undo what fast ones established.
 fn followed(before: &Measurement, new: Measurement) -> Measurement {
     let (low, high) = (new.base_ms - new.slack_ms, new.base_ms + new.slack_ms);
     let base_ms = before.base_ms.clamp(low, high);
     let aged = before.slack_ms + new.at.since(before.at).abs() / DRIFT;
-    // The truth is somewhere in the new measurement's range, and the base may be at the other end of it.
+    // The truth lies in the new measurement's range, possibly at its other end from the base.
     let widest = 2 * new.slack_ms;
     let slack_ms = if base_ms == before.base_ms { aged.min(widest) } else { widest };
     Measurement { base_ms, slack_ms, ..new }

@@ -1,9 +1,9 @@
-//! Clocks that are slow to answer, drift, are set, and jump.
+//! Clocks that answer slowly, drift, are set, and jump.
 
 use super::*;
 use proptest::prelude::*;
 
-/// An answer that took `trip` ms, at `at`, from a server that is `base` ahead of the count.
+/// A measurement at `at` with a round trip of `trip` ms, from a server whose offset is `base`.
 fn seen(at: i64, base: i64, trip: i64) -> Measurement {
     let server = Millis(at - trip / 2 + base);
     Measurement::taken(Uptime(at - trip), Uptime(at), server, Millis(at + base))
@@ -57,7 +57,7 @@ fn a_clock_that_goes_to_and_fro_is_never_believed() {
         assert!(!skew.observe(seen(turn * 5_000, base, 2)).is_sure(), "turn {turn}");
         assert_eq!(skew.base_ms(), 0);
     }
-    // It has come to rest.
+    // The jump is accepted.
     assert!(skew.observe(seen(105_000, 3_000, 2)).is_sure());
 }
 
@@ -76,9 +76,9 @@ fn slow_answers_neither_move_the_clock_nor_settle_a_doubt() {
 }
 
 proptest! {
-    /// However the round trips are, wherever in them the server reads its clock, and however the wall
-    /// clock here is set meanwhile: no jump is seen, and what is gone by is never wronger than the
-    /// best measurement but for what the clocks drift.
+    /// For any round trips, any point in them at which the server reads its clock, and any setting
+    /// of the local wall clock: no jump is reported, and the accepted offset is as precise as the
+    /// best measurement apart from drift.
     #[test]
     fn without_a_jump_the_error_is_that_of_a_quick_answer(
         base in -10_000_000_i64..10_000_000,
@@ -103,8 +103,8 @@ proptest! {
         }
     }
 
-    /// A jump is always seen when it is more than what the answers leave open, and nothing is gone by
-    /// that no two answers in a row have said.
+    /// A jump larger than the uncertainty is always detected, and no offset is accepted that two
+    /// consecutive answers do not confirm.
     #[test]
     fn every_jump_is_seen(
         jumps in prop::collection::vec((-100_000_i64..100_000, 0_i64..900), 1..40),

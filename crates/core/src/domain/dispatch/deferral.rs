@@ -1,18 +1,20 @@
-//! Which of the ready jobs of a batch may wait: those that have slack step back behind those that have none.
+//! Deferral of ready jobs: jobs with slack are started after jobs without slack.
 //!
-//! A job is deferred by its share of slack in the longest path of the batch, counted in waiting time and always by less
-//! than one point of priority. So priority and waiting decide as before between jobs that differ by a point, a job with
-//! no slack is never worse off than without this, and how long any job is passed is bounded.
+//! A job is deferred in proportion to its slack in the longest path of the batch, expressed as
+//! waiting time and always less than one point of priority. So priority and waiting decide as
+//! before between jobs that differ by a point, a job without slack never loses by it, and the time
+//! for which a job can be overtaken is bounded.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::History;
 use crate::domain::dag::Dag;
 
-/// From so many jobs on nothing is deferred: reading what each of them took would keep the batch from starting.
+/// Batches with at least this many jobs defer nothing: reading the durations of all of them would
+/// delay the batch.
 pub const MOST_JOBS: usize = 10_000;
 
-/// Whether jobs of a batch can wait for each other's slots when at most `total` run at once, so that their order
-/// matters.
+/// Whether jobs of a batch can compete for slots when at most `total` run at once, so that their
+/// order matters.
 pub fn is_worth_it(snapshot: &Snapshot, total: u32) -> bool {
     let sources = snapshot.sources.iter().filter_map(|source| source.max_parallel);
     let limits = sources.chain(snapshot.group.max_parallel).chain([total]);
@@ -20,7 +22,7 @@ pub fn is_worth_it(snapshot: &Snapshot, total: u32) -> bool {
     (least.saturating_add(1)..=MOST_JOBS).contains(&snapshot.jobs.len())
 }
 
-/// What the history of its group says of the jobs of a batch; nothing when it says nothing of any.
+/// Deferrals computed from the durations in the group's history; empty without history.
 pub fn deferrals_by_history(
     snapshot: &Snapshot,
     dag: &Dag,
@@ -32,8 +34,8 @@ pub fn deferrals_by_history(
     usual_ms.map(|usual_ms| deferrals(dag, &usual_ms, ageing_ms)).unwrap_or_default()
 }
 
-/// By how many milliseconds of waiting each job steps back; `usual_ms` is how long each takes, parallel to the jobs of
-/// `dag`. A point of priority is worth `ageing_ms`.
+/// Milliseconds of waiting by which each job is deferred; `usual_ms` are the usual durations,
+/// parallel to the jobs of `dag`. One point of priority is worth `ageing_ms`.
 pub fn deferrals(dag: &Dag, usual_ms: &[i64], ageing_ms: i64) -> Vec<i64> {
     // Sums of many long jobs must not overflow.
     let took = |at: usize| i128::from(usual_ms[at].max(0));
@@ -82,7 +84,7 @@ mod tests {
         Dag::build(&jobs, &edges).expect("acyclic")
     }
 
-    /// The order in which jobs start that are ready since then, on one slot.
+    /// The order in which jobs start on one slot, given their priorities and ready times.
     fn order(deferrals: Vec<i64>, ready: &[(i32, i64)]) -> Vec<usize> {
         let needs = vec![SlotNeeds::for_job(&user(&[], &[])); ready.len()];
         let mut list =
@@ -97,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_start_of_the_longest_path_goes_first() {
-        // J8 is followed by J7; all others stand alone. J8 and J7 take 10 each, the others 5.
+        // J8 is followed by J7; all others are independent. J8 and J7 take 10 each, the others 5.
         let usual_ms = [5, 5, 5, 5, 5, 5, 5, 10, 10];
         let found = deferrals(&dag(&[(7, 8)]), &usual_ms, AGEING);
         assert_eq!((found[8], found[7]), (0, 0), "the critical path has no slack");
@@ -125,7 +127,7 @@ mod tests {
         assert_eq!((found[0], found[2]), (0, 0), "no overflow");
     }
 
-    /// Dependencies, how long each job takes, and its priority with the moment since when it is ready.
+    /// Dependencies, durations, and each job's priority with the moment since which it is ready.
     type Case = (Vec<(usize, usize)>, Vec<i64>, Vec<(i32, i64)>);
 
     fn cases() -> impl Strategy<Value = Case> {
@@ -151,15 +153,16 @@ mod tests {
                 prop_assert!((0..AGEING).contains(&found[a]), "less than a point of priority");
                 for b in 0..SIZE {
                     let ((high, since_a), (low, since_b)) = (ready[a], ready[b]);
-                    // A point more, and ready no later: first, whatever the slack.
+                    // One point more, and ready no later: first, whatever the slack.
                     if high > low && since_a <= since_b {
                         prop_assert!(place(a) < place(b), "{a} before {b}: {started:?}");
                     }
-                    // Nobody who comes a point's worth of waiting later at the same priority passes.
+                    // A job that becomes ready a point's worth of waiting later never overtakes at
+                    // equal priority.
                     if high == low && since_a + AGEING <= since_b {
                         prop_assert!(place(a) < place(b), "{a} waits for {b}: {started:?}");
                     }
-                    // Ready at once: who has less slack is first.
+                    // Ready at the same time: the job with less slack is first.
                     if high == low && since_a == since_b && found[a] < found[b] {
                         prop_assert!(place(a) < place(b), "{a} has less slack than {b}: {started:?}");
                     }
@@ -169,7 +172,7 @@ mod tests {
             prop_assert!(found.contains(&0));
         }
 
-        /// Slack as the forecast sees it from the start of the batch.
+        /// Slack agrees with the forecast from the start of the batch.
         #[test]
         fn who_has_slack_in_the_forecast_is_deferred((pairs, usual_ms, _) in cases()) {
             use crate::domain::forecast::slack::{RemainingWork, Stage, passes};

@@ -1,7 +1,9 @@
-//! Which jobs of a batch may start: tallies of what their parents say, moved by events.
+//! Determines which jobs of a batch may start: counters of their parents' results, updated by
+//! events.
 //!
-//! The cost of an event is the job's own edges, never the size of the batch; a batch of 10,000
-//! waiting jobs costs nothing while they wait. Rebuilt from rows at start.
+//! The cost of an event is the number of the job's own edges, never the size of the batch; a batch
+//! of 10,000 waiting jobs costs nothing while they wait. The counters are rebuilt from the rows at
+//! start.
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::job::body::FanOut;
@@ -13,35 +15,36 @@ use crate::domain::job::{JobDef, JobDependency};
 use crate::domain::value::expr::Expr;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// What one event set free.
+/// Jobs released by one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Released {
     /// Jobs that may start now, in the order of the batch.
     pub ready: Vec<Node>,
-    /// Jobs that will not run any more (UPSTREAM_FAILED, or on a branch not taken), parents before
-    /// children, with the state each was in.
+    /// Jobs that will never run (UPSTREAM_FAILED, or on a branch not taken), parents before
+    /// children, with the old and new state of each.
     pub left: Vec<(Node, QueueStatus, QueueStatus)>,
 }
 
-/// The rules by which the jobs of one batch wait: one per job, one condition per dependency.
+/// The waiting rules of a batch: one rule per job, one condition per dependency.
 #[derive(Clone, Debug)]
 pub struct Rules {
     rules: Vec<TriggerRule>,
-    /// Parallel to the dependencies the DAG was built from; empty when all ask for success, which
-    /// spares a batch of a million edges as many conditions.
+    /// Parallel to the dependencies of the DAG; empty when all require success, which saves a batch
+    /// of a million edges as many conditions.
     whens: Vec<EdgeCondition>,
-    /// Parallel to the jobs; empty when no operator wants anything of any.
+    /// Parallel to the jobs; empty when no job has an operator's run mode.
     modes: Vec<Option<RunMode>>,
     /// Conditions of jobs that have one.
     ifs: HashMap<Node, Expr>,
-    /// Jobs that only give account of the items of their list.
+    /// Milestones of fan-outs, which only summarize their items.
     milestones: HashSet<Node>,
 }
 
 const SUCCESS: &EdgeCondition = &EdgeCondition::Success;
 
 impl Rules {
-    /// The rules of `jobs`, parallel to the DAG's places, and `dependencies`, as it was built from.
+    /// The rules of `jobs`, parallel to the DAG's nodes, and of `dependencies`, from which it was
+    /// built.
     pub fn from_jobs(jobs: &[JobDef], dependencies: &[JobDependency]) -> Self {
         let plain = dependencies.iter().all(|d| d.when == EdgeCondition::Success);
         let whens = if plain { &[] } else { dependencies };
@@ -61,31 +64,31 @@ impl Rules {
         }
     }
 
-    /// The same rules, with what operators want of the jobs.
+    /// The same rules with the operators' run modes.
     #[must_use]
     pub fn with_modes(mut self, modes: Vec<Option<RunMode>>) -> Self {
         self.modes = if modes.iter().all(Option::is_none) { Vec::new() } else { modes };
         self
     }
 
-    /// Whether `child` waits for `parent` at all: nobody waits for a job on ice, and one that was
-    /// told not to wait waits for nobody.
+    /// Whether `child` waits for `parent` at all: a job on ice is awaited by no child, and a job
+    /// released from waiting awaits no parent.
     fn waits(&self, child: Node, parent: Node) -> bool {
         let mode = |node: Node| self.modes.get(node.index()).copied().flatten();
         mode(parent) != Some(RunMode::Ice) && mode(child) != Some(RunMode::NoWait)
     }
 
-    /// What a job waits for beyond the batch.
+    /// The edges of a job to other batches.
     fn beyond(&self, node: Node, outside: &dyn Fn(Node) -> EdgeTally) -> EdgeTally {
         if self.waits(node, node) { outside(node) } else { EdgeTally::default() }
     }
 
-    /// The rule of a job.
+    /// The trigger rule of a job.
     pub fn of_job(&self, node: Node) -> TriggerRule {
         self.rules.get(node.index()).copied().unwrap_or_default()
     }
 
-    /// Whether a job only gives account of the items of its list.
+    /// Whether a job is the milestone of a fan-out.
     pub fn is_milestone(&self, node: Node) -> bool {
         self.milestones.contains(&node)
     }
@@ -96,16 +99,16 @@ impl Rules {
     }
 }
 
-/// What readiness asks: the graph, the rules, and whether an expression holds of a job's outputs.
+/// Inputs of readiness: the graph, the rules, and evaluators of expressions.
 #[derive(Clone, Copy)]
 pub struct Gates<'a> {
     /// The graph.
     pub dag: &'a Dag,
     /// The rules.
     pub rules: &'a Rules,
-    /// Whether an expression holds of the outputs of a job that ended well.
+    /// Whether an expression is true of the outputs of a succeeded job.
     pub holds: &'a dyn Fn(Node, &Expr) -> bool,
-    /// Whether a job's own condition holds of the outputs of the batch.
+    /// Whether a job's own condition is true of the outputs of the batch.
     pub allows: &'a dyn Fn(&Expr) -> bool,
 }
 
@@ -114,8 +117,8 @@ impl Gates<'_> {
         evaluate_edge(self.rules.condition(dependency), status, |expr| (self.holds)(parent, expr))
     }
 
-    /// The parents whose edges stand in a job's way, given all states: those that are open and, once
-    /// it can never run, those that made it so.
+    /// The parents that block a job, given all states: the open ones and, once the job can never
+    /// run, the ones that caused this.
     pub fn in_the_way(&self, node: Node, status: &[QueueStatus]) -> Vec<Node> {
         self.dag
             .arrows_in(node)
@@ -126,7 +129,7 @@ impl Gates<'_> {
     }
 }
 
-/// What parents say, and the states, of one batch.
+/// Edge counters and states of one batch.
 #[derive(Clone, Debug)]
 pub struct Readiness {
     tally: Vec<EdgeTally>,
@@ -136,10 +139,10 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Counts from the rows, `status` parallel to the DAG's jobs and `outside` what each job waits
-    /// for beyond the batch, and what they already set free: jobs that are waiting though nothing
-    /// stands before them, and jobs that can never run whose rows do not yet say so (the process
-    /// died between the two).
+    /// Builds the counters from the rows, with `status` parallel to the DAG's jobs and `outside`
+    /// the edges to other batches. Also returns what is released already: waiting jobs that nothing
+    /// blocks, and jobs that can never run whose rows do not record it yet (the process died
+    /// between the two).
     pub fn rebuild(
         gates: Gates<'_>,
         status: &[QueueStatus],
@@ -170,13 +173,13 @@ impl Readiness {
         (this, freed)
     }
 
-    /// The state of a job as the counters know it.
+    /// The current state of a job.
     pub fn status(&self, node: Node) -> QueueStatus {
         self.status[node.index()]
     }
 
-    /// Records that a job is in a new state, and tells what that sets free. Jobs that can never run
-    /// any more get their state here and now, so each is reported once.
+    /// Records a job's new state and returns what that releases. Jobs that can never run get their
+    /// state at once, so each is reported once.
     pub fn change(&mut self, gates: Gates<'_>, node: Node, to: QueueStatus) -> Released {
         let was_final = self.status[node.index()].is_final();
         self.set_status(node, to);
@@ -188,7 +191,7 @@ impl Readiness {
         freed
     }
 
-    /// Something beyond the batch that `node` waits for has spoken.
+    /// Records the result of an awaited thing in another batch.
     pub fn resolve_external(&mut self, gates: Gates<'_>, node: Node, edge: Edge) -> Released {
         self.tally[node.index()].count_edge(edge);
         let mut freed = Released::default();
@@ -247,8 +250,8 @@ impl Readiness {
         }
     }
 
-    /// Whether a job that is about to be let go has a condition that does not hold. Asked once, when
-    /// its parents let it go; a job that waits for its next try is past it.
+    /// Whether a job about to be released has a condition that is false. Evaluated once, when its
+    /// parents release it; a job that waits for a retry has passed it.
     fn rules_out(&self, gates: Gates<'_>, node: Node, was: QueueStatus) -> bool {
         let waits = matches!(was, QueueStatus::Pending | QueueStatus::Held);
         let asked = waits && !self.released[node.index()];
@@ -260,7 +263,7 @@ impl Readiness {
         &self.status
     }
 
-    /// Nothing is left that could still change by itself.
+    /// Whether no job can change state without an operator.
     pub fn is_done(&self) -> bool {
         self.not_final == 0
     }
@@ -352,9 +355,9 @@ mod tests {
     }
 
     proptest! {
-        /// For any DAG, rules and conditions, any order of endings and any failures: each job starts
-        /// at most once, every job ends, the states do not depend on the order in which jobs ended,
-        /// and tallies rebuilt from the states at any moment agree with those moved by events.
+        /// For any DAG, rules and conditions, any order of ends and any failures: each job starts
+        /// at most once, every job ends, the final states do not depend on the order of ends, and
+        /// counters rebuilt from the states at any moment equal those updated by events.
         #[test]
         fn never_sticks_and_never_depends_on_the_order(
             raw in prop::collection::hash_map((0usize..10, 0usize..10), any_when(), 0..30),
@@ -397,7 +400,8 @@ mod tests {
             prop_assert_eq!(&results[0], &results[1]);
         }
 
-        /// With the plain rule: only after all parents ended well, and nothing below a failure.
+        /// With the default rule: a job starts only after all parents succeeded, and nothing starts
+        /// below a failure.
         #[test]
         fn all_success_starts_after_all_parents(
             raw in prop::collection::hash_set((0usize..12, 0usize..12), 0..40),
@@ -431,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_failure_stays_in_its_branch() {
-        // J2 and J3 hang below J0, J4 below J1.
+        // J2 and J3 are below J0, J4 is below J1.
         let graph = plain(5, &[(2, 0), (3, 2), (4, 1)]);
         let (mut counters, first) = graph.rebuild(&[QueueStatus::Pending; 5]);
         assert_eq!(first.ready, [Node(0), Node(1)]);
@@ -453,7 +457,8 @@ mod tests {
 
     #[test]
     fn ice_is_absence_and_not_success() {
-        // J2 starts when one parent did well: J0 on ice is no parent at all, a skipped one is.
+        // J2 starts when one parent succeeded: J0 on ice does not count as a parent, a skipped one
+        // does.
         let rules = [TriggerRule::AllSuccess, TriggerRule::AllSuccess, TriggerRule::OneSuccess];
         let mut graph =
             graph(&rules, &[(2, 0, EdgeCondition::Success), (2, 1, EdgeCondition::Success)]);

@@ -1,8 +1,8 @@
-//! Who goes next when more jobs are ready than may run.
+//! Chooses the next job when more jobs are ready than may run.
 //!
 //! Jobs wait in lanes, one per set of needs, so that a choice costs the number of lanes and not of
-//! jobs. A full resource blocks only those who need it; what a better job lacks is kept for it, or
-//! many light jobs would pass a heavy one for ever.
+//! jobs. A full resource blocks only the jobs that need it; what a better-ranked job lacks is
+//! reserved for it, because otherwise many light jobs would overtake a heavy one forever.
 
 use crate::domain::dag::Node;
 use crate::domain::dispatch::slots::{Resource, SlotNeeds, Slots};
@@ -10,9 +10,9 @@ use crate::domain::id::BatchId;
 use crate::domain::time::Millis;
 use std::collections::{BTreeSet, HashMap};
 
-/// Place in the order of all ready jobs: a point of priority weighs as much as `ageing_ms` of
-/// waiting, so the order does not change while jobs wait and nobody is passed for ever. Jobs with slack are deferred,
-/// by less than a point (`deferral`).
+/// Rank among all ready jobs: a point of priority weighs as much as `ageing_ms` of waiting, so the
+/// order does not change while jobs wait and no job is overtaken forever. Jobs with slack are
+/// deferred, by less than a point (`deferral`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadyRank {
     due: i64,
@@ -21,20 +21,20 @@ pub struct ReadyRank {
 }
 
 impl ReadyRank {
-    /// The turn of a job that is ready `since` then.
+    /// The rank of a job that is ready `since` a moment.
     pub fn new(priority: i32, since: Millis, ageing_ms: i64, batch: BatchId, node: Node) -> Self {
         let ahead = i64::from(priority).saturating_mul(ageing_ms);
         Self { due: since.0.saturating_sub(ahead), batch, node }
     }
 
-    /// The same of a job that came so many milliseconds later.
+    /// The rank of a job that became ready this many milliseconds later.
     #[must_use]
     pub fn deferred_by(self, ms: i64) -> Self {
         Self { due: self.due.saturating_add(ms), ..self }
     }
 }
 
-/// What is kept for jobs that cannot start yet, over all batches of one process.
+/// Reservations for jobs that cannot start yet, over all batches of a process.
 #[derive(Clone, Debug, Default)]
 pub struct SetAside(HashMap<Resource, Vec<(ReadyRank, u32)>>);
 
@@ -46,7 +46,7 @@ impl SetAside {
         }
     }
 
-    /// How much is kept for those whose turn is before this one.
+    /// The amount reserved for jobs ranked before this one.
     fn before(&self, what: &Resource, turn: ReadyRank) -> u64 {
         let kept = self.0.get(what).into_iter().flatten();
         kept.filter(|(of, _)| *of < turn).map(|(_, amount)| u64::from(*amount)).sum()
@@ -57,7 +57,7 @@ impl SetAside {
 struct ReadyLane {
     needs: SlotNeeds,
     waiting: BTreeSet<ReadyRank>,
-    /// Which needs its first job has lacked while it was the first of all that could not start.
+    /// Which needs the lane's first job has lacked while it ranked first of all blocked jobs.
     lacked: Vec<bool>,
 }
 
@@ -71,8 +71,8 @@ impl ReadyLane {
         self.needs.iter().zip(lacks).any(|((what, _), lacks)| *lacks && what.is_place())
     }
 
-    /// Keeps what the first job lacks. The `Foremost` keeps beside it what it lacked before: one
-    /// that needs two things which are never free together would else wait for ever.
+    /// Reserves what the first job lacks. The `Foremost` job also keeps its earlier reservations: a
+    /// job that needs two things which are never free together would otherwise wait forever.
     fn reserve_lacked(
         &mut self,
         lacks: &[bool],
@@ -106,11 +106,11 @@ enum Rank {
 pub struct ReadyList {
     batch: BatchId,
     ageing_ms: i64,
-    /// By how much each job is deferred; empty when none is.
+    /// Deferral of each job; empty when none is deferred.
     deferrals: Vec<i64>,
     lanes: Vec<ReadyLane>,
     lane_of: Vec<usize>,
-    /// The first job of each lane that has one.
+    /// The first job of each non-empty lane.
     heads: BTreeSet<(ReadyRank, usize)>,
     /// Whether some lane needs no slot at all.
     has_idle_lane: bool,
@@ -135,23 +135,24 @@ impl ReadyList {
         Self { batch, ageing_ms, deferrals, lanes, lane_of, heads, has_idle_lane }
     }
 
-    /// The same list, still empty, whose jobs are deferred by so many milliseconds, in the order of the batch.
+    /// The same empty list with the deferrals of the jobs in milliseconds, in the order of the
+    /// batch.
     #[must_use]
     pub fn with_deferrals(self, deferrals: Vec<i64>) -> Self {
         Self { deferrals, ..self }
     }
 
-    /// By how many milliseconds each job is deferred; empty when none is.
+    /// Deferral of each job in milliseconds; empty when none is deferred.
     pub fn deferrals(&self) -> &[i64] {
         &self.deferrals
     }
 
-    /// What a job takes while it runs.
+    /// The resources that a job occupies while it runs.
     pub fn needs(&self, node: Node) -> &SlotNeeds {
         &self.lanes[self.lane_of[node.index()]].needs
     }
 
-    /// Adds a job that is ready `since` then.
+    /// Adds a job that is ready `since` a moment.
     pub fn push(&mut self, node: Node, priority: i32, since: Millis) {
         let at = self.lane_of[node.index()];
         let deferral = self.deferrals.get(node.index()).copied().unwrap_or(0);
@@ -171,7 +172,7 @@ impl ReadyList {
         }
     }
 
-    /// Nobody waits any more.
+    /// Removes all jobs.
     pub fn clear(&mut self) {
         self.heads.clear();
         for lane in &mut self.lanes {
@@ -180,17 +181,17 @@ impl ReadyList {
         }
     }
 
-    /// How many wait.
+    /// Number of waiting jobs.
     pub fn len(&self) -> usize {
         self.lanes.iter().map(|lane| lane.waiting.len()).sum()
     }
 
-    /// Whether nobody waits.
+    /// Whether no job waits.
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty()
     }
 
-    /// Takes the best job that can start beside what is kept for better ones.
+    /// Takes the best-ranked job that can start beside the reservations of better ones.
     pub fn take_startable(&mut self, slots: &Slots, aside: &mut SetAside) -> Option<Node> {
         let (turn, at) = self.find_startable(slots, aside, WalkStop::AtFirst)?;
         self.change(at, |waiting| waiting.remove(&turn));
@@ -198,8 +199,8 @@ impl ReadyList {
         Some(turn.node)
     }
 
-    /// Keeps what the first jobs of this batch need, before any batch picks: the better job may be in a
-    /// batch that picks later.
+    /// Reserves what the first jobs of this batch need, before any batch picks: the better job may
+    /// be in a batch that picks later.
     pub fn set_aside(&mut self, slots: &Slots, aside: &mut SetAside) {
         self.find_startable(slots, aside, WalkStop::Nowhere);
     }
@@ -222,7 +223,7 @@ impl ReadyList {
             }
             let lacks = lane.lacks(slots, aside, turn);
             if lane.has_no_place(&lacks) {
-                // What has no node to run on keeps nothing from others.
+                // A job without a node to run on reserves nothing.
                 continue;
             }
             if lacks.contains(&true) {
@@ -268,7 +269,7 @@ mod tests {
         slots
     }
 
-    /// Starts whatever can start; the places in the order of their start.
+    /// Starts every job that can start; returns the nodes in starting order.
     fn start(list: &mut ReadyList, slots: &mut Slots) -> Vec<u32> {
         let mut aside = SetAside::default();
         let mut started = Vec::new();
@@ -298,7 +299,7 @@ mod tests {
         let mut slots = slots(1);
         slots.acquire(&pool(1));
         list.push(Node(0), 0, Millis(0));
-        // Two points are twenty minutes: not enough for one who came 21 minutes later.
+        // Two points are worth twenty minutes: not enough for a job that came 21 minutes later.
         list.push(Node(1), 2, Millis(21 * 60_000));
         list.push(Node(2), 2, Millis(19 * 60_000));
         let mut order = Vec::new();
@@ -358,12 +359,12 @@ mod tests {
         let mut aside = SetAside::default();
         heavy.set_aside(&slots, &mut aside);
         assert_eq!(light.take_startable(&slots, &mut aside), None);
-        // Only from those who come after it: what is urgent goes first.
+        // Reserved only against lower-ranked jobs: an urgent job goes first.
         let mut urgent = ReadyList::new(BatchId(3), [pool(1)].into_iter(), AGEING);
         urgent.push(Node(0), 1, Millis(5));
         assert_eq!(urgent.take_startable(&slots, &mut aside), Some(Node(0)));
         slots.give_back(&pool(1));
-        // What it needs is free now; the other batch is asked first and still leaves it.
+        // What it needs is free now; the other batch picks first and still leaves it.
         let mut aside = SetAside::default();
         heavy.set_aside(&slots, &mut aside);
         light.set_aside(&slots, &mut aside);
@@ -402,16 +403,16 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the needs, priorities and endings: no limit is ever passed; nothing waits while
-        /// nothing runs; who shares nothing with any waiting job starts at once; and a job is passed
-        /// only by a bounded number of others, however many more come.
+        /// For any needs, priorities and ends: no limit is exceeded; nothing waits while nothing
+        /// runs; a job that shares no resource with a waiting job starts at once; and a job is
+        /// overtaken only by a bounded number of others, however many more arrive.
         #[test]
         fn limits_hold_and_nobody_starves(
             needs in prop::collection::vec((any_needs(), -2i32..3), 1..12),
             ends in prop::collection::vec(0usize..8, 400),
             watched in 0usize..12,
         ) {
-            // The first jobs once, then the same needs again and again.
+            // Each kind of need once, then the same needs again and again.
             let many: Vec<SlotNeeds> = (0..200).map(|i| needs[i % needs.len()].0.clone()).collect();
             let mut list = list(&many);
             let mut slots = Slots::new(5);
@@ -423,7 +424,7 @@ mod tests {
             let (mut next, mut watched_for) = (0, 0);
             let watched = Node((watched % needs.len()) as u32);
             for (round, end) in ends.into_iter().enumerate() {
-                // Each round a point of priority is earned by waiting.
+                // Waiting earns a point of priority per round.
                 let now = Millis(round as i64 * AGEING);
                 while next < many.len() && waiting.len() < 12 {
                     let node = Node(next as u32);

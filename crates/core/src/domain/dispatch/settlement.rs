@@ -1,4 +1,4 @@
-//! What an outcome means for the row: done, tried again, or given up.
+//! Translates the outcome of an attempt into a change of its row: done, retried, or given up.
 
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, AttemptStage, Retry};
 use crate::domain::job::queue::{NOT_LOOKED_UP, QueueEvent};
@@ -8,56 +8,57 @@ use crate::domain::source::tx_class::OnUnknown;
 use crate::domain::text::{MESSAGE_MAX, storable};
 use crate::domain::time::Millis;
 
-/// The change an outcome makes to its queue row.
+/// The change of a queue row that an outcome causes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
-    /// What happens to the row.
+    /// The event to apply to the row.
     pub event: QueueEvent,
-    /// `try_count` afterwards: how often the job was or is to be tried again.
+    /// New value of `try_count`: the number of retries, including the one scheduled now.
     pub try_count: u32,
-    /// When the next try may start, for `RetryLater`.
+    /// Earliest start of the retry, for `RetryLater`.
     pub not_before: Option<Millis>,
     /// The message to store.
     pub message: Option<String>,
-    /// Whether the owners are told: after a final failure, time-out or unknown outcome.
+    /// Whether the owners are notified: after a final failure, timeout or unknown outcome.
     pub tell_owners: bool,
-    /// Tries in a row whose outcome is open, afterwards.
+    /// New number of consecutive attempts whose outcome is unknown.
     pub unresolved: u32,
 }
 
-/// What is known of a try beside its outcome.
+/// Facts about an attempt beside its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryContext {
-    /// Failed tries before it.
+    /// Failed attempts before it.
     pub failed_before: u32,
-    /// Any number, the same for the same try; varies the delay.
+    /// Jitter of the delay: any number, the same for the same attempt.
     pub roll: u64,
-    /// Whether another may follow.
+    /// Whether a retry is permitted.
     pub retries: Retries,
-    /// Tries in a row before it whose outcome is open.
+    /// Consecutive attempts before it whose outcome is unknown.
     pub unresolved: u32,
 }
 
-/// Whether tries are made again at all.
+/// Whether retries take place at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retries {
-    /// As the job says.
+    /// As the job defines.
     AsDefined,
-    /// None: the batch stops at a failure that is there already.
+    /// None: the batch stops because of an earlier failure.
     Stopped,
 }
 
-/// Judges the outcome of a try of `job` at `now`.
+/// Decides about the outcome of an attempt of `job` at `now`.
 ///
-/// A failure or time-out is tried again while `failed_before < retry_count`, if its class and SQLSTATE
-/// are among those that the job's retry policy names. An unknown outcome is tried again only if the
-/// job is declared idempotent as well, because its effect may already be there. A body that an
-/// operator stopped is never tried again by itself.
+/// A failure or timeout is retried while `failed_before < retry_count`, if its class and SQLSTATE
+/// are accepted by the job's retry policy. An unknown outcome is retried only if the job is also
+/// declared idempotent, because its effect may have happened. A body stopped by an operator is
+/// never retried automatically.
 ///
-/// Of a job that is recorded (`tx: same`, `tx: ledger`) an unknown outcome is never final: the next try
-/// looks it up before it does anything, so that is tried until it is known. A try that could not look
-/// says nothing of the job either, whatever stopped it. Neither of them, nor a try that was handed
-/// back, is charged to the job. Only what no look can answer (`Retry::Never`) is given up: it is unknown.
+/// For a recorded job (`tx: same`, `tx: ledger`) an unknown outcome is never final: the next
+/// attempt looks it up before doing anything, and this is repeated until it is known. An attempt
+/// that could not look it up says nothing about the job either, whatever stopped it. Neither of
+/// these, nor an attempt that was handed back, counts against the job's retries. Only what no
+/// look-up can answer (`Retry::Never`) is given up as unknown.
 pub fn settle(
     job: &JobDef,
     this: RetryContext,
@@ -82,7 +83,7 @@ pub fn settle(
     };
     let return_it = || Settlement { not_before: Some(now), ..done(QueueEvent::RetryLater) };
     if this.unresolved > 0 && outcome.reach == AttemptStage::Before {
-        // Whoever wants it dead, or could mend it, is told that nobody knows what became of it.
+        // The operator who killed it, or could repair it, is told that its outcome is unknown.
         let is_given_up = outcome.end == AttemptEnd::Killed || outcome.retry == Retry::Never;
         let lose = || Settlement {
             unresolved: this.unresolved,
@@ -93,7 +94,7 @@ pub fn settle(
     }
     let may_retry = may_retry(job, this, outcome);
     let give_up = |event| Settlement { tell_owners: true, ..done(event) };
-    // Of a job that is recorded a rerun looks it up.
+    // A rerun of a recorded job looks it up.
     let open = this.unresolved + u32::from(job.tx.is_recorded());
     let leave_open = |event| Settlement { unresolved: open, ..give_up(event) };
     let retry = || Settlement {
@@ -117,20 +118,20 @@ pub fn settle(
             OnUnknown::Retry if outcome.end == AttemptEnd::Returned => return_it(),
             OnUnknown::Retry if may_retry => retry(),
             OnUnknown::Retry | OnUnknown::Hold => leave_open(QueueEvent::LoseTrack),
-            // Its record contradicts itself; what is run after this failure is known by another key.
+            // The ledger contradicts itself; the run after this failure has another key.
             OnUnknown::Fail if outcome.retry == Retry::Never => give_up(QueueEvent::Fail),
             OnUnknown::Fail => leave_open(QueueEvent::Fail),
         },
     }
 }
 
-/// Milliseconds before an outcome that could not be looked up is looked up again; doubled each time.
+/// Initial delay in milliseconds before an outcome is looked up again; doubled each time.
 const LOOK_AGAIN_MS: u32 = 1_000;
-/// Milliseconds between two looks, at most.
+/// Maximum delay in milliseconds between two look-ups.
 const LOOK_AGAIN_MAX_MS: i64 = 60_000;
 
-/// Whether the next try can learn what became of this one: its record was not found contradicting
-/// itself.
+/// Whether the next attempt can learn the outcome of this one: its ledger entry was not found to be
+/// contradictory.
 fn can_be_looked_up(job: &JobDef, this: RetryContext, outcome: &AttemptOutcome) -> bool {
     let is_worth_it = outcome.retry == Retry::Allowed && this.retries == Retries::AsDefined;
     job.is_looked_up() && is_worth_it
@@ -153,8 +154,9 @@ fn delay_ms(job: &JobDef, this: RetryContext) -> i64 {
     i64::try_from(delay).unwrap_or(i64::MAX)
 }
 
-/// As `settled`, for a try that is to be stopped for good, by an operator or with its batch: it is not
-/// made again. What it did is not known if nobody could tell, or if that was still to be looked up.
+/// Adjusts the result of `settle` for an attempt that is stopped for good, by an operator or with
+/// its batch: it is not retried. Its effect is unknown if the attempt could not tell, or if it was
+/// still to be looked up.
 pub fn stopped(settled: Settlement, end: &AttemptEnd) -> Settlement {
     match (settled.event, settled.unresolved) {
         (QueueEvent::RetryLater, 0) if *end == AttemptEnd::Unknown => Settlement {
@@ -181,9 +183,9 @@ pub fn stopped(settled: Settlement, end: &AttemptEnd) -> Settlement {
     }
 }
 
-/// What becomes of a row whose worker died while it ran, the `crashes`-th in a row. A lost worker is
-/// not the job's fault, so no try is charged; but a job that is to start again is parked when
-/// `park_after` workers have died of it (or beside it: nobody can tell).
+/// The fate of a row whose worker died while it ran, the `crashes`-th in a row. A lost worker is
+/// not the job's fault, so no retry is used up; but a job that would be restarted is parked after
+/// `park_after` crashes, caused by it or not.
 pub fn settle_orphan(
     job: &JobDef,
     after_crash: AfterCrash,
@@ -200,7 +202,8 @@ pub fn settle_orphan(
     }
 }
 
-/// Whether nobody could tell what a job did whose worker died: it may not start again, and nothing looks it up.
+/// Whether the outcome of a job whose worker died stays unknown: it may not be restarted, and
+/// nothing can look it up.
 pub fn is_lost_for_good(job: &JobDef, after_crash: AfterCrash) -> bool {
     matches!(settle_orphan(job, after_crash, 1, u32::MAX), QueueEvent::LoseTrack | QueueEvent::Fail)
 }
@@ -233,7 +236,7 @@ mod tests {
     #[test]
     fn the_table() {
         use QueueEvent as E;
-        // (end, tries before, retries allowed, idempotent) -> (event, owners told)
+        // (end, retries before, retries allowed, idempotent) -> (event, owners notified)
         for (end, tries, allowed, idempotent, event, told) in [
             (AttemptEnd::Success, 0, 3, false, E::Succeed, false),
             (AttemptEnd::Warning, 0, 3, false, E::Warn, false),
@@ -260,13 +263,13 @@ mod tests {
             );
             let later = (event == E::RetryLater).then_some(Millis(31_000));
             assert_eq!(settled.not_before, later);
-            // Retries, not failures: an attempt that is the last adds none.
+            // Retries, not failures: the last attempt adds none.
             let retries = tries + u32::from(event == E::RetryLater);
             assert_eq!(settled.try_count, retries, "{end:?} {tries}/{allowed}");
         }
     }
 
-    /// A job of a class, idempotent or not, with a policy.
+    /// A job of a transaction class, idempotent or not, with a policy for unknown outcomes.
     fn classed(tx: TxClass, idempotent: bool, on_unknown: Option<OnUnknown>) -> JobDef {
         JobDef { tx, on_unknown, ..job(1, idempotent) }
     }
@@ -291,18 +294,19 @@ mod tests {
     #[test]
     fn an_unknown_outcome_is_never_guessed() {
         use {AttemptEnd as D, AttemptStage as R, OnUnknown as O, QueueEvent as E, TxClass as T};
-        // (class, idempotent, policy, open tries before, end, reach) -> (event, open tries after, charged)
+        // (class, idempotent, policy, unknown attempts before, end, stage) -> (event, unknown
+        // attempts after, retry used up)
         for (tx, idempotent, policy, open, end, reach, event, after, charged) in [
             (T::None, false, None, 0, D::Unknown, R::Body, E::LoseTrack, 0, 0),
             (T::None, false, Some(O::Fail), 0, D::Unknown, R::Body, E::Fail, 0, 0),
             (T::None, true, None, 0, D::Unknown, R::Body, E::RetryLater, 0, 1),
             (T::Ledger, false, None, 0, D::Unknown, R::Body, E::RetryLater, 1, 0),
             (T::Same, false, Some(O::Fail), 4, D::Unknown, R::Body, E::RetryLater, 5, 0),
-            // Could not look: neither a failure nor a time-out of the job.
+            // Could not look up: neither a failure nor a timeout of the job.
             (T::Ledger, false, None, 1, D::Failed, R::Before, E::RetryLater, 2, 0),
             (T::Ledger, false, None, 1, D::TimedOut, R::Before, E::RetryLater, 2, 0),
             (T::Ledger, false, None, 1, D::Killed, R::Before, E::LoseTrack, 1, 0),
-            // Looked, and ran.
+            // Looked up, then ran.
             (T::Ledger, false, None, 1, D::Failed, R::Body, E::RetryLater, 0, 1),
             (T::Ledger, false, None, 1, D::Success, R::Body, E::Succeed, 0, 0),
             // Handed back.
@@ -327,7 +331,7 @@ mod tests {
             (T::Ledger, None, E::LoseTrack),
             (T::Same, Some(O::Hold), E::LoseTrack),
             (T::Ledger, Some(O::Fail), E::Fail),
-            // Trying again would find the same record again.
+            // A retry would find the same ledger entry again.
             (T::Ledger, Some(O::Retry), E::LoseTrack),
         ] {
             let outcome =
@@ -444,7 +448,7 @@ mod tests {
             assert_eq!(settled.not_before, None);
             assert_eq!(settled.tell_owners, event == E::LoseTrack);
         }
-        // Nor is a recorded job whose outcome is open when nothing is tried again any more.
+        // Nor is a recorded job of unknown outcome when retries have been stopped.
         let stopped = RetryContext { retries: Retries::Stopped, ..after(0) };
         let job = classed(T::Ledger, false, Some(OnUnknown::Fail));
         let settled =
@@ -453,7 +457,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a job fails, it is tried at most `retry_count` times again.
+        /// However a job fails, it is retried at most `retry_count` times.
         #[test]
         fn tries_are_bounded(allowed in 0u32..6, ends in prop::collection::vec(0..3u8, 20)) {
             let job = job(allowed, true);

@@ -1,5 +1,5 @@
-//! What running jobs take and give back: slots in total, of a group, a source, a host and of
-//! pools, and locks.
+//! Accounting of the resources that running jobs occupy: slots in total, per group, source, host
+//! and pool, and locks.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{GroupCode, SourceName};
@@ -7,37 +7,37 @@ use crate::domain::job::JobDef;
 use crate::domain::job::pool::LockMode;
 use std::collections::HashMap;
 
-/// Something of which there is a limited amount.
+/// A limited resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// Slots of all nodes that run jobs without a label.
     Total,
     /// Slots of all nodes with a label.
     Label(String),
-    /// Nodes that run jobs with this label, or without one, whatever else runs there.
+    /// Nodes that run jobs with this label, or without one, regardless of their slots.
     Node(Option<String>),
-    /// Those of a group.
+    /// Slots of a group.
     Group(GroupCode),
-    /// Those of a data source.
+    /// Slots of a data source.
     Source(SourceName),
-    /// Those of a host that HTTP jobs call.
+    /// Slots of a host that HTTP jobs call.
     Host(String),
-    /// Those of a pool.
+    /// Slots of a pool.
     Pool(String),
-    /// A lock: whoever holds it exclusively takes all of it, whoever shares it takes one part.
+    /// A lock: an exclusive holder takes all of it, a shared holder one part.
     Lock(String),
 }
 
 /// Parts of a lock: more than there can be jobs that share it.
 const LOCK_PARTS: u32 = u32::MAX;
 
-/// What a job takes while it runs; worked out once per job.
+/// The resources that a job occupies while it runs; computed once per job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotNeeds(Vec<(Resource, u32)>);
 
 impl Resource {
-    /// Whether it is a place to run rather than something to be used there. Such room is not kept for
-    /// anybody: what it is needed for first is decided when it is free.
+    /// Whether it is capacity of nodes rather than something used there. Such capacity is never
+    /// reserved: its use is decided when it is free.
     pub fn is_place(&self) -> bool {
         match self {
             Self::Total | Self::Label(_) | Self::Node(_) => true,
@@ -49,23 +49,24 @@ impl Resource {
 }
 
 impl SlotNeeds {
-    /// Nothing: a job that only waits.
+    /// No resources: a job that only waits.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Only a node to be on: a job that waits there for something.
+    /// Only presence on a node: a job that waits there for something.
     pub fn node_only(label: Option<&str>) -> Self {
         Self(vec![(Resource::Node(label.map(str::to_owned)), 1)])
     }
 
-    /// The place it needs, if it needs one.
+    /// The node resource among the needs, if any.
     pub fn place(&self) -> Option<&Resource> {
         self.0.iter().map(|(what, _)| what).find(|what| what.is_place())
     }
 
-    /// What `job` takes: one slot of all nodes or of those with its label, of its group, source and host, the weights of its pools,
-    /// its locks. What an executor runs needs a node only to be on.
+    /// The needs of `job`: one slot of all nodes or of those with its label, of its group, source
+    /// and host, the weights of its pools, its locks. An executor job needs only presence on a
+    /// node.
     pub fn for_job(job: &JobDef) -> Self {
         let is_elsewhere = job.executor.is_some() || job.application.is_some();
         let place = match (is_elsewhere, job.worker.clone()) {
@@ -87,12 +88,12 @@ impl SlotNeeds {
         Self(all)
     }
 
-    /// Each resource with the amount.
+    /// Each resource with its amount.
     pub fn iter(&self) -> impl Iterator<Item = (&Resource, u32)> {
         self.0.iter().map(|(what, amount)| (what, *amount))
     }
 
-    /// How much of `what` is among it.
+    /// The needed amount of `what`.
     pub fn amount_of(&self, what: &Resource) -> u32 {
         self.0.iter().find(|(w, _)| w == what).map_or(0, |(_, amount)| *amount)
     }
@@ -107,11 +108,11 @@ struct SlotUsage {
 /// A limit that is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// Of what.
+    /// The resource.
     pub what: Resource,
     /// Slots in use.
     pub used: u64,
-    /// Slots there are.
+    /// The limit.
     pub limit: u32,
     /// Slots that the job needs.
     pub needed: u32,
@@ -124,18 +125,18 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `total` jobs at most run at once.
+    /// Starts with the limit `total` on all running jobs.
     pub fn new(total: u32) -> Self {
         let total = SlotUsage { limit: Some(total), used: 0 };
         Self { slots: HashMap::from([(Resource::Total, total)]) }
     }
 
-    /// Sets a limit; with several batches the last word counts.
+    /// Sets a limit; when several batches set it, the last one wins.
     pub fn limit(&mut self, what: Resource, limit: Option<u32>) {
         self.slots.entry(what).or_default().limit = limit;
     }
 
-    /// `room` more of a place are free, whatever is in use.
+    /// Sets the limit of a node resource so that `room` slots are free, whatever is in use.
     pub fn offer(&mut self, what: Resource, room: u32) {
         let slot = self.slots.entry(what).or_default();
         slot.limit = Some(u32::try_from(slot.used).unwrap_or(u32::MAX).saturating_add(room));
@@ -164,8 +165,9 @@ impl Slots {
         slot
     }
 
-    /// Whether `amount` more of `what` may be taken while `aside` is kept for others. Who needs more
-    /// than there is (the pool was made smaller since) needs all of it, or would wait for ever.
+    /// Whether `amount` more of `what` may be taken while `aside` is reserved for others. A job
+    /// that needs more than the limit (the pool was reduced since) needs all of it; otherwise it
+    /// would wait forever.
     pub fn has_room(&self, what: &Resource, amount: u32, aside: u64) -> bool {
         let slot = self.slot_for(what);
         slot.limit.is_none_or(|limit| {
@@ -179,7 +181,7 @@ impl Slots {
         needs.iter().all(|(what, amount)| self.has_room(what, amount, 0))
     }
 
-    /// Takes all that a job needs.
+    /// Takes everything that a job needs.
     pub fn acquire(&mut self, needs: &SlotNeeds) {
         for (what, amount) in needs.iter() {
             match self.slots.get_mut(what) {
@@ -189,7 +191,7 @@ impl Slots {
         }
     }
 
-    /// Gives it back.
+    /// Releases it.
     pub fn give_back(&mut self, needs: &SlotNeeds) {
         for (what, amount) in needs.iter() {
             if let Some(slot) = self.slots.get_mut(what) {
@@ -198,13 +200,13 @@ impl Slots {
         }
     }
 
-    /// Gives everything back; limits stay.
+    /// Releases everything; limits are kept.
     pub fn clear(&mut self) {
         self.slots.values_mut().for_each(|slot| slot.used = 0);
     }
 
-    /// What a ready job waits for; `None` when it could start. What is its own comes first: a lock
-    /// or a pool says more than "in total".
+    /// The resource that blocks a ready job; `None` when it could start. Specific resources come
+    /// first: a lock or a pool explains more than "in total".
     pub fn what_is_full(&self, needs: &SlotNeeds) -> Option<Full> {
         let full = |(what, needed): (&Resource, u32)| {
             let slot = self.slot_for(what);
@@ -306,7 +308,7 @@ pub mod tests {
     }
 
     proptest! {
-        /// Giving back what was taken leaves everything as it was, in whatever order.
+        /// Releasing what was taken restores the state, in any order.
         #[test]
         fn giving_back_undoes_taking(
             weights in prop::collection::vec((0usize..3, 1u32..5, prop::bool::ANY), 1..8),

@@ -1,4 +1,4 @@
-//! Why a job of a batch is not running: one answer for each, from the rows alone.
+//! Explains why each job of a batch is not running, from the rows alone.
 
 mod load;
 mod words;
@@ -18,130 +18,134 @@ use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::source::tx_class::TxClass;
 use crate::domain::time::Millis;
 
-/// What a job waits for.
+/// Why a job is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     /// Parents that have not succeeded, with their states.
     Parents(Vec<(JobCode, QueueStatus)>),
-    /// Other batches: what is waited for, and how they stand.
+    /// Other batches: the dependency and what it still waits for.
     Outside(Vec<(ExternalDependency, Vec<ExternalWait>)>),
-    /// A moment: `schedule_time`, or the end of a retry's delay (then with the tries so far).
+    /// A moment: `schedule_time`, or the end of a retry delay (then with the number of attempts so
+    /// far).
     Time(Millis, Option<u32>),
-    /// What is full, and who holds it.
+    /// A full resource, and its holders.
     Slot(Full, Vec<String>),
-    /// Room that is kept for a job whose turn is before; that job.
+    /// Capacity reserved for a better-ranked job; that job.
     KeptFor(Resource, JobCode),
-    /// A node that may run it: its label, what is lacking, the living nodes with their labels.
+    /// A suitable node: the required label, what is missing, the live nodes with their labels.
     Node(Option<String>, PlacementFailure, Vec<String>),
-    /// Nothing but the next turn of the process that dispatches the batch.
+    /// Nothing; the dispatching process starts it in its next round.
     NextTurn,
     /// An operator's release; who held it and why.
     Held(Option<String>),
-    /// An operator's release: so many workers in a row died while it ran. With what names the job on
-    /// a command line.
+    /// An operator's release after this many consecutive workers died while it ran. With the
+    /// arguments that name the job on a command line.
     Parked(u32, String),
-    /// Its body runs: which start, since when.
+    /// Its body is running: attempt number and start.
     Runs(u32, Option<Millis>),
-    /// Something before its body may begin, in words.
+    /// Something that the attempt awaits before its body begins, in words.
     BeforeBody(String),
-    /// Its node is not heard of; what it began on a server may still run.
+    /// Its node sends no heartbeats; what it began on a server may still run.
     NodeSilent(SilentNode),
-    /// What became of its last try is looked up by the next one.
+    /// The outcome of its last attempt is unknown and will be looked up by the next one.
     Open {
-        /// That last try.
+        /// Number of the last attempt.
         attempt: u32,
         /// Where it is looked up.
         ledger: LedgerLocation,
-        /// What the next one waits for.
+        /// What the next attempt waits for.
         next: Box<WaitReason>,
-        /// What the row says: what kept the last try from looking, or who changed the row since.
+        /// The row's message: why the last attempt could not look it up, or who changed the row
+        /// since.
         said: String,
     },
     /// Its body is being stopped.
     Stopping {
-        /// Which start.
+        /// Attempt number.
         attempt: u32,
         /// Since when.
         since: Option<Millis>,
-        /// The operator who wants it, and why.
+        /// The operator who requested it, and the reason.
         who: Option<String>,
     },
-    /// It will never run in this batch: something above it ended badly; those jobs.
+    /// It will never run in this batch because ancestors failed; those jobs.
     Upstream(Vec<(JobCode, QueueStatus)>),
-    /// It ended badly itself; what it said.
+    /// It ended unsuccessfully; its message.
     Ended(QueueStatus, String),
-    /// Nobody can tell what it did: what helps, what names it on a command line, what it said.
+    /// Its outcome is unknown: the remedy, the arguments that name it on a command line, its
+    /// message.
     Unknown(Cure, String, String),
-    /// Nobody dispatches the batch; what it is gone on with.
+    /// No process dispatches the batch; the command that resumes it.
     NoProcess(ResumePath),
     /// The batch is paused.
     Paused,
 }
 
-/// Through what a batch is gone on with.
+/// How a batch is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumePath {
-    /// An order of this batch number and group: its own, or of the batch whose job opened it.
+    /// By a request for this batch number and group: its own, or those of the batch whose job
+    /// opened it.
     Ordered(BatchNo, GroupCode),
-    /// A backfill, which goes on with all its batches.
+    /// By its backfill, which resumes all its batches.
     Backfilled(BackfillId),
 }
 
-/// Where it is written whether a try took effect.
+/// Where it is recorded whether an attempt took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerLocation {
     /// In the job's data source.
     Source(SourceName),
-    /// With the rows of the batch.
+    /// In the metadata database, with the rows of the batch.
     Metadata,
-    /// Nowhere: the job's class was changed meanwhile.
+    /// Nowhere: the job's transaction class was changed meanwhile.
     Gone,
 }
 
-/// What helps against an unknown outcome.
+/// Remedy for an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cure {
-    /// To start it over: it is looked up first.
+    /// Rerun the job: the outcome is looked up first.
     LookUp,
-    /// To end what may still run.
+    /// Kill again what may still run.
     KillAgain,
-    /// To look at its data.
+    /// Inspect the data by hand.
     LookAtData,
 }
 
-/// Whether a batch is the one that is asked about.
+/// Relation of a batch to the one being explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchRelation {
-    /// It is.
+    /// The same batch.
     This,
-    /// Another of the same process.
+    /// Another batch of the same process.
     Other,
 }
 
-/// All that an answer is taken from.
+/// The inputs of an explanation.
 #[derive(Clone, Copy)]
 pub struct Situation<'a> {
     /// The batch.
     pub batch: &'a Batch,
-    /// What it runs.
+    /// Its snapshot.
     pub snapshot: &'a Snapshot,
     /// Its graph.
     pub dag: &'a Dag,
     /// Its rows, in the order of the snapshot's jobs.
     pub rows: &'a [QueueEntry],
-    /// What runs in the process.
+    /// Load of the dispatching process.
     pub load: &'a ProcessLoad,
-    /// What its jobs wait for in other batches.
+    /// Dependencies of its jobs on other batches.
     pub outside: &'a [(Node, CrossBatchDependency)],
-    /// Whether a living process has the batch.
+    /// Whether a live process dispatches the batch.
     pub dispatched: bool,
-    /// Through what it is gone on with when none has.
+    /// How it is resumed when none does.
     pub opened: &'a ResumePath,
-    /// Since when a job that is being stopped is.
+    /// When the kill of a job was requested.
     pub stopping_since: &'a dyn Fn(&QueueEntry) -> Option<Millis>,
 }
 
-/// The turn of a job that is ready.
+/// Rank of a ready job.
 fn turn_of(situation: Situation<'_>, node: Node) -> ReadyRank {
     let Situation { batch, snapshot, dag, rows, load, .. } = situation;
     let since = ready_since(dag, rows, node).max(batch.create_time);
@@ -150,7 +154,7 @@ fn turn_of(situation: Situation<'_>, node: Node) -> ReadyRank {
     ReadyRank::new(priority, since, load.ageing_ms, batch.batch_id, node).deferred_by(deferral)
 }
 
-/// Jobs that could start as far as their parents, other batches and the time go.
+/// Jobs whose parents, other batches and start time permit a start.
 fn ready_jobs(
     situation: Situation<'_>,
     gates: Gates<'_>,
@@ -176,11 +180,11 @@ fn ready_jobs(
         .collect()
 }
 
-/// Each job that is not done well, with the reason: whatever is not final has one.
+/// Every job that has not succeeded, with the reason; each non-final job has one.
 pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStatus, WaitReason)> {
     let Situation { snapshot, dag, rows, .. } = situation;
     let rules = Rules::from_jobs(&snapshot.jobs, &snapshot.dependencies);
-    // A condition on outputs has been decided by the time its parent has ended.
+    // A condition on outputs is decided when its parent has ended.
     let gates = Gates { dag, rules: &rules, holds: &|_, _| true, allows: &|_| true };
     let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
     let ready = ready_jobs(situation, gates, &status, now);
@@ -190,7 +194,7 @@ pub fn explain(situation: Situation<'_>, now: Millis) -> Vec<(JobCode, QueueStat
         .collect()
 }
 
-/// All that the answer about one job is taken from.
+/// The inputs of the explanation of one job.
 struct ReasonInput<'a> {
     situation: Situation<'a>,
     gates: Gates<'a>,
@@ -248,7 +252,7 @@ impl ReasonInput<'_> {
         WaitReason::NoProcess(self.situation.opened.clone())
     }
 
-    /// What a job that waits is waiting for.
+    /// What a waiting job waits for.
     fn next(&self, node: Node) -> WaitReason {
         let Situation { batch, snapshot, rows, load, outside, .. } = self.situation;
         let row = &rows[node.index()];
@@ -284,7 +288,7 @@ impl ReasonInput<'_> {
         let mut failed = self.parents(node);
         failed.retain(|(_, status)| status.is_final());
         match &row.error_message {
-            // What lies beyond the batch stopped it; only the row says what.
+            // Something outside the batch stopped it; only the row says what.
             Some(said) if failed.is_empty() => WaitReason::Ended(row.status, said.clone()),
             Some(_) | None => WaitReason::Upstream(failed),
         }
@@ -309,7 +313,7 @@ impl ReasonInput<'_> {
         }
     }
 
-    /// `202407 GL_POST --group month_end`
+    /// The job's command-line arguments: `202407 GL_POST --group month_end`
     fn named(&self, node: Node) -> String {
         let values = &self.situation.batch.values;
         let code = &self.situation.rows[node.index()].job_code;
@@ -317,7 +321,7 @@ impl ReasonInput<'_> {
     }
 }
 
-/// Since when a job could start, as far as the rows tell: its own time, the last end of a parent.
+/// When a job became startable, as far as the rows tell: its own time, or the last end of a parent.
 pub fn ready_since(dag: &Dag, rows: &[QueueEntry], node: Node) -> Millis {
     let parents = dag.parents(node).filter_map(|p| rows[p.index()].end_time);
     parents.chain(rows[node.index()].not_before).max().unwrap_or_default()
@@ -512,7 +516,7 @@ mod tests {
         assert_eq!(paused[3], "J3: ready; the batch is paused by an operator");
     }
 
-    /// The answer about the only job of a batch.
+    /// The explanation of the only job of a batch.
     fn about(row: QueueEntry, job: JobDef, dispatched: bool) -> Option<WaitReason> {
         let group = job.group.clone();
         let batch = batch_of(&group);
@@ -544,7 +548,7 @@ mod tests {
         job
     }
 
-    /// A row of try 2, changed.
+    /// A row in its second attempt, changed by `set`.
     fn crashed(status: QueueStatus, set: impl Fn(&mut QueueEntry)) -> QueueEntry {
         let mut row = bare_row(&lone_job(TxClass::None).code, status);
         row.attempt = 2;
@@ -614,7 +618,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is not final has a reason, in both languages, whatever else its row says.
+        /// Every non-final row has a reason in both languages, whatever else it contains.
         #[test]
         fn every_row_that_is_not_final_has_a_reason(
             status in prop::sample::select(QueueStatus::ALL.to_vec()),

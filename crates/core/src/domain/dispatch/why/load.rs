@@ -1,4 +1,4 @@
-//! What runs on the node that dispatches a batch, and what a job lacks that could start otherwise.
+//! Load of the node that dispatches a batch, and the resource that a startable job lacks.
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::cluster::node_placement::{
@@ -12,38 +12,38 @@ use crate::domain::job::JobDef;
 use crate::domain::job::job_kind::Takes;
 use crate::domain::job::queue::{QueueEntry, QueueStatus};
 
-/// What runs in the process that dispatches a batch, in all its batches.
+/// Jobs running in the process that dispatches a batch, over all its batches.
 #[derive(Clone, Debug)]
 pub struct ProcessLoad {
     slots: Slots,
     running: Vec<(String, SlotNeeds)>,
     pub(super) ageing_ms: i64,
-    /// By how much each job of the batch that is asked about is deferred; empty when none is.
+    /// Deferral of each job of the explained batch; empty when none is deferred.
     pub(super) deferrals: Vec<i64>,
-    /// The node that dispatches the batch, and the others.
+    /// The dispatching node, and the other nodes.
     sites: Option<(Site, Vec<Site>)>,
 }
 
 impl ProcessLoad {
-    /// Nothing runs yet; `total` and `ageing_ms` are the settings of the process.
+    /// A load without running jobs; `total` and `ageing_ms` are settings of the process.
     pub fn new(total: u32, ageing_ms: i64) -> Self {
         let (running, deferrals) = (Vec::new(), Vec::new());
         Self { slots: Slots::new(total), running, ageing_ms, deferrals, sites: None }
     }
 
-    /// With the nodes that jobs may run on: the one that dispatches the batch, and the others.
+    /// Adds the nodes on which jobs may run: the dispatching node, and the others.
     #[must_use]
     pub fn with_sites(self, here: Site, others: Vec<Site>) -> Self {
         Self { sites: Some((here, others)), ..self }
     }
 
-    /// With what defers the jobs of the batch that is asked about.
+    /// Adds the deferrals of the explained batch.
     #[must_use]
     pub fn deferring(self, deferrals: Vec<i64>) -> Self {
         Self { deferrals, ..self }
     }
 
-    /// Which node a job lacks that could start otherwise.
+    /// The node that a startable job lacks.
     fn missing_node(&self, job: &JobDef) -> Option<WaitReason> {
         let (here, others) = self.sites.as_ref()?;
         let is_elsewhere = job.executor.is_some() || job.application.is_some();
@@ -51,7 +51,7 @@ impl ProcessLoad {
         let takes = if waits { Takes::Nothing } else { Takes::Slots };
         let want = Want { label: job.worker.as_deref(), takes };
         let JobPlacement::Nowhere(lack) = place(want, here, others) else { return None };
-        // What is full here says more than that nothing else is there.
+        // A full resource of the only node explains more than the lack of other nodes.
         let alone = lack == PlacementFailure::Room && job.worker.is_none() && others.is_empty();
         let name = |site: &Site| match (site.bodies, site.labels.is_empty()) {
             (Bodies::Run, true) => site.name.clone(),
@@ -63,8 +63,8 @@ impl ProcessLoad {
             .then(|| WaitReason::Node(job.worker.clone(), lack, nodes))
     }
 
-    /// Counts the running jobs of a batch. A job of another batch than the one that is asked about is
-    /// called by its batch number too.
+    /// Counts the running jobs of a batch. Jobs of other batches than the explained one are named
+    /// with their batch number.
     pub fn count_running(
         &mut self,
         batch: &Batch,
@@ -96,8 +96,8 @@ impl ProcessLoad {
         holding.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Why a job that could start as far as its parents and the time go does not. `ready` are all
-    /// such jobs.
+    /// Why a job does not start although its parents and start time permit it. `ready` are all such
+    /// jobs.
     pub(super) fn explain_wait(
         &self,
         turn: ReadyRank,
@@ -106,7 +106,7 @@ impl ProcessLoad {
     ) -> WaitReason {
         let (needs, lack) = (&SlotNeeds::for_job(job), self.missing_node(job));
         let full = self.slots.what_is_full(needs);
-        // Rooms of nodes are theirs to say, where they are known.
+        // Where the nodes are known, their capacity is explained by the missing node.
         let full = full.filter(|full| !full.what.is_place() || self.is_alone());
         if let Some(full) = full {
             let holders = self.holders(&full.what);

@@ -10,11 +10,11 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
 use crate::domain::time::{Millis, span_words};
 
-/// How many of what is waited for are named.
+/// Maximum number of awaited things that are listed.
 const LISTED: usize = 5;
 
 impl WaitReason {
-    /// The reason as a sentence; `now` only turns moments into "in 12.0 s".
+    /// The reason as a sentence; `now` is used only to express moments as "in 12.0 s".
     pub fn words(&self, lang: Lang, now: Millis) -> String {
         match lang {
             Lang::En => self.in_english(now),
@@ -22,7 +22,7 @@ impl WaitReason {
         }
     }
 
-    /// One word for programs.
+    /// Tag of the reason for programs.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Parents(_) => "parents",
@@ -309,7 +309,7 @@ fn names(all: &[String], more: &str) -> String {
     words.join(", ")
 }
 
-/// The first of the batches that are waited for, and how many more there are: a month has 31 days.
+/// The first of the awaited batches, and the number of the others: a month has 31 days.
 fn list_waits(waits: &[ExternalWait], lang: Lang, more: &str) -> Vec<String> {
     let mut words: Vec<String> = waits.iter().take(LISTED).map(|wait| wait.words(lang)).collect();
     if waits.len() > LISTED {
