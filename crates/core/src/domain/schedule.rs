@@ -1,9 +1,9 @@
-//! When something fires: a schedule with its zone, its calendar, its window and its blackouts.
+//! When a schedule fires: its rule, time zone, calendar, window and blackouts.
 //!
-//! Days, windows and blackouts are written in the time of the wall clock of the zone; moments come
-//! out. What is planned for a time of day (cron, rule, once) keeps that time when a calendar moves it
-//! to another day, and meets changes of the clock as [`Cron`](crate::domain::schedule::cron) says. Where several
-//! days of a schedule land on one moment, it fires once there.
+//! Days, windows and blackouts are written in local time of the zone; the results are moments. A
+//! firing planned for a time of day (cron, rule, once) keeps that time when a calendar moves it to
+//! another day, and treats clock changes as [`Cron`](crate::domain::schedule::cron) describes.
+//! Where several days of a schedule land on the same moment, it fires once there.
 
 mod blackout;
 mod check;
@@ -45,115 +45,117 @@ use chrono_tz::Tz;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What makes it fire.
+/// The rule that makes a schedule fire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FiringRule {
     /// `cron: 0 0 2 * * ?`
     Cron(Cron),
     /// `every_sec: 300`: on a grid that begins at the start of the window, or one step after the
-    /// schedule was made.
+    /// schedule was created.
     FixedRate {
-        /// Seconds from one to the next.
+        /// Seconds between two firings.
         every_sec: i64,
     },
-    /// `delay_sec: 300`: so long after the batch of the last firing ended.
+    /// `delay_sec: 300`: this long after the batch of the previous firing ended.
     FixedDelay {
         /// Seconds from the end of a batch to the next firing.
         every_sec: i64,
     },
     /// `once_at: 2026-12-31T18:00`
     Once {
-        /// Time of the wall clock.
+        /// Local time.
         at: NaiveDateTime,
     },
     /// `rule: last working day of quarter` with `at: "18:00"`
     Rule {
         /// The days.
         rule: DayRule,
-        /// Time of the wall clock.
+        /// Local time of day.
         at: NaiveTime,
     },
-    /// `event: ledger_closed`: by a call from outside.
+    /// `event: ledger_closed`: by a call of the API.
     Event {
         /// Name of the event.
         name: String,
     },
-    /// `manual: true`: by a person alone.
+    /// `manual: true`: by a user only.
     Manual,
     /// `after: {group: month_end, on: success}`: when a batch of another group ends.
     After {
-        /// That group.
+        /// The other group.
         group: GroupCode,
-        /// Which ends count.
+        /// The ends that count.
         on: BatchEndFilter,
     },
 }
 
-/// Which ends of a batch count.
+/// The ends of a batch that fire an `after` schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "BatchEnding")]
 pub enum BatchEndFilter {
-    /// A good one.
+    /// Only success.
     #[default]
     Success,
-    /// Any.
+    /// Any end.
     End,
 }
 
-/// A schedule and all that bears on when it fires. In JSON and YAML as [`TimingWords`].
+/// A schedule rule and everything else that decides when it fires. In JSON and YAML as
+/// [`TimingWords`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "TimingWords", into = "TimingWords")]
 pub struct Timing {
-    /// What makes it fire.
+    /// The rule.
     pub schedule: FiringRule,
     /// IANA zone of all times here.
     pub zone: Tz,
-    /// Says which days are worked.
+    /// Calendar of working days; required by some rules.
     pub calendar: Option<CalendarCode>,
-    /// What becomes of a firing on a day off of the calendar.
+    /// Treatment of a firing on a day off of the calendar.
     pub shift: Shift,
-    /// Nothing fires before this time of the wall clock.
+    /// Nothing fires before this local time.
     pub start: Option<NaiveDateTime>,
-    /// Nothing fires at this time of the wall clock or later.
+    /// Nothing fires at this local time or later.
     pub end: Option<NaiveDateTime>,
-    /// Times in which nothing fires.
+    /// Periods in which nothing fires.
     pub blackouts: Vec<Blackout>,
 }
 
-/// One firing of the clock.
+/// One planned firing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Occurrence {
     /// When it fires; a whole second.
     pub planned: Millis,
-    /// The day the schedule names, before a calendar moved it; batch numbers are worked out from it.
+    /// The day that the schedule names, before a calendar moved it; batch numbers are derived from
+    /// it.
     pub nominal: NaiveDate,
-    /// What is worth saying about it; empty for an ordinary one.
+    /// Remarks for the user; empty for an ordinary firing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<OccurrenceReason>,
 }
 
-/// What a fixed rate and a fixed delay are counted from.
+/// Origin from which a fixed rate and a fixed delay are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// When the schedule was made.
+    /// When the schedule was created.
     pub created: Millis,
-    /// Planned moment of its last firing.
+    /// Planned time of its last firing.
     pub last_planned: Option<Millis>,
-    /// When the batch of that firing ended, or it was settled without one; older than `last_planned`,
-    /// or absent, while it has not.
+    /// When the batch of that firing ended, or the firing was settled without one; older than
+    /// `last_planned`, or none, while it has not.
     pub last_finished: Option<Millis>,
 }
 
 impl Anchor {
-    /// Of a schedule that has never fired.
+    /// The anchor of a schedule that has never fired.
     pub fn new(created: Millis) -> Self {
         Self { created, last_planned: None, last_finished: None }
     }
 }
 
 impl FiringRule {
-    /// Whether the clock makes it fire; otherwise an event, a person or another batch does.
+    /// Whether the clock makes it fire; otherwise an event, a user or another batch does.
     pub fn is_clocked(&self) -> bool {
         match self {
             Self::Cron(_)
@@ -165,8 +167,8 @@ impl FiringRule {
         }
     }
 
-    /// The key under which it is written: `cron`, `every_sec`, `delay_sec`, `once_at`, `rule`,
-    /// `event`, `manual`, `after`.
+    /// The key in its written form: `cron`, `every_sec`, `delay_sec`, `once_at`, `rule`, `event`,
+    /// `manual`, `after`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Cron(_) => "cron",
@@ -182,7 +184,7 @@ impl FiringRule {
 }
 
 impl Timing {
-    /// `schedule` in `zone`, with no calendar, window or blackouts.
+    /// `schedule` in `zone`, without calendar, window or blackouts.
     pub fn plain(schedule: FiringRule, zone: Tz) -> Self {
         Self {
             schedule,

@@ -1,4 +1,4 @@
-//! Times in which nothing fires.
+//! Periods in which nothing fires.
 
 use super::words::{time_of_day, time_text, wall_text, wall_time};
 use super::{ScheduleError, Swallowed};
@@ -11,39 +11,39 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A stretch of time in which nothing fires: `{from, until}` or `{daily: 22:00-06:00, days: mon-fri}`.
+/// A period in which nothing fires: `{from, until}` or `{daily: 22:00-06:00, days: mon-fri}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BlackoutWords", into = "BlackoutWords")]
 #[schemars(with = "BlackoutWords")]
 pub struct Blackout {
-    /// When.
+    /// When it applies.
     pub time: BlackoutTime,
-    /// What it is for, in the user's words.
+    /// The reason, in the user's words.
     pub because: Option<String>,
 }
 
-/// When a blackout is, in times of the wall clock. The first moment is in it, the last is not.
+/// The time of a blackout, in local time. The start is included, the end is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlackoutTime {
     /// Once.
     Range {
-        /// First moment.
+        /// Start, included.
         from: NaiveDateTime,
-        /// First moment behind it.
+        /// End, excluded.
         until: NaiveDateTime,
     },
     /// On days of the week.
     Weekly {
-        /// First moment.
+        /// Start, included.
         from: NaiveTime,
-        /// First moment behind it; the day after when it is not later than `from`.
+        /// End, excluded; on the following day when it is not later than `from`.
         until: NaiveTime,
         /// Days on which it begins.
         days: WeekdaySet,
     },
 }
 
-/// A stretch of time in which nothing fires, as it is written: `from` and `until`, or `daily` with `days`.
+/// The written form of a blackout: `from` and `until`, or `daily` with `days`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Blackout")]
@@ -71,7 +71,7 @@ const WEEK: [(Weekday, &str); 7] = [
 ];
 
 impl Blackout {
-    /// The end of this blackout when `at` is in it.
+    /// The end of this blackout if `at` is within it.
     pub(super) fn end_if_in(&self, at: Millis, zone: Tz) -> Option<Millis> {
         match self.time {
             BlackoutTime::Range { .. } => self.stretch_of(NaiveDate::MIN, zone),
@@ -85,12 +85,12 @@ impl Blackout {
         .map(|(_, until)| until)
     }
 
-    /// What is said of an occurrence in it.
+    /// The reason for an occurrence skipped by it.
     pub(super) fn swallowed(&self) -> Swallowed {
         Swallowed::Blackout { text: self.time.to_string(), because: self.because.clone() }
     }
 
-    /// The stretches of it that touch the time from `from` to `to`, in order.
+    /// Its periods that overlap the time from `from` to `to`, in order.
     pub(super) fn stretches(&self, from: Millis, to: Millis, zone: Tz) -> Vec<(Millis, Millis)> {
         let days: Vec<NaiveDate> = match self.time {
             BlackoutTime::Range { .. } => vec![NaiveDate::MIN],
@@ -104,7 +104,7 @@ impl Blackout {
         found.filter(|(first, until)| *first <= to && *until > from).collect()
     }
 
-    /// From when to when it is; the one that begins on `day`, for one of the week.
+    /// Start and end of the period; for a weekly one, of the period that begins on `day`.
     fn stretch_of(&self, day: NaiveDate, zone: Tz) -> Option<(Millis, Millis)> {
         let (from, until) = match self.time {
             BlackoutTime::Range { from, until } => (from, until),
@@ -153,7 +153,7 @@ fn fault(what: String, cure: &'static str) -> ScheduleError {
     ScheduleError::Blackout { what, cure }
 }
 
-/// Reads `mon-fri`, `sat,sun`, `fri-mon`.
+/// Parses `mon-fri`, `sat,sun`, `fri-mon`.
 fn weekdays(text: &str) -> Result<WeekdaySet, ScheduleError> {
     let lower = text.to_lowercase();
     let place = |word: &str| {

@@ -1,4 +1,4 @@
-//! What is looked at when a schedule is saved.
+//! Checks of a schedule when it is saved.
 
 use super::blackout::BlackoutTime;
 use super::words::EVERY_MAX;
@@ -8,8 +8,8 @@ use crate::domain::time::Millis;
 use crate::domain::time::local_time::shown;
 
 impl Timing {
-    /// Everything that is wrong with it, for a schedule that is saved at `now`: what can be known
-    /// without firing it, and whether it ever fires.
+    /// All faults of a schedule that is saved at `now`: what can be known without firing it, and
+    /// whether it ever fires.
     ///
     /// # Errors
     /// All faults at once, at least one.

@@ -1,5 +1,5 @@
-//! Schedules of days and times of day: which days they name, where a calendar lets those land, and
-//! the times on them.
+//! Schedules of days and times of day: the days they name, the days to which a calendar moves them,
+//! and the times on them.
 
 use super::{DayRule, FiringRule, ScheduleError, Timing};
 use crate::domain::calendar::{CalendarCertainty, Calendars, Landing, Nth, Shift};
@@ -8,8 +8,8 @@ use crate::domain::schedule::cron::Cron;
 use crate::domain::schedule::cron::WallClockRule;
 use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime};
 
-/// How many days off are walked over before a schedule counts as one that never fires again; as
-/// weekly ones, 19 years of them.
+/// Number of consecutive days off that are skipped before a schedule counts as never firing again;
+/// at one per week, 19 years of them.
 const WALK_MAX: usize = 1_000;
 
 /// A schedule of days and times, with the calendar that moves its days.
@@ -29,7 +29,7 @@ enum DaySource<'a> {
     Rule(DayRule, NaiveTime),
 }
 
-/// Which days of the schedule one firing stands for.
+/// The named days that one firing covers.
 pub(super) struct CoveredDays {
     /// The one nearest to the day of the firing.
     pub(super) nominal: NaiveDate,
@@ -38,7 +38,7 @@ pub(super) struct CoveredDays {
 }
 
 impl<'a> DayPlan<'a> {
-    /// `None` for schedules without days of their own.
+    /// `None` for schedules that name no days.
     pub(super) fn from_timing(timing: &'a Timing, calendars: &'a Calendars) -> Option<Self> {
         let named = match &timing.schedule {
             FiringRule::Cron(cron) => DaySource::Cron(cron),
@@ -61,7 +61,7 @@ impl<'a> DayPlan<'a> {
         }
     }
 
-    /// The rule, where one names the days.
+    /// The day rule, if one names the days.
     pub(super) fn day_rule(&self) -> Option<DayRule> {
         match self.named {
             DaySource::Rule(rule, _) => Some(rule),
@@ -69,7 +69,7 @@ impl<'a> DayPlan<'a> {
         }
     }
 
-    /// The first time of the wall clock at or after `from` at which it fires.
+    /// The first local time at or after `from` at which it fires.
     pub(super) fn wall_from(
         &self,
         from: NaiveDateTime,
@@ -86,7 +86,7 @@ impl<'a> DayPlan<'a> {
         Ok(self.landed_from(tomorrow)?.and_then(first))
     }
 
-    /// The first time of day at or after `from`, the same on each of its days.
+    /// The first time of day at or after `from`; the times are the same on each day.
     fn time_from(&self, from: NaiveTime) -> Option<NaiveTime> {
         match self.named {
             DaySource::Cron(cron) => cron.time_from(from),
@@ -95,7 +95,7 @@ impl<'a> DayPlan<'a> {
         }
     }
 
-    /// The first day on or after `from` that the schedule names, before a calendar moves it.
+    /// The first named day on or after `from`, before a calendar moves it.
     pub(super) fn named_from(&self, from: NaiveDate) -> Result<Option<Nth>, ScheduleError> {
         let sure = |date| Nth { date, certainty: CalendarCertainty::Known };
         match self.named {
@@ -105,7 +105,8 @@ impl<'a> DayPlan<'a> {
         }
     }
 
-    /// The first day on or after `from` on which it fires. A later named day never lands earlier.
+    /// The first day on or after `from` on which it fires. A later named day is never moved to an
+    /// earlier day than an earlier one.
     fn landed_from(&self, from: NaiveDate) -> Result<Option<NaiveDate>, ScheduleError> {
         let mut open = match (self.calendar, self.shift) {
             (Some(code), Shift::Next) => self.after_last_work(code, from)?,
@@ -156,8 +157,8 @@ impl<'a> DayPlan<'a> {
         })
     }
 
-    /// Which days a firing on `day` stands for. Days that land on one day land on the same moments,
-    /// since every day of a schedule has the same times.
+    /// The named days that a firing on `day` covers. Days moved to one day share its moments, since
+    /// every day of a schedule has the same times.
     pub(super) fn stands(&self, day: NaiveDate) -> Result<CoveredDays, ScheduleError> {
         let (first, last) = match (self.calendar, self.shift) {
             (Some(code), Shift::Next) => (self.after_last_work(code, day)?, day),

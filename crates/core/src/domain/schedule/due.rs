@@ -1,4 +1,4 @@
-//! By when something is expected: the words of a definition, and the moment they mean for one batch.
+//! Deadlines: parsing the text of a definition, and computing the moment for one batch.
 
 use crate::domain::batch_no::{Period, PeriodKind, shift_days};
 use crate::domain::calendar::{Calendar, Calendars, WorkingDays};
@@ -10,53 +10,53 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Furthest day, and most working days, after that of the batch.
+/// Maximum number of days, and of working days, after that of the batch.
 pub const DAYS_MAX: u16 = 366;
-/// Longest time after the opening, in seconds: a year.
+/// Maximum time after the opening, in seconds: a year.
 pub const AFTER_MAX: u32 = 366 * 86_400;
 /// Most working days that a month can have.
 const MONTH_MAX: u16 = 31;
-/// What a definition may say, for whoever said something else.
+/// The accepted forms, for error messages.
 pub const FORMS: &str =
     "write \"08:00\", \"+1d 08:00\", \"workday(3) 08:00\", \"workday(+2) 08:00\" or \"1h30m\"";
 
-/// By when something is expected. Eight bytes, because each of 100,000 jobs may have two.
+/// A deadline. Eight bytes, because each of 100,000 jobs may have two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DueRule {
-    /// At a time of day, in seconds, on the wall clock of the group.
+    /// At a time of day, in seconds, in the group's time zone.
     At(DueDay, u32),
-    /// So many seconds after the batch was opened.
+    /// This many seconds after the batch was opened.
     After(u32),
 }
 
-/// Which day, seen from the batch's, which is the day it is opened.
+/// A day relative to the batch's day, the day on which it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DueDay {
-    /// So many days later; 0 is the day itself.
+    /// This many days later; 0 is the same day.
     Later(u16),
     /// The n-th working day of its month; the last where the month has fewer.
     OfMonth(u16),
-    /// So many working days later.
+    /// This many working days later.
     Working(u16),
 }
 
-/// By how much a try may be longer than usual, in hundredths: 1.10 to 100.00.
+/// Permitted multiple of the usual duration, in hundredths: 1.10 to 100.00.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Factor(u16);
 
-/// Not a time by which anything can be due, or not a factor.
+/// The text is neither a deadline nor a factor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {cure}")]
 pub struct BadDue {
     /// What is wrong.
     pub what: String,
-    /// What to write.
+    /// A hint.
     pub cure: String,
 }
 
-/// A batch as far as its times ask.
+/// The facts about a batch from which deadlines are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct DueContext<'a> {
     /// When it was opened.
@@ -68,9 +68,9 @@ pub struct DueContext<'a> {
 }
 
 impl DueRule {
-    /// The moment it means for a batch. A wall time that a gap swallows is the first moment after it,
-    /// one that occurs twice the first of the two. Without a calendar, or where it lacks the days,
-    /// Monday to Friday are worked.
+    /// The moment of the deadline for a batch. A local time within a gap becomes the first moment
+    /// after it, an ambiguous one the first of the two. Without a calendar, or where its days are
+    /// missing, Monday to Friday are working days.
     pub fn moment(self, opening: DueContext<'_>) -> Millis {
         let (day, sec) = match self {
             Self::After(sec) => return opening.at.plus_ms(i64::from(sec) * 1_000),
@@ -88,7 +88,7 @@ impl DueRule {
         at_wall_clock(date.unwrap_or(own), time, opening.zone)
     }
 
-    /// Whether it is before another whenever the batch is opened, or the same moment.
+    /// Whether it is no later than another, whenever the batch is opened.
     pub fn is_surely_before(self, other: Self) -> bool {
         match (self, other) {
             (Self::After(a), Self::After(b)) => a <= b,
@@ -103,7 +103,7 @@ impl DueRule {
         }
     }
 
-    /// Whether it asks for working days.
+    /// Whether it counts working days.
     pub fn counts_working_days(self) -> bool {
         match self {
             Self::At(DueDay::OfMonth(_) | DueDay::Working(_), _) => true,
@@ -119,7 +119,7 @@ fn of_month(all: &Calendars, code: &CalendarCode, own: NaiveDate, n: u16) -> Opt
     nth.or_else(last).map(|nth| nth.date)
 }
 
-/// What `ask` finds in the group's calendar, else by weekdays.
+/// The result of `ask` on the group's calendar, otherwise on weekdays.
 fn worked(
     days: WorkingDays<'_>,
     ask: impl Fn(&Calendars, &CalendarCode) -> Option<NaiveDate>,
@@ -178,7 +178,7 @@ fn time_of_day(text: &str) -> Option<u32> {
     Some(time.num_seconds_from_midnight())
 }
 
-/// `1h30m`, `90m`, `45s`: each unit once, the greater before the smaller.
+/// Parses `1h30m`, `90m`, `45s`: each unit at most once, the larger before the smaller.
 fn length(text: &str) -> Option<u32> {
     let (mut rest, mut total) = (text, 0u32);
     for (unit, sec) in [('h', 3_600), ('m', 60), ('s', 1)] {
@@ -218,7 +218,7 @@ impl fmt::Display for DueRule {
 }
 
 impl Factor {
-    /// So many times the usual, in milliseconds.
+    /// This multiple of a duration in milliseconds.
     pub fn times(self, ms: i64) -> i64 {
         i64::try_from(i128::from(ms) * i128::from(self.0) / 100).unwrap_or(i64::MAX)
     }

@@ -1,4 +1,4 @@
-//! What times of a definition mean, and that what is written is read again.
+//! Meaning of the deadlines of a definition, and that the written form is read back.
 
 use super::*;
 use crate::domain::calendar::{CalendarDayRule as ListedDay, DayKind, DayOrigin};
@@ -121,7 +121,7 @@ fn what_is_no_time_is_refused_with_all_forms() {
         "99999999999h",
     ] {
         if text == "08:00 " {
-            // Blanks around it are not minded.
+            // Surrounding blanks are ignored.
             assert!(text.parse::<DueRule>().is_ok());
             continue;
         }

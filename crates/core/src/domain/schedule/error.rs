@@ -1,14 +1,14 @@
-//! What can be wrong with a schedule.
+//! Errors of schedules.
 
 use super::RuleError;
 use crate::domain::calendar::CalendarError;
 use crate::domain::schedule::cron::CronError;
 use chrono::NaiveDateTime;
 
-/// Why a schedule cannot be read, saved or asked; `Display` is the sentence for the user.
+/// Why a schedule cannot be parsed, saved or evaluated; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// None of the kinds, or several.
+    /// No kind of schedule, or several.
     #[error(
         "a schedule has exactly one of cron, every_sec, delay_sec, once_at, rule, event, manual and \
          after; {}",
@@ -24,7 +24,7 @@ pub enum ScheduleError {
     /// A calendar.
     #[error(transparent)]
     Calendar(#[from] CalendarError),
-    /// Not a zone.
+    /// Not a time zone.
     #[error("time_zone '{word}' is not known; {cure}")]
     Zone {
         /// What was written.
@@ -32,7 +32,7 @@ pub enum ScheduleError {
         /// What to write.
         cure: String,
     },
-    /// No zone.
+    /// No time zone given.
     #[error("time_zone is missing; write an IANA name such as Asia/Shanghai")]
     NoZone,
     /// Not a time.
@@ -71,10 +71,10 @@ pub enum ScheduleError {
         /// First moment behind it.
         end: NaiveDateTime,
     },
-    /// A calendar is needed.
+    /// The rule needs a calendar.
     #[error("{0} needs a calendar to know the days off; add calendar: CODE")]
     NeedsCalendar(String),
-    /// A blackout.
+    /// An invalid blackout.
     #[error("blackout {what}; {cure}")]
     Blackout {
         /// What is wrong.
@@ -82,7 +82,7 @@ pub enum ScheduleError {
         /// What to write.
         cure: &'static str,
     },
-    /// It will never fire.
+    /// It never fires.
     #[error("the schedule never fires: {why}; {cure}")]
     NeverFires {
         /// Why not.

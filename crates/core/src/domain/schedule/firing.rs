@@ -1,4 +1,4 @@
-//! A firing: one planned time of one schedule, and what becomes of it.
+//! A firing: one planned time of one schedule, and its state.
 
 use crate::domain::id::{BatchId, NodeId};
 use crate::domain::time::Millis;
@@ -6,12 +6,12 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Key of a `job_trigger` row.
+/// Primary key of a `job_trigger` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TriggerId(pub i64);
 
-/// Key of a `job_firing` row.
+/// Primary key of a `job_firing` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FiringId(pub i64);
@@ -25,7 +25,7 @@ macro_rules! words {
         }
 
         impl $type {
-            /// Every one.
+            /// Every variant.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The word in rows and JSON.
@@ -33,7 +33,7 @@ macro_rules! words {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The one of this word.
+            /// Parses the word.
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == word)
             }
@@ -48,44 +48,44 @@ macro_rules! words {
 }
 
 words! {
-    /// What made a firing. XXL-JOB's words where it has one.
+    /// Origin of a firing, in XXL-JOB's words where it has one.
     Source {
         /// The clock, by the schedule.
         Cron = "CRON",
-        /// The clock, later than planned: the misfire policy let it fire all the same.
+        /// The clock, later than planned: the misfire policy let it fire anyway.
         Misfire = "MISFIRE",
-        /// A person.
+        /// A user.
         Manual = "MANUAL",
         /// A program, through the API.
         Api = "API",
-        /// An event of the schedule's name.
+        /// An event with the schedule's name.
         Event = "EVENT",
-        /// Another batch that ended.
+        /// The end of another batch.
         Parent = "PARENT",
     }
 }
 
 words! {
-    /// What became of a firing.
+    /// State of a firing.
     FiringStatus {
-        /// Decided and not yet done: it waits for its time, or for its next try.
+        /// Decided and not yet done: it waits for its time, or for its next attempt.
         Pending = "PENDING",
-        /// Its time has come; the batch before it still runs, and its schedule says to wait.
+        /// Due; the previous batch is still running, and the schedule says to wait.
         Waiting = "WAITING",
-        /// Done: its order was handed over, once.
+        /// Done: its batch request was executed, exactly once.
         Fired = "FIRED",
-        /// Its time passed while nothing could fire, and the misfire policy lets it go.
+        /// Its time passed while nothing could fire, and the misfire policy drops it.
         Misfired = "MISFIRED",
-        /// Left out for a reason: the batch before it still ran, its batch was there already, an
-        /// operator took it away.
+        /// Skipped for a reason: the previous batch was running, the batch existed already, or an
+        /// operator removed it.
         Skipped = "SKIPPED",
-        /// Its order was refused, or its tries are used up.
+        /// Its batch request was refused, or its attempts are used up.
         Failed = "FAILED",
     }
 }
 
 impl FiringStatus {
-    /// Whether nothing changes it any more.
+    /// Whether the state is final.
     pub fn is_final(self) -> bool {
         match self {
             Self::Pending | Self::Waiting => false,
@@ -99,55 +99,56 @@ impl FiringStatus {
 pub struct Firing {
     /// Key.
     pub firing_id: FiringId,
-    /// Whose planned time it is.
+    /// The schedule.
     pub trigger_id: TriggerId,
-    /// The planned time; with the schedule it is the name of this firing for ever.
+    /// The planned time; together with the schedule it identifies this firing permanently.
     pub planned_at: Millis,
-    /// The day of the schedule before it was shifted off a holiday, from which batch numbers are
-    /// worked out; the day of `planned_at` in the schedule's zone when absent.
+    /// The day of the schedule before it was moved off a holiday, from which batch numbers are
+    /// derived; if none, the day of `planned_at` in the schedule's zone.
     pub nominal_date: Option<NaiveDate>,
-    /// What made it.
+    /// Its origin.
     pub source: Source,
-    /// Which handler its order goes to.
+    /// The handler that executes it.
     pub handler: String,
-    /// What became of it.
+    /// Its state.
     pub status: FiringStatus,
-    /// Not before this moment: the planned time, or that of the next try.
+    /// Earliest execution: the planned time, or that of the next attempt.
     pub fire_at: Millis,
-    /// The process that has it on its ring.
+    /// The node that has it in its time ring.
     pub owner: Option<NodeId>,
-    /// Tries so far.
+    /// Attempts so far.
     pub attempt: u32,
-    /// Parameters of this firing alone, as a JSON object; they win over the schedule's.
+    /// Parameters of this firing only, as a JSON object; they take precedence over the schedule's.
     pub params: Option<String>,
-    /// The batch whose end made it.
+    /// The batch whose end caused it.
     pub parent_batch_id: Option<BatchId>,
-    /// Of planned times too many to have a row each: the last one that this row stands for.
+    /// The last planned time that this row covers, when there were too many missed times for a row
+    /// each.
     pub missed_until: Option<Millis>,
-    /// The number of the batch it opened, or would have.
+    /// Number of the batch that it opened, or would have opened.
     pub batch_no: Option<String>,
-    /// Why it is what it is.
+    /// Reason of its state.
     pub reason: Option<String>,
-    /// When it was done.
+    /// When it was executed.
     pub fired_at: Option<Millis>,
 }
 
-/// A `job_firing` row about to be written.
+/// A `job_firing` row to be inserted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFiring {
-    /// Whose planned time it is.
+    /// The schedule.
     pub trigger_id: TriggerId,
     /// The planned time.
     pub planned_at: Millis,
     /// See `Firing`.
     pub nominal_date: Option<NaiveDate>,
-    /// What made it.
+    /// Its origin.
     pub source: Source,
-    /// Which handler its order goes to.
+    /// The handler that executes it.
     pub handler: String,
-    /// `PENDING`, or final at once: `MISFIRED`, `SKIPPED`.
+    /// `PENDING`, or final immediately: `MISFIRED`, `SKIPPED`.
     pub status: FiringStatus,
-    /// Not before this moment.
+    /// Earliest execution.
     pub fire_at: Millis,
     /// See `Firing`.
     pub params: Option<String>,
@@ -155,12 +156,12 @@ pub struct NewFiring {
     pub parent_batch_id: Option<BatchId>,
     /// See `Firing`.
     pub missed_until: Option<Millis>,
-    /// Why it is what it is.
+    /// Reason of its state.
     pub reason: Option<String>,
 }
 
 impl NewFiring {
-    /// It as it is once it is written under `firing_id`, when `owner` has it.
+    /// The firing as stored under `firing_id` with owner `owner`.
     pub fn stored(self, firing_id: FiringId, owner: NodeId) -> Firing {
         Firing {
             firing_id,

@@ -1,39 +1,40 @@
-//! Firings that wait for a free worker of the trigger core, and which of them goes next.
+//! The queue of firings that wait for a free worker of the trigger core, and the choice of the next
+//! one.
 //!
-//! A queue that is served in the order of arrival collapses under overload: everything in it is late by
-//! the time its turn comes. On version 0.1 a hundred schedules per second left 16,000 decided firings
-//! in front of the new ones, and nothing fired for five minutes, also after the load had ended. So a
-//! firing that the misfire policy decides about leaves the queue unserved (its row is still there, and
-//! the planner decides about all such rows in one transaction), and while the oldest waits too long
-//! the newest goes first.
+//! A first-in-first-out queue collapses under overload: everything in it is late by the time it is
+//! served. In version 0.1 a hundred schedules per second left 16,000 decided firings in front of
+//! the new ones, and nothing fired for five minutes, even after the load had ended. So a firing
+//! that falls under the misfire policy leaves the queue unserved (its row remains, and the planner
+//! decides about all such rows in one transaction), and while the oldest waits too long the newest
+//! goes first.
 
 use crate::domain::schedule::firing::{Firing, FiringId, Source, TriggerId};
 use crate::domain::schedule::misfire::is_missed;
 use crate::domain::time::Millis;
 use std::collections::VecDeque;
 
-/// The queue is overloaded when its oldest firing has waited longer than this.
+/// The queue is overloaded when its oldest firing has waited longer than this, in milliseconds.
 const OVERLOADED_AFTER_MS: i64 = 1_000;
-/// Of so many firings one is of those that were missed before, so that these come to their turn too.
+/// One in this many served firings is a previously missed one, so that these are served too.
 const MISSED_SHARE: u32 = 4;
 
-/// Firings whose time has come.
+/// Firings that are due.
 #[derive(Debug, Default)]
 pub struct FiringQueue {
-    /// In the order of arrival.
+    /// In order of arrival.
     on_time: VecDeque<Firing>,
-    /// Missed firings that the misfire policy lets fire all the same.
+    /// Missed firings that the misfire policy fires anyway.
     missed: VecDeque<Firing>,
-    /// Counts what was taken while both had some.
+    /// Number of firings taken while both lists had some.
     turns: u32,
 }
 
-/// What `take_next` found.
+/// Result of `take_next`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TakenFiring {
-    /// The one that goes next.
+    /// The firing to execute next.
     pub next: Option<Firing>,
-    /// Those that were dropped: the misfire policy decides about their rows.
+    /// Dropped firings: the misfire policy decides about their rows.
     pub left_to_policy: Vec<FiringId>,
 }
 
@@ -48,24 +49,24 @@ impl FiringQueue {
         }
     }
 
-    /// How many wait.
+    /// Number of waiting firings.
     pub fn len(&self) -> usize {
         self.on_time.len() + self.missed.len()
     }
 
-    /// Whether none waits.
+    /// Whether no firing waits.
     pub fn is_empty(&self) -> bool {
         self.on_time.is_empty() && self.missed.is_empty()
     }
 
-    /// Forgets all of them.
+    /// Removes all firings.
     pub fn clear(&mut self) {
         self.on_time.clear();
         self.missed.clear();
     }
 
-    /// Takes the firing that goes next at `now`. `keeps_order` says whether a schedule's firings must go
-    /// in the order of their planned times, which is so unless its batches may overlap.
+    /// Takes the firing to execute at `now`. `keeps_order` tells whether a schedule's firings must
+    /// be executed in the order of their planned times, which is so unless its batches may overlap.
     pub fn take_next(
         &mut self,
         now: Millis,
@@ -121,7 +122,7 @@ mod tests {
 
     const NOW: Millis = Millis(1_800_000_000_000);
 
-    /// A firing of a schedule, planned so many milliseconds before `NOW`.
+    /// A firing of a schedule, planned this many milliseconds before `NOW`.
     fn firing(id: i64, schedule: i64, age_ms: i64) -> Firing {
         let planned_at = NOW.plus_ms(-age_ms);
         Firing {
@@ -150,7 +151,7 @@ mod tests {
         queue
     }
 
-    /// The ids of all that are served at `NOW`, and of those that are not.
+    /// Ids of the firings served at `NOW`, and of the dropped ones.
     fn drain(queue: &mut FiringQueue, keeps_order: bool) -> (Vec<i64>, Vec<i64>) {
         let (mut served, mut left) = (Vec::new(), Vec::new());
         loop {

@@ -1,8 +1,9 @@
-//! What is done with planned times that have come or will within a few seconds: fired on time, fired
-//! late, or missed, by the policy of their schedule.
+//! Decides about planned times that have passed or are due within a few seconds: fired on time,
+//! fired late, or missed, by the policy of their schedule.
 //!
-//! XXL-JOB ignores what is more than 5 s late unless it is told to fire it once, and leaves a line in a
-//! log (its schedule thread; asks A5: a monthly cron ignored is a month lost). Here a miss is a row.
+//! XXL-JOB ignores a firing that is more than 5 s late unless it is configured to fire it once, and
+//! leaves a line in a log (its schedule thread; asks A5: a monthly cron ignored is a month lost).
+//! Here a missed firing is a row.
 
 use crate::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::time::Millis;
@@ -10,17 +11,18 @@ use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Later than this after its planned time, a firing is no longer merely late: the policy decides.
+/// Milliseconds after the planned time beyond which the misfire policy decides; until then a firing
+/// is merely late.
 pub const LATE_MS: i64 = 5_000;
-/// Longest window: a month of 31 days.
+/// Longest window in seconds: a month of 31 days.
 pub const WINDOW_MAX_SEC: u32 = 31 * 24 * 3_600;
-/// The window unless a schedule gives one: a day, because a batch that was missed at night is wanted
-/// the next morning.
+/// Default window in seconds: a day, because a batch that was missed at night is wanted the next
+/// morning.
 pub const WINDOW_SEC: u32 = 24 * 3_600;
-/// Rows that one schedule may make in one pass; the pass holds a lock.
+/// Maximum number of rows that one schedule may add in one pass; the pass holds a lock.
 pub const ROWS_MAX: usize = 1_000;
 
-/// Which of the missed times fire after all.
+/// Which of the missed times are fired anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MisfirePolicy {
@@ -29,19 +31,19 @@ pub enum MisfirePolicy {
     /// The newest, once for all of them.
     #[default]
     Once,
-    /// Each.
+    /// Each of them.
     All,
-    /// The newest so many.
+    /// The newest ones, this many.
     Newest(u32),
 }
 
-/// How a schedule treats planned times that were missed.
+/// Misfire settings of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Misfire {
-    /// Which fire after all.
+    /// Which missed times are fired anyway.
     pub policy: MisfirePolicy,
-    /// Seconds for which a missed time is worth firing.
+    /// Seconds for which a missed time may still be fired.
     pub window_sec: u32,
 }
 
@@ -51,32 +53,32 @@ impl Default for Misfire {
     }
 }
 
-/// A time that a schedule gives.
+/// A planned time of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedTime {
-    /// When.
+    /// The planned time.
     pub at: Millis,
-    /// The day before it was shifted.
+    /// The day before it was moved.
     pub nominal_date: Option<NaiveDate>,
-    /// What is worth knowing about it.
+    /// A remark for the user.
     pub note: Option<String>,
 }
 
-/// What is written for one schedule.
+/// The changes for one schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MisfirePlan {
-    /// Its rows, in the order of their planned times.
+    /// Rows to insert, in the order of their planned times.
     pub rows: Vec<NewFiring>,
-    /// Its next planned time; `None` when it has none any more.
+    /// Its next planned time; `None` when there is none.
     pub next: Option<Millis>,
     /// The last planned time that has a row now.
     pub last: Option<Millis>,
 }
 
 /// Plans every time from `due` up to `horizon`, which lies a few seconds after `now`. `next_after`
-/// gives the first planned time strictly later than a moment. Each planned time ends in one row;
-/// those older than the window share one. At most `ROWS_MAX` rows come from one call: then `next` is in
-/// the past, and the next pass goes on from there.
+/// gives the first planned time strictly later than a moment. Each planned time gets one row; those
+/// older than the window share one. One call returns at most `ROWS_MAX` rows: then `next` is in the
+/// past, and the next pass continues from there.
 pub fn plan_firings<E>(
     (trigger, handler): (TriggerId, &str),
     due: PlannedTime,
@@ -110,8 +112,8 @@ pub fn plan_firings<E>(
         rows.push(new_row((trigger, handler), planned, status));
         at = next_after(from)?;
     }
-    // Of a flood only the last part knows which times are the newest; the parts before it fire nothing
-    // unless the policy fires all.
+    // Of very many missed times only the last pass knows which are the newest; the earlier passes
+    // fire nothing unless the policy fires all.
     let is_all = at.as_ref().is_none_or(|next| now.since(next.at) <= LATE_MS);
     let fires = match misfire.policy {
         MisfirePolicy::Skip => 0,
@@ -130,18 +132,19 @@ pub fn plan_firings<E>(
     Ok(MisfirePlan { rows, next: at.map(|p| p.at), last })
 }
 
-/// Whether the misfire policy decides about a firing that was written in time and has not been done: it
-/// came from the clock, was not tried yet, and is more than [`LATE_MS`] late.
+/// Whether the misfire policy decides about a firing that was written in time and not executed: it
+/// came from the clock, had no attempt yet, and is more than [`LATE_MS`] late.
 pub fn is_missed(firing: &Firing, now: Millis) -> bool {
     firing.status == FiringStatus::Pending
         && firing.source == Source::Cron
-        // One that is tried again was in time once.
+        // A retried firing was in time once.
         && firing.attempt == 0
         && now.since(firing.planned_at) > LATE_MS
 }
 
-/// Whether a firing that was decided in time, and that nobody did, fires after all, `age_ms` after its
-/// planned time; `newer` of its schedule's planned times have come since. `Err` says why not.
+/// Whether a firing that was decided in time, and that no node executed, is fired anyway `age_ms`
+/// after its planned time; `newer` of its schedule's planned times have passed since. `Err` is the
+/// reason why not.
 pub fn fires_late(misfire: Misfire, age_ms: i64, newer: usize) -> Result<(), &'static str> {
     if age_ms > i64::from(misfire.window_sec) * 1_000 {
         return Err(OUTSIDE);
@@ -160,10 +163,10 @@ const OUTSIDE: &str = "older than the misfire window of the schedule";
 const SKIPPED: &str = "missed; the misfire policy is to skip";
 const JOINED: &str = "missed; the misfire policy fires once for all that were missed";
 const OLDER: &str = "missed; the misfire policy fires only the newest";
-/// What the row of a missed time says that fires after all.
+/// Reason in the row of a missed time that is fired anyway.
 pub const LATE: &str = "missed its planned time; fired late by the misfire policy";
 
-/// Lets the newest `fires` of the missed rows fire after all, and says of the others why not.
+/// Lets the newest `fires` of the missed rows fire, and records the reason in the others.
 fn decide(rows: &mut [NewFiring], policy: MisfirePolicy, fires: usize, now: Millis) {
     let missed = rows
         .iter_mut()

@@ -47,7 +47,7 @@ fn the_edges_are_exact_to_the_millisecond() {
         (-24 * HOUR, "l"),
         (-24 * HOUR - 1, "o"),
     ] {
-        // A schedule of one time only.
+        // A schedule with a single time.
         let never = |_| Ok::<_, Infallible>(None);
         let span = (NOW, NOW.plus_ms(5_000));
         let Ok(plan) = plan_firings(

@@ -1,22 +1,24 @@
-//! What a firing does when the batch before it still runs.
+//! What a firing does when the previous batch is still running.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a firing does when a batch of the same group, opened by an order of its own, still runs.
+/// Policy of a firing when a batch of the same group, opened by a request of its own, is still
+/// running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "OverlapPolicy")]
 pub enum Overlap {
-    /// It waits until that one has ended. Firings that wait go in the order of their planned times.
+    /// Wait until that batch has ended. Waiting firings are executed in the order of their planned
+    /// times.
     #[default]
     Queue,
-    /// It is left out, with a row that says why.
+    /// Skip the firing, with a row that gives the reason.
     Skip,
-    /// It opens its batch beside the other.
+    /// Open the batch beside the running one.
     Parallel,
-    /// The other is killed; it opens its batch once that has ended.
+    /// Kill the running batch and open the new one once it has ended.
     Replace,
 }
 
@@ -41,34 +43,34 @@ impl fmt::Display for Overlap {
     }
 }
 
-/// What is done with a firing.
+/// The decision about a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverlapDecision {
-    /// Its batch is opened now.
+    /// Open its batch now.
     Open,
-    /// It waits.
+    /// Wait.
     Wait,
-    /// It is left out.
+    /// Skip the firing.
     Skip,
-    /// What runs is killed, and it waits.
+    /// Kill the running batch, and wait.
     KillAndWait,
 }
 
-/// Whether something is ahead of a firing.
+/// What precedes a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecedingFiring {
     /// Nothing.
     Nothing,
-    /// An earlier firing of the same schedule waits for its turn.
+    /// An earlier firing of the same schedule is waiting.
     Firing,
-    /// A batch of the group runs.
+    /// A batch of the group is running.
     Batch,
     /// A batch of the group is being killed.
     Dying,
 }
 
-/// What a firing with this policy does. A policy that leaves out looks only at what runs: an earlier
-/// firing of the same schedule that still waits would have been left out itself.
+/// The decision about a firing with this policy. A skipping policy considers only running batches:
+/// an earlier firing of the same schedule that still waits would have been skipped itself.
 pub fn decide(policy: Overlap, ahead: PrecedingFiring) -> OverlapDecision {
     match (policy, ahead) {
         (_, PrecedingFiring::Nothing) | (Overlap::Parallel, _) => OverlapDecision::Open,

@@ -1,4 +1,4 @@
-//! Why an occurrence is when it is, or does not take place, in words.
+//! Why an occurrence has its time, or does not take place, in words.
 
 use crate::domain::id::CalendarCode;
 use crate::domain::text::lang::Lang;
@@ -6,31 +6,31 @@ use chrono::{Datelike as _, NaiveDate, NaiveDateTime, Weekday};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Something worth saying about an occurrence.
+/// A remark about an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "reason")]
 #[schemars(rename = "FiringNote")]
 pub enum OccurrenceReason {
-    /// A calendar moved it off a day.
+    /// A calendar moved it to another day.
     Shifted {
-        /// The day the schedule names.
+        /// The day that the schedule names.
         #[schemars(with = "String")]
         from: NaiveDate,
-        /// Holiday's name, if that day is one; a weekend day has none.
+        /// Name of the holiday, if that day is one; a weekend day has none.
         holiday: Option<String>,
     },
-    /// Other days of the schedule land here as well, and fire with it.
+    /// Other days of the schedule are moved here as well, and fire with it.
     AlsoFor {
-        /// These.
+        /// The other days.
         #[schemars(with = "Vec<String>")]
         days: Vec<NaiveDate>,
     },
     /// The rule that names the day, with the period: `last working day of 2026Q3`.
     Rule {
-        /// In words of the rule.
+        /// Text of the rule.
         text: String,
     },
-    /// The calendar has no list for that year, so weekdays were taken; it may move.
+    /// The calendar has no data for that year, so weekdays were assumed; the day may change.
     Assumed {
         /// The calendar.
         #[schemars(with = "String")]
@@ -38,20 +38,20 @@ pub enum OccurrenceReason {
         /// The year.
         year: i32,
     },
-    /// The time of the wall clock does not occur that day; this is the first moment after the gap.
+    /// The local time does not exist on that day; this is the first moment after the gap.
     Gap {
-        /// The time.
+        /// The local time.
         #[schemars(with = "String")]
         wall: NaiveDateTime,
     },
-    /// The time of the wall clock occurs twice that day.
+    /// The local time occurs twice on that day.
     Overlap {
         /// Which of the two this is.
         pass: ClockPass,
     },
 }
 
-/// Which of two moments with the same time of the wall clock.
+/// Which of two moments with the same local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ClockPass")]
@@ -79,7 +79,7 @@ pub enum Swallowed {
     Blackout {
         /// The blackout, as written.
         text: String,
-        /// What it is for.
+        /// Its reason, in the user's words.
         because: Option<String>,
     },
     /// Before the start or after the end of the schedule's window.
@@ -87,7 +87,7 @@ pub enum Swallowed {
 }
 
 impl OccurrenceReason {
-    /// In the user's language, without a full stop.
+    /// The remark in the user's language, without a full stop.
     pub fn words(&self, lang: Lang) -> String {
         let zh = lang == Lang::Zh;
         match self {
@@ -130,7 +130,7 @@ impl OccurrenceReason {
 }
 
 impl Swallowed {
-    /// In the user's language, without a full stop.
+    /// The reason in the user's language, without a full stop.
     pub fn words(&self, lang: Lang) -> String {
         match self {
             Self::DayOff { day, holiday } => {

@@ -1,20 +1,21 @@
-//! The time ring: the next minute in sixty slots of one second, and what lies farther off behind it.
+//! The time ring: the next minute in sixty slots of one second, and everything later in a separate
+//! list.
 //!
-//! XXL-JOB's ring keys its slots by second modulo 60 and nothing else, so that a stall of more than two
-//! seconds makes a firing a minute late or loses it (shared fact sheet of its source: ticks look back
-//! two slots). Here every entry keeps its moment, a slot is only where it is looked for, and a turn
-//! goes over every second since the last one, however long ago that was.
+//! XXL-JOB's ring keys its slots by second modulo 60 and nothing else, so that a stall of more than
+//! two seconds makes a firing a minute late or loses it (shared fact sheet of its source: ticks
+//! look back two slots). Here every entry keeps its moment, a slot is only an index, and a turn
+//! visits every second since the last one, however long ago that was.
 
 use crate::domain::time::Millis;
 
 /// Slots of the ring, one second each.
 const SLOTS: i64 = 60;
 
-/// Things that wait for their moment.
+/// Items that wait for their moment.
 #[derive(Clone, Debug)]
 pub struct TimeRing<T> {
     slots: Vec<RingSlot<T>>,
-    /// The second up to which everything has been handed out.
+    /// The second up to which all items have been taken.
     turned: i64,
     len: usize,
 }
@@ -22,18 +23,19 @@ pub struct TimeRing<T> {
 #[derive(Clone, Debug)]
 struct RingSlot<T> {
     items: Vec<(Millis, T)>,
-    /// The earliest moment among them, so that nothing is walked to find when to wake.
+    /// The earliest moment among them, so that the wake-up time needs no search.
     first: Option<Millis>,
 }
 
 impl<T> TimeRing<T> {
-    /// An empty ring that stands at `now`.
+    /// An empty ring at `now`.
     pub fn new(now: Millis) -> Self {
         let slots = (0..SLOTS).map(|_| RingSlot { items: Vec::new(), first: None }).collect();
         Self { slots, turned: second(now), len: 0 }
     }
 
-    /// Puts `item` where it will be found at `at`; a moment that has passed comes with the next turn.
+    /// Adds `item` at the moment `at`; an item whose moment has passed is returned by the next
+    /// turn.
     pub fn push(&mut self, at: Millis, item: T) {
         let slot = &mut self.slots[place(second(at).max(self.turned))];
         slot.first = Some(slot.first.map_or(at, |first| first.min(at)));
@@ -41,18 +43,18 @@ impl<T> TimeRing<T> {
         self.len += 1;
     }
 
-    /// Takes out everything whose moment has come, in order of time; what has the same moment in the
-    /// order it was put in. A clock that went back hands out nothing twice and nothing early.
+    /// Takes all due items, ordered by time; items with the same moment in insertion order. After
+    /// the clock went back nothing is returned twice or early.
     pub fn take_due(&mut self, now: Millis) -> Vec<(Millis, T)> {
         let to = second(now);
         if to < self.turned {
-            // The clock went back: what was put in since lies by the seconds of before.
+            // The clock went back: items added since are in the slots of the old seconds.
             let all = self.clear();
             self.turned = to;
             all.into_iter().for_each(|(at, item)| self.push(at, item));
         }
         let mut due = Vec::new();
-        // After a whole turn every slot has been looked at, however long the stall was.
+        // After a whole turn every slot has been visited, however long the stall was.
         let from = self.turned.max(to.saturating_sub(SLOTS - 1)).min(to);
         for at in from..=to {
             let slot = &mut self.slots[place(at)];
@@ -68,22 +70,22 @@ impl<T> TimeRing<T> {
         due
     }
 
-    /// The earliest moment that something waits for.
+    /// The earliest moment of a waiting item.
     pub fn next(&self) -> Option<Millis> {
         self.slots.iter().filter_map(|slot| slot.first).min()
     }
 
-    /// How many things wait.
+    /// Number of waiting items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing waits.
+    /// Whether no item waits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Forgets everything; gives what was there, in the order it was put in within each moment.
+    /// Removes and returns all items, in insertion order within each moment.
     pub fn clear(&mut self) -> Vec<(Millis, T)> {
         self.len = 0;
         let slots = self.slots.iter_mut();
@@ -151,7 +153,7 @@ mod tests {
         fn never_early_never_twice_never_lost(
             steps in prop::collection::vec((0i64..200_000, -70_000i64..150_000), 1..60)
         ) {
-            // Each step puts something `ahead` of now and then lets `stall` pass.
+            // Each step adds an item `ahead` of now and then lets `stall` pass.
             let mut now = Millis(1_000_000);
             let mut ring = TimeRing::new(now);
             let mut open = Vec::new();

@@ -1,4 +1,4 @@
-//! Days that are counted within a month, quarter or year: `3rd working day of month`.
+//! Day rules: days counted within a month, quarter or year, as in `3rd working day of month`.
 
 use super::ScheduleError;
 use crate::domain::batch_no::{Period, PeriodKind};
@@ -16,15 +16,15 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DayRule {
-    /// Which of them.
+    /// Position among the counted days.
     pub which: DayPosition,
     /// Which days are counted.
     pub counted: Counted,
-    /// Within what; never a day.
+    /// The period; never a day.
     pub within: PeriodKind,
 }
 
-/// A place in a row of days.
+/// A position in a sequence of days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DayPosition {
     /// From the front; 1 is the first.
@@ -42,7 +42,7 @@ pub enum Counted {
     WorkingDays,
 }
 
-/// Why a text is no day rule; `Display` is the sentence for the user.
+/// Why a text is not a day rule; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rule '{text}': {what}; write, for example, {FORMS}")]
 pub struct RuleError {
@@ -50,7 +50,7 @@ pub struct RuleError {
     what: String,
 }
 
-/// The forms, for messages and manuals.
+/// The accepted forms, for messages and manuals.
 const FORMS: &str = "'3rd working day of month', 'last-2 working day of quarter', 'day 15 of month' \
                      or 'last day of year'";
 
@@ -58,10 +58,10 @@ const ORDINALS: [&str; 10] =
     ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 
 impl DayRule {
-    /// Reads the text form.
+    /// Parses the text form.
     ///
     /// # Errors
-    /// Says which word is not understood, or that the period has never so many days.
+    /// Names the word that is not understood, or says that the period never has so many days.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         let fault = |what: String| RuleError { text: truncate_text(text, 100), what };
         let lower = text.to_lowercase();
@@ -142,7 +142,7 @@ impl DayRule {
         }
     }
 
-    /// The rule as it names `date`: `last working day of 2026Q3`.
+    /// The rule in words for `date`: `last working day of 2026Q3`.
     pub(super) fn words_for(self, date: NaiveDate) -> String {
         let period = Period::containing(self.within, date);
         let of = period.map_or_else(|| self.within.to_string(), |p| p.batch_no().to_string());
@@ -177,7 +177,7 @@ impl DayPosition {
         small(digits.unwrap_or(word)).map(Self::Nth)
     }
 
-    /// Counted from its own end, from 1.
+    /// The position from its own end, counted from 1.
     fn place(self) -> u16 {
         match self {
             Self::Nth(n) => n,
@@ -207,7 +207,7 @@ impl fmt::Display for DayPosition {
 }
 
 impl fmt::Display for DayRule {
-    /// The one form in which it is stored: `day 15 of month`, `last-2 working day of quarter`.
+    /// The canonical stored form: `day 15 of month`, `last-2 working day of quarter`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.written(self.within.as_str()))
     }
@@ -244,7 +244,8 @@ fn most_days(within: PeriodKind) -> u16 {
     }
 }
 
-/// Nine years: day 366 of a year occurs every four, and once in eight around 2100.
+/// Number of periods in nine years: day 366 of a year occurs every four, and once in eight around
+/// 2100.
 fn periods_looked_at(within: PeriodKind) -> usize {
     match within {
         PeriodKind::Day => 1,

@@ -1,4 +1,4 @@
-//! What a schedule means, as a sentence for people.
+//! Describes a schedule as a sentence for users.
 
 use super::rule::{Counted, DayPosition};
 use super::{BatchEndFilter, DayRule, FiringRule, Timing, TimingWords};
@@ -8,7 +8,7 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 
 impl Timing {
-    /// What it means, without a full stop: `at 18:00 on the last working day of the quarter, time of
+    /// The meaning, without a full stop: `at 18:00 on the last working day of the quarter, time of
     /// Asia/Shanghai`.
     pub fn sentence(&self, lang: Lang) -> String {
         let mut parts = vec![self.describe_timing(lang)];

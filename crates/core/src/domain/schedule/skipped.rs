@@ -1,4 +1,4 @@
-//! What a blackout or a day off swallowed.
+//! Occurrences skipped because of a blackout or a day off.
 
 use super::walk::OccurrencePreview;
 use super::{Anchor, ScheduleError, Swallowed, Timing};
@@ -16,13 +16,13 @@ use std::ops::Range;
 pub struct Skipped {
     /// When it would fire.
     pub planned: Millis,
-    /// The day it would stand for.
+    /// The day that it would cover.
     pub nominal: NaiveDate,
-    /// Why it does not.
+    /// The reason.
     pub why: Swallowed,
 }
 
-/// A stretch of time in which nothing fires.
+/// A period in which nothing fires.
 struct Stretch {
     from: Millis,
     until: Millis,
@@ -30,9 +30,9 @@ struct Stretch {
 }
 
 impl Timing {
-    /// Occurrences later than `range.start` and earlier than `range.end` that a blackout or a day off
-    /// (`shift: skip`) swallows, in order, at most `limit`. Costs what is in those stretches, not what
-    /// is between them.
+    /// Occurrences later than `range.start` and earlier than `range.end` that a blackout or a day
+    /// off (`shift: skip`) removes, in order, at most `limit`. The cost depends on those periods
+    /// only, not on the time between them.
     ///
     /// # Errors
     /// As [`Timing::next_after`].
@@ -62,11 +62,11 @@ impl Timing {
         Ok(found)
     }
 
-    /// Whether something may fire at `at` that the clock does not make: an event, a batch that ended.
-    /// The reason why not, or `None`.
+    /// Whether a firing that is not caused by the clock (an event, the end of a batch) is
+    /// suppressed at `at`: the reason, or `None`.
     ///
     /// # Errors
-    /// The calendar is not there.
+    /// The calendar does not exist.
     pub fn swallows(
         &self,
         calendars: &Calendars,

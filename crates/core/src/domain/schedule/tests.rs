@@ -93,7 +93,7 @@ fn keys_are_flat_and_come_back() {
     assert_eq!(same.blackouts[0].time.to_string(), "22:00-06:00 mon,fri,sat,sun");
 }
 
-/// A timing stands among other keys in the body of a trigger and in YAML.
+/// A timing is flattened among other keys in the body of a trigger and in YAML.
 #[test]
 fn it_stands_among_other_keys() {
     #[derive(Serialize, Deserialize)]
@@ -299,7 +299,7 @@ fn rates_keep_their_phase_and_delays_wait_for_the_batch() {
     assert_eq!(next(&delay, "2026-11-21T05:00:00Z", before), None);
     let ended = after("2026-11-21T05:00:00Z", Some("2026-11-21T05:07:00.001Z"));
     assert_eq!(next(&delay, "2026-11-21T05:00:00Z", ended), is("2026-11-21T05:08:01.000Z"));
-    // Asked late, it is due at once.
+    // Evaluated late, it is due at once.
     assert_eq!(next(&delay, "2026-11-21T09:00:00Z", ended), is("2026-11-21T09:00:01.000Z"));
     for manual in [r#"{"manual":true}"#, r#"{"event":"x"}"#, r#"{"after":"g"}"#] {
         assert_eq!(next(&timing(manual), "2026-11-21T09:00:00Z", made), None);
@@ -385,7 +385,8 @@ fn changes_of_the_clock_are_told() {
             "2026-10-25 02:30:00 Sun",
         ]
     );
-    // A whole day that was left out: what was planned for it fires when it is over, for that day.
+    // A whole day is missing in the zone: what was planned for it fires when the gap is over, for
+    // that day.
     let apia = r#"{"rule":"day 30 of month","at":"10:00","time_zone":"Pacific/Apia"}"#;
     assert_eq!(
         preview(apia, "2011-12-01T12:00:00Z", 1),

@@ -1,4 +1,4 @@
-//! A schedule: when it fires, what it hands over then, and what is done about misses, overlaps and
+//! A schedule: when it fires, which request it makes, and its policies for misfires, overlaps and
 //! failures.
 
 mod order;
@@ -17,22 +17,22 @@ use crate::domain::text::lang::Lang;
 use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 
-/// The handler that opens batches; the name is the user's contract.
+/// The handler that opens batches; users configure this name.
 pub const QUEUE_DISPATCHER: &str = "queueDispatcherHandler";
-/// The handler that does nothing: a firing of it is a row and no more. For trying a schedule out, and
-/// for measuring the trigger core by itself.
+/// The handler that does nothing: its firing is a row only. For trying a schedule out, and for
+/// measuring the trigger core by itself.
 pub const NOOP: &str = "noopHandler";
-/// Every handler there is.
+/// Every handler.
 pub const HANDLERS: [&str; 2] = [QUEUE_DISPATCHER, NOOP];
 
-/// Tries of a firing after the first, unless its schedule says otherwise.
+/// Default number of retries of a firing.
 pub const RETRIES: u32 = 3;
-/// Seconds between two tries of a firing, unless its schedule says otherwise.
+/// Default of the seconds between two attempts of a firing.
 pub const RETRY_DELAY_SEC: u32 = 10;
-/// Seconds one try may take, unless its schedule says otherwise.
+/// Default timeout of one attempt in seconds.
 pub const TIMEOUT_SEC: u32 = 60;
 
-/// A schedule as it is written; in JSON as [`TriggerWords`].
+/// A schedule as defined; in JSON as [`TriggerWords`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "TriggerWords", into = "TriggerWords")]
 pub struct TriggerDef {
@@ -42,29 +42,29 @@ pub struct TriggerDef {
     pub name: String,
     /// When it fires.
     pub timing: Timing,
-    /// Which handler its order goes to, by the name that XXL-JOB users know.
+    /// Name of the handler, as XXL-JOB users know it.
     pub handler: String,
-    /// What it hands over: `{"batchNo":"month(-1)","type":"monthly"}`; none for a handler that needs
-    /// none.
+    /// The request that it makes: `{"batchNo":"month(-1)","type":"monthly"}`; none for a handler
+    /// that needs none.
     pub order: Option<ScheduledOrder>,
-    /// What is done about planned times that were missed.
+    /// Policy for missed planned times.
     pub misfire: Misfire,
-    /// What a firing does while the batch before it still runs.
+    /// Policy for a firing while the previous batch is still running.
     pub overlap: Overlap,
-    /// Tries after the first when its order cannot be carried out for a reason that may pass.
+    /// Retries when the request fails for a reason that may be temporary.
     pub retry_count: u32,
-    /// Seconds between two tries.
+    /// Seconds between two attempts.
     pub retry_delay_sec: u32,
-    /// Seconds one try may take.
+    /// Timeout of one attempt in seconds.
     pub timeout_sec: u32,
-    /// Addresses that hear of misses and failures, beside those of the groups it opens.
+    /// Addresses notified of misfires and failures, beside those of the groups that it opens.
     pub notify_email: Vec<String>,
-    /// Who answers for it.
+    /// Who is responsible for it.
     pub owner: Option<String>,
 }
 
 impl TriggerDef {
-    /// The group that its order names.
+    /// The group named by its request.
     pub fn group(&self) -> Option<&GroupCode> {
         self.order.as_ref()?.group.as_ref()
     }
@@ -78,12 +78,12 @@ pub enum TriggerStatus {
     Enabled,
     /// An operator has paused it.
     Paused,
-    /// It has no planned time any more, or cannot be planned; the reason says which.
+    /// It has no further planned time, or cannot be planned; the reason says which.
     Ended,
 }
 
 impl TriggerStatus {
-    /// Every one.
+    /// Every status.
     pub const ALL: [Self; 3] = [Self::Enabled, Self::Paused, Self::Ended];
 
     /// The word in rows and JSON.
@@ -96,22 +96,22 @@ impl TriggerStatus {
     }
 }
 
-/// A schedule as it is stored.
+/// A stored schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// Key.
     pub trigger_id: TriggerId,
-    /// Counts its changes.
+    /// Incremented with each change.
     pub revision: i64,
-    /// What it says.
+    /// Its definition.
     pub def: TriggerDef,
     /// Whether it fires.
     pub status: TriggerStatus,
-    /// Why it does not.
+    /// Why it does not fire.
     pub reason: Option<String>,
-    /// Where it came from: a definition file, or a person at the command line.
+    /// Its origin: a definition file, or a user of the command line.
     pub origin: String,
-    /// When it was made.
+    /// When it was created.
     pub create_time: Millis,
     /// Its next planned time.
     pub next_time: Option<Millis>,
@@ -120,7 +120,7 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Its first planned time later than `after`.
+    /// The first planned time later than `after`.
     pub fn next_after(
         &self,
         calendars: &Calendars,
@@ -130,8 +130,8 @@ impl Trigger {
         Ok(self.def.timing.next_after(calendars, after, anchor)?.map(PlannedTime::from))
     }
 
-    /// What the clock alone gives after a time that has just been planned: of a fixed delay nothing, for
-    /// that waits for the end of a batch.
+    /// The next time given by the clock alone after a time that has just been planned: none for a
+    /// fixed delay, which waits for the end of a batch.
     pub fn goes_on(
         &self,
         calendars: &Calendars,
@@ -140,14 +140,14 @@ impl Trigger {
         if self.is_delay() { Ok(None) } else { self.next_after(calendars, after) }
     }
 
-    /// The planned time that stands in its row, with what is known of it now; `None` when a change of
-    /// its calendar has moved that time away.
+    /// The planned time stored in its row, with its nominal day and remarks; `None` when a change
+    /// of its calendar has moved that time.
     pub fn planned_at(
         &self,
         calendars: &Calendars,
         at: Millis,
     ) -> Result<Option<PlannedTime>, ScheduleError> {
-        // A delay is counted from the end of a batch: nothing but its row knows it.
+        // A delay is counted from the end of a batch: only the row knows it.
         if self.is_delay() {
             return Ok(Some(PlannedTime { at, nominal_date: None, note: None }));
         }
@@ -158,13 +158,13 @@ impl Trigger {
         matches!(self.def.timing.schedule, FiringRule::FixedDelay { .. })
     }
 
-    /// Whether a planned time of it has passed that has no row yet.
+    /// Whether one of its planned times has passed without a row.
     pub fn is_overdue(&self, now: Millis) -> bool {
         self.status == TriggerStatus::Enabled && self.next_time.is_some_and(|at| at <= now)
     }
 
-    /// Whether it is over once the clock gives it no next time. A fixed delay has none while its batch
-    /// runs.
+    /// Whether it ends when the clock gives it no next time. A fixed delay has none while its batch
+    /// is running.
     pub fn ends_without_next(&self) -> bool {
         self.def.timing.schedule.is_clocked() && !self.is_delay()
     }
@@ -179,7 +179,7 @@ impl From<Occurrence> for PlannedTime {
 }
 
 impl TriggerDef {
-    /// What makes it fire, in one line, for the columns that operators read.
+    /// Its rule in one line, for the columns that operators read.
     pub fn schedule_conf(&self) -> String {
         let words = TimingWords::from(self.timing.clone());
         match &self.timing.schedule {

@@ -1,4 +1,4 @@
-//! From one occurrence to the next.
+//! Computes the next occurrence of a schedule.
 
 use super::days::DayPlan;
 use super::{Anchor, ClockPass, FiringRule, Occurrence, OccurrenceReason, ScheduleError, Timing};
@@ -14,20 +14,20 @@ use crate::domain::time::local_time::shown;
 use crate::domain::time::local_time::wall_at;
 use chrono::{Datelike as _, NaiveDate, NaiveDateTime, NaiveTime};
 
-/// How many blackouts or days off in a row are left behind before a schedule counts as one that never
-/// fires again; of nightly ones, some three years.
+/// Number of consecutive blackouts or days off that are skipped before a schedule counts as never
+/// firing again; of nightly ones, some three years.
 const WALK_MAX: usize = 1_000;
 
-/// A moment, and the time of the wall clock that it carries out.
+/// A moment, and the local time that it implements.
 type WalkedMoment = Option<(Millis, NaiveDateTime)>;
 
 impl Timing {
-    /// The first occurrence later than `after`; `None` when there is none, or none that the clock
-    /// makes (an event, by hand, after another batch, a fixed delay whose batch still runs). A fixed
-    /// delay that was due by `after` is due the second after it.
+    /// The first occurrence later than `after`; `None` when there is none, or none caused by the
+    /// clock (an event, by hand, after another batch, a fixed delay whose batch is still running).
+    /// A fixed delay that was due by `after` is due the second after it.
     ///
     /// # Errors
-    /// The calendar is not there, has no working days, or is needed and not named.
+    /// The calendar does not exist, has no working days, or is needed and not named.
     pub fn next_after(
         &self,
         calendars: &Calendars,
@@ -52,8 +52,8 @@ impl Timing {
         Ok(None)
     }
 
-    /// The occurrences later than `after`, one after the other; of a fixed delay as if each batch
-    /// took no time.
+    /// The occurrences later than `after`, one by one; of a fixed delay as if each batch took no
+    /// time.
     pub fn preview<'a>(
         &'a self,
         calendars: &'a Calendars,
@@ -63,7 +63,7 @@ impl Timing {
         OccurrencePreview { timing: self, calendars, after: Some(after), anchor }
     }
 
-    /// Without regard to window and blackouts.
+    /// The next occurrence, ignoring window and blackouts.
     fn next_bare(
         &self,
         calendars: &Calendars,
@@ -98,8 +98,8 @@ impl Timing {
         }
     }
 
-    /// The first tick later than `after` that is not on a day left out; ticks on such days are not
-    /// counted through, a holiday has 86,400 of them.
+    /// The first tick later than `after` that is not on a skipped day; such days are jumped over,
+    /// because a holiday may have 86,400 ticks.
     fn next_tick(
         &self,
         calendars: &Calendars,
@@ -123,7 +123,7 @@ impl Timing {
         self.calendar.as_ref().filter(|_| self.shift == Shift::Skip)
     }
 
-    /// First moment and step (milliseconds) of a fixed rate.
+    /// Start and step (milliseconds) of a fixed rate.
     fn first_and_step(&self, anchor: Anchor, every_sec: i64) -> (Millis, i64) {
         let step = every_sec.max(1).saturating_mul(1_000);
         let first = match self.start {
@@ -133,7 +133,7 @@ impl Timing {
         (first, step)
     }
 
-    /// When a fixed delay is over; `None` while the last batch runs.
+    /// When a fixed delay ends; `None` while the last batch is running.
     fn delayed(&self, anchor: Anchor, every_sec: i64) -> Option<Millis> {
         let (first, step) = self.first_and_step(anchor, every_sec);
         match (anchor.last_planned, anchor.last_finished) {
@@ -144,7 +144,7 @@ impl Timing {
         }
     }
 
-    /// With the day it stands for and what is to be said about it.
+    /// An occurrence with the day it covers and its remarks.
     fn explained(
         &self,
         calendars: &Calendars,
@@ -195,7 +195,7 @@ impl Timing {
     }
 }
 
-/// That one of the days was judged without a list.
+/// A remark if one of the days was judged without calendar data.
 fn assumed(
     calendars: &Calendars,
     code: &CalendarCode,
@@ -230,7 +230,7 @@ fn next_second(after: Millis) -> Millis {
     Millis(after.0.div_euclid(1_000).saturating_add(1).saturating_mul(1_000))
 }
 
-/// Occurrences one after the other, see [`Timing::preview`]. Ends after an error.
+/// An iterator over occurrences, see [`Timing::preview`]. Ends after an error.
 #[derive(Debug)]
 pub struct OccurrencePreview<'a> {
     timing: &'a Timing,

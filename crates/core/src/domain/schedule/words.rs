@@ -1,4 +1,4 @@
-//! A schedule as it is written in JSON and YAML.
+//! The written form of a timing in JSON and YAML.
 
 use super::{BatchEndFilter, Blackout, DayRule, FiringRule, ScheduleError, Timing, read_zone};
 use crate::domain::calendar::Shift;
@@ -11,14 +11,14 @@ use chrono_tz::Tz;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest interval, ten years of seconds; whatever is longer is a mistake.
+/// Longest interval, ten years in seconds; anything longer is a mistake.
 pub(super) const EVERY_MAX: i64 = 3_653 * 86_400;
 /// Longest name of an event.
 const EVENT_MAX: usize = 100;
 
-/// The keys of a [`Timing`], flat: exactly one of `cron`, `every_sec`, `delay_sec`, `once_at`, `parse_rule`
-/// (with `at`), `event`, `manual` and `after`, and beside it `time_zone`, `calendar`, `shift`, `start`,
-/// `end`, `blackouts`.
+/// The keys of a [`Timing`], flat: exactly one of `cron`, `every_sec`, `delay_sec`, `once_at`,
+/// `rule` (with `at`), `event`, `manual` and `after`, and beside it `time_zone`, `calendar`,
+/// `shift`, `start`, `end`, `blackouts`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "ScheduleTiming")]
@@ -44,10 +44,10 @@ pub struct TimingWords {
     /// Name of an event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// `true`: by hand alone.
+    /// `true`: started by users only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manual: Option<bool>,
-    /// Another group.
+    /// Fires when a batch of another group ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<AfterWords>,
     /// IANA name.
@@ -60,13 +60,13 @@ pub struct TimingWords {
     /// `run`, `skip`, `next`, `previous`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
-    /// First moment, `2026-12-31T18:00` or `2026-12-31`.
+    /// Start of the window, included: `2026-12-31T18:00` or `2026-12-31`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// First moment behind it.
+    /// End of the window, excluded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    /// Times in which nothing fires.
+    /// Periods in which nothing fires.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blackouts: Vec<Blackout>,
 }
@@ -78,7 +78,7 @@ pub struct TimingWords {
 pub enum AfterWords {
     /// The group alone: after a success.
     Group(#[schemars(with = "String")] GroupCode),
-    /// With the ends that count.
+    /// The group with the ends that count.
     Full {
         /// The group.
         #[schemars(with = "String")]
@@ -90,7 +90,7 @@ pub enum AfterWords {
 }
 
 impl TimingWords {
-    /// Checked and read; `zone` is taken where no `time_zone` is written.
+    /// Validates and parses; `zone` is used when `time_zone` is absent.
     ///
     /// # Errors
     /// Each names its key and what to write. What needs calendars or the present time is left to
@@ -196,7 +196,8 @@ fn event(name: &str) -> Result<FiringRule, ScheduleError> {
     Ok(FiringRule::Event { name: name.to_owned() })
 }
 
-/// Reads `2026-12-31T18:00:30`, with a blank for the T, without seconds, or a date for its midnight.
+/// Parses `2026-12-31T18:00:30`, with a blank for the T, without seconds, or a date for its
+/// midnight.
 pub(super) fn wall_time(key: &'static str, text: &str) -> Result<NaiveDateTime, ScheduleError> {
     let text = text.trim();
     let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"];
@@ -205,7 +206,7 @@ pub(super) fn wall_time(key: &'static str, text: &str) -> Result<NaiveDateTime, 
         let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
         Some(day.and_time(NaiveTime::MIN))
     });
-    // A leap second is a 60 for chrono and no time of any clock here.
+    // chrono represents a leap second as second 60, which no local clock here shows.
     found.filter(|at| at.nanosecond() == 0).ok_or_else(|| ScheduleError::Time {
         key,
         text: truncate_text(text, 100),
@@ -213,7 +214,7 @@ pub(super) fn wall_time(key: &'static str, text: &str) -> Result<NaiveDateTime, 
     })
 }
 
-/// Reads `18:00` or `18:00:30`.
+/// Parses `18:00` or `18:00:30`.
 pub(super) fn time_of_day(key: &'static str, text: &str) -> Result<NaiveTime, ScheduleError> {
     let text = text.trim();
     let forms = ["%H:%M:%S", "%H:%M"];
@@ -225,12 +226,12 @@ pub(super) fn time_of_day(key: &'static str, text: &str) -> Result<NaiveTime, Sc
     })
 }
 
-/// As [`wall_time`] reads it.
+/// The form that [`wall_time`] parses.
 pub(super) fn wall_text(at: NaiveDateTime) -> String {
     at.format("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
-/// As [`time_of_day`] reads it.
+/// The form that [`time_of_day`] parses.
 pub(super) fn time_text(at: NaiveTime) -> String {
     let form = if at.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
     at.format(form).to_string()

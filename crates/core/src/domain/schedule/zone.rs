@@ -1,4 +1,4 @@
-//! Zones by name.
+//! Looks up time zones by name.
 
 use super::ScheduleError;
 use crate::domain::text::did_you_mean::nearest;
@@ -15,8 +15,8 @@ pub fn read_zone(word: &str) -> Result<Tz, ScheduleError> {
         .map_err(|_| ScheduleError::Zone { word: truncate_text(word, 100), cure: zone_hint(word) })
 }
 
-/// Short names that people in several zones use for their own: a near name would be one of the wrong
-/// ones.
+/// Abbreviations that mean different zones in different countries: any suggestion would be wrong
+/// for some users.
 const SHARED: [(&str, &str); 4] = [
     ("CST", "Asia/Shanghai, America/Chicago or America/Havana"),
     ("IST", "Asia/Kolkata, Europe/Dublin or Asia/Jerusalem"),

@@ -1,9 +1,9 @@
-//! The days that an expression names, worked out a month at a time: bit 1 is the first of the month.
+//! Computes the days that an expression names, a month at a time: bit 1 is the first of the month.
 
 use super::fields::{Years, from_bit};
 use chrono::{Datelike as _, NaiveDate};
 
-/// Which days: months, days of the month, days of the week, and how the last two go together.
+/// The named days: months, days of the month, days of the week, and how the last two are combined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CronDays {
     /// Bits 1 to 12.
@@ -13,7 +13,7 @@ pub(super) struct CronDays {
     pub(super) join: DayJoin,
 }
 
-/// How days of the month and days of the week go together.
+/// How days of the month and days of the week are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayJoin {
     /// Quartz, with `?` for the day of the week.
@@ -50,7 +50,7 @@ pub(super) struct WeekDays {
     pub(super) nth: [u64; 5],
 }
 
-/// A month as far as its days are concerned.
+/// Calendar facts of one month.
 #[derive(Clone, Copy)]
 struct Month {
     /// Weekday of the first, 0 = Sunday.
@@ -138,7 +138,7 @@ impl Month {
         (1 << (self.last + 1)) - 2
     }
 
-    /// The day of the month that is the first such weekday.
+    /// The first day of the month with this weekday.
     fn first(self, weekday: u32) -> u32 {
         1 + (weekday + 7 - self.starts) % 7
     }
@@ -147,8 +147,7 @@ impl Month {
         (WEEKLY << (self.first(weekday) - 1)) & self.all_days()
     }
 
-    /// `day`, or where it is a Saturday or Sunday the nearest day from Monday to Friday that is still
-    /// in the month.
+    /// `day`, or if it is a Saturday or Sunday the nearest Monday to Friday within the month.
     fn nearest_weekday(self, day: u32) -> u32 {
         match (self.starts + day - 1) % 7 {
             6 if day == 1 => 3,
@@ -160,7 +159,7 @@ impl Month {
     }
 }
 
-/// The positions of the bits that are set, from the lowest.
+/// Positions of the set bits, lowest first.
 fn iter_bits(mut set: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let lowest = (set != 0).then(|| set.trailing_zeros())?;

@@ -3,7 +3,7 @@
 use super::YEAR_MAX;
 use crate::domain::text::truncate_text;
 
-/// Why a text is not a cron expression that can be used; `Display` is the sentence for the user.
+/// Why a text is not a usable cron expression; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     /// Not 5, 6 or 7 fields.
@@ -25,7 +25,7 @@ pub enum CronError {
         /// What to write instead.
         cure: String,
     },
-    /// Not text that an expression can consist of.
+    /// Characters that no expression can contain.
     #[error("cron '{text}': {what}; {cure}")]
     Text {
         /// What was written.
@@ -35,36 +35,36 @@ pub enum CronError {
         /// What to write instead.
         cure: String,
     },
-    /// One field, or a part of it.
+    /// A fault in one field or in a part of it.
     #[error("cron '{text}', {field} '{part}': {what}; {cure}")]
     Field {
         /// The whole expression.
         text: String,
         /// The field's name.
         field: &'static str,
-        /// What stands there.
+        /// The faulty part.
         part: String,
         /// What is wrong.
         what: String,
         /// What to write instead.
         cure: String,
     },
-    /// Well written, but there is no such moment.
+    /// The expression is well formed, but never fires.
     #[error("cron '{text}' never fires: {why}; {cure}")]
     NeverFires {
         /// The whole expression.
         text: String,
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What to do.
+        /// A hint.
         cure: String,
     },
 }
 
-/// Longest part of an expression that an error repeats, in bytes.
+/// Longest part of an expression that an error quotes, in bytes.
 const SHOWN_MAX: usize = 120;
 
-/// Texts as an error repeats them.
+/// Shortens a text for an error message.
 pub(super) fn shortened(text: &str) -> String {
     truncate_text(text, SHOWN_MAX)
 }
@@ -74,7 +74,7 @@ impl CronError {
         Self::Text { text: shortened(text), what: what.into(), cure: cure.into() }
     }
 
-    /// `last` is the last year the expression names.
+    /// The error for an expression whose last year is `last`.
     pub(super) fn never(text: &str, now: i32, last: Option<i32>) -> Self {
         let (why, cure) = match last {
             Some(last) if last < now => (

@@ -1,13 +1,14 @@
-//! Sets of seconds, minutes, hours and years, as bits.
+//! Bit sets of seconds, minutes, hours and years.
 
 use super::YEAR_MAX;
 use super::YEAR_MIN;
 use chrono::{NaiveTime, Timelike as _};
 
-/// The hours of a day that has all of them.
+/// A day with all hours.
 pub(super) const ALL_HOURS: u64 = (1 << 24) - 1;
 
-/// The times of a day: every named second of every named minute of every named hour. None is empty.
+/// The times of a day: every named second of every named minute of every named hour. No set is
+/// empty.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DayTimes {
     pub(super) seconds: u64,
@@ -16,12 +17,12 @@ pub(super) struct DayTimes {
 }
 
 impl DayTimes {
-    /// The earliest of them.
+    /// The earliest time.
     pub(super) fn first(&self) -> NaiveTime {
         self.next(NaiveTime::MIN).expect("the reader refuses empty fields")
     }
 
-    /// The first of them at or after `from`, the same day.
+    /// The first time at or after `from` on the same day.
     pub(super) fn next(&self, from: NaiveTime) -> Option<NaiveTime> {
         let (hour, minute, second) = (from.hour(), from.minute(), from.second());
         let (hour, minute, second) = if !is_bit_set(self.hours, hour) {
@@ -45,7 +46,7 @@ impl DayTimes {
     }
 }
 
-/// The years from [`YEAR_MIN`] to [`YEAR_MAX`] that are named.
+/// The named years from [`YEAR_MIN`] to [`YEAR_MAX`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Years([u64; 4]);
 
@@ -59,12 +60,12 @@ impl Years {
         }
     }
 
-    /// The first one that is `from` or later.
+    /// The first named year that is `from` or later.
     pub(super) fn next(&self, from: i32) -> Option<i32> {
         (from.max(YEAR_MIN)..=YEAR_MAX).find(|year| self.contains(*year))
     }
 
-    /// The last one.
+    /// The last named year.
     pub(super) fn last_year(&self) -> Option<i32> {
         (YEAR_MIN..=YEAR_MAX).rev().find(|year| self.contains(*year))
     }

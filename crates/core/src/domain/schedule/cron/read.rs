@@ -1,4 +1,4 @@
-//! Text to [`Cron`].
+//! Parses the text of a [`Cron`].
 
 use super::days::{CronDays, DayJoin, MonthDays, WeekDays};
 use super::error::{CronError, shortened};
@@ -8,14 +8,14 @@ use super::{Cron, CronDialect, YEAR_MAX, YEAR_MIN};
 /// Longest expression, in bytes: a list of all 60 seconds and minutes has 340.
 const LENGTH_MAX: usize = 500;
 
-/// What may stand in a field.
+/// Grammar of a field.
 struct CronFieldKind {
     name: &'static str,
     low: u32,
     high: u32,
-    /// The end of `*` and of `a/n`; below `high` where two numbers mean the same.
+    /// The last value of `*` and of `a/n`; below `high` where two numbers mean the same.
     top: u32,
-    /// After how many values it begins anew; `None` where a range cannot wrap around.
+    /// Number of values after which the field wraps around; `None` where a range cannot wrap.
     cycle: Option<u32>,
     step_max: u32,
     /// Names of the values from `low` on.
@@ -198,7 +198,7 @@ impl CronField<'_> {
         Ok(days)
     }
 
-    /// The 3 of `L-3`.
+    /// Parses the 3 of `L-3`.
     fn before_last(&self, item: &str, rest: &str) -> Result<u32, CronError> {
         let cure = "write L, L-1 to L-30, LW or L-1W to L-30W";
         let days = rest.strip_prefix('-').filter(|days| is_number(days));
@@ -253,7 +253,7 @@ impl CronField<'_> {
         Ok(numbers)
     }
 
-    /// `*`, `a`, `a-b`, each with or without a step, as numbers.
+    /// Parses `*`, `a`, `a-b`, each with or without a step.
     fn parse_item(&self, item: &str) -> Result<Vec<u32>, CronError> {
         let kind = self.kind;
         let (base, step) = match item.split_once('/') {
@@ -300,7 +300,7 @@ impl CronField<'_> {
         }
     }
 
-    /// A number or name. `item` is what the user wrote around it.
+    /// Parses a number or name. `item` is the surrounding text, for messages.
     fn value(&self, item: &str, word: &str) -> Result<u32, CronError> {
         let CronFieldKind { low, high, names, .. } = *self.kind;
         if is_number(word)

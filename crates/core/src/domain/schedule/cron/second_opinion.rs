@@ -1,8 +1,9 @@
-//! What the crate `cron` says of an expression, compared with what this module says before a schedule is saved.
+//! Compares this module's reading of an expression with that of the crate `cron` before a schedule
+//! is saved.
 //!
-//! Compared is only what both mean alike. The crate reads six and seven fields with 1 as Sunday; it has no `L`, `W`
-//! and `#`, no range that wraps around, and no year after 2100. It knows no rule for changes of the clock, so times
-//! of the wall clock near one are left out on both sides.
+//! Only what both interpret alike is compared. The crate reads six and seven fields with 1 as
+//! Sunday; it has no `L`, `W` and `#`, no range that wraps around, and no year after 2100. It has
+//! no rule for clock changes, so local times near one are left out on both sides.
 
 use super::{Cron, CronDialect};
 use crate::domain::time::Millis;
@@ -12,24 +13,24 @@ use chrono_tz::Tz;
 use std::fmt;
 use std::str::FromStr as _;
 
-/// Firings that are compared.
+/// Number of firings that are compared.
 const COMPARED: usize = 50;
-/// From this year on the crate may say nothing.
+/// The crate is not consulted from this year on.
 const YEAR_END: i32 = 2099;
-/// Milliseconds before and after a change of the clock within which nothing is compared: no zone moves its clock by
-/// more than a day.
+/// Milliseconds before and after a clock change within which nothing is compared: no zone moves its
+/// clock by more than a day.
 const NEAR_CHANGE_MS: i64 = 25 * 3_600_000;
 
-/// Two readings of one expression, at the first firing at which they differ.
+/// Two readings of an expression, at the first firing at which they differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronDisagreement {
     /// The expression.
     pub text: String,
     /// The zone.
     pub zone: Tz,
-    /// When it fires by this program, if it does.
+    /// This program's firing, if any.
     pub ours: Option<Millis>,
-    /// When it fires by the crate, if it does.
+    /// The crate's firing, if any.
     pub theirs: Option<Millis>,
 }
 
@@ -51,7 +52,8 @@ impl fmt::Display for CronDisagreement {
 }
 
 impl Cron {
-    /// Compares the next firings after `after` with those of the crate `cron`, where that understands the expression.
+    /// Compares the next firings after `after` with those of the crate `cron`, where the crate
+    /// understands the expression.
     ///
     /// # Errors
     /// The first firing at which the two differ.
@@ -61,7 +63,7 @@ impl Cron {
         }
         let Ok(theirs) = cron::Schedule::from_str(self.as_str()) else { return Ok(()) };
         let start = wall_at(after, zone);
-        // The wall clock of the zone, told as if it were UTC: then the crate has no change of a clock to decide about.
+        // Local times are passed as if they were UTC: then the crate sees no clock changes.
         let theirs = theirs.after_owned(start.and_utc()).map(|at| at.naive_utc());
         self.compare_firings(after, zone, theirs)
     }
@@ -93,7 +95,7 @@ fn planned(wall: NaiveDateTime, zone: Tz) -> Millis {
     shown(wall, zone).planned()
 }
 
-/// The first firings of one reading, and up to which moment they are all of them.
+/// The first firings of one reading, and the moment up to which they are complete.
 struct Firings {
     times: Vec<Millis>,
     until: Millis,
@@ -110,7 +112,7 @@ impl Firings {
         Self { times, until }
     }
 
-    /// Those up to `until` at which no clock is changed.
+    /// The firings up to `until` that are not near a clock change.
     fn comparable(self, until: Millis, zone: Tz) -> Vec<Millis> {
         let is_far = |at: &Millis| {
             let (before, behind) = (at.plus_ms(-NEAR_CHANGE_MS), at.plus_ms(NEAR_CHANGE_MS));
@@ -132,7 +134,7 @@ mod tests {
         Utc.from_utc_datetime(&wall).into()
     }
 
-    /// What the crate would say if it read `other`.
+    /// Compares a reading of `text` with the crate's reading of `other`.
     fn compare(text: &str, other: &str, zone: Tz) -> Result<(), CronDisagreement> {
         let ours = Cron::parse(text).expect("ours");
         let theirs = cron::Schedule::from_str(other).expect("theirs");
@@ -153,7 +155,7 @@ mod tests {
             let said = found.to_string();
             assert!(said.contains("2026-12-01 02:30:00"), "{said}");
             assert!(said.contains("2026-12-01 03:30:00"), "{said}");
-            // One reading has days that the other leaves out; and one that ends.
+            // One reading has days that the other lacks; and one that ends.
             assert!(compare("0 0 2 ? * MON", "0 0 2 ? * TUE", zone).is_err(), "{zone}");
             let ends = compare("0 0 2 1 1 ?", "0 0 2 1 1 ? 2027", zone).expect_err("2028");
             assert_eq!(ends.theirs, None);

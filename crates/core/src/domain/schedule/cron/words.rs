@@ -1,5 +1,5 @@
-//! What an expression means, as a sentence. First its shape is looked for in what it names (so that
-//! `0/15`, `*/15` and `0,15,30,45` read alike), then it is said in a language.
+//! Describes an expression as a sentence. First it classifies the named values (so that `0/15`,
+//! `*/15` and `0,15,30,45` read alike), then a language module words them.
 
 mod en;
 mod zh;
@@ -9,21 +9,22 @@ use super::fields::{ALL_HOURS, from_bit};
 use super::{Cron, YEAR_MAX, YEAR_MIN};
 use crate::domain::text::lang::Lang;
 
-/// Most times of a day that are said one by one.
+/// Maximum number of times of a day that are listed individually.
 const ONE_BY_ONE: usize = 6;
 /// All minutes, or all seconds.
 const ALL_SIXTY: u64 = (1 << 60) - 1;
 
-/// A set of numbers as people see it.
+/// A set of numbers, classified for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum NumberSet {
-    /// Everything there is.
+    /// All values.
     All,
-    /// From one number on, every so many, to the end of the field.
+    /// From one number on, every n-th, to the end of the field.
     Every(u32, u32),
-    /// From one to another without a gap; around the end of the field when the first is greater.
+    /// From one to another without a gap; wraps around the end of the field when the first is
+    /// greater.
     Run(u32, u32),
-    /// These.
+    /// Individual values.
     List(Vec<u32>),
 }
 
@@ -38,18 +39,18 @@ enum NamedCronTimes {
     Seconds { seconds: NumberSet, minutes: NumberSet, hours: NumberSet },
 }
 
-/// Which days, from the ways in which an expression names them.
+/// The named days, by the ways in which an expression names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NamedCronDays {
-    /// Of the month; none when it does not say any, or all.
+    /// Days of the month; none when unrestricted.
     days: Option<NumberSet>,
-    /// So many days before the last of the month.
+    /// Days counted back from the last of the month.
     before_last: Vec<u32>,
     /// Weekday nearest to this day.
     near: Vec<u32>,
     /// Weekday nearest to so many days before the last.
     near_before_last: Vec<u32>,
-    /// Of the week, 0 is Sunday; none when it does not say any, or all.
+    /// Days of the week, 0 is Sunday; none when unrestricted.
     week: Option<NumberSet>,
     /// The last such day of the month.
     last: Vec<u32>,
@@ -63,20 +64,20 @@ impl NamedCronDays {
     }
 }
 
-/// What an expression says.
+/// The classified parts of an expression.
 struct CronShape {
     times: NamedCronTimes,
     named: NamedCronDays,
     /// Whether days of the month and of the week must both hold.
     join: DayJoin,
-    /// None when all.
+    /// None: all months.
     months: Option<NumberSet>,
-    /// First and last of stretches without a gap; none when all.
+    /// First and last of contiguous ranges; none: all years.
     years: Option<Vec<(i32, i32)>>,
 }
 
 impl Cron {
-    /// What it means: `at 02:00 on the 1st of the month`, without a full stop.
+    /// The meaning as a phrase: `at 02:00 on the 1st of the month`, without a full stop.
     pub fn sentence(&self, lang: Lang) -> String {
         let shape = CronShape::from_cron(self);
         match lang {
@@ -88,7 +89,7 @@ impl Cron {
 
 impl CronShape {
     fn from_cron(cron: &Cron) -> Self {
-        // Every third month is better said by the names of the months.
+        // Every third month reads better as names of months.
         let months = match classify_set(cron.days.months, 1..13) {
             NumberSet::Every(..) => NumberSet::List(bit_numbers(cron.days.months)),
             other @ (NumberSet::All | NumberSet::Run(..) | NumberSet::List(_)) => other,
@@ -154,7 +155,7 @@ fn named(cron: &Cron) -> NamedCronDays {
         DayJoin::OfMonth => of_month(),
         DayJoin::OfWeek => of_week(),
         DayJoin::Both => NamedCronDays { week: of_week().week, ..of_month() },
-        // Either is enough, so that when one of them names every day, every day is named.
+        // Either suffices, so when one of them names every day, every day is named.
         DayJoin::Either => {
             let (month, week) = (of_month(), of_week());
             match month.is_every_day() || week.is_every_day() {
@@ -183,7 +184,7 @@ fn bit_numbers(bits: u64) -> Vec<u32> {
     std::iter::successors(next(0), |at| next(at + 1)).collect()
 }
 
-/// How the numbers of a field are said; of days and months nothing goes around.
+/// Classifies the numbers of a field; days and months never wrap around.
 fn classify_set(bits: u64, field: std::ops::Range<u32>) -> NumberSet {
     let numbers = bit_numbers(bits);
     let of = usize::try_from(field.end - field.start).unwrap_or_default();
@@ -202,7 +203,7 @@ fn classify_set(bits: u64, field: std::ops::Range<u32>) -> NumberSet {
         }
         Some(_) | None => {}
     }
-    // 22-2 of hours: one gap, and it goes on at the beginning.
+    // 22-2 of hours: one gap, and the range continues at the beginning.
     let gaps: Vec<usize> =
         steps.iter().enumerate().filter(|(_, step)| **step > 1).map(|(at, _)| at).collect();
     if let ([gap], 0, true) = (&gaps[..], first, last + 1 == field.end)

@@ -1,4 +1,4 @@
-//! What holds for every schedule, drawn by the dice.
+//! Properties that hold for every randomly generated schedule.
 
 use super::*;
 
@@ -92,7 +92,7 @@ proptest! {
             prop_assert!(found.planned > last, "{} is not later than {last}", found.planned);
             prop_assert_eq!(found.planned.0 % 1_000, 0);
             prop_assert_eq!(timing.swallows(&china, found.planned).expect("an answer"), None);
-            // The same whether asked in a row or alone, from anywhere since the one before.
+            // The same in sequence as individually, from any moment since the previous one.
             for from in [last, found.planned.plus_ms(-1)] {
                 let alone = timing.next_after(&china, from, anchor()).expect("an answer");
                 prop_assert_eq!(alone.as_ref(), Some(&found));
@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!(parts, all(&bare));
     }
 
-    /// Days by brute force: every day is asked whether it is named, then moved, then given its times.
+    /// Days by brute force: every day is tested, then moved, then given its times.
     #[test]
     fn moved_days_are_those_of_brute_force(shift in 0usize..4, zone in 0usize..5, days in prop::collection::btree_set(1u32..29, 1..5), month in 1u32..12) {
         let china = china();

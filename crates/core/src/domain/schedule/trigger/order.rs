@@ -1,4 +1,4 @@
-//! The order that a firing hands over: what the schedule says, worked out for one planned time.
+//! The batch request of a firing: the schedule's template, evaluated for one planned time.
 
 use crate::domain::batch_no::{BatchExpr, BatchExprError};
 use crate::domain::id::{BadName, BatchNo};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-/// An order as a schedule has it.
+/// A batch request as a schedule defines it.
 pub type ScheduledOrder = BatchOrder<NumberRule>;
 
 /// How a schedule numbers its batches.
@@ -20,12 +20,12 @@ pub type ScheduledOrder = BatchOrder<NumberRule>;
 pub enum NumberRule {
     /// From the day of the planned time, or from the batch that ended: `month(-1)`, `same`.
     Expr(BatchExpr),
-    /// From the planned time itself in the schedule's zone, for what runs oftener than daily:
-    /// `time(%Y%m%d-%H%M)`.
+    /// From the planned time itself in the schedule's zone, for schedules that fire more often than
+    /// daily: `time(%Y%m%d-%H%M)`.
     Time(String),
 }
 
-/// Why an order cannot be worked out; `Display` is the sentence for the user.
+/// Why a request cannot be evaluated; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// Not an expression.
@@ -36,63 +36,63 @@ pub enum OrderError {
     /// Not a format.
     #[error("time({0}): the format is not understood; write it as in time(%Y%m%d-%H%M%S)")]
     Format(String),
-    /// What comes out is not a batch number.
+    /// The result is not a batch number.
     #[error("time({0}): {1}")]
     Number(String, BadName),
-    /// A placeholder that nobody knows.
+    /// An unknown placeholder.
     #[error("parameter {param}: ${{{name}}} is not known here; known are {known}", known = KNOWN.join(", "))]
     Unknown {
         /// The parameter.
         param: String,
-        /// What stands in it.
+        /// The placeholder's name.
         name: String,
     },
     /// A placeholder without an end.
     #[error("parameter {0}: '${{' without '}}'; write $$ for a dollar sign")]
     Open(String),
-    /// Parameters of a firing that are no JSON object of the known shape.
+    /// The firing's parameters are not a JSON object of the expected shape.
     #[error("the parameters of this firing cannot be read: {0}")]
     Given(String),
 }
 
-/// What may stand in the parameters of a schedule.
+/// Placeholders allowed in the parameters of a schedule.
 pub const KNOWN: [&str; 5] =
     ["planned_at", "planned_local", "nominal_date", "schedule", "parent_batch_no"];
 
-/// What one firing gives by itself: it wins over the schedule.
+/// Values given for one firing: they take precedence over the schedule's.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FiringOverrides {
     /// The batch number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_no: Option<BatchNo>,
-    /// The accounting day.
+    /// The accounting date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub business_date: Option<NaiveDate>,
     /// Parameters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// Open it although its number does not fit the group's type.
+    /// Opens the batch although its number does not fit the group's type.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free_text: bool,
 }
 
 impl FiringOverrides {
-    /// Reads what a firing's row holds.
+    /// Parses the parameters in a firing's row.
     pub fn parse(json: Option<&str>) -> Result<Self, OrderError> {
         let Some(json) = json else { return Ok(Self::default()) };
         serde_json::from_str(json).map_err(|e| OrderError::Given(e.to_string()))
     }
 }
 
-/// One planned time, as its order sees it.
+/// One planned time, as input of the evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedInstant<'a> {
     /// Code of the schedule.
     pub schedule: &'a str,
     /// The planned time.
     pub planned: Millis,
-    /// The day of the schedule before a shift.
+    /// The day of the schedule before it was moved.
     pub nominal: NaiveDate,
     /// Zone of the schedule.
     pub zone: Tz,
@@ -101,7 +101,7 @@ pub struct PlannedInstant<'a> {
 }
 
 impl NumberRule {
-    /// The number for one planned time.
+    /// The batch number for one planned time.
     pub fn number(&self, at: PlannedInstant<'_>) -> Result<BatchNo, OrderError> {
         match (self, at.parent) {
             (Self::Expr(expr), Some((base, date))) => Ok(expr.one_from(base, date)?),
@@ -109,7 +109,8 @@ impl NumberRule {
             (Self::Time(format), _) => {
                 let local = at.planned.to_utc().with_timezone(&at.zone);
                 let mut text = String::new();
-                // `%Z` and friends cannot fail on a zoned time; others were refused when it was read.
+                // `%Z` and similar specifiers cannot fail on a zoned time; others were refused when
+                // the format was parsed.
                 write!(text, "{}", local.format(format))
                     .map_err(|_| OrderError::Format(format.clone()))?;
                 BatchNo::parse(&text).map_err(|e| OrderError::Number(format.clone(), e))
@@ -117,7 +118,7 @@ impl NumberRule {
         }
     }
 
-    /// Reads a rule.
+    /// Parses a rule.
     pub fn parse(text: &str) -> Result<Self, OrderError> {
         let inner = text.trim().strip_prefix("time(").and_then(|rest| rest.strip_suffix(')'));
         let Some(format) = inner else { return Ok(Self::Expr(text.parse()?)) };
@@ -152,8 +153,8 @@ impl fmt::Display for NumberRule {
 }
 
 impl ScheduledOrder {
-    /// The order for one planned time; what the firing itself gives wins. Its own values are taken as
-    /// they are: they come from outside.
+    /// The request for one planned time; values of the firing itself take precedence. These are
+    /// used verbatim: they come from outside.
     pub fn resolve_order(
         &self,
         at: PlannedInstant<'_>,

@@ -1,4 +1,5 @@
-//! A schedule as it is written in files, in JSON and in its row: every key flat, what is usual left out.
+//! The written form of a schedule in files, in JSON and in its row: every key flat, defaults left
+//! out.
 
 use super::{
     HANDLERS, NOOP, NumberRule, QUEUE_DISPATCHER, RETRIES, RETRY_DELAY_SEC, ScheduledOrder,
@@ -22,33 +23,33 @@ use std::collections::BTreeMap;
 pub struct TriggerWords {
     /// Its unique code.
     pub code: String,
-    /// Its name for people; the code when absent.
+    /// Its display name; the code when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it opens: this group.
+    /// The group that it opens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub group: Option<GroupCode>,
-    /// What it opens: the groups of this type.
+    /// The batch type whose groups it opens.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub batch_type: Option<String>,
     /// How its batches are numbered: `month(-1)`, `time(%Y%m%d-%H%M)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_no: Option<String>,
-    /// The accounting day of all its batches.
+    /// The accounting date of all its batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub business_date: Option<NaiveDate>,
     /// Parameters of its batches.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// Its numbers need not fit the type of the group.
+    /// Whether its batch numbers may deviate from the type of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_text: Option<bool>,
     /// The handler, by its XXL-JOB name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler: Option<String>,
-    /// The order as XXL-JOB users write it; in place of `group`, `type`, `batch_no`, `params`.
+    /// The request as XXL-JOB users write it; in place of `group`, `type`, `batch_no`, `params`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler_param: Option<String>,
     /// When it fires.
@@ -57,64 +58,64 @@ pub struct TriggerWords {
     /// `skip`, `once`, `all` or `{newest: N}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub misfire: Option<MisfirePolicy>,
-    /// Seconds for which a missed time is worth firing.
+    /// Seconds for which a missed time may still be fired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub misfire_window_sec: Option<u32>,
     /// `queue`, `skip`, `parallel` or `replace`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
-    /// Tries after the first.
+    /// Number of retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_count: Option<u32>,
-    /// Seconds between two tries.
+    /// Seconds between two attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_delay_sec: Option<u32>,
-    /// Seconds one try may take.
+    /// Timeout of one attempt in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_sec: Option<u32>,
-    /// Addresses that hear of misses and failures.
+    /// Addresses notified of misfires and failures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notify_email: Vec<String>,
-    /// Who answers for it.
+    /// Who is responsible for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
-/// Something wrong with a schedule: at which key, what, and what to do. `Display` is the sentence.
+/// A fault of a schedule: its key, the problem and a hint. `Display` is the sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}{cure}", if .cure.is_empty() { "" } else { "; " })]
 pub struct WordFault {
-    /// The key where it shows.
+    /// The key concerned.
     pub key: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do about it; empty where `what` says it.
+    /// A hint; empty where `what` includes it.
     pub cure: String,
 }
 
-/// Everything wrong with a schedule; never empty.
+/// All faults of a schedule; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct WordFaults(pub Vec<WordFault>);
 
 impl WordFault {
-    /// One fault.
+    /// A fault at a key.
     pub fn new(key: &'static str, what: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { key, what: what.into(), cure: cure.into() }
     }
 
-    /// What the timing says of itself.
+    /// The fault for an error of the timing.
     pub fn of_timing(error: &ScheduleError, timing_key: &'static str) -> Self {
         Self::new(key_of(error, timing_key), error.to_string(), "")
     }
 }
 
 impl TriggerWords {
-    /// Checked and read; `zone` is taken where no `time_zone` is written.
+    /// Validates and parses; `zone` is used when `time_zone` is absent.
     ///
     /// # Errors
-    /// Everything that is wrong with it, each at its key. What other definitions, calendars and the
-    /// present time have to say comes later (`trigger_check`).
+    /// All faults, each at its key. What depends on other definitions, calendars and the present
+    /// time is checked later (`trigger_check`).
     pub fn parse_trigger(self, zone: Option<Tz>) -> Result<TriggerDef, WordFaults> {
         let mut faults = Vec::new();
         let code = TriggerCode::parse(&self.code)
@@ -210,7 +211,7 @@ impl TriggerWords {
         })
     }
 
-    /// Whether it says to open a group of this code and type.
+    /// Whether it opens a group of this code and type.
     pub fn opens(&self, code: &GroupCode, batch_type: Option<&str>) -> bool {
         let raw = self.handler_param.as_deref().map(serde_json::from_str::<ScheduledOrder>);
         let (group, ty) = match raw {
@@ -222,7 +223,7 @@ impl TriggerWords {
             && ty.is_none_or(|ty| batch_type == Some(ty.as_str()))
     }
 
-    /// The keys of an order that are written.
+    /// The request keys that are present.
     fn order_keys(&self) -> Vec<&'static str> {
         let keys = [
             ("batch_no", self.batch_no.is_some()),
@@ -236,11 +237,10 @@ impl TriggerWords {
     }
 }
 
-/// Most faults that one timing is asked for; each is mended to find the next.
+/// Maximum number of faults reported for one timing; each is repaired to find the next.
 const TIMING_FAULTS: usize = 8;
 
-/// Reads the timing. Each fault that is found is mended for the time being, so that those behind it are
-/// found as well.
+/// Parses the timing. Each fault is repaired temporarily, so that later faults are found as well.
 fn timing(mut words: TimingWords, zone: Option<Tz>, faults: &mut Vec<WordFault>) -> Option<Timing> {
     let mut sound = true;
     for _ in 0..TIMING_FAULTS {
@@ -274,7 +274,7 @@ fn timing(mut words: TimingWords, zone: Option<Tz>, faults: &mut Vec<WordFault>)
     None
 }
 
-/// The key that says what kind of schedule it is, as far as one is written.
+/// The key that selects the kind of schedule, as far as one is present.
 fn kind_key(words: &TimingWords) -> &'static str {
     let kinds = [
         ("cron", words.cron.is_some()),
@@ -289,7 +289,7 @@ fn kind_key(words: &TimingWords) -> &'static str {
     kinds.into_iter().find(|(_, said)| *said).map_or("code", |(key, _)| key)
 }
 
-/// The key at which an error of a timing shows.
+/// The key at which an error of a timing is reported.
 fn key_of(error: &ScheduleError, kind: &'static str) -> &'static str {
     match error {
         ScheduleError::Cron(_) => "cron",
