@@ -15,6 +15,7 @@ fail() { say "$*"; exit 1; }
 
 nfpm_version=2.48.0
 out=target/packages
+root=$PWD
 
 for tool in jq gzip tar readelf sha256sum cargo; do
     command -v "$tool" >/dev/null || fail "$tool is missing; install it"
@@ -75,9 +76,9 @@ export PACKAGE_MAINTAINER=${PACKAGE_MAINTAINER:-Procession maintainers <maintain
 # ---- what is the same in all packages
 work=$(mktemp -d /tmp/procession-package.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-export STAGE=$work/stage
+STAGE=$work/stage
 rm -rf "$out"
-mkdir -p "$out" "$STAGE"/{bin,etc,systemd,man,completions,doc/examples,debian}
+mkdir -p "$out" "$STAGE"/{bin,etc,systemd,man,completions,doc/examples,debian,scripts}
 name=procession-$version-$machine-linux-$libc
 
 install -m 0755 "$program" "$STAGE/bin/procession"
@@ -123,15 +124,16 @@ if grep -q 'DynamicUser\|/usr/local' "$STAGE/systemd/procession.service"; then
     fail "deploy/procession.service has changed: it still speaks of DynamicUser or /usr/local"
 fi
 cp deploy/package/procession.toml "$STAGE/etc/procession.toml"
+cp deploy/package/*.sh "$STAGE/scripts/"
+cp LICENSE "$STAGE/"
 cp deploy/package/copyright "$STAGE/debian/copyright"
 cp deploy/package/procession.lintian "$STAGE/debian/procession.lintian"
-mv "$STAGE/doc/CHANGELOG.md" "$STAGE/doc/changelog"
 cp "$out/$name.cdx.json" "$STAGE/doc/procession.cdx.json"
-gzip -n -9 "$STAGE"/man/*.1 "$STAGE/doc/changelog" "$STAGE/doc/procession.cdx.json"
+gzip -n -9 "$STAGE"/man/*.1 "$STAGE/doc/CHANGELOG.md" "$STAGE/doc/procession.cdx.json"
 find "$STAGE" -type d -exec chmod 0755 {} + -o -type f ! -path "$STAGE/bin/*" -exec chmod 0644 {} +
 find "$STAGE" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 for kind in deb rpm; do
-    "$nfpm" package --config deploy/package/nfpm.yaml --packager "$kind" --target "$out/" >&2
+    (cd "$work" && "$nfpm" package --config "$root/deploy/package/nfpm.yaml" --packager "$kind" --target "$root/$out/" >&2)
 done
 
 cp LICENSE "$out/"
