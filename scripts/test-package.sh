@@ -37,6 +37,7 @@ version=$(dpkg-deb --field "$deb" Version)
 holds "the digests of SHA256SUMS" bash -c "cd '$packages' && sha256sum --quiet --check SHA256SUMS"
 
 root=$(mktemp -d /tmp/procession-root.XXXXXX)
+chmod 0755 "$root"
 finish() {
     umount "$root/proc" 2>/dev/null || true
     rm -rf --one-file-system "$root"

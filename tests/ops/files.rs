@@ -191,7 +191,7 @@ fn the_dockerfile_builds_from_what_there_is_and_runs_as_nobody_special() {
             assert!(ignore.lines().any(|l| l == format!("!{path}")), ".dockerignore hides {path}");
         }
     }
-    assert!(lines().any(|l| l == "USER 10001"));
+    assert!(lines().any(|l| l == "USER 10001:10001"));
     let mut help = Help::default();
     for line in lines().filter(|l| l.starts_with("CMD") || l.starts_with("HEALTHCHECK")) {
         let (_, list) = line.split_once('[').expect("a list");
