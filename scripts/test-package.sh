@@ -77,7 +77,7 @@ check_installed() {
     if as_service "procession run /usr/share/doc/procession/examples/month-end-close.yaml --batch-no 202407" >"$root/run.txt" 2>&1
     then tail -1 "$root/run.txt" >&2; else cat "$root/run.txt" >&2; fail "$kind: the first batch"; fi
     holds "$kind: the first batch succeeds" grep -q '24 SUCCESS' "$root/run.txt"
-    holds "$kind: its rows are in the service's folder" mode /var/lib/procession/procession.db "procession:procession 644"
+    holds "$kind: its rows are in the service's folder" mode /var/lib/procession/procession.db "procession:procession 600"
     said=$(as_service "procession batch list" | grep -c 202407 || true)
     holds "$kind: batch list shows it" test "$said" = 1
     check_serve "$kind"
