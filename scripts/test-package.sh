@@ -92,7 +92,7 @@ check_serve() {
     pid=$!
     local ready=no
     for _ in $(seq 100); do
-        if as_service "procession health --ready --server http://127.0.0.1:18088" >"$root/health.txt" 2>&1; then ready=yes; break; fi
+        if as_service "procession health --ready --http 127.0.0.1:18088" >"$root/health.txt" 2>&1; then ready=yes; break; fi
         sleep 0.2
     done
     [ "$ready" = yes ] || { cat "$root/serve.txt" "$root/health.txt" >&2; kill "$pid"; fail "$kind: serve is not ready"; }
