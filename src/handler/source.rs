@@ -104,6 +104,27 @@ pub struct SourceCheckResult {
 #[error("{0}")]
 pub struct SourceFault(pub String);
 
+/// A source of which nothing can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UncheckedSource {
+    /// Why.
+    pub said: String,
+    /// Whether its server does not answer; else the user has something to correct.
+    pub is_away: bool,
+}
+
+impl From<SourceFault> for UncheckedSource {
+    fn from(fault: SourceFault) -> Self {
+        Self { said: fault.0, is_away: false }
+    }
+}
+
+impl UncheckedSource {
+    fn lost(fault: SourceFault) -> Self {
+        Self { said: fault.0, is_away: true }
+    }
+}
+
 fn failed(source: &DataSource, what: &str, error: &SessionError) -> SourceFault {
     SourceFault(format!("source '{}': {what}: {error}", source.name))
 }
