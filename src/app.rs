@@ -39,7 +39,7 @@ pub use crate::app::guard::{DefinitionChange, Guard, LostUpdate};
 pub use crate::app::migration::{RunningProcess, TablesInUse};
 pub use crate::app::scheduler_tables::{NoSchedulerDatabase, scheduler_tables};
 pub use crate::app::schedules::{FromGroups, look_at_schedules};
-pub use crate::app::versions::{Applied, Authorship, BeingChanged, SharedSource, whoami};
+pub use crate::app::versions::{Applied, Authorship, BeingChanged, SharedSource, SharedThing, whoami};
 pub use crate::db::migrate::{Schema, known as known_schema};
 pub use crate::db::notice::layer as notice_layer;
 #[cfg(target_os = "linux")]
@@ -327,6 +327,7 @@ pub fn is_users(error: &anyhow::Error) -> bool {
             || e.is::<executor_groups::BadGroup>()
             || e.is::<crate::domain::job::job_key::JobNameError>()
             || e.is::<SharedSource>()
+            || e.is::<SharedThing>()
             || e.is::<ForbiddenUses>()
             || e.is::<UnknownUses>()
             || e.is::<ForeignPassword>()

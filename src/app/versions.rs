@@ -62,6 +62,49 @@ pub struct SharedSource {
     group: GroupCode,
 }
 
+/// A pool or a host that another file declares otherwise.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{thing} {name} is defined otherwise by another file{values}, and job {job} of group {group} uses it; make both \
+     files say the same, or give this one a name of its own"
+)]
+pub struct SharedThing {
+    thing: &'static str,
+    name: String,
+    values: String,
+    job: String,
+    group: GroupCode,
+}
+
+/// Refuses a pool or a host that differs from the stored one while jobs of groups outside the file use it.
+fn refuse_shared_things(stored: &Definition, wanted: &Definition) -> Result<(), SharedThing> {
+    let is_outside = |job: &&JobDef| wanted.groups.iter().all(|g| g.code != job.group);
+    let outside = || stored.jobs.iter().filter(is_outside);
+    for pool in &wanted.pools {
+        let was = stored.pools.iter().find(|p| p.name == pool.name && *p != pool);
+        let user = outside().find(|job| job.pools.iter().any(|u| u.pool == pool.name));
+        if let (Some(was), Some(job)) = (was, user) {
+            let values = format!(" ({} slots there, {} here)", was.slots, pool.slots);
+            return Err(SharedThing::new("pool", &pool.name, values, job));
+        }
+    }
+    for host in &wanted.hosts {
+        let differs = stored.hosts.iter().any(|h| h.name == host.name && h != host);
+        let user = outside().find(|job| job.called_host() == Some(&host.name));
+        if let Some(job) = user.filter(|_| differs) {
+            return Err(SharedThing::new("host", &host.name, String::new(), job));
+        }
+    }
+    Ok(())
+}
+
+impl SharedThing {
+    fn new(thing: &'static str, name: &str, values: String, job: &JobDef) -> Self {
+        let (job, group) = (job.code.to_string(), job.group.clone());
+        Self { thing, name: name.to_owned(), values, job, group }
+    }
+}
+
 /// Refuses a source that differs from the stored one while jobs of groups outside the file use it.
 fn refuse_shared_source(stored: &Definition, wanted: &Definition) -> Result<(), SharedSource> {
     let is_outside = |group: &GroupCode| wanted.groups.iter().all(|g| g.code != *group);
@@ -119,6 +162,8 @@ impl App {
             refuse_uses(&stored, &wanted, None)?;
             refuse_foreign_passwords(&self.secret_stores, &wanted)?;
             refuse_shared_source(&stored, &wanted)?;
+        refuse_shared_things(&stored, &wanted)?;
+            refuse_shared_things(&stored, &wanted)?;
             if how == Apply::DryRun || changes.is_empty() {
                 return Ok(changes);
             }

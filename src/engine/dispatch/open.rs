@@ -122,7 +122,7 @@ impl QueueDispatcher {
         by: &str,
         now: Millis,
     ) -> Result<BatchId> {
-        write_plan(tx, plan, Some(self.process.node.id()), by, now).await
+        write_plan(tx, plan, Some(self.process.node.id()), by.into(), now).await
     }
 
     /// Resumes a batch: one that a dead process left, from the state of its rows; one that failed,

@@ -1,6 +1,6 @@
 //! Why a parameter has no usable value, and whether a text is of a type.
 
-use super::PRECEDENCE;
+use super::{PRECEDENCE, ValueOrigin};
 use crate::domain::job::ParamType;
 use crate::domain::job::secret::MaskedValue;
 use crate::domain::params::param_expressions;
@@ -47,26 +47,24 @@ pub enum ParamError {
         cure: String,
     },
     /// An output that was returned and cannot be handed on.
-    #[error("parameter {param}: output {output} of job {job} cannot be handed on: {reason}")]
+    #[error("job {}, parameter {param} (type {}): {origin} cannot be handed on: {reason}", .origin.taker, .ty.as_str())]
     Unusable {
         /// The parameter.
         param: String,
-        /// The job that returned it.
-        job: String,
-        /// Its name.
-        output: String,
+        /// Its type.
+        ty: ParamType,
+        /// The output, and who takes it.
+        origin: ValueOrigin,
         /// Why, and what to do.
         reason: String,
     },
     /// An output that is stored aside, where values are shown and not used.
-    #[error("parameter {param}: output {output} of job {job} is not loaded: it is {what}")]
+    #[error("job {}, parameter {param}: {origin} is not loaded: it is {what}", .origin.taker)]
     NotLoaded {
         /// The parameter.
         param: String,
-        /// The job that returned it.
-        job: String,
-        /// Its name.
-        output: String,
+        /// The output, and who takes it.
+        origin: ValueOrigin,
         /// Its type and its length.
         what: String,
     },
@@ -123,8 +121,17 @@ pub(super) fn check_type(
     ty: ParamType,
     value: &MaskedValue,
 ) -> Result<(), ParamError> {
-    let text = value.expose();
-    let (fits, expected) = match ty {
+    let (fits, expected) = form_of(ty, value.expose());
+    if fits {
+        return Ok(());
+    }
+    let text = value.shown().to_owned();
+    Err(ParamError::WrongType { param: param.to_owned(), text, expected })
+}
+
+/// Whether a text from outside is of a type, and the type in words.
+fn form_of(ty: ParamType, text: &str) -> (bool, &'static str) {
+    match ty {
         ParamType::Text => (true, "text"),
         ParamType::Int => (is_int(text), "a whole number (int)"),
         ParamType::Decimal => (is_decimal(text), "a decimal number such as 1234.50"),
@@ -138,12 +145,70 @@ pub(super) fn check_type(
             parse_bytes(text).is_some(),
             "bytes (0x and two hexadecimal digits for each, or base64: and base64)",
         ),
-    };
-    if fits {
-        return Ok(());
     }
-    let text = value.shown().to_owned();
-    Err(ParamError::WrongType { param: param.to_owned(), text, expected })
+}
+
+/// What a value that another job returned is not, though its parameter is declared so. Beside what may be given from
+/// outside it may be whatever some server holds in a value of that type; whether the one that takes it does, is seen
+/// there.
+pub(super) fn returned_fault(ty: ParamType, text: &str) -> Option<&'static str> {
+    let is_extreme = match ty {
+        ParamType::Decimal => matches!(text, "NaN" | "Infinity" | "-Infinity"),
+        ParamType::Date => is_date_of_a_server(text),
+        ParamType::Datetime => is_datetime_of_a_server(text),
+        ParamType::Text | ParamType::Int | ParamType::Bool | ParamType::Bytes => false,
+    };
+    let (fits, expected) = form_of(ty, text);
+    (!is_extreme && !fits).then_some(expected)
+}
+
+/// `infinity`, years before Christ and beyond 9999 of PostgreSQL, and days of MySQL and MariaDB with zeros in them.
+fn is_date_of_a_server(text: &str) -> bool {
+    let Some(day) = DateParts::parse(text) else { return matches!(text, "infinity" | "-infinity") };
+    day.month <= 12 && day.day <= 31
+}
+
+/// Such a day with a time.
+fn is_datetime_of_a_server(text: &str) -> bool {
+    let (moment, era) = text.strip_suffix(" BC").map_or((text, ""), |moment| (moment, " BC"));
+    let Some((day, time)) = moment.split_once(' ') else {
+        return matches!(text, "infinity" | "-infinity");
+    };
+    is_date_of_a_server(&format!("{day}{era}")) && is_datetime(&format!("2000-01-01 {time}"))
+}
+
+/// A day as a server writes it, which need not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DateParts {
+    /// Its year; negative before Christ, where -1 is the year before the year 1.
+    pub year: i32,
+    /// Its month, 0 where there is none.
+    pub month: u32,
+    /// Its day, 0 where there is none.
+    pub day: u32,
+}
+
+impl DateParts {
+    /// Reads `2024-02-29`, `5874897-12-31`, `0044-03-15 BC`, `0000-00-00`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (day, sign) = text.strip_suffix(" BC").map_or((text, 1), |day| (day, -1));
+        let (year, rest) = day.split_once('-')?;
+        let is_year = (4..=7).contains(&year.len()) && year.bytes().all(|b| b.is_ascii_digit());
+        if !is_year || !has_form(rest, "00-00") {
+            return None;
+        }
+        let (month, day) = rest.split_once('-')?;
+        let year = year.parse::<i32>().ok()? * sign;
+        Some(Self { year, month: month.parse().ok()?, day: day.parse().ok()? })
+    }
+
+    /// Whether there is such a day in the calendar, in whatever year.
+    pub fn exists(self) -> bool {
+        // There is no year 0; leap years come again after 400.
+        let counted = if self.year < 0 { self.year + 1 } else { self.year };
+        let like = 2000 + counted.rem_euclid(400);
+        self.year != 0 && NaiveDate::from_ymd_opt(like, self.month, self.day).is_some()
+    }
 }
 
 /// A day that exists, in exactly this form: `2024-2-9` and `-001-01-01` are read by servers in ways of their
@@ -160,9 +225,10 @@ fn is_int(text: &str) -> bool {
 /// A date and time with an offset behind it, as a `timestamptz` is returned. A server that took it as one without a zone
 /// would drop the offset without a word.
 fn has_zone(text: &str) -> bool {
+    let text = text.strip_suffix(" BC").unwrap_or(text);
     let Some(at) = text.rfind(['+', '-', 'Z']) else { return false };
     let (moment, zone) = text.split_at(at);
-    is_datetime(moment)
+    is_datetime_of_a_server(moment)
         && ["Z", "+00", "+0000", "+00:00", "+00:00:00"].iter().any(|form| {
             let form = form.replacen('+', &zone[..1], 1);
             has_form(zone, &form)
@@ -223,6 +289,58 @@ mod tests {
             let error = check_text("p", ParamType::Datetime, other).expect_err(other).to_string();
             assert!(error.contains("YYYY-MM-DD HH:MM:SS"), "{error}");
         }
+    }
+
+    #[test]
+    fn what_a_job_returned_may_be_whatever_a_server_holds() {
+        use ParamType as P;
+        for (ty, text) in [
+            (P::Decimal, "NaN"),
+            (P::Decimal, "-Infinity"),
+            (P::Date, "infinity"),
+            (P::Date, "0044-03-15 BC"),
+            (P::Date, "5874897-12-31"),
+            (P::Date, "0000-00-00"),
+            (P::Date, "2024-02-00"),
+            (P::Datetime, "-infinity"),
+            (P::Datetime, "294276-12-31 23:59:59.999999"),
+            (P::Datetime, "0001-01-01 00:00:00 BC"),
+            (P::Datetime, "0000-00-00 00:00:00"),
+        ] {
+            assert_eq!(returned_fault(ty, text), None, "{text}");
+            assert!(check_text("p", ty, text).is_err(), "{text} is no value from outside");
+        }
+        for (ty, text) in [
+            (P::Decimal, "inf"),
+            (P::Date, "2024-13-01"),
+            (P::Date, "2024-2-9"),
+            (P::Date, "-001-01-01"),
+            (P::Date, "2024-02-29 00:00:00"),
+            (P::Datetime, "2024-02-29"),
+            (P::Datetime, "2024-02-29 24:00:00"),
+            (P::Int, "NaN"),
+        ] {
+            assert!(returned_fault(ty, text).is_some(), "{text}");
+        }
+        for zoned in ["294276-12-31 23:59:59+00", "0001-01-01 00:00:00+00 BC"] {
+            let said = returned_fault(P::Datetime, zoned).expect(zoned);
+            assert!(said.contains("declare it type: text"), "{said}");
+        }
+    }
+
+    #[test]
+    fn days_that_exist_in_far_years() {
+        for (text, exists) in [
+            ("5874897-12-31", true),
+            ("0001-02-29 BC", true),
+            ("0002-02-29 BC", false),
+            ("2023-02-29", false),
+            ("0000-01-01", false),
+            ("2024-02-00", false),
+        ] {
+            assert_eq!(DateParts::parse(text).map(DateParts::exists), Some(exists), "{text}");
+        }
+        assert_eq!(DateParts::parse("infinity"), None);
     }
 
     #[test]
