@@ -225,7 +225,7 @@ fn compare<'a, T: Serialize + PartialEq, K: Ord + 'a>(
 fn in_order<'a, T, K: Ord>(all: &[&'a T], key: impl Fn(&'a T) -> K) -> Vec<&'a T> {
     let mut sorted = all.to_vec();
     // Stable, and nearly nothing to do where they stand in order already.
-    sorted.sort_by(|a, b| key(a).cmp(&key(b)));
+    sorted.sort_by_key(|item| key(item));
     sorted.reverse();
     sorted.dedup_by(|a, b| key(a) == key(b));
     sorted.reverse();

@@ -48,26 +48,6 @@ pub fn borrowed_group<'a>(
 /// In the order in which it is stored: what was there keeps its place, what is new comes behind it. Versions
 /// are compared by their text, and the same file in another order is no other version.
 pub fn merged<'a>(stored: &'a Definition, wanted: &'a Definition) -> BorrowedDefinition<'a> {
-    fn copied<'a, T: Clone, K: Eq + Hash>(
-        stored: &'a [T],
-        wanted: &'a [T],
-        key: impl Fn(&'a T) -> K,
-    ) -> Vec<T> {
-        merge_by_key(stored, wanted, key, |_| true).into_iter().cloned().collect()
-    }
-    fn merge_by_key<'a, T, K: Eq + Hash>(
-        stored: &'a [T],
-        wanted: &'a [T],
-        key: impl Fn(&'a T) -> K,
-        stays: impl Fn(&'a T) -> bool,
-    ) -> Vec<&'a T> {
-        let mut new: HashMap<K, &'a T> = wanted.iter().map(|w| (key(w), w)).collect();
-        let old = stored.iter();
-        let mut all: Vec<&'a T> =
-            old.filter_map(|s| new.remove(&key(s)).or_else(|| stays(s).then_some(s))).collect();
-        all.extend(wanted.iter().filter(|w| new.contains_key(&key(w))));
-        all
-    }
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let stays = |group: &GroupCode| !groups.contains(group);
     // Those of a job are written anew together.
@@ -111,6 +91,30 @@ pub fn merged<'a>(stored: &'a Definition, wanted: &'a Definition) -> BorrowedDef
         }),
         schedules: Vec::new(),
     }
+}
+
+/// Those of `stored` in their places, in the words of `wanted` where that has them, then what is new.
+fn merge_by_key<'a, T, K: Eq + Hash>(
+    stored: &'a [T],
+    wanted: &'a [T],
+    key: impl Fn(&'a T) -> K,
+    stays: impl Fn(&'a T) -> bool,
+) -> Vec<&'a T> {
+    let mut new: HashMap<K, &'a T> = wanted.iter().map(|w| (key(w), w)).collect();
+    let old = stored.iter();
+    let mut all: Vec<&'a T> =
+        old.filter_map(|s| new.remove(&key(s)).or_else(|| stays(s).then_some(s))).collect();
+    all.extend(wanted.iter().filter(|w| new.contains_key(&key(w))));
+    all
+}
+
+/// The same as copies, of lists that are short.
+fn copied<'a, T: Clone, K: Eq + Hash>(
+    stored: &'a [T],
+    wanted: &'a [T],
+    key: impl Fn(&'a T) -> K,
+) -> Vec<T> {
+    merge_by_key(stored, wanted, key, |_| true).into_iter().cloned().collect()
 }
 
 /// The schedules of `stored` that `wanted` speaks about: those that open one of its groups, and those of
