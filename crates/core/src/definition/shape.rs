@@ -41,10 +41,10 @@ pub(crate) fn line_of(line: u64) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX)
 }
 
-/// A value as serde hands it over, with the span of its text. Of a million names 40 bytes each; what the parser itself
-/// has of a value is four times that.
+/// A value as serde hands it over, with the span of its text. As large as a [`SourceNode`], so that a list of a
+/// million becomes that where it stands.
 pub(crate) struct SpannedValue {
-    line: u32,
+    line: u64,
     /// From where to where its text goes.
     span: Option<(u32, u32)>,
     shape: YamlShape,
@@ -68,7 +68,7 @@ enum YamlShape {
 impl SpannedValue {
     /// The tree with the file's name and, for plain scalars, the text of `source`.
     pub(crate) fn into_node(self, file: &Arc<str>, source: &str) -> SourceNode {
-        let at = SourcePlace::new(file, self.line);
+        let at = SourcePlace::new(file, line_of(self.line));
         let value = match self.shape {
             YamlShape::Null => NodeValue::Null,
             YamlShape::Text(text) => NodeValue::Text(text),
@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for SpannedValue {
             }
             None => None,
         };
-        Ok(Self { line: line_of(seen.referenced.line()), span, shape: seen.value })
+        Ok(Self { line: seen.referenced.line(), span, shape: seen.value })
     }
 }
 
@@ -187,5 +187,15 @@ impl<'de> Visitor<'de> for ShapeVisitor {
         }
         entries.shrink_to_fit();
         Ok(YamlShape::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_becomes_nodes_where_it_stands() {
+        assert_eq!(size_of::<SpannedValue>(), size_of::<SourceNode>());
     }
 }
