@@ -49,7 +49,8 @@ pub async fn open_unowned(
     by: &str,
     now: Millis,
 ) -> Result<OpeningResult> {
-    open_as(db, None, defs, order, by, now).await
+    let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
+    open_plans(db, None, plans, by, now).await
 }
 
 /// Like [`open_for_anyone`], with an audit record of who opened them and why. Parameter values are
@@ -82,17 +83,15 @@ pub async fn open_on_record(
     Ok(made)
 }
 
-/// Opens batches for `owner`, or unowned, in one transaction for all of them. Existing ones are
-/// left as they are; when all exist, the order is refused.
-pub(in crate::engine) async fn open_as(
+/// Opens them for `owner`, or unowned; in one transaction for all of them. Those that exist are left as
+/// they are; when all exist, that is the refusal.
+pub(in crate::engine) async fn open_plans(
     db: &Db,
     owner: Option<&NodeId>,
-    defs: &Definition,
-    order: &BatchOrder,
+    plans: Vec<BatchPlan>,
     by: &str,
     now: Millis,
 ) -> Result<OpeningResult> {
-    let plans = compute(defs.jobs.len(), || plan_opening(defs, order, now))?;
     for warning in plans.iter().flat_map(|p| &p.warnings) {
         tracing::warn!("{warning}");
     }
