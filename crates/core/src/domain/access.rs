@@ -1,4 +1,4 @@
-//! Who may do what to which group: permissions, the roles that hold them, and grants of roles.
+//! Authorization rules: permissions, the roles that contain them, and grants of roles in groups.
 
 pub mod approval;
 pub mod audit_chain;
@@ -16,32 +16,33 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// One kind of thing that people do. Each route of the API names the one it needs.
+/// A permission. Each route of the API names the one it requires.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// To see definitions, batches, logs and pictures.
+    /// View definitions, batches, logs and pictures.
     View,
-    /// To open batches and fire schedules; to pause, resume, kill, hold, release, start and start over.
+    /// Open batches and fire schedules; pause, resume, kill, hold, release, start and rerun.
     Run,
-    /// To say that something is so which did not happen: force, skip, ice, no-exec, start without parents.
+    /// Record something that did not happen: force, skip, ice, no-exec, start without parents.
     Force,
-    /// To change definitions, schedules and calendars.
+    /// Change definitions, schedules and calendars.
     Edit,
-    /// To change what is executed: scripts, SQL, names of procedures, HTTP calls.
+    /// Change what is executed: scripts, SQL, names of procedures, HTTP calls.
     Script,
-    /// Of one group: to grant roles in it. Of all groups: users, secrets, settings, processes, old rows.
+    /// In one group: grant roles. In all groups: administer users, secrets, settings, nodes and
+    /// retention.
     Admin,
 }
 
 impl Permission {
-    /// All, in order.
+    /// Every permission, in order.
     pub const ALL: [Self; 6] =
         [Self::View, Self::Run, Self::Force, Self::Edit, Self::Script, Self::Admin];
 
-    /// Its word in the API.
+    /// The word in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::View => "view",
@@ -53,12 +54,13 @@ impl Permission {
         }
     }
 
-    /// The permission of this word.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.as_str() == word)
     }
 
-    /// Whether it is to change what a group is, or what is said of its jobs; not to look and not to run.
+    /// Whether it changes a group or records statements about its jobs, as opposed to viewing and
+    /// running.
     pub fn changes(self) -> bool {
         match self {
             Self::Force | Self::Edit | Self::Script | Self::Admin => true,
@@ -73,28 +75,28 @@ impl fmt::Display for Permission {
     }
 }
 
-/// What somebody is in a group. Roles are no ladder: an author does not run, an operator does not edit,
-/// so that who writes a month-end job and who forces it are two people.
+/// A user's role in a group. Roles are not a hierarchy: an author does not run, an operator does
+/// not edit, so that writing a month-end job and forcing it take two people.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Sees.
+    /// May view.
     Viewer,
-    /// Sees and runs.
+    /// May view and run.
     Operator,
-    /// Sees and edits.
+    /// May view and edit.
     Author,
-    /// Sees, runs, forces, edits and grants; in all groups, administers the installation.
+    /// May view, run, force, edit and grant; in all groups, administers the installation.
     Admin,
 }
 
 impl Role {
-    /// All, in order.
+    /// Every role, in order.
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Operator, Self::Author, Self::Admin];
 
-    /// Its word in the API and in tables.
+    /// The word in the API and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -104,12 +106,12 @@ impl Role {
         }
     }
 
-    /// The role of this word.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|r| r.as_str() == word)
     }
 
-    /// What a token must be confined to, at least, to act in this role of its owner.
+    /// The permission that a token needs to act in this role of its owner.
     fn acts_by(self) -> Permission {
         match self {
             Self::Viewer => Permission::View,
@@ -136,18 +138,18 @@ impl fmt::Display for Role {
     }
 }
 
-/// Where a grant holds.
+/// Scope of a grant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Where {
-    /// In every group, also those to come, and in what belongs to no group.
+    /// Every group, including future ones, and everything outside groups.
     Everywhere,
-    /// In one group.
+    /// One group.
     Group(GroupCode),
 }
 
 impl Where {
-    /// Its word in tables: `*` is everywhere.
+    /// The word in tables: `*` is everywhere.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Everywhere => "*",
@@ -163,53 +165,54 @@ impl Where {
     }
 }
 
-/// A role somewhere, and rights beside it: forcing for an operator, executable text for an author.
+/// A role in a scope, with additional rights: forcing for an operator, executable text for an
+/// author.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Grant {
-    /// Where.
+    /// Scope.
     pub place: Where,
-    /// As what.
+    /// Role.
     pub role: Role,
-    /// `Force` or `Script`, given one by one; no role holds `Script` by itself.
+    /// `Force` or `Script`, granted individually; no role includes `Script`.
     pub rights: BTreeSet<Permission>,
 }
 
 impl Grant {
-    /// Whether it lets somebody do this.
+    /// Whether it includes a permission.
     pub fn holds(&self, permission: Permission) -> bool {
         self.role.holds(permission) || self.rights.contains(&permission)
     }
 }
 
-/// Everything that somebody may do.
+/// All grants of a user, and the restrictions of the token in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
     grants: Vec<Grant>,
-    /// What a token is confined to; none is no confinement.
+    /// Restrictions of the token; none: unrestricted.
     only: Option<Confines>,
 }
 
-/// What a token is confined to, within what its owner may do.
+/// Restrictions of a token, within what its owner may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confines {
-    /// These permissions.
+    /// Only these permissions.
     pub permissions: BTreeSet<Permission>,
-    /// These groups; none is wherever its owner may.
+    /// Only these groups; none: every group of its owner.
     pub groups: Option<BTreeSet<GroupCode>>,
 }
 
 impl Grants {
-    /// Of somebody who has these.
+    /// The grants of a user, unrestricted.
     pub fn new(grants: Vec<Grant>) -> Self {
         Self { grants, only: None }
     }
 
-    /// No more than these confines let through.
+    /// The same grants restricted to `confines`.
     pub fn within(self, confines: Confines) -> Self {
         Self { only: Some(confines), ..self }
     }
 
-    /// Whether something may be done in a group.
+    /// Whether a permission is held in a group.
     pub fn allow(&self, permission: Permission, group: &GroupCode) -> bool {
         let inside = self.only.as_ref().is_none_or(|only| {
             only.permissions.contains(&permission)
@@ -218,8 +221,8 @@ impl Grants {
         inside && self.grants.iter().any(|g| g.place.covers(group) && g.holds(permission))
     }
 
-    /// Whether somebody has a role in a group; an administrator has each of them. A token has it that may
-    /// do what the role is for.
+    /// Whether a role is held in a group; an administrator holds each of them. A token holds a role
+    /// if it may do what the role is for.
     pub fn has_role(&self, role: Role, group: &GroupCode) -> bool {
         let is_held =
             |g: &Grant| g.place.covers(group) && (g.role == role || g.role == Role::Admin);
@@ -230,7 +233,7 @@ impl Grants {
         inside && self.grants.iter().any(is_held)
     }
 
-    /// Whether something may be done to what belongs to no group.
+    /// Whether a permission is held for things outside groups.
     pub fn allow_everywhere(&self, permission: Permission) -> bool {
         let inside = self
             .only
@@ -240,13 +243,13 @@ impl Grants {
         inside && self.grants.iter().filter(everywhere).any(|g| g.holds(permission))
     }
 
-    /// Whether something may be done in at least one group.
+    /// Whether a permission is held in at least one group.
     pub fn allow_somewhere(&self, permission: Permission) -> bool {
         self.allow_everywhere(permission)
             || self.places(permission).is_none_or(|groups| !groups.is_empty())
     }
 
-    /// The groups in which something may be done; `None` when that is all of them.
+    /// The groups in which a permission is held; `None`: all of them.
     pub fn places(&self, permission: Permission) -> Option<BTreeSet<GroupCode>> {
         let confined = self.only.as_ref();
         if confined.is_some_and(|only| !only.permissions.contains(&permission)) {
@@ -265,7 +268,7 @@ impl Grants {
         Some(kept.collect())
     }
 
-    /// What they are confined to.
+    /// The restrictions.
     pub fn confines(&self) -> Option<&Confines> {
         self.only.as_ref()
     }

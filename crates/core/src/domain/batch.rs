@@ -37,30 +37,30 @@ pub struct Batch {
     pub batch_id: BatchId,
     /// Number, group, business date and parameters.
     pub values: BatchValues,
-    /// Type it was asked for with, or its group's.
+    /// The requested batch type, or the group's.
     pub batch_type: Option<String>,
     /// State.
     pub status: BatchStatus,
-    /// The process that dispatches it, while one does.
+    /// The node that dispatches it, if any.
     pub owner: Option<NodeId>,
-    /// Who asked for it.
+    /// Who requested it.
     pub started_by: String,
     /// When it was opened.
     pub create_time: Millis,
     /// When it ended.
     pub end_time: Option<Millis>,
-    /// Why it was killed, in the operator's words.
+    /// Reason of a kill, in the operator's words.
     pub reason: Option<String>,
-    /// When it is stopped if it still runs then.
+    /// When it is stopped if it is still running.
     pub deadline: Option<Millis>,
-    /// How many times operators have changed it or its rows; memory built from an older one is
-    /// stale.
+    /// Number of changes by operators to the batch or its rows; in-memory state built from an older
+    /// revision is stale.
     pub revision: i64,
-    /// Nothing of it is started.
+    /// Whether no job of it may be started.
     pub is_paused: bool,
-    /// Since when its rows are being removed: some may be gone.
+    /// When the removal of its rows began: some may be gone already.
     pub removing: Option<Millis>,
-    /// How many of its jobs have no queue row yet; 0 once it is open.
+    /// Number of jobs without a queue row yet; 0 once the batch is completely opened.
     pub unwritten_jobs: u32,
 }
 
@@ -93,9 +93,9 @@ impl Batch {
 }
 
 impl Batch {
-    /// The deadline when a person goes on with it at `now`. One that had ended gets its whole time
-    /// again. One whose process died keeps its deadline, for it is the same run; if that has passed
-    /// meanwhile it gets its whole time, or it would be stopped before it did anything.
+    /// The deadline when a user resumes the batch at `now`. A batch that had ended gets its full
+    /// time again. One whose process died keeps its deadline, because it is the same run; if that
+    /// has passed meanwhile it gets its full time, or it would be stopped before doing anything.
     pub fn deadline_resumed(&self, timeout_sec: Option<u32>, now: Millis) -> Option<Millis> {
         let kept = self.deadline.filter(|at| !self.status.is_final() && *at > now);
         let fresh = deadline(timeout_sec, now)?;
@@ -108,18 +108,18 @@ pub fn deadline(timeout_sec: Option<u32>, now: Millis) -> Option<Millis> {
     timeout_sec.map(|sec| now.plus_ms(i64::from(sec) * 1_000))
 }
 
-/// A batch about to be written: what `plan` made of an order.
+/// A batch to be inserted: what `plan` made of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchPlan {
     /// Number, group, business date and parameters.
     pub values: BatchValues,
     /// Type.
     pub batch_type: Option<String>,
-    /// What it runs.
+    /// The definitions it runs.
     pub snapshot: Snapshot,
-    /// What is worth a word about the order, and no reason to refuse it.
+    /// Warnings about the request that are no reason to refuse it.
     pub warnings: Vec<String>,
-    /// Parallel to `snapshot.jobs`: not before this moment.
+    /// Earliest start of each job, parallel to `snapshot.jobs`.
     pub not_before: Vec<Option<Millis>>,
 }
 
@@ -142,19 +142,19 @@ impl Batch {
 }
 
 impl BatchOrder {
-    /// Reads the JSON parameters of `queueDispatcherHandler`, with a batch number that is one.
+    /// Parses the JSON parameters of `queueDispatcherHandler`; the batch number must be a literal.
     pub fn parse(json: &str) -> Result<Self, BatchError> {
         serde_json::from_str(json).map_err(|e| BatchError::BadOrder(e.to_string()))
     }
 }
 
-/// The last day of the period that a batch number names: day `20240731`, month `202407`, quarter
+/// The last day of the period that a batch number means: day `20240731`, month `202407`, quarter
 /// `2024Q3`, year `2024`; `None` for free text.
 pub fn implied_business_date(batch_no: &BatchNo) -> Option<NaiveDate> {
     Period::from_batch_no(batch_no).map(Period::last_day)
 }
 
-/// The same in a group: there a repeated run has the day of its period (`202407-rerun2`).
+/// The same within a group: there a repeated run has the date of its period (`202407-rerun2`).
 fn business_date_of(group: &Group, batch_no: &BatchNo) -> Option<NaiveDate> {
     match NumberGrammar::of_type(group.batch_type.as_deref()) {
         NumberGrammar::Free => implied_business_date(batch_no),
@@ -162,8 +162,8 @@ fn business_date_of(group: &Group, batch_no: &BatchNo) -> Option<NaiveDate> {
     }
 }
 
-/// Makes the batches an order asks for: one per group it names. Pure; `now` only places
-/// `schedule_time` on the batch's day, which is the day it is opened.
+/// Plans the batches of a request: one per group that it names. Pure; `now` only places
+/// `schedule_time` on the batch's day, the day on which it is opened.
 pub fn plan(
     defs: &Definition,
     order: &BatchOrder,
@@ -218,7 +218,7 @@ fn no_group<N>(defs: &Definition, order: &BatchOrder<N>) -> BatchError {
     BatchError::NoGroup(words, known)
 }
 
-/// Refuses what the jobs and the parameters of a batch use and its group may not.
+/// Refuses data sources and secrets that the jobs or parameters use and the group may not use.
 fn refuse_forbidden_uses(
     defs: &Definition,
     group: &Group,
@@ -274,7 +274,7 @@ fn plan_snapshot(
     })
 }
 
-/// Before which moment each job of a batch that is opened at `now` may not start, parallel to its jobs.
+/// Earliest start of each job of a batch opened at `now`, parallel to its jobs.
 pub fn start_times(snapshot: &Snapshot, now: Millis) -> Result<Vec<Option<Millis>>, BatchError> {
     let zone = zone_of(&snapshot.group)?;
     let day = day_in(now, zone);
@@ -282,7 +282,7 @@ pub fn start_times(snapshot: &Snapshot, now: Millis) -> Result<Vec<Option<Millis
     Ok(snapshot.jobs.iter().map(of_job).collect())
 }
 
-/// The zone a group's times of day are read in.
+/// The time zone of a group's times of day.
 pub fn zone_of(group: &Group) -> Result<Tz, BatchError> {
     let name = group.time_zone.as_deref().unwrap_or("UTC");
     name.parse().map_err(|_| BatchError::BadZone(group.code.clone(), name.to_owned()))

@@ -1,4 +1,4 @@
-//! When a batch will end, which jobs decide that, and whether it is late.
+//! Forecasts when a batch will end, which jobs decide that, and whether it is late.
 
 pub mod certainty;
 pub mod delay;

@@ -1,8 +1,8 @@
-//! Parameters: which layer a value comes from, and what the `${…}` in it become.
+//! Parameters: the layer that supplies a value, and the replacement of `${…}` in it.
 //!
-//! There is no template engine, no nesting and no code: the text of a parameter's value is the
-//! only place where `${…}` means anything, and what comes out of it reaches SQL as a bound value
-//! and a script as an environment variable, never as text of either.
+//! There is no template engine, no nesting and no code: `${…}` is replaced only in the text of a
+//! parameter's value, and the result reaches SQL as a bound value and a script as an environment
+//! variable, never as text of either.
 
 pub mod fan_out;
 mod fault;
@@ -39,19 +39,19 @@ pub struct BatchValues {
     pub batch_no: BatchNo,
     /// `${group}`
     pub group: GroupCode,
-    /// `${business_date}`, `YYYY-MM-DD`; none when the batch number does not imply one and none
-    /// was given.
+    /// `${business_date}`, `YYYY-MM-DD`; none when the batch number implies none and none was
+    /// given.
     pub business_date: Option<NaiveDate>,
-    /// The batch's own parameters; those of the group and of all groups stand in its snapshot.
+    /// The batch's own parameters; those of the group and of all groups are in its snapshot.
     pub params: BTreeMap<String, String>,
 }
 
-/// A parameter with its value worked out, ready to be bound.
+/// A resolved parameter, ready to be bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoundParam {
     /// Name, as in the definition.
     pub name: String,
-    /// Which way it travels.
+    /// Direction.
     pub mode: ParamMode,
     /// Its type.
     pub ty: ParamType,
@@ -80,24 +80,24 @@ impl fmt::Display for ValueOrigin {
 }
 
 impl BoundParam {
-    /// A text of ours, that may be shown.
+    /// A text supplied by Procession that may be shown.
     pub fn public_text(name: &str, value: Option<String>) -> Self {
         let value = value.map(MaskedValue::Open);
         Self { name: name.to_owned(), mode: ParamMode::In, ty: ParamType::Text, value, origin: None }
     }
 
-    /// Its text, secret or not, for whoever binds it.
+    /// The text, secret or not, for binding only.
     pub fn expose_text(&self) -> Option<&str> {
         self.value.as_ref().map(MaskedValue::expose)
     }
 }
 
-/// Where a value comes from, strongest first.
+/// Origin of a value, highest precedence first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "ParamLayer")]
 pub enum Layer {
-    /// The batch's own parameter: `--param`, the order.
+    /// The batch's own parameter: `--param`, or the request.
     Batch,
     /// The job's own `value`.
     Job,
@@ -109,7 +109,7 @@ pub enum Layer {
     Global,
 }
 
-/// The order of the layers, for people.
+/// The order of the layers, for display.
 pub const PRECEDENCE: &str = "batch > job > upstream outputs > group > global";
 
 impl Layer {
@@ -134,7 +134,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// What is known of one try of a job only, and not of its batch.
+/// Values that belong to one attempt of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     /// `${idem_key}`
@@ -144,51 +144,51 @@ pub struct Start {
 }
 
 impl Start {
-    /// The first try of a job in a batch that is only shown; the key's first part, which names the
-    /// installation, is not known without a database.
+    /// The first attempt of a job in a batch that is only previewed; the key's first part, which
+    /// names the installation, is not known without a database.
     pub fn shown(batch: &BatchValues, job: &JobCode) -> Self {
         let form = KeyForm::WithGroup(&batch.group, &batch.batch_no);
         Self { idem_key: IdemKey::for_run("(installation)", form, job, 1), attempt: 1 }
     }
 }
 
-/// The layers around the parameters of one job.
+/// The layers of the parameters of one job.
 #[derive(Clone, Copy, Debug)]
 pub struct Layers<'a> {
-    /// The try; none where a parameter is worked out before there is one.
+    /// The attempt; none when parameters are evaluated before there is one.
     pub start: Option<&'a Start>,
     /// The batch, with its own parameters.
     pub batch: &'a BatchValues,
-    /// Jobs that this one depends on directly.
+    /// The job's direct parents.
     pub parents: &'a [JobCode],
-    /// What the group declares.
+    /// Declared by the group.
     pub group: &'a [ParamDecl],
-    /// What is declared for all groups.
+    /// Declared for all groups.
     pub global: &'a [ParamDecl],
-    /// Calendars that are kept for the batch.
+    /// Calendars kept for the batch.
     pub days: WorkingDays<'a>,
 }
 
-/// An output of a job: `None` when it has none of that name.
+/// Looks up an output of a job: `None` when it has none of that name.
 pub type OutputOf<'a> = &'a dyn Fn(&JobCode, &str) -> Option<OutputValue>;
-/// A secret by its name.
+/// Looks up a secret by name.
 pub type SecretOf<'a> = &'a dyn Fn(&str) -> Option<SecretString>;
 
-/// What parameters ask of the world.
+/// External values that parameters may need.
 #[derive(Clone, Copy)]
 pub struct ParamSources<'a> {
     /// Outputs of other jobs.
     pub output: OutputOf<'a>,
-    /// Secrets. Without them, values that hold one are masked and not checked for their type.
+    /// Secrets. Without them, values that contain one are masked and not type-checked.
     pub secret: Option<SecretOf<'a>>,
 }
 
-/// A parameter that was worked out, and the layer that gave its value.
+/// A resolved parameter, and the layer of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The parameter.
     pub param: BoundParam,
-    /// Where its value comes from; none: no layer has one.
+    /// The layer; none: no layer has a value.
     pub layer: Option<Layer>,
 }
 
@@ -209,13 +209,13 @@ fn references_in(param: &str, text: &str) -> Result<Vec<(String, Reference)>, Pa
     Ok(pieces(param, text)?.into_iter().filter_map(named).collect())
 }
 
-/// The names a parameter's value refers to; what `check` looks at without any batch.
+/// The names that a parameter's value refers to; `check` examines them without a batch.
 pub fn references(param: &Param) -> Result<Vec<Reference>, ParamError> {
     let found = references_in(&param.name, param.value.as_deref().unwrap_or_default())?;
     Ok(found.into_iter().map(|(_, reference)| reference).collect())
 }
 
-/// The calendars that a value asks; none of one that cannot be read.
+/// The calendars that a value refers to; none for a malformed value.
 pub fn calendars_asked(value: Option<&str>) -> Vec<AskedCalendar> {
     let pieces = param_expressions::pieces(value.unwrap_or_default()).unwrap_or_default();
     let asked = |piece| match piece {
@@ -225,8 +225,8 @@ pub fn calendars_asked(value: Option<&str>) -> Vec<AskedCalendar> {
     pieces.into_iter().flat_map(asked).collect()
 }
 
-/// Checks a value that refers to nothing against the declared type; values with `${…}` can only
-/// be checked when they are known.
+/// Type-checks a value without references; values with `${…}` can be checked only when they are
+/// resolved.
 pub fn check_literal(param: &Param) -> Result<(), ParamError> {
     match &param.value {
         Some(text) if references(param)?.is_empty() => check_text(&param.name, param.ty, text),
@@ -234,7 +234,7 @@ pub fn check_literal(param: &Param) -> Result<(), ParamError> {
     }
 }
 
-/// Checks the value that a group, or the definition for all groups, declares.
+/// Checks a value declared by a group, or by the definition for all groups.
 pub fn check_declared(decl: &ParamDecl) -> Result<(), ParamError> {
     let Some(text) = &decl.value else { return Ok(()) };
     let found = references_in(&decl.name, text)?;
@@ -254,7 +254,7 @@ fn may_be_declared(reference: &Reference) -> bool {
     }
 }
 
-/// The secrets that the text of a value names.
+/// The secrets that a value refers to.
 pub fn secret_names(text: &str) -> Vec<String> {
     let found = param_expressions::pieces(text).unwrap_or_default();
     let secret = |piece| match piece {
@@ -264,12 +264,12 @@ pub fn secret_names(text: &str) -> Vec<String> {
     found.into_iter().filter_map(secret).collect()
 }
 
-/// Whether the text of a value holds a secret, so that the value is one.
+/// Whether a value refers to a secret, and so is one itself.
 pub fn names_a_secret(text: &str) -> bool {
     !secret_names(text).is_empty()
 }
 
-/// Works out every parameter of `job`.
+/// Resolves every parameter of `job`.
 pub fn resolve(
     job: &JobDef,
     layers: Layers<'_>,
@@ -278,7 +278,7 @@ pub fn resolve(
     resolve_each(job, layers, outside).into_iter().map(|r| r.map(|r| r.param)).collect()
 }
 
-/// Works out every parameter of `job` by itself, with the layer it comes from.
+/// Resolves each parameter of `job` separately, with the layer of its value.
 pub fn resolve_each(
     job: &JobDef,
     layers: Layers<'_>,
@@ -288,7 +288,7 @@ pub fn resolve_each(
     job.params.iter().map(|param| work.resolve(param)).collect()
 }
 
-/// The secrets that `job` needs, by name; found by working its parameters out without any.
+/// The names of the secrets that `job` needs, found by resolving its parameters without any.
 pub fn secrets_needed(
     job: &JobDef,
     layers: Layers<'_>,
@@ -304,7 +304,7 @@ pub fn secrets_needed(
     Ok(names)
 }
 
-/// Outputs of other jobs that the parameters of `job` may ask for.
+/// Outputs of other jobs that the parameters of `job` may need.
 pub fn outputs_asked(job: &JobDef, parents: &[JobCode]) -> Vec<(JobCode, String)> {
     let mut asked = Vec::new();
     for param in &job.params {

@@ -1,4 +1,4 @@
-//! Approvals of jobs: who may decide that a batch goes on, and what became of the question.
+//! Approvals of jobs: who may decide whether a batch continues, and the recorded decision.
 
 use crate::domain::access::user::UserName;
 use crate::domain::access::{Grants, Permission, Role};
@@ -8,16 +8,16 @@ use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Key of a `job_approval` row.
+/// Primary key of a `job_approval` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApprovalId(pub i64);
 
-/// Who may approve an APPROVAL job, and what the approvers are asked. A person who fits one of `role`,
-/// `permission` and `users` is enough.
+/// Who may approve an APPROVAL job, and the question. Matching one of `role`, `permission` and
+/// `users` is sufficient.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRule {
-    /// This role in the group of the job. An administrator of the group has each of them.
+    /// This role in the group of the job. An administrator of the group holds every role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// This permission in the group of the job.
@@ -26,10 +26,10 @@ pub struct ApprovalRule {
     /// These users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<UserName>,
-    /// Whether whoever started the batch is refused.
+    /// Whether the users who started the batch are refused.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub four_eyes: bool,
-    /// What the approvers are asked.
+    /// The question to the approvers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
@@ -43,24 +43,24 @@ fn is_yes(flag: &bool) -> bool {
     *flag
 }
 
-/// How far an approval is.
+/// State of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ApprovalStatus {
-    /// Its job waits for a decision.
+    /// The job waits for a decision.
     Waiting,
-    /// An approver said yes.
+    /// Approved.
     Approved,
-    /// An approver said no.
+    /// Rejected.
     Rejected,
-    /// Nobody decided before the time limit of the job.
+    /// No decision before the timeout of the job.
     Expired,
-    /// The job was stopped, forced or started over before a decision.
+    /// The job was stopped, forced or rerun before a decision.
     Withdrawn,
 }
 
 impl ApprovalStatus {
-    /// All, in order.
+    /// Every status, in order.
     pub const ALL: [Self; 5] =
         [Self::Waiting, Self::Approved, Self::Rejected, Self::Expired, Self::Withdrawn];
 
@@ -75,7 +75,7 @@ impl ApprovalStatus {
         }
     }
 
-    /// The status of a word.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
@@ -87,21 +87,21 @@ impl fmt::Display for ApprovalStatus {
     }
 }
 
-/// What became of an approval.
+/// The decision on an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalDecision {
-    /// How it ended.
+    /// Resulting status.
     pub status: ApprovalStatus,
-    /// Who decided; none where nobody did.
+    /// Who decided; none when it expired or was withdrawn by the system.
     pub by: Option<String>,
-    /// What the approver remarked.
+    /// The approver's comment.
     pub comment: Option<String>,
     /// When.
     pub at: Option<Millis>,
 }
 
 impl ApprovalDecision {
-    /// What is said of it in logs: `approved by li.na: checked against the ledger`.
+    /// Text for logs: `approved by li.na: checked against the ledger`.
     pub fn describe(&self) -> String {
         let by = self.by.as_deref().unwrap_or("-");
         let comment = self.comment.as_ref().map_or_else(String::new, |text| format!(": {text}"));
@@ -115,17 +115,17 @@ impl ApprovalDecision {
     }
 }
 
-/// What an approver decides.
+/// An approver's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalVerdict {
-    /// The batch goes on.
+    /// The batch continues.
     Approve,
     /// The job fails.
     Reject,
 }
 
 impl ApprovalVerdict {
-    /// What the approval is afterwards.
+    /// The resulting status.
     pub fn status(self) -> ApprovalStatus {
         match self {
             Self::Approve => ApprovalStatus::Approved,
@@ -133,7 +133,7 @@ impl ApprovalVerdict {
         }
     }
 
-    /// What it is called in the audit log.
+    /// The word in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -141,7 +141,7 @@ impl ApprovalVerdict {
         }
     }
 
-    /// How a sentence names it afterwards.
+    /// Past tense for messages.
     pub fn past_tense(self) -> &'static str {
         match self {
             Self::Approve => "approved",
@@ -150,23 +150,23 @@ impl ApprovalVerdict {
     }
 }
 
-/// Somebody who decides.
+/// The user who decides.
 #[derive(Clone, Copy, Debug)]
 pub struct Approver<'a> {
-    /// The account's name; on the command line the user of the machine.
+    /// Account name; on the command line the user of the operating system.
     pub name: &'a str,
-    /// What the account may do; none on the command line, where whoever opens the database may do
-    /// everything.
+    /// The account's grants; none on the command line, where access to the database implies every
+    /// permission.
     pub grants: Option<&'a Grants>,
 }
 
-/// Why somebody may not decide.
+/// Why a user may not decide.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApproverRefused {
-    /// The rule names others.
+    /// The rule does not include the user.
     #[error("{0} may decide about this job; ask one of them")]
     NotNamed(String),
-    /// The batch is the person's own.
+    /// The user started the batch.
     #[error(
         "{0} started this batch, and its approval takes a second person (four_eyes); ask another approver"
     )]
@@ -174,12 +174,12 @@ pub enum ApproverRefused {
 }
 
 impl ApprovalRule {
-    /// Whether a rule names anybody.
+    /// Whether a rule names any approver.
     pub fn names_approvers(&self) -> bool {
         self.role.is_some() || self.permission.is_some() || !self.users.is_empty()
     }
 
-    /// Passes when this person may decide about a job of `group` in a batch that `starters` have started.
+    /// Succeeds when this user may decide about a job of `group` in a batch started by `starters`.
     pub fn check(
         &self,
         group: &GroupCode,
@@ -200,7 +200,7 @@ impl ApprovalRule {
         let Some(grants) = approver.grants else { return true };
         let by_role = self.role.is_some_and(|role| grants.has_role(role, group));
         let by_permission = self.permission.is_some_and(|p| grants.allow(p, group));
-        // A token that may only look decides nothing, also where its owner is named.
+        // A read-only token decides nothing, even if its owner is named.
         let may_act = grants.confines().is_none_or(|only| {
             only.permissions.iter().any(|p| *p != Permission::View)
                 && only.groups.as_ref().is_none_or(|groups| groups.contains(group))
@@ -209,7 +209,7 @@ impl ApprovalRule {
         by_role || by_permission || by_name
     }
 
-    /// Who may decide, in words: `an operator of month_end, or li.na`.
+    /// The possible approvers in words: `an operator of month_end, or li.na`.
     pub fn describe(&self, group: &GroupCode, lang: Lang) -> String {
         let mut parts = Vec::new();
         if let Some(role) = self.role {

@@ -1,23 +1,24 @@
-//! The hash chain over the audit log: what of an act is hashed, and how each seal holds the one before.
+//! The hash chain over the audit log: the hashed encoding of an entry, and how each seal includes
+//! the previous one.
 //!
-//! The encoding is documented in docs/audit.md, because others verify exports by it. It never changes: another one
-//! needs another [`VERSION`].
+//! The encoding is documented in docs/audit.md, because third parties verify exports by it. It
+//! never changes: another encoding needs another [`VERSION`].
 
 use crate::domain::time::Millis;
 use ring::digest::{Context, SHA256};
 
-/// Begins what is hashed of an act.
+/// Prefix of the hashed encoding.
 const VERSION: &[u8] = b"procession-audit-1";
 
-/// SHA-256.
+/// A SHA-256 hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AuditHash([u8; 32]);
 
 impl AuditHash {
-    /// What stands before the first seal.
+    /// Hash before the first seal.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// Of 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 64 {
@@ -38,37 +39,37 @@ impl std::fmt::Display for AuditHash {
     }
 }
 
-/// An act as its row has it, text by text.
+/// An audit entry as stored, column by column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAct {
-    /// Its key.
+    /// Primary key.
     pub audit_id: i64,
-    /// Who.
+    /// Who acted.
     pub actor: String,
-    /// From where.
+    /// Address or host of the actor.
     pub host: String,
-    /// What was done.
+    /// The action.
     pub action: String,
-    /// To which group.
+    /// Group concerned.
     pub group_code: Option<String>,
     /// Key of the batch.
     pub batch_id: Option<i64>,
     /// Number of the batch.
     pub batch_no: Option<String>,
-    /// To which job.
+    /// Job concerned.
     pub job_code: Option<String>,
-    /// JSON, byte for byte as it is stored.
+    /// JSON, byte for byte as stored.
     pub detail: Option<String>,
-    /// Why.
+    /// Reason given.
     pub reason: Option<String>,
     /// When.
     pub create_time: Millis,
 }
 
 impl StoredAct {
-    /// SHA-256 of the version and all columns in their order. A column is one byte 0 when it is NULL; else one byte 1,
-    /// the length of its text as 8 bytes (the highest first), and its text in UTF-8. Numbers are decimal, the time is in
-    /// milliseconds since 1970.
+    /// SHA-256 of the version and all columns in their order. A NULL column is one byte 0; any
+    /// other is one byte 1, the length of its text as 8 bytes (big-endian), and its text in UTF-8.
+    /// Numbers are decimal, the time is in milliseconds since 1970.
     pub fn hash(&self) -> AuditHash {
         let mut context = Context::new(&SHA256);
         context.update(VERSION);
@@ -100,22 +101,22 @@ impl StoredAct {
     }
 }
 
-/// A link of the chain: what stays of an act when its row is removed.
+/// A seal: the link of the chain that remains of an entry when its row is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditSeal {
-    /// Its number, from 1 without a gap.
+    /// Number, from 1 without gaps.
     pub seal_no: i64,
-    /// The act.
+    /// Primary key of the entry.
     pub audit_id: i64,
-    /// When the act was.
+    /// Time of the entry.
     pub act_time: Millis,
-    /// Of the act.
+    /// Hash of the entry.
     pub row_hash: AuditHash,
 }
 
 impl AuditSeal {
-    /// SHA-256 of the hash of the seal before, the number of the seal, the key and the time of the act (8 bytes each,
-    /// the highest first) and the hash of the act.
+    /// SHA-256 of the previous seal's hash, the number of this seal, the key and the time of the
+    /// entry (8 bytes each, big-endian) and the hash of the entry.
     pub fn hash_after(&self, before: AuditHash) -> AuditHash {
         let mut context = Context::new(&SHA256);
         context.update(&before.0);
@@ -133,7 +134,7 @@ fn finish(context: Context) -> AuditHash {
     AuditHash(bytes)
 }
 
-/// The end of the chain, as people keep it elsewhere.
+/// The end of the chain, as recorded by people outside the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditHead {
     /// Number of the last seal; 0 when there is none.
@@ -143,10 +144,10 @@ pub struct AuditHead {
 }
 
 impl AuditHead {
-    /// Of a chain without seals.
+    /// The head of an empty chain.
     pub const EMPTY: Self = Self { seal_no: 0, hash: AuditHash::ZERO };
 
-    /// Of `NUMBER:HASH`.
+    /// Parses `NUMBER:HASH`.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, hash) = text.trim().split_once(':')?;
         let seal_no = number.parse().ok().filter(|number| *number >= 0)?;

@@ -1,40 +1,41 @@
-//! When certificates and revocation lists end, and from when on somebody should know.
+//! Expiry of certificates and revocation lists, and when to warn about it.
 
 use crate::domain::time::Millis;
 
-/// Milliseconds of a day.
+/// Milliseconds per day.
 const DAY_MS: i64 = 86_400_000;
-/// How long before the end it is told of: long enough for a certificate that is asked for by paper.
+/// How long before expiry a warning is given: long enough for a certificate that is ordered on
+/// paper.
 pub const WARN_BEFORE_MS: i64 = 30 * DAY_MS;
-/// The same of a revocation list, which is made anew every few days by itself.
+/// The same for a revocation list, which is renewed automatically every few days.
 const WARN_OF_LIST_MS: i64 = DAY_MS;
 
-/// What ends.
+/// What a certificate file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CertificateRole {
-    /// A certificate that this process shows.
+    /// A certificate that this process presents.
     Own,
-    /// An authority that vouches for others.
+    /// A certificate authority.
     Authority,
-    /// A revocation list, which says from when on there should be a newer one.
+    /// A revocation list, whose end is the announced time of the next one.
     RevocationList,
 }
 
-/// A file and the first end of what is in it.
+/// A file and the earliest expiry in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateEnd {
     /// The setting that names the file.
     pub setting: &'static str,
-    /// What it is.
+    /// Its content.
     pub role: CertificateRole,
-    /// Whose it is: `CN=batch.bank.example`.
+    /// Subject: `CN=batch.bank.example`.
     pub subject: String,
-    /// When it ends.
+    /// Expiry.
     pub ends_at: Millis,
 }
 
 impl CertificateEnd {
-    /// Whether somebody should know.
+    /// Whether a warning is due.
     pub fn is_due(&self, now: Millis) -> bool {
         let before = match self.role {
             CertificateRole::Own | CertificateRole::Authority => WARN_BEFORE_MS,
@@ -43,7 +44,7 @@ impl CertificateEnd {
         self.ends_at.since(now) < before
     }
 
-    /// What and when, without a path or a name: `the certificate of http.tls_cert ends in 12 days`.
+    /// The warning, without a path or a name: `the certificate of http.tls_cert ends in 12 days`.
     pub fn describe(&self, now: Millis) -> String {
         let what = match self.role {
             CertificateRole::Own => "the certificate",
@@ -69,7 +70,7 @@ impl CertificateEnd {
     }
 }
 
-/// Those that somebody should know of, the first to end first.
+/// The files for which a warning is due, earliest expiry first.
 pub fn due_ends(ends: &[CertificateEnd], now: Millis) -> Vec<&CertificateEnd> {
     let mut due: Vec<&CertificateEnd> = ends.iter().filter(|end| end.is_due(now)).collect();
     due.sort_by_key(|end| end.ends_at);

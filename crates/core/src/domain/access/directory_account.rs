@@ -1,9 +1,10 @@
-//! What a directory (LDAP, Active Directory) says of an account: whether it may log in, and in which groups it is.
+//! Interprets the entry of an account in a directory (LDAP, Active Directory): whether it may log
+//! in, and its groups.
 
 use crate::domain::time::Millis;
 use std::collections::BTreeMap;
 
-/// What is read of an account, and what of it says that it is closed.
+/// The attributes that are read, and those that mark an account as closed.
 pub const ACCOUNT_ATTRIBUTES: [&str; 12] = [
     "objectGUID",
     "entryUUID",
@@ -24,29 +25,31 @@ pub const ACCOUNT_ATTRIBUTES: [&str; 12] = [
 pub struct DirectoryEntry {
     /// Its distinguished name.
     pub dn: String,
-    /// Values by attribute. Names of attributes are in lower case, because servers differ in how they write them.
+    /// Values by attribute. Attribute names are in lower case, because servers differ in their
+    /// spelling.
     pub attributes: BTreeMap<String, Vec<String>>,
 }
 
-/// Why an account of a directory may not log in though its password is right.
+/// Why an account may not log in although its password is right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountClosed {
-    /// Somebody switched it off.
+    /// Disabled by an administrator.
     #[error("the account is disabled in the directory ({0})")]
     Disabled(&'static str),
-    /// Its last day is over.
+    /// The account has expired.
     #[error("the account has expired in the directory ({0})")]
     Expired(&'static str),
-    /// After wrong passwords, or by an administrator.
+    /// Locked after wrong passwords, or by an administrator.
     #[error("the account is locked in the directory ({0})")]
     Locked(&'static str),
-    /// The password must be changed where it is kept.
+    /// The password must be changed in the directory.
     #[error("the password must be changed in the directory first ({0})")]
     PasswordReset(&'static str),
 }
 
 impl AccountClosed {
-    /// Whether it ends what the user has already. A lock after wrong passwords does not: a stranger can cause one.
+    /// Whether existing sessions and tokens end as well. A lock after wrong passwords does not end
+    /// them: a stranger can cause one.
     pub fn ends_access(&self) -> bool {
         matches!(self, Self::Disabled(_) | Self::Expired(_))
     }
@@ -59,18 +62,18 @@ const AD_EPOCH_MS: i64 = 11_644_473_600_000;
 const DAY_MS: i64 = 86_400_000;
 
 impl DirectoryEntry {
-    /// The values of an attribute.
+    /// Values of an attribute.
     pub fn values(&self, attribute: &str) -> &[String] {
         self.attributes.get(&attribute.to_ascii_lowercase()).map_or(&[], Vec::as_slice)
     }
 
-    /// The first value of an attribute.
+    /// First value of an attribute.
     pub fn first_value(&self, attribute: &str) -> Option<&str> {
         self.values(attribute).first().map(String::as_str)
     }
 
-    /// Why the account may not log in, where the directory says so by an attribute. Servers that refuse such an
-    /// account themselves never come so far.
+    /// Why the account may not log in, if an attribute says so. Servers that refuse such an account
+    /// themselves do so earlier.
     pub fn closed_reason(&self, now: Millis) -> Option<AccountClosed> {
         let number = |attribute| self.first_value(attribute)?.trim().parse::<i64>().ok();
         let is_true = |attribute| {
@@ -91,12 +94,12 @@ impl DirectoryEntry {
         if is_true("pwdReset") {
             return Some(AccountClosed::PasswordReset("pwdReset"));
         }
-        // 0 and the largest number are "never"; counted in 100 ns.
+        // 0 and the largest number mean "never"; counted in 100 ns.
         let ad_expiry = number("accountExpires").filter(|ticks| (1..i64::MAX).contains(ticks));
         if ad_expiry.is_some_and(|ticks| now.0 >= ticks / 10_000 - AD_EPOCH_MS) {
             return Some(AccountClosed::Expired("accountExpires"));
         }
-        // Days since 1970; -1 is "never".
+        // Days since 1970; -1 means "never".
         let shadow_expiry = number("shadowExpire").filter(|days| *days >= 0);
         if shadow_expiry.is_some_and(|days| now.0.div_euclid(DAY_MS) >= days) {
             return Some(AccountClosed::Expired("shadowExpire"));
@@ -105,8 +108,8 @@ impl DirectoryEntry {
     }
 }
 
-/// Why a directory did not take a password, as far as its answer tells: Active Directory hides the reason in its
-/// text (`data 533`).
+/// Why a directory refused a password, as far as its answer says: Active Directory puts the reason
+/// in its text (`data 533`).
 pub fn describe_bind_refusal(code: u32, text: &str) -> String {
     let reason = text.split_once("data ").and_then(|(_, rest)| rest.split([',', ' ']).next());
     let said = match (code, reason) {
@@ -125,8 +128,8 @@ pub fn describe_bind_refusal(code: u32, text: &str) -> String {
     said.to_owned()
 }
 
-/// A distinguished name in the form in which two are compared: without the spaces around its parts, in lower case.
-/// `None` when it is none.
+/// Normalizes a distinguished name for comparison: lower case, no spaces around its parts. `None`
+/// when it is malformed.
 pub fn normalize_dn(dn: &str) -> Option<String> {
     let parts = split_unescaped(dn);
     let normalize = |part: &String| {
@@ -134,7 +137,7 @@ pub fn normalize_dn(dn: &str) -> Option<String> {
         let (attribute, value) = (attribute.trim(), unescape(value.trim())?);
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
         let fits = !attribute.is_empty() && attribute.chars().all(is_name) && !value.is_empty();
-        // Escaped anew in one form, so that a comma within a value is no separator.
+        // Escaped uniformly, so that a comma within a value is no separator.
         let escaped: String = value.to_lowercase().chars().map(escape).collect();
         fits.then(|| format!("{}={escaped}", attribute.to_ascii_lowercase()))
     };
@@ -149,7 +152,7 @@ fn escape(c: char) -> String {
     }
 }
 
-/// The parts between commas that are not escaped.
+/// Splits at unescaped commas.
 fn split_unescaped(dn: &str) -> Vec<String> {
     let (mut parts, mut part, mut is_escaped) = (Vec::new(), String::new(), false);
     for c in dn.chars() {
@@ -163,7 +166,7 @@ fn split_unescaped(dn: &str) -> Vec<String> {
     parts
 }
 
-/// A value without its escapes: `\2C` and `\,` are a comma.
+/// Removes escapes: `\2C` and `\,` are a comma.
 fn unescape(value: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();

@@ -1,17 +1,17 @@
-//! Which groups may use a data source, a secret or a group of executors. All are an installation's and not a group's, so
-//! without a list an author of one group runs SQL on the database of another, prints its passwords and calls its handlers.
+//! Which groups may use a data source, a secret or an executor group. These belong to the
+//! installation, so without a list an author of one group could run SQL on another group's
+//! database, print its passwords and call its handlers.
 
 use crate::domain::id::GroupCode;
 use serde::{Deserialize, Serialize};
 
-/// Who may use one data source, secret or group of executors.
+/// Access list of one data source, secret or executor group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupAccess {
-    /// The group it belongs to, which may always use it.
+    /// The owning group, which always has access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_group: Option<GroupCode>,
-    /// The other groups that may use it. Without a list: none when there is an owner, else every
-    /// group.
+    /// Other groups with access. If absent: none when there is an owner, otherwise every group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<GroupCode>>,
 }
@@ -26,18 +26,18 @@ impl GroupAccess {
             }
     }
 
-    /// Whether it names a group that somebody does not see.
+    /// Whether it names a group that the user may not view.
     pub fn names_unseen_group(&self, sees: &dyn Fn(&GroupCode) -> bool) -> bool {
         let named = self.owner_group.iter().chain(self.groups.iter().flatten());
         named.into_iter().any(|group| !sees(group))
     }
 
-    /// Whether every group may use it, those of later too.
+    /// Whether every group has access, including future ones.
     pub fn is_for_every_group(&self) -> bool {
         self.owner_group.is_none() && self.groups.is_none()
     }
 
-    /// `every group`, or the groups that may use it with its owner first.
+    /// `every group`, or the groups with access, the owner first.
     pub fn describe(&self) -> String {
         if self.is_for_every_group() {
             return "every group".to_owned();

@@ -1,4 +1,4 @@
-//! Passwords of users who come from XXL-JOB, of which there is nothing but an unsalted digest: MD5 up to
+//! Passwords of users imported from XXL-JOB, of which only an unsalted digest exists: MD5 up to
 //! 3.1, SHA-256 from 3.2 on. The digest itself is never stored; see `app::access::hashing`.
 
 use md5::{Digest as _, Md5};
@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest as sha};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::fmt::Write as _;
 
-/// How XXL-JOB digested a password.
+/// XXL-JOB's digest algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LegacyDigestKind {
     /// Up to 3.1.
@@ -15,15 +15,15 @@ pub enum LegacyDigestKind {
     Sha256,
 }
 
-/// A digest as XXL-JOB's table has it.
+/// A digest from XXL-JOB's table.
 #[derive(Clone, Debug)]
 pub struct Legacy {
     kind: LegacyDigestKind,
-    /// In lower case, as its programs write it.
+    /// In lower case, as XXL-JOB writes it.
     text: SecretString,
 }
 
-/// Passwords that everybody knows: XXL-JOB's own of its first user, and what people put in its place.
+/// Well-known passwords: XXL-JOB's default for its first user, and common replacements.
 const KNOWN: [&str; 20] = [
     "123456",
     "admin",
@@ -55,7 +55,7 @@ impl LegacyDigestKind {
         }
     }
 
-    /// What XXL-JOB would have stored of a password.
+    /// The digest that XXL-JOB would have stored for a password.
     pub fn digest(self, password: &SecretString) -> SecretString {
         let text = password.expose_secret().as_bytes();
         match self {
@@ -66,7 +66,7 @@ impl LegacyDigestKind {
 }
 
 impl Legacy {
-    /// The digest that a value of XXL-JOB's column `password` is, if it is one.
+    /// Parses a value of XXL-JOB's column `password`.
     pub fn parse(value: &SecretString) -> Option<Self> {
         let text = value.expose_secret().trim().to_ascii_lowercase();
         let kind = match text.len() {
@@ -78,7 +78,7 @@ impl Legacy {
         is_hex.then(|| Self { kind, text: text.into() })
     }
 
-    /// What stands before the hash of such a digest.
+    /// Prefix of the stored hash of such a digest.
     pub fn hash_prefix(&self) -> &'static str {
         self.kind.hash_prefix()
     }
@@ -88,7 +88,7 @@ impl Legacy {
         &self.text
     }
 
-    /// Whether the password is one that everybody knows, or the user's name with little behind it.
+    /// Whether the password is a well-known one, or the user's name with a short suffix.
     pub fn is_known(&self, user: &str) -> bool {
         let behind = ["", "123", "123456", "@123", "1234"];
         let own = behind.map(|end| format!("{user}{end}"));
@@ -98,7 +98,7 @@ impl Legacy {
     }
 }
 
-/// Of which kind the password is that a stored hash is of, and the hash.
+/// The digest kind of a stored hash, and the hash without its prefix.
 pub fn kind_of(stored: &str) -> (Option<LegacyDigestKind>, &str) {
     let of = |kind: LegacyDigestKind| Some((Some(kind), stored.strip_prefix(kind.hash_prefix())?));
     of(LegacyDigestKind::Md5).or_else(|| of(LegacyDigestKind::Sha256)).unwrap_or((None, stored))

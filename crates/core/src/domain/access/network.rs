@@ -1,9 +1,10 @@
-//! Networks: which addresses belong to one.
+//! Networks, and membership of addresses in them.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
 
-/// What counts as one client: the address, and of IPv6 its /64, because one customer has that many.
+/// The unit that counts as one client: the address, or the /64 of an IPv6 address, because one
+/// customer has that many.
 pub fn address_block(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         v4 @ IpAddr::V4(_) => v4,
@@ -14,7 +15,7 @@ pub fn address_block(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An address, or a network as `10.0.0.0/8`.
+/// An address, or a network such as `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -22,7 +23,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Reads one; none when the text is none.
+    /// Parses a network or address; none when malformed.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
         let address: IpAddr = address.trim().parse().ok()?;
@@ -31,7 +32,7 @@ impl Network {
         Some(Self { address, bits })
     }
 
-    /// Whether the address is in it.
+    /// Whether the network contains the address.
     pub fn holds(&self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, width: u8| {
             let shift = u32::from(width.saturating_sub(self.bits));
@@ -64,7 +65,7 @@ mod tests {
     fn a_network_holds_what_begins_as_it_does() {
         for (network, address, holds) in [
             ("10.1.0.0/16", "10.1.255.3", true),
-            // As a socket of both kinds shows it.
+            // As a dual-stack socket reports it.
             ("10.1.0.0/16", "::ffff:10.1.255.3", true),
             ("10.1.0.0/16", "10.2.0.1", false),
             ("127.0.0.1", "127.0.0.1", true),

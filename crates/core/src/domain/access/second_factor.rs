@@ -1,27 +1,28 @@
-//! Second factors: one-time codes by time (TOTP, RFC 6238) and recovery codes. When a code is taken, when another one may be
-//! tried, and what recovery codes look like.
+//! Second factors: time-based one-time codes (TOTP, RFC 6238) and recovery codes. Decides which
+//! codes are accepted, when the next attempt is permitted, and the form of recovery codes.
 
 use crate::domain::time::Millis;
 
-/// Seconds that one code is shown.
+/// Seconds for which one code is displayed.
 pub const STEP_SEC: i64 = 30;
-/// Steps before and after the present one whose codes are taken: clocks of telephones differ, and people type.
+/// Number of steps before and after the current one whose codes are accepted: clocks of telephones
+/// differ, and typing takes time.
 const STEPS_AROUND: i64 = 1;
-/// Digits of a code.
+/// Digits of a one-time code.
 pub const DIGITS: usize = 6;
-/// Recovery codes that a user has at first.
+/// Number of recovery codes issued to a user.
 pub const RECOVERY_CODES: usize = 10;
 /// Characters of a recovery code without its hyphens; 80 bits.
 pub const RECOVERY_LETTERS: usize = 16;
-/// Wrong codes in a row that cost no wait.
+/// Consecutive wrong codes before a delay applies.
 const FREE_FAILURES: u32 = 5;
-/// The first wait after them, milliseconds; each further wrong code doubles it.
+/// First delay in milliseconds; doubled by each further wrong code.
 const FIRST_WAIT_MS: i64 = 60_000;
-/// The longest wait, milliseconds. With it somebody who knows the password has 24 guesses a day at three codes of a
-/// million: one in 13,000.
+/// Longest delay in milliseconds. It leaves an attacker who knows the password 24 guesses a day at
+/// three accepted codes of a million: one in 13,000.
 const LONGEST_WAIT_MS: i64 = 3_600_000;
 
-/// What somebody typed as a second factor.
+/// A second factor as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypedCode {
     /// Six digits.
@@ -31,7 +32,7 @@ pub enum TypedCode {
 }
 
 impl TypedCode {
-    /// Reads what was typed; blanks and hyphens do not count. None when it can be neither.
+    /// Parses the typed text, ignoring blanks and hyphens. None when it has neither form.
     pub fn parse(typed: &str) -> Option<Self> {
         let bare: String = typed
             .chars()
@@ -47,22 +48,23 @@ impl TypedCode {
     }
 }
 
-/// A recovery code as people copy it, in groups of four.
+/// Formats a recovery code in groups of four.
 pub fn group_letters(code: &str) -> String {
     let letters: Vec<char> = code.chars().collect();
     let groups: Vec<String> = letters.chunks(4).map(|group| group.iter().collect()).collect();
     groups.join("-")
 }
 
-/// The steps whose codes are taken at this moment: none up to `last`, the newest whose code was taken before. So each code
-/// works once, and one that somebody looked at does not work again.
+/// The steps whose codes are accepted now: only those after `last`, the newest step whose code was
+/// accepted before. So each code works once, and a code that was observed does not work again.
 pub fn steps_taken(now: Millis, last: Option<i64>) -> impl Iterator<Item = i64> {
     let present = now.0.div_euclid(STEP_SEC * 1_000);
     let first = present - STEPS_AROUND;
     (first..=present + STEPS_AROUND).filter(move |step| last.is_none_or(|last| *step > last))
 }
 
-/// How long no code is looked at after so many wrong ones in a row, milliseconds; none when one may be tried.
+/// Milliseconds for which no code is accepted after this many consecutive wrong ones; none when one
+/// may be tried.
 pub fn code_wait_ms(failures: u32, last_failure: Option<Millis>, now: Millis) -> Option<i64> {
     let beyond = failures.checked_sub(FREE_FAILURES)?;
     let wait = FIRST_WAIT_MS.saturating_mul(1 << beyond.min(16)).min(LONGEST_WAIT_MS);
@@ -112,7 +114,7 @@ mod tests {
             let over = at.plus_ms(minutes * 60_000);
             assert_eq!(code_wait_ms(failures, Some(at), over), None, "{failures}");
         }
-        // A day of guesses by somebody who has the password.
+        // One day of guesses by an attacker who knows the password.
         let (mut now, mut failures, mut last) = (at, 0, None);
         let end = at.plus_ms(86_400_000);
         while now < end {

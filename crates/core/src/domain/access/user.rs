@@ -1,42 +1,41 @@
-//! Somebody who may log in: the name, the password that is good enough, and how long one waits after
-//! wrong ones.
+//! User accounts: names, password rules, and delays after wrong passwords.
 
 use crate::domain::time::Millis;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use zxcvbn::{Score, zxcvbn};
 
-/// Key of an `app_user` row.
+/// Primary key of an `app_user` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct UserId(pub i64);
 
-/// The name somebody logs in with. `Alice` and `alice` are one; no two scripts are mixed, because two
-/// names that look alike are how one person is taken for another.
+/// Login name. `Alice` and `alice` are the same; scripts may not be mixed, because names that look
+/// alike allow one person to pose as another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct UserName(String);
 
-/// A word that is no user name, or no password that is good enough.
+/// Why a word is not a user name, or a password is not acceptable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// The name.
+    /// Malformed name.
     #[error("a user name has 1 to 64 ASCII letters, digits, '.', '_', '-' or '@'; choose another")]
     Name,
-    /// The password's length.
+    /// Wrong password length.
     #[error("the password has {0} characters; use {MIN} to {MAX}")]
     Length(usize),
-    /// The password can be guessed.
+    /// Guessable password.
     #[error("the password is easy to guess{}; use a few unrelated words, or let a program make one", because(.0))]
     Guessable(String),
-    /// It is the one that is to go.
+    /// Same as the current password.
     #[error("the new password is the old one; choose another")]
     Same,
 }
 
-/// Fewest characters of a password.
+/// Minimum length of a password in characters.
 const MIN: usize = 12;
-/// Most: hashing is work that whoever asks makes us do.
+/// Maximum length: hashing costs time that anonymous callers could make the server spend.
 const MAX: usize = 128;
 
 fn because(why: &str) -> String {
@@ -44,7 +43,7 @@ fn because(why: &str) -> String {
 }
 
 impl UserName {
-    /// The name that a word is.
+    /// Parses a name.
     pub fn parse(word: &str) -> Result<Self, Unfit> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
         match (1..=64).contains(&word.len()) && word.chars().all(fits) {
@@ -72,13 +71,13 @@ impl fmt::Display for UserName {
     }
 }
 
-/// Whether a password is good enough for a user.
+/// Checks a password for a user.
 pub fn password(user: &UserName, password: &str) -> Result<(), Unfit> {
     let length = password.chars().count();
     if !(MIN..=MAX).contains(&length) {
         return Err(Unfit::Length(length));
     }
-    // A password that is mostly the user's name is a short one.
+    // A password that is mostly the user's name counts as a short one.
     let parts = user.as_str().split(['.', '_', '-', '@']);
     let joined: String = parts.clone().collect();
     let known: Vec<&str> =
@@ -91,28 +90,28 @@ pub fn password(user: &UserName, password: &str) -> Result<(), Unfit> {
     Err(Unfit::Guessable(why.unwrap_or_default().trim_end_matches('.').to_owned()))
 }
 
-/// Tries that went wrong and are not forgotten.
+/// Recent failed logins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tries {
-    /// For this name from this address, within a minute; and when the first of them was.
+    /// For this name from this address, within a minute; and the time of the first.
     pub of_both: (u32, Option<Millis>),
-    /// From this address, for any name, within a minute; and when the first of them was.
+    /// From this address, for any name, within a minute; and the time of the first.
     pub of_address: (u32, Option<Millis>),
     /// For this name from anywhere, within ten minutes.
     pub of_name: u32,
-    /// When the last of those was.
+    /// The time of the last of those.
     pub last_of_name: Option<Millis>,
     /// Whether the user of this name has a session from this address.
     pub is_familiar: bool,
 }
 
-/// How far back one address is looked at.
+/// Window in milliseconds for failures of one address.
 pub const MINUTE_MS: i64 = 60_000;
-/// How far back a name is looked at.
+/// Window in milliseconds for failures of one name.
 pub const WIDE_MS: i64 = 10 * MINUTE_MS;
 
-/// How long one name rests between two tries from addresses at which its user is not known, after so many wrong
-/// ones: many addresses together guess no faster than this.
+/// Minimum milliseconds between two logins for a name from unfamiliar addresses, after this many
+/// failures: many addresses together guess no faster than this.
 fn pace_ms(wrong: u32) -> i64 {
     match wrong {
         0..30 => 0,
@@ -122,10 +121,11 @@ fn pace_ms(wrong: u32) -> i64 {
     }
 }
 
-/// How long to wait before the next try, when it may not be at once. A name is never locked: it is slowed down,
-/// and a user who has a session from this address is not slowed by what others do from theirs.
+/// Milliseconds until the next login is permitted; `None`: immediately. A name is never locked,
+/// only slowed down, and a user with a session from this address is not slowed down by failures
+/// elsewhere.
 pub fn wait_ms(tries: &Tries, now: Millis) -> Option<i64> {
-    // When a hundred places guess one name, each of them is trusted less.
+    // When a hundred addresses guess one name, each of them gets fewer attempts.
     let for_both = if tries.of_name >= 100 { 2 } else { 10 };
     let over = |(count, first): (u32, Option<Millis>), most: u32| {
         (count >= most).then(|| first.map_or(MINUTE_MS, |at| MINUTE_MS - now.since(at)).max(1_000))

@@ -1,4 +1,4 @@
-//! An order whose batch number may be an expression, and the number it becomes.
+//! A batch request whose number may be an expression, and its resolution to a number.
 
 use super::{AskedOrder, BatchError, BatchOrder, groups_of, no_group, zone_of};
 use crate::domain::batch_no::BatchExpr;
@@ -7,13 +7,14 @@ use crate::domain::job::{Definition, Group};
 use crate::domain::time::{Millis, day_in};
 
 impl AskedOrder {
-    /// Reads the JSON parameters of `queueDispatcherHandler`; the batch number may be an expression.
+    /// Parses the JSON parameters of `queueDispatcherHandler`; the batch number may be an
+    /// expression.
     pub fn parse_asked(json: &str) -> Result<Self, BatchError> {
         serde_json::from_str(json).map_err(|e| BatchError::BadOrder(e.to_string()))
     }
 
-    /// The order with its batch number worked out: for the business date if one is given, else for
-    /// the day that `now` falls on in the zone of the groups it names.
+    /// The request with a resolved batch number: by the business date if given, otherwise by the
+    /// day of `now` in the time zone of the groups.
     pub fn resolve_order(self, defs: &Definition, now: Millis) -> Result<BatchOrder, BatchError> {
         let batch_no = match (&self.batch_no, self.business_date) {
             (BatchExpr::Literal(no), _) => no.clone(),
@@ -66,7 +67,7 @@ mod tests {
                 .map(|o| o.batch_no.to_string())
                 .map_err(|e| e.to_string())
         };
-        // Already 1 August in Shanghai, the zone of month_end; the other group reads UTC.
+        // Already 1 August in Shanghai, the zone of month_end; the other group uses UTC.
         let late = "2024-07-31T18:00:00Z";
         for (json, number) in [
             (r#"{"batchNo":"month(-1)","group":"month_end"}"#, "202407"),

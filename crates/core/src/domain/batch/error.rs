@@ -1,4 +1,4 @@
-//! Why an order cannot become a batch.
+//! Why a batch request is refused.
 
 use crate::domain::batch_no::{BatchExpr, BatchExprError, NumberMismatch};
 use crate::domain::calendar::CalendarError;
@@ -7,45 +7,45 @@ use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::params::fan_out::FanOutError;
 use crate::domain::permission::access_rules::ForbiddenUse;
 
-/// Why an order cannot become a batch; `Display` is the sentence for the user.
+/// Why a batch request is refused; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
-    /// The JSON of the order is wrong.
+    /// Malformed JSON.
     #[error(
         "the batch parameters are not usable: {0}; expected {{\"batchNo\":\"202407\",\"type\":\"monthly\"}}"
     )]
     BadOrder(String),
-    /// Neither type nor group finds anything.
+    /// No group matches the type or the code.
     #[error("no group {0}; groups that exist: {1}")]
     NoGroup(String, String),
-    /// A group has nothing to run.
+    /// The group has no active jobs.
     #[error("group {0} has no active job; nothing to run")]
     Empty(GroupCode),
-    /// An active job waits for an inactive one.
+    /// An active job depends on an inactive one.
     #[error(
         "job {job} depends on {inactive}, which is not active; activate it, or remove the dependency"
     )]
     Inactive {
-        /// The job that waits.
+        /// The dependent job.
         job: JobCode,
-        /// The job that is off.
+        /// The inactive job.
         inactive: JobCode,
     },
-    /// The group's zone is not in the IANA table.
+    /// The group's zone is not an IANA zone.
     #[error("group {0}: time zone {1:?} is not known; use an IANA name such as Asia/Shanghai")]
     BadZone(GroupCode, String),
-    /// A parameter asks a calendar that cannot answer.
+    /// A parameter refers to a calendar that has no answer.
     #[error("group {0}: {1}")]
     Calendar(GroupCode, CalendarError),
-    /// The order's parameters do not fit what is declared.
+    /// The request's parameters do not match the declarations.
     #[error("the parameters of this batch of group {group} are not usable:\n  {}", .faults.join("\n  "))]
     Params {
         /// The group.
         group: GroupCode,
-        /// What is wrong, a sentence each.
+        /// The faults, one sentence each.
         faults: Vec<String>,
     },
-    /// It uses data sources or secrets of other groups.
+    /// The group uses data sources or secrets that it may not use.
     #[error(
         "group {group} cannot be opened, because it uses what is not for it:\n  {}",
         .uses.iter().map(|each| format!("{each}; {}", each.hint_text())).collect::<Vec<_>>().join("\n  ")
@@ -53,10 +53,10 @@ pub enum BatchError {
     Forbidden {
         /// The group.
         group: GroupCode,
-        /// Each use.
+        /// Each forbidden use.
         uses: Vec<ForbiddenUse>,
     },
-    /// The number is not one of the group's type.
+    /// The number does not match the group's type.
     #[error(
         "group {group} is {batch_type}, and {mismatch}{stop} A batch that stands for no period is opened \
          with --free-text (free_text in the API and in schedules, freeText in JSON orders), which is put \
@@ -68,10 +68,10 @@ pub enum BatchError {
         group: GroupCode,
         /// Its type.
         batch_type: String,
-        /// The number, and what was meant.
+        /// The number, and the probable intention.
         mismatch: NumberMismatch,
     },
-    /// Jobs of the batch have parameters that can have no value.
+    /// Jobs of the batch have parameters without a value.
     #[error(
         "batch {batch_no} of group {group} cannot run, so nothing was started:\n  {}",
         .faults.join("\n  ")
@@ -81,13 +81,13 @@ pub enum BatchError {
         batch_no: BatchNo,
         /// The group.
         group: GroupCode,
-        /// What is wrong, a sentence each.
+        /// The faults, one sentence each.
         faults: Vec<String>,
     },
-    /// The expression for the batch number gives none.
+    /// The expression for the batch number has no value.
     #[error(transparent)]
     Number(#[from] BatchExprError),
-    /// The groups of the order are in zones where it is not the same day now.
+    /// The groups of the request are in time zones with different dates at this moment.
     #[error(
         "{expr} is {one} and {other}, because it is not the same day now in their time zones; add \
          --business-date YYYY-MM-DD, or --group for one of them"
@@ -95,15 +95,15 @@ pub enum BatchError {
     TwoDays {
         /// The expression.
         expr: BatchExpr,
-        /// Number and group.
+        /// One group's number.
         one: String,
-        /// Another number and group.
+        /// Another group's number.
         other: String,
     },
     /// Not a DAG.
     #[error(transparent)]
     Dag(#[from] DagError),
-    /// A list that cannot become jobs.
+    /// A list that cannot be expanded into jobs.
     #[error(transparent)]
     FanOut(#[from] FanOutError),
 }

@@ -1,41 +1,42 @@
-//! How long jobs took: what the last good tries of each say about the next one.
+//! Statistics of the durations of a job's last successful attempts, and estimates derived from
+//! them.
 
 use crate::domain::id::JobCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How many tries of a job are looked at. Twenty month-ends are more than a year and a half; what
-/// is older ran on other machines and other data.
+/// Number of attempts considered per job. Twenty month-ends are more than a year and a half; older
+/// ones ran on other machines and other data.
 pub const TRIES: usize = 20;
-/// Good tries of a job without which nothing is usual.
+/// Minimum number of successful attempts for a usual duration.
 pub const TRIES_NEEDED: usize = 5;
-/// No try counts for longer than this, a hundred years in milliseconds: a clock that was wrong once
-/// must not overflow a sum.
+/// Cap of a duration, a hundred years in milliseconds: a clock that was wrong once must not
+/// overflow a sum.
 const LONGEST: i64 = 100 * 365 * 86_400_000;
 
-/// How long one job took: its last `TRIES` successful tries, in milliseconds.
+/// Statistics over the last `TRIES` successful attempts of a job, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Durations {
-    /// How many tries are counted.
+    /// Number of attempts counted.
     pub tries: usize,
-    /// Half of them took no longer.
+    /// Median.
     pub p50: i64,
-    /// Nineteen of twenty took no longer; with fewer than twenty tries this is the longest.
+    /// 95th percentile; with fewer than twenty attempts this is the maximum.
     pub p95: i64,
-    /// The newest.
+    /// The newest duration.
     pub last: i64,
 }
 
-/// The nearest-rank percentile of sorted values: the smallest of them that at least `percent` in a
-/// hundred do not exceed. It is always a value that really occurred; nothing is interpolated.
+/// The nearest-rank percentile of sorted values: the smallest value that at least `percent` in a
+/// hundred do not exceed. It is always a value that occurred; nothing is interpolated.
 pub fn percentile(sorted: &[i64], percent: usize) -> Option<i64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
 }
 
 impl Durations {
-    /// What tries say, newest first; `None` when there are none.
+    /// Statistics of durations given newest first; `None` when there are none.
     pub fn from_newest_first(newest_first: &[i64]) -> Option<Self> {
         let last = newest_first.first()?.clamp(&0, &LONGEST).to_owned();
         let sorted = counted(newest_first);
@@ -43,14 +44,14 @@ impl Durations {
         Some(Self { tries: sorted.len(), p50: at(50)?, p95: at(95)?, last })
     }
 
-    /// By how many percent the newest try was longer than the median; negative when it was
-    /// shorter, `None` when the median is zero and there is nothing to compare with.
+    /// By how many percent the newest attempt was longer than the median; negative when shorter,
+    /// `None` when the median is zero.
     pub fn drift(&self) -> Option<i64> {
         (self.p50 > 0).then(|| (self.last - self.p50).saturating_mul(100) / self.p50)
     }
 }
 
-/// The tries that count, in order.
+/// The durations that count, sorted.
 fn counted(newest_first: &[i64]) -> Vec<i64> {
     let counted = newest_first.iter().take(TRIES).map(|ms| (*ms).clamp(0, LONGEST));
     let mut sorted: Vec<i64> = counted.collect();
@@ -58,25 +59,25 @@ fn counted(newest_first: &[i64]) -> Vec<i64> {
     sorted
 }
 
-/// Where an estimate comes from.
+/// Basis of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "DurationBasis")]
 pub enum DurationBasis {
-    /// The job's own tries.
+    /// The job's own attempts.
     History,
-    /// It has none: the median of the other jobs of the batch that have.
+    /// No attempts of its own: the median of the other jobs of the batch that have some.
     Assumed,
 }
 
-/// How long a job is expected to take, in milliseconds.
+/// Estimated duration of a job, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Estimate {
-    /// Ordinarily.
+    /// Median case.
     pub p50: i64,
-    /// In a bad case; never less than `p50`.
+    /// Bad case; never less than `p50`.
     pub p95: i64,
-    /// Where both come from.
+    /// Basis of both.
     pub basis: DurationBasis,
 }
 
@@ -86,7 +87,7 @@ pub struct History {
     of: BTreeMap<JobCode, JobDurations>,
 }
 
-/// The tries of one job that count.
+/// The counted durations of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct JobDurations {
     durations: Durations,
@@ -101,7 +102,7 @@ impl JobDurations {
 }
 
 impl History {
-    /// From tries of any jobs; those of one job newest first.
+    /// Collects attempts of any jobs; those of one job newest first.
     pub fn from_tries(tries: impl IntoIterator<Item = (JobCode, i64)>) -> Self {
         let mut by_job: BTreeMap<JobCode, Vec<i64>> = BTreeMap::new();
         for (code, ms) in tries {
@@ -113,17 +114,17 @@ impl History {
         Self { of: of.collect() }
     }
 
-    /// What is known of a job.
+    /// Statistics of a job.
     pub fn get(&self, code: &JobCode) -> Option<&Durations> {
         self.of.get(code).map(|past| &past.durations)
     }
 
-    /// Its tries that count, in order; none of a job without history.
+    /// Counted durations of a job, sorted; empty without history.
     pub fn tries(&self, code: &JobCode) -> &[i64] {
         self.of.get(code).map_or(&[], |past| &past.sorted)
     }
 
-    /// Takes a try of a job in that has none yet: the first run of a batch learns from itself.
+    /// Adds an attempt of a job that has none yet: the first run of a batch uses its own durations.
     pub fn learn(&mut self, code: &JobCode, ms: i64) {
         if let Some(past) = JobDurations::from_newest_first(&[ms]) {
             self.of.entry(code.clone()).or_insert(past);
@@ -131,7 +132,7 @@ impl History {
     }
 
     /// An estimate for each of `jobs`. A job without history gets the median of those that have
-    /// one, marked as assumed; when none of them has, nothing can be said about any.
+    /// one, marked as assumed; when none has, nothing is estimated.
     pub fn estimates<'a>(
         &self,
         jobs: impl Iterator<Item = &'a JobCode> + Clone,

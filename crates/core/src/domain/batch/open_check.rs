@@ -1,5 +1,5 @@
-//! What is refused before a batch is opened: a number of another period, and values that no job can have.
-//! Found here, because found later some procedures have run already.
+//! Checks before a batch is opened: a number of the wrong period, and parameters without a value.
+//! Found later, they would stop a batch of which some procedures have run already.
 
 use crate::domain::batch::param_preview::ParamPreview;
 use crate::domain::batch::{BatchError, BatchOrder, BatchPlan, groups_of, plan, plan_moved};
@@ -8,11 +8,11 @@ use crate::domain::id::BatchNo;
 use crate::domain::job::{Definition, Group, JobDef};
 use crate::domain::time::Millis;
 
-/// Faults of one batch that are listed; the rest is counted.
+/// Maximum number of faults of one batch that are listed; the others are counted.
 const FAULTS_SHOWN: usize = 20;
 
-/// Makes the batches that an order opens, or says why it may not. What only looks at a definition takes
-/// `plan`.
+/// Plans the batches that a request opens, or returns why it is refused. Code that only inspects a
+/// definition uses `plan`.
 pub fn plan_opening(
     defs: &Definition,
     order: &BatchOrder,
@@ -24,7 +24,7 @@ pub fn plan_opening(
     Ok(plans)
 }
 
-/// As [`plan_opening`], of a definition that nobody needs any more.
+/// As [`plan_opening`], for a definition that the caller does not need afterwards.
 pub fn plan_opening_moved(
     mut defs: Definition,
     order: &BatchOrder,
@@ -36,8 +36,8 @@ pub fn plan_opening_moved(
     Ok(plans)
 }
 
-/// Refuses a number that does not fit the type of a group that the order names, unless the order says
-/// that it is free text.
+/// Refuses a number that does not match the type of a group of the request, unless the request
+/// permits free text.
 pub fn check_batch_no(defs: &Definition, order: &BatchOrder) -> Result<(), BatchError> {
     if order.free_text {
         return Ok(());
@@ -45,7 +45,7 @@ pub fn check_batch_no(defs: &Definition, order: &BatchOrder) -> Result<(), Batch
     groups_of(defs, order).into_iter().try_for_each(|group| check_number(group, &order.batch_no))
 }
 
-/// Refuses a number that does not fit the type of its group.
+/// Refuses a number that does not match the type of its group.
 pub fn check_number(group: &Group, batch_no: &BatchNo) -> Result<(), BatchError> {
     let batch_type = group.batch_type.as_deref();
     NumberGrammar::of_type(batch_type).check(batch_no).map_err(|mismatch| BatchError::WrongNumber {
@@ -76,7 +76,7 @@ fn check_values(defs: &Definition, plan: &BatchPlan) -> Result<(), BatchError> {
     if faults.is_empty() { Ok(()) } else { Err(BatchError::Values { batch_no, group, faults }) }
 }
 
-/// Why a job could not open the batch that it is to open.
+/// Why a BATCH job could not open its batch.
 pub fn sub_batch_faults(defs: &Definition, plan: &BatchPlan, job: &JobDef) -> Option<String> {
     let sub = job.sub_batch.as_ref()?;
     let own = &plan.values;
@@ -84,7 +84,7 @@ pub fn sub_batch_faults(defs: &Definition, plan: &BatchPlan, job: &JobDef) -> Op
         Ok(batch_no) => batch_no,
         Err(error) => return Some(format!("sub_batch: {error}")),
     };
-    // Whoever opens a batch as free text opens what it opens so too.
+    // A free-text batch also opens its sub-batches as free text.
     if plan.is_free_text() {
         return None;
     }
@@ -117,7 +117,7 @@ mod tests {
         let free = r#"{"batchNo":"2024-07","type":"monthly","freeText":true}"#;
         let plans = opened(&defs, free).expect("on record");
         assert!(plans[0].is_free_text() && plans[0].values.business_date.is_none());
-        // Of several groups the first that does not take it is named.
+        // Of several groups the first mismatch is named.
         let error = opened(&defs, r#"{"batchNo":"202407"}"#).expect_err("a quarter");
         assert!(error.starts_with("group quarter_end is quarterly, and 202407"), "{error}");
     }

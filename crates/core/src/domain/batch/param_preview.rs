@@ -1,4 +1,5 @@
-//! The parameters of a batch's jobs before any of them has run: their values, and why some can have none.
+//! Previews the parameters of a batch's jobs before any has run: their values, and why some cannot
+//! have one.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::id::JobCode;
@@ -12,23 +13,23 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// A parameter as people see it.
+/// A parameter for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShownParam {
     /// Its name.
     pub name: String,
-    /// Which way it travels.
+    /// Direction.
     #[schemars(with = "String")]
     pub mode: ParamMode,
     /// Its type.
     #[serde(rename = "type")]
     #[schemars(with = "String")]
     pub ty: ParamType,
-    /// Its value; `None` is NULL, or what the body will hand back.
+    /// Value; `None` is NULL, or a value that the body will return.
     pub value: Option<String>,
 }
 
-/// What the values of a batch's parameters are worked out from.
+/// Inputs from which the parameters of a batch are previewed.
 #[derive(Debug)]
 pub struct ParamPreview<'a> {
     snapshot: &'a Snapshot,
@@ -39,7 +40,8 @@ pub struct ParamPreview<'a> {
 }
 
 impl<'a> ParamPreview<'a> {
-    /// Of a batch with these values. Its edges are walked once, because there may be a million.
+    /// The preview of a batch with these values. Its edges are visited once, because there may be a
+    /// million.
     pub fn new(snapshot: &'a Snapshot, values: &'a BatchValues) -> Self {
         let mut parents: HashMap<&JobCode, Vec<JobCode>> = HashMap::new();
         for edge in &snapshot.dependencies {
@@ -52,8 +54,8 @@ impl<'a> ParamPreview<'a> {
         Self { snapshot, values, parents, outputs: snapshot.jobs.iter().map(declared).collect() }
     }
 
-    /// The parameters of a job as they would be bound, and why some cannot be. The outputs of earlier
-    /// jobs are not known before these have run; they are shown by name.
+    /// The parameters of a job as they would be bound, and the faults of those that cannot be. The
+    /// outputs of earlier jobs are not known yet; they are shown by name.
     pub fn preview_job(&self, job: &JobDef) -> (Vec<ShownParam>, Vec<String>) {
         let (mut shown, mut faults) = (Vec::new(), Vec::new());
         for param in &job.params {
@@ -67,17 +69,17 @@ impl<'a> ParamPreview<'a> {
         (shown, faults)
     }
 
-    /// Why parameters of a job can have no value.
+    /// The faults of a job's parameters.
     pub fn faults(&self, job: &JobDef) -> Vec<String> {
         job.params.iter().filter_map(|param| self.resolve(job, param).err()).collect()
     }
 
-    /// One parameter's value; each on its own, so that one fault does not hide the next. A secret is a
-    /// mask.
+    /// Resolves one parameter; each separately, so that one fault does not hide the next. A secret
+    /// is masked.
     fn resolve(&self, job: &JobDef, param: &Param) -> Result<Option<String>, String> {
         let names = references(param).map_err(|e| e.to_string())?;
         if job.for_each.is_some() && names.contains(&Reference::Item) {
-            // A list that a job hands out is not known yet.
+            // The items of a list from an output are not known yet.
             return Ok(Some("(item)".to_owned()));
         }
         let parents = self.parents.get(&job.code).map_or(&[][..], Vec::as_slice);
@@ -85,18 +87,18 @@ impl<'a> ParamPreview<'a> {
         let mut alone = JobDef::with_defaults(job.code.clone(), group, job_type);
         alone.fan_out.clone_from(&job.fan_out);
         alone.params = vec![param.clone()];
-        // Of outputs by the parameter's own name only those are known that a parent declares.
+        // Outputs with the parameter's own name are known only if a parent declares them.
         let declares = |code: &JobCode| {
             let of = self.outputs.get(code);
             takes_upstream(param) && of.is_some_and(|names| names.contains(param.name.as_str()))
         };
         let refers = |name: &Reference| matches!(name, Reference::Output(..));
         if names.iter().any(refers) || parents.iter().any(declares) {
-            // Its type can be checked only when the output is there.
+            // Its type can be checked only once the output exists.
             alone.params[0].ty = ParamType::Text;
         }
         if takes_upstream(param) && !parents.is_empty() {
-            // A parent may hand it out; only the attempt itself can tell.
+            // A parent may return it; only the attempt itself can tell.
             alone.params[0].need = ParamNeed::Optional;
         }
         let output = |code: &JobCode, name: &str| {

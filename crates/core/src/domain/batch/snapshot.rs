@@ -1,4 +1,4 @@
-//! What a batch runs: the definition of its group, as it was when the batch was opened.
+//! The snapshot of a batch: the definitions of its group at the time of opening.
 
 use super::{BatchError, zone_of};
 use crate::domain::calendar::{Calendars, WorkingDays};
@@ -16,8 +16,8 @@ use chrono::{Datelike as _, NaiveDate};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashSet};
 
-/// The definition a batch runs from its first moment to its last, whatever is applied meanwhile;
-/// kept in `job_batch.snapshot` as JSON.
+/// The definitions that a batch runs from start to end, whatever is applied meanwhile; stored in
+/// `job_batch.snapshot` as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The group.
@@ -27,31 +27,31 @@ pub struct Snapshot {
     /// The dependencies between them.
     #[serde(with = "crate::domain::job::dependency::stored")]
     pub dependencies: Vec<JobDependency>,
-    /// The sources they use; without passwords.
+    /// The data sources they use; without passwords.
     pub sources: Vec<DataSource>,
-    /// What its jobs wait for in other batches.
+    /// Dependencies of its jobs on other batches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub externals: Vec<ExternalDependency>,
-    /// What all groups share.
+    /// Shared declarations.
     #[serde(flatten)]
     pub shared: Shared,
-    /// The calendars that its parameters ask, with the days of the years around the business date, so
-    /// that a rerun next year gives the same dates whatever was imported meanwhile.
+    /// The calendars used by its parameters, with the days of the years around the business date,
+    /// so that a rerun next year gives the same dates whatever was imported meanwhile.
     #[serde(default, skip_serializing_if = "Calendars::is_empty")]
     pub calendars: Calendars,
 }
 
-/// Years before and after that of the business date of which a batch keeps the days.
+/// Number of years before and after that of the business date whose days are kept.
 const YEARS_KEPT: i32 = 2;
 
 impl Snapshot {
-    /// The graph of the snapshot. It was checked when the batch was opened.
+    /// The graph of the snapshot. It was validated when the batch was opened.
     pub fn build_dag(&self) -> Result<Dag, DagError> {
         let codes: Vec<JobCode> = self.jobs.iter().map(|j| j.code.clone()).collect();
         Dag::build(&codes, &self.dependencies)
     }
 
-    /// The same as a definition: its group alone, and no schedules, which no batch keeps.
+    /// The snapshot as a definition: one group, and no schedules.
     pub fn definition(&self) -> Definition {
         Definition {
             sources: self.sources.clone(),
@@ -65,8 +65,8 @@ impl Snapshot {
         }
     }
 
-    /// The same, its dependencies with their group, and each name kept once however many jobs have it. For one that was
-    /// read.
+    /// The same snapshot after deserializing: restores the group of its dependencies, and shares
+    /// equal names in memory.
     #[must_use]
     pub fn shared(mut self) -> Self {
         let group = &self.group.code;
@@ -85,13 +85,13 @@ impl Snapshot {
         self
     }
 
-    /// The jobs that `job` depends on directly.
+    /// The direct parents of `job`.
     pub fn parents(&self, job: &JobCode) -> Vec<JobCode> {
         let own = self.dependencies.iter().filter(|d| d.job_code == *job);
         own.map(|d| d.depends_on.clone()).collect()
     }
 
-    /// The layers around the parameters of a job with these parents, in one try.
+    /// The parameter layers of a job with these parents, for one attempt.
     pub fn layers<'a>(
         &'a self,
         batch: &'a BatchValues,
@@ -102,13 +102,14 @@ impl Snapshot {
         Layers { start: Some(start), batch, parents, group, global, days: self.working_days() }
     }
 
-    /// What its parameters and its due times may ask of working days.
+    /// Working days for its parameters and deadlines.
     pub fn working_days(&self) -> WorkingDays<'_> {
         WorkingDays::new(&self.calendars, self.group.calendar.as_ref())
     }
 
-    /// What it keeps of the calendars: nothing, when neither a parameter nor a due time asks any. A
-    /// parameter asks for days around the business date; without one there is no date to ask for.
+    /// The part of the calendars to keep: nothing, when neither a parameter nor a deadline uses
+    /// one. A parameter uses days around the business date; without a business date there is none
+    /// to look up.
     pub fn kept_calendars(
         &self,
         all: &Calendars,
@@ -132,13 +133,13 @@ impl Snapshot {
             .map_err(|error| BatchError::Calendar(self.group.code.clone(), error))
     }
 
-    /// Whether anything of it is due on a day that is counted in working days.
+    /// Whether it has a deadline counted in working days.
     fn is_due_on_working_days(&self) -> bool {
         let of_jobs = self.jobs.iter().flat_map(|job| [job.start_by, job.due]);
         of_jobs.chain([self.group.due]).flatten().any(DueRule::counts_working_days)
     }
 
-    /// The calendars that its parameters ask; those without a name ask that of the group.
+    /// The calendars that its parameters use; references without a name mean the group's.
     fn calendars_asked(&self) -> BTreeSet<CalendarCode> {
         let of_jobs = self.jobs.iter().flat_map(|j| &j.params).map(|p| &p.value);
         let declared = self.group.params.iter().chain(&self.shared.params).map(|p| &p.value);
@@ -151,7 +152,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// What a fan-out changes.
+    /// The parts that a fan-out changes.
     pub fn parts(&mut self) -> FanOutParts<'_> {
         FanOutParts {
             jobs: &mut self.jobs,
@@ -162,8 +163,8 @@ impl Snapshot {
     }
 }
 
-/// The present definition of the group with all that opening made of the one of `old`: a fan-out over the
-/// same items. What a batch goes on with, or is compared with.
+/// The current definition of the group with the changes that opening made to `old`: a fan-out over
+/// the same items. Used to resume a batch, and to compare it with the current definition.
 pub fn as_opened(old: &Snapshot, present: &Definition) -> Result<Definition, BatchError> {
     let mut made = part::of_code(present, &old.group.code).unwrap_or_else(|| Definition {
         calendars: present.calendars.clone(),

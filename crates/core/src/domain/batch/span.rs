@@ -1,5 +1,5 @@
-//! Spans: what a trace says of a batch and of a try of a job. Made from what is settled, never from a clock
-//! that was started: another process makes the same, with the same ids.
+//! Trace spans of a batch and of attempts of its jobs. Derived from stored facts, never from a
+//! running timer: another process computes the same spans with the same ids.
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, QueueId};
@@ -8,25 +8,24 @@ use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 use ring::digest::{SHA256, digest};
 
-/// A batch's trace: the same for every process that ever has the batch, and for no batch of another
-/// installation.
+/// Trace id of a batch: the same in every process, and different in every installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TraceId([u8; 16]);
 
-/// A span in a trace.
+/// Span id within a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpanId([u8; 8]);
 
-/// How what a span tells of went.
+/// Outcome of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanOutcome {
-    /// Well.
+    /// Success.
     Well,
-    /// Badly; with the word of its status.
+    /// Failure, with the word of its status.
     Badly(&'static str),
 }
 
-/// One thing that a span says.
+/// Value of a span attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpanAttribute {
     /// A word.
@@ -35,35 +34,35 @@ pub enum SpanAttribute {
     Number(i64),
 }
 
-/// Something that began and has ended.
+/// A completed span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The batch's trace.
     pub trace: TraceId,
-    /// Which span of it.
+    /// Span id.
     pub id: SpanId,
-    /// The span it belongs to; none for the batch.
+    /// Parent span; none for the batch.
     pub parent: Option<SpanId>,
-    /// The job's code, or the batch's group: few words, as backends want names.
+    /// The job's code, or the batch's group: low cardinality, as tracing backends expect of names.
     pub name: String,
     /// When it began.
     pub start: Millis,
     /// When it ended.
     pub end: Millis,
-    /// How it went.
+    /// Outcome.
     pub went: SpanOutcome,
-    /// What else is known. No parameter, no message, nothing that could hold a secret.
+    /// Further attributes. No parameter, no message, nothing that could contain a secret.
     pub facts: Vec<(&'static str, SpanAttribute)>,
 }
 
-/// A try of a job that has ended, as its row says it.
+/// A completed attempt of a job, from its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TryEnd {
-    /// The row.
+    /// Row of the job.
     pub queue_id: QueueId,
-    /// Which start of it.
+    /// Attempt number.
     pub attempt: u32,
-    /// Its state since.
+    /// State after the attempt.
     pub status: QueueStatus,
     /// When the try began.
     pub start: Millis,
@@ -72,8 +71,8 @@ pub struct TryEnd {
 }
 
 impl TraceId {
-    /// The trace of a batch of this installation. A number that is used again after the old batch was
-    /// removed has another time of opening.
+    /// Trace id of a batch of this installation. A batch number that is reused after the old batch
+    /// was removed has another opening time.
     pub fn for_batch(installation: &str, batch: BatchId, opened: Millis) -> Self {
         Self(hash(&[installation.as_bytes(), &batch.0.to_be_bytes(), &opened.0.to_be_bytes()]))
     }
@@ -85,12 +84,12 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// The span of the batch itself.
+    /// Span id of the batch itself.
     pub fn of_batch(trace: TraceId) -> Self {
         Self(hash(&[&trace.0, b"batch"]))
     }
 
-    /// The span of one try.
+    /// Span id of one attempt.
     pub fn of_try(trace: TraceId, row: QueueId, attempt: u32) -> Self {
         Self(hash(&[&trace.0, &row.0.to_be_bytes(), &attempt.to_be_bytes()]))
     }
@@ -101,7 +100,7 @@ impl SpanId {
     }
 }
 
-/// The first bytes of a SHA-256 over parts, each behind its length.
+/// The first bytes of a SHA-256 over the parts, each preceded by its length.
 fn hash<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     let mut all = Vec::new();
     for part in parts {
@@ -113,7 +112,8 @@ fn hash<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     first
 }
 
-/// The header `traceparent` of W3C Trace Context, for what a try calls: it goes on with our trace.
+/// The header `traceparent` of W3C Trace Context, sent with an attempt's calls so that they
+/// continue this trace.
 pub fn traceparent(trace: TraceId, span: SpanId) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     format!("00-{}-{}-01", hex(&trace.0), hex(&span.0))
@@ -142,7 +142,7 @@ pub fn of_batch(installation: &str, batch: &Batch, status: BatchStatus, end: Mil
     }
 }
 
-/// The span of a try that has ended.
+/// The span of an attempt that has ended.
 pub fn of_try(installation: &str, batch: &Batch, job: &JobDef, ended: TryEnd) -> Span {
     let trace = TraceId::for_batch(installation, batch.batch_id, batch.create_time);
     let mut facts = about(batch);
@@ -165,7 +165,7 @@ pub fn of_try(installation: &str, batch: &Batch, job: &JobDef, ended: TryEnd) ->
     }
 }
 
-/// A try that is made again went badly: that it did is what one looks for in a trace.
+/// A retried attempt counts as a failure: that is what users look for in a trace.
 fn span_outcome(status: QueueStatus) -> SpanOutcome {
     match status {
         QueueStatus::Success

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BatchStatus {
-    /// Jobs are open.
+    /// Some jobs are not final.
     Running,
     /// Being stopped by an operator.
     Killing,
@@ -38,22 +38,22 @@ impl BatchStatus {
         }
     }
 
-    /// The state a column's word means.
+    /// Parses the word in the column.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.as_str() == word)
     }
 
-    /// Nothing more happens by itself.
+    /// Whether the batch changes no more without an operator.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Running | Self::Killing)
     }
 
-    /// The batch did what it was for.
+    /// Whether the batch succeeded.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Success | Self::Warning)
     }
 
-    /// The state in the words of a job: what a condition on a whole batch asks about.
+    /// The corresponding state of a job: used by conditions on a whole batch.
     pub fn as_job(self) -> QueueStatus {
         match self {
             Self::Running | Self::Killing => QueueStatus::Running,

@@ -1,4 +1,4 @@
-//! How sure a forecast is, and why it is no surer.
+//! The certainty of a forecast, and what limits it.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::TRIES_NEEDED;
@@ -10,88 +10,90 @@ use crate::domain::time::span_words;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A forecast whose bad case takes more than so many times as long, and a minute more, is rough.
+/// A forecast is rough when its bad case takes more than this many times as long, and a minute
+/// more.
 const WIDE: i64 = 2;
 const WIDE_LEAST_MS: i64 = 60_000;
 
-/// How far a forecast can be relied on.
+/// Reliability of a forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// Every job that decides it has a past, and goes on as usual.
+    /// Every decisive job has a history, and runs as usual.
     Sure,
-    /// Something is assumed, or differs much from batch to batch.
+    /// Something is assumed, or varies much between batches.
     Rough,
-    /// The past says nothing about it. Times are guesses.
+    /// There is no history to rely on; times are guesses.
     Unknown,
 }
 
-/// Why a forecast is no surer.
+/// What limits the certainty of a forecast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DoubtReason {
-    /// A job has run longer than each of its tries, and by much.
+    /// A job has run much longer than each of its past attempts.
     Overran,
-    /// Jobs have never ended well.
+    /// Jobs have never succeeded yet.
     NoHistory,
-    /// An operator holds jobs back, nobody knows for how long.
+    /// An operator holds jobs, for an unknown time.
     Held,
     /// Jobs wait for other batches, which have forecasts of their own.
     OtherBatch,
-    /// A job has run longer than each of its tries, by little.
+    /// A job has run slightly longer than each of its past attempts.
     LongerThanUsual,
-    /// Jobs that decide the end have ended well too seldom.
+    /// Decisive jobs have succeeded too rarely.
     FewTries,
-    /// The durations of the past lie far apart.
+    /// Past durations vary widely.
     WideSpread,
 }
 
-/// What stands against a forecast.
+/// A doubt about a forecast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt {
     /// What it is.
     pub reason: DoubtReason,
-    /// The jobs that it is about.
+    /// The jobs concerned.
     pub jobs: Vec<Node>,
-    /// How long the first of them runs already, and the longest of how many tries it had.
+    /// Milliseconds that the first of them has run; its longest past attempt, and the number of
+    /// attempts.
     elapsed: i64,
     longest: i64,
     tries: usize,
 }
 
-/// How sure a forecast is.
+/// The certainty of a forecast with its main doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confidence {
     /// In one word.
     pub certainty: Certainty,
-    /// The weightiest thing against it.
+    /// The most serious doubt.
     pub doubt: Option<Doubt>,
 }
 
-/// What of a forecast is judged. Lists run parallel to the jobs where they are not of nodes.
+/// The inputs of the judgement. Lists are parallel to the jobs unless they contain nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedForecast<'a> {
     /// What the batch runs.
     pub snapshot: &'a Snapshot,
     /// The states of its jobs.
     pub statuses: &'a [QueueStatus],
-    /// Whether they are open and counted.
+    /// Whether each is open and counted.
     pub is_open: &'a [bool],
-    /// What is known of the rest of each.
+    /// Remaining duration of each.
     pub rests: &'a [Remaining<'a>],
     /// Open jobs without history.
     pub assumed: &'a [Node],
-    /// Open jobs that an operator holds back.
+    /// Open jobs held by an operator.
     pub held: &'a [Node],
-    /// The jobs that decide the end.
+    /// The decisive jobs.
     pub path: &'a [Node],
-    /// How long it takes, ordinarily and in a bad case.
+    /// Remaining time in milliseconds, in the median and in the bad case.
     pub remaining_ms: i64,
     pub bad_remaining_ms: i64,
 }
 
 impl Confidence {
-    /// Nothing is known of any job.
+    /// The judgement when no job has a history.
     pub const NO_HISTORY: (Certainty, DoubtReason) = (Certainty::Unknown, DoubtReason::NoHistory);
 
     /// Judges a forecast.
@@ -106,7 +108,7 @@ impl Confidence {
             let is_before = matches!(status, QueueStatus::Pending | QueueStatus::Held);
             is_before && snapshot.externals.iter().any(|e| e.job_code == snapshot.jobs[i].code)
         };
-        // A new job in a batch of seventy is one thing, seventy new ones are another.
+        // One new job in a batch of seventy is different from seventy new ones.
         let number = forecast.is_open.iter().filter(|is| **is).count();
         let most_are_new = assumed.len() * 2 >= number.max(1);
         let few =
@@ -133,7 +135,7 @@ impl Confidence {
         Self { certainty, doubt: Some(Doubt { reason, jobs, elapsed, longest, tries }) }
     }
 
-    /// In words, for a line: `unknown: LOAD has run for 51 s, …`.
+    /// As a line of text: `unknown: LOAD has run for 51 s, …`.
     pub fn describe(&self, snapshot: &Snapshot, lang: Lang) -> String {
         let certainty = self.certainty.label(lang);
         match &self.doubt {

@@ -1,5 +1,5 @@
-//! Why a batch is late: the chain of jobs that decides its end, and what on it took longer than usual or
-//! waited.
+//! Explains why a batch is late: the decisive chain of jobs, and which of them took longer than
+//! usual or waited.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::batch::history::History;
@@ -11,45 +11,45 @@ use crate::domain::time::Millis;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What is shorter delays nothing that anybody asks about.
+/// Delays shorter than this, in milliseconds, are ignored.
 const LEAST_MS: i64 = 1_000;
-/// A job took longer than usual from this part of its median on.
+/// A job took longer than usual from this fraction (1/n) of its median on.
 const NOTABLE_PART: i64 = 10;
-/// The type of job that ends when a person says so.
+/// The job type that ends by a user's decision.
 const APPROVAL: &str = "APPROVAL";
 
-/// When a job could run, ran and ended.
+/// Times of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobTimes {
     /// Its state.
     pub status: QueueStatus,
     /// Start of its first attempt in this run.
     pub first_start: Option<Millis>,
-    /// Start of the present or last attempt.
+    /// Start of the current or last attempt.
     pub start: Option<Millis>,
     /// End of the last attempt.
     pub end: Option<Millis>,
-    /// It is not started before this moment.
+    /// Earliest start.
     pub not_before: Option<Millis>,
-    /// When an operator let it go, if one had held it.
+    /// When an operator released it, if it was held.
     pub released: Option<Millis>,
-    /// When an operator started it over, the last time.
+    /// When an operator last started its rerun.
     pub started_over: Option<Millis>,
 }
 
-/// One change of a job's state, as the log has it.
+/// One state change of a job, from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
     /// When.
     pub at: Millis,
-    /// To which.
+    /// The new state.
     pub status: QueueStatus,
-    /// Start of the attempt that it is about.
+    /// Start of the attempt concerned.
     pub start: Option<Millis>,
 }
 
 impl JobTimes {
-    /// The same with what the log of the job knows beyond its row: earlier attempts, holds, restarts.
+    /// The same times with what the job's log adds to its row: earlier attempts, holds, reruns.
     #[must_use]
     pub fn with_changes(self, changes: &[StateChange]) -> Self {
         let mut times = Self { first_start: None, released: None, started_over: None, ..self };
@@ -87,46 +87,46 @@ impl From<&QueueEntry> for JobTimes {
     }
 }
 
-/// What kept a job of the chain.
+/// Cause of a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayKind {
-    /// It took longer than usual, or does so still.
+    /// It took longer than usual, or is doing so.
     TookLonger,
-    /// A person had to approve.
+    /// It waited for a user's approval.
     Approval,
-    /// Attempts that failed, and the delays after them.
+    /// Failed attempts, and the delays after them.
     Retries,
-    /// An operator held it.
+    /// It was held by an operator.
     Held,
-    /// It had ended, and an operator started it over later.
+    /// It had ended, and an operator started a rerun later.
     StartedOver,
     /// It waited for another batch.
     OtherBatch,
     /// It waited for a lock.
     Lock,
-    /// It waited for room in a pool, on a data source or on a host.
+    /// It waited for capacity of a pool, a data source or a host.
     Pool,
     /// It waited for a slot, of the process or of its group.
     Slot,
-    /// It started late, and nothing of this batch was in its way.
+    /// It started late for no reason within this batch.
     LateStart,
 }
 
 /// One delay on the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayCause {
-    /// The job that was kept.
+    /// The delayed job.
     pub job: Node,
-    /// By what.
+    /// The cause.
     pub kind: DelayKind,
-    /// For how long; of a job that took longer: by how much.
+    /// Length in milliseconds; for a job that took longer, the excess.
     pub ms: i64,
-    /// How long it ran, and runs usually, where that is what is wrong.
+    /// Its duration and its usual duration, where the duration is the cause.
     pub took: Option<(i64, i64)>,
-    /// The name of what was waited for, where it has one.
+    /// Name of the awaited resource, if it has one.
     pub resource: Option<String>,
-    /// The job of this batch that had it last.
+    /// The job of this batch that held the resource last.
     pub held_by: Option<Node>,
 }
 
@@ -135,24 +135,24 @@ pub struct DelayCause {
 pub struct ChainLink {
     /// It.
     pub job: Node,
-    /// From the end of its last parent to its first start.
+    /// Milliseconds from the end of its last parent to its first start.
     pub waited_ms: i64,
-    /// How long its last attempt took, or runs by now.
+    /// Duration of its last attempt, so far if it is running.
     pub ran_ms: Option<i64>,
-    /// How long it takes usually.
+    /// Usual duration.
     pub usual_ms: Option<i64>,
 }
 
-/// The chain of jobs that decides the end, and what delayed it.
+/// The decisive chain, and its delays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DelayReport {
-    /// The chain, in the order of running. Jobs that have not begun are in it.
+    /// The chain in running order, including jobs that have not begun.
     pub chain: Vec<ChainLink>,
-    /// What delayed it, the longest first.
+    /// The delays, longest first.
     pub causes: Vec<DelayCause>,
 }
 
-/// A batch as its delays are read from it.
+/// The inputs of the explanation.
 #[derive(Clone, Copy, Debug)]
 pub struct DelayInput<'a> {
     /// What it runs.
@@ -161,18 +161,19 @@ pub struct DelayInput<'a> {
     pub dag: &'a Dag,
     /// Parallel to its jobs.
     pub times: &'a [JobTimes],
-    /// What its jobs usually take.
+    /// Usual durations.
     pub history: &'a History,
-    /// Jobs at once in all.
+    /// Global limit of concurrent jobs.
     pub total: u32,
     /// When it was opened.
     pub opened: Millis,
-    /// Now, or its end.
+    /// Now, or the end of the batch.
     pub now: Millis,
 }
 
 impl DelayInput<'_> {
-    /// The jobs that decide the end: those that did, and then those that will by the forecast.
+    /// The decisive jobs: those that were, followed by those that will be according to the
+    /// forecast.
     pub fn decisive_chain(&self, forecast: Option<&Forecast>) -> Vec<Node> {
         let ran = |times: &JobTimes| {
             times.end.filter(|_| times.start.is_some() && times.status.is_final())
@@ -181,7 +182,7 @@ impl DelayInput<'_> {
         let running = |node: &Node| self.times[node.index()].status == QueueStatus::Running;
         let path = match forecast.map(|f| f.path.clone()).filter(|path| !path.is_empty()) {
             Some(path) => path,
-            // Without a past what has run longest is the likeliest.
+            // Without a history the job that has run longest is the likeliest.
             None => {
                 let nodes = self.dag.in_order().iter().copied().filter(running);
                 nodes.min_by_key(|n| self.times[n.index()].start).into_iter().collect()
@@ -193,7 +194,7 @@ impl DelayInput<'_> {
         }
     }
 
-    /// What delayed the jobs of a chain.
+    /// The delays of the jobs of a chain.
     pub fn explain(&self, chain: &[Node]) -> DelayReport {
         let mut report = DelayReport::default();
         for &job in chain {
@@ -240,13 +241,14 @@ impl DelayInput<'_> {
         report.chain.push(ChainLink { job, waited_ms, ran_ms, usual_ms });
     }
 
-    /// When all that a job waits for in its batch had ended; `None` while something has not.
+    /// When everything that a job waits for within its batch had ended; `None` while something has
+    /// not.
     fn ready_at(&self, job: Node) -> Option<Millis> {
         let mut ready = self.opened;
         for parent in self.dag.parents(job) {
             let times = &self.times[parent.index()];
             if !times.status.is_final() {
-                // A rule that asks for one parent lets a job start before the others end.
+                // A rule that needs one parent only lets a job start before the others end.
                 return self.times[job.index()].first_start;
             }
             ready = ready.max(times.end.unwrap_or(ready));
@@ -254,10 +256,10 @@ impl DelayInput<'_> {
         Some(ready)
     }
 
-    /// Why a job that could run from `ready` on began at `begun`.
+    /// Why a job that was ready at `ready` began at `begun`.
     fn waits(&self, job: Node, ready: Millis, begun: Millis) -> Vec<DelayCause> {
         let times = &self.times[job.index()];
-        // A time of day is as planned, and delays nothing.
+        // A time of day is as planned, and is no delay.
         let planned = self.snapshot.jobs[job.index()].schedule_time.and(times.not_before);
         let mut from = planned.map_or(ready, |at| ready.max(at));
         let mut found = Vec::new();
@@ -280,7 +282,8 @@ impl DelayInput<'_> {
         found
     }
 
-    /// What was in the way of a job just before it began: what the other jobs of the batch had in use then.
+    /// What blocked a job just before it began: the resources that other jobs of the batch held
+    /// then.
     fn waited_for(&self, job: Node, ms: i64, begun: Millis) -> DelayCause {
         let needs = |node: Node| SlotNeeds::for_job(&self.snapshot.jobs[node.index()]);
         let mut slots = limits(self.snapshot, self.total);

@@ -1,4 +1,4 @@
-//! Why a batch is late, as one sentence.
+//! The explanation of a delay as one sentence.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::Node;
@@ -6,22 +6,22 @@ use crate::domain::forecast::delay::{DelayCause, DelayKind, DelayReport};
 use crate::domain::text::lang::Lang;
 use crate::domain::time::span_words;
 
-/// So many causes are named; more make no sentence.
+/// Maximum number of causes in the sentence.
 const NAMED: usize = 3;
 
-/// Whether a batch keeps its time.
+/// Whether a batch meets its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Punctuality {
-    /// It is late, or was when it ended, by so many milliseconds.
+    /// It is late, or was when it ended, by this many milliseconds.
     Late(i64),
-    /// By its forecast it will be.
+    /// It will be late according to its forecast.
     WillBeLate(i64),
-    /// It is in time, or nothing says when it is due.
+    /// It is in time, or has no deadline.
     InTime,
 }
 
 impl DelayReport {
-    /// The sentence; `None` where there is neither a chain nor anything late.
+    /// The sentence; `None` when there is no chain and no lateness.
     pub fn sentence(&self, snapshot: &Snapshot, is: Punctuality, lang: Lang) -> Option<String> {
         if self.chain.is_empty() {
             return None;
@@ -64,7 +64,7 @@ fn job_code(snapshot: &Snapshot, job: Node) -> &str {
 }
 
 impl DelayCause {
-    /// A part of a sentence: `GL_POST took 41 min, usually 18 min (+23 min)`.
+    /// One clause: `GL_POST took 41 min, usually 18 min (+23 min)`.
     pub fn describe(&self, snapshot: &Snapshot, lang: Lang) -> String {
         match lang {
             Lang::En => self.in_english(snapshot),

@@ -1,5 +1,5 @@
-//! What an order would become, without becoming it: every batch with its resolved parameters, and
-//! everything that would be refused.
+//! Evaluates a batch request without executing it: every batch with its resolved parameters, and
+//! every reason for a refusal.
 
 use crate::domain::batch::open_check::{check_batch_no, sub_batch_faults};
 use crate::domain::batch::param_preview::{ParamPreview, ShownParam};
@@ -15,37 +15,37 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// What would come of an order.
+/// Result of a dry run.
 #[derive(Clone, Debug, Default)]
 pub struct DryRun {
-    /// The batches. Those of a group that is refused are there too where enough of it can be told.
+    /// The batches; those of refused groups as far as they can be planned.
     pub batches: Vec<BatchPreview>,
-    /// Why it would be refused; empty when it would run.
+    /// Reasons for a refusal; empty when the request would be accepted.
     pub refusals: Vec<OrderRefusal>,
 }
 
-/// One batch that would be opened.
+/// A batch that would be opened.
 #[derive(Clone, Debug)]
 pub struct BatchPreview {
-    /// What would be written.
+    /// What would be stored.
     pub plan: BatchPlan,
     /// Its graph.
     pub dag: Dag,
-    /// Parallel to the jobs: their parameters with values.
+    /// The parameters of each job with their values, parallel to the jobs.
     pub params: Vec<Vec<ShownParam>>,
 }
 
-/// One thing that stands in the way of an order; `Display` is the sentence for the user.
+/// A reason to refuse a request; `Display` is the sentence for the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "OrderRefusal")]
 pub struct OrderRefusal {
-    /// Of which group.
+    /// The group concerned.
     #[schemars(with = "Option<String>")]
     pub group: Option<GroupCode>,
-    /// Because of which job.
+    /// The job concerned.
     #[schemars(with = "Option<String>")]
     pub job: Option<JobCode>,
-    /// What, and what to do about it.
+    /// The reason, with a hint.
     pub reason: String,
 }
 
@@ -55,18 +55,19 @@ impl std::fmt::Display for OrderRefusal {
     }
 }
 
-/// Plays an order through. `types` are the job types that this binary can run.
+/// Evaluates a request. `types` are the job types that this binary can run.
 pub fn dry_run(defs: &Definition, order: &BatchOrder, types: &[&str], now: Millis) -> DryRun {
     let mut found = DryRun::default();
     let wanted = defs.groups.iter().map(|g| &g.code).filter(|code| {
-        // The plan itself says which groups an order means; a group that it cannot plan is meant too.
+        // The plan itself decides which groups a request means; a group that cannot be planned is
+        // meant too.
         let alone = BatchOrder { group: Some((*code).clone()), ..order.clone() };
         order.group.as_ref().is_none_or(|asked| asked == *code)
             && !matches!(plan(defs, &alone, now), Err(BatchError::NoGroup(..)))
     });
     for code in wanted {
         let alone = BatchOrder { group: Some(code.clone()), ..order.clone() };
-        // Of a wrong period nothing else can be told.
+        // For a wrong period nothing else can be determined.
         if let Err(error) = check_batch_no(defs, &alone) {
             let (group, reason) = (Some(code.clone()), error.to_string());
             found.refusals.push(OrderRefusal { group, job: None, reason });
@@ -82,8 +83,8 @@ pub fn dry_run(defs: &Definition, order: &BatchOrder, types: &[&str], now: Milli
     found
 }
 
-/// The plan of one group, with what is refused taken out of its way so that the next refusal comes
-/// to light too; `None` when nothing is left to plan.
+/// The plan of one group after removing each reason for refusal, so that the next one is found too;
+/// `None` when nothing is left to plan.
 fn mended(
     mut defs: Definition,
     order: &BatchOrder,
@@ -112,7 +113,7 @@ fn mended(
     }
 }
 
-/// Takes out of a copy what an error complains of; `false` when that cannot be done.
+/// Removes the cause of an error from a copy of the definitions; `false` when that is not possible.
 fn take_out(defs: &mut Definition, error: &BatchError) -> bool {
     if let BatchError::Inactive { job, inactive } = error {
         let before = defs.dependencies.len();
@@ -137,7 +138,7 @@ fn take_out(defs: &mut Definition, error: &BatchError) -> bool {
 }
 
 fn preview(plan: BatchPlan, (defs, types): (&Definition, &[&str]), found: &mut DryRun) {
-    // A plan's graph has been built once already.
+    // The graph of a plan has been built successfully before.
     let Ok(dag) = plan.snapshot.build_dag() else { return };
     let sources: HashSet<_> = plan.snapshot.sources.iter().map(|s| &s.name).collect();
     let mut refuse = |job: &JobDef, reason: String| {
@@ -175,8 +176,8 @@ fn preview(plan: BatchPlan, (defs, types): (&Definition, &[&str]), found: &mut D
 }
 
 impl BatchPreview {
-    /// The jobs by wave, within a wave in the order in which they would start: as forecast, or
-    /// without a forecast by priority and then as written.
+    /// The jobs by wave, and within a wave in starting order: as forecast, or without a forecast by
+    /// priority and definition order.
     pub fn waves(&self, forecast: Option<&Forecast>) -> Vec<Vec<Node>> {
         let mut nodes = self.dag.in_order().to_vec();
         let jobs = &self.plan.snapshot.jobs;
@@ -189,23 +190,23 @@ impl BatchPreview {
     }
 }
 
-/// A parameter that comes to another value than in an earlier batch.
+/// A parameter whose value differs from that in an earlier batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParamChange {
-    /// Of which job.
+    /// Code of the job.
     #[schemars(with = "String")]
     pub job_code: JobCode,
-    /// Which parameter.
+    /// Name of the parameter.
     pub param: String,
-    /// Its value by the earlier batch's definition and parameters.
+    /// Value under the earlier batch's definition and parameters.
     pub old: Option<String>,
-    /// Its value now.
+    /// Current value.
     pub new: Option<String>,
 }
 
-/// Parameters of jobs that are in both batches and come to other values. The earlier ones are worked
-/// out for the new number and business date, because those differ between any two batches and would
-/// hide what has really changed.
+/// Parameters of jobs in both batches whose values differ. The earlier ones are evaluated for the
+/// new number and business date, because these differ between any two batches and would hide the
+/// real changes.
 pub fn param_changes(
     snapshot: &Snapshot,
     old: &BatchValues,

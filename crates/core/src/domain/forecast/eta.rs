@@ -1,5 +1,5 @@
-//! When a batch is expected to end, and which jobs decide that: durations of the past laid over the
-//! jobs that are left, as the batch stands at one moment.
+//! Forecasts the end of a batch and its decisive jobs: past durations applied to the remaining
+//! jobs, from the state at one moment.
 
 use crate::domain::batch::history::{DurationBasis, Estimate, History};
 use crate::domain::batch::{BatchPlan, Snapshot};
@@ -18,16 +18,16 @@ use crate::domain::job::trigger_rule::{EdgeTally, TriggerDecision, TriggerRule, 
 use crate::domain::time::Millis;
 use std::collections::HashMap;
 
-/// Where a job stands, as far as a forecast asks.
+/// Progress of a job, as far as a forecast needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProgress {
     /// Its state.
     pub status: QueueStatus,
-    /// Start of the present or last try.
+    /// Start of the current or last attempt.
     pub start: Option<Millis>,
-    /// End of the last try.
+    /// End of the last attempt.
     pub end: Option<Millis>,
-    /// It is not started before this moment.
+    /// Earliest start.
     pub not_before: Option<Millis>,
 }
 
@@ -42,49 +42,49 @@ impl From<&QueueEntry> for JobProgress {
     }
 }
 
-/// What is expected of one job.
+/// The forecast of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// How long it takes.
+    /// Estimated duration.
     pub estimate: Estimate,
-    /// When it starts, or did.
+    /// Expected or actual start.
     pub start: Option<Millis>,
-    /// When it ends, or did.
+    /// Expected or actual end.
     pub end: Option<Millis>,
-    /// How many milliseconds later it may end without making the batch later, by dependencies
-    /// alone; `None` when it is over.
+    /// Milliseconds by which it may end later without delaying the batch, by dependencies only;
+    /// `None` when it has ended.
     pub slack: Option<i64>,
-    /// It is open and has no slack.
+    /// Whether it is open and has no slack.
     pub critical: bool,
-    /// Its place in the order of starting; `None` when it is over.
+    /// Position in the starting order; `None` when it has ended.
     pub turn: Option<usize>,
 }
 
-/// What is expected of a batch.
+/// The forecast of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forecast {
-    /// The moment it was made for.
+    /// The moment of the forecast.
     pub now: Millis,
     /// Parallel to the jobs.
     pub jobs: Vec<Expected>,
-    /// When the last job ends, in half of the cases.
+    /// Median of the end of the last job.
     pub end: Millis,
-    /// When it ends in a bad case: in nine of ten it is over by then.
+    /// End in a bad case: the 90th percentile.
     pub bad_end: Millis,
-    /// How far that can be relied on.
+    /// Certainty.
     pub confidence: Confidence,
-    /// When it would end if slots were free for all: the end of the critical path.
+    /// End with unlimited slots: the end of the critical path.
     pub bound: Millis,
-    /// The chain of open jobs without slack that decides `bound`, in the order of running.
+    /// The chain of open jobs without slack that decides `bound`, in running order.
     pub path: Vec<Node>,
-    /// How many jobs are open.
+    /// Number of open jobs.
     pub open: usize,
     /// Open jobs without history, whose duration is assumed.
     pub assumed: Vec<Node>,
-    /// Open jobs that an operator holds back; taken as if they were released now.
+    /// Open jobs held by an operator; treated as if they were released now.
     pub held: Vec<Node>,
-    /// Jobs that have not ended and are not counted: they run only if something fails that has not,
-    /// or not at all any more.
+    /// Jobs that have not ended and are not counted: they run only after a failure that has not
+    /// happened, or not at all any more.
     pub left_out: Vec<Node>,
 }
 
@@ -100,15 +100,16 @@ impl Forecast {
     }
 }
 
-/// The limits of a batch, with nothing in use: `total` jobs at once, those of its group, sources and pools.
+/// The limits of a batch, with nothing in use: `total` jobs at once, those of its group, sources
+/// and pools.
 pub fn limits(snapshot: &Snapshot, total: u32) -> Slots {
     let mut slots = Slots::new(total);
     slots.limit_as(snapshot);
     slots
 }
 
-/// What is expected of a batch that stands as `standing` says, parallel to the jobs of `snapshot`,
-/// when at most `total` jobs run at once. `None` when no job of it has a history.
+/// The forecast of a batch in the state `standing`, parallel to the jobs of `snapshot`, when at
+/// most `total` jobs run at once. `None` when none of its jobs has a history.
 pub fn forecast(
     snapshot: &Snapshot,
     dag: &Dag,
@@ -162,7 +163,7 @@ pub fn forecast(
     Some(forecast)
 }
 
-/// What a forecast by medians alone is made of; each runs parallel to the jobs.
+/// Inputs of a forecast by medians only; lists are parallel to the jobs.
 struct Medians<'a> {
     estimates: &'a [Estimate],
     stages: &'a [Option<Stage>],
@@ -171,7 +172,7 @@ struct Medians<'a> {
 }
 
 impl Medians<'_> {
-    /// The forecast, whose confidence is not judged yet.
+    /// The forecast before its certainty is judged.
     fn lay_out(&self, dag: &Dag, timeline: &Timeline, now: Millis) -> Forecast {
         let Self { estimates, stages, standing, open } = *self;
         let left: Vec<Option<RemainingWork>> =
@@ -179,7 +180,8 @@ impl Medians<'_> {
         let passes = passes(dag, &left, now);
         let expected = |i: usize| Expected {
             estimate: estimates[i],
-            // A job that waits to be tried again has a start behind it that is not the one meant here.
+            // The recorded start of a job that waits for a retry belongs to its last attempt, not
+            // to the expected one.
             start: match stages[i] {
                 Some(Stage::Running) | None => standing[i].start,
                 Some(_) => timeline.runs[i].map(|run| run.start),
@@ -209,7 +211,8 @@ impl Medians<'_> {
     }
 }
 
-/// What stands in for the past of a job that has none: what the other jobs of the batch usually take.
+/// Replacement for the history of a job without one: the usual durations of the other jobs of the
+/// batch.
 fn medians(snapshot: &Snapshot, history: &History) -> Vec<i64> {
     let known = snapshot.jobs.iter().filter_map(|job| history.get(&job.code));
     let mut medians: Vec<i64> = known.map(|durations| durations.p50).collect();
@@ -217,7 +220,7 @@ fn medians(snapshot: &Snapshot, history: &History) -> Vec<i64> {
     medians
 }
 
-/// What is expected of a batch that is opened at `now`.
+/// The forecast of a batch that is opened at `now`.
 pub fn of_plan(
     plan: &BatchPlan,
     dag: &Dag,
@@ -235,8 +238,8 @@ pub fn of_plan(
     forecast(&plan.snapshot, dag, &standing, history, total, now)
 }
 
-/// The chain of jobs that decided when a batch that is over ended: the job that ended last, the parent
-/// of it that ended last, and so on back to a job without parents; in the order of running.
+/// The decisive chain of an ended batch: the job that ended last, its parent that ended last, and
+/// so on back to a job without parents; in running order.
 pub fn decisive(dag: &Dag, ends: &[Option<Millis>]) -> Vec<Node> {
     match last_ended(&mut dag.in_order().iter().copied(), ends) {
         Some(last) => [decisive_before(dag, ends, last), vec![last]].concat(),
@@ -244,7 +247,7 @@ pub fn decisive(dag: &Dag, ends: &[Option<Millis>]) -> Vec<Node> {
     }
 }
 
-/// The same of what came before one job: without it.
+/// The decisive chain before one job, without the job itself.
 pub fn decisive_before(dag: &Dag, ends: &[Option<Millis>], job: Node) -> Vec<Node> {
     let mut chain = Vec::new();
     let mut at = last_ended(&mut dag.parents(job), ends);
@@ -256,16 +259,16 @@ pub fn decisive_before(dag: &Dag, ends: &[Option<Millis>], job: Node) -> Vec<Nod
     chain
 }
 
-/// Of two that ended in the same millisecond the first of the batch, so that a picture is stable.
+/// Of two that ended in the same millisecond the first in the batch, so that a picture is stable.
 fn last_ended(nodes: &mut dyn Iterator<Item = Node>, ends: &[Option<Millis>]) -> Option<Node> {
     let end = |node: &Node| ends.get(node.index()).copied().flatten();
     let ended = nodes.filter(|n| end(n).is_some());
     ended.max_by_key(|n| (end(n), std::cmp::Reverse(*n)))
 }
 
-/// What each job waits for if from now on all goes well: every body succeeds, every condition on an
-/// output holds, every batch waited for is there. `None` for jobs that are over, and for those that do
-/// not run then.
+/// What each job waits for if everything succeeds from now on: every body, every condition on an
+/// output, every awaited batch. `None` for jobs that have ended, and for those that do not run in
+/// this case.
 fn stages(snapshot: &Snapshot, dag: &Dag, standing: &[JobProgress]) -> Vec<Option<Stage>> {
     let rules = Rules::from_jobs(&snapshot.jobs, &snapshot.dependencies);
     let mut outside: HashMap<&JobCode, u32> = HashMap::new();
@@ -299,7 +302,8 @@ fn stages(snapshot: &Snapshot, dag: &Dag, standing: &[JobProgress]) -> Vec<Optio
     stages
 }
 
-/// What becomes of a job whose parents end as `end` says, `met` batches outside having ended well.
+/// The decision about a job whose parents end as `end` says, with `met` awaited batches having
+/// succeeded.
 fn decided(
     dag: &Dag,
     rules: &Rules,
@@ -325,7 +329,7 @@ fn waiting_stage(rule: TriggerRule) -> Stage {
     }
 }
 
-/// How long a job runs already; 0 of one that does not.
+/// Milliseconds that a job has been running; 0 if it is not running.
 fn elapsed(standing: &JobProgress, stage: Option<Stage>, now: Millis) -> i64 {
     match stage {
         Some(Stage::Running) => now.since(standing.start.unwrap_or(now)).max(0),
@@ -333,7 +337,7 @@ fn elapsed(standing: &JobProgress, stage: Option<Stage>, now: Millis) -> i64 {
     }
 }
 
-/// What is left of a job that has not ended.
+/// The remaining work of a job that has not ended.
 fn remaining_work(
     standing: &JobProgress,
     rest: &Remaining<'_>,

@@ -1,5 +1,5 @@
-//! What a batch's times ask for, and whether it and its jobs keep them. Late is what is still to be done;
-//! what is done, or given up, is late no more.
+//! The deadlines of a batch, and whether the batch and its jobs meet them. Only unfinished work is
+//! late; what has ended or was given up no longer is.
 
 use crate::domain::batch::history::{Durations, TRIES_NEEDED};
 use crate::domain::batch::{Batch, Snapshot, zone_of};
@@ -12,67 +12,67 @@ use crate::domain::time::Millis;
 use chrono_tz::Tz;
 use std::collections::HashMap;
 
-/// A try is not slow before it takes so much longer than usual: a job of two seconds that takes five
-/// wakes nobody.
+/// An attempt is not slow before it exceeds its usual duration by this many milliseconds: a job of
+/// two seconds that takes five alerts nobody.
 pub const SLOW_OVER_MS: i64 = 60_000;
-/// A job is held for a day before anybody hears of it.
+/// Default number of seconds after which a held job is reported.
 pub const HELD_AFTER_SEC: u32 = 86_400;
-/// A batch whose forecast was in time again is told of once more from so late on.
+/// Lateness in milliseconds from which a batch whose forecast had recovered is reported once more.
 pub const RELAPSE_MS: i64 = 5 * 60_000;
 
-/// What a moment of a batch is for.
+/// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Alarm {
-    /// By then a job should have started.
+    /// A job should have started.
     Start(Node),
-    /// By then a job should have ended.
+    /// A job should have ended.
     Finish(Node),
-    /// By then a job should have been released.
+    /// A held job should have been released.
     Release(Node),
-    /// By then the batch should have ended.
+    /// The batch should have ended.
     Batch,
 }
 
-/// How something stands against the moment at which it is due.
+/// Lateness relative to a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// By when.
+    /// The deadline.
     pub due: Millis,
-    /// By how many milliseconds it is late, or was when it ended.
+    /// Milliseconds by which it is late, or was when it ended.
     pub late_by: Option<i64>,
 }
 
 impl Lateness {
-    /// What is due then and has ended, or will, at `end`; `None` when that is not known, or nothing of it
-    /// ran.
+    /// Lateness of something that ended, or will end, at `end`; `None` when that is unknown, or
+    /// nothing of it ran.
     pub fn new(due: Millis, end: Option<Millis>) -> Self {
         let late_by = end.map(|end| end.since(due)).filter(|ms| *ms > 0);
         Self { due, late_by }
     }
 
-    /// Of a job at `now`.
+    /// Lateness of a job at `now`.
     pub fn of_job(due: Millis, row: &QueueEntry, now: Millis) -> Self {
         let end = if row.status.is_final() { row.end_time } else { Some(now) };
         Self::new(due, end)
     }
 
-    /// Of a batch at `now`.
+    /// Lateness of a batch at `now`.
     pub fn of_batch(due: Millis, batch: &Batch, now: Millis) -> Self {
         Self::new(due, Some(batch.end_time.filter(|_| batch.status.is_final()).unwrap_or(now)))
     }
 }
 
-/// What the times of a batch that was opened at `at` are read from. A zone that nobody knows was refused
-/// when the batch was opened.
+/// The inputs for the deadlines of a batch opened at `at`. An unknown zone was refused when the
+/// batch was opened.
 pub fn opening(snapshot: &Snapshot, at: Millis) -> DueContext<'_> {
     let zone = zone_of(&snapshot.group).unwrap_or(Tz::UTC);
     DueContext { at, zone, days: snapshot.working_days() }
 }
 
-/// Every moment that the times of a batch ask for, each with what for.
+/// Every deadline of a batch, with its purpose.
 pub fn moments(snapshot: &Snapshot, opened: Millis) -> Vec<(Millis, Alarm)> {
     let opening = opening(snapshot, opened);
-    // A hundred thousand jobs may have the same time from the defaults.
+    // A hundred thousand jobs may have the same deadline from the defaults.
     let mut known: HashMap<String, Millis> = HashMap::new();
     let mut moment = |due: DueRule| -> Millis {
         if !due.counts_working_days() {
@@ -89,7 +89,7 @@ pub fn moments(snapshot: &Snapshot, opened: Millis) -> Vec<(Millis, Alarm)> {
     found
 }
 
-/// Whether what a moment is for has not come about by it. A job that waits for another try has started.
+/// Whether the purpose of a deadline is not fulfilled. A job that waits for a retry has started.
 pub fn is_missed(alarm: Alarm, rows: &[QueueEntry]) -> bool {
     let row = |node: Node| rows.get(node.index());
     match alarm {
@@ -113,18 +113,18 @@ fn has_started(row: &QueueEntry) -> bool {
     }
 }
 
-/// How a job was started over.
+/// A rerun of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Again {
     /// When.
     pub since: Millis,
-    /// Whether it had not ended well before.
+    /// Whether the job had not succeeded before.
     pub was_bad: bool,
 }
 
-/// Whether a moment was over when what it is for was started over; `again` says when that was. It was
-/// told, or kept, when it ran before. A batch in which something had failed was not done by then, and is
-/// late also when it goes on only afterwards.
+/// Whether a deadline had passed before the rerun `again` of what it is for. It was reported or met
+/// when that ran before. A batch in which something had failed was not done by then, and is late
+/// even if it is resumed only afterwards.
 pub fn is_of_an_earlier_run(
     (at, alarm): (Millis, Alarm),
     rows: &[QueueEntry],
@@ -141,14 +141,14 @@ pub fn is_of_an_earlier_run(
     }
 }
 
-/// How long a try of a job takes before it is slow, in milliseconds, by its own past.
+/// Milliseconds after which an attempt of a job is slow, by its own history.
 pub fn slow_after(job: &JobDef, group: &Group, durations: Option<&Durations>) -> Option<i64> {
     let factor = job.slow_after.or(group.slow_after)?;
     let usual = durations.filter(|d| d.tries >= TRIES_NEEDED)?.p95;
     Some(factor.times(usual).max(usual.saturating_add(SLOW_OVER_MS)))
 }
 
-/// Whether anything of a batch asks how long jobs took.
+/// Whether any rule of a batch needs past durations.
 pub fn asks_history(snapshot: &Snapshot) -> bool {
     let group = &snapshot.group;
     group.due.is_some()
@@ -156,19 +156,19 @@ pub fn asks_history(snapshot: &Snapshot) -> bool {
         || snapshot.jobs.iter().any(|job| job.slow_after.is_some())
 }
 
-/// What has been said of a batch's forecast.
+/// What has been reported about a batch's forecast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Foretold {
-    /// How many times it was told.
+    /// Number of reports.
     pub times: u32,
-    /// Whether it was late when it was looked at last.
+    /// Whether it was late at the last evaluation.
     is_late: bool,
 }
 
 impl Foretold {
-    /// Whether a forecast that is late by `late_by` milliseconds is to be told, and what has been said
-    /// then. It is told once; and again once it was in time in between, when it is late by more than
-    /// `RELAPSE_MS`.
+    /// Whether a forecast that is late by `late_by` milliseconds must be reported, and the state
+    /// after that. It is reported once; and again after it was in time in between, when it is late
+    /// by more than `RELAPSE_MS`.
     #[must_use]
     pub fn after(self, late_by: i64) -> (bool, Self) {
         let limit = if self.times == 0 { 0 } else { RELAPSE_MS };

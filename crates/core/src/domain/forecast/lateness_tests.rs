@@ -1,4 +1,4 @@
-//! What is late, and what is late no more.
+//! When something is late, and when it no longer is.
 
 use super::*;
 use crate::domain::id::{BatchId, GroupCode, JobCode, JobType, QueueId};
@@ -65,7 +65,7 @@ fn what_is_done_or_given_up_is_not_late() {
         assert_eq!(is_missed(Alarm::Batch, &rows), !status.is_final(), "batch {status:?}");
         assert_eq!(is_missed(Alarm::Release(node), &rows), status == S::Held, "held {status:?}");
     }
-    // One that waits for a slot after a failed try, or after its worker died, has started.
+    // A job that waits for a slot after a failed attempt, or after its worker died, has started.
     let again = [QueueEntry { try_count: 1, ..row(S::Queued) }];
     assert!(!is_missed(Alarm::Start(node), &again));
     let again = [QueueEntry { crash_count: 1, ..row(S::Queued) }];
@@ -87,7 +87,7 @@ fn what_runs_again_is_not_held_against_moments_before() {
         (499, Alarm::Start(Node(0)), true),
         (499, at(1), false),
         (499, Alarm::Release(Node(0)), false),
-        // The other has run all the time.
+        // The other has been running all the time.
         (499, Alarm::Batch, false),
     ] {
         let found = is_of_an_earlier_run((Millis(moment), alarm), &rows, &again);
@@ -109,7 +109,7 @@ fn how_late_something_is() {
     for (status, end, now, wanted) in [
         (QueueStatus::Running, None, 1_000, None),
         (QueueStatus::Running, None, 1_500, Some(500)),
-        // The end of an earlier try says nothing.
+        // The end of an earlier attempt is irrelevant.
         (QueueStatus::RetryWait, Some(900), 1_500, Some(500)),
         (QueueStatus::Success, Some(900), 9_000, None),
         (QueueStatus::Success, Some(1_200), 9_000, Some(200)),

@@ -1,34 +1,34 @@
-//! How much longer a job takes, given that it already runs so long: its own past, less the tries that
-//! were over by now.
+//! Remaining duration of a running job: its past durations, without the attempts that were shorter
+//! than the time it has run.
 
 use crate::domain::batch::history::TRIES_NEEDED;
 
-/// Beyond this quantile a tail is not drawn: one job in a hundred that never ends would decide every
-/// forecast.
+/// Quantile beyond which no duration is drawn: one job in a hundred that never ends would decide
+/// every forecast.
 const TAIL_END: f64 = 0.99;
-/// A job has overrun everything when it has run for this part of its longest try longer than that, and
-/// for at least `OVERRUN_LEAST_MS`: a job of five milliseconds that takes eight is no news.
+/// A job has overrun when it exceeds its longest attempt by this fraction (1/n), and by at least
+/// `OVERRUN_LEAST_MS`: a job of five milliseconds that takes eight is not unusual.
 const OVERRUN_PART: i64 = 10;
 const OVERRUN_LEAST_MS: i64 = 1_000;
 
-/// What is known of the rest of one try.
+/// The remaining duration of one attempt, as a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remaining<'a> {
-    /// Durations of the past that are longer than `elapsed`, in order.
+    /// Past durations longer than `elapsed`, sorted.
     longer: &'a [i64],
-    /// How many durations there are in all.
+    /// Number of past durations.
     tries: usize,
-    /// The longest and the median of all of them.
+    /// Longest and median past duration.
     longest: i64,
     median: i64,
-    /// So long it runs already; 0 when it has not started.
+    /// Milliseconds that it has been running; 0 when it has not started.
     elapsed: i64,
 }
 
 impl<'a> Remaining<'a> {
-    /// By durations of the past, in order, at least one.
+    /// From past durations, sorted, at least one.
     pub fn from_durations(sorted: &'a [i64], elapsed: i64) -> Self {
-        // A try that has not started may take nothing at all.
+        // An attempt that has not started may take no time at all.
         let over = match elapsed {
             0 => 0,
             _ => sorted.partition_point(|ms| *ms <= elapsed),
@@ -39,18 +39,18 @@ impl<'a> Remaining<'a> {
         Self { longer, tries: sorted.len(), longest, median, elapsed }
     }
 
-    /// It runs longer than every try of the past.
+    /// Whether it has run longer than every past attempt.
     pub fn is_beyond_all(&self) -> bool {
         self.longer.is_empty()
     }
 
-    /// It runs so much longer than every try of the past that the past says nothing about it.
+    /// Whether it has run so much longer than every past attempt that these say nothing about it.
     pub fn has_overrun(&self) -> bool {
         let over = self.elapsed.saturating_sub(self.longest);
         self.is_beyond_all() && over > (self.longest / OVERRUN_PART).max(OVERRUN_LEAST_MS)
     }
 
-    /// How many tries of the past it is judged by.
+    /// Number of past attempts considered.
     pub fn tries(&self) -> usize {
         self.tries
     }
@@ -60,12 +60,12 @@ impl<'a> Remaining<'a> {
         self.longest
     }
 
-    /// How long it runs already.
+    /// How long it has been running.
     pub fn elapsed(&self) -> i64 {
         self.elapsed
     }
 
-    /// As often longer as shorter: the nearest rank of the tries that took longer than it runs now.
+    /// The median: the nearest rank of the attempts that took longer than it has been running.
     pub fn median(&self) -> i64 {
         match self.longer.get(self.longer.len().saturating_sub(1) / 2) {
             Some(ms) => ms - self.elapsed,
@@ -73,15 +73,15 @@ impl<'a> Remaining<'a> {
         }
     }
 
-    /// Nine of ten are over by then.
+    /// The 90th percentile.
     pub fn percentile_90(&self) -> i64 {
         self.quantile(0.9).max(self.median())
     }
 
-    /// The rest at a quantile from 0 to 1. A try that has not started takes as long as one of the past. Of
-    /// one that outlived some of them it is less and less sure: with `k` left, it is as likely longer than
-    /// all of these as it is to lie before any one of them, one part in `k + 1`. A past of a few tries says
-    /// nothing of its own tail.
+    /// Remaining milliseconds at a quantile from 0 to 1. An attempt that has not started takes as
+    /// long as one of the past. With `k` longer past attempts left, a running one is as likely to
+    /// exceed all of them as to end before any one of them, one part in `k + 1`. A few past
+    /// attempts say nothing about their own tail.
     pub fn quantile(&self, quantile: f64) -> i64 {
         let known = self.longer.len();
         let outlived = (self.tries - known) as f64 / self.tries.max(1) as f64;
@@ -98,9 +98,10 @@ impl<'a> Remaining<'a> {
         self.longer.get(place.min(known - 1)).map_or(0, |ms| ms - self.elapsed)
     }
 
-    /// Past everything that was seen. What is over is measured from the median: by half of the cases it
-    /// grows by two fifths, by nine of ten to three times as much. So an overrun of a minute is expected
-    /// to last for some half a minute, one of ten hours for hours, and never for no time at all.
+    /// Beyond every past attempt. The excess is measured from the median: in half of the cases it
+    /// grows by two fifths, in nine of ten to three times as much. So an overrun of a minute is
+    /// expected to last for some half a minute more, one of ten hours for hours, and never for no
+    /// time at all.
     fn beyond(&self, quantile: f64) -> i64 {
         let reached = self.longest.max(self.elapsed);
         let over = (reached - self.median).max(reached / 10).max(1);
@@ -122,7 +123,7 @@ mod tests {
             [0, 400, 999, 1_000, 2_900, 3_000, 8_999].map(left),
             [1_000, 600, 1, 2_000, 100, 6_000, 1]
         );
-        // What has started is not instant; what has not may be.
+        // A started attempt takes some time; one that has not started may take none.
         assert_eq!(Remaining::from_durations(&[0, 0], 0).median(), 0);
         assert!(Remaining::from_durations(&[0, 0], 5).median() > 0);
     }
@@ -152,9 +153,9 @@ mod tests {
         let past = [10, 20, 30, 40, 50];
         let draws = |q: f64| Remaining::from_durations(&past, 0).quantile(q);
         assert_eq!([0.0, 0.2, 0.5, 0.8, 1.0].map(draws), [10, 20, 30, 50, 50]);
-        // Four tries have no tail of their own.
+        // Four attempts have no tail of their own.
         assert_eq!(Remaining::from_durations(&past[1..], 35).quantile(0.99), 15);
-        // Given that it runs for 35, the three shorter ones are out.
+        // Given that it has run for 35, the three shorter ones are excluded.
         let given = |q: f64| Remaining::from_durations(&past, 35).quantile(q);
         assert_eq!([0.0, 0.5].map(given), [5, 15]);
         assert!(given(0.9) > 15);

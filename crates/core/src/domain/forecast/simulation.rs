@@ -1,5 +1,5 @@
-//! A batch played forward many times, each time with other durations out of the past of its jobs: when it
-//! is over in half of the cases, and in nine of ten.
+//! Monte Carlo simulation of a batch with past durations of its jobs: the median and the 90th
+//! percentile of its end.
 
 use crate::domain::batch::history::percentile;
 use crate::domain::dag::Dag;
@@ -8,24 +8,25 @@ use crate::domain::forecast::remaining::Remaining;
 use crate::domain::forecast::timeline::{Open, simulate_batch};
 use crate::domain::time::Millis;
 
-/// Jobs that one forecast plays, over all its runs: it bounds what a forecast costs, whatever the batch.
+/// Number of simulated jobs over all runs of a forecast: it bounds the cost of a forecast, whatever
+/// the batch.
 const BUDGET: usize = 20_000;
-/// More runs than this make no figure better that a reader sees.
+/// Maximum number of runs; more do not improve any displayed figure.
 const MOST_RUNS: usize = 200;
-/// Fewer say nothing about the tenth case of ten.
+/// Minimum number of runs; fewer say nothing about the 90th percentile.
 const LEAST_RUNS: usize = 20;
 
-/// When a batch ends, over many runs.
+/// Simulated end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulatedEnds {
-    /// In half of them.
+    /// Median.
     pub p50: Millis,
-    /// In nine of ten.
+    /// 90th percentile.
     pub p90: Millis,
 }
 
-/// Plays the batch as often as the budget allows; `None` when that is too seldom to say anything.
-/// `rests` runs parallel to `jobs`.
+/// Simulates the batch as often as the budget allows; `None` when that is too rarely to say
+/// anything. `rests` is parallel to `jobs`.
 pub fn simulate(
     dag: &Dag,
     jobs: &[Option<Open>],
@@ -53,8 +54,8 @@ pub fn simulate(
     Some(SimulatedEnds { p50: at(50)?, p90: at(90)? })
 }
 
-/// An even number from 0 to 1 that a run gives to a job. The same in every forecast, so that a forecast of
-/// the next second differs by that second and not by luck (SplitMix64).
+/// A uniform number from 0 to 1 for a job in a run. The same in every forecast, so that a forecast
+/// one second later differs by that second and not by chance (SplitMix64).
 fn quantile(run: usize, job: usize) -> f64 {
     let mut z =
         ((run as u64) << 32 | job as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -97,7 +98,8 @@ mod tests {
         assert!((900..=1_300).contains(&one50), "{one50}");
         assert!((1_700..=2_100).contains(&ten50), "the longest of ten: {ten50}");
         assert!(one.p90 > one.p50 && ten.p90 > ten.p50);
-        // By one slot they add up, and errors cancel out: the spread grows less than the sum.
+        // With one slot the durations add up, and deviations cancel out: the spread grows less than
+        // the sum.
         let row = beside(10, &past, 1).expect("ends");
         assert!(row.p50.since(NOW) > 5 * ten50);
         assert!(row.p90.since(NOW) * 2 < row.p50.since(NOW) * 3);

@@ -1,53 +1,53 @@
-//! The critical path: how late each open job may end without making the batch later.
+//! The critical path: how much later each open job may end without delaying the batch.
 //!
-//! Forward and backward pass over what is left of each job, by dependency alone; slots are the
-//! business of `timeline`. Costs time in the order of jobs plus dependencies.
+//! Forward and backward pass over the remaining work of each job, by dependencies only; slots are
+//! handled by `timeline`. Costs time proportional to jobs plus dependencies.
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::time::Millis;
 use std::cmp::Reverse;
 
-/// What an open job waits for before it can have a slot.
+/// What an open job waits for before it can use a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// All its open parents.
     AfterAll,
     /// The first of its open parents.
     AfterFirst,
-    /// No parent any more, open or not.
+    /// No parent.
     Ready,
-    /// It runs.
+    /// It is running.
     Running,
 }
 
-/// What is left of an open job.
+/// The remaining work of an open job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemainingWork {
     /// What it waits for.
     pub stage: Stage,
-    /// It does not start, or go on, before this moment.
+    /// It does not start, or continue, before this moment.
     pub from: Millis,
-    /// So long it still takes, in milliseconds; never negative.
+    /// Remaining duration in milliseconds; never negative.
     pub ms: i64,
-    /// So much longer in a bad case.
+    /// Additional milliseconds in a bad case.
     pub spread: i64,
 }
 
-/// The two passes over a batch.
+/// Result of the two passes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passes {
-    /// The earliest moment at which all can have ended.
+    /// The earliest moment at which all jobs can have ended.
     pub end: Millis,
-    /// Parallel to the jobs: how many milliseconds later each may end; `None` for those that are
-    /// over.
+    /// Milliseconds by which each job may end later, parallel to the jobs; `None` for those that
+    /// have ended.
     pub slack: Vec<Option<i64>>,
-    /// The jobs that decide `end`, in the order in which they run; each starts when the one before
-    /// it ends. The first may wait for a moment, its not-before.
+    /// The jobs that decide `end`, in running order; each starts when the previous one ends. The
+    /// first may wait for its earliest start.
     pub path: Vec<Node>,
 }
 
-/// Slack and critical path of the open jobs; `left` runs parallel to the jobs of `dag`, with `None`
-/// for those that are over.
+/// Slack and critical path of the open jobs; `left` is parallel to the jobs of `dag`, with `None`
+/// for those that have ended.
 pub fn passes(dag: &Dag, left: &[Option<RemainingWork>], now: Millis) -> Passes {
     let (mut start, mut finish) = (vec![now; dag.len()], vec![now; dag.len()]);
     for &node in dag.in_order() {
@@ -67,7 +67,7 @@ pub fn passes(dag: &Dag, left: &[Option<RemainingWork>], now: Millis) -> Passes 
             let Some(below) = left[child.index()] else { continue };
             let counts = match below.stage {
                 Stage::AfterAll => true,
-                // Of several, only the one that let it start.
+                // Of several parents, only the one that let it start.
                 Stage::AfterFirst => finish[node.index()] <= start[child.index()],
                 Stage::Ready | Stage::Running => false,
             };
@@ -94,7 +94,7 @@ fn awaited<'a>(
     dag.parents(node).filter(move |p| waits && left[p.index()].is_some())
 }
 
-/// From the last job back along the parents that each waited for. Among equals the deepest, then
+/// From the last job back along the parents that each waited for. Of equal ones the deepest, then
 /// the first by code, so that the path does not depend on the order of the definition.
 fn path(
     dag: &Dag,

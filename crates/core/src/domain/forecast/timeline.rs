@@ -1,7 +1,7 @@
-//! When each open job is expected to run, with the slots that there are.
+//! Simulates when each open job will run within the limits of slots.
 //!
-//! The dispatcher's own rule played forward: whenever a slot is free, the best ready job takes it.
-//! Costs n log n for n jobs, their dependencies, and the number of different needs per start.
+//! It applies the dispatcher's own rule: whenever a slot is free, the best-ranked ready job takes
+//! it. Costs n log n for n jobs, their dependencies, and the number of different needs per start.
 
 use crate::domain::dag::{Dag, Node};
 use crate::domain::dispatch::ready::{ReadyList, SetAside};
@@ -12,47 +12,47 @@ use crate::domain::time::Millis;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An open job as the slots see it.
+/// An open job with its resource needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// What is left of it.
+    /// Remaining work.
     pub left: RemainingWork,
-    /// Higher goes first.
+    /// Higher starts first.
     pub priority: i32,
-    /// What it takes while it runs.
+    /// Resources occupied while it runs.
     pub needs: SlotNeeds,
-    /// By how many milliseconds it steps back for others.
+    /// Deferral in milliseconds.
     pub deferral: i64,
 }
 
-/// Milliseconds of waiting that count as one point of priority: the default of `engine.ageing_sec`.
+/// Milliseconds of waiting worth one point of priority: the default of `engine.ageing_sec`.
 pub const AGEING_MS: i64 = 600_000;
 
-/// When a job is expected to run.
+/// Expected run of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpectedRun {
-    /// It starts, or goes on if it runs already.
+    /// Start, or the current moment if it is running.
     pub start: Millis,
-    /// It ends.
+    /// End.
     pub end: Millis,
-    /// Its place in the order of starting, counted from 0; those that run come first.
+    /// Position in the starting order, from 0; running jobs come first.
     pub turn: usize,
 }
 
-/// When everything is expected to run.
+/// Expected runs of all jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// Parallel to the jobs; `None` for those that are over.
+    /// Parallel to the jobs; `None` for those that have ended.
     pub runs: Vec<Option<ExpectedRun>>,
-    /// When the last has ended.
+    /// End of the last job.
     pub end: Millis,
-    /// When the last has ended in a bad case, by adding up the spreads; what a batch too large to be
-    /// played often goes by. See `docs/plan-and-eta.md`.
+    /// End of the last job in a bad case, by adding up the spreads; used for a batch too large to
+    /// be simulated often. See `docs/plan-and-eta.md`.
     pub bad_end: Millis,
 }
 
-/// Plays the batch forward from `now`. `jobs` runs parallel to the jobs of `dag`, with `None` for
-/// those that are over; `slots` holds the limits with nothing in use.
+/// Simulates the batch from `now`. `jobs` is parallel to the jobs of `dag`, with `None` for those
+/// that have ended; `slots` holds the limits with nothing in use.
 pub fn simulate_batch(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Millis) -> Timeline {
     let open = |n: &Node| jobs[n.index()].is_some();
     let needs = jobs.iter().map(|job| job.as_ref().map_or(SlotNeeds::empty(), |j| j.needs.clone()));
@@ -78,7 +78,7 @@ pub fn simulate_batch(dag: &Dag, jobs: &[Option<Open>], slots: Slots, now: Milli
             Some(Stage::Ready | Stage::Running) | None => 0,
         };
     }
-    // In the order of the batch, which is the order of starting among equals.
+    // In the order of the batch, the starting order among equals.
     for node in (0..jobs.len()).map(|i| Node(i as u32)).filter(open) {
         match jobs[node.index()].as_ref().map(|j| j.left.stage) {
             Some(Stage::Running) => play.start(node, now, 0),
@@ -98,7 +98,7 @@ struct Play<'a> {
     wakes: BinaryHeap<Reverse<(Millis, Node)>>,
     waits_for: Vec<usize>,
     runs: Vec<Option<ExpectedRun>>,
-    /// The sum of the squares of the spreads along what each job waited for.
+    /// Sum of the squared spreads along what each job waited for.
     spread: Vec<u128>,
     /// Since when each job has been ready.
     since: Vec<Millis>,
@@ -132,8 +132,8 @@ impl Play<'_> {
         Timeline { bad_end: bad.max().unwrap_or(now).max(end), end, runs: self.runs }
     }
 
-    /// Starts what slots allow. A limit of zero would stop the play for ever; definitions refuse
-    /// it, and here the job starts all the same when nothing else moves.
+    /// Starts every job that the slots permit. A limit of zero would stop the simulation;
+    /// definitions refuse it, and here the job starts anyway when nothing else can.
     fn start_ready_jobs(&mut self, at: Millis, freed_by: u128) {
         let stuck = self.ends.is_empty() && self.wakes.is_empty();
         let mut aside = SetAside::default();
@@ -154,7 +154,7 @@ impl Play<'_> {
         self.runs[node.index()] = Some(ExpectedRun { start: at, end, turn: self.turn });
         self.turn += 1;
         let own = u128::from(job.left.spread.unsigned_abs()).pow(2);
-        // A job that had to wait for a slot is late when the job before it in that slot is.
+        // A job that waited for a slot is late when the previous job in that slot is.
         let waited = at > self.since[node.index()];
         let before = if waited { freed_by } else { self.spread[node.index()] };
         self.spread[node.index()] = before.saturating_add(own);
@@ -179,11 +179,12 @@ impl Play<'_> {
         }
     }
 
-    /// All parents have ended; the last of them brought `spread` with it.
+    /// Releases a job whose parents have all ended; the last of them contributes `spread`.
     fn let_go(&mut self, node: Node, at: Millis, spread: u128) {
         let Some(job) = &self.jobs[node.index()] else { return };
         if job.left.from > at {
-            // A time of day swallows what parents are late, as far as it lies behind that.
+            // A start at a time of day absorbs the lateness of the parents, as far as it lies after
+            // them.
             let late = at.plus_ms(square_root(spread)).since(job.left.from).max(0);
             self.spread[node.index()] = u128::from(late.unsigned_abs()).pow(2);
             self.wakes.push(Reverse((job.left.from, node)));
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(shown(&played(&dag, &jobs, 1)), ["J2 0-30", "J0 30-40", "J1 40-60", "J3 60-65"]);
         assert_eq!(shown(&played(&dag, &jobs, 2)), ["J2 0-30", "J0 0-10", "J1 10-30", "J3 30-35"]);
         assert_eq!(shown(&played(&dag, &jobs, 9)), ["J2 0-30", "J0 0-10", "J1 0-20", "J3 10-15"]);
-        // What runs keeps its slot, whatever is more urgent.
+        // A running job keeps its slot, whatever is more urgent.
         jobs[1].as_mut().expect("open").left.stage = Stage::Running;
         assert_eq!(shown(&played(&dag, &jobs, 1)), ["J1 0-20", "J2 20-50", "J0 50-60", "J3 60-65"]);
         // J3 after J0 or J1, and J1 is the first to end.
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(found, ["J1 0-2", "J2 0-30", "J0 0-10", "J3 2-7"]);
         jobs[3].as_mut().expect("open").left.stage = Stage::Ready;
         assert_eq!(shown(&played(&either, &jobs, 9))[3], "J3 0-5");
-        // A limit of nothing is nonsense that must not hang.
+        // A limit of zero is invalid and must not hang.
         assert_eq!(shown(&played(&dag, &jobs, 0)).len(), 4);
     }
 
@@ -320,11 +321,12 @@ mod tests {
         // By one slot all three are in a row: 30² + 45² + 40² is 67².
         let timeline = played(&dag(&[(1, 0)]), &jobs, 1);
         assert_eq!((timeline.end, timeline.bad_end), (NOW.plus_ms(40), NOW.plus_ms(107)));
-        // Whoever did not wait for a slot is not made late by another that ends at the same moment.
+        // A job that did not wait for a slot is not delayed by another that ends at the same
+        // moment.
         (jobs[0], jobs[1], jobs[2]) = (open(10, 0, 0), open(10, 0, 0), open(10, 1_000, 0));
         let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
         assert_eq!(timeline.bad_end, NOW.plus_ms(1_010));
-        // A time of day that is waited for anyway swallows what came before.
+        // A start at a time of day absorbs what came before.
         (jobs[0], jobs[1], jobs[2]) = (open(10, 30, 0), open(10, 40, 500), open(20, 45, 0));
         let timeline = played(&dag(&[(1, 0)]), &jobs, 9);
         assert_eq!((timeline.end, timeline.bad_end), (NOW.plus_ms(510), NOW.plus_ms(550)));
@@ -376,8 +378,8 @@ mod tests {
         (pairs, prop::collection::vec(prop::option::weighted(0.8, job), SIZE))
     }
 
-    /// Running jobs wait for no moment; an open parent (a rule asked for one of several) is nothing
-    /// to them.
+    /// Running jobs have no earliest start; an open parent (of a rule that needs one of several)
+    /// does not concern them.
     fn opens(jobs: &[Option<(i64, i64, i64, bool)>]) -> Vec<Option<Open>> {
         let one = |(i, job): (usize, &Option<(i64, i64, i64, bool)>)| {
             let (ms, spread, wait, running) = (*job)?;
@@ -418,8 +420,8 @@ mod tests {
             prop_assert!(timeline.end >= passes(&dag, &left, NOW).end);
         }
 
-        /// The two ways of reckoning agree where both say something, and there a longer job never
-        /// makes anything earlier. (With limits it may: Graham's anomaly.)
+        /// Both methods agree where both apply, and there a longer job never makes anything
+        /// earlier. (With limits it may: Graham's anomaly.)
         #[test]
         fn without_limits_it_is_the_forward_pass((pairs, jobs) in cases(), which in 0..SIZE, more in 0i64..50) {
             let dag = dag(&pairs);
