@@ -32,47 +32,67 @@ pub(super) fn routes() -> Noun {
     let admins = CallerNeeds::Everywhere(Permission::Admin);
     Noun::new("upkeep")
         .change(
-            (Method::POST, "/nodes/{name}/drain"),
+            "drainNode",
+            Method::POST,
+            "/nodes/{name}/drain",
             admins,
-            "Let a node take nothing new: no batches, no jobs; what it has goes on",
+            "Drain a node: it takes no new batches and jobs and finishes what it has",
             async |ask, at, why| change_node(ask, at, why, Stay::Leaves).await,
         )
         .change(
-            (Method::POST, "/nodes/{name}/undrain"),
+            "undrainNode",
+            Method::POST,
+            "/nodes/{name}/undrain",
             admins,
-            "Let a node take new work again",
+            "Let a drained node take new work again",
             async |ask, at, why| change_node(ask, at, why, Stay::Stays).await,
         )
         .change(
-            (Method::POST, "/sources/{name}/check"),
+            "checkSource",
+            Method::POST,
+            "/sources/{name}/check",
             admins,
-            "Ask a data source whether bodies can run there and be stopped",
+            "Check a data source: connection, permissions, and whether running sessions can be \
+             stopped",
             check,
         )
         .change(
-            (Method::POST, "/retention/run"),
+            "runRetention",
+            Method::POST,
+            "/retention/run",
             admins,
-            "Remove old rows now, for half a minute at most",
+            "Remove old rows now, for 30 seconds at most",
             sweep,
         )
         .secret(
-            (Method::PUT, "/secrets/{name}"),
+            "putSecret",
+            Method::PUT,
+            "/secrets/{name}",
             admins,
-            "Seal a secret and store it",
+            "Store a secret, encrypted",
             store_secret,
         )
-        .secret((Method::DELETE, "/secrets/{name}"), admins, "Remove a stored secret", forget)
-        .change(
-            (Method::PATCH, "/secrets/{name}"),
+        .secret(
+            "deleteSecret",
+            Method::DELETE,
+            "/secrets/{name}",
             admins,
-            "Say which groups may use a stored secret",
+            "Delete a stored secret",
+            forget,
+        )
+        .change(
+            "updateSecretGroups",
+            Method::PATCH,
+            "/secrets/{name}",
+            admins,
+            "Set which groups may use a stored secret",
             grant,
         )
 }
 
 /// A node that is marked.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Marked {
+struct NodeDrainState {
     /// Its name.
     name: String,
     /// Its id.
@@ -86,7 +106,7 @@ async fn change_node(
     at: NamePath,
     why: ReasonBody,
     stay: Stay,
-) -> Result<Marked, Problem> {
+) -> Result<NodeDrainState, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let (now, which) = (authorize::now(&ask).await?, at.name.as_str());
     let mut tx = authorize::begin(&ask).await?;
@@ -111,7 +131,7 @@ async fn change_node(
     let detail = json!({"node": member.offer.name, "id": member.node.node_id});
     audit::record(&mut tx, &by, &[authorize::entry(action, detail, reason)], now).await?;
     authorize::commit(tx, "mark the node").await?;
-    Ok(Marked {
+    Ok(NodeDrainState {
         name: member.offer.name.clone(),
         id: member.node.node_id.0.clone(),
         draining: matches!(stay, Stay::Leaves),
@@ -121,7 +141,7 @@ async fn change_node(
 /// A secret.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Secret {
+struct StoreSecretRequest {
     /// What is kept; it is never shown again.
     #[schemars(with = "String")]
     value: SecretString,
@@ -191,7 +211,7 @@ struct StoredSecretName {
 async fn store_secret(
     ask: ApiRequest,
     at: NamePath,
-    sent: Secret,
+    sent: StoreSecretRequest,
 ) -> Result<AnswerWithCookies<StoredSecretName>, Problem> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts = at.name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -246,7 +266,7 @@ async fn forget(
 
 /// What a data source says of itself.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct SourceSaid {
+struct SourceCheckDetail {
     /// Its name.
     name: String,
     /// Whether it can be reached, and bodies can run there and be stopped.
@@ -281,7 +301,7 @@ struct SourceSaid {
     preflight: PreflightDocument,
 }
 
-async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSaid, Problem> {
+async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceCheckDetail, Problem> {
     let app = &ask.house.app;
     let defs = app.definition().await?;
     let source = defs.sources.iter().find(|s| s.name.as_str() == at.name);
@@ -293,7 +313,12 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
         Ok(checked) => checked,
         Err(fault) => {
             let (name, fault) = (at.name, Some(fault.0));
-            return Ok(SourceSaid { name, fault, ledger_is_needed, ..SourceSaid::default() });
+            return Ok(SourceCheckDetail {
+                name,
+                fault,
+                ledger_is_needed,
+                ..SourceCheckDetail::default()
+            });
         }
     };
     let ledger = match &checked.ledger {
@@ -307,7 +332,7 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
         check_jobs(&app.config, std::slice::from_ref(&source), &defs.jobs, &defs.dependencies);
     let report = report.await;
     let preflight = PreflightDocument::from_report(&report);
-    Ok(SourceSaid {
+    Ok(SourceCheckDetail {
         name: at.name,
         ok: preflight.ok
             && checked.lock.is_ok()
@@ -333,7 +358,7 @@ async fn check(ask: ApiRequest, at: NamePath, _: ReasonBody) -> Result<SourceSai
 /// Which old rows go.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Sweep {
+struct RunRetentionRequest {
     /// Why; stored in the audit log with each batch.
     reason: Option<String>,
     /// Batches, at most; the oldest of each group first.
@@ -355,7 +380,11 @@ struct SweepResult {
 /// How long one request removes rows, milliseconds.
 const SWEEP_MS: i64 = 30_000;
 
-async fn sweep(ask: ApiRequest, _: Nothing, sent: Sweep) -> Result<SweepResult, Problem> {
+async fn sweep(
+    ask: ApiRequest,
+    _: Nothing,
+    sent: RunRetentionRequest,
+) -> Result<SweepResult, Problem> {
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
     let app = &ask.house.app;
     let mut options = app.config.retention().map_err(anyhow::Error::from)?;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Items of a list, and where it goes on.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,

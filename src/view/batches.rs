@@ -39,7 +39,7 @@ pub async fn list_page(app: &App, asked: &BatchFilter, limit: u32) -> Result<Vec
 
 /// A batch in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Brief {
+pub struct BatchSummary {
     /// Its key.
     pub batch_id: i64,
     /// Its number.
@@ -80,7 +80,7 @@ pub struct Brief {
     pub unwritten_jobs: u32,
 }
 
-impl Brief {
+impl BatchSummary {
     /// Of a batch that is listed; `prospect` is what is known of its end.
     pub fn from_listed(listed: &Listed, prospect: Option<&Prospect>, now: Millis) -> Self {
         let Listed { batch, counts } = listed;

@@ -10,6 +10,7 @@ use crate::store::change_request::{ChangeContent, ChangeRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A change that waits for a second person, or did.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -75,11 +76,14 @@ pub struct ChangeRequestDetail {
     /// Its path.
     pub path: String,
     /// Its body; only for its author and for who could make the change.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub body: Option<Value>,
     /// What it changes, as it was when it was asked for; for the same people. It is carried out only while this is
     /// still so.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub effect: Option<Value>,
     /// What carrying it out was answered; for the same people.
+    #[schemars(with = "Option<BTreeMap<String, Value>>")]
     pub answer: Option<Value>,
 }
 

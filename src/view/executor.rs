@@ -87,7 +87,7 @@ fn registration(there: &Registration, now: Millis) -> RegistrationDocument {
 
 /// A run that an executor was asked for.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RunDocument {
+pub struct ExecutorRunDetail {
     /// The key by which its executor knows it.
     pub log_id: i64,
     /// The batch of its job.
@@ -129,8 +129,8 @@ pub struct RunDocument {
 }
 
 /// A run as it is shown.
-pub fn run_document(run: &RunSeen) -> RunDocument {
-    RunDocument {
+pub fn run_document(run: &RunSeen) -> ExecutorRunDetail {
+    ExecutorRunDetail {
         log_id: run.log_id,
         batch_id: run.batch_id,
         batch_no: run.batch_no.clone(),

@@ -61,7 +61,7 @@ pub fn whole(defs: &Definition, job: &JobDef, marks: &BTreeMap<JobKey, Breach>) 
 
 /// How long a job took in its last successful tries.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Stats {
+pub struct JobStats {
     /// Its code.
     pub job_code: String,
     /// Its group.
@@ -78,7 +78,7 @@ pub struct Stats {
     pub drift_percent: Option<i64>,
 }
 
-impl Stats {
+impl JobStats {
     /// Of a job and its durations.
     pub fn from_durations(job: &JobDef, of: Option<&Durations>) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Stats {
 
 /// A job in a list, without its body.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct JobBrief {
+pub struct JobSummary {
     /// Its code.
     pub code: String,
     /// Its name.
@@ -129,7 +129,7 @@ pub struct JobBrief {
     pub breach: Option<BreachDetail>,
 }
 
-impl JobBrief {
+impl JobSummary {
     /// Of a job and what stands beside it.
     pub fn from_job(job: &JobDef, standing: &JobStanding) -> Self {
         Self {

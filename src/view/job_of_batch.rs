@@ -29,7 +29,7 @@ const MAILS: u32 = 50;
 
 /// One job of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Panel {
+pub struct BatchJobDetail {
     /// The batch's group.
     pub group: String,
     /// The batch's number.
@@ -44,9 +44,9 @@ pub struct Panel {
     #[schemars(with = "BTreeMap<String, Value>")]
     pub definition: JobDef,
     /// Jobs that it waits for, and how they are.
-    pub parents: Vec<Neighbour>,
+    pub parents: Vec<AdjacentJob>,
     /// Jobs that wait for it.
-    pub children: Vec<Neighbour>,
+    pub children: Vec<AdjacentJob>,
     /// What it waits for in other batches, as it is defined.
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     pub externals: Vec<ExternalDependency>,
@@ -64,9 +64,9 @@ pub struct Panel {
     /// How it can be found on its server while it runs.
     pub session: Option<ServerSession>,
     /// How long it usually takes; none before its first good try.
-    pub expected: Option<Usual>,
+    pub expected: Option<UsualDuration>,
     /// What cannot run before it.
-    pub below: Below,
+    pub below: DownstreamJobs,
     /// The latest mails about it.
     pub mails: Vec<JobNotification>,
     /// When the lines that it printed were removed, because they were old.
@@ -75,7 +75,7 @@ pub struct Panel {
 
 /// A job above or below another.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Neighbour {
+pub struct AdjacentJob {
     /// Its code.
     pub job_code: String,
     /// Its state.
@@ -154,7 +154,7 @@ pub struct ServerSession {
 
 /// How long a job usually takes: its last good tries.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Usual {
+pub struct UsualDuration {
     /// How many tries are counted.
     pub tries: usize,
     /// Half of them took no longer.
@@ -169,7 +169,7 @@ pub struct Usual {
 
 /// The jobs below one.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Below {
+pub struct DownstreamJobs {
     /// How many there are.
     pub jobs: usize,
     /// How many of them are not over yet.
@@ -197,7 +197,7 @@ pub struct JobNotification {
     pub sent: Option<String>,
 }
 
-impl Panel {
+impl BatchJobDetail {
     /// Of the job at a place of a batch.
     pub async fn read_panel(app: &App, mut view: BatchView, at: usize, lang: Lang) -> Result<Self> {
         let dag = view.snapshot.build_dag()?;
@@ -241,7 +241,7 @@ impl Panel {
             attempts: attempts(&changes, &script_holds),
             changes: changes.iter().map(change).collect(),
             session: session(&view, at, &installation),
-            expected: usual.map(|of| Usual {
+            expected: usual.map(|of| UsualDuration {
                 tries: of.tries,
                 p50_ms: of.p50,
                 p95_ms: of.p95,
@@ -257,8 +257,8 @@ impl Panel {
     }
 }
 
-fn neighbours(view: &BatchView, arrows: impl Iterator<Item = (Node, usize)>) -> Vec<Neighbour> {
-    let of = |(node, dependency): (Node, usize)| Neighbour {
+fn neighbours(view: &BatchView, arrows: impl Iterator<Item = (Node, usize)>) -> Vec<AdjacentJob> {
+    let of = |(node, dependency): (Node, usize)| AdjacentJob {
         job_code: view.rows[node.index()].job_code.to_string(),
         status: view.rows[node.index()].status.as_str().to_owned(),
         when: view
@@ -362,7 +362,7 @@ fn mail_of_row(mail: store::outbox::NotificationRow) -> JobNotification {
 }
 
 /// Everything below a job, however deep.
-fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> Below {
+fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> DownstreamJobs {
     let mut seen = vec![false; rows.len()];
     let mut next = vec![Node(at as u32)];
     while let Some(node) = next.pop() {
@@ -371,7 +371,7 @@ fn below(dag: &Dag, rows: &[QueueEntry], at: usize) -> Below {
     let all = || rows.iter().zip(&seen).filter(|(_, seen)| **seen).map(|(row, _)| row);
     let waits =
         |row: &&QueueEntry| !row.status.is_final() || row.status == QueueStatus::UpstreamFailed;
-    Below {
+    DownstreamJobs {
         jobs: all().count(),
         open: all().filter(|row| !row.status.is_final()).count(),
         waiting: all().filter(waits).take(NAMED).map(|row| row.job_code.to_string()).collect(),

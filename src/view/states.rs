@@ -16,7 +16,7 @@ const AGAIN: i64 = 256;
 
 /// The states of jobs of a batch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct States {
+pub struct BatchJobStates {
     /// To be sent as `since` the next time.
     pub at: i64,
     /// Whether all jobs are here; else those that may have changed since.
@@ -61,7 +61,7 @@ pub struct JobStateSummary {
     pub run_mode: Option<String>,
 }
 
-impl States {
+impl BatchJobStates {
     /// Of a batch: all, or those that changed since a look whose `at` is given.
     pub async fn read_states(app: &App, id: BatchId, since: Option<i64>) -> Result<Self> {
         let mut tx = app.db.begin_read().await?;

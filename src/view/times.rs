@@ -31,12 +31,12 @@ pub struct BatchTimes {
     /// When it is expected to end, as it stands now.
     pub expected_end: Option<String>,
     /// Its jobs, in the order of running: by wave, then as they are defined.
-    pub items: Vec<Bar>,
+    pub items: Vec<GanttBar>,
 }
 
 /// One job in time.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Bar {
+pub struct GanttBar {
     /// The job.
     pub job: String,
     /// Its name for people.
@@ -107,7 +107,7 @@ impl BatchTimes {
             let plan = planned.as_ref().and_then(|f| f.jobs.get(node.index()));
             let open = expected.as_ref().and_then(|f| f.jobs.get(node.index()));
             let open = open.filter(|_| !row.status.is_final());
-            Bar {
+            GanttBar {
                 job: job.code.to_string(),
                 name: job.name.clone(),
                 level: dag.level(node),

@@ -31,7 +31,7 @@ impl From<&version::VersionHead> for VersionSummary {
 
 /// What lies between two versions.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Steps {
+pub struct VersionDiff {
     /// Each thing that differs.
     pub changes: Vec<DefinitionChangeDetail>,
 }
