@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("changes of backfills")
+    Noun::new("backfills")
         .change(
             "previewBackfill",
             Method::POST,

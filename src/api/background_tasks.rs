@@ -18,7 +18,7 @@ use crate::view::secret::SecretDocument;
 pub(super) fn routes() -> Noun {
     let (views, admin) =
         (CallerNeeds::Somewhere(Permission::View), CallerNeeds::Everywhere(Permission::Admin));
-    Noun::new("keeping")
+    Noun::new("administration")
         .get(
             "listSecrets",
             "/secrets",

@@ -28,7 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(super) fn routes() -> Noun {
-    Noun::new("batch actions")
+    Noun::new("batches")
         .expensive()
         .change(
             "actOnJobs",

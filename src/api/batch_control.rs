@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("batches as a whole")
+    Noun::new("batches")
         .expensive()
         .change(
             "openBatches",

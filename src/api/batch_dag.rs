@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("graphs")
+    Noun::new("dag")
         .expensive()
         .media(
             "getBatchDag",

@@ -31,7 +31,7 @@ const PIECE: u32 = 2_000;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("jobs of batches")
+    Noun::new("batch jobs")
         .expensive()
         .get(
             "getBatchJob",
@@ -116,7 +116,7 @@ async fn get_job(ask: ApiRequest, of: BatchJobPath, _: Nothing) -> Result<BatchJ
 /// Which lines.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct LogLinesQuery {
+struct ListLogLinesQuery {
     /// Only of this start of the job.
     attempt: Option<u32>,
     /// Behind this line, `ATTEMPT:LINE_NO`: those that came since.
@@ -131,7 +131,7 @@ struct LogLinesQuery {
 
 /// Lines that a job printed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct ListLogLinesQuery {
+struct LogLinesPage {
     /// The lines, oldest first.
     items: Vec<LogLineDetail>,
     /// To be sent as `cursor` (or `after`) for the lines after these; none when there are no more by now.
@@ -156,7 +156,7 @@ fn parse_position(name: &str, said: &str) -> Result<(u32, u64), Problem> {
     read.ok_or_else(refused)
 }
 
-impl LogLinesQuery {
+impl ListLogLinesQuery {
     fn wanted(&self) -> Result<(LogSelection, usize), Problem> {
         let limit = match self.limit.unwrap_or(1_000) {
             n @ 1..=LINES_MAX => n as usize,
@@ -185,8 +185,8 @@ impl LogLinesQuery {
 async fn lines(
     ask: ApiRequest,
     of: BatchJobPath,
-    which: LogLinesQuery,
-) -> Result<ListLogLinesQuery, Problem> {
+    which: ListLogLinesQuery,
+) -> Result<LogLinesPage, Problem> {
     let (wanted, limit) = which.wanted()?;
     // The state is read before the lines: when it is final, no line comes after.
     let (batch, row) = of.find_row(&ask).await?;
@@ -202,7 +202,7 @@ async fn lines(
     let last = found.last().map(|line| format!("{}:{}", line.attempt, line.line_no));
     let mut tx = app.db.begin_read().await.map_err(anyhow::Error::from)?;
     let removed = store::retention::lines_gone(&mut tx, batch.batch_id).await?;
-    Ok(ListLogLinesQuery {
+    Ok(LogLinesPage {
         items: found.iter().map(LogLineDetail::from).collect(),
         next: last.clone().filter(|_| more),
         last: last.or(which.after.clone()),

@@ -23,7 +23,7 @@ const JOBS: u32 = 2_000;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("times of batches")
+    Noun::new("batches")
         .expensive()
         .get(
             "getBatchGantt",

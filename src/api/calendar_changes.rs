@@ -26,7 +26,7 @@ use std::path::Path;
 
 pub(super) fn routes() -> Noun {
     let edits = CallerNeeds::Everywhere(Permission::Edit);
-    Noun::new("changes of calendars")
+    Noun::new("calendars")
         .change(
             "putCalendar",
             Method::PUT,

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 const ADMINISTERS: CallerNeeds = CallerNeeds::Everywhere(Permission::Admin);
 
 pub(super) fn routes() -> Noun {
-    Noun::new("executor-groups")
+    Noun::new("executor groups")
         .get(
             "listExecutorGroups",
             "/executor-groups",

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("firing by hand")
+    Noun::new("schedules")
         .change(
             "fireSchedule",
             Method::POST,

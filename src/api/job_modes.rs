@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub(super) fn routes() -> Noun {
-    Noun::new("jobs in every batch")
+    Noun::new("jobs")
         .change(
             "setRunModes",
             Method::POST,

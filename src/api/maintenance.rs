@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn routes() -> Noun {
     let admins = CallerNeeds::Everywhere(Permission::Admin);
-    Noun::new("upkeep")
+    Noun::new("administration")
         .change(
             "drainNode",
             Method::POST,

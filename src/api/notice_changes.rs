@@ -21,7 +21,7 @@ use serde_json::json;
 
 pub(super) fn routes() -> Noun {
     let runs = CallerNeeds::Somewhere(Permission::Run);
-    Noun::new("changes of notices")
+    Noun::new("notifications")
         .change(
             "resendNotification",
             Method::POST,

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
-    Noun::new("notices")
+    Noun::new("notifications")
         .get(
             "listNotifications",
             "/outbox",

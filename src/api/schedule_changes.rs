@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 pub(super) fn routes() -> Noun {
     let (edits, runs) =
         (CallerNeeds::Somewhere(Permission::Edit), CallerNeeds::Somewhere(Permission::Run));
-    Noun::new("changes of schedules")
+    Noun::new("schedules")
         .change("addSchedule", Method::POST, "/schedules", edits, "Add a schedule", add_schedule)
         .guarded()
         .change(
