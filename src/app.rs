@@ -1,6 +1,6 @@
-//! app: wires the rooms together. In: settings. Out: an open database and what is built on it.
+//! app: wires the modules together. In: settings. Out: an open database and what is built on it.
 //! May name: everything. Never: SQL, words for people, a rule.
-//! Invariant: the only file that knows everybody.
+//! Invariant: the only file that knows every module.
 
 pub mod access;
 mod aside;
@@ -79,29 +79,26 @@ use tokio::sync::mpsc;
 
 /// An open metadata database and what is built on it.
 pub struct App {
-    /// Settings.
     pub config: Config,
-    /// The metadata database.
     pub db: Db,
-    /// The clock.
     pub clock: Clock,
-    /// Where secrets of the installation are.
+    /// The configured secret stores.
     pub secret_stores: SecretStores,
 }
 
 /// How to treat a database without tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmptyDatabase {
-    /// Make the tables in a new SQLite file; a server's are made by `migrate` alone.
+    /// Create the tables in a new SQLite file; on a server only `migrate` creates them.
     Prepare,
-    /// Refuse, and make no file.
+    /// Refuse, and create no file.
     Refuse,
     /// Leave it as it is.
     Accept,
 }
 
 impl App {
-    /// Connects to the metadata database and looks whether it can be trusted.
+    /// Connects to the metadata database and checks whether it can be trusted.
     pub async fn open(config: Config, empty: EmptyDatabase) -> Result<Self> {
         let (secret_stores, clock) = (config.secret_stores()?, Clock::system());
         read_secret_settings(&config, &secret_stores, clock.uptime()).await?;
@@ -127,13 +124,14 @@ impl App {
         Ok(Self { config, db, clock, secret_stores })
     }
 
-    /// Closes the connections; on SQLite this folds the WAL back into the file, so that whoever copies
-    /// the file afterwards has everything.
+    /// Closes the connections; on SQLite this writes the WAL back into the file, so that a later
+    /// copy of the file is complete.
     pub async fn close(self) {
         self.db.close().await;
     }
 
-    /// The same for requests, through connections that take none from the work.
+    /// The same for HTTP requests, with connections of their own, so that requests take none from
+    /// the engine.
     pub async fn for_requests(&self, max_connections: u32) -> Result<Self> {
         let settings = db::ConnectSettings { max_connections, ..self.config.database_settings() };
         let db = self.db.for_requests(&settings).await.context("connect for requests")?;
@@ -141,12 +139,12 @@ impl App {
         Ok(Self { config, db, clock, secret_stores: self.secret_stores.clone() })
     }
 
-    /// A dispatcher of this process.
+    /// Creates the dispatcher of this process.
     pub async fn dispatcher(
         &self,
         news: Option<mpsc::UnboundedSender<ProgressEvent>>,
     ) -> Result<QueueDispatcher> {
-        // So that settings with which its owners would never hear are refused before a batch is begun.
+        // Settings with which no notification could be sent are refused before a batch is started.
         self.can_tell()?;
         self.compare_with_ledgers().await?;
         let secret_stores = self.secret_stores.clone();
@@ -159,7 +157,7 @@ impl App {
         Ok(dispatcher)
     }
 
-    /// Writes for people what scripts are kept from on this node, and gives what its operator should know of it.
+    /// Stores the script isolation of this node for display, and returns warnings for its operator.
     pub async fn report_script_isolation(&self, node: &NodeId) -> Result<Vec<String>> {
         let options = self.config.handlers();
         let probe = &options.isolation_probe;
@@ -185,7 +183,7 @@ impl App {
         Ok(rights.into_iter().chain(limits).collect())
     }
 
-    /// The trigger core of the process that `dispatcher` is.
+    /// The trigger core of the dispatcher's process.
     pub async fn trigger_core(&self, dispatcher: &QueueDispatcher) -> Result<TriggerCore> {
         let brief = db::ConnectSettings {
             keeping: db::SessionTimeouts::Brief,
@@ -203,15 +201,15 @@ impl App {
         Ok(dispatcher.trigger_core(databases, self.config.triggers()))
     }
 
-    /// What removes old rows in the process that `dispatcher` is; none when nothing is to go, or this
-    /// process only works.
+    /// The sweeper of the dispatcher's process; `None` when nothing is to be removed, or the node
+    /// has only the worker role.
     pub fn sweeper(&self, dispatcher: &QueueDispatcher) -> Result<Option<Sweeper>> {
         let options = self.config.retention()?;
         let is_asked = options.is_on() && dispatcher.fires_schedules();
         Ok(is_asked.then(|| dispatcher.sweeper(options)))
     }
 
-    /// What removes old rows because an operator says so, in a process that does nothing else.
+    /// The sweeper for an operator's command, in a process that does nothing else.
     pub fn sweeper_by_hand(
         &self,
         options: retention::RetentionOptions,
@@ -222,13 +220,13 @@ impl App {
         Sweeper::new((self.db.clone(), self.clock.clone()), me, options, wish)
     }
 
-    /// Everything that is defined, but for schedules.
+    /// The stored definition without schedules.
     pub async fn definition(&self) -> Result<Definition> {
         let mut tx = self.db.begin_read().await?;
         Ok(self.secret_stores.add_access(store::job::definition(&mut tx).await?))
     }
 
-    /// A definition from a file, with what is the installation's and no file has: calendars, and which
+    /// Adds to a definition from a file what belongs to the installation: calendars, and which
     /// groups may use executors and the secrets that other files declare or that are stored.
     pub async fn with_installation(&self, defs: Definition) -> Result<Definition> {
         let mut tx = self.db.begin_read().await?;
@@ -243,13 +241,12 @@ impl App {
 /// Whether `apply` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apply {
-    /// It does.
     Write,
-    /// It only says what it would change.
+    /// Only computes the changes.
     DryRun,
 }
 
-/// The part of `stored` that `wanted` speaks about: its groups with their jobs, its sources.
+/// The part of `stored` that `wanted` covers: its groups with their jobs, its sources.
 fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
     let groups: HashSet<&GroupCode> = wanted.groups.iter().map(|g| &g.code).collect();
     let sources: HashSet<_> = wanted.sources.iter().map(|s| &s.name).collect();
@@ -274,7 +271,7 @@ fn its_part(stored: &Definition, wanted: &Definition) -> Definition {
     }
 }
 
-/// Of what all groups share, that which has the same names in `wanted`.
+/// The shared objects of `stored` whose names are in `wanted`.
 fn named_in(stored: &Shared, wanted: &Shared) -> Shared {
     fn keep_stored<T: Clone>(stored: &[T], wanted: &[T], name: impl Fn(&T) -> &str) -> Vec<T> {
         let names: HashSet<&str> = wanted.iter().map(&name).collect();
@@ -289,28 +286,28 @@ fn named_in(stored: &Shared, wanted: &Shared) -> Shared {
     }
 }
 
-/// What the present definition of a batch's group says differently from the batch's own.
+/// How the present definition of a batch's group differs from the batch's snapshot.
 pub fn differences(snapshot: &Snapshot, defs: &Definition) -> Vec<DefinitionDifference> {
     let own = snapshot.definition();
-    // A list that no longer makes the same jobs is a difference too, and shown as it stands.
+    // A list that no longer expands to the same jobs is a difference too, and shown unexpanded.
     let present = as_opened(snapshot, defs).unwrap_or_else(|_| defs.clone());
     let mut present = its_part(&present, &own);
     present.jobs.retain(|j| j.is_active);
     definition::diff_definitions(&own, &present)
 }
 
-/// Every job type this binary knows.
+/// Every job type of this binary.
 pub fn job_kinds() -> Vec<JobKind> {
     HANDLERS.iter().map(|h| h.kind()).collect()
 }
 
-/// Reads a definition file, or the CSV pair in a folder, with everything it refers to.
+/// Reads a definition file, or the CSV pair in a directory, with everything it refers to.
 pub fn load_definition(path: &Path) -> Result<Loaded> {
     let read = |file: &Path| std::fs::read_to_string(file);
     Ok(definition::load_definition(path, &read, &job_kinds())?)
 }
 
-/// Whether an error is the user's to mend: settings, definitions, orders.
+/// Whether an error is for the user to fix: settings, definitions, orders.
 pub fn is_users(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         e.is::<definition::Faults>()

@@ -1,5 +1,5 @@
-//! Who may do what: logins, sessions, tokens, users. Whatever is changed here is on record in the same
-//! transaction; no secret is stored as it is, and none is on record.
+//! Authentication and permissions: logins, sessions, tokens, users. Every change is recorded in the
+//! audit log in the same transaction; no secret is stored or recorded in plain text.
 
 mod accounts;
 mod directory;
@@ -45,58 +45,58 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Seconds between two notes that a session or token is used.
+/// Minimum interval between two updates of the last use of a session or token, in milliseconds.
 const NOTE_MS: i64 = 60_000;
 
-/// What about users is not done, and why.
+/// Why a change of users or tokens is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NotGranted {
-    /// Nobody has this name.
+    /// No user has this name.
     #[error("there is no user {0}")]
     NoUser(UserName),
-    /// Somebody has this name.
+    /// The name is taken.
     #[error("there is a user {0} already; choose another name")]
     Taken(UserName),
-    /// More than one has oneself.
+    /// The permission exceeds those of the granting user.
     #[error("you cannot give `{0}` in {place}, because you do not have it there; ask an administrator of all groups", place = place_words(.1))]
     Beyond(Permission, Where),
-    /// One's own grants.
+    /// The user's own grants.
     #[error("nobody changes what he himself may do; ask another administrator")]
     Own,
-    /// Nobody would be left.
+    /// It would remove the last administrator.
     #[error("{0} is the last administrator of all groups who may log in; make another one first")]
     LastAdmin(UserName),
-    /// Two grants of one role in one place.
+    /// Two grants of one role for the same groups.
     #[error("there are two grants of one role in {place}; say one, with all its rights", place = place_words(.0))]
     Twice(Where),
-    /// A right that is none.
+    /// The permission cannot be granted there.
     #[error("`{0}` is not given one by one; the rights beside a role are `force` and `script`")]
     NoRight(Permission),
-    /// A token's days.
+    /// The lifetime of a token is out of range.
     #[error("a token lives 1 to 366 days, and none longer than the token it is made with")]
     Days,
-    /// A token's words.
+    /// The name or the permissions of a token are invalid.
     #[error("a token needs a name of 1 to 100 characters and at least one permission")]
     NoToken,
-    /// A token that could do more than its maker.
+    /// The token would have more permissions than its creator.
     #[error("a token cannot do more than who makes it: leave `{0}` out")]
     Wider(String),
-    /// Tokens over tokens.
+    /// The user has too many tokens.
     #[error("user {0} has 50 tokens; remove some first")]
     Enough(UserName),
-    /// A set-up secret that does not work.
+    /// The setup secret is invalid.
     #[error("this set-up secret does not work, or no more; procession user setup-secret makes one")]
     NoSetup,
-    /// There is somebody.
+    /// A user exists already.
     #[error("there are users already; procession user add makes another")]
     SetUp,
-    /// A password that the directory keeps.
+    /// The directory keeps the password.
     #[error("user {0} logs in with the password of the directory; set it there")]
     InDirectory(UserName),
-    /// Somebody whom another provider lets in.
+    /// The user logs in at another provider.
     #[error("user {0} logs in by the provider of http.oidc; there is no password here to set")]
     AtProvider(UserName),
-    /// No password to change.
+    /// The user has no password here.
     #[error("user {0} has no password here; log in where you always do")]
     Elsewhere(UserName),
 }
@@ -108,12 +108,12 @@ fn place_words(place: &Where) -> String {
     }
 }
 
-/// On whose authority something about users is done.
+/// The user or operator on whose authority a change is made.
 #[derive(Clone, Debug)]
 pub struct Authority {
-    /// As the audit log names it.
+    /// The operator for the audit log.
     pub operator: Operator,
-    /// The user; none is whoever has the database.
+    /// The user and its grants; `None` for a caller with direct access to the database.
     pub user: Option<(UserId, Grants)>,
 }
 
@@ -124,31 +124,29 @@ impl Authority {
     }
 }
 
-/// Somebody who proved who he is.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub struct KnownCaller {
-    /// The user.
     pub user: User,
-    /// What the user may do, in this way.
+    /// The grants of the user with this credential.
     pub grants: Grants,
-    /// How it was proved.
     pub by: PresentedCredential,
-    /// Whether nothing may be done before a second factor is enrolled.
+    /// Whether the user must enrol a second factor before anything else.
     pub must_enrol: bool,
 }
 
-/// What was shown.
+/// The credential of a caller.
 #[derive(Clone, Debug)]
 pub enum PresentedCredential {
-    /// The secret of a session.
+    /// A session.
     Session(UserSession),
-    /// A token.
+    /// An API token.
     Token(ApiToken),
-    /// Nothing: a change request of the user that a second person has approved.
+    /// None: an approved change request of the user.
     Approval,
 }
 
-/// Who looks at passwords, sessions and tokens.
+/// Checks passwords, sessions and tokens.
 #[derive(Clone)]
 pub struct Porter {
     db: Db,
@@ -165,7 +163,7 @@ pub struct Porter {
 }
 
 impl App {
-    /// A porter of this database.
+    /// The authenticator of this database.
     pub fn porter(&self) -> Porter {
         let (idle_ms, longest_ms) = self.config.http.session_ms();
         let (db, clock) = (self.db.clone(), self.clock.clone());
@@ -188,7 +186,7 @@ impl App {
 }
 
 impl Porter {
-    /// Who has this session, if it is one that has not ended.
+    /// The user of a session that has not ended.
     pub async fn by_session(&self, secret: &str) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
         let mut tx = self.db.begin_read().await?;
@@ -213,13 +211,13 @@ impl Porter {
         }))
     }
 
-    /// Whether everybody who logs in with a password needs a second factor.
+    /// Whether every user with a password needs a second factor.
     pub fn requires_second_factor(&self) -> bool {
         self.requires_second_factor
     }
 
-    /// Whether the user of a session has to enrol first. Who came from another provider has shown a second factor there,
-    /// or was not asked for one.
+    /// Whether the user of a session must enrol first. A user of another provider has its second
+    /// factor there, or none is required.
     pub async fn must_enrol(&self, tx: &mut Tx, session: &UserSession) -> Result<bool> {
         if !self.requires_second_factor || session.proof == "oidc" {
             return Ok(false);
@@ -228,7 +226,7 @@ impl Porter {
         Ok(!found.is_some_and(|factor| factor.is_active))
     }
 
-    /// Whose token this is, if it is one that works.
+    /// The user of a valid token.
     pub async fn by_token(&self, secret: &str) -> Result<Option<KnownCaller>> {
         let now = self.clock.now();
         let mut tx = self.db.begin_read().await?;
@@ -250,8 +248,8 @@ impl Porter {
         }))
     }
 
-    /// Whoever asked for a change that is approved now, with what the account may do at this moment: none when the
-    /// user may not log in any more, or the token that it was asked with is gone.
+    /// The author of an approved change request, with the present grants of the account: `None`
+    /// when the user may no longer log in, or the token that filed the request is gone.
     pub async fn by_author(
         &self,
         author: UserId,
@@ -275,8 +273,8 @@ impl Porter {
         Ok(Some(known(user, grants)))
     }
 
-    /// Which of these are still who they were and may do what they might: the session or token is there and has
-    /// not ended, the user may log in, and password and grants are the same.
+    /// Which of these callers are unchanged: the session or token exists and has not ended, the
+    /// user may log in, and password and grants are the same.
     pub async fn unchanged(&self, all: &[&KnownCaller]) -> Result<Vec<bool>> {
         let now = self.clock.now();
         let (mut sessions, mut tokens) = (BTreeSet::new(), BTreeSet::new());
@@ -327,19 +325,18 @@ impl Porter {
         Ok(all.iter().map(check).collect())
     }
 
-    /// What passwords have cost this process so far, in KiB of memory times rounds: the same for a name
-    /// that nobody has, because the time would tell.
+    /// The cost of password hashing in this process so far, in KiB of memory times rounds: the same
+    /// for an unknown name, because the time would reveal it.
     pub fn spent_on_passwords(&self) -> u64 {
         self.hashing.spent()
     }
 
-    /// The present moment.
     pub fn now(&self) -> Millis {
         self.clock.now()
     }
 }
 
-/// The user and what the user may do; none when the user may not log in.
+/// The user and its grants; `None` when the user may not log in.
 async fn active(tx: &mut Tx, id: UserId) -> Result<Option<(User, Vec<Grant>)>> {
     let user = store::user::by_id(tx, id).await?.filter(User::is_open);
     let Some(user) = user else { return Ok(None) };
@@ -352,14 +349,14 @@ async fn find_user(tx: &mut Tx, name: &UserName) -> Result<User> {
     found.ok_or_else(|| NotGranted::NoUser(name.clone()).into())
 }
 
-/// Grants as they are shown and put on record.
+/// Grants as shown and recorded.
 pub fn grants_document(grants: &[Grant]) -> Value {
     let one = |g: &Grant| json!({ "group": g.place.as_str(), "role": g.role, "rights": g.rights });
     grants.iter().map(one).collect()
 }
 
-/// The grants that a table gives to who is in these groups of another system, in one order; rights of the same role in
-/// the same place come together.
+/// The grants that a mapping table assigns to members of these external groups, sorted; permissions
+/// of the same role for the same groups are combined.
 fn merge_grants(table: Vec<(String, Grant)>, is_in: impl Fn(&str) -> bool) -> Vec<Grant> {
     let mut merged: Vec<Grant> = Vec::new();
     for (_, grant) in table.into_iter().filter(|(group, _)| is_in(group)) {
@@ -373,5 +370,5 @@ fn merge_grants(table: Vec<(String, Grant)>, is_in: impl Fn(&str) -> bool) -> Ve
     merged
 }
 
-/// A user whose initial password nobody knows yet, or who has none.
+/// The initial password of a user, if one was generated.
 pub type InitialPassword = Option<SecretString>;

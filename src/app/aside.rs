@@ -1,5 +1,5 @@
-//! Backfills that a process runs beside what it serves, each in hands of its own, as `procession backfill`
-//! would.
+//! Backfills that a serving process runs in the background, each with a dispatcher of its own, as
+//! `procession backfill` would.
 
 use crate::app::App;
 use crate::domain::id::BackfillId;
@@ -12,7 +12,8 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What runs beside, on the runtime and the connections of the work: a request only begins it.
+/// The background backfills, on the runtime and the connections of the engine: a request only
+/// starts one.
 pub struct Aside {
     app: Arc<App>,
     runtime: Handle,
@@ -21,7 +22,7 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// Of this database, on the runtime that calls this.
+    /// On this database and the calling runtime.
     pub fn new(app: &App) -> Self {
         let app = App {
             config: app.config.clone(),
@@ -37,7 +38,7 @@ impl Aside {
         }
     }
 
-    /// Begins a backfill, and runs it until it has ended or this is ended.
+    /// Starts a backfill, which runs until it has ended or this is ended.
     pub async fn backfill(&self, defs: Definition, request: Request) -> Result<BackfillId> {
         let app = self.app.clone();
         let begun = self.runtime.spawn(async move {
@@ -55,7 +56,7 @@ impl Aside {
         Ok(id)
     }
 
-    /// Goes on with one that was stopped, failed, or whose process died.
+    /// Resumes a backfill that was stopped, that failed, or whose process died.
     pub async fn resume(&self, defs: Definition, asked: Resumption) -> Result<()> {
         let (app, id) = (self.app.clone(), asked.id);
         let begun = self.runtime.spawn(async move {
@@ -83,8 +84,8 @@ impl Aside {
         self.tasks.spawn_on(run, &self.runtime);
     }
 
-    /// Starts nothing more, and waits for what runs, as a process that is told to stop does. What is left is
-    /// gone on with by `backfill resume`.
+    /// Starts nothing more, and shuts down what runs. Unfinished backfills are continued by
+    /// `backfill resume`.
     pub async fn end_and_wait(&self) {
         self.stop.cancel();
         self.tasks.close();

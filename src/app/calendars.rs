@@ -1,4 +1,4 @@
-//! Calendars: read, changed one at a time, and looked after.
+//! Calendars: read, changed one at a time, and checked for missing years.
 
 use crate::app::{App, Apply};
 use crate::domain::calendar::{
@@ -16,12 +16,12 @@ use chrono::NaiveDate;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Calendars that a definition needs and that are not there.
+/// Calendars that a definition needs and that do not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct NoCalendar(Vec<String>);
 
-/// A calendar that cannot be taken away, and by whom it is used.
+/// A calendar that cannot be removed, with its users.
 #[derive(Debug, thiserror::Error)]
 #[error("calendar {code} is in use by {users}; change these first")]
 pub struct CalendarInUse {
@@ -29,42 +29,38 @@ pub struct CalendarInUse {
     users: String,
 }
 
-/// A calendar that does not fit the others.
+/// A calendar that contradicts the others.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct BadCalendar(Vec<CalendarError>);
 
-/// What is done to a calendar, for the audit log.
+/// An action on a calendar, for the audit log.
 #[derive(Clone, Copy, Debug)]
 pub struct CalendarAct<'a> {
-    /// `calendar import`
+    /// The name of the action, such as `calendar import`.
     pub action: &'a str,
-    /// Who.
     pub by: &'a Operator,
-    /// Why.
     pub reason: Option<&'a str>,
 }
 
-/// What became of a calendar.
+/// The result of an action on a calendar.
 #[derive(Clone, Debug)]
 pub struct CalendarChange {
-    /// As it was, if it was there.
+    /// The calendar before, if it existed.
     pub before: Option<Calendar>,
-    /// As it is, if it is there.
+    /// The calendar after, if it exists.
     pub after: Option<Calendar>,
-    /// What differs.
     pub difference: Difference,
-    /// All calendars, with this one as it is.
+    /// All calendars after the action.
     pub all: Calendars,
-    /// Schedules whose next time has moved with it.
+    /// Schedules whose next time has changed.
     pub moved: Vec<Trigger>,
 }
 
-/// Makes the calendar that shall be from the one that is; `None` takes it away.
+/// Computes the new calendar from the present one; `None` removes it.
 pub type MakeCalendar<'a> = &'a (dyn Fn(Option<&Calendar>) -> Result<Option<Calendar>> + Sync);
 
 impl App {
-    /// Every calendar.
     pub async fn calendars(&self) -> Result<Calendars> {
         let mut tx = self.db.begin_read().await?;
         store::calendar::list_calendars(&mut tx).await
@@ -85,7 +81,7 @@ impl App {
         Ok(warnings(&defs.calendars, &used, today))
     }
 
-    /// Changes one calendar and puts it on record, in one transaction; with `DryRun` nothing is written.
+    /// Changes one calendar and records that, in one transaction; with `DryRun` nothing is written.
     pub async fn change_calendar(
         &self,
         code: &CalendarCode,
@@ -94,9 +90,9 @@ impl App {
         act: CalendarAct<'_>,
     ) -> Result<CalendarChange> {
         let now = self.server_now().await?;
-        // Schedules are planned anew with it, and their lock comes before any other.
+        // Schedules are planned again with it, and their lock comes before any other.
         let mut tx = schedules::locked(&self.db, now).await?;
-        // Two that change calendars at once could otherwise each take away what the other combines.
+        // Two concurrent changes could otherwise each remove a calendar that the other combines.
         store::calendar::lock_calendars(&mut tx).await?;
         let all = store::calendar::list_calendars(&mut tx).await?;
         if make(all.get(code).ok())?.is_none() {
@@ -104,7 +100,7 @@ impl App {
         }
         let mut change = changed(&all, code, make)?;
         let CalendarChange { before, after, difference, .. } = &change;
-        // A day that another list names, or a hand, is no difference to anybody but the next import.
+        // A difference in the origin of a day matters only to the next import.
         if how == Apply::Write && before != after {
             match after {
                 Some(calendar) => store::calendar::put_calendar(&mut tx, calendar, now).await?,
@@ -119,7 +115,7 @@ impl App {
     }
 }
 
-/// What would become of a calendar among these; they are checked against each other.
+/// The change of a calendar among these, checked against the others.
 pub fn changed(
     all: &Calendars,
     code: &CalendarCode,
@@ -171,7 +167,7 @@ async fn users(tx: &mut Tx, defs: &Definition) -> Result<BTreeMap<CalendarCode, 
     Ok(found)
 }
 
-/// The calendars that a definition names: that of a group, and those in the values of its parameters.
+/// The calendars that a definition names: those of groups, and those in the values of parameters.
 pub(super) fn used_by(defs: &Definition) -> BTreeMap<CalendarCode, BTreeSet<GroupCode>> {
     let mut found: BTreeMap<CalendarCode, BTreeSet<GroupCode>> = BTreeMap::new();
     let mut add = |value: Option<&str>, group: &GroupCode| {
@@ -196,15 +192,16 @@ pub(super) fn used_by(defs: &Definition) -> BTreeMap<CalendarCode, BTreeSet<Grou
     found
 }
 
-/// Refuses a definition that needs calendars, of an installation that has no database yet.
+/// Refuses a definition that needs calendars, for an installation without a database.
 ///
 /// # Errors
+///
 /// [`NoCalendar`] with every calendar that it names.
 pub fn refuse_absent_calendars(wanted: &Definition) -> Result<()> {
     refuse_absent(&Calendars::default(), wanted)
 }
 
-/// Refuses a definition that needs a calendar which is not there; all of them at once.
+/// Refuses a definition that needs missing calendars; reports all of them at once.
 pub(super) fn refuse_absent(all: &Calendars, wanted: &Definition) -> Result<()> {
     let mut said = Vec::new();
     for (code, groups) in used_by(wanted) {

@@ -1,4 +1,4 @@
-//! Looks when the certificates of this process end, so that somebody knows it a month before.
+//! Checks when the certificates of this process expire, so that operators know a month before.
 
 use crate::app::App;
 use crate::config::Config;
@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks. A listener takes a new certificate within 5 s; metrics are read every 15 to 60 s.
+/// Check interval. A listener loads a new certificate within 5 s; metrics are read every 15 to 60
+/// s.
 const EVERY: Duration = Duration::from_secs(60);
-/// Between two warnings of the same end.
+/// Minimum interval between two warnings of the same expiry, in milliseconds.
 const WARN_AGAIN_MS: i64 = 86_400_000;
 
-/// What looks at the certificates while this process serves.
+/// Checks the certificates while this process serves.
 pub struct CertificateWatch {
     config: Config,
     clock: Clock,
@@ -24,14 +25,14 @@ pub struct CertificateWatch {
 }
 
 impl App {
-    /// What looks at the certificates of a process that has this meter.
+    /// The certificate watch of a process with these metrics.
     pub fn certificate_watch(&self, meter: Arc<Meter>) -> CertificateWatch {
         CertificateWatch { config: self.config.clone(), clock: self.clock.clone(), meter }
     }
 }
 
 impl CertificateWatch {
-    /// Does it until `stop` is cancelled.
+    /// Runs until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
         let files = self.config.certificate_files();
         if files.is_empty() {
@@ -59,7 +60,7 @@ impl CertificateWatch {
     }
 }
 
-/// When what is in the files ends, the first end of each. What cannot be read is told of by who uses it.
+/// The first expiry in each file. Unreadable files are reported by the part that uses them.
 fn read_ends(files: &[(NamedFile, CertificateRole)]) -> Vec<CertificateEnd> {
     let end = |(file, role): &(NamedFile, CertificateRole)| {
         let pem = file.read_bytes().ok()?;

@@ -1,4 +1,5 @@
-//! What a definition uses of what groups share (data sources, secrets, executors, calendars), held against what is stored.
+//! Checks what a definition uses of shared objects (data sources, secrets, executors, calendars)
+//! against what is stored.
 
 use crate::app::App;
 use crate::app::calendars::refuse_absent;
@@ -13,7 +14,7 @@ use crate::store;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which groups may be named to the author.
+/// Whether a group may be named to the author.
 pub(super) type GroupFilter<'a> = dyn Fn(&GroupCode) -> bool + Sync + 'a;
 
 /// A definition uses data sources, secrets or executors of other groups.
@@ -25,13 +26,13 @@ pub(super) type GroupFilter<'a> = dyn Fn(&GroupCode) -> bool + Sync + 'a;
 pub struct ForbiddenUses(Vec<ForbiddenUse>);
 
 impl ForbiddenUses {
-    /// Each of them.
+    /// The forbidden uses.
     pub fn uses(&self) -> &[ForbiddenUse] {
         &self.0
     }
 }
 
-/// A definition uses what its author cannot see: it is not there, or other groups have it.
+/// A definition uses what its author cannot see: it does not exist, or belongs to other groups.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "these are not there, or are not for the group that uses them: {}; store them, or ask an administrator of all groups \
@@ -41,11 +42,13 @@ impl ForbiddenUses {
 pub struct UnknownUses(pub(in crate::app) BTreeSet<(GroupCode, SharedResource)>);
 
 impl App {
-    /// Holds what a definition uses against what is stored, as `apply` does, without writing anything. `sees`: of which
-    /// groups may be named to the author; none: all.
+    /// Checks what a definition uses against what is stored, like `apply`, without writing. `sees`:
+    /// which groups may be named to the author; `None`: all.
     ///
     /// # Errors
-    /// What `apply` refuses: [`ForbiddenUses`], [`UnknownUses`], [`ForeignPassword`], calendars that are not there.
+    ///
+    /// What `apply` refuses: [`ForbiddenUses`], [`UnknownUses`], [`ForeignPassword`], missing
+    /// calendars.
     pub async fn look_at_uses(
         &self,
         wanted: &Definition,
@@ -63,8 +66,8 @@ impl App {
         Ok(unknown.map(|(name, used_by)| UnknownSecret { name, used_by }).collect())
     }
 
-    /// Refuses parameters of an order that name secrets which are not there, or are not for these groups and whose rule
-    /// names a group that the caller does not see.
+    /// Refuses parameters of an order that name missing secrets, or secrets that these groups may
+    /// not use and whose rule names a group that the caller does not see.
     pub async fn refuse_unknown_secrets(
         &self,
         groups: &[&GroupCode],
@@ -82,7 +85,8 @@ impl App {
     }
 }
 
-/// Refuses calendars that are not there, and data sources, secrets and executors that belong to groups of other files.
+/// Refuses missing calendars, and data sources, secrets and executors that belong to groups of
+/// other files.
 pub(super) fn refuse_uses(
     stored: &Definition,
     wanted: &Definition,
@@ -106,7 +110,7 @@ fn refuse_forbidden_uses(rules: &AccessRules, wanted: &Definition) -> Result<(),
     if uses.is_empty() { Ok(()) } else { Err(ForbiddenUses(uses)) }
 }
 
-/// Refuses what a file uses and its groups may not by the settings alone, before there is a database.
+/// Refuses uses that the settings alone forbid, before there is a database.
 pub fn refuse_uses_by_settings(config: &Config, defs: &Definition) -> Result<()> {
     let defs = config.secret_stores()?.add_access(defs.clone());
     let mut rules = AccessRules::collect(&defs);
@@ -119,7 +123,8 @@ pub fn refuse_uses_by_settings(config: &Config, defs: &Definition) -> Result<()>
 #[error("{}", .0.join("\n"))]
 pub struct ForeignPassword(Vec<String>);
 
-/// Refuses sources whose password is a secret of a store that is not for them: an attempt would.
+/// Refuses sources whose password is a secret of a store that is not for them: an attempt would be
+/// refused too.
 pub(super) fn refuse_foreign_passwords(stores: &SecretStores, wanted: &Definition) -> Result<()> {
     let refused = |source: &DataSource| {
         let name = source.password_secret.as_deref()?;
@@ -129,17 +134,16 @@ pub(super) fn refuse_foreign_passwords(stores: &SecretStores, wanted: &Definitio
     if refused.is_empty() { Ok(()) } else { Err(ForeignPassword(refused).into()) }
 }
 
-/// A secret that a definition names and that is not there yet; what uses it fails until it is.
+/// A secret that a definition names and that does not exist yet; its uses fail until it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSecret {
-    /// Its name.
     pub name: String,
-    /// What uses it, in words.
+    /// Descriptions of its uses.
     pub used_by: BTreeSet<String>,
 }
 
 impl UnknownSecret {
-    /// What is not there, and for whom.
+    /// What is missing, and for whom.
     pub fn describe(&self) -> String {
         let users: Vec<&str> = self.used_by.iter().map(String::as_str).take(5).collect();
         let more = self.used_by.len().saturating_sub(users.len());
@@ -147,7 +151,7 @@ impl UnknownSecret {
         format!("secret {} is not known; it is used by {}{more}", self.name, users.join(", "))
     }
 
-    /// What to do about it.
+    /// The hint for the user.
     pub fn fix(&self) -> String {
         format!(
             "store it before they run (procession secret set {}), define it under secrets:, or name it under \

@@ -1,4 +1,4 @@
-//! A definition drafted from the procedures of a data source. It is made, and neither stored nor run.
+//! Drafts a definition from the procedures of a data source. The draft is neither stored nor run.
 
 use crate::app::sources::place;
 use crate::app::{job_kinds, lineage::use_stand_ins};
@@ -16,28 +16,27 @@ use crate::lineage::{
 use anyhow::{Context as _, Result, anyhow};
 use std::path::Path;
 
-/// What is drafted.
+/// What to draft from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoveryScope {
-    /// The procedures of a schema; with a pattern of LIKE, those alone.
+    /// The procedures of a schema, all or those that match a LIKE pattern.
     Schema {
-        /// The pattern.
+        /// The LIKE pattern.
         like: Option<String>,
     },
-    /// What a serial master calls.
+    /// The procedures that a serial master procedure calls.
     Master(String),
 }
 
-/// What is asked of a data source.
+/// A request to draft a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoveryRequest {
-    /// Where.
     pub source: DataSource,
-    /// The schema; none: where the source looks first.
+    /// The schema; `None`: the first of the search path.
     pub schema: Option<String>,
     /// The group of the jobs.
     pub group: GroupCode,
-    /// What is drafted.
+    /// What to draft from.
     pub scope: DiscoveryScope,
 }
 
@@ -46,20 +45,19 @@ pub struct DiscoveryRequest {
 pub struct Discovery {
     /// The schema that was read.
     pub schema: String,
-    /// The definition.
     pub definition: Definition,
     /// What people must decide or should know.
     pub notes: Vec<DraftNote>,
-    /// How much of what the jobs do is known.
+    /// How much of the jobs' effects is known.
     pub coverage: LineageCoverage,
 }
 
-/// What a source cannot be asked, in words for the user.
+/// Why a source cannot be read; the message is for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotDiscovered(pub String);
 
-/// Reads the procedures of a source and drafts jobs of them. Changes nothing there.
+/// Reads the procedures of a source and drafts jobs from them. Changes nothing there.
 pub async fn discover(config: &Config, request: DiscoveryRequest) -> Result<Discovery> {
     let DiscoveryRequest { source, schema, group, scope } = request;
     let name = source.name.clone();
@@ -74,7 +72,7 @@ pub async fn discover(config: &Config, request: DiscoveryRequest) -> Result<Disc
         DiscoveryScope::Schema { .. } => None,
     };
     let wanted = schema.or(of_master.map(str::to_owned));
-    // On MySQL the databases are read that a text names.
+    // On MySQL the databases named in texts are read.
     let texts: Vec<String> = wanted.iter().map(|schema| format!("{schema}.")).collect();
     let catalogue = read_catalogue(&source, &config.handlers(), &texts).await;
     let catalogue = catalogue.map_err(|why| anyhow!("{name}: {why}"))?;
@@ -108,7 +106,7 @@ pub async fn discover(config: &Config, request: DiscoveryRequest) -> Result<Disc
     Ok(Discovery { schema, definition, notes, coverage })
 }
 
-/// Whether an error is the user's to fix.
+/// Whether an error is for the user to fix.
 pub(super) fn is_users(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<NotDiscovered>()
         || error
@@ -117,7 +115,7 @@ pub(super) fn is_users(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 impl Discovery {
-    /// The definition as a file with its comments, which was read again and means the same.
+    /// The definition as a commented file, which was parsed again and has the same meaning.
     pub fn render_text(&self, head: Vec<String>, lang: Lang) -> Result<String> {
         let mut comments = Comments { head, ..Comments::default() };
         for note in &self.notes {
@@ -156,7 +154,7 @@ fn load_text(text: &str) -> Result<Loaded> {
     Ok(definition::load_definition(Path::new("draft.yaml"), &read, &job_kinds())?)
 }
 
-/// A source that no definition has yet, with the checks of a definition.
+/// A source that no definition contains yet, with the checks of a definition.
 pub fn source_of_url(
     name: &SourceName,
     url: &str,

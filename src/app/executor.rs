@@ -1,4 +1,4 @@
-//! This process as an executor of XXL-JOB, from the words it was started with.
+//! Builds this process as an executor of XXL-JOB from its command-line options.
 
 use crate::app::App;
 use crate::domain::text::truncate_text;
@@ -10,36 +10,36 @@ use anyhow::Result;
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// How long an admin may take to answer.
+/// Time limit of an answer of an admin.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The words that an executor is started with.
+/// The options of an executor.
 #[derive(Clone, Debug)]
 pub struct ExecutorWords {
     /// Addresses of the admins.
     pub admins: Vec<String>,
-    /// Its name there.
+    /// Its app name.
     pub app_name: String,
-    /// The URL at which they reach it.
+    /// The URL at which the admins reach it.
     pub address: String,
-    /// What both sides show.
+    /// The token shared with the admins.
     pub token: SecretString,
-    /// The version of the admins, when it is not to be found out.
+    /// The version of the admins, if it is not to be detected.
     pub version: Option<String>,
-    /// What TLS to the admins needs.
+    /// TLS files for connections to the admins.
     pub tls: ClientTlsFiles,
 }
 
-/// Words with which no executor can be started; the text says what to do.
+/// Invalid options; the message contains a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadExecutor(String);
 
-/// Words that were looked at.
+/// Validated options.
 pub struct CheckedExecutorOptions(ExecutorOptions);
 
 impl ExecutorWords {
-    /// Looks at them, before anything is opened.
+    /// Validates the options before anything is opened.
     pub fn check(&self) -> Result<CheckedExecutorOptions> {
         let app_name = AppName::parse(&self.app_name)?;
         let settings = AdminSettings {
@@ -57,7 +57,7 @@ impl ExecutorWords {
                 "this admin is spoken to without TLS: whoever is on the way can read the token"
             );
         }
-        // As much of it as its column takes; it is for people alone.
+        // Cut to the length of its column; only for people.
         let (address, admin) =
             (address(&self.address)?, truncate_text(&self.admins.join(", "), 900));
         Ok(CheckedExecutorOptions(ExecutorOptions { app_name, address, admin, admins }))
@@ -82,7 +82,7 @@ fn dialect(version: &str) -> Result<XxlDialect, BadExecutor> {
     })
 }
 
-/// The address as admins want it: with a slash at its end.
+/// The address in the form that admins expect: with a slash at its end.
 fn address(text: &str) -> Result<String, BadExecutor> {
     let begins = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
     let is_plain = !text.contains(['?', '#', '@', ',', ' ']);

@@ -1,4 +1,4 @@
-//! Groups of executors: added, changed and removed by administrators, each change on record.
+//! Executor groups: added, changed and removed by administrators, each change recorded.
 
 use crate::app::App;
 use crate::domain::access::group_access::GroupAccess;
@@ -17,50 +17,48 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Longest title, in characters.
+/// Maximum length of a title, in characters.
 const TITLE_MAX: usize = 100;
 
-/// A group that cannot be made so; the text says what to do.
+/// Why a change of an executor group is refused; the message contains a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum BadGroup {
-    /// There is none of this name.
+    /// No group has this name.
     #[error("there is no executor group {0}; procession executor-group list shows them")]
     NotThere(AppName),
-    /// There is one.
+    /// The name is taken.
     #[error("there is an executor group {0} already; change it with procession executor-group set")]
     Taken(AppName),
-    /// Its title.
+    /// The title is invalid.
     #[error("the title has no character, a control character, or more than 100; use 1 to 100")]
     Title,
-    /// Its addresses.
+    /// An address is invalid.
     #[error("{0}: {1}")]
     Address(String, BadAddress),
-    /// Too many of them.
+    /// Too many addresses.
     #[error(
         "an executor group has {ADDRESSES_MOST} addresses at most; let executors register instead"
     )]
     Addresses,
-    /// Runs of it are not over.
+    /// The group has unfinished runs.
     #[error(
         "executor group {app} has {open} runs that are not over; wait for them, or stop their jobs first"
     )]
     Busy {
-        /// Which.
         app: AppName,
-        /// How many.
+        /// Number of unfinished runs.
         open: i64,
     },
-    /// Its token.
+    /// The token is invalid.
     #[error(transparent)]
     Token(#[from] TokenError),
 }
 
-/// What is to change about a group; what is `None` stays.
+/// A change to a group; `None` fields stay unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct GroupChange {
-    /// Its name for people.
     pub title: Option<String>,
-    /// Where its executors are.
+    /// How its executors are found.
     pub addressing: Option<Addressing>,
     /// Whether scripts may be sent to them.
     pub glue: Option<GluePolicy>,
@@ -68,19 +66,18 @@ pub struct GroupChange {
     pub access: Option<GroupAccess>,
 }
 
-/// A group as it is shown.
+/// A group for display.
 #[derive(Clone, Debug)]
 pub struct GroupSeen {
-    /// The group.
     pub stored: StoredGroup,
-    /// Its executors, also those not heard of any more.
+    /// Its executors, including those no longer alive.
     pub registered: Vec<Registration>,
-    /// Runs of it that are not over.
+    /// Number of its unfinished runs.
     pub open_runs: i64,
 }
 
 impl App {
-    /// Every group of executors, with who is there.
+    /// Every executor group, with its executors.
     pub async fn executor_groups(&self) -> Result<(Vec<GroupSeen>, Millis)> {
         let now = self.clock.now();
         let mut tx = self.db.begin_read().await?;
@@ -106,7 +103,7 @@ impl App {
         Ok((GroupSeen { stored, registered, open_runs }, now))
     }
 
-    /// Adds a group with this token; gives the token when it was made here.
+    /// Adds a group with this token; returns a generated token.
     pub async fn add_executor_group(
         &self,
         by: &Operator,
@@ -133,7 +130,7 @@ impl App {
         Ok(made)
     }
 
-    /// Changes a group; gives what it is from now on.
+    /// Changes a group; returns its new state.
     pub async fn set_executor_group(
         &self,
         by: &Operator,
@@ -161,7 +158,7 @@ impl App {
         Ok(after)
     }
 
-    /// Gives a group another token, made here unless it is said; the old one works no more.
+    /// Replaces the token of a group, generated unless given; the old one is invalid from then on.
     pub async fn renew_executor_token(
         &self,
         by: &Operator,
@@ -180,7 +177,7 @@ impl App {
         Ok(made)
     }
 
-    /// Removes a group with its registrations. What its executors ran stays with its batches.
+    /// Removes a group with its registrations. Its runs are kept with their batches.
     pub async fn remove_executor_group(&self, by: &Operator, app: &AppName) -> Result<()> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
@@ -196,15 +193,15 @@ impl App {
     }
 }
 
-/// Adds a group with its token within a transaction; whether it was not there before. One that is there
-/// stays as it is.
+/// Adds a group with its token within a transaction; returns whether the name was free. An existing
+/// group is not changed.
 pub(super) async fn bring(
     tx: &mut Tx,
     by: &Operator,
     (group, kept): (&ExecutorGroup, &KeptToken),
     now: Millis,
 ) -> Result<bool> {
-    // It stands in another admin, which has ports of its own.
+    // It was valid in another admin, whose ports are its own.
     let group = checked(group.clone(), &[])?;
     if groups::find_group(tx, &group.app_name).await?.is_some() {
         return Ok(false);
@@ -219,7 +216,7 @@ async fn there(tx: &mut Tx, app: &AppName) -> Result<StoredGroup> {
     Ok(groups::find_group(tx, app).await?.ok_or_else(|| BadGroup::NotThere(app.clone()))?)
 }
 
-/// The token that was made, if one was, and the token.
+/// The generated token, if one was generated, and the token.
 fn token_of(chosen: Option<SecretString>) -> Result<(Option<SecretString>, SecretString)> {
     match chosen {
         Some(chosen) => Ok((None, chosen)),
@@ -230,7 +227,7 @@ fn token_of(chosen: Option<SecretString>) -> Result<(Option<SecretString>, Secre
     }
 }
 
-/// A group as it is kept: its addresses in order, each once, in the one way they are written.
+/// A group in its stored form: addresses sorted, without duplicates, normalised.
 fn checked(group: ExecutorGroup, own_ports: &[u16]) -> Result<ExecutorGroup, BadGroup> {
     let title = group.title.trim().to_owned();
     let length = title.chars().count();
@@ -241,7 +238,7 @@ fn checked(group: ExecutorGroup, own_ports: &[u16]) -> Result<ExecutorGroup, Bad
         Addressing::Registered => Addressing::Registered,
         Addressing::Fixed(all) => {
             let read = |(at, text): (usize, &String)| {
-                // It may hold a password; its place says which it is.
+                // The address may contain a password; its position identifies it.
                 let which = format!("address {}", at + 1);
                 let url = ExecutorUrl::parse(text).and_then(|url| {
                     refuse_own_port(&url, place_of(&url), own_ports)?;
@@ -263,7 +260,7 @@ fn checked(group: ExecutorGroup, own_ports: &[u16]) -> Result<ExecutorGroup, Bad
     Ok(ExecutorGroup { title, addressing, ..group })
 }
 
-/// The address that a URL names; of a name that is looked up later, one that is no machine's.
+/// The address in a URL; for a host name, which is looked up later, one that belongs to no machine.
 fn place_of(url: &ExecutorUrl) -> IpAddr {
     match url.place() {
         HostPattern::At(address) => address,

@@ -1,5 +1,5 @@
-//! From an admin of XXL-JOB: its tables as they stand in its database, and its executors and users as they
-//! are to stand in ours.
+//! Imports from an XXL-JOB admin: reads its tables from its database, and adds its executors and
+//! users to ours.
 
 use crate::app::access::{self, Authority};
 use crate::app::{App, Apply, executor_groups};
@@ -15,18 +15,18 @@ use anyhow::{Context as _, Result};
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// How long that server may take to answer: a table of jobs is a few megabytes.
+/// Time limit of an answer of that server: a table of jobs is a few megabytes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why its tables or what comes of them cannot be had; `Display` is the sentence for the user.
+/// Why the import fails; `Display` is the message for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NotFromXxl {
-    /// A file of SQLite, or no URL.
+    /// The URL is a SQLite file, or invalid.
     #[error(
         "tables of XXL-JOB are on a server: --url mysql://user@host:3306/xxl_job, or postgres://…"
     )]
     NoServer,
-    /// It would stand in process lists.
+    /// A password in the URL would be visible in process lists.
     #[error(
         "the URL holds a password, which process lists show; leave it out, and give --password-file FILE \
          or PROCESSION_XXL_PASSWORD"
@@ -38,7 +38,7 @@ pub enum NotFromXxl {
          with --executor-token-file FILE"
     )]
     NoToken(String),
-    /// A token that is none.
+    /// An invalid token.
     #[error(
         "executors {0}: {1}. Choose another, give it to the executors (xxl.job.accessToken), and name its file \
          with --executor-token-file"
@@ -46,11 +46,11 @@ pub enum NotFromXxl {
     Token(AppName, TokenError),
 }
 
-/// All that an admin's database says, as of one moment. Nothing is written there, and the server is told
-/// that nothing will be.
+/// Reads all tables of an admin's database in one read-only snapshot.
 ///
 /// # Errors
-/// That it cannot be reached, or is no such database.
+///
+/// When the server cannot be reached, or is no such database.
 pub async fn xxl_tables(url: &str, password: Option<SecretString>) -> Result<XxlTables> {
     match Dialect::of_url(url) {
         Some(Dialect::Mysql | Dialect::Postgres) => {}
@@ -79,25 +79,26 @@ pub async fn xxl_tables(url: &str, password: Option<SecretString>) -> Result<Xxl
     tables
 }
 
-/// What became of each.
+/// The result of the import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
-    /// Groups of executors that were added.
+    /// Executor groups that were added.
     pub executors: Vec<AppName>,
-    /// Those that were there, and stay as they are.
+    /// Groups that existed and were not changed.
     pub executors_there: Vec<AppName>,
     /// Users that were added.
     pub users: Vec<UserName>,
-    /// Those that were there, and stay as they are.
+    /// Users that existed and were not changed.
     pub users_there: Vec<UserName>,
 }
 
 impl App {
-    /// Writes executors and users in one transaction; what is there already stays as it is. `token` is
-    /// that of executors which have none of their own.
+    /// Adds executor groups and users in one transaction; existing ones are not changed. `token` is
+    /// used for groups without one of their own.
     ///
     /// # Errors
-    /// [`NotFromXxl::NoToken`], and tokens that are not taken.
+    ///
+    /// [`NotFromXxl::NoToken`], and invalid tokens.
     pub async fn bring_from_xxl(
         &self,
         by: &Authority,
@@ -146,7 +147,7 @@ impl App {
     }
 }
 
-/// Whether a URL of a server names a user with a password; asked before it is shown anywhere.
+/// The URL without its password; used before it is shown anywhere.
 pub fn shown_url(url: &str) -> String {
     match url::Url::parse(url) {
         Ok(mut parsed) => {

@@ -1,4 +1,4 @@
-//! What is looked at once more where nobody else writes, before a definition is changed.
+//! Checks that run within the transaction of a definition change, before it is made.
 
 use crate::app::its_part;
 use crate::domain::id::GroupCode;
@@ -9,57 +9,56 @@ use crate::store::{Tx, version};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
-/// A change of a definition, as it is about to be made.
+/// A definition change that is about to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct DefinitionChange<'a> {
-    /// The permissions that it takes.
+    /// The permissions that it requires.
     pub demands: &'a Demands,
-    /// What is stored of what the new definition speaks about.
+    /// The stored part that the new definition covers.
     pub was: &'a Definition,
     /// The new definition.
     pub is: &'a Definition,
 }
 
-/// What is looked at once more, and refuses.
+/// Checks within the transaction, which may refuse.
 #[derive(Clone, Copy)]
 pub struct Guard<'a> {
-    /// Refuses what the author may not do, or did not mean.
+    /// Refuses what the author may not do, or did not intend.
     pub allow: &'a (dyn Fn(DefinitionChange<'_>) -> Result<()> + Sync),
-    /// The versions that the author has looked at.
+    /// The versions that the author has seen.
     pub seen: &'a BTreeMap<GroupCode, u32>,
-    /// Of which groups the author hears; none: of all. What others have is refused to an author like what nobody has.
+    /// Which groups may be named to the author; `None`: all. A name of another group is refused in
+    /// the same way as an unknown one.
     pub sees: Option<&'a (dyn Fn(&GroupCode) -> bool + Sync)>,
 }
 
-/// A group was changed by somebody else since its version was looked at.
+/// A group was changed by another author since the version that was seen.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "group {group} is version {is} now, and not {seen}: {author} changed it at {at}{}; look at it again, \
      and then make the change", .remark.as_ref().map(|r| format!(" ({r})")).unwrap_or_default()
 )]
 pub struct LostUpdate {
-    /// The group.
     pub group: GroupCode,
-    /// The version that was looked at.
+    /// The version that was seen.
     pub seen: u32,
-    /// The version that it is.
+    /// The present version.
     pub is: u32,
-    /// Who changed it last.
+    /// The author of the last change.
     pub author: String,
-    /// When.
     pub at: Millis,
-    /// What was said about it.
+    /// The remark on the last change.
     pub remark: Option<String>,
 }
 
 impl Guard<'_> {
-    /// Of whoever may do everything, and knows what is there.
+    /// For a caller with all permissions.
     pub(in crate::app) fn unrestricted() -> Self {
         static NOTHING: BTreeMap<GroupCode, u32> = BTreeMap::new();
         Self { allow: &|_| Ok(()), seen: &NOTHING, sees: None }
     }
 
-    /// Looks at what is stored and at what shall be.
+    /// Checks the stored and the new definition.
     pub(in crate::app) async fn check_change(
         &self,
         tx: &mut Tx,

@@ -1,5 +1,5 @@
-//! Whether the ledgers of data sources know of attempts that the metadata does not: a backup was restored while no process
-//! ran, so that none remembers what was committed.
+//! Checks whether the ledgers of data sources know attempts that the metadata does not: then a
+//! backup was restored while no process ran that would remember later commits.
 
 use crate::app::App;
 use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap, compare_ledgers};
@@ -15,13 +15,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long all ledgers together may keep a process from starting. A million rows are read within a second.
+/// How long all ledgers together may delay the start of a process. A million rows are read within a
+/// second.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 impl App {
-    /// Compares the metadata with the ledgers of its data sources, before this process writes its first heartbeat. A gap
-    /// is put on record, so that nothing is fired or started until an operator decides. Asks nobody when a process was
-    /// heard of lately: that one remembers.
+    /// Compares the metadata with the ledgers of its data sources, before this process writes its
+    /// first heartbeat. A gap is recorded, so that nothing fires or starts until an operator
+    /// decides. Reads no ledger when a process was alive recently: that one remembers.
     pub async fn compare_with_ledgers(&self) -> Result<()> {
         let mut tx = self.db.begin_read().await?;
         let mark = metadata_gap::read_mark(&mut tx).await?;
@@ -31,12 +32,12 @@ impl App {
             return Ok(());
         }
         let now = self.server_now().await?;
-        // Before starts were written, a short process left nothing but its row in the ledger.
+        // Before starts were recorded, a short process left nothing but its ledger row.
         let known = mark.newest_start.and(mark.last_known());
         if let (Some(known), Some(installation)) = (known, installation) {
             self.find_gap(known, &installation, now).await?;
         }
-        // Another process that starts just now may write the first; either will do.
+        // Another process that starts just now may write the first one; either will do.
         if let Err(error) = self.record_start(&mark, now).await {
             tracing::debug!(
                 error = format!("{error:#}"),
@@ -53,7 +54,7 @@ impl App {
         Ok(())
     }
 
-    /// Puts a gap on record when a ledger knows of an attempt long after what the database knows.
+    /// Records a gap when a ledger knows an attempt long after the last activity in the database.
     async fn find_gap(&self, known: Millis, installation: &str, now: Millis) -> Result<()> {
         let lease_ms = i64::from(self.config.engine.lease_sec) * 1_000;
         if compare_ledgers(known, &[now], lease_ms).is_none() {
@@ -74,7 +75,7 @@ impl App {
         Ok(())
     }
 
-    /// The data sources on which stored jobs with `tx: ledger` run.
+    /// The data sources of stored jobs with `tx: ledger`.
     async fn sources_with_ledger(&self, tx: &mut store::Tx) -> Result<Vec<DataSource>> {
         let stored = store::job::without_dependencies(tx).await?;
         let jobs = stored.jobs.iter().filter(|job| job.tx == TxClass::Ledger);
@@ -82,8 +83,8 @@ impl App {
         Ok(stored.sources.iter().filter(|one| named.contains(&one.name)).cloned().collect())
     }
 
-    /// When the last attempts began that the ledgers know which answer in time; of the others it is said that they could
-    /// not be compared.
+    /// When the latest attempts began in the ledgers that answer in time; the others are logged as
+    /// not compared.
     async fn last_attempts(&self, sources: &[DataSource], installation: &str) -> Vec<Millis> {
         let options = self.config.handlers();
         let answers = sources.iter().map(|one| async {

@@ -1,4 +1,5 @@
-//! Reads what jobs do to tables on their data sources, and compares those that no dependency orders.
+//! Reads the effects of jobs on tables of their data sources, and compares jobs that no dependency
+//! orders.
 
 use crate::config::Config;
 use crate::domain::dag::Dag;
@@ -12,20 +13,19 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A group's jobs, and what they say about one another.
+/// The lineage of a group's jobs.
 #[derive(Debug, Serialize)]
 pub struct GroupLineage {
-    /// The group.
     pub group: GroupCode,
-    /// Its conflicts and what is not known.
+    /// Its conflicts, and what is unknown.
     #[serde(flatten)]
     pub report: ConflictReport,
-    /// What each job does, in the order of the definition.
+    /// The effects of each job, in the order of the definition.
     #[serde(skip)]
     pub jobs: Vec<JobLineage>,
 }
 
-/// What was found of a definition.
+/// The lineage of a definition.
 #[derive(Debug, Serialize)]
 pub struct DefinitionLineage {
     /// Each group that has active jobs.
@@ -34,8 +34,8 @@ pub struct DefinitionLineage {
     pub unread_sources: BTreeMap<SourceName, String>,
 }
 
-/// Reads the catalogues of all sources that active jobs use, follows every job, and compares the jobs of each group.
-/// Changes nothing on any source.
+/// Reads the catalogues of all sources that active jobs use, analyses every job, and compares the
+/// jobs of each group. Changes nothing on any source.
 pub async fn check_lineage(config: &Config, defs: &Definition) -> Result<DefinitionLineage> {
     let targets = read_targets(config, defs).await;
     let mut groups = Vec::new();
@@ -67,7 +67,7 @@ pub async fn check_lineage(config: &Config, defs: &Definition) -> Result<Definit
     Ok(DefinitionLineage { groups, unread_sources: unread.collect() })
 }
 
-/// The catalogues of all sources that active jobs use, all sources at once.
+/// The catalogues of all sources that active jobs use, read concurrently.
 async fn read_targets(config: &Config, defs: &Definition) -> BTreeMap<SourceName, LineageTarget> {
     let options = config.handlers();
     let texts = texts_by_source(defs);
@@ -89,7 +89,7 @@ async fn read_targets(config: &Config, defs: &Definition) -> BTreeMap<SourceName
     targets
 }
 
-/// Bodies that stand in for procedures are for SQLite alone.
+/// Bodies in place of procedures exist only for SQLite.
 pub(super) fn use_stand_ins(target: &mut LineageTarget) {
     let is_sqlite = target
         .catalogue
@@ -100,7 +100,7 @@ pub(super) fn use_stand_ins(target: &mut LineageTarget) {
     }
 }
 
-/// The names and statements of active jobs, by the source on which they run.
+/// The names and statements of active jobs, by source.
 fn texts_by_source(defs: &Definition) -> BTreeMap<SourceName, Vec<String>> {
     let mut texts: BTreeMap<SourceName, Vec<String>> = BTreeMap::new();
     let all = |sql: &SqlText| match sql {

@@ -1,8 +1,9 @@
-//! `migrate`: changes the tables while no process works on them.
+//! `migrate`: changes the tables while no process uses them.
 //!
-//! A process knows the tables as they were when it was built. One that goes on over a migration reads columns that mean
-//! something else now, and its writes fail or miss a column. So `migrate` refuses while the lease of any process holds,
-//! and a process refuses to start on tables that are not its own.
+//! A process knows the tables as they were when it was built. If it continued over a migration it
+//! would read columns whose meaning has changed, and its writes would fail or miss a column. So
+//! `migrate` refuses while the lease of any process is valid, and a process refuses to start on
+//! tables of another version.
 
 use crate::app::App;
 use crate::db::migrate::Schema;
@@ -12,13 +13,13 @@ use anyhow::Result;
 use std::fmt;
 use std::time::Duration;
 
-/// How often `migrate` looks whether the leases have ended.
+/// Interval at which `migrate` checks whether the leases have ended.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Since this migration a process has a name. Tables of before it are older than any release.
+/// The migration that introduced node names. Older tables precede any release.
 const NODES_HAVE_NAMES: i64 = 6;
 
-/// A process that works on the tables.
+/// A process that uses the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningProcess {
     name: String,
@@ -47,7 +48,7 @@ impl fmt::Display for RunningProcess {
     }
 }
 
-/// Processes work on the tables that are to be changed, or began to while they were.
+/// Processes use the tables that are to be changed, or started meanwhile.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesInUse {
     /// Nothing was changed.
@@ -61,10 +62,9 @@ pub enum TablesInUse {
         from: i64,
         /// The version that this program needs.
         to: i64,
-        /// Who works on them.
         processes: Vec<RunningProcess>,
     },
-    /// The tables are changed.
+    /// The tables were changed.
     #[error(
         "the tables are at version {to}, but processes started while they were changed:\n  {}\nstop them now and start \
          them from this version: what one of an earlier version writes may fail", lines(.processes)
@@ -72,7 +72,7 @@ pub enum TablesInUse {
     Meanwhile {
         /// The version of the tables.
         to: i64,
-        /// Who started.
+        /// The processes that started meanwhile.
         processes: Vec<RunningProcess>,
     },
 }
@@ -83,14 +83,14 @@ fn lines(processes: &[RunningProcess]) -> String {
 }
 
 impl App {
-    /// Applies the migrations that are missing once no process works on the tables, for which it waits `patience`.
-    /// Gives their numbers.
+    /// Applies the missing migrations once no process uses the tables, for which it waits up to
+    /// `patience`. Returns their numbers.
     pub async fn migrate(&self, patience: Duration) -> Result<Vec<i64>> {
         let to = crate::app::known_schema();
         let patience_ms = i64::try_from(patience.as_millis()).unwrap_or(i64::MAX);
         let asked = self.clock.uptime();
         loop {
-            // Another process may have migrated meanwhile; then those that live are of its version.
+            // Another process may have migrated meanwhile; then the living ones have its version.
             let from = match self.db.schema().await? {
                 Schema::Behind(from) if from >= NODES_HAVE_NAMES => from,
                 _ => return Ok(self.db.migrate().await?),
@@ -109,8 +109,8 @@ impl App {
         }
     }
 
-    /// Reports processes that started after the check and before the end of the migration: the check of the tables
-    /// that they made then is out of date.
+    /// Reports processes that started between the check and the end of the migration: their own
+    /// check of the tables is out of date.
     async fn refuse_late_starters(&self, applied: &[i64], began: Millis) -> Result<()> {
         let now = self.server_now().await?;
         let mut tx = self.db.begin_read().await?;
@@ -130,7 +130,7 @@ impl App {
         }
     }
 
-    /// The processes whose leases hold at this time of the database's clock.
+    /// The processes with valid leases at this time of the database's clock.
     async fn running_processes(&self, now: Millis) -> Result<Vec<RunningProcess>> {
         let mut tx = self.db.begin_read().await?;
         let members = node::members(&mut tx, now).await?;

@@ -1,4 +1,4 @@
-//! What sends the outbox: its carriers opened, its templates tried.
+//! Builds the sender of the outbox: opens its channels, checks its templates.
 
 use crate::app::App;
 use crate::domain::id::NodeId;
@@ -14,19 +14,19 @@ use anyhow::Result;
 
 pub use crate::notify::NotSent;
 
-/// Settings or templates that nothing can be sent with.
+/// Settings or templates with which nothing can be sent.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NoCarrier(String);
 
 impl App {
-    /// Refuses settings with which nobody would ever hear.
+    /// Refuses settings with which no notification could be sent.
     pub fn can_tell(&self) -> Result<()> {
         self.notification_sender().map(drop)
     }
 
-    /// What letters are sent with; none when nothing is set up to carry one. Whatever is wrong with the
-    /// settings is found here, before anything is begun.
+    /// The configured channels and templates; `None` when no channel is set up. Faults of the
+    /// settings are reported here, before anything is started.
     pub(in crate::app) fn notification_sender(&self) -> Result<Option<NotificationSender>> {
         if !self.config.notify.is_on() {
             return Ok(None);
@@ -35,7 +35,7 @@ impl App {
         Ok(Some(NotificationSender { carriers, templates, options: self.config.outbox()? }))
     }
 
-    /// What sends the outbox because an operator says so, in a process that does nothing else.
+    /// The sender for an operator's command, in a process that does nothing else.
     pub fn sender_by_hand(&self) -> Result<Sender> {
         let (carriers, templates) = self.carriers()?;
         let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
@@ -52,7 +52,7 @@ impl App {
         Ok((carriers, templates))
     }
 
-    /// Sends a letter at once, past the outbox, to try whether it arrives.
+    /// Sends a notification at once, without the outbox, to test a channel.
     pub async fn send_test(
         &self,
         recipient: &str,
@@ -76,7 +76,7 @@ impl App {
     }
 }
 
-/// What letters are sent with.
+/// The configured channels and templates.
 pub(in crate::app) struct NotificationSender {
     carriers: Carriers,
     templates: MessageTemplates,
@@ -84,7 +84,7 @@ pub(in crate::app) struct NotificationSender {
 }
 
 impl App {
-    /// What sends the outbox in the process that `dispatcher` is; none when nothing is set up.
+    /// The sender of the dispatcher's process; `None` when no channel is set up.
     pub fn sender(&self, dispatcher: &QueueDispatcher) -> Result<Option<Sender>> {
         Ok(self
             .notification_sender()?
@@ -92,18 +92,16 @@ impl App {
     }
 }
 
-/// What came of a test.
+/// The result of a channel test.
 #[derive(Debug)]
 pub struct ChannelTestResult {
-    /// What carried it: `email`, `dingtalk`, …; nothing would where it is none.
+    /// The channel: `email`, `dingtalk`, …; `None` if none would be used.
     pub kind: Option<&'static str>,
-    /// Its Message-ID.
     pub message_id: String,
-    /// How it ended.
     pub ended: Result<(), NotSent>,
 }
 
-/// How a letter of this event looks with the templates of these settings.
+/// A notification of this event as rendered with the templates of these settings.
 pub fn preview(
     config: &crate::config::Config,
     event: NotificationEvent,
@@ -137,7 +135,7 @@ fn test_letter(host: &str, now: Millis) -> Notification {
         .with_step("Settings", "设置", "procession.toml, [notify]")
 }
 
-/// A letter as one of this event might be, for looking at templates.
+/// A sample notification of this event, for testing templates.
 fn sample(event: NotificationEvent, now: Millis) -> Notification {
     let (en, zh) = event.sentences();
     let said = BilingualText::new(
@@ -162,7 +160,7 @@ fn sample(event: NotificationEvent, now: Millis) -> Notification {
                 &of(NotificationEvent::Recovered),
             ])
         }
-        // Those about schedules; a test is a letter of its own.
+        // Events of schedules; a test has a notification of its own.
         NotificationEvent::Misfire
         | NotificationEvent::ScheduleEnded
         | NotificationEvent::FiringSkipped

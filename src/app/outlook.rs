@@ -1,4 +1,4 @@
-//! What is expected of batches, and what would be refused, as far as the tables know. Reads only.
+//! Forecasts of batches, and the refusals to expect, according to the tables. Reads only.
 
 use crate::app::secrets::read_secret_settings;
 use crate::app::{App, EmptyDatabase, Schema};
@@ -17,8 +17,8 @@ use crate::store::{self, Db};
 use anyhow::{Context as _, Result};
 
 impl App {
-    /// As `open`, for whoever can do without: `None` where there are no tables yet, be it no file or
-    /// an empty database. Nothing is made.
+    /// Like `open`, for callers that can do without a database: `None` where there are no tables
+    /// yet. Creates nothing.
     pub async fn open_if_there(config: Config) -> Result<Option<Self>> {
         let stores = config.secret_stores()?;
         read_secret_settings(&config, &stores, Clock::system().uptime()).await?;
@@ -35,14 +35,14 @@ impl App {
         Self::open(config, EmptyDatabase::Refuse).await.map(Some)
     }
 
-    /// How long the jobs of a group took.
+    /// The durations of the jobs of a group.
     pub async fn history(&self, group: &GroupCode) -> Result<History> {
         let mut tx = self.db.begin_read().await?;
         store::history::of_group(&mut tx, group).await
     }
 
-    /// What is expected of a batch whose rows, parallel to the jobs of its snapshot, are these.
-    /// `None` when no job of it has a history.
+    /// The forecast of a batch with these rows, parallel to the jobs of its snapshot. `None` when
+    /// no job of it has a history.
     pub async fn forecast(
         &self,
         snapshot: &Snapshot,
@@ -55,8 +55,8 @@ impl App {
         Ok(eta::forecast(snapshot, &dag, &standing, &history, total, now))
     }
 
-    /// Takes the batches that exist already out of a preview of several: they are left as they are, and
-    /// the others are opened. When all exist, that is a refusal, and they stay.
+    /// Removes existing batches from a preview of several: they will be left as they are, and the
+    /// others opened. When all exist, they are kept, because the order will be refused.
     pub async fn take_out_existing(&self, previews: &mut Vec<BatchPreview>) -> Result<Vec<Batch>> {
         let mut tx = self.db.begin_read().await?;
         let mut existing = Vec::new();

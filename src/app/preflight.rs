@@ -1,4 +1,4 @@
-//! Looks at jobs where they would run, before any of them is started.
+//! Checks jobs on their data sources before any of them is started.
 
 pub use crate::domain::job::preflight::{
     JobPreflight, PreflightFinding, PreflightReport, PreflightSeverity, SourcePreflight,
@@ -17,8 +17,8 @@ use crate::handler::preflight::{PreflightSource, check_sources};
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap};
 
-/// Asks the sources of these jobs for what they call and say. Jobs that are switched off are left out. What a job
-/// makes for those that `dependencies` order after it need not be there yet.
+/// Checks the calls and statements of these jobs on their sources. Inactive jobs are skipped. What
+/// a job creates for those that `dependencies` order after it need not exist yet.
 pub async fn check_jobs(
     config: &Config,
     sources: &[DataSource],
@@ -40,7 +40,7 @@ pub async fn check_jobs(
     report
 }
 
-/// Codes that jobs of several groups have.
+/// Codes that jobs of several groups share.
 fn shared_codes(jobs: &[&JobDef]) -> BTreeSet<JobCode> {
     let mut groups: HashMap<&JobCode, &GroupCode> = HashMap::new();
     let mut shared = BTreeSet::new();
@@ -53,8 +53,8 @@ fn shared_codes(jobs: &[&JobDef]) -> BTreeSet<JobCode> {
 }
 
 impl App {
-    /// The same for jobs that were sent by somebody: only sources as they are stored are asked, for another address
-    /// would be told this installation's passwords.
+    /// The same for jobs sent by a client: only stored sources are queried, because another address
+    /// would receive this installation's passwords.
     pub async fn check_sent_jobs(
         &self,
         defs: &Definition,
@@ -67,7 +67,7 @@ impl App {
             |source: &DataSource| used.iter().any(|job| job.source.as_ref() == Some(&source.name));
         let mut asked = Vec::new();
         for source in defs.sources.iter().filter(|source| is_stored(source)) {
-            // One that cannot be read is told of when the source is asked.
+            // An unreadable password is reported when the source is queried.
             asked.push(self.with_password(source).await.unwrap_or_else(|_| source.clone()));
         }
         let mut report =

@@ -1,4 +1,4 @@
-//! The tables of another scheduler as they stand in its database, for an import.
+//! Reads the tables of another scheduler from its database, for an import.
 
 use crate::app::from_xxl::shown_url;
 use crate::db::{ConnectSettings, Dialect, SessionTimeouts};
@@ -10,21 +10,20 @@ use anyhow::{Context as _, Result};
 use secrecy::SecretString;
 use std::time::Duration;
 
-/// How long that server may take to answer: tables of jobs are a few megabytes.
+/// Time limit of an answer of that server: tables of jobs are a few megabytes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Why its tables cannot be had; `Display` is the sentence for the user.
+/// Why the tables cannot be read; `Display` is the message for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSchedulerDatabase {
-    /// A URL of another kind of database, or none.
+    /// The URL is for another kind of database, or invalid.
     #[error("{system} is on a server: --url {}", examples(.dialects))]
     Kind {
-        /// The scheduler.
         system: &'static str,
-        /// What its database may be.
+        /// The supported kinds of database.
         dialects: &'static [DialectName],
     },
-    /// It would stand in process lists.
+    /// A password in the URL would be visible in process lists.
     #[error(
         "the URL holds a password, which process lists show; leave it out, and give --password-file FILE \
          or PROCESSION_IMPORT_PASSWORD"
@@ -43,11 +42,11 @@ fn example(dialect: DialectName) -> &'static str {
     }
 }
 
-/// All that a scheduler's database says, as of one moment. Nothing is written there, and the server is told
-/// that nothing will be.
+/// Reads all tables of a scheduler's database in one read-only snapshot.
 ///
 /// # Errors
-/// That it cannot be reached, or is no such database.
+///
+/// When the server cannot be reached, or is no such database.
 pub async fn scheduler_tables(
     url: &str,
     password: Option<SecretString>,

@@ -1,4 +1,4 @@
-//! What the tables know about schedules before they are saved.
+//! Checks schedules against the tables before they are saved.
 
 use crate::app::App;
 use crate::definition::{DefinitionFault, Loaded, ScheduleCheckContext};
@@ -15,25 +15,26 @@ use anyhow::{Context as _, Result};
 use chrono_tz::Tz;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a schedule has from the groups that it opens, where it says nothing itself; the same as for one
-/// that is written in a file.
+/// What a schedule inherits from the groups that it opens, where it sets nothing itself; the same
+/// as for one written in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FromGroups {
-    /// Their zone; UTC when they say none. `None` when they are in several, and it has to say which.
+    /// Their time zone; UTC when they set none. `None` when they differ, and the schedule must set
+    /// one.
     pub zone: Option<Tz>,
     /// Their calendar, when all have the same one.
     pub calendar: Option<CalendarCode>,
 }
 
 impl FromGroups {
-    /// Of the groups that a schedule opens.
+    /// The values of the groups that a schedule opens.
     pub fn from_words(words: &TriggerWords, defs: &Definition) -> Self {
         let opened = |g: &&Group| words.opens(&g.code, g.batch_type.as_deref());
         let groups: Vec<&Group> = defs.groups.iter().filter(opened).collect();
         let zones: BTreeSet<&str> =
             groups.iter().map(|g| g.time_zone.as_deref().unwrap_or("UTC")).collect();
         let zone = match zones.len() {
-            // A zone that cannot be read is the group's fault, and is said there.
+            // An unreadable zone is a fault of the group, and reported there.
             0 | 1 => Some(zones.first().and_then(|z| read_zone(z).ok()).unwrap_or(Tz::UTC)),
             _ => None,
         };
@@ -46,7 +47,7 @@ impl FromGroups {
         Self { zone, calendar }
     }
 
-    /// Gives a schedule the calendar, if it counts days and names none.
+    /// Sets the calendar of a schedule that counts days and names none.
     pub fn calendar_into(self, mut words: TriggerWords) -> TriggerWords {
         let counts = words.timing.rule.is_some() || words.timing.shift.is_some();
         if counts && words.timing.calendar.is_none() {
@@ -57,7 +58,7 @@ impl FromGroups {
 }
 
 impl App {
-    /// The present time by the database's clock, which is the one that schedules fire by.
+    /// The present time by the database's clock, by which schedules fire.
     pub async fn server_now(&self) -> Result<Millis> {
         let mut tx = self.db.begin_read().await?;
         let asked = self.clock.uptime();
@@ -68,7 +69,7 @@ impl App {
         Ok(self.clock.now())
     }
 
-    /// Everything that is defined, with its schedules.
+    /// The stored definition with its schedules.
     pub async fn definition_with_schedules(&self) -> Result<Definition> {
         let mut tx = self.db.begin_read().await?;
         let schedules =
@@ -77,8 +78,8 @@ impl App {
         Ok(Definition { schedules, ..defs })
     }
 
-    /// How long the next batches of the groups that these schedules open are expected to take,
-    /// milliseconds, as far as history tells.
+    /// The expected duration of the next batches of the groups that these schedules open, in
+    /// milliseconds, as far as the history shows.
     pub async fn expected(
         &self,
         defs: &Definition,
@@ -96,7 +97,7 @@ impl App {
                 params: order.params.clone(),
                 free_text: true,
             };
-            // What is wrong with the order is said where it is checked.
+            // A fault of the order is reported where it is checked.
             for plan in plan(defs, &order, now).unwrap_or_default() {
                 let group = plan.snapshot.group.code.clone();
                 if !found.contains_key(&group)
@@ -113,14 +114,15 @@ impl App {
         let history = self.history(&plan.snapshot.group.code).await?;
         let (dag, total) = (plan.snapshot.build_dag()?, self.config.engine.max_parallel);
         let forecast = eta::of_plan(plan, &dag, &history, total, now);
-        // Made of guesses alone it is no reason to refuse anything.
+        // A forecast from guesses alone is no reason to refuse anything.
         Ok(forecast.filter(|f| f.assumed.is_empty()).map(|f| f.remaining()))
     }
 
-    /// Holds the schedules of a file against the calendars, the history and the schedules that are
-    /// stored; gives what is worth a look.
+    /// Checks the schedules of a file against the calendars, the history and the stored schedules;
+    /// returns warnings.
     ///
     /// # Errors
+    ///
     /// Every fault, at its line.
     pub async fn look_at_schedules(&self, loaded: &Loaded) -> Result<Vec<DefinitionFault>> {
         if loaded.definition.schedules.is_empty() {
@@ -141,9 +143,10 @@ impl App {
     }
 }
 
-/// Holds the schedules of a file against the present time; calendars are not known here.
+/// Checks the schedules of a file against the present time; calendars are unknown here.
 ///
 /// # Errors
+///
 /// Every fault, at its line.
 pub fn look_at_schedules(loaded: &Loaded, now: Millis) -> Result<Vec<DefinitionFault>> {
     let look =

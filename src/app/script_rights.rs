@@ -1,4 +1,4 @@
-//! What the right `script` is on the nodes there are, for who grants it.
+//! What the permission `script` means on the present nodes, for administrators who grant it.
 
 use crate::app::App;
 use crate::domain::access::{Grant, Permission, Where};
@@ -7,8 +7,8 @@ use crate::store;
 use anyhow::Result;
 
 impl App {
-    /// What who grants these should know of the right `script` among them; none when it is not, or where every script is
-    /// kept from the service.
+    /// The warning for an administrator who grants `script`; `None` if it is not among these
+    /// permissions, or where every script is isolated from the service.
     pub async fn warn_of_script_right(
         &self,
         grants: &[Grant],

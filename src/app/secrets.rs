@@ -1,4 +1,5 @@
-//! All secrets of the installation: where each comes from, who may use it, and whether it can be read from here.
+//! All secrets of the installation: where each comes from, who may use it, and whether it can be
+//! read from here.
 
 use crate::app::App;
 use crate::config::{BadConfig, Config};
@@ -20,10 +21,10 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Which kind of place a secret comes from.
+/// The kind of place a secret comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretOrigin {
-    /// A store that the settings name.
+    /// A configured secret store.
     SecretStore,
     /// `secrets:` of the definition.
     Definition,
@@ -32,7 +33,7 @@ pub enum SecretOrigin {
 }
 
 impl SecretOrigin {
-    /// The word in documents.
+    /// The value in documents.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SecretStore => "secret_store",
@@ -42,25 +43,25 @@ impl SecretOrigin {
     }
 }
 
-/// How a secret stands, as this process sees it.
+/// The state of a secret, as seen by this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretState {
     /// It can be read.
     Ready,
     /// It can be read, and is sealed under a previous key.
     PreviousKey,
-    /// Its store is another machine, which was not asked.
+    /// Its store is on another machine, and was not queried.
     NotAsked,
-    /// Another secret of this name goes before it.
+    /// Another secret of this name takes precedence.
     Overridden,
     /// It cannot be read, and why.
     Fault(String),
-    /// Its store does not answer at the moment, and why.
+    /// Its store is unavailable at present, and why.
     Away(String),
 }
 
 impl SecretState {
-    /// The word in documents.
+    /// The value in documents.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -81,42 +82,40 @@ impl SecretState {
     }
 }
 
-/// A secret; nothing of its value.
+/// A secret without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretListing {
-    /// Its name.
     pub name: String,
-    /// Which kind of place it comes from.
+    /// The kind of place it comes from.
     pub origin: SecretOrigin,
-    /// Where from, in words: `vault corp, batch/fx#password`.
+    /// A description of the place: `vault corp, batch/fx#password`.
     pub place: String,
     /// Which groups may use it.
     pub access: GroupAccess,
-    /// How it stands.
     pub state: SecretState,
-    /// What an operator may know of it: `version 3`.
+    /// A remark for operators: `version 3`.
     pub remark: Option<String>,
-    /// Who else may read it where it is.
+    /// Who else may read it in its place.
     pub warning: Option<String>,
     /// Who sealed a stored one.
     pub sealed_by: Option<String>,
-    /// When that was.
+    /// When it was sealed.
     pub sealed_at: Option<Millis>,
-    /// What uses it, in words; known of the one of a name that is used.
+    /// Descriptions of its uses; filled only for the effective one of a name.
     pub used_by: Vec<String>,
 }
 
-/// Whether stores on other machines are asked.
+/// Whether stores on other machines are queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskStores {
-    /// They are.
     Yes,
-    /// Only this machine is looked at.
+    /// Only this machine is checked.
     No,
 }
 
 impl App {
-    /// All secrets, by name; of one name the one that is used comes first. With `only`, those of this name.
+    /// All secrets, by name; of one name the effective one comes first. With `only`, those of this
+    /// name.
     pub async fn secrets(&self, only: Option<&str>, ask: AskStores) -> Result<Vec<SecretListing>> {
         let (declared, stored, seals) = {
             let mut tx = self.db.begin_read().await?;
@@ -153,7 +152,7 @@ impl App {
         Ok(all)
     }
 
-    /// What uses which secret: definitions, and these settings.
+    /// The uses of each secret: in definitions, and in these settings.
     async fn uses_of_secrets(&self) -> Result<BTreeMap<String, BTreeSet<String>>> {
         let mut uses = uses_of_secrets(&self.definition().await?);
         for (key, setting) in self.config.secret_settings() {
@@ -191,13 +190,13 @@ impl App {
         listing
     }
 
-    /// What keeps the logins to secret stores while this process serves.
+    /// Keeps the logins to secret stores valid while this process serves.
     pub fn login_renewal(&self) -> LoginRenewal {
         let config = self.config.clone();
         LoginRenewal { config, stores: self.secret_stores.clone(), clock: self.clock.clone() }
     }
 
-    /// What an operator should know of where secrets are: files that others may read, a store that is asked in clear.
+    /// Warnings about places of secrets: files that others may read, a store accessed without TLS.
     pub async fn warn_of_secrets(&self) -> Result<Vec<String>> {
         let declared = {
             let mut tx = self.db.begin_read().await?;
@@ -213,11 +212,11 @@ impl App {
     }
 }
 
-/// How often it is looked whether a login is due, so that one of a minute is renewed in time.
+/// Interval at which due renewals are checked, so that a login of one minute is renewed in time.
 const RENEW_EVERY: Duration = Duration::from_secs(15);
 
-/// Renews logins to secret stores. An attempt renews them too; this is for the time in which none runs, after which a token
-/// that somebody else made would have ended.
+/// Renews logins to secret stores. Attempts renew them too; this covers times without attempts,
+/// after which a token issued elsewhere would have expired.
 pub struct LoginRenewal {
     config: Config,
     stores: SecretStores,
@@ -225,14 +224,14 @@ pub struct LoginRenewal {
 }
 
 impl LoginRenewal {
-    /// Does it until `stop` is cancelled.
+    /// Runs until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
         let has_settings =
             self.config.secret_settings().iter().any(|(_, one)| one.name().is_some());
         if !self.stores.has_logins() && !has_settings {
             return;
         }
-        // What has been logged of each store that is away; again only when it is another error.
+        // The last logged error of each unavailable store; logged again only when it differs.
         let mut logged: Vec<SecretStoreError> = Vec::new();
         loop {
             tokio::select! {
@@ -248,7 +247,7 @@ impl LoginRenewal {
         }
     }
 
-    /// Reads the passwords of settings anew, so that a new connection takes one that was replaced.
+    /// Reads the passwords of settings again, so that a new connection uses a replaced one.
     async fn renew_settings(&self, logged: &[SecretStoreError]) -> Vec<SecretStoreError> {
         let mut errors = Vec::new();
         for (key, setting) in self.config.secret_settings() {
@@ -273,13 +272,13 @@ impl LoginRenewal {
     }
 }
 
-/// Whether nothing can begin without it.
+/// Whether nothing can start without it.
 fn is_needed(key: &str) -> bool {
     key.starts_with("database.") || key.starts_with("notify.")
 }
 
-/// Reads the passwords of settings that are secrets. Without those of the database and the mail server nothing can begin; the others are tried
-/// again while `serve` runs.
+/// Reads the passwords of settings that are secrets. Nothing can start without those of the
+/// database and the mail server; the others are retried while `serve` runs.
 pub async fn read_secret_settings(
     config: &Config,
     stores: &SecretStores,
@@ -292,7 +291,7 @@ pub async fn read_secret_settings(
             Ok(read) => {
                 setting.replace(read.value);
             }
-            // A store that is away is no wrong setting: the service is started again.
+            // An unavailable store is no wrong setting: the service manager restarts the service.
             Err(error @ SecretStoreError::Away(_)) if is_needed(key) => {
                 anyhow::bail!("{key}: secret {name}: {error}");
             }

@@ -1,4 +1,4 @@
-//! Data sources beside any batch: which jobs use them, what they say of themselves, their ledgers.
+//! Data sources without a batch: which jobs use them, their checks, their ledgers.
 
 pub use crate::db::ledger::{LedgerState, ServerIdentity};
 pub use crate::handler::source::{
@@ -14,11 +14,11 @@ use crate::engine::attempt::secret_reader::read_source_password;
 use crate::handler::source;
 use crate::store;
 
-/// Milliseconds of a day.
+/// Milliseconds per day.
 const DAY_MS: i64 = 86_400_000;
 
 impl App {
-    /// Asks a source all that bodies of these classes will need of it.
+    /// Checks everything that bodies of these classes need from a source.
     pub async fn check_source(
         &self,
         source: &DataSource,
@@ -31,14 +31,14 @@ impl App {
         source::check(&source, &self.config.handlers(), home).await
     }
 
-    /// What only our own database answers to `store::INSTALLATION`; none before the first process
-    /// has joined.
+    /// The value that only our own database returns for `store::INSTALLATION`; `None` before the
+    /// first process has joined.
     async fn installation(&self) -> Result<Option<String>, SourceFault> {
         let found = async { store::installation(&mut self.db.begin_read().await?).await };
         found.await.map_err(|error| SourceFault(format!("cannot ask our own database: {error:#}")))
     }
 
-    /// Makes the ledger of a source, or looks at it.
+    /// Creates or checks the ledger of a source.
     pub async fn prepare_source(
         &self,
         source: &DataSource,
@@ -48,7 +48,7 @@ impl App {
         source::prepare(&source, &self.config.handlers(), change).await
     }
 
-    /// Removes rows of effects that are known for more than `days`, seen from `now`; or counts them.
+    /// Removes or counts ledger rows of effects older than `days` before `now`.
     pub async fn prune_source(
         &self,
         source: &DataSource,
@@ -61,8 +61,8 @@ impl App {
         source::prune(&source, &self.config.handlers(), &cut, change).await
     }
 
-    /// A source with the secret that is its password, where it has one. Only for sources as they are stored: another
-    /// address would be told the password.
+    /// A source with its password read from its secret, if it has one. Only for sources as stored:
+    /// another address would receive the password.
     pub async fn with_password(&self, source: &DataSource) -> Result<DataSource, SourceFault> {
         let now = self.clock.uptime();
         read_source_password(&self.db, &self.secret_stores, now, source).await.map_err(SourceFault)

@@ -1,4 +1,4 @@
-//! What becomes of a definition: stored, kept as a version of each group it changes, taken back.
+//! Definition changes: stored, kept as a version of each group they change, rolled back.
 
 use crate::app::definition_uses::{refuse_foreign_passwords, refuse_uses};
 use crate::app::guard::Guard;
@@ -20,38 +20,36 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Who changes a definition, and what is said about it.
+/// The author of a definition change, and the remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorship {
-    /// Who, and from where: a host, an address.
+    /// The author, with host or address.
     pub by: audit::Operator,
-    /// What is said.
     pub remark: Option<String>,
 }
 
 impl Authorship {
-    /// The user of this process, who says nothing.
+    /// The user of this process, without a remark.
     pub fn of_user() -> Self {
         Self { by: audit::Operator::new(whoami(), host_name()), remark: None }
     }
 }
 
-/// What a change came to.
+/// The result of a change.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
-    /// What changes.
     pub changes: Vec<DefinitionDifference>,
     /// The versions that were written.
     pub versions: BTreeMap<GroupCode, u32>,
 }
 
-/// Two write versions of one group at once.
+/// Two writers changed one group at once.
 #[derive(Debug, thiserror::Error)]
 #[error("group {0} is being changed by somebody else; try again")]
 pub struct BeingChanged(GroupCode);
 
-/// A file that is run gives a data source of other groups another definition. `apply` shows such a change
-/// before it is made; a run would make it on the way.
+/// A file that is run defines a data source of other groups differently. `apply` shows such a
+/// change before it is made; a run would make it silently.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "source {source_name} is defined otherwise by another file ({fields}), and jobs of group {group} run on \
@@ -80,8 +78,8 @@ fn refuse_shared_source(stored: &Definition, wanted: &Definition) -> Result<(), 
     Ok(())
 }
 
-/// The user of this process: as the environment names it, else as the system does (a service of cron or systemd
-/// may have no `USER`), else its number.
+/// The user of this process: from the environment, else from the system (a service of cron or
+/// systemd may have no `USER`), else the user id.
 pub fn whoami() -> String {
     let named = |name: &str| std::env::var(name).ok().filter(|user| !user.trim().is_empty());
     let uid = nix::unistd::Uid::current();
@@ -99,9 +97,9 @@ impl App {
         self.apply_as(wanted, how, &Authorship::of_user()).await
     }
 
-    /// Makes the tables say what `wanted` says, in one transaction that also writes a version of each
-    /// group that changes; gives what changed. With `DryRun` nothing is written. Schedules are left as
-    /// they are.
+    /// Makes the tables match `wanted`, in one transaction that also writes a version of each
+    /// changed group; returns the changes. With `DryRun` nothing is written. Schedules are not
+    /// changed.
     pub async fn apply_as(
         &self,
         wanted: &Definition,
@@ -112,8 +110,8 @@ impl App {
             true => Cow::Borrowed(wanted),
             false => Cow::Owned(Definition { schedules: Vec::new(), ..wanted.clone() }),
         };
-        // Most files that are run are stored as they stand, and nothing has to be locked to see that. What is found here
-        // is gone before it is looked for again: of 100,000 jobs it is 70 MB and more.
+        // Most files that are run are stored already, and this check needs no lock. Its result is
+        // dropped before the second read: for 100,000 jobs it is 70 MB and more.
         {
             let (stored, changes) =
                 compare(&mut self.db.begin_read().await?, &self.secret_stores, &wanted, &[])
@@ -139,8 +137,8 @@ impl App {
         Ok(changes)
     }
 
-    /// As `apply_as`, and makes the schedules of its groups those of `wanted`. An unchanged one keeps
-    /// its next time, a paused one stays paused.
+    /// Like `apply_as`, and makes the schedules of its groups match `wanted`. An unchanged one
+    /// keeps its next time, a paused one stays paused.
     pub async fn apply_all(
         &self,
         wanted: &Definition,
@@ -150,7 +148,7 @@ impl App {
         Ok(self.apply_guarded(wanted, how, by, Guard::unrestricted()).await?.changes)
     }
 
-    /// As `apply_all`, behind a guard.
+    /// Like `apply_all`, with a guard.
     pub async fn apply_guarded(
         &self,
         wanted: &Definition,
@@ -159,7 +157,7 @@ impl App {
         guard: Guard<'_>,
     ) -> Result<Applied> {
         let now = self.server_now().await?;
-        // The schedule lock before any other, or two who write would wait for each other.
+        // The schedule lock before any other, or two writers could deadlock.
         let mut tx = match how {
             Apply::Write => schedules::locked(&self.db, now).await?,
             Apply::DryRun => self.db.begin_read().await?,
@@ -168,7 +166,8 @@ impl App {
         let sees = |group: &GroupCode| guard.sees.is_none_or(|sees| sees(group));
         schedules::refuse_foreign(&there, wanted, &sees)?;
         let (stored, changes) = compare(&mut tx, &self.secret_stores, wanted, &there).await?;
-        // Before what names others: who may not do this hears nothing of them.
+        // Before checks that name other groups: an author without permission must not learn of
+        // them.
         guard.check_change(&mut tx, &stored, wanted).await?;
         refuse_uses(&stored, wanted, guard.sees)?;
         refuse_foreign_passwords(&self.secret_stores, wanted)?;
@@ -184,7 +183,7 @@ impl App {
         Ok(Applied { changes, versions })
     }
 
-    /// Makes a group what it was in an earlier version, as a new version; gives what changed.
+    /// Restores a group from an earlier version, as a new version; returns the changes.
     pub async fn rollback(
         &self,
         to: &Version,
@@ -195,7 +194,7 @@ impl App {
         Ok(self.rollback_guarded(to, how, (by, reason), Guard::unrestricted()).await?.changes)
     }
 
-    /// As `rollback`, behind a guard.
+    /// Like `rollback`, with a guard.
     pub async fn rollback_guarded(
         &self,
         to: &Version,
@@ -229,15 +228,15 @@ impl App {
         Ok(Applied { changes, versions })
     }
 
-    /// All versions of a group, the first one first.
+    /// All versions of a group, oldest first.
     pub async fn versions(&self, group: &GroupCode) -> Result<Vec<Version>> {
         let mut tx = self.db.begin_read().await?;
         version::of_group(&mut tx, group).await
     }
 }
 
-/// What is stored, with those of these schedules that files have or `wanted` names, and what of it
-/// `wanted` would change.
+/// The stored definition, with those of these schedules that come from files or are in `wanted`,
+/// and how `wanted` differs from it.
 async fn compare(
     tx: &mut Tx,
     stores: &SecretStores,
@@ -267,7 +266,7 @@ async fn write(
     let mut after = part::merged(stored, wanted);
     for group in &after.groups.clone() {
         let new = match after.groups.len() {
-            // Not copied where it is all there is.
+            // Not copied when it is the only one.
             1 => part::into_group(std::mem::take(&mut after), group),
             _ => part::of_group(&after, group),
         };
@@ -276,7 +275,8 @@ async fn write(
         if old.as_ref().is_some_and(same) {
             continue;
         }
-        // A group from before versions were kept: what it was can then still be gone back to.
+        // A group from before versions were kept: its old state is stored so that it can be
+        // restored.
         if let Some(old) = &old
             && version::last_number(tx, &group.code).await? == 0
         {
@@ -305,7 +305,7 @@ async fn add_version(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u
     }
 }
 
-/// Puts new versions on record; what they changed is in them.
+/// Records new versions; the changes are in them.
 async fn record(
     tx: &mut Tx,
     versions: &BTreeMap<GroupCode, u32>,

@@ -1,8 +1,9 @@
-//! The one place that reads a clock.
+//! The only place that reads a clock.
 //!
-//! The database's clock decides: `System` counts on the machine's own count, which nobody can set, from
-//! what the server said the time is (domain/cluster/skew.rs). So two nodes with different clocks agree on leases
-//! and times, and a wall clock that is set while we run moves nothing.
+//! The database's clock decides: `System` adds the measured offset of the server's clock
+//! (domain/cluster/skew.rs) to this machine's monotonic clock, which cannot be set. So nodes with
+//! different wall clocks agree on leases and times, and setting a wall clock while the process runs
+//! has no effect.
 
 #![expect(clippy::disallowed_methods, reason = "this is the file that wraps the clocks")]
 
@@ -13,20 +14,21 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// The moment from which this process counts.
+/// The zero point of `uptime`.
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
 /// A clock; clones show the same time.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The machine's count plus what the database's clock is ahead of it, in milliseconds.
+    /// The monotonic clock of this machine plus the offset of the database's clock, in
+    /// milliseconds.
     System(Arc<AtomicI64>),
     /// A clock that a test sets.
     Hand(Arc<AtomicI64>),
 }
 
 impl Clock {
-    /// What the wall clock of this machine says, until the database is asked.
+    /// Starts with the wall clock of this machine, until the database's time is known.
     pub fn system() -> Self {
         let base = wall_clock().0.saturating_sub(count().0);
         Self::System(Arc::new(AtomicI64::new(base)))
@@ -45,8 +47,8 @@ impl Clock {
         }
     }
 
-    /// The present moment as the machine counts it: nobody can set it, and it never goes back. It
-    /// stands still while a machine is suspended. A hand-set clock counts what it shows.
+    /// The monotonic time of this machine: it cannot be set, never goes back, and stands still
+    /// while the machine is suspended. A clock set by hand returns its own time.
     pub fn uptime(&self) -> Uptime {
         match self {
             Self::System(_) => count(),
@@ -54,8 +56,8 @@ impl Clock {
         }
     }
 
-    /// What it means that the server, asked at `asked`, has just said that it is `server` now. Nothing
-    /// for a hand-set clock, which is right by itself.
+    /// Evaluates a server's answer: the query was sent at `asked` and the server has just returned
+    /// `server`. `None` for a clock set by hand, which is correct by definition.
     pub fn measure(&self, asked: Uptime, server: Millis) -> Option<Measurement> {
         match self {
             Self::System(_) => Some(Measurement::taken(asked, count(), server, wall_clock())),
@@ -63,14 +65,15 @@ impl Clock {
         }
     }
 
-    /// Goes by this from now on: what the database's clock is ahead of the machine's count.
+    /// Sets the offset of the database's clock from the machine's monotonic clock.
     pub fn follow(&self, base_ms: i64) {
         if let Self::System(base) = self {
             base.store(base_ms, Ordering::Relaxed);
         }
     }
 
-    /// Milliseconds by which the server's clock was ahead of the local one when it was last asked.
+    /// Milliseconds by which the server's clock was ahead of the local wall clock at the last
+    /// measurement.
     pub fn skew_ms(&self) -> i64 {
         match self {
             Self::System(offset) => offset.load(Ordering::Relaxed),
@@ -78,7 +81,7 @@ impl Clock {
         }
     }
 
-    /// Moves a hand-set clock forward; a system clock takes no notice.
+    /// Moves a clock set by hand forward; no effect on a system clock.
     pub fn advance(&self, ms: i64) {
         if let Self::Hand(at) = self {
             at.fetch_add(ms, Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! Questions of a worker to our own database. That it is away, full or asks to try again is no fault
-//! of the job, so they are asked again until there is an answer or the job is to stop.
+//! Queries of a worker to Procession's own database. The job is not to blame when the database is
+//! unavailable, full or reports a transient error, so the query is repeated until it succeeds or
+//! the job is to stop.
 
 use crate::handler::StopReason;
 use crate::store;
@@ -7,11 +8,11 @@ use anyhow::Result;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The first pause between two tries, and the longest.
+/// The first and the longest pause between two attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Asks until there is an answer, or an error that will be the same the next time, or `stop` says
-/// that nobody wants to know any more; then the last error is given.
+/// Repeats the query until it succeeds, fails with an error that will not pass, or `stop` is set;
+/// then the last error is returned.
 pub(super) async fn answered<T, F, Fut>(
     stop: &watch::Receiver<Option<StopReason>>,
     question: F,
@@ -36,8 +37,8 @@ where
     }
 }
 
-/// Asks until there is an answer, or an error that will be the same the next time: for what has to be
-/// known before anything else is written.
+/// Repeats the query until it succeeds or fails with an error that will not pass: for facts that
+/// are needed before anything else is written.
 pub(super) async fn answered_at_last<T, F, Fut>(question: F) -> Result<T>
 where
     F: Fn() -> Fut,

@@ -1,7 +1,8 @@
-//! Waits for hints: what this or another process wrote, so that nobody has to ask for it every second.
+//! Waits for hints: wake-ups about rows that this or another process wrote, which replace polling
+//! every second.
 //!
-//! A hint is never the truth: whoever is woken looks at the rows, and looks there now and then when
-//! nothing was said. How often depends on how far hints come (`pace`).
+//! A hint is never the truth: the receiver reads the rows, and also polls them at times without a
+//! hint. The poll interval depends on how far hints are delivered (`poll_interval`).
 
 use crate::domain::time::Millis;
 use crate::engine::clock::Clock;
@@ -13,50 +14,53 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How often each topic was heard of, and how far it is heard.
+/// How many hints of each topic have arrived, and how far hints are delivered.
 #[derive(Clone, Copy, Debug)]
 struct HintState {
     counts: [u64; HintTopic::ALL.len()],
     reach: HintScope,
 }
 
-/// One waiter for hints. Clones wait each for themselves: what one has heard the other still hears.
+/// A waiter for hints. Clones wait independently: a hint that one has consumed still wakes the
+/// other.
 #[derive(Clone)]
 pub struct Hints {
     db: Db,
     clock: Clock,
     state: Arc<watch::Sender<HintState>>,
     heard: watch::Receiver<HintState>,
-    /// Of each topic, how much of it this waiter has answered.
+    /// Per topic, the number of hints that this waiter has consumed.
     seen: [u64; HintTopic::ALL.len()],
 }
 
 /// Why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// By a hint, or because some may have been missed.
+    /// A hint arrived, or some may have been missed.
     Told,
-    /// Its time has come.
+    /// The time limit has passed.
     Time,
 }
 
 impl Hints {
-    /// A waiter of this process. Nothing is heard before `listen` is called, once per process.
+    /// A waiter of this process. No hint arrives before `listen` is called, once per process.
     pub fn new(db: Db, clock: Clock) -> Self {
         let zero = HintState { counts: [0; HintTopic::ALL.len()], reach: HintScope::Here };
         let (state, heard) = watch::channel(zero);
         Self { db, clock, state: Arc::new(state), heard, seen: zero.counts }
     }
 
-    /// Listens in a task of its own, for this waiter and all its clones, until that is ended.
+    /// Listens in a task of its own, for this waiter and all its clones, until the listener is
+    /// ended.
     pub fn listen(&self) -> HintListener {
         let stop = CancellationToken::new();
         let task = tokio::spawn(listen_to(self.db.listen(), self.state.clone(), stop.clone()));
         HintListener { task, stop: stop.drop_guard() }
     }
 
-    /// Waits for one of these topics, `until` at most; a hint that came since the last wait for its
-    /// topic ends it at once. May be dropped at any point: what was not answered stays.
+    /// Waits for a hint of one of these topics, no longer than `until`; a hint since the last wait
+    /// for its topic ends the wait at once. May be dropped at any point: hints that were not
+    /// consumed remain.
     pub async fn wait_until(&mut self, topics: &[HintTopic], until: Millis) -> Woken {
         let left = u64::try_from(until.since(self.clock.now())).unwrap_or(0);
         tokio::select! {
@@ -66,12 +70,12 @@ impl Hints {
         }
     }
 
-    /// Waits for one of these topics without end.
+    /// Waits for a hint of one of these topics without a time limit.
     pub async fn wait_for_topic(&mut self, topics: &[HintTopic]) {
         let seen = self.seen;
         let is_new =
             |state: &HintState| topics.iter().any(|t| state.counts[t.place()] != seen[t.place()]);
-        // Copied at once: what it is read from must not be held while this waits.
+        // Copied at once: the borrowed state must not be held while this waits.
         let counts = self.heard.wait_for(is_new).await.map(|state| state.counts).ok();
         let Some(counts) = counts else { return std::future::pending().await };
         for topic in topics {
@@ -79,8 +83,8 @@ impl Hints {
         }
     }
 
-    /// How long a look that finds nothing need not be repeated: `far` where hints of every process
-    /// come through, else `near`.
+    /// How long a poll that found nothing need not be repeated: `far` where hints of every process
+    /// are delivered, else `near`.
     pub fn poll_interval(&self, near: i64, far: i64) -> i64 {
         match self.heard.borrow().reach {
             HintScope::Here => near,
@@ -111,14 +115,14 @@ async fn listen_to(mut ear: Ear, state: Arc<watch::Sender<HintState>>, stop: Can
     state.send_modify(|state| state.reach = HintScope::Here);
 }
 
-/// A task that listens; it stops when this is dropped.
+/// A listening task; dropping this stops it.
 pub struct HintListener {
     task: JoinHandle<()>,
     stop: DropGuard,
 }
 
 impl HintListener {
-    /// Ends it and waits for its end.
+    /// Stops the task and waits for its end.
     pub async fn end_and_wait(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {

@@ -1,10 +1,11 @@
-//! engine: runs. In: orders and a store. Out: rows that changed, and news of them.
+//! engine: runs. In: orders and a store. Out: rows that changed, and events about them.
 //! May name: domain, secret_store, store, handler, remote, notify, trace. Never: SQL, HTTP, words for people.
 //! Invariant: nothing outside the database happens before the commit that records it.
 //! Story order: clock, db_retry, host, lease, news, options, hints, secrets, observe, opening, attempt, cluster, operate, xxl, dispatch, trigger, outbox, retention.
-//! Each folder is a part, and names only parts that stand before it in that order (tests/it/layers.rs). `opening` writes
-//! the rows of a batch, `attempt` runs one attempt, `cluster` keeps the lease and knows the other nodes, `operate` does
-//! what people ask for, and `dispatch` decides what starts next and brings them together.
+//! Each folder is a part, and names only parts that stand before it in that order
+//! (tests/it/layers.rs). `opening` writes the rows of a batch, `attempt` runs one attempt,
+//! `cluster` keeps the lease and knows the other nodes, `operate` carries out operators' commands,
+//! and `dispatch` decides what starts next and connects the other parts.
 
 pub mod attempt;
 pub mod clock;

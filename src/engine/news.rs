@@ -1,28 +1,23 @@
-//! What whoever watches is told once it is committed.
+//! Progress events: published after the commit of a change, for consumers that show progress.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 
-/// News of a change that is committed; for whoever shows progress. Losing one loses nothing.
+/// Event of a committed change, for progress displays. A lost event loses no state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgressEvent {
-    /// When.
     pub at: Millis,
-    /// Which batch.
     pub batch_no: BatchNo,
-    /// Of which group.
     pub group: GroupCode,
-    /// Which job.
     pub job_code: JobCode,
-    /// Its state from now on.
+    /// The new state of the job.
     pub status: QueueStatus,
-    /// Which start.
+    /// The attempt number.
     pub attempt: u32,
-    /// How long the try took, when one ended; milliseconds.
+    /// Duration of the attempt in milliseconds, if one ended.
     pub took_ms: Option<i64>,
-    /// What was said.
     pub message: Option<String>,
-    /// When it may start again.
+    /// The earliest time of the next start.
     pub not_before: Option<Millis>,
 }

@@ -4,40 +4,41 @@ use crate::domain::cluster::node_placement::Roles;
 use crate::remote::executors::ClientTlsFiles;
 use crate::secret_store::SecretStores;
 
-/// Settings of the engine.
+/// Settings of the engine, from the configuration.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Jobs that run at once in this process, at most.
+    /// Maximum number of jobs that run at once in this process.
     pub max_parallel: u32,
-    /// Waiting that counts as much as one point of priority.
+    /// Waiting time that raises the priority by one point, in milliseconds (ageing).
     pub ageing_ms: i64,
-    /// How long a process may be silent before others may take over what it owns.
+    /// Lease duration in milliseconds: a process silent for longer may lose its batches to others.
     pub lease_ms: i64,
-    /// How often a running body's new log lines are stored.
+    /// Interval at which new log lines of running bodies are stored, in milliseconds.
     pub log_flush_ms: u64,
-    /// Bytes of log kept per try.
+    /// Maximum log size per attempt, in bytes.
     pub log_max_bytes: usize,
-    /// A job is parked when so many workers in a row have died while it ran.
+    /// Number of consecutive worker deaths after which a job is parked.
     pub park_after: u32,
-    /// How long a process that leaves waits for what runs before it hands back what may be.
+    /// How long a shutdown waits for running bodies before it hands back those that may start
+    /// elsewhere, in milliseconds.
     pub drain_ms: i64,
-    /// What TLS to executors of XXL-JOB needs.
+    /// TLS files for connections to XXL-JOB executors.
     pub executor_tls: ClientTlsFiles,
-    /// What this process is to others.
+    /// Identity and roles of this node.
     pub node: NodeOptions,
-    /// Where secrets of the installation are.
+    /// The configured secret stores.
     pub secret_stores: SecretStores,
 }
 
-/// What a process is to others.
+/// How a process appears to other nodes.
 #[derive(Clone, Debug, Default)]
 pub struct NodeOptions {
-    /// Its name; the machine's when it is empty.
+    /// The node name; if empty, the host name.
     pub name: String,
-    /// What it is for; with none it does its own order and is offered nothing.
+    /// The roles of the node; a node without roles runs only its own order and is given no jobs.
     pub roles: Roles,
-    /// Labels that jobs may ask for.
+    /// Labels that jobs may require.
     pub labels: Vec<String>,
-    /// Where it answers to HTTP.
+    /// The address of its HTTP server.
     pub address: Option<String>,
 }

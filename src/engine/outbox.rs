@@ -1,7 +1,8 @@
-//! Sends what stands in the outbox, beside everything else: takes what is due, sends it outside of any
-//! transaction, marks what came of it. Nobody who dispatches waits for it.
+//! Sends the notifications in the outbox, independently of the dispatcher: claims those that are
+//! due, sends them outside of any transaction and stores the result.
 //!
-//! Whoever dies between the sending and the mark has it sent a second time, with the same Message-ID.
+//! If the process dies between sending and storing the result, the notification is sent a second
+//! time with the same Message-ID.
 
 mod delivery_attempt;
 mod nodes;
@@ -33,41 +34,42 @@ pub use crate::domain::text::lang::Lang;
 pub use crate::store::outbox::{NotificationRow, OutboxFilter};
 pub use delivery_attempt::page_link;
 
-/// How long a process may take beyond its sends before others take what it has: its marks need the
-/// database.
+/// Time that a process may take beyond its sends before others take over its notifications, in
+/// milliseconds: storing the results needs the database.
 const MARK_MS: i64 = 60_000;
-/// Between two looks while letters are on their way and there is room for more.
+/// Poll interval while notifications are being sent and capacity is left.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Settings of the outbox.
+/// Settings of the outbox, from the configuration.
 #[derive(Clone, Debug)]
 pub struct OutboxOptions {
-    /// Letters that are on their way at once, at most.
+    /// Maximum number of notifications being sent at once.
     pub connections: u32,
-    /// How long one may take.
+    /// Time limit of one send, in milliseconds.
     pub timeout_ms: i64,
-    /// How long a letter is tried for before it is given up.
+    /// How long sending is retried before a notification is given up, in milliseconds.
     pub give_up_ms: i64,
-    /// The same event of the same job is told to the same one again only after so long.
+    /// Minimum time between two notifications of the same event of the same job to the same
+    /// recipient, in milliseconds.
     pub mute_ms: i64,
-    /// More letters than this to one recipient, due at once, go out as one.
+    /// If more notifications than this are due to one recipient at once, they are sent as one.
     pub sum_up_over: usize,
-    /// When a day's digest goes out.
+    /// Time of day of the daily digest.
     pub digest_at: NaiveTime,
-    /// By the clock of this zone.
+    /// The time zone of `digest_at`.
     pub zone: Tz,
-    /// The language of recipients for whom nobody says one.
+    /// Language of recipients for whom none is set.
     pub lang: Lang,
     /// Languages of single recipients, or of all in a domain (`@bank.example`).
     pub langs: BTreeMap<String, Lang>,
-    /// What stands behind the `@` of a Message-ID.
+    /// The host part of a Message-ID, after the `@`.
     pub id_host: String,
-    /// Lines of a job's log that a letter about it ends with.
+    /// Number of log lines of a job at the end of a notification about it.
     pub log_lines: u32,
-    /// Addresses of pages about what a letter is about, with `{group}`, `{batch_no}` and `{job}`; the first
-    /// that can be filled in is given.
+    /// URL templates of pages about the subject of a notification, with `{group}`, `{batch_no}` and
+    /// `{job}`; the first one whose placeholders are all known is used.
     pub links: Vec<String>,
-    /// Who hears of the installation itself.
+    /// Recipients of notifications about the installation itself.
     pub operators: Vec<String>,
 }
 
@@ -81,7 +83,7 @@ impl OutboxOptions {
     }
 }
 
-/// `08:00` or `08:00:30`.
+/// Parses `08:00` or `08:00:30`.
 pub fn time_of_day(text: &str) -> Option<NaiveTime> {
     let text = text.trim();
     NaiveTime::parse_from_str(text, "%H:%M")
@@ -89,16 +91,16 @@ pub fn time_of_day(text: &str) -> Option<NaiveTime> {
         .ok()
 }
 
-/// What a beat came to.
+/// The result of one pass over the outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliverySummary {
-    /// Letters that their servers took.
+    /// Notifications accepted by their servers.
     pub sent: usize,
-    /// Letters that are tried again.
+    /// Notifications that will be retried.
     pub again: usize,
-    /// Letters that are given up.
+    /// Notifications that were given up.
     pub failed: usize,
-    /// When the next is due.
+    /// When the next notification is due.
     pub next: Option<Millis>,
 }
 
@@ -112,7 +114,7 @@ impl DeliverySummary {
     }
 }
 
-/// Sends the outbox.
+/// Sends the notifications of the outbox.
 pub struct Sender {
     db: Db,
     clock: Clock,
@@ -122,14 +124,14 @@ pub struct Sender {
     carriers: Carriers,
     templates: MessageTemplates,
     options: OutboxOptions,
-    /// What came of tries whose rows could not be marked: tried again before anything else.
+    /// Results that could not be stored: stored before anything else is sent.
     unmarked: Vec<(i64, DeliveryMark)>,
-    /// When it is looked again who has died.
+    /// When to check next for dead nodes.
     nodes_at: Millis,
 }
 
 impl QueueDispatcher {
-    /// What sends the outbox in the process that this dispatcher is.
+    /// The sender of the outbox in this dispatcher's process.
     pub fn sender(
         &self,
         carriers: Carriers,
@@ -143,7 +145,7 @@ impl QueueDispatcher {
 }
 
 impl Sender {
-    /// One that is part of no process which serves.
+    /// A sender outside of a serving process.
     pub fn new(
         (db, clock): (Db, Clock),
         me: NodeId,
@@ -155,8 +157,8 @@ impl Sender {
         Self { db, clock, meter, me, heart: None, carriers, templates, options, unmarked, nodes_at }
     }
 
-    /// Sends what is due now, until nothing is. A letter whose server hangs keeps one place of
-    /// `connections` and no other letter.
+    /// Sends all due notifications. A notification whose server hangs occupies one of the
+    /// `connections` and delays no other.
     pub async fn send_due(&mut self, now: Millis) -> Result<DeliverySummary> {
         self.mark_left(now).await?;
         self.tell_of_nodes(now).await?;
@@ -172,7 +174,7 @@ impl Sender {
                         |letter| self.send_notification(letter, taken.installation.clone(), at);
                     on_their_way.extend(taken.letters.into_iter().map(send));
                 }
-                // What is on its way is waited for all the same.
+                // Sends under way are awaited nevertheless.
                 Err(error) => broken = Some(error),
             }
             if on_their_way.is_empty() {
@@ -188,7 +190,8 @@ impl Sender {
                 }
                 () = tokio::time::sleep(LOOK) => {}
             }
-            // What is marked at once cannot be sent twice, whatever happens to the others.
+            // A result that is stored at once cannot lead to a second send, whatever happens to the
+            // others.
             if !unmarked.is_empty()
                 && write(&self.db, &self.me, &unmarked, self.clock.now()).await.is_ok()
             {
@@ -207,7 +210,7 @@ impl Sender {
         usize::try_from(self.options.connections).unwrap_or(1).max(1)
     }
 
-    /// Letters that waited because nothing could carry them are due, now that mail is set up.
+    /// Makes notifications due that waited for a channel, now that mail is configured.
     pub async fn begin(&self) -> Result<()> {
         if self.carriers.kind_of("somebody@example.org").is_none() {
             return Ok(());
@@ -217,7 +220,7 @@ impl Sender {
         tx.commit().await.context("take letters that waited for a mail server")
     }
 
-    /// Gives back what this process has taken and does not send any more.
+    /// Releases the notifications that this process has claimed and will not send.
     async fn let_go(&self) -> Result<()> {
         let mut tx = self.db.begin().await?;
         outbox::let_go(&mut tx, &self.me, self.clock.now()).await?;
@@ -232,7 +235,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes what is due, so many letters: digests are put together, what is snoozed waits on.
+    /// Claims up to `room` due notifications; combines digests and leaves snoozed notifications
+    /// waiting.
     async fn take_due(&self, now: Millis, room: usize) -> Result<TakenNotifications> {
         if room == 0 {
             return Ok(TakenNotifications::default());
@@ -254,7 +258,7 @@ impl Sender {
             put_together(&mut tx, &repeats, now).await?;
         }
         let snoozes = outbox::snoozes(&mut tx, now).await?;
-        // What somebody does not want to hear of must not come in company.
+        // A snoozed notification must not be sent as part of a summary.
         if snoozes.is_empty() {
             for crowd in outbox::crowds(&mut tx, self.options.sum_up_over, now).await? {
                 put_together(&mut tx, &crowd, now).await?;
@@ -292,7 +296,7 @@ impl Sender {
         Ok(rest)
     }
 
-    /// Lets repeats of what was told a short while ago wait, to go out together.
+    /// Holds back repeats of recently sent notifications, to be sent together later.
     async fn without_repeats(
         &self,
         tx: &mut Tx,
@@ -305,7 +309,7 @@ impl Sender {
         }
         let mut rest = Vec::new();
         for mail in letters {
-            // A digest stands for others, and a second try is no repeat.
+            // A digest stands for others, and a retry is no repeat.
             let may_be = mail.event.is_of_batch() && mail.failed == 0;
             let last = match may_be {
                 true => outbox::last_told(tx, &mail, now.plus_ms(-mute_ms)).await?,
@@ -323,7 +327,7 @@ impl Sender {
     }
 }
 
-/// What is to be sent now.
+/// The notifications to send now.
 #[derive(Default)]
 struct TakenNotifications {
     letters: Vec<ClaimedNotification>,

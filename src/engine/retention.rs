@@ -1,8 +1,8 @@
-//! Removes old rows in small steps, beside everything else: what a step does is one short transaction, and
-//! between two steps nothing is locked.
+//! Removes old rows in small steps, independently of the dispatcher: each step is one short
+//! transaction, and nothing is locked between two steps.
 //!
-//! One process at a time does it, by its turn (`store::lock`). What it knows is only how far it is; a pass
-//! that is broken off is begun anew and finds what is left by its marks.
+//! One process at a time does this, protected by a lock (`store::lock`). Its only state is how far
+//! it has come; an interrupted pass starts over and finds the rest by the marks in the rows.
 
 mod pass;
 mod removable_batches;
@@ -32,41 +32,41 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two passes of one process.
+/// Pause between two passes of one process, in milliseconds.
 const PASS_MS: i64 = 3_600_000;
-/// Between two looks whether another process has let its turn go.
+/// Interval between two checks whether another process has released the lock, in milliseconds.
 const LOOK_MS: i64 = 60_000;
 
-/// Settings of retention.
+/// Settings of retention, from the configuration.
 #[derive(Clone, Debug)]
 pub struct RetentionOptions {
-    /// For groups that have no rule of their own, and for backfills.
+    /// The rule for groups without one of their own, and for backfills.
     pub rule: GroupRetentionRule,
     /// Rules of single groups.
     pub groups: BTreeMap<GroupCode, GroupRetentionRule>,
-    /// Age of firings that go; none: they stay.
+    /// Age at which firings are removed; `None`: never.
     pub firings_ms: Option<i64>,
-    /// Age of sent mails that go; none: they go with their batch, or stay.
+    /// Age at which sent notifications are removed; `None`: with their batch, or never.
     pub mails_ms: Option<i64>,
-    /// Age of acts on record that go; none: they stay.
+    /// Age at which audit records are removed; `None`: never.
     pub audit_ms: Option<i64>,
-    /// Tables that are left to partitions.
+    /// Tables whose rows are removed by dropping partitions.
     pub left: LeftTables,
-    /// When it is done by itself; none: at any time.
+    /// The daily time window of automatic removal; `None`: at any time.
     pub window: Option<Window>,
-    /// Rows that one transaction removes, at most.
+    /// Maximum number of rows removed in one transaction.
     pub rows_per_step: u32,
-    /// Between two steps, at least.
+    /// Minimum pause between two steps, in milliseconds.
     pub pause_ms: i64,
 }
 
 impl RetentionOptions {
-    /// The rule of a group.
+    /// The retention rule of a group.
     pub fn rule_of(&self, group: &GroupCode) -> GroupRetentionRule {
         self.groups.get(group).copied().unwrap_or(self.rule)
     }
 
-    /// Whether anything is ever to go.
+    /// Whether any setting removes rows.
     pub fn is_on(&self) -> bool {
         let mut rules = self.groups.values().chain([&self.rule]);
         rules.any(|rule| rule.batches_ms.is_some() || rule.lines_ms.is_some())
@@ -75,7 +75,7 @@ impl RetentionOptions {
             || self.audit_ms.is_some()
     }
 
-    /// What rows of a kind must be older than, and the words of their states that are looked for.
+    /// The time before which rows of a kind are removed, and the states they must be in.
     fn age_limit(&self, kind: Aged, now: Millis) -> Option<(Millis, &'static [&'static str])> {
         let (ms, words): (_, &[&str]) = match (kind, self.rule.badly) {
             (Aged::Firings, EndedBadly::Stay) => {
@@ -93,44 +93,43 @@ impl RetentionOptions {
     }
 }
 
-/// Who lets rows go, and why; on record for each batch.
+/// Who removes rows and why, for the audit record of each batch.
 #[derive(Clone, Debug)]
 pub struct RemovalOrder {
-    /// Who.
     pub by: Operator,
-    /// Why, when a person wants it.
+    /// The reason, when a person requested it.
     pub reason: Option<String>,
-    /// Batches that go, at most.
+    /// Maximum number of batches to remove.
     pub limit: Option<u64>,
 }
 
-/// Why nothing is done now.
+/// Why nothing is removed now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetentionIdleReason {
-    /// Nothing is ever to go.
+    /// Retention is switched off.
     Off,
-    /// The window is closed.
+    /// The present time is outside of the window.
     Window,
-    /// A pass has ended lately.
+    /// A pass has ended recently.
     Done,
-    /// It is the turn of this process.
+    /// Another process holds the lock.
     Theirs(NodeId),
     /// This process is drained.
     Drained,
 }
 
-/// What a beat came to.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// Nothing, before this moment.
+    /// Nothing to do before this time.
     Rests(RetentionIdleReason, Millis),
-    /// One step: the rows that it removed, which may be none.
+    /// One step: the number of rows removed, which may be zero.
     Did(ByTable),
-    /// The pass has ended: all that it removed.
+    /// The pass has ended: the total of removed rows.
     Ended(ByTable),
 }
 
-/// Removes old rows, a step at a time.
+/// Removes old rows step by step.
 pub struct Sweeper {
     db: Db,
     clock: Clock,
@@ -144,7 +143,7 @@ pub struct Sweeper {
 }
 
 impl QueueDispatcher {
-    /// What removes old rows in the process that this dispatcher is.
+    /// The sweeper of this dispatcher's process.
     pub fn sweeper(&self, options: RetentionOptions) -> Sweeper {
         let by = Operator::new("serve".to_owned(), crate::engine::host::host_name());
         let wish = RemovalOrder { by, reason: None, limit: None };
@@ -155,7 +154,7 @@ impl QueueDispatcher {
 }
 
 impl Sweeper {
-    /// One that is part of no process which serves.
+    /// A sweeper outside of a serving process.
     pub fn new(
         (db, clock): (Db, Clock),
         me: NodeId,
@@ -166,7 +165,8 @@ impl Sweeper {
         Self { db, clock, meter, me, options, wish, heart: None, pass: None, next_at }
     }
 
-    /// One step, or a reason for none. What fails ends the pass; the next beat begins another.
+    /// One step, or the reason why there is none. An error ends the pass; the next call begins
+    /// another.
     pub async fn run_step(&mut self, now: Millis) -> Result<Beat> {
         if let Some((rest, until)) = self.rest_reason(now).await? {
             return Ok(Beat::Rests(rest, until));
@@ -193,7 +193,8 @@ impl Sweeper {
         }
     }
 
-    /// Why nothing is done now. What is half removed is finished, also when the window has closed.
+    /// Why nothing is done now. A batch that is partly removed is finished even after the window
+    /// has closed.
     async fn rest_reason(&mut self, now: Millis) -> Result<Option<(RetentionIdleReason, Millis)>> {
         if !self.options.is_on() {
             return Ok(Some((RetentionIdleReason::Off, now.plus_ms(PASS_MS))));
@@ -216,20 +217,20 @@ impl Sweeper {
         Ok(rest)
     }
 
-    /// How long to wait after a step that took so many milliseconds: as long again, at least, so that half
-    /// of the time is everybody else's.
+    /// The pause after a step that took `took_ms`: at least as long again, so that half of the time
+    /// is left to others.
     pub fn pause(&self, took_ms: i64) -> Duration {
         Duration::from_millis(self.options.pause_ms.max(took_ms).unsigned_abs())
     }
 
-    /// Lets another process have the turn at once.
+    /// Releases the lock at once for another process.
     pub async fn end_turn(&self) -> Result<()> {
         let mut tx = self.db.begin().await?;
         lock::end_turn(&mut tx, RETENTION_LOCK, &self.me).await?;
         tx.commit().await.context("leave the turn to others")
     }
 
-    /// Notes when the last pass ended and what it removed, for `retention preview`.
+    /// Stores when the last pass ended and what it removed, for `retention preview`.
     async fn note_last_pass(
         &self,
         tx: &mut store::Tx,
@@ -241,7 +242,7 @@ impl Sweeper {
     }
 }
 
-/// Under this name `procession_meta` says what the last pass did.
+/// The key in `procession_meta` under which the result of the last pass is stored.
 pub const LAST_PASS: &str = "retention_last";
 
 fn theirs(owner: NodeId, now: Millis) -> Beat {

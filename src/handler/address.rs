@@ -1,11 +1,11 @@
-//! What may be said about a source's URL. The environment may put a password into it, and a
-//! password with `/ # ? @` in it moves where a reader thinks the password ends; so whatever is not
-//! plainly a host and a port is refused before a driver sees it, and is never shown.
+//! Checks and displays the URL of a source. The environment may put a password into the URL, and a
+//! password with `/ # ? @` in it shifts where a reader thinks the password ends; so a URL that is
+//! not clearly a host and a port is refused before a driver sees it, and is never shown.
 
 use crate::domain::source::DialectName;
 use url::Url;
 
-/// Options that the PostgreSQL driver knows. It writes all others with their values to the log.
+/// Options that the PostgreSQL driver knows. It logs all others with their values.
 const POSTGRES_OPTIONS: &[&str] = &[
     "sslmode",
     "ssl-mode",
@@ -28,8 +28,8 @@ const POSTGRES_OPTIONS: &[&str] = &[
     "charset",
 ];
 
-/// The URL for people: SQLite's file, or a server's host and port, and nothing else of it. An
-/// error says what to do and holds nothing of the URL but its scheme.
+/// The displayable part of the URL: SQLite's file, or a server's host and port, and nothing else.
+/// An error gives a hint and contains nothing of the URL except its scheme.
 pub(crate) fn shown(dialect: DialectName, url: &str) -> Result<String, String> {
     match dialect {
         DialectName::Sqlite => {
@@ -45,7 +45,7 @@ fn server(dialect: DialectName, text: &str) -> Result<String, String> {
         || format!("{dialect}: address not readable; percent-encode / # ? @ : in the password");
     let has_authority = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//"));
     let url = Url::parse(text).ok().filter(|_| has_authority).ok_or_else(unreadable)?;
-    // A password that was cut short: `mysql://root:12/secret@host/x` has host `root` and port 12.
+    // A password that was cut: `mysql://root:12/secret@host/x` parses as host `root` and port 12.
     let tail = format!("{}?{}", url.path(), url.query().unwrap_or_default());
     if url.fragment().is_some() || tail.contains('@') || url.path().contains("%40") {
         return Err(unreadable());
@@ -78,8 +78,9 @@ fn is_socket(host: &str) -> bool {
     host.starts_with("%2F") && is_plain(&host.replace("%2F", ""))
 }
 
-/// Why no connection could be opened. What a driver says of its settings quotes values of the URL:
-/// those are left out, and it is called what it is, for no connection was there to be lost.
+/// The message of a failed connection. Drivers quote values of the URL in errors about its
+/// settings: those are omitted. A "lost connection" is renamed, because there was no connection to
+/// lose.
 pub(crate) fn opening(said: String) -> String {
     let Some((_, fault)) = said.split_once("error with configuration: ") else {
         return said;

@@ -1,7 +1,7 @@
 //! APPROVAL: waits until a person approves or rejects.
 //!
-//! It holds no slot and no connection while it waits. The question is a row, so a second start goes on
-//! with it, and a decision made while no process runs counts.
+//! It holds no slot and no connection while it waits. The request is a row, so a second start
+//! continues it, and a decision made while no process runs counts.
 
 use crate::domain::access::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
@@ -16,33 +16,33 @@ use std::time::Duration;
 /// The APPROVAL handler.
 pub(crate) struct ApprovalHandler;
 
-/// An approval that an attempt has asked for.
+/// An approval that an attempt has requested.
 #[derive(Clone, Debug)]
 pub struct AskedApproval {
-    /// Its number.
     pub id: ApprovalId,
-    /// When it is too late.
+    /// When it expires.
     pub deadline: Millis,
-    /// How long until then.
+    /// Time until it expires.
     pub left: Duration,
-    /// How many addresses were notified; none when an earlier start of the attempt did that.
+    /// Number of addresses that were notified; `None` when an earlier start of the attempt did
+    /// that.
     pub notified: Option<usize>,
-    /// What became of it.
+    /// The decision.
     pub decision: ApprovalDecision,
 }
 
-/// Approvals of one attempt. Errors are sentences for the user.
+/// Approvals of one attempt. Errors are messages for the user.
 pub trait Approvals: Send + Sync {
-    /// Asks for an approval, or goes on with what an earlier start of the same attempt asked for.
+    /// Requests an approval, or continues the request of an earlier start of the same attempt.
     fn request_approval<'a>(
         &'a self,
         rule: &'a ApprovalRule,
     ) -> BoxFuture<'a, Result<AskedApproval, String>>;
 
-    /// Returns when it waits no longer.
+    /// Returns when the approval is no longer pending.
     fn ended(&self, id: ApprovalId) -> BoxFuture<'_, Result<ApprovalDecision, String>>;
 
-    /// Ends it, unless somebody was faster, and returns what became of it.
+    /// Closes the approval unless it was decided first, and returns the decision.
     fn close(
         &self,
         id: ApprovalId,
@@ -112,12 +112,12 @@ async fn ask_and_wait(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcom
             return Ok(stopped_before(reason));
         }
     };
-    // Somebody may have decided in this moment; then that counts.
+    // If it was decided at this moment, the decision counts.
     let decision = ctx.approvals.close(asked.id, to).await?;
     Ok(outcome(asked.id, &decision))
 }
 
-/// A stop that leaves the approval as it is, for whoever goes on with it.
+/// A stop that leaves the approval pending for the next start.
 fn stopped_before(reason: StopReason) -> AttemptOutcome {
     let (end, message) = match reason {
         StopReason::TimedOut => (AttemptEnd::TimedOut, "stopped before it asked"),
@@ -149,7 +149,7 @@ fn outcome(id: ApprovalId, decision: &ApprovalDecision) -> AttemptOutcome {
     };
     let ended = AttemptOutcome { outputs, ..AttemptOutcome::ended(end, decision.describe()) };
     match decision.status {
-        // Asking once more would be asking until the answer is yes.
+        // A retry would repeat the request until the answer is yes.
         ApprovalStatus::Rejected => ended.for_good(),
         _ => ended,
     }

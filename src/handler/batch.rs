@@ -1,7 +1,7 @@
 //! BATCH: opens a batch of another group and waits for its end.
 //!
-//! It takes no slot, because the other batch's jobs need those. A second start goes on with what the
-//! first one opened, so it is always safe.
+//! It takes no slot, because the jobs of the other batch need those. A second start continues with
+//! the batch that the first one opened, so it is always safe.
 
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::BatchId;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// The BATCH handler.
 pub(crate) struct BatchHandler;
 
-/// Jobs named in a message, at most.
+/// Maximum number of jobs named in a message.
 const NAMED: usize = 10;
 
 impl WorkerHandler for BatchHandler {
@@ -65,7 +65,7 @@ async fn open_and_wait(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutco
             let said = match why {
                 StopReason::TimedOut => format!("job {} ran out of time", task.job.code),
                 StopReason::Killed => format!("job {}, which opened it, was stopped", task.job.code),
-                // It is a batch of its own; the next try finds it where it is.
+                // The batch is independent; the next attempt finds it.
                 StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
                     let said = format!("{name} goes on; this process does not wait for it any more");
                     return Ok(AttemptOutcome::ended(AttemptEnd::Returned, said).before_it_began());
@@ -84,7 +84,8 @@ fn words(order: &BatchOrder) -> &str {
     order.group.as_ref().map_or("", |group| group.as_str())
 }
 
-/// What the other batch is to be: its number seen from ours, our parameters as its own.
+/// The order of the other batch: its number relative to this one, and this job's parameters as its
+/// parameters.
 fn order(task: &AttemptTask) -> Result<BatchOrder, String> {
     let sub = task.job.sub_batch.as_ref().ok_or("the job names no batch to open")?;
     let own = &task.batch;

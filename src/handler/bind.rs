@@ -1,4 +1,4 @@
-//! Between the domain's values and the SQL door's: arguments in, results out.
+//! Converts between domain values and SQL values: arguments in, results out.
 
 use crate::db::cell::{Cell, CellType};
 use crate::db::dialect::Dialect;
@@ -13,11 +13,11 @@ use crate::domain::value::{ValueType, parse_bytes};
 use bigdecimal::{BigDecimal, ToPrimitive as _};
 use std::str::FromStr;
 
-/// Result sets of a body that are kept, the last one among them; a procedure with a SELECT in a loop makes
-/// thousands.
+/// Number of result sets of a body that are kept, including the last one; a procedure with a SELECT
+/// in a loop returns thousands.
 const SETS_KEPT: usize = 20;
 
-/// The domain's word for a dialect.
+/// The domain's name of a dialect.
 pub(crate) fn dialect_name(dialect: Dialect) -> DialectName {
     match dialect {
         Dialect::Sqlite => DialectName::Sqlite,
@@ -39,7 +39,7 @@ pub(crate) fn cast_type(ty: ParamType) -> &'static str {
     }
 }
 
-/// A parameter as the dialect should get it: text with a cast on PostgreSQL, numbers as numbers
+/// A parameter in the form for the dialect: text with a cast on PostgreSQL, numbers as numbers
 /// elsewhere, because MySQL compares text with numbers as floating point.
 pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
     let Some(text) = param.expose_text() else {
@@ -53,8 +53,8 @@ pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
         return as_text();
     }
     match param.ty {
-        // What has no sign may need 64 bits for itself; as a decimal it stays exact, as text it would be compared as
-        // floating point.
+        // An unsigned number may need all 64 bits; as a decimal it stays exact, as text it would be
+        // compared as floating point.
         ParamType::Int => match text.parse() {
             Ok(number) => Arg::Int(number),
             Err(_) => BigDecimal::from_str(text).map_or_else(|_| as_text(), Arg::Decimal),
@@ -65,8 +65,8 @@ pub(crate) fn bind_argument(param: &BoundParam, dialect: Dialect) -> Arg {
     }
 }
 
-/// Why SQLite cannot take a parameter: it has no exact decimals, and the nearest number it has is another
-/// one.
+/// Refuses a parameter that SQLite cannot represent: it has no exact decimals, and the nearest
+/// number differs.
 pub(crate) fn refuse_inexact(param: &BoundParam, dialect: Dialect) -> Result<(), String> {
     let beyond = |text: &&str| param.ty == ParamType::Int && text.parse::<i64>().is_err();
     if dialect == Dialect::Sqlite && param.expose_text().as_ref().is_some_and(beyond) {
@@ -95,7 +95,7 @@ pub(crate) fn refuse_inexact(param: &BoundParam, dialect: Dialect) -> Result<(),
     ))
 }
 
-/// Room for what a body returns.
+/// An empty buffer for the results of a body.
 pub(crate) fn results(limits: OutputLimits) -> Results {
     Results::of_body(ResultLimits {
         rows: limits.max_rows,
@@ -107,7 +107,7 @@ pub(crate) fn results(limits: OutputLimits) -> Results {
     })
 }
 
-/// What came back, as the body's outputs.
+/// The results as the body's outputs.
 pub(crate) fn outputs(results: Results, limits: OutputLimits) -> JobOutputs {
     let set = |rows: Rows| {
         let unusable = rows.faults.iter().filter_map(|fault| {
@@ -128,7 +128,7 @@ pub(crate) fn outputs(results: Results, limits: OutputLimits) -> JobOutputs {
     }
 }
 
-/// The domain's word for the type of a value.
+/// The domain's type of a value.
 fn value_type(ty: CellType) -> ValueType {
     match ty {
         CellType::Text => ValueType::Text,
@@ -153,7 +153,7 @@ pub(crate) fn column_name(rows: &Rows, at: usize) -> String {
     format!("column {name} ({type_name})")
 }
 
-/// Why a value of that name cannot be handed on; `None` when it can.
+/// Why a value of that name cannot become an output; `None` when it can.
 fn fault_of(what: &str, cell: &Cell, limits: OutputLimits) -> Option<String> {
     match cell {
         Cell::Null => None,
@@ -165,7 +165,7 @@ fn fault_of(what: &str, cell: &Cell, limits: OutputLimits) -> Option<String> {
     }
 }
 
-/// A value that is handed on by name, or why it cannot be.
+/// A value as an output, or why it cannot be one.
 pub(crate) fn handed_on(
     what: &str,
     cell: Cell,

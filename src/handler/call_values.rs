@@ -1,4 +1,4 @@
-//! The values that come back from a CALL, each checked before it is handed on.
+//! The values returned by a CALL, each checked before it becomes an output.
 
 use crate::db::cell::Cell;
 use crate::db::results::Results;
@@ -15,12 +15,13 @@ use std::collections::BTreeMap;
 /// Values by the names of their parameters.
 pub(crate) type OutValues = BTreeMap<String, OutputValue>;
 
-/// A fault of what came back. The CALL has ended well by then, so another try would only do its work twice.
+/// A fault in the returned values. The CALL has succeeded by then, so a retry would only do its
+/// work twice.
 pub(crate) fn after_call(why: String) -> BodyFault {
     BodyFault::Known(Box::new(AttemptOutcome::ended(AttemptEnd::Failed, why).for_good()))
 }
 
-/// OUT and INOUT values come in one row, in the routine's order.
+/// OUT and INOUT values are returned in one row, in the routine's order.
 pub(crate) fn out_values(
     slots: &[ParamSlot<'_>],
     row: Vec<Cell>,
@@ -34,8 +35,8 @@ pub(crate) fn out_values(
     Ok(values)
 }
 
-/// A function gives its OUT values as columns of its one row; a plain one has one column, which is
-/// the job's one OUT parameter whatever it is called.
+/// A function returns its OUT values as columns of its one row; a plain function has one column,
+/// which is the job's one OUT parameter whatever its name.
 pub(crate) fn function_values(
     params: &[BoundParam],
     results: &Results,

@@ -1,7 +1,8 @@
-//! The folder of control groups (cgroup v2) in which each script of this process gets one of its own.
+//! The directory of control groups (cgroup v2) in which each script of this process gets its own.
 //!
-//! The kernel lets a group with processes in it hand no limits on. So this process moves into a group below the one that
-//! it was started in, and the groups of its scripts stand beside that.
+//! The kernel does not let a group that contains processes delegate controllers. So this process
+//! moves into a group below the one it was started in, and the groups of its scripts are created
+//! beside that.
 
 use crate::domain::job::script_limits::{
     CgroupController, CgroupPolicy, CgroupSetting, ScriptLimits, find_cgroup_place,
@@ -14,49 +15,49 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The group of this process, below the one that it was started in.
+/// The group of this process, below the one it was started in.
 const OWN: &str = "procession-serve";
-/// The group of all scripts' groups, beside it.
+/// The parent group of all scripts' groups, beside it.
 const SCRIPTS: &str = "procession-scripts";
 
-/// Control groups as the operator wants them, and what was found.
+/// The configured control groups, and what was found.
 #[derive(Clone, Debug, Default)]
 pub struct CgroupTree {
     policy: CgroupPolicy,
-    /// Where the group of scripts is to be made; without, where this process was started.
+    /// Where to create the group of scripts; without it, where this process was started.
     parent: Option<PathBuf>,
-    /// Found once: who may make groups is said before a process starts.
+    /// Determined once: the permission to create groups does not change while a process runs.
     means: Arc<OnceCell<Result<CgroupMeans, String>>>,
 }
 
-/// What this machine can limit scripts with.
+/// The means of this machine to limit scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupMeans {
-    /// The mount of the whole hierarchy.
+    /// The mount point of the hierarchy.
     mount: PathBuf,
     /// The group of this process.
     home: PathBuf,
-    /// The group of all scripts' groups.
+    /// The parent group of all scripts' groups.
     scripts: PathBuf,
-    /// What its groups can limit.
+    /// The available controllers.
     pub controllers: Vec<CgroupController>,
 }
 
-/// The control group of one attempt, as its supervisor is told.
+/// The control group of one attempt, as passed to its supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CgroupOrder {
-    /// The mount of the whole hierarchy, which isolated scripts may only read.
+    /// The mount point of the hierarchy, which isolated scripts may only read.
     pub(crate) mount: PathBuf,
     /// The group of the supervisor.
     pub(crate) home: PathBuf,
-    /// The group to make.
+    /// The group to create.
     pub(crate) folder: PathBuf,
     pub(crate) limits: ScriptLimits,
     pub(crate) controllers: Vec<CgroupController>,
 }
 
 impl CgroupTree {
-    /// `parent` is a folder of the hierarchy.
+    /// `parent` is a directory of the hierarchy.
     pub fn new(policy: CgroupPolicy, parent: Option<PathBuf>) -> Self {
         Self { policy, parent, means: Arc::default() }
     }
@@ -66,7 +67,7 @@ impl CgroupTree {
         self.policy
     }
 
-    /// Makes the groups, once. An error is what stands against it.
+    /// Creates the groups, once. An error is the reason why that is impossible.
     pub async fn find_means(&self) -> Result<CgroupMeans, String> {
         if self.policy == CgroupPolicy::Off {
             return Err("script.cgroups is \"off\"".to_owned());
@@ -81,7 +82,7 @@ impl CgroupTree {
 }
 
 impl CgroupMeans {
-    /// The group of a new attempt.
+    /// The control group of a new attempt.
     pub(crate) fn order(&self, limits: ScriptLimits) -> CgroupOrder {
         let own = std::process::id();
         let start = i32::try_from(own).ok().and_then(started).unwrap_or(0);
@@ -96,13 +97,13 @@ impl CgroupMeans {
     }
 }
 
-/// Writes to a file of the kernel's.
+/// Writes a kernel setting.
 pub(crate) fn write_setting(folder: &Path, file: &str, value: &str) -> Result<(), String> {
     let path = folder.join(file);
     fs::write(&path, value).map_err(|e| format!("cannot write {value} to {}: {e}", path.display()))
 }
 
-/// Makes one, or finds it there.
+/// Creates a group unless it exists.
 fn make_group(path: &Path) -> Result<(), String> {
     match fs::create_dir(path) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
@@ -127,7 +128,8 @@ fn prepare(parent: Option<&Path>) -> Result<CgroupMeans, String> {
         }
         Some(parent) => {
             make_group(parent)?;
-            // Of the group above: a folder that an operator made has what that hands on.
+            // In the group above: a directory created by an operator has only the controllers that
+            // its parent delegates.
             let _what_it_hands_on_counts = parent.parent().map(hand_on);
             (own, parent.to_owned())
         }
@@ -135,7 +137,7 @@ fn prepare(parent: Option<&Path>) -> Result<CgroupMeans, String> {
     };
     if let Err(why) = hand_on(&base) {
         if home.parent() == Some(&base) {
-            // As it was: nothing of this is of use then.
+            // Back to the initial state: nothing of this is usable then.
             let _stays_below = write_setting(&base, "cgroup.procs", "0");
             let _in_use = fs::remove_dir(&home);
         }
@@ -150,15 +152,16 @@ fn prepare(parent: Option<&Path>) -> Result<CgroupMeans, String> {
         // Version 1 has them, as on hosts that mount both.
         return Err(format!("the control groups in {} can limit nothing", mount.display()));
     }
-    // Another user's process may have made the folder.
+    // A process of another user may have created the directory.
     let probe = scripts.join(format!("probe-{}", std::process::id()));
     make_group(&probe)?;
     fs::remove_dir(&probe).map_err(|e| format!("cannot remove {}: {e}", probe.display()))?;
     Ok(CgroupMeans { mount, home, scripts, controllers })
 }
 
-/// Moves this process to a group below its own, unless it is there or its group is the root, which may have processes
-/// and hand limits on: its group, and that in which scripts' groups can be made.
+/// Moves this process to a group below its own, unless it is there already or its group is the
+/// root, which may contain processes and delegate. Returns the group of this process, and the group
+/// in which scripts' groups can be created.
 fn make_room(own: PathBuf) -> Result<(PathBuf, PathBuf), String> {
     if own.file_name().is_some_and(|name| name == OWN) {
         let base = own.parent().map(Path::to_owned);
@@ -178,7 +181,7 @@ fn list_controllers(group: &Path, file: &str) -> Vec<CgroupController> {
     CgroupController::parse_list(&text)
 }
 
-/// Lets the groups below this one limit what this one can.
+/// Delegates all controllers of this group to the groups below it.
 fn hand_on(group: &Path) -> Result<(), String> {
     let has = list_controllers(group, "cgroup.subtree_control");
     let can = list_controllers(group, "cgroup.controllers");
@@ -196,7 +199,7 @@ fn hand_on(group: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes the groups of processes that are gone, where nothing runs in them any more.
+/// Removes the groups of dead processes, where no process runs in them any more.
 fn remove_left(scripts: &Path) {
     for entry in fs::read_dir(scripts).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(is_of_dead_process) {
@@ -205,7 +208,7 @@ fn remove_left(scripts: &Path) {
     }
 }
 
-/// By the number and start of the process that named it.
+/// By the process id and start time in its name.
 fn is_of_dead_process(name: &str) -> bool {
     let mut parts = name.splitn(3, '-');
     let mut number = || parts.next()?.parse::<u64>().ok();
@@ -213,11 +216,11 @@ fn is_of_dead_process(name: &str) -> bool {
     i32::try_from(pid).ok().and_then(started) != Some(start)
 }
 
-/// The group in an attempt's group that holds the processes. Their own user may write its files, and could
-/// take limits away that were its own.
+/// The inner group of an attempt that contains the processes. Their user may write its files, and
+/// could remove limits that were set on it.
 const PROCESSES: &str = "run";
 
-/// Removes an attempt's group, in which nobody is left.
+/// Removes an attempt's group, which has no processes left.
 pub(crate) fn remove_group(folder: &Path) -> io::Result<()> {
     match fs::remove_dir(folder.join(PROCESSES)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -225,7 +228,7 @@ pub(crate) fn remove_group(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an attempt's group with its limits; the folder of its processes.
+/// Creates an attempt's group with its limits; returns the inner group for its processes.
 pub(crate) fn make_attempt_group(order: &CgroupOrder) -> Result<PathBuf, String> {
     make_group(&order.folder)?;
     for setting in order.limits.cgroup_settings(&order.controllers) {
@@ -240,7 +243,7 @@ pub(crate) fn make_attempt_group(order: &CgroupOrder) -> Result<PathBuf, String>
     Ok(processes)
 }
 
-/// The folder of an attempt's processes.
+/// The inner group of an attempt.
 pub(crate) fn process_folder(order: &CgroupOrder) -> PathBuf {
     order.folder.join(PROCESSES)
 }

@@ -1,9 +1,9 @@
-//! After a body: judges its success rules on its outputs and runs its checks, each query on a
-//! fresh session that may only read.
+//! After a body: evaluates its success rules on its outputs and runs its checks, each query on a
+//! new read-only session.
 //!
-//! A body in one transaction is committed by then, so a check that fails undoes nothing. The checks
-//! belong to the time of the try and are stopped like its body. They take no session lock: they
-//! change nothing, so an orphan of theirs is in nobody's way.
+//! A body in one transaction is committed by then, so a failed check undoes nothing. The checks
+//! count towards the time limit of the attempt and are stopped like its body. They take no session
+//! lock: they change nothing, so an orphaned check blocks no one.
 
 use crate::db::fault::{DatabaseError, SessionError};
 use crate::db::notice;
@@ -24,16 +24,16 @@ use crate::handler::{AttemptTask, Context, StopReason, address, bind, sql};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a query gave no result.
+/// Why a query returned no result.
 enum CheckFailure {
     /// The check could not be run.
     Said(String),
-    /// The try was stopped.
+    /// The attempt was stopped.
     Stopped(StopReason, String),
 }
 
-/// Judges the outcome of a task's body: what its rules and checks say becomes its end, its message
-/// and part of its outputs. A body that did not end by itself is left as it is.
+/// Evaluates the outcome of a body: the results of rules and checks determine its end, its message
+/// and some of its outputs. A body that was stopped is left as it is.
 pub async fn judged(
     task: &AttemptTask,
     ctx: &Context,
@@ -71,8 +71,8 @@ pub async fn judged(
     success_rules::graded(outcome, &findings)
 }
 
-/// What the rules found. Those of a recorded body were asked before its commit, and what they found
-/// came with its outputs.
+/// The results of the rules. For a recorded body they were evaluated before its commit, and came
+/// with its outputs.
 fn rules(
     task: &AttemptTask,
     ctx: &Context,
@@ -88,8 +88,8 @@ fn rules(
     findings
 }
 
-/// The outcome of a body that ended well, as its rules alone see it; asked before a commit, so that a
-/// body whose rules do not hold is undone.
+/// The outcome of a successful body according to its rules alone; evaluated before a commit, so
+/// that a body whose rules fail is rolled back.
 pub(crate) fn ruled(
     task: &AttemptTask,
     ctx: &Context,
@@ -107,7 +107,7 @@ fn log_finding(ctx: &Context, finding: &CheckFinding) {
     ctx.log.add_line(Stream::System, format!("{}: {verdict}", finding.said));
 }
 
-/// The job's parameters, those that came back with what came back, and what every batch has.
+/// The job's parameters, OUT ones with their returned values, and the built-in batch values.
 fn params(task: &AttemptTask, outputs: &JobOutputs) -> Vec<BoundParam> {
     let mut params = task.params.clone();
     for param in params.iter_mut().filter(|p| p.mode != ParamMode::In) {
@@ -174,7 +174,7 @@ fn source<'a>(
     })
 }
 
-/// Runs one query on a session of its own and gives its result.
+/// Runs one query on a session of its own and returns its result.
 async fn query_source(
     task: &AttemptTask,
     ctx: &Context,
@@ -261,7 +261,7 @@ fn is_change(error: &DatabaseError) -> bool {
     }
 }
 
-/// What became of the body is known, so the end is what was asked for, whatever is left of a query
+/// The result of the body is known, so the end is the requested stop, whatever is left of a query
 /// that changes nothing.
 fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> CheckFailure {
     let said = if is_gone {

@@ -1,4 +1,4 @@
-//! What a script is started with, and what it prints.
+//! The launch plan of a script, and the reader of its output.
 
 use crate::domain::job::ParamMode;
 use crate::domain::job::outcome::Stream;
@@ -27,36 +27,36 @@ use tokio::process::{ChildStderr, ChildStdout};
 /// Bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
-/// What the cookie of a try says; no other try has the same.
+/// The value of the cookie of an attempt, which no other attempt has.
 pub(crate) fn run_name(task: &AttemptTask) -> String {
     format!("{}:{}", task.lock_name, task.attempt)
 }
 
-/// What is to be started for a task.
+/// What to start for a task.
 pub(crate) struct LaunchPlan {
-    /// By its absolute path.
+    /// The absolute path of the interpreter.
     pub(crate) interpreter: PathBuf,
-    /// The script.
+    /// The script file.
     pub(crate) file: PathBuf,
-    /// Where it works.
+    /// The working directory.
     pub(crate) folder: PathBuf,
-    /// All it sees of the environment.
+    /// Its complete environment.
     pub(crate) variables: BTreeMap<String, String>,
-    /// As whom it runs; our own user where there is none.
+    /// The account it runs under; Procession's own if `None`.
     pub(crate) account: Option<ScriptAccount>,
-    /// What it is shut in with beside.
+    /// Its further isolation.
     pub(crate) confinement: Option<Confinement>,
-    /// How much it may use.
+    /// Its resource limits.
     pub(crate) limits: HeldLimits,
 }
 
 impl LaunchPlan {
-    /// Whether it may run under a supervisor alone, which takes away what our own user could give it.
+    /// Whether it may run only under a supervisor, which drops the privileges of our own user.
     pub(crate) fn needs_supervisor(&self) -> bool {
         self.account.is_some() || self.confinement.is_some() || self.limits.is_required
     }
 
-    /// What the log says of it: as whom it runs and what it is shut in with.
+    /// Its account and isolation, for the log.
     pub(crate) fn describe(&self) -> String {
         let user = self.account.as_ref().map(|account| format!(", user {}", account.name()));
         let walls = self.confinement.as_ref().map(|walls| format!(", {}", walls.describe()));
@@ -65,13 +65,13 @@ impl LaunchPlan {
     }
 }
 
-/// What holds a script: walls and limits.
+/// The isolation and limits of a script.
 pub(crate) struct Hold {
     pub(crate) level: IsolationLevel,
     pub(crate) limits: HeldLimits,
 }
 
-/// The plan for a task's script, which is written to `dir`, isolated and limited as `hold` says.
+/// The plan for a task's script, which is written to `dir`, isolated and limited as in `hold`.
 pub(crate) fn plan_launch(
     task: &AttemptTask,
     options: &HandlerOptions,
@@ -109,10 +109,11 @@ pub(crate) fn plan_launch(
     Ok(LaunchPlan { interpreter, file, folder, variables, account, confinement, limits })
 }
 
-/// Bytes of one variable with its name, `=` and the zero byte at its end, on Linux (MAX_ARG_STRLEN).
+/// Maximum length of one variable with its name, `=` and the terminating zero byte, on Linux
+/// (MAX_ARG_STRLEN).
 const VARIABLE_MAX: usize = 128 * 1024;
 
-/// Linux would refuse to start the script, with a word that names no parameter.
+/// Linux would refuse to start the script, with an error that names no parameter.
 fn refuse_long_variable(variables: &BTreeMap<String, String>) -> Result<(), String> {
     let length = |(name, value): &(&String, &String)| name.len() + value.len() + 2;
     let too_long = variables.iter().find(|variable| length(variable) > VARIABLE_MAX);
@@ -125,8 +126,8 @@ fn refuse_long_variable(variables: &BTreeMap<String, String>) -> Result<(), Stri
     })
 }
 
-/// Everything a script sees: what the options let through, and what we tell it. Our own
-/// environment holds passwords, so nothing passes by default.
+/// The environment of a script: the variables allowed by the options, and those of the task.
+/// Procession's own environment contains passwords, so nothing is inherited by default.
 fn environment(task: &AttemptTask, options: &HandlerOptions) -> BTreeMap<String, String> {
     let inherited = options.script_env.iter();
     let mut vars: BTreeMap<String, String> =
@@ -143,7 +144,7 @@ fn environment(task: &AttemptTask, options: &HandlerOptions) -> BTreeMap<String,
     tell("PROCESSION_ATTEMPT", task.attempt.to_string());
     tell("PROCESSION_QUEUE_ID", task.queue_id.0.to_string());
     tell("PROCESSION_IDEM_KEY", task.idem_key.clone());
-    // By this name programs that trace go on with our trace.
+    // Programs that support tracing continue the trace from this variable.
     if let Some(parent) = &task.traceparent {
         tell("TRACEPARENT", parent.clone());
     }
@@ -158,8 +159,8 @@ fn is_handed_on_in_file(param: &BoundParam, options: &HandlerOptions) -> bool {
     options.secrets_in_files && param.value.as_ref().is_some_and(MaskedValue::is_secret)
 }
 
-/// Writes the secrets that are not to be in the environment, which other programs of the same user could read: the
-/// variables that say where each is.
+/// Writes the secrets that must not be in the environment, which other programs of the same user
+/// could read. Returns the variables with their file paths.
 fn write_secrets(
     task: &AttemptTask,
     options: &HandlerOptions,
@@ -181,12 +182,13 @@ fn write_secrets(
         .collect()
 }
 
-/// The variable that a parameter is in.
+/// The environment variable of a parameter.
 fn variable_of(param: &BoundParam) -> String {
     format!("PROCESSION_PARAM_{}", upper(&param.name))
 }
 
-/// A parameter's name as part of a variable's: what a shell cannot name becomes `_`.
+/// A parameter's name as part of a variable name: characters that a shell does not allow become
+/// `_`.
 fn upper(name: &str) -> String {
     let shell = |c: char| {
         if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }
@@ -194,16 +196,16 @@ fn upper(name: &str) -> String {
     name.chars().map(shell).collect()
 }
 
-/// What a script prints to: standard output and standard error.
+/// The pipes of a script: standard output and standard error.
 pub(crate) type Pipes = (Option<ChildStdout>, Option<ChildStderr>);
 
-/// Reads what a script prints: to the log, and `::output name=value` lines to `outputs`.
+/// Reads the output of a script: lines to the log, and `::output name=value` lines to `outputs`.
 pub(crate) struct OutputReader<'a> {
     log: &'a RunLog,
     lines: [LineSplitter; 2],
-    /// What the script hands on.
+    /// The outputs of the script.
     pub(crate) outputs: ScriptOutputs,
-    /// The last line on standard error that says something.
+    /// The last non-empty line on standard error.
     pub(crate) last_error: Option<String>,
 }
 
@@ -239,7 +241,7 @@ impl<'a> OutputReader<'a> {
         self.lines[at] = lines;
     }
 
-    /// Takes what came last without a newline.
+    /// Handles the rest of the output after the last newline.
     pub(crate) fn finish(&mut self) {
         for (at, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
             std::mem::take(&mut self.lines[at]).finish_pieces(|piece| self.piece(stream, piece));
@@ -272,7 +274,7 @@ impl<'a> OutputReader<'a> {
     }
 }
 
-/// Bytes from a pipe; 0 at its end or on an error, never when it is closed already.
+/// Bytes from a pipe; 0 at its end or on an error. Never returns for a closed pipe.
 async fn read_chunk<R: AsyncRead + Unpin>(pipe: &mut Option<R>, chunk: &mut [u8]) -> usize {
     match pipe {
         Some(pipe) => pipe.read(chunk).await.unwrap_or(0),

@@ -1,4 +1,4 @@
-//! The REST interface of a cluster: a registered host, called as HTTP jobs call one.
+//! The REST API of a compute cluster: a registered host, called like the host of an HTTP job.
 
 use crate::domain::job::body::HttpHost;
 use crate::domain::params::http_call;
@@ -10,14 +10,13 @@ use reqwest::{Client, Method};
 use std::time::Duration;
 use url::Url;
 
-/// How long an answer may take. Flink runs the main method of a job while it answers.
+/// Time limit of an answer. Flink runs the main method of a job while it answers.
 const ANSWER: Duration = Duration::from_secs(120);
-/// Bytes of an answer that are read.
+/// Maximum number of bytes read of an answer.
 const READ: usize = 8 * 1024 * 1024;
 
-/// A cluster with the way to it.
+/// A cluster and the client to call it.
 pub(crate) struct ClusterApi {
-    /// Name of the host.
     pub(crate) host: String,
     base: Url,
     headers: HeaderMap,
@@ -40,7 +39,7 @@ impl ClusterAnswer {
 pub(crate) struct NoAnswer {
     /// The cause, as a sentence.
     pub(crate) cause: String,
-    /// The request may have arrived.
+    /// Whether the request may have arrived.
     pub(crate) may_have_arrived: bool,
 }
 
@@ -58,7 +57,8 @@ impl RequestBody {
 }
 
 impl ClusterApi {
-    /// Reads the address of the host and its headers; an error says what is wrong with the definition.
+    /// Reads the address of the host and its headers; an error describes the fault of the
+    /// definition.
     pub(crate) async fn open(
         host_name: &str,
         task: &AttemptTask,
@@ -77,18 +77,19 @@ impl ClusterApi {
         let way = TransportProtection::for_url(&base);
         let made = tokio::task::spawn_blocking(move || outbound::client(way)).await;
         let made = made.map_err(|error| format!("cannot prepare TLS: {error}"))??;
-        // Without a pool no connection can be found dead, so a failure to connect means that nothing was sent.
+        // Without a connection pool no connection can be found dead, so a failure to connect means
+        // that nothing was sent.
         let made = made.connect_timeout(connect_timeout).timeout(ANSWER).pool_max_idle_per_host(0);
         let client = outbound::built(made)?;
         Ok(Self { host: host.name.clone(), base, headers, client })
     }
 
-    /// The address of something for people.
+    /// A link for people.
     pub(crate) fn link(&self, path: &str) -> String {
         format!("{}/{path}", self.base.as_str().trim_end_matches('/'))
     }
 
-    /// Sends one request. `path` holds no parameter of a job.
+    /// Sends one request. `path` contains no parameter of a job.
     pub(crate) async fn send(
         &self,
         method: Method,

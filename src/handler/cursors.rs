@@ -1,5 +1,5 @@
-//! Cursors of PostgreSQL that a CALL returns: their rows are read as result sets, in the transaction in
-//! which they were opened.
+//! Cursors of PostgreSQL returned by a CALL: their rows are read as result sets, in the transaction
+//! in which they were opened.
 
 use crate::db::dialect::Dialect;
 use crate::db::results::Results;
@@ -7,9 +7,9 @@ use crate::db::routine::{Routine, RoutineParamMode};
 use crate::db::session::Session;
 use crate::handler::run_on_source::BodyFault;
 
-/// Whether a routine may return a cursor, as far as its parameters tell: it has to be called in a
-/// transaction then, with which a cursor ends. What a function without OUT parameters returns is not
-/// among them.
+/// Whether a routine may return a cursor, as far as its parameters show: then it has to be called
+/// in a transaction, with which the cursor ends. Return values of functions without OUT parameters
+/// are not considered.
 pub(crate) fn may_return_cursors(routine: &Routine) -> bool {
     let comes_back = |mode| {
         matches!(mode, RoutineParamMode::Out | RoutineParamMode::InOut | RoutineParamMode::Column)
@@ -19,8 +19,8 @@ pub(crate) fn may_return_cursors(routine: &Routine) -> bool {
     is_plain_function || returned.any(|param| param.ty == "refcursor")
 }
 
-/// Reads the rows of the cursors among what a CALL returned into result sets behind those that are there,
-/// and closes the cursors: one WITH HOLD would stay open for as long as the session is kept.
+/// Reads the rows of the returned cursors into further result sets, and closes the cursors: one
+/// WITH HOLD would stay open for as long as the session is kept.
 pub(crate) async fn fetch_cursors(
     session: &mut Session,
     returned: &mut Results,

@@ -1,12 +1,12 @@
-//! Ends what an earlier start of a script left here when the worker it belonged to was killed.
+//! Ends what an earlier start of a script left running here when its worker was killed.
 //!
-//! With a keeper nothing is left but in rare cases (the keeper was killed too); without one
-//! `kill -9` of a worker leaves its scripts running, and no server holds a lock for them as it does
-//! for a CALL. But they carry the cookie of their try, so the next try of the same row can see
-//! them: on this host, and as the same user. On another host nobody sees them. The row is ours, so that
-//! worker is dead or has lost its lease, and what its script still does goes nowhere: it is killed, not
-//! waited for. A daemon that an earlier start left behind on purpose goes the same way; it cannot
-//! be told apart.
+//! Under a supervisor nothing is left except in rare cases (the supervisor was killed too); without
+//! one `kill -9` of a worker leaves its scripts running, and no server holds a lock for them as for
+//! a CALL. But they carry the cookie of their attempt in their environment, so the next attempt of
+//! the same row finds them: on this host, and as the same user. On another host they are not found.
+//! The row belongs to this process, so that worker is dead or has lost its lease, and the results
+//! of its script are discarded: it is killed, not waited for. A daemon that an earlier start left
+//! behind on purpose is killed too; it cannot be distinguished.
 
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::handler::process_tree::{self, Hunt, OsProcess};
@@ -16,18 +16,18 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Between two looks at the process table: at first, and when it lasts.
+/// Poll interval of the process table: at first, and later.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
-/// How many of the processes that were ended are named.
+/// Number of ended processes that are named in the log.
 const NAMED: usize = 20;
 
-/// Returns when nothing of an earlier start of this row lives here.
+/// Returns when no process of an earlier start of this row runs here.
 pub(crate) async fn end_earlier(task: &AttemptTask, ctx: &Context) -> Result<(), String> {
     if task.attempt <= 1 {
         return Ok(());
     }
     let Some(found) = find_process(task, task.attempt).await? else { return Ok(()) };
-    // A claim that was lost since must end nothing: then that start is the one that counts.
+    // An attempt that has lost its claim must end nothing: then the other start is the valid one.
     ctx.still_claimed().await?;
     let (since, mut pause) = (Stopwatch::start(), LOOKS.0);
     let (mut hunt, mut next) = (Hunt::default(), Some(found));
@@ -56,8 +56,8 @@ pub(crate) async fn end_earlier(task: &AttemptTask, ctx: &Context) -> Result<(),
     Ok(())
 }
 
-/// Kills what the last try left running here, whose worker died. There is no grace: nobody is left to
-/// hear what it has to say.
+/// Kills what the last attempt, whose worker died, left running here. There is no grace period: no
+/// one would receive its output.
 pub(crate) async fn end_left(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     match hunt_down(task, ctx).await {
         Ok(0) => {
@@ -72,7 +72,7 @@ pub(crate) async fn end_left(task: &AttemptTask, ctx: &Context) -> AttemptOutcom
     }
 }
 
-/// How many processes of the last try were killed.
+/// Kills the processes of the last attempt; returns their number.
 async fn hunt_down(task: &AttemptTask, ctx: &Context) -> Result<usize, String> {
     let before = task.attempt.saturating_add(1);
     let (since, mut pause) = (Stopwatch::start(), LOOKS.0);
@@ -92,8 +92,9 @@ async fn hunt_down(task: &AttemptTask, ctx: &Context) -> Result<usize, String> {
     Ok(hunt.found().count())
 }
 
-/// A living process of a start before `attempt`. Looks twice before it says that there is none: a child that
-/// was born behind a look, of a parent that died before it, is seen by the next.
+/// A living process of a start before `attempt`. Reads the table twice before it reports none: a
+/// child that was born after its entry was read, and whose parent died before its own was, is found
+/// by the second read.
 async fn find_process(task: &AttemptTask, attempt: u32) -> Result<Option<OsProcess>, String> {
     let run = task.lock_name.clone();
     let once = move || {

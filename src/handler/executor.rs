@@ -1,7 +1,7 @@
-//! HANDLER and GLUE: a run on an executor of XXL-JOB, which this installation is the admin of.
+//! HANDLER and GLUE: a run on an executor of XXL-JOB, for which this installation is the admin.
 //!
-//! They take no slot of the process, because what they run is elsewhere. A second start goes on with the run that the
-//! first one asked for, so it is always safe.
+//! They take no slot of the process, because the work is done elsewhere. A second start continues
+//! the run that the first one requested, so it is always safe.
 
 use crate::domain::executor::ExecutorSend;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
@@ -15,13 +15,13 @@ use crate::handler::{AttemptTask, Context, WorkerHandler};
 use futures_util::future::BoxFuture;
 use ring::digest::{SHA256, digest};
 
-/// The HANDLER handler: what the program of an executor has under a name.
+/// The HANDLER job type: a handler that the executor's program provides under a name.
 pub(crate) struct Bean;
 
-/// The GLUE handler: a script that is sent along.
+/// The GLUE job type: a script that is sent with the request.
 pub(crate) struct GlueHandler;
 
-/// What both have in common.
+/// The common properties of both.
 const REMOTE: JobKind = JobKind {
     may_have: &[BodyPart::Params],
     takes: Takes::Elsewhere,
@@ -29,7 +29,7 @@ const REMOTE: JobKind = JobKind {
     ..JobKind::PLAIN
 };
 
-/// Longest text of parameters, in bytes; what is sent is stored, and shown in one piece.
+/// Maximum length of the parameters, in bytes; they are stored, and shown in one piece.
 const PARAMS_MAX: usize = 60_000;
 
 impl WorkerHandler for Bean {
@@ -99,7 +99,7 @@ async fn run_handler(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     }
 }
 
-/// What is asked of the executors for a try, with everything worked out.
+/// The request to the executors for an attempt.
 pub(crate) fn call_of(task: &AttemptTask) -> Result<RemoteCall, String> {
     let job = &task.job;
     let asked = job.executor.as_deref().ok_or("the job names no executor")?;
@@ -121,15 +121,15 @@ pub(crate) fn call_of(task: &AttemptTask) -> Result<RemoteCall, String> {
     })
 }
 
-/// The version of a script: made of its text, so that every node and batch that sends the same text
-/// sends the same number, and an executor that has it compiled already does not do so again.
+/// The version number of a script: a hash of its text, so that every node and batch that sends the
+/// same text sends the same number, and an executor does not compile it again.
 fn version(script: &str) -> i64 {
     let hash = digest(&SHA256, script.as_bytes());
-    // 40 bits: below 2^53, beyond which JavaScript would read another number.
+    // 40 bits: below 2^53, beyond which JavaScript would read a different number.
     hash.as_ref().iter().take(5).fold(0, |number, byte| (number << 8) | i64::from(*byte)).max(1)
 }
 
-/// The text of the parameters.
+/// The parameters as text.
 fn params(task: &AttemptTask, send: ExecutorSend) -> Result<String, String> {
     if send == ExecutorSend::None {
         return Ok(String::new());
@@ -153,7 +153,8 @@ fn params(task: &AttemptTask, send: ExecutorSend) -> Result<String, String> {
         (ExecutorSend::Json | ExecutorSend::None, all) => {
             let batch = &task.batch;
             let date = batch.business_date.map(|date| date.to_string());
-            // Its own parameters are written apart: serde's numbers would round a decimal.
+            // The job's own parameters are written separately: serde's numbers would round a
+            // decimal.
             let head = serde_json::json!({
                 "batchNo": batch.batch_no, "businessDate": date, "group": batch.group,
                 "job": task.job.code, "idempotencyKey": task.idem_key, "attempt": task.attempt,

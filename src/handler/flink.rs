@@ -1,7 +1,7 @@
-//! FLINK: a batch job of a session cluster, by the REST interface of its JobManager.
+//! FLINK: a batch job on a session cluster, through the REST API of its JobManager.
 //!
-//! The job id is made of the idempotency key and the attempt: Flink refuses a second job with an id that it remembers,
-//! and an answer that was lost is looked up.
+//! The job id is derived from the idempotency key and the attempt: Flink refuses a second job with
+//! an id that it remembers, and the result of a lost answer is looked up.
 
 use crate::domain::job::application::flink::{
     job_id, read_accumulators, read_exception, read_jar_id, read_refusal, read_report, root_cause,
@@ -23,7 +23,7 @@ use std::path::Path;
 /// The FLINK handler.
 pub(crate) struct FlinkHandler;
 
-/// Largest jar that is uploaded: it is held in memory.
+/// Maximum size of an uploaded jar, in bytes: it is held in memory.
 const JAR_MAX: u64 = 512 * 1024 * 1024;
 
 impl WorkerHandler for FlinkHandler {
@@ -77,7 +77,7 @@ impl RemoteEngine for FlinkHandler {
                 Err(cause) => return Submission::Refused(cause),
             };
             let submission = start(api, order, &jar).await;
-            // What runs has its own copy.
+            // The running job has its own copy.
             let removed = api.send(Method::DELETE, &format!("jars/{jar}"), None).await;
             if !removed.is_ok_and(|answer| answer.is_success()) {
                 ctx.log.add_line(
@@ -146,7 +146,7 @@ fn cause(status: u16, answer: &ClusterAnswer) -> String {
     read_refusal(status, &answer.body).cause
 }
 
-/// Uploads the jar; gives its id there.
+/// Uploads the jar; returns its id on the cluster.
 async fn upload(api: &ClusterApi, call: &ApplicationCall) -> Result<String, String> {
     let path = Path::new(&call.file);
     let unreadable = |error: std::io::Error| format!("file {} cannot be read: {error}", call.file);
@@ -164,7 +164,8 @@ async fn upload(api: &ClusterApi, call: &ApplicationCall) -> Result<String, Stri
     id.ok_or_else(|| format!("the jar was not taken: {}", cause(answer.status, &answer)))
 }
 
-/// A form with one file. The boundary is longer than any text of a jar is likely to repeat, and is looked for in it.
+/// A multipart form with one file. The boundary is longer than any text that a jar is likely to
+/// contain, and the file is searched for it.
 fn multipart(name: &str, bytes: &[u8]) -> RequestBody {
     let mut boundary = "procession-7c1f3b5d9a2e4860".to_owned();
     while bytes.windows(boundary.len()).any(|part| part == boundary.as_bytes()) {

@@ -1,4 +1,5 @@
-//! Which limits hold a script, and by what: a control group of its own, or the limits of its processes and its user.
+//! Determines which limits apply to a script and what enforces them: a control group of its own, or
+//! the limits of its processes and its user.
 
 use crate::domain::job::outcome::Stream;
 use crate::domain::job::script_limits::{
@@ -7,21 +8,22 @@ use crate::domain::job::script_limits::{
 use crate::handler::cgroup_tree::{CgroupMeans, CgroupOrder};
 use crate::handler::{AttemptTask, Context};
 
-/// The limits of one attempt.
+/// The effective limits of one attempt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeldLimits {
-    /// What the settings say.
+    /// The configured limits.
     pub(crate) limits: ScriptLimits,
     /// Its control group.
     pub(crate) cgroup: Option<CgroupOrder>,
-    /// What each of its processes is held to, where no control group holds the script.
+    /// The limits of each process, where no control group limits the script.
     pub(crate) of_each_process: ProcessLimits,
-    /// It must not run without.
+    /// Whether the script must not run without them.
     pub(crate) is_required: bool,
 }
 
 impl HeldLimits {
-    /// What holds on this machine. The attempt's log says which limits do not; an error is why it is refused.
+    /// The effective limits on this machine. Missing ones are written to the attempt's log; an
+    /// error is the reason why the attempt is refused.
     pub(crate) async fn find_limits(task: &AttemptTask, ctx: &Context) -> Result<Self, String> {
         let limits = ctx.options.script_limits.choose(&task.job.group);
         let tree = &ctx.options.script_cgroups;
@@ -45,7 +47,7 @@ impl HeldLimits {
         Ok(Self { limits, cgroup, of_each_process, is_required })
     }
 
-    /// What the log says of those that hold.
+    /// The effective limits, for the log.
     pub(crate) fn describe(&self) -> Option<String> {
         let held = self.cgroup.as_ref().map_or(&[][..], |cgroup| &cgroup.controllers);
         let unheld = self.limits.without(held);
@@ -73,7 +75,7 @@ fn refuse_unheld(left: ScriptLimits, means: &Result<CgroupMeans, String>) -> Res
     ))
 }
 
-/// What stands against a limit.
+/// What prevents the use of control groups.
 fn explain(means: &Result<CgroupMeans, String>) -> String {
     match means {
         Err(why) => why.clone(),

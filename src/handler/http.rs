@@ -1,8 +1,8 @@
 //! HTTP: one call of a registered host.
 //!
-//! Nothing is sent anywhere else: redirects are an answer like another, proxies are not asked, and the
-//! URL stays below the host's own. A call that was sent and whose answer never came is UNKNOWN, for
-//! the host may have done it; a GET or HEAD is not, for asking again does no harm.
+//! No request goes anywhere else: a redirect is returned as an answer, proxies are not used, and
+//! the URL stays below that of the host. A call that was sent and got no answer is UNKNOWN, because
+//! the host may have done it; a GET or HEAD is not, because repeating it does no harm.
 
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
 use crate::domain::job::{BodyPart, JobKind};
@@ -68,10 +68,10 @@ async fn start(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, Stri
     Ok(outcome)
 }
 
-/// A call with everything worked out.
+/// A call with all values resolved.
 struct PreparedHttpCall<'a> {
     task: &'a AttemptTask,
-    /// `POST core /loads/{branch}`: what people are shown, without values, for those may be secret.
+    /// `POST core /loads/{branch}`: for display, without values, which may be secret.
     name: String,
     method: Method,
     url: Url,
@@ -104,7 +104,7 @@ impl<'a> PreparedHttpCall<'a> {
             headers.entry(CONTENT_TYPE).or_insert(kind);
             text
         });
-        // The same for every try of this run, and for no other run of any database.
+        // The same for every attempt of this run, and unique across runs of any database.
         let key = HeaderValue::from_str(&http_call::key_value(&task.idem_key));
         let key = key.map_err(|_| "the idempotency key is no header")?;
         headers.entry(HeaderName::from_static(http_call::KEY_HEADER)).or_insert(key);
@@ -123,8 +123,8 @@ impl<'a> PreparedHttpCall<'a> {
         request
     }
 
-    /// The end of a call that was left: whether the host did it is known only when it never heard of
-    /// it, or when doing it twice is no harm.
+    /// The end of an abandoned call: its result is known only if the request was never sent, or if
+    /// repeating it does no harm.
     fn outcome_unclear(&self, end: AttemptEnd, was_sent: bool, said: &str) -> AttemptOutcome {
         if was_sent && !http_call::is_safe(self.method.as_str()) {
             let said = format!("{}: {said}; whether it took effect is not known", self.name);
@@ -138,7 +138,7 @@ impl<'a> PreparedHttpCall<'a> {
         self.outcome_unclear(end_of(reason), was_sent, &format!("the call was given up {when}"))
     }
 
-    /// The one place where a lost connection becomes an outcome.
+    /// The only place where a lost connection becomes an outcome.
     fn request_lost(&self, error: reqwest::Error, was_sent: bool) -> AttemptOutcome {
         let what = if error.is_connect() || !was_sent {
             "cannot connect"
@@ -154,7 +154,7 @@ impl<'a> PreparedHttpCall<'a> {
     }
 }
 
-/// The one place where the value of a header is made. It is never shown.
+/// The only place where the value of a header is built. It is never shown.
 pub(crate) fn header_value(text: &str, task: &AttemptTask) -> Result<HeaderValue, String> {
     let secret = |name: &str| task.secrets.get(name).cloned();
     let text = http_call::header(text, &task.params, &secret)?;
@@ -202,14 +202,14 @@ async fn exchange(
     AttemptOutcome { outputs, ..AttemptOutcome::ended(AttemptEnd::Failed, said) }
 }
 
-/// A client for one call: no pool, so that no connection of an earlier call can be found dead, and
-/// none of the ways in which a client goes somewhere else or calls twice.
+/// A client for one call: without a pool, so that no connection of an earlier call can be found
+/// dead, and without redirects, proxies and automatic retries.
 async fn client(url: &Url, timeout: Duration, sent: &Arc<AtomicBool>) -> Result<Client, String> {
     let way = TransportProtection::for_url(url);
     let made = tokio::task::spawn_blocking(move || outbound::client(way)).await;
     let made = made.map_err(|error| format!("cannot prepare TLS: {error}"))??;
     let sent = sent.clone();
-    // TCP and TLS stand: from here on the request may be on its way.
+    // TCP and TLS are established: from here on the request may have been sent.
     let connected = MapResponseLayer::new(move |connection| {
         sent.store(true, Ordering::SeqCst);
         connection

@@ -1,4 +1,4 @@
-//! What a host answered: bounded in memory, whatever it sends.
+//! The answer of a host, with bounded memory use.
 
 use crate::domain::job::outcome::{JobOutputs, Stream};
 use crate::domain::job::output_limits::OutputLimits;
@@ -8,14 +8,14 @@ use crate::handler::log::RunLog;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Bytes of an answer that are read; the connection is closed on what follows.
+/// Maximum number of bytes read; the connection is closed after that.
 const READ: usize = 1024 * 1024;
-/// Bytes of it that are shown in the log.
+/// Maximum number of bytes shown in the log.
 const KEPT: usize = 64 * 1024;
-/// Characters of a message's share of the answer.
+/// Maximum number of characters of the answer in a message.
 const SHOWN: usize = 200;
 
-/// An answer while it comes in.
+/// An answer that is being received.
 pub(crate) struct HttpResponseBody {
     status: u16,
     bytes: Vec<u8>,
@@ -27,19 +27,19 @@ impl HttpResponseBody {
         Self { status, bytes: Vec::new(), is_cut: false }
     }
 
-    /// Takes what has come; what is too much is left out.
+    /// Adds received bytes; those beyond the limit are dropped.
     pub(crate) fn take_bytes(&mut self, bytes: &[u8]) {
         let room = READ - self.bytes.len();
         self.is_cut |= bytes.len() > room;
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Nothing more is wanted.
+    /// Whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.is_cut
     }
 
-    /// Bytes read.
+    /// Number of bytes read.
     pub(crate) fn size_read(&self) -> usize {
         self.bytes.len()
     }
@@ -48,7 +48,7 @@ impl HttpResponseBody {
         &self.bytes[..self.bytes.len().min(KEPT)]
     }
 
-    /// Writes the answer to the log; gives its beginning, for a message.
+    /// Writes the answer to the log; returns its beginning, for a message.
     pub(crate) fn log_answer(&self, log: &RunLog) -> String {
         let mut lines = LineSplitter::default();
         lines.feed_bytes(self.kept_bytes(), |line| log.bytes(Stream::Stdout, line));
@@ -65,8 +65,8 @@ impl HttpResponseBody {
         first.chars().take(SHOWN).collect()
     }
 
-    /// `status`, the body, and the plain fields of a JSON object. A field that is called like one of the
-    /// two is handed on as `json_status` or `json_body`.
+    /// `status`, the body, and the plain fields of a JSON object. A field named like one of the
+    /// first two becomes `json_status` or `json_body`.
     pub(crate) fn outputs(&self, limits: OutputLimits) -> JobOutputs {
         let mut outputs = JobOutputs::default();
         for (at, (name, value)) in self.fields().into_iter().enumerate() {
@@ -98,7 +98,7 @@ impl HttpResponseBody {
         outputs
     }
 
-    /// The whole body, or why it is not handed on.
+    /// The complete body, or why it is not an output.
     fn whole_body(&self, limits: OutputLimits) -> Result<String, String> {
         if self.is_cut {
             return Err(format!("the body of the answer has more than {READ} bytes"));
@@ -110,7 +110,7 @@ impl HttpResponseBody {
         text.map(str::to_owned).map_err(|_| "the body of the answer is not UTF-8".to_owned())
     }
 
-    /// Numbers keep every digit, which they would lose as floating point.
+    /// Numbers keep every digit, which floating point would lose.
     fn fields(&self) -> Vec<(String, Option<String>)> {
         let object: Result<BTreeMap<String, Box<RawValue>>, _> =
             serde_json::from_slice(&self.bytes);

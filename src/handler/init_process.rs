@@ -1,4 +1,4 @@
-//! The init process of a script's namespace, seen from the supervisor that starts it.
+//! The init process of a script's namespace, as seen by the supervisor that starts it.
 
 use crate::handler::process_tree::{COOKIE, open_marker, processes};
 use crate::handler::script_confinement::Confinement;
@@ -20,7 +20,7 @@ use std::process::{Child, Command};
 pub(crate) struct InitProcess {
     child: Child,
     leash: UnixStream,
-    /// What was read of a line.
+    /// The part of a line read so far.
     unread: Vec<u8>,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct InitProcess {
 pub(crate) enum NoScript {
     /// It was not started.
     Cannot(String),
-    /// It may have run, and nobody knows how it ended.
+    /// It may have run, and its result is unknown.
     Lost(String),
 }
 
 impl InitProcess {
-    /// Starts one that is ready to start the script of the order. All that this process starts from here on is in the
-    /// namespace.
+    /// Starts an init process that is ready to start the script. Everything that this process
+    /// starts from here on is in the namespace.
     pub(crate) fn start(
         order: &SupervisorOrder,
         confinement: &Confinement,
@@ -42,7 +42,7 @@ impl InitProcess {
         script_namespace::enter(confinement.user)?;
         let cannot = |e: std::io::Error| format!("cannot start the init process: {e}");
         let (ours, theirs) = UnixStream::pair().map_err(cannot)?;
-        // For an attempt to come; the script inherits it.
+        // For the search of a later attempt; the script inherits it.
         let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
         let child = Command::new("/proc/self/exe")
             .arg0("procession")
@@ -60,12 +60,12 @@ impl InitProcess {
         }
     }
 
-    /// Its number on this machine.
+    /// Its process id on this machine.
     pub(crate) fn process_id(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap_or(0)
     }
 
-    /// Starts the script; its number on this machine.
+    /// Starts the script; returns its process id on this machine.
     pub(crate) fn start_script(&mut self) -> Result<i32, NoScript> {
         self.send_command(SupervisorCommand::Alive);
         let inside = match self.next_report() {
@@ -81,16 +81,18 @@ impl InitProcess {
         Ok(outside)
     }
 
-    /// The script by its number inside. It is there even when it has ended: nobody has taken it off the table yet.
+    /// Finds the script by its process id in the namespace. It is found even after its end, because
+    /// it has not been reaped yet.
     fn find_script(&self, inside: i32) -> Option<i32> {
         let init = self.process_id();
         let mut children = processes().into_iter().filter(|process| process.parent == init);
         children.find(|child| inner_number(child.pid) == Some(inside)).map(|child| child.pid)
     }
 
-    /// Takes the dead off the table, and hears how the script ended.
+    /// Reaps children, and reads how the script ended.
     pub(crate) fn reap_children(&mut self) -> Reaped {
-        // In this order: what it said before it ended is there once it has ended.
+        // In this order: everything the init process sent before its end is readable once it has
+        // ended.
         let is_anybody_left = !matches!(
             waitpid(None, Some(WaitPidFlag::WNOHANG)),
             Err(Errno::ECHILD) | Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
@@ -104,19 +106,20 @@ impl InitProcess {
         Reaped { ended, is_anybody_left }
     }
 
-    /// Ends it, and with it whatever is in the namespace.
+    /// Kills it, and with it every process in the namespace.
     pub(crate) fn kill_namespace(&mut self) {
         let _gone_by_itself = self.child.kill();
     }
 
-    /// Lets it and what is left live on without us. It answers first; without that it would end with us.
+    /// Lets it and the remaining processes continue after the supervisor. It confirms first;
+    /// without that it would end with the supervisor.
     pub(crate) fn spare(&mut self) {
         self.send_command(SupervisorCommand::Spare);
         let _stays_as_it_is = self.leash.set_nonblocking(false);
         while !matches!(self.next_report(), Some(SupervisorReport::Ready) | None) {}
     }
 
-    /// What to poll for what it says.
+    /// The descriptor to poll for its reports.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.leash.as_fd()
     }
@@ -125,7 +128,7 @@ impl InitProcess {
         let _it_has_ended = self.leash.write_all(&[told as u8]);
     }
 
-    /// The next thing it says. `None`: nothing now, where the socket does not wait, or it has ended.
+    /// Its next report. `None`: nothing now, if the socket does not block, or it has ended.
     fn next_report(&mut self) -> Option<SupervisorReport> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -145,14 +148,14 @@ impl InitProcess {
     }
 }
 
-/// The number of a process in the innermost namespace that it is in.
+/// The process id in the innermost namespace of the process.
 fn inner_number(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
-/// Tries whether this machine can isolate a script in its processes; starts none.
+/// Tests whether this machine can isolate a script's processes; starts no script.
 pub(crate) fn probe(order: &SupervisorOrder) -> Result<(), String> {
     let confinement = order.confinement.as_ref().ok_or("it is started to isolate a script")?;
     let mut init = InitProcess::start(order, confinement)?;

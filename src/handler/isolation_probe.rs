@@ -1,4 +1,4 @@
-//! Asks once what this machine can isolate scripts with.
+//! Tests once which kinds of isolation this machine supports.
 
 use crate::domain::job::script_isolation::{IsolationLevel, IsolationMeans};
 use crate::handler::script_confinement::{Confinement, ScriptFiles};
@@ -14,19 +14,20 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// A machine that needs longer to start two small processes isolates nothing in time.
+/// A machine that needs longer to start two small processes is useless for isolation.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a failure is believed. A machine without memory or processes to spare for a moment must not refuse scripts,
-/// or run them with all rights, until it is started again.
+/// How long a failure is cached. A machine that is briefly short of memory or processes must not
+/// refuse scripts, or run them with all privileges, until it is restarted.
 const FAILURE_LASTS: Duration = Duration::from_secs(60);
 
-/// What this machine can isolate scripts with, once it is known.
+/// The isolation that this machine supports, once it is known.
 #[derive(Clone, Debug, Default)]
 pub struct IsolationProbe(Arc<Mutex<Option<(Stopwatch, IsolationMeans)>>>);
 
 impl IsolationProbe {
-    /// Finds out by doing it: kernels, containers and security modules forbid it in too many ways to be asked.
+    /// Tests it by doing it: kernels, containers and security modules forbid it in too many ways to
+    /// be queried.
     pub async fn find_means(
         &self,
         supervisor: Option<&Path>,
@@ -75,5 +76,5 @@ async fn isolate_nothing(program: &Path, files: &ScriptFiles) -> Result<(), Stri
     Err(if said.is_empty() { format!("{} is no supervisor", program.display()) } else { said })
 }
 
-/// What the probe prints when it could.
+/// The output of a successful test.
 pub const PROBE_ANSWER: &str = "isolated";

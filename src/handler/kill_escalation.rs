@@ -1,10 +1,11 @@
-//! Stops what runs on a server, rung by rung, and looks until it is gone.
+//! Stops what runs on a server in increasingly forceful steps, and checks until it is gone.
 //!
-//! Dropping the connection stops nothing. On PostgreSQL: cancel and repeat, because a body that catches
-//! `query_canceled` swallows it and then reports that all is well; end the session when the grace is over; look
-//! in the process list. On MySQL and MariaDB the session is ended at once, because `KILL QUERY` ends one
-//! statement of a procedure and not the procedure: a SLEEP returns 1, a CONTINUE handler catches the rest, and
-//! the next statement runs. What we wanted decides the end, not what the server said meanwhile.
+//! Dropping the connection stops nothing. On PostgreSQL: cancel repeatedly, because a body that
+//! catches `query_canceled` swallows it and then reports success; end the session after the grace
+//! period; check the process list. On MySQL and MariaDB the session is ended at once, because `KILL
+//! QUERY` ends one statement of a procedure and not the procedure: a SLEEP returns 1, a CONTINUE
+//! handler catches the rest, and the next statement runs. The requested stop determines the
+//! outcome, not what the server returned meanwhile.
 
 use crate::db::control::Control;
 use crate::db::dialect::Dialect;
@@ -22,23 +23,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// Between two cancels.
+/// Interval between two cancels.
 const REPEAT: Duration = Duration::from_millis(200);
-/// How long the end of a job may wait for one look at what became of its session.
+/// Maximum time that the end of a job waits for one query about its session.
 const TELL_WITHIN: Duration = Duration::from_secs(2);
-/// How long the proof may take that a session holds its lock. A new session over TLS takes eight round trips, 0.8 s on
-/// a line of 100 ms; a quarter of the default lease, which is what is left when the fence falls, is 3.75 s.
+/// Time limit for the proof that a session holds its lock. A new session over TLS takes eight round
+/// trips, 0.8 s on a connection with 100 ms latency; a quarter of the default lease, which is what
+/// is left when the process is fenced, is 3.75 s.
 const PROOF_WITHIN: Duration = Duration::from_millis(1_500);
-/// Between two looks in the process list.
+/// Poll interval of the process list.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How a guarded body ended.
 pub(crate) enum GuardedEnd {
     /// By itself.
     Own(Result<JobOutputs, BodyFault>),
-    /// Because it was stopped; its future has ended and its session can be closed.
+    /// It was stopped; its future has ended and its session can be closed.
     Stopped(StopReason),
-    /// Because it was stopped; its future had to be left, the flag says whether it is gone.
+    /// It was stopped; its future had to be dropped, the flag tells whether it is gone.
     LeftBehind(StopReason, bool),
 }
 
@@ -51,12 +53,12 @@ pub(crate) struct Ladder<'a> {
     id: Option<SessionId>,
     brake: Brake,
     was_sent: AtomicBool,
-    /// What keeps us from asking the server, while something does.
+    /// The present obstacle to querying the server, if any.
     trouble: Mutex<Option<String>>,
 }
 
 impl<'a> Ladder<'a> {
-    /// A ladder for `session`.
+    /// The escalation for `session`.
     pub(crate) fn new(
         session: &Session,
         target: &'a SessionTarget,
@@ -75,7 +77,7 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// A ladder for session `id`, which is not ours but was found by `session`.
+    /// The escalation for the session `id` of a dead worker, which was found through `session`.
     pub(crate) fn of_orphan(
         session: &Session,
         id: SessionId,
@@ -91,14 +93,14 @@ impl<'a> Ladder<'a> {
         self.id.as_ref().map_or("the session".to_owned(), |id| format!("session {}", id.number))
     }
 
-    /// How an outcome says that it could not be seen to go.
+    /// The text for an outcome whose end could not be confirmed.
     pub(crate) fn unconfirmed(&self) -> String {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let why = trouble.as_ref().map_or(String::new(), |trouble| format!(" ({trouble})"));
         format!("{UNCONFIRMED}: {} may still run on the server{why}", self.name())
     }
 
-    /// Its session is not to be stopped any more and waits for another body.
+    /// Releases the session to the pool: it must not be stopped any more.
     pub(crate) fn give_back(&self, session: Session) {
         self.ctx.sessions.keep_session(self.target.clone(), session);
     }
@@ -107,8 +109,8 @@ impl<'a> Ladder<'a> {
         self.ctx.log.add_line(Stream::System, text);
     }
 
-    /// Runs `work` to its end, or stops it when the context says so. When its connection turns out to
-    /// be dead, it is dropped and ends as any lost connection.
+    /// Runs `work` to its end, or stops it on request. When its connection is found dead, it is
+    /// dropped and ends like any lost connection.
     pub(crate) async fn guard(
         &self,
         work: impl Future<Output = Result<JobOutputs, BodyFault>>,
@@ -136,10 +138,10 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// Returns when the task must stop. One whose server says that its session holds the lock of the job outlives the
-    /// lease of this process: nothing else can start the job, so that stopping it would only make an outage of our own
-    /// database one of the job. Asked again and again while the lease is lost: a procedure may free all locks of its
-    /// session.
+    /// Returns when the task must stop. A task whose server confirms that its session holds the
+    /// job's lock survives a lost lease of this process: nothing else can start the job, and
+    /// stopping it would turn an outage of the metadata database into one of the job. Confirmed
+    /// repeatedly while the lease is lost, because a procedure may free all locks of its session.
     async fn reason_to_stop(&self) -> StopReason {
         loop {
             let reason = self.ctx.stopped().await;
@@ -158,7 +160,7 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// Waits while the lease is lost; the reason when the task must stop meanwhile.
+    /// Waits while the lease is lost; returns the reason when the task must stop meanwhile.
     async fn outlive_lease(&self) -> Option<StopReason> {
         loop {
             tokio::select! {
@@ -167,14 +169,16 @@ impl<'a> Ladder<'a> {
                 () = self.ctx.lease_is_held() => return None,
                 () = sleep(self.ctx.options.look_every) => {}
             }
-            // What cannot be learnt now was so a moment ago; whether the session lives is looked at beside this.
+            // An unknown state was fine a moment ago; whether the session is alive is checked
+            // separately.
             if self.holds_lock().await == Some(false) {
                 return Some(StopReason::Fenced);
             }
         }
     }
 
-    /// Whether the server says that the task's session holds the job's lock; `None` when that cannot be learnt in time.
+    /// Whether the server confirms that the task's session holds the job's lock; `None` when that
+    /// cannot be learnt in time.
     async fn holds_lock(&self) -> Option<bool> {
         let id = self.id.as_ref()?;
         let look = async {
@@ -202,7 +206,7 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// Nothing may outlive the moment at which another takes the row of a process that lost its lease.
+    /// Nothing may run after the moment at which another process takes the row of a fenced process.
     fn grace(&self, reason: StopReason) -> Duration {
         match reason {
             StopReason::TimedOut | StopReason::Killed | StopReason::HandedBack => {
@@ -212,25 +216,27 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// What ended before the first cancel went out has ended by itself.
+    /// A body that ended before the first cancel was sent has ended by itself.
     fn judge(&self, done: Result<JobOutputs, BodyFault>, reason: StopReason) -> GuardedEnd {
         let was_braked = matches!(done, Err(BodyFault::At(_, SessionError::Braked)));
         let was_sent = match self.dialect {
-            // The brake is the cancel there, and COMMIT obeys it: well is well.
+            // On SQLite the cancellation flag is the cancel, and COMMIT obeys it: a success is a
+            // success.
             Dialect::Sqlite => done.is_err(),
             Dialect::Mysql | Dialect::Postgres => self.was_sent.load(Ordering::SeqCst),
         };
         if was_braked || was_sent { GuardedEnd::Stopped(reason) } else { GuardedEnd::Own(done) }
     }
 
-    /// Cancels until the grace is over, then ends the session; whether it is gone. The body's future is
-    /// polled beside this and usually ends first.
+    /// Cancels until the grace period is over, then ends the session; returns whether it is gone.
+    /// The body's future is polled at the same time and usually ends first.
     ///
-    /// Without a grace, and on MySQL, nothing is cancelled at all: a cancel that is swallowed lets a procedure
-    /// go on to its next statement (`DO SLEEP (30); INSERT …` inserted), the end of its session never.
+    /// Without a grace period, and on MySQL, nothing is cancelled at all: a swallowed cancel lets a
+    /// procedure continue with its next statement (`DO SLEEP (30); INSERT …` inserted), the end of
+    /// its session never.
     pub(crate) async fn climb(&self, grace: Duration) -> bool {
         let Some(id) = &self.id else {
-            // SQLite looks at the brake every thousand steps; only waiting for a lock is longer.
+            // SQLite checks the flag every thousand steps; only a lock wait takes longer.
             sleep(grace + self.ctx.options.kill_confirm).await;
             return false;
         };
@@ -242,7 +248,7 @@ impl<'a> Ladder<'a> {
         let (mut control, mut sent, mut is_said) = (None, 0_u32, false);
         while start.elapsed() < grace {
             if let Some(open) = self.connected(&mut control).await {
-                // Said before it is sent: the body may end, and this future with it, at once.
+                // Set before sending: the body may end at once, and this future with it.
                 self.was_sent.store(true, Ordering::SeqCst);
                 if !std::mem::replace(&mut is_said, true) {
                     self.log_line(format!("pg_cancel_backend({}) sent", id.number));
@@ -270,9 +276,9 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// Looks in the process list until the session is not there, ending it when it is still there
-    /// after `patience`; `false` when it was there to the last. A big transaction stays in the
-    /// list while it is rolled back, and that is right: its rows still count.
+    /// Polls the process list until the session is gone, ending it if it is still there after
+    /// `patience`; `false` if it never disappeared. A large transaction stays in the list while it
+    /// is rolled back, which is correct: its rows still count.
     pub(crate) async fn confirm(&self, patience: Duration) -> bool {
         self.confirm_within(patience, self.ctx.options.kill_confirm).await
     }
@@ -324,7 +330,7 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// The control connection, opened when there is none; `None` when it cannot be had now.
+    /// The control connection, opened when there is none; `None` when it cannot be opened now.
     async fn connected<'c>(&self, control: &'c mut Option<Control>) -> Option<&'c mut Control> {
         if control.is_none() {
             match Control::open_control(self.target).await {
@@ -338,8 +344,7 @@ impl<'a> Ladder<'a> {
         control.as_mut()
     }
 
-    /// Writes down what keeps us from asking, once for as long as it stays the same: it is met every 50
-    /// ms.
+    /// Logs an obstacle once for as long as it stays the same: it occurs every 50 ms.
     fn stumble(&self, said: String) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.as_ref() != Some(&said) {
@@ -357,8 +362,8 @@ impl<'a> Ladder<'a> {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Error 1095: the body runs a SQL SECURITY DEFINER procedure of another user, and only a user with
-    /// CONNECTION ADMIN may stop that.
+    /// Error 1095: the body runs a SQL SECURITY DEFINER procedure of another user, and only a user
+    /// with CONNECTION ADMIN may stop that.
     async fn complain(&self, control: &mut Option<Control>, what: &str, error: &SessionError) {
         let hint = match error {
             SessionError::Database(e) if e.number == Some(1095) => {
@@ -373,12 +378,13 @@ impl<'a> Ladder<'a> {
         }
     }
 
-    /// After a lost connection: writes down whether the session still lives, looking for a second
-    /// because one that ends needs a moment to leave the list. It is not stopped: it may be about
-    /// to end well, and the session lock keeps a second start away from it.
+    /// After a lost connection: logs whether the session is still alive, polling for a second
+    /// because an ending session needs a moment to leave the list. It is not stopped: it may be
+    /// about to succeed, and the session lock keeps a second start away from it.
     ///
-    /// The job's end waits for this, so it takes no longer than `TELL_WITHIN`: a server behind a black hole made it
-    /// wait 8 to 10 s for a connection, and all it had to say was that nothing could be learnt.
+    /// The job's end waits for this, so it takes no longer than `TELL_WITHIN`: an unreachable
+    /// server that drops packets made it wait 8 to 10 s for a connection, only to log that nothing
+    /// could be learnt.
     pub(crate) async fn tell_what_became(&self) {
         let Some(id) = &self.id else { return };
         let (mut control, mut is_alive) = (None, None);
@@ -397,7 +403,7 @@ impl<'a> Ladder<'a> {
             }
         };
         if timeout(TELL_WITHIN, look).await.is_err() {
-            // It may be in the middle of an answer.
+            // The connection may be in the middle of an answer.
             control = None;
         }
         self.log_line(match is_alive {

@@ -1,9 +1,10 @@
 //! Runs a body exactly once: in one transaction with a record of it, `tx: same` and `tx: ledger`.
 //!
-//! On the body's one connection, under its session lock: read the key; if nothing is written under
+//! On the body's one connection, under its session lock: read the key; if nothing is stored under
 //! it, open a transaction, write the key as `open`, run the body, write it as `done`, and for class
-//! `same` end the row of `job_queue` too; commit. Whatever breaks in between, the next try reads the
-//! key and knows: whoever has the lock is alone, and the orphan before it is gone.
+//! `same` end the row of `job_queue` too; commit. Whatever fails in between, the next attempt reads
+//! the key and knows the outcome: the holder of the lock is alone, and the orphan before it is
+//! gone.
 //!
 //! A key that is `open` outside of its own transaction proves that the body ended that transaction.
 //! Such a body cannot be run exactly once, so its job is marked and refused from then on.
@@ -19,14 +20,14 @@ use crate::handler::{AttemptTask, Context};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How often a transaction that was rolled back for another's sake is run once more within one try.
+/// How often a transaction that was rolled back because of another is repeated within one attempt.
 const AGAIN: u32 = 5;
-/// Before the first time; doubled each time, and varied.
+/// Pause before the first repetition, in milliseconds; doubled each time, with jitter.
 const PAUSE_MS: u64 = 50;
-/// Between two times, at most.
+/// Maximum pause between two repetitions, in milliseconds.
 const PAUSE_MAX_MS: u64 = 2_000;
 
-/// Runs `body` on a session that holds its lock and whose claim was asked for.
+/// Runs `body` on a session that holds its lock and whose claim was checked.
 pub(crate) async fn run_recorded(
     task: &AttemptTask,
     ctx: &Context,
@@ -67,7 +68,7 @@ pub(crate) async fn run_recorded(
         ));
         tokio::select! {
             biased;
-            // Its lock is held meanwhile, so that a lost lease is no reason.
+            // The session lock is held meanwhile, so a lost lease is no reason to stop.
             _ = ctx.stopped_for_good() => {
                 let place = "between two runs of its transaction".to_owned();
                 return Err(BodyFault::At(place, SessionError::Braked));
@@ -77,8 +78,8 @@ pub(crate) async fn run_recorded(
     }
 }
 
-/// What a stop really ended: the body may have committed before it arrived. Asked on a connection of
-/// its own, once the body's is gone.
+/// The real result of a stop: the body may have committed before the stop arrived. Queried on a
+/// connection of its own, once the body's is gone.
 pub(crate) async fn after_stop(
     task: &AttemptTask,
     ctx: &Context,
@@ -102,8 +103,8 @@ pub(crate) async fn after_stop(
     }
 }
 
-/// What became of a try whose worker died and of which nothing runs any more, as `outcome` says: what
-/// has not taken effect by now never will.
+/// The result of an attempt whose worker died and of which nothing runs any more according to
+/// `outcome`: what has not taken effect by now never will.
 pub(crate) async fn after_orphan(
     task: &AttemptTask,
     ctx: &Context,
@@ -116,7 +117,7 @@ pub(crate) async fn after_orphan(
             AttemptEnd::Killed,
             "its worker died; nothing of it took effect (ledger)",
         ),
-        // The row is to be ended by whoever asks, whatever class it is.
+        // The caller ends the row, whatever its class.
         Ok(LedgerLookup::Done { attempt, outputs }) => {
             AttemptOutcome { is_recorded: false, ..desk.resolved(attempt, outputs) }
         }
@@ -136,13 +137,13 @@ async fn read_ledger(
     found.map(|(_, found)| found)
 }
 
-/// An outcome in the place of a fault, because all that is known of the try is in it.
+/// Wraps an outcome as a fault, because the outcome contains all that is known of the attempt.
 pub(crate) fn known(outcome: AttemptOutcome) -> BodyFault {
     BodyFault::Known(Box::new(outcome))
 }
 
-/// A question before the body failed, as of a try that knows what became of those before it: that it
-/// did not run is all there is to say, and nothing is left to be looked up.
+/// A failed query before the body, for an attempt that knows the results of earlier ones: the body
+/// did not run, and nothing is left to be looked up.
 fn looked(fault: BodyFault) -> BodyFault {
     match fault {
         BodyFault::Before(what, error) => {
@@ -153,7 +154,7 @@ fn looked(fault: BodyFault) -> BodyFault {
     }
 }
 
-/// How to say that the server rolled a transaction back for the sake of another.
+/// The word for a transaction that the server rolled back because of another.
 fn victim(fault: &BodyFault) -> Option<&'static str> {
     let (BodyFault::At(_, error) | BodyFault::Before(_, error)) = fault else { return None };
     match error.kind() {
@@ -169,7 +170,7 @@ fn pause_ms(again: u32) -> u64 {
     base / 2 + u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * base / 512
 }
 
-/// A recorded task, and what is said of it.
+/// A recorded task, and the messages about it.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordedTask<'a> {
     pub(crate) task: &'a AttemptTask,
@@ -181,20 +182,20 @@ impl RecordedTask<'_> {
         self.ctx.log.add_line(Stream::System, text);
     }
 
-    /// Class `same` ends the row in the body's transaction, unless checks have a say after it.
+    /// Class `same` ends the row in the body's transaction, unless checks follow.
     pub(crate) fn ends_row(self) -> bool {
         self.task.job.tx == TxClass::Same && self.task.job.checks.is_empty()
     }
 
-    /// A try that took effect, by the ledger's word. Its row says so as well only if that was this
-    /// very try: an older one belongs to a claim that is gone.
+    /// An attempt that took effect, according to the ledger. Its row says so as well only if that
+    /// was this very attempt: an older one belongs to a claim that is gone.
     pub(crate) fn resolved(self, attempt: u32, outputs: JobOutputs) -> AttemptOutcome {
         self.log_line(format!("took effect in try {attempt} (ledger); not run again"));
         let is_recorded = self.ends_row() && attempt == self.task.attempt;
         AttemptOutcome { is_recorded, ..AttemptOutcome::success(outputs) }
     }
 
-    /// A try that committed before it was done.
+    /// An attempt that committed before it was done.
     fn committed_early(self, attempt: u32) -> AttemptOutcome {
         let said = format!(
             "try {attempt} committed before it was done ({} is open in procession_ledger)",
@@ -204,8 +205,9 @@ impl RecordedTask<'_> {
             .caught(&said)
     }
 
-    /// Why the key could not be read: nothing of the body was sent and nothing was learnt. A
-    /// connection that breaks here is one that broke in the middle: not known, and not charged.
+    /// Why the key could not be read: no statement of the body was sent and nothing was learnt. A
+    /// connection that breaks here broke in the middle: the outcome is unknown, and no retry is
+    /// charged.
     fn unread(self, error: &SessionError) -> BodyFault {
         let source = self.source_name();
         let SessionError::Database(said) = error else {
@@ -213,7 +215,7 @@ impl RecordedTask<'_> {
         };
         let failed = |words: String| AttemptOutcome::ended(AttemptEnd::Failed, words);
         let outcome = match self.task.is_unresolved {
-            // A new table would say of each effect that it did not happen.
+            // A new table would report for each effect that it did not happen.
             true if said.is_missing_table() => failed(format!(
                 "procession_ledger is gone from source '{source}', and what became of the tries \
                  before try {} cannot be looked up; restore it, or look at the data yourself and \
@@ -226,7 +228,7 @@ impl RecordedTask<'_> {
                  {source}; nothing was run"
             ))
             .for_good(),
-            // What is open is asked again: the right may come back.
+            // An open outcome is looked up again: the privilege may come back.
             false if said.is_denied() => self.denied("read", error).for_good(),
             true if said.is_denied() => self.denied("read", error),
             true | false => failed(format!(
@@ -236,7 +238,7 @@ impl RecordedTask<'_> {
         known(classed(outcome, error).before_it_began())
     }
 
-    /// A fault, and of a ledger that may not be written the cure: no further try would fare better.
+    /// A fault; for a ledger that cannot be written with the hint, because no retry would succeed.
     fn refused(self, fault: BodyFault) -> BodyFault {
         match fault {
             BodyFault::At(place, error) | BodyFault::Before(place, error)
@@ -257,8 +259,8 @@ impl RecordedTask<'_> {
         AttemptOutcome::ended(AttemptEnd::Failed, said)
     }
 
-    /// Reads the key on a connection of its own, within `kill_confirm`: somebody may hold the table,
-    /// and an address may swallow what is sent, for as long as anyone waits.
+    /// Reads the key on a connection of its own, within `kill_confirm`: the table may be locked,
+    /// and an address may swallow packets without limit.
     async fn read_ledger(self, target: &SessionTarget) -> Result<LedgerLookup, String> {
         self.log_line("looks in the ledger");
         let limit = self.ctx.options.kill_confirm;
@@ -268,7 +270,7 @@ impl RecordedTask<'_> {
         }
     }
 
-    /// A try of which the key could not be read after its end, that `outcome` tells of.
+    /// An attempt whose key could not be read after its end, which `outcome` describes.
     fn unseen(self, outcome: AttemptOutcome, error: &str) -> AttemptOutcome {
         let said = outcome.message.map_or_else(String::new, |said| format!("{said}; "));
         let source = self.source_name();
@@ -282,8 +284,8 @@ impl RecordedTask<'_> {
         self.task.source.as_ref().map_or(String::new(), |s| s.name.to_string())
     }
 
-    /// Class `same` needs a session on Procession's own database, and asks it for what no other
-    /// would answer.
+    /// Class `same` needs a session on Procession's own database; proves that with a query that no
+    /// other database answers in the same way.
     async fn ask_home(self, session: &mut Session) -> Result<(), BodyFault> {
         let (sql, answer) = self.ctx.record.installation_and_key();
         if session.answers(&sql, &answer).await.map_err(|error| self.unread(&error))? {

@@ -1,4 +1,4 @@
-//! The rows of `procession_ledger` in a data source: which bodies took effect, by their key.
+//! The rows of `procession_ledger` in a data source: which bodies took effect, by idempotency key.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -9,34 +9,34 @@ use crate::domain::job::outcome::JobOutputs;
 use crate::domain::time::Millis;
 use crate::handler::AttemptTask;
 
-/// What is written under a key.
+/// What is stored under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LedgerLookup {
-    /// Nothing: no try has taken effect.
+    /// No attempt has taken effect.
     Nothing,
-    /// A try that opened it and committed before it was done.
+    /// An attempt opened it and committed before it was done.
     Open {
-        /// Which.
+        /// The attempt that opened it.
         attempt: u32,
     },
-    /// A try that took effect.
+    /// An attempt took effect.
     Done {
-        /// Which.
+        /// The attempt that took effect.
         attempt: u32,
-        /// What it handed on.
+        /// The outputs stored with it.
         outputs: JobOutputs,
     },
 }
 
-/// The ledger of a session, as it was found before the body.
+/// The ledger of a session, as found before the body.
 pub(crate) struct LedgerEntry<'a> {
     task: &'a AttemptTask,
-    /// Its name for SQL. On PostgreSQL with its schema, because a body may `SET search_path`.
+    /// The table's SQL name. On PostgreSQL with its schema, because a body may `SET search_path`.
     table: String,
 }
 
 impl<'a> LedgerEntry<'a> {
-    /// Finds it, and what is written under the task's key, in one journey.
+    /// Finds the ledger and reads the task's key in one round trip.
     pub(crate) async fn find_entry(
         session: &mut Session,
         task: &'a AttemptTask,
@@ -54,7 +54,7 @@ impl<'a> LedgerEntry<'a> {
         let mut answer = Results::uncut(1);
         session.run_internal(sql, &[task.idem_key.as_str().into()], &mut answer).await?;
         let row = answer.sets.first();
-        // In our texts a `?` stands for a value, also within quotes.
+        // In SQL texts of this program a `?` is a placeholder, also within quotes.
         let schema = row.and_then(|row| row.first(3)).filter(|name| !name.contains('?'));
         if let Some(schema) = schema {
             book.table = format!("{}.{TABLE}", Dialect::Postgres.quote(schema));
@@ -62,7 +62,7 @@ impl<'a> LedgerEntry<'a> {
         Ok((book, row.map_or(LedgerLookup::Nothing, found)))
     }
 
-    /// What is written under the task's key.
+    /// Reads what is stored under the task's key.
     pub(crate) async fn read_entry(
         &self,
         session: &mut Session,
@@ -73,7 +73,8 @@ impl<'a> LedgerEntry<'a> {
         Ok(answer.sets.first().map_or(LedgerLookup::Nothing, found))
     }
 
-    /// Writes that a try has begun; seen by others only if something commits before it is done.
+    /// Stores that an attempt has begun; visible to others only if something commits before it is
+    /// done.
     pub(crate) async fn open_entry(
         &self,
         session: &mut Session,
@@ -95,7 +96,7 @@ impl<'a> LedgerEntry<'a> {
         session.execute(&sql, &values).await.map(|_| ())
     }
 
-    /// Writes that it took effect; `false` when its row is not there as it was left.
+    /// Stores that it took effect; `false` when its row has changed or is missing.
     pub(crate) async fn close(
         &self,
         session: &mut Session,
@@ -121,8 +122,8 @@ impl<'a> LedgerEntry<'a> {
     }
 }
 
-/// What a row of state, attempt and outputs says. Outputs that cannot be read are none: that it took
-/// effect counts more.
+/// Interprets a row of state, attempt and outputs. Unreadable outputs are dropped: the fact that it
+/// took effect matters more.
 fn found(row: &Rows) -> LedgerLookup {
     let Some(state) = row.first(0) else { return LedgerLookup::Nothing };
     let attempt = row.first(1).and_then(|n| n.parse().ok()).unwrap_or(0);

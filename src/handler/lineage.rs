@@ -1,4 +1,4 @@
-//! Reads the catalogue of a data source into the values from which lineage is worked out. Changes nothing there.
+//! Reads the catalogue of a data source as the input of lineage. Changes nothing there.
 
 use crate::db::MysqlServer;
 use crate::db::catalogue_rows::{CatalogueRows, CatalogueScope, TextRow};
@@ -17,18 +17,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long one source may take.
+/// Time limit for one source.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads a source's catalogue: the schemas where names are looked for, and those that `texts` and the bodies found
-/// there name. Why it could not be read is a sentence.
+/// Reads a source's catalogue: the schemas in which names are looked up, and those named in `texts`
+/// and in the bodies found there. The error is a message for the user.
 pub async fn read_catalogue(
     source: &DataSource,
     options: &HandlerOptions,
     texts: &[String],
 ) -> Result<Catalogue, String> {
     let (target, at) = reach(source, "lineage".to_owned(), options)?;
-    // A look makes no file, as a job would.
+    // Unlike a job, this must not create a missing file.
     if is_absent(&target.url) {
         return Ok(Catalogue::new(DialectName::Sqlite, vec!["main".to_owned()], true));
     }
@@ -49,7 +49,7 @@ async fn read_session(session: &mut Session, texts: &[String]) -> Result<Catalog
     let dialect = bind::dialect_name(session.dialect());
     let scope = session.catalogue_scope().await?;
     let mut open: Vec<String> = match dialect {
-        // One question answers for all schemas there.
+        // One query returns all schemas there.
         DialectName::Postgres => vec![String::new()],
         DialectName::Mysql | DialectName::Sqlite => scope.search_path.clone(),
     };
@@ -92,7 +92,7 @@ fn named_schemas<'t>(texts: impl Iterator<Item = &'t str>, schemas: &[String]) -
     found
 }
 
-/// What shows a hidden text to our user.
+/// The grants that would show a hidden text to our user.
 struct HiddenTextGrants {
     server: Option<MysqlServer>,
     user: String,
@@ -193,7 +193,7 @@ fn table_of(row: &TextRow, dialect: DialectName, grants: &HiddenTextGrants) -> T
         (text_at(row, 0).unwrap_or_default(), text_at(row, 1).unwrap_or_default());
     let body = match (dialect, text_at(row, 3)) {
         (_, None | Some("")) => BodyText::Hidden { grant: grants.view_grant(schema, table) },
-        // SQLite keeps the whole statement.
+        // SQLite stores the whole statement.
         (DialectName::Sqlite, Some(sql)) => {
             let lower = sql.to_ascii_lowercase();
             let words = [" as\n", " as ", "\nas ", "\nas\n", "\tas ", ")as "];
@@ -264,7 +264,7 @@ fn trigger_of(row: &TextRow, dialect: DialectName) -> CatalogueTrigger {
     }
 }
 
-/// Stands for triggers of which the server does not even say whether there are any.
+/// A placeholder for triggers of which the server does not even show whether they exist.
 fn hidden_triggers(table: &str, grant: String) -> CatalogueTrigger {
     use TriggerEvent::{Delete, Insert, Update};
     CatalogueTrigger {
@@ -305,7 +305,7 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Hidden
             None => BodyText::Hidden { grant: grants.routine(schema) },
         };
         let search_path = if is_mysql {
-            // Names in a body of MySQL are of the routine's own database.
+            // In MySQL, names in a body refer to the routine's own database.
             Some(vec![schema.to_owned()])
         } else {
             search_path_of(text_at(row, 5))
@@ -321,7 +321,8 @@ fn add_routines(catalogue: &mut Catalogue, rows: &CatalogueRows, grants: &Hidden
     }
 }
 
-/// The modes of MySQL in which a body was made may change what its quotes and words mean.
+/// The SQL modes of MySQL under which a body was created may change the meaning of its quotes and
+/// words.
 fn mysql_language(sql_mode: &str) -> RoutineLanguage {
     let changes = ["ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE"];
     match sql_mode.split(',').find(|mode| changes.contains(mode)) {
@@ -330,14 +331,14 @@ fn mysql_language(sql_mode: &str) -> RoutineLanguage {
     }
 }
 
-/// `search_path=a, "b"` among a function's settings.
+/// Finds `search_path=a, "b"` among a function's settings.
 fn search_path_of(settings: Option<&str>) -> Option<Vec<String>> {
     let line = settings?.lines().find_map(|line| line.strip_prefix("search_path="))?;
     let parts = line.split(',').map(|part| part.trim().trim_matches('"').to_owned());
     Some(parts.filter(|part| !part.is_empty() && part != "pg_temp" && part != "$user").collect())
 }
 
-/// What tells servers and databases of a source apart: two sources on one database have one.
+/// Identifies the server and database of a source: two sources on one database have the same value.
 pub fn server_of(source: &DataSource) -> String {
     let url = std::env::var(source.url_env()).unwrap_or_else(|_| source.url.clone());
     let without_query = url.split(['?', '#']).next().unwrap_or_default();
@@ -347,7 +348,7 @@ pub fn server_of(source: &DataSource) -> String {
             let rest = without_query.split_once("://").map_or(without_query, |(_, rest)| rest);
             let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
             let (host, database) = place.split_once('/').unwrap_or((place, ""));
-            // Tables of MySQL carry their database themselves.
+            // Tables of MySQL include their database in the name.
             match dialect {
                 DialectName::Postgres => format!("postgres {host}/{database}"),
                 DialectName::Mysql | DialectName::Sqlite => format!("mysql {host}"),

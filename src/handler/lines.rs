@@ -1,4 +1,4 @@
-//! Cuts what a script prints into lines: bounded, whatever it prints.
+//! Splits the output of a script into lines of bounded length.
 
 use crate::domain::text::LINE_MAX;
 
@@ -6,11 +6,10 @@ use crate::domain::text::LINE_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinePiece<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Where it is in its line.
     pub(crate) place: PiecePosition,
 }
 
-/// Where a piece is in its line.
+/// The position of a piece in its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PiecePosition {
     /// It begins the line.
@@ -19,17 +18,17 @@ pub(crate) enum PiecePosition {
     Middle,
 }
 
-/// Bytes that have not made a line yet. A line longer than `LINE_MAX` is cut into several, because
-/// a reader that waits for the newline holds a 200 MB line whole.
+/// Bytes that do not form a line yet. A line longer than `LINE_MAX` is cut into several, because a
+/// reader that waits for the newline would hold a 200 MB line in memory.
 #[derive(Debug, Default)]
 pub(crate) struct LineSplitter {
     rest: Vec<u8>,
-    /// What is in `rest` does not begin a line.
+    /// `rest` continues a line that was cut.
     is_cut: bool,
 }
 
 impl LineSplitter {
-    /// Takes bytes and gives the lines they complete, without their newline.
+    /// Adds bytes and passes on the completed lines, without their newline.
     pub(crate) fn feed_bytes(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         self.feed_pieces(bytes, |piece| line(piece.bytes));
     }
@@ -42,7 +41,7 @@ impl LineSplitter {
         }
     }
 
-    /// The same, and where each piece is in its line.
+    /// The same, with the position of each piece in its line.
     pub(crate) fn feed_pieces(&mut self, mut bytes: &[u8], mut piece: impl FnMut(LinePiece<'_>)) {
         while let Some(&first) = bytes.first() {
             let room = LINE_MAX - self.rest.len();
@@ -50,7 +49,7 @@ impl LineSplitter {
             if let Some(end) = window.iter().position(|b| *b == b'\n') {
                 self.rest.extend_from_slice(&window[..end]);
                 let place = self.take_place(false);
-                // The newline alone that ends a line which was cut is no line.
+                // A newline directly after a cut only ends that line.
                 if !(place == PiecePosition::Middle && self.rest.is_empty()) {
                     piece(LinePiece { bytes: &self.rest, place });
                 }
@@ -63,7 +62,7 @@ impl LineSplitter {
             if self.rest.len() < LINE_MAX {
                 return;
             }
-            // A newline right here ends this line, not an empty one after it.
+            // A newline directly here ends this line, and does not start an empty one.
             if bytes.first() == Some(&b'\n') {
                 bytes = &bytes[1..];
                 let place = self.take_place(false);
@@ -79,12 +78,12 @@ impl LineSplitter {
         }
     }
 
-    /// Gives what is left when the stream has ended without a newline.
+    /// Passes on what is left when the stream has ended without a newline.
     pub(crate) fn finish(self, mut line: impl FnMut(&[u8])) {
         self.finish_pieces(|piece| line(piece.bytes));
     }
 
-    /// The same, and where it is in its line.
+    /// The same, with its position in its line.
     pub(crate) fn finish_pieces(mut self, mut piece: impl FnMut(LinePiece<'_>)) {
         if !self.rest.is_empty() {
             let place = self.take_place(false);
@@ -93,7 +92,7 @@ impl LineSplitter {
     }
 }
 
-/// Where a character begins that the end of `bytes` may have cut; its length when none was.
+/// The start of a character that the end of `bytes` may have cut; the length if none was.
 fn char_start(bytes: &[u8]) -> usize {
     let tail = bytes.iter().rev().take(4).position(|b| b & 0xC0 != 0x80);
     match tail {

@@ -1,14 +1,14 @@
-//! Looks on the server whether a running body's session still lives there, over a second connection
+//! Checks on the server whether a running body's session is still alive, over a second connection
 //! that all bodies of this process on the same server share.
 //!
-//! A driver that waits for an answer waits for ever when the network drops packets without a word: sqlx
-//! sets no keep-alive, and TCP has nothing to send again. A failed machine between here and the
-//! server would leave its CALL "running" until its time is up.
+//! A driver that waits for an answer waits forever when the network silently drops packets: sqlx
+//! sets no keep-alive, and TCP has nothing to retransmit. A failed machine between here and the
+//! server would leave its CALL "running" until its time limit.
 //!
-//! With E = `Options.look_every` and L = the shorter of E and `connect_timeout`, a dead connection is
-//! noticed within 3E + L when the server cannot be reached (three looks in a row), and within 3E when
-//! it can and has no such session (two looks in a row), after it was there once. Bodies that end within
-//! E cost nothing.
+//! With E = `Options.look_every` and L = the shorter of E and `connect_timeout`, a dead connection
+//! is noticed within 3E + L when the server cannot be reached (three probes in a row), and within
+//! 3E when it can and has no such session (two probes in a row), after the session was seen there
+//! once. Bodies that end within E cost nothing.
 
 use crate::db::control::{Control, Sight};
 use crate::db::fault::SessionError;
@@ -18,27 +18,27 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
-/// So many looks in a row find nobody who answers before the connection is given up.
+/// Number of consecutive unanswered probes after which the connection is given up.
 const SILENCES: u32 = 3;
-/// So many looks in a row do not find the session.
+/// Number of consecutive probes that do not find the session.
 const ABSENCES: u32 = 2;
 
-/// What one look came to.
+/// The result of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ProbeResult {
-    /// The session lives.
+    /// The session is alive.
     There,
     /// The server has no such session.
     NotThere,
-    /// The server was started anew since.
+    /// The server was restarted since.
     Restarted,
-    /// Nobody answered.
+    /// No answer.
     Silence(String),
-    /// Nothing was learnt: another server answered, or this one did not let us in.
+    /// Nothing was learnt: another server answered, or this one refused the login.
     Unclear,
 }
 
-/// What the looks at one session came to so far.
+/// The results of the probes of one session so far.
 #[derive(Clone, Debug, Default)]
 struct ProbeHistory {
     was_there: bool,
@@ -47,10 +47,10 @@ struct ProbeHistory {
 }
 
 impl ProbeHistory {
-    /// Why the connection is dead, when after this look it must be taken for dead.
+    /// Why the connection counts as dead after this probe, if it does.
     ///
-    /// Absence counts only of a session that was seen there before: behind PgBouncer or ProxySQL the
-    /// number that a session was given may be another's, and a healthy body must not be given up for
+    /// A missing session counts only if it was seen there before: behind PgBouncer or ProxySQL the
+    /// number that a session got may be another's, and a healthy body must not be given up for
     /// that.
     fn after(&mut self, look: ProbeResult) -> Option<String> {
         match look {
@@ -80,7 +80,7 @@ impl ProbeHistory {
 #[derive(Debug, Default)]
 pub struct Watchers(Mutex<Vec<Weak<TargetProbe>>>);
 
-/// Where bodies on one target are looked after.
+/// The probe of one target, shared by its bodies.
 #[derive(Debug)]
 struct TargetProbe {
     target: SessionTarget,
@@ -90,12 +90,12 @@ struct TargetProbe {
 #[derive(Debug, Default)]
 struct ProbeConnection {
     control: Option<Control>,
-    /// Looks that nobody answered, counted, and the last of them.
+    /// Number of unanswered probes, and the last of them.
     silences: u64,
     last: Option<(Stopwatch, String)>,
 }
 
-/// One session to look after.
+/// One session to watch.
 pub(crate) struct WatchedSession<'a> {
     pub(crate) target: &'a SessionTarget,
     pub(crate) id: &'a SessionId,
@@ -114,7 +114,7 @@ impl Watchers {
         })
     }
 
-    /// Returns, with the reason, when the connection of `watched` must be taken for dead.
+    /// Returns, with the reason, when the connection of `watched` counts as dead.
     pub(crate) async fn wait_until_dead(
         &self,
         watched: WatchedSession<'_>,
@@ -136,8 +136,8 @@ impl Watchers {
 }
 
 impl TargetProbe {
-    /// Looks once. When nobody answered another body's look since this body's last one, that counts
-    /// for this one as well: fifty bodies must not wait for fifty time-outs one after the other.
+    /// Probes once. An unanswered probe of another body since this body's last one counts for this
+    /// one as well: fifty bodies must not wait for fifty timeouts one after the other.
     async fn probe_once(
         &self,
         watched: &WatchedSession<'_>,
@@ -153,7 +153,7 @@ impl TargetProbe {
             return ProbeResult::Silence(why.clone());
         }
         // Taken out while it is used: a body that ends drops this in the middle of an answer, and a
-        // connection with half an answer on it must go with it.
+        // connection with half an answer must be dropped with it.
         let control = line.control.take();
         let limit = self.target.timeout.min(every);
         let look = match timeout(limit, self.query_session(control, watched)).await {
@@ -178,7 +178,7 @@ impl TargetProbe {
         look
     }
 
-    /// Asks over the connection there is, and over a new one when that is broken.
+    /// Queries over the existing connection, and over a new one when that is broken.
     async fn query_session(
         &self,
         control: Option<Control>,
@@ -216,7 +216,7 @@ fn look_of(sight: Sight) -> ProbeResult {
 mod tests {
     use super::*;
 
-    /// After which look, counted from 1, the connection is given up.
+    /// The number of the probe after which the connection is given up, counted from 1.
     fn given_up(looks: &[ProbeResult]) -> Option<usize> {
         let mut vitals = ProbeHistory::default();
         looks.iter().position(|look| vitals.after(look.clone()).is_some()).map(|at| at + 1)
@@ -229,12 +229,12 @@ mod tests {
         for (looks, at) in [
             (vec![T, T, N, N], Some(4)),
             (vec![T, N, T, N, T], None),
-            // Never seen there: a middle man gives other numbers.
+            // Never seen there: a proxy assigns other numbers.
             (vec![N, N, N, N], None),
             (vec![N, N, s(), s(), s()], Some(5)),
             (vec![s(), s(), s()], Some(3)),
             (vec![T, s(), s(), T, s(), s()], None),
-            // A server that answers is there, whatever it says.
+            // A server that answers is alive, whatever it answers.
             (vec![T, s(), s(), U, s(), s()], None),
             (vec![T, N, U, N, s(), N], None),
             (vec![T, U, U, U, U], None),

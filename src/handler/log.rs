@@ -1,5 +1,5 @@
-//! The log of one try while it runs: bounded in memory, whatever a body prints. A line stays here until
-//! its storage is acknowledged.
+//! The log of one running attempt: bounded in memory, however much a body prints. A line stays here
+//! until its storage is acknowledged.
 
 use crate::domain::job::outcome::Stream;
 use crate::domain::job::secret::{Cut, Mask};
@@ -8,23 +8,22 @@ use crate::handler::stopwatch::Stopwatch;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One line, numbered from 1 within its try.
+/// One line, numbered from 1 within its attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobLogLine {
-    /// Its number; numbers that were left out are missing.
+    /// Its number; numbers of dropped lines are missing.
     pub number: u64,
-    /// When it came: milliseconds since the try began.
+    /// Milliseconds since the start of the attempt.
     pub at_ms: i64,
-    /// Where it came from.
     pub stream: Stream,
-    /// Its text, storable.
+    /// Its text, with unstorable characters replaced.
     pub text: String,
 }
 
 /// A handle that bodies write to and the worker drains; clones share the lines.
 ///
-/// The first three quarters of the cap are kept as they come, the last quarter holds the newest
-/// lines, and one line says how many between them were left out.
+/// The first three quarters of the limit hold the first lines, the last quarter holds the newest
+/// lines, and one line gives the number of dropped lines between them.
 #[derive(Clone, Debug)]
 pub struct RunLog {
     inner: Arc<Mutex<Buffer>>,
@@ -34,7 +33,7 @@ pub struct RunLog {
 struct Buffer {
     since: Stopwatch,
     mask: Mask,
-    /// Streams whose last line was so long that it was cut there.
+    /// Streams whose last line was cut because of its length.
     cut: Vec<Stream>,
     head_left: usize,
     tail_max: usize,
@@ -45,39 +44,37 @@ struct Buffer {
     tail: VecDeque<JobLogLine>,
 }
 
-/// How much of a log is stored in one transaction, at most.
+/// Maximum size of the log stored in one transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupLimit {
-    /// Lines.
     pub lines: usize,
-    /// Bytes of text.
     pub bytes: usize,
 }
 
 /// The oldest lines of a log that are not stored yet.
 #[derive(Clone, Debug, Default)]
 pub struct LogGroup {
-    /// The lines, in order.
     pub lines: Vec<JobLogLine>,
     /// Whether more lines wait behind them.
     pub has_more: bool,
 }
 
 impl Buffer {
-    /// A line without secrets; before it is made storable, because that may cut it once more. Of a
-    /// line that came in pieces (`handler::lines`), also without what the cut left of a secret.
+    /// A line without secrets; masked before it is made storable, because that may cut it once
+    /// more. In a line that arrives in pieces (`handler::lines`), the remnants of a cut secret are
+    /// masked too.
     fn masked(&mut self, stream: Stream, line: &[u8]) -> String {
         let text = String::from_utf8_lossy(line);
         let before = self.cut.contains(&stream);
         self.cut.retain(|cut| *cut != stream);
-        // A piece ends before a character that does not fit whole, at most 3 bytes early.
+        // A piece ends before a character that does not fit completely, at most 3 bytes early.
         let after = line.len() + 3 >= LINE_MAX;
         if after {
             self.cut.push(stream);
         }
         match (before, after) {
-            // What a database quotes or we say of a value may have been cut before it came here; what a
-            // script prints has not, and may be a gigabyte.
+            // Values quoted by a database or by Procession may have been cut before; script output
+            // was not, and may be a gigabyte.
             (false, false) if matches!(stream, Stream::Database | Stream::System) => {
                 self.mask.remnants(&text)
             }
@@ -108,12 +105,12 @@ impl RunLog {
         Self { inner: Arc::new(Mutex::new(buffer)) }
     }
 
-    /// Takes these secrets out of every line that comes from now on.
+    /// Masks these secrets in every line from now on.
     pub fn add_mask(&self, mask: Mask) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).mask = mask;
     }
 
-    /// Adds one line of bytes of any kind; secrets are masked, long lines cut, unstorable characters
+    /// Adds one line of arbitrary bytes; secrets are masked, long lines cut, unstorable characters
     /// replaced.
     pub fn bytes(&self, stream: Stream, line: &[u8]) {
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,13 +143,13 @@ impl RunLog {
         self.bytes(stream, text.as_ref().as_bytes());
     }
 
-    /// Takes the lines that are ready to be stored while the body still runs.
+    /// Takes the lines that can be stored while the body still runs.
     pub fn drain(&self) -> Vec<JobLogLine> {
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut buffer.fresh).into()
     }
 
-    /// Copies the oldest lines that are ready to be stored, one at least; they stay until `acknowledge`.
+    /// Copies the oldest lines that can be stored, at least one; they stay until `acknowledge`.
     pub fn next_group(&self, limit: GroupLimit) -> LogGroup {
         let buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = 0;
@@ -173,13 +170,13 @@ impl RunLog {
         buffer.fresh.drain(..stored);
     }
 
-    /// Takes everything that is left when the body has ended.
+    /// Takes all remaining lines when the body has ended.
     pub fn finish(&self) -> Vec<JobLogLine> {
         self.finish_lines();
         self.drain()
     }
 
-    /// Makes the newest lines ready to be stored too, because the body has ended.
+    /// Makes the newest lines storable too, because the body has ended.
     pub fn finish_lines(&self) {
         let mut buffer = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let left_out = std::mem::take(&mut buffer.left_out);

@@ -90,7 +90,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Every job type, in the order in which documents list them.
+/// Every job type, in the order of the documentation.
 pub static HANDLERS: &[&dyn WorkerHandler] = &[
     &proc::Proc,
     &sql::Sql,
@@ -110,26 +110,26 @@ pub fn find_handler(job_type: &str) -> Option<&'static dyn WorkerHandler> {
     HANDLERS.iter().copied().find(|h| h.kind().name == job_type)
 }
 
-/// What is known of a job's type; of one that this binary does not have, only that it is plain.
+/// The properties of a job's type; for an unknown type those of a plain one.
 pub fn kind_of(job: &JobDef) -> JobKind {
     find_handler(job.job_type.as_str()).map_or(JobKind::PLAIN, |handler| handler.kind())
 }
 
 /// Code for one job type.
 pub trait WorkerHandler: Send + Sync {
-    /// Its name and what a definition of this type must and may have.
+    /// Its name, and the required and optional keys of its definition.
     fn kind(&self) -> JobKind;
 
-    /// Whether a try has to get something ready that takes time and changes nothing, and then asks
-    /// `Claim::may_begin` before anything else: it may be run while its row is being claimed.
+    /// Whether an attempt first prepares something that takes time and changes nothing, and then
+    /// calls `Claim::may_begin` before anything else: it may be run while its row is being claimed.
     fn gets_ready(&self) -> bool {
         false
     }
 
-    /// Runs one try of one job to its end.
+    /// Runs one attempt of one job to its end.
     fn run<'a>(&'a self, task: &'a AttemptTask, ctx: &'a Context) -> BoxFuture<'a, AttemptOutcome>;
 
-    /// Ends what a try left running whose worker died, see `end_orphan`.
+    /// Ends what an attempt whose worker died left running, see `end_orphan`.
     fn end_orphan<'a>(
         &'a self,
         _: &'a AttemptTask,
@@ -140,13 +140,13 @@ pub trait WorkerHandler: Send + Sync {
     }
 }
 
-/// Ends what the last try of `task` left running, whose worker died while the row was to be stopped.
-/// `task.attempt` is that try's number; `ctx.claim` is not asked.
+/// Ends what the last attempt of `task` left running, whose worker died while the row was to be
+/// stopped. `task.attempt` is that attempt's number; `ctx.claim` is not called.
 ///
 /// `Killed`: it ran, was ended, and is proven gone. `Unknown` with a message that starts with
-/// `NOTHING_RUNS`: there is nothing of it to be ended, so whoever keeps a ledger may look there.
-/// `Unknown` with `UNCONFIRMED`: it may still run; asking again is right. Any other `Unknown`: this
-/// type of job leaves nothing that could be found.
+/// `NOTHING_RUNS`: nothing is left to end, so the caller may look in a ledger. `Unknown` with
+/// `UNCONFIRMED`: it may still run; the caller should repeat this. Any other `Unknown`: this job
+/// type leaves nothing that could be found.
 pub async fn end_orphan(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     match find_handler(task.job.job_type.as_str()) {
         Some(handler) => handler.end_orphan(task, ctx).await,
@@ -157,183 +157,177 @@ pub async fn end_orphan(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     }
 }
 
-/// The number of the session that holds the lock of `task` on its data source; `None` when nobody does. A source that is
-/// away is waited for as long as a job waits for one; then the error says why it cannot be asked.
+/// The number of the session that holds the lock of `task` on its data source; `None` when none
+/// does. An unavailable source is waited for as long as a job waits for one; then the error says
+/// why it cannot be queried.
 pub async fn holder_of_lock(task: &AttemptTask, ctx: &Context) -> Result<Option<i64>, String> {
     orphan::holder_of_lock(task, ctx).await
 }
 
-/// One try of one job, with everything it needs worked out.
+/// One attempt of one job, with all its inputs resolved.
 #[derive(Clone, Debug)]
 pub struct AttemptTask {
-    /// The row it belongs to.
     pub queue_id: QueueId,
-    /// Which start of that row this is, counted from 1 over all runs.
+    /// The attempt number of the row, counted from 1 over all runs.
     pub attempt: u32,
-    /// The job.
     pub job: JobDef,
-    /// Its batch.
     pub batch: BatchValues,
-    /// Its parameters.
     pub params: Vec<BoundParam>,
-    /// Its data source.
     pub source: Option<DataSource>,
-    /// The host it calls.
     pub host: Option<HttpHost>,
     /// Secrets that its headers name.
     pub secrets: BTreeMap<String, SecretString>,
-    /// The idempotency key of its run, the same for every try.
+    /// The idempotency key of its run, the same for every attempt.
     pub idem_key: String,
-    /// The outcome of an earlier try is open; whatever is done, it is looked up first.
+    /// The outcome of an earlier attempt is open; it is looked up before anything else.
     pub is_unresolved: bool,
-    /// Name of the session lock its body takes on the data source, unique to the queue row, so
-    /// that a second start waits for a first one that still lives there. At most 64 characters.
+    /// The session lock that its body takes on the data source, unique to the queue row, so that a
+    /// second start waits for a first one that still runs there. At most 64 characters.
     pub lock_name: String,
-    /// The sources that its checks name, beside its own.
+    /// The sources that its checks name, besides its own.
     pub check_sources: Vec<DataSource>,
-    /// What its checks that look back found in an earlier batch, by name.
+    /// Results of its comparing checks in an earlier batch, by name.
     pub last_checks: BTreeMap<String, Earlier>,
-    /// The header `traceparent` for what it calls, where traces are made.
+    /// The `traceparent` header for its calls, when tracing is on.
     pub traceparent: Option<String>,
-    /// Files that an isolated script does not see, beside those of the settings: secrets of definitions. Absolute paths.
+    /// Files that are hidden from an isolated script, besides those of the settings: secrets of
+    /// definitions. Absolute paths.
     pub hidden_files: Vec<PathBuf>,
 }
 
 /// Why a body must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// Its time is up.
+    /// Its time limit has passed.
     TimedOut,
-    /// An operator wants it stopped.
+    /// An operator requested it.
     Killed,
-    /// This process leaves and hands it back.
+    /// This process shuts down and hands it back.
     HandedBack,
-    /// This process could not renew its lease, so another may take the row over any moment: nothing
-    /// here may outlive that moment, so there is no grace. What holds a lock on its server that keeps a second start
-    /// away may go on. Taken back when the lease is renewed.
+    /// This process could not renew its lease, so another may take the row over at any moment:
+    /// nothing here may run beyond that, so there is no grace period. A body that holds a lock on
+    /// its server, which keeps a second start away, may continue. Withdrawn when the lease is
+    /// renewed.
     Fenced,
-    /// The row or its batch is another's by now: stopped at once, whatever it holds.
+    /// The row or its batch belongs to another process now: stopped at once, whatever lock it
+    /// holds.
     Disowned,
 }
 
-/// Asks whether the row still belongs to this try.
+/// Checks whether the row still belongs to this attempt.
 pub trait Claim: Send + Sync {
-    /// Whether the row is still ours, by the database's word. Only a question: who waits may ask it
-    /// as often as it likes.
+    /// Whether the row still belongs to this attempt, according to the database. A pure query: a
+    /// waiting attempt may call it repeatedly.
     fn still_ours(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
 
-    /// The same for a body that begins when the answer is yes: asked last, after it has gained its
-    /// session lock and before it does anything. From then on it counts as begun, and a process
-    /// that leaves does not take it for one that waits.
+    /// The same for a body that begins if the answer is yes: called last, after it has got its
+    /// session lock and before it has any effect. From then on it counts as begun, and a shutdown
+    /// does not treat it as waiting.
     fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>>;
 
-    /// Whether the row was given to this try already. Until then a question has no answer, and that is
-    /// nobody's fault.
+    /// Whether the row was given to this attempt already. Until then a check has no answer, which
+    /// is not an error.
     fn is_made(&self) -> bool {
         true
     }
 
-    /// Says in the row what the try waits for before its body, for whoever asks why nothing happens;
-    /// `None` when it waits no longer. A row that cannot be written is only logged.
+    /// Stores in the row what the attempt waits for before its body, for display; `None` when it no
+    /// longer waits. A failed write is only logged.
     fn waits_on(&self, what: Option<String>) -> BoxFuture<'_, ()>;
 }
 
 /// A statement with `?` for its values.
 #[derive(Clone, Debug)]
 pub struct LedgerWrite {
-    /// Its text.
     pub sql: String,
-    /// Its values.
     pub values: Vec<db::SqlValue>,
 }
 
-/// What the transaction of a recorded body needs of Procession.
+/// What the transaction of a recorded body needs from Procession.
 pub trait LedgerContext: Send + Sync {
-    /// The time.
+    /// The present time.
     fn now(&self) -> Millis;
 
-    /// A body's outputs without what nobody may read afterwards.
+    /// A body's outputs without secret values.
     fn storable(&self, outputs: &JobOutputs) -> JobOutputs;
 
-    /// A question that only Procession's own database answers so: its text, and how the one value
-    /// begins.
+    /// A query that only Procession's own database answers in this way: its text, and the prefix of
+    /// the expected value.
     fn installation_and_key(&self) -> (String, String);
 
-    /// The statements that end the row as `outcome` says; each must find exactly one row, else it
-    /// belongs to another start by now.
+    /// The statements that end the row with `outcome`; each must change exactly one row, else the
+    /// row belongs to another start.
     fn end_writes(&self, outcome: &AttemptOutcome) -> Vec<LedgerWrite>;
 }
 
-/// How a body says that its row is not its own any more, so that nothing was run.
+/// Message of a body whose row belongs to another start, so that nothing was run.
 pub const NOT_OURS: &str = "the row belongs to another start by now";
 
-/// How an outcome says that what was to be stopped could not be seen to go, so that it may still run.
+/// Message of an outcome whose stop could not be confirmed, so that the body may still run.
 pub use crate::domain::job::queue::KILL_UNCONFIRMED as UNCONFIRMED;
 
-/// How an outcome says that nothing of a dead worker's try is left to be ended.
+/// Message of an outcome when nothing of a dead worker's attempt is left to end.
 pub const NOTHING_RUNS: &str = "its worker died; nothing of it runs";
 
-/// How another batch ended.
+/// The end of another batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildBatchEnd {
-    /// Its result.
     pub status: BatchStatus,
-    /// How many of its jobs are in each state.
+    /// Number of its jobs in each state.
     pub counts: Vec<(QueueStatus, u64)>,
-    /// Its jobs that did not end well, each with its state.
+    /// Its failed jobs, each with its state.
     pub failed: Vec<String>,
 }
 
-/// Opens and watches another batch for a job. Errors are sentences for the user.
+/// Opens and watches another batch for a job. Errors are messages for the user.
 pub trait ChildBatches: Send + Sync {
-    /// Opens a batch, or goes on with the one that this row opened before.
+    /// Opens a batch, or continues the one that this row opened before.
     fn open_batch(&self, order: BatchOrder) -> BoxFuture<'_, Result<BatchId, String>>;
 
     /// Returns when the batch has ended.
     fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<ChildBatchEnd, String>>;
 
-    /// Has the batch stopped; it ends when its jobs have.
+    /// Requests a stop of the batch; it ends when its jobs have.
     fn kill_batch(&self, id: BatchId, reason: String);
 }
 
-/// What surrounds a try.
+/// The environment of an attempt.
 pub struct Context {
-    /// Where its lines go.
+    /// The log of the attempt.
     pub log: log::RunLog,
-    /// Turns from `None` to a reason when the body must stop.
+    /// Changes from `None` to a reason when the body must stop.
     pub stop: tokio::sync::watch::Receiver<Option<StopReason>>,
-    /// Whether the row is still ours.
+    /// Checks whether the row still belongs to the attempt.
     pub claim: std::sync::Arc<dyn Claim>,
-    /// What is written with its effect, when it is recorded.
+    /// What is written together with the body's effect, for a recorded job.
     pub record: std::sync::Arc<dyn LedgerContext>,
-    /// Other batches.
+    /// Access to other batches.
     pub batches: std::sync::Arc<dyn ChildBatches>,
-    /// Executors of XXL-JOB.
+    /// Access to executors of XXL-JOB.
     pub executors: std::sync::Arc<dyn remote::RemoteExecutors>,
-    /// Decisions of people.
+    /// Access to approvals.
     pub approvals: std::sync::Arc<dyn approval::Approvals>,
-    /// Counts the renewals of this process's lease, for bodies that watch over themselves.
+    /// Counts the lease renewals of this process, for bodies with their own supervisor.
     pub pulse: tokio::sync::watch::Receiver<u64>,
-    /// Second connections, over which bodies are looked after.
+    /// Second connections, over which running bodies are probed.
     pub watchers: std::sync::Arc<liveness_probe::Watchers>,
-    /// Sessions that wait for a body.
+    /// Idle sessions for reuse.
     pub sessions: std::sync::Arc<sessions::SessionPool>,
-    /// Settings.
     pub options: std::sync::Arc<HandlerOptions>,
 }
 
 impl Context {
-    /// Asks for the claim of a body that begins now; an error is the reason why nothing may be run.
+    /// Checks the claim of a body that begins now; an error is the reason why nothing may be run.
     pub(crate) async fn claimed(&self) -> Result<(), String> {
         said_of_claim(self.claim.may_begin().await)
     }
 
-    /// Asks whether the row is still ours, before something that is not the body yet.
+    /// Checks whether the row still belongs to the attempt, before a step that is not the body yet.
     pub(crate) async fn still_claimed(&self) -> Result<(), String> {
         said_of_claim(self.claim.still_ours().await)
     }
 
-    /// Returns when the body must stop, with the reason; never, when nobody asks.
+    /// Returns the reason when the body must stop; never returns if that is not requested.
     pub async fn stopped(&self) -> StopReason {
         let mut stop = self.stop.clone();
         loop {
@@ -348,7 +342,7 @@ impl Context {
 }
 
 impl Context {
-    /// Returns when a task must stop that outlives the lease of its process, with the reason.
+    /// Returns the reason when a task must stop that survives a lost lease of its process.
     pub(crate) async fn stopped_for_good(&self) -> StopReason {
         let is_final =
             |reason: &Option<StopReason>| !matches!(reason, None | Some(StopReason::Fenced));
@@ -360,12 +354,12 @@ impl Context {
         }
     }
 
-    /// Waits while this process has no lease: what has not begun yet begins when it has one, or is stopped for another
-    /// reason.
+    /// Waits while this process has no valid lease: what has not begun yet begins after the
+    /// renewal, or is stopped for another reason.
     pub(crate) async fn lease_is_held(&self) {
         let is_held = |reason: &Option<StopReason>| *reason != Some(StopReason::Fenced);
         let mut stop = self.stop.clone();
-        // Without a sender nothing stops it any more.
+        // Without a sender nothing can stop it any more.
         let _no_sender = stop.wait_for(is_held).await.is_err();
     }
 }
@@ -378,49 +372,49 @@ fn said_of_claim(answer: anyhow::Result<bool>) -> Result<(), String> {
     }
 }
 
-/// Settings of the handlers.
+/// Settings of the handlers, from the configuration.
 #[derive(Clone, Debug)]
 pub struct HandlerOptions {
     /// Interpreters that scripts may name, with their absolute paths.
     pub interpreters: BTreeMap<String, PathBuf>,
-    /// Environment variables that scripts inherit; all others are withheld.
+    /// Environment variables that scripts inherit; all others are removed.
     pub script_env: Vec<String>,
-    /// How long a body may take to end after it was asked, before it is ended by force: a script
-    /// between TERM and KILL, a statement between cancel and the end of its connection.
+    /// Grace period of a body between a stop request and its forced end: for a script between TERM
+    /// and KILL, for a statement between cancel and the end of its connection.
     pub kill_grace: Duration,
-    /// How long to look for a killed session or process before it is called unconfirmed.
+    /// How long to check for a killed session or process before its end counts as unconfirmed.
     pub kill_confirm: Duration,
-    /// How long opening a connection may take.
+    /// Time limit for opening a connection.
     pub connect_timeout: Duration,
-    /// How long a try waits for a data source that is away before it fails.
+    /// How long an attempt waits for an unavailable data source before it fails.
     pub away: Duration,
-    /// How long a session on a data source may sit idle before the server ends it, so that a worker
-    /// which is stalled does not hold its session lock for ever.
+    /// Idle time after which the server ends a session on a data source, so that a stalled worker
+    /// does not hold its session lock forever.
     pub idle: Duration,
-    /// How often it is looked whether a body's session still lives on its server.
+    /// Interval of the liveness probe of a body's session.
     pub look_every: Duration,
-    /// Whether a server on another machine has to show a certificate that can be verified.
+    /// Whether a server on another machine must present a verifiable certificate.
     pub verify_tls: bool,
-    /// How long a script may run on without a renewal of this process's lease.
+    /// How long a script may continue without a renewal of this process's lease.
     pub script_lease: Duration,
-    /// The program that keeps scripts (`procession script-keeper`); without one, a script outlives a
-    /// worker that is killed.
+    /// The supervisor program for scripts (`procession script-keeper`); without one, a script
+    /// survives a worker that is killed.
     pub keeper: Option<PathBuf>,
-    /// How much a script may use.
+    /// Resource limits of scripts.
     pub script_limits: ScriptLimitSettings,
-    /// What holds them to it.
+    /// The control groups that enforce them.
     pub script_cgroups: CgroupTree,
-    /// As whom scripts run.
+    /// The accounts that scripts run under.
     pub script_users: ScriptUsers,
-    /// The files that isolated scripts may use, and those that they do not see.
+    /// The files that isolated scripts may use, and those hidden from them.
     pub script_files: ScriptFiles,
-    /// What this machine can isolate them with.
+    /// The isolation that this machine supports.
     pub isolation_probe: IsolationProbe,
-    /// Whether secrets reach a script in files, in place of its environment.
+    /// Whether secrets are passed to scripts in files instead of the environment.
     pub secrets_in_files: bool,
-    /// Files that no SQLite source may be.
+    /// Files that must not be used as SQLite sources.
     pub protected_files: ProtectedFiles,
-    /// How much a job may hand on.
+    /// Limits of a job's outputs.
     pub outputs: OutputLimits,
 }
 

@@ -1,4 +1,4 @@
-//! NOOP: a milestone; does nothing, at once. After a fan-out it tells how the items ended.
+//! NOOP: a milestone without work. After a fan-out it reports how the items ended.
 
 use crate::domain::job::body::FanOut;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs};
@@ -35,7 +35,7 @@ impl WorkerHandler for Noop {
     }
 }
 
-/// The parameters of such a milestone are what `fan_out::summary` found.
+/// The parameters of such a milestone are the result of `fan_out::summary`.
 fn after_items(task: &AttemptTask) -> AttemptOutcome {
     let mut values: std::collections::BTreeMap<String, Option<String>> =
         task.params.iter().map(|p| (p.name.clone(), p.expose_text().map(str::to_owned))).collect();

@@ -1,7 +1,7 @@
 //! Ends what a dead worker left running on a data source.
 //!
-//! The server still holds the session lock of the row for as long as that lives, and tells who holds
-//! it; so it is found by the lock, on whichever host its worker was.
+//! The server holds the session lock of the row for as long as that body lives, and reports the
+//! holder; so the body is found by the lock, on whichever host its worker was.
 
 use crate::db::lock_holder::LockHolder;
 use crate::db::session::{Session, SessionTarget};
@@ -15,11 +15,11 @@ use crate::handler::{
 };
 use std::time::Duration;
 
-/// Who may hold the lock one after the other before we give up: the orphan, and perhaps a try that
-/// was waiting for it and leaves when it learns that its row is not its own.
+/// Number of successive lock holders before giving up: the orphan, and perhaps an attempt that was
+/// waiting for it and ends when it learns that its row belongs to another.
 const HOLDERS: u32 = 3;
 
-/// Ends it, or gives up when this process itself must go.
+/// Ends it, or gives up when this process itself must stop.
 pub(crate) async fn end_orphan(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     tokio::select! {
         biased;
@@ -28,7 +28,7 @@ pub(crate) async fn end_orphan(task: &AttemptTask, ctx: &Context) -> AttemptOutc
     }
 }
 
-/// Returns when this process leaves. That the row is to be stopped is why we are here.
+/// Returns when this process shuts down. A stop of the row is why this runs, and does not end it.
 async fn leaves(ctx: &Context) {
     let mut stop = ctx.stop.clone();
     let is_leaving = |reason: &Option<StopReason>| {
@@ -77,7 +77,7 @@ async fn climb(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
         let number = holder.id.number;
         let said = format!("its worker died; session {number} still runs it: {}", holder.state);
         ctx.log.add_line(Stream::System, said);
-        // No grace: nobody is left to hear how it ended.
+        // No grace period: no one would receive its result.
         let ladder = Ladder::of_orphan(&session, holder.id, &target, &task.lock_name, ctx);
         let is_gone = ladder.climb(Duration::ZERO).await;
         session.close().await;
@@ -107,7 +107,8 @@ fn ended_outcome(ended: Option<i64>) -> AttemptOutcome {
     }
 }
 
-/// The number of the session that holds the lock of a task; an error when its server cannot be asked.
+/// The number of the session that holds the lock of a task; an error when its server cannot be
+/// queried.
 pub(crate) async fn holder_of_lock(
     task: &AttemptTask,
     ctx: &Context,
@@ -123,7 +124,7 @@ pub(crate) async fn holder_of_lock(
     }
 }
 
-/// Who holds the row's lock now; a source that is away is waited for.
+/// The present holder of the row's lock; an unavailable source is waited for.
 async fn holder(
     task: &AttemptTask,
     ctx: &Context,

@@ -1,5 +1,5 @@
-//! What a server of MySQL or MariaDB takes in one packet. More would end the connection, which looks like
-//! a failure that passes.
+//! The packet limit of a server of MySQL or MariaDB. A larger packet would end the connection,
+//! which looks like a transient failure.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -8,13 +8,13 @@ use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome};
 use crate::domain::params::BoundParam;
 use crate::handler::run_on_source::BodyFault;
 
-/// Beyond so many bytes the server is asked how much it takes: the least that any takes by default.
+/// Above this size the server is asked for its limit; the smallest default limit of any server.
 const ASK_FROM: usize = 4 << 20;
 
-/// Room for what a packet holds beside the values.
+/// Allowance for the rest of a packet besides the values.
 const OVERHEAD: usize = 1 << 16;
 
-/// Why the server cannot take so many bytes of `what`; none where it can.
+/// Why the server cannot accept `what` of this size; `None` if it can.
 pub(crate) async fn packet_fault(
     session: &mut Session,
     what: &str,
@@ -34,7 +34,7 @@ pub(crate) async fn packet_fault(
     }))
 }
 
-/// Refuses a body whose parameters the server would not take together.
+/// Refuses a body whose parameters together exceed the packet limit.
 pub(crate) async fn refuse_oversized(
     session: &mut Session,
     params: &[BoundParam],

@@ -1,8 +1,8 @@
-//! Looks at jobs on their sources without running them: calls against the server's catalogue, statements as far as
-//! the server reads them, rights, ledgers. Changes nothing there.
+//! Checks jobs against their sources without running them: calls against the server's catalogue,
+//! statements as far as the server parses them, privileges, ledgers. Changes nothing there.
 //!
-//! Each source is asked for all its jobs at once. What the catalogue's one answer does not settle is looked up as
-//! the job itself would, so that nothing is refused that a run would find.
+//! Each source is queried for all its jobs at once. What the catalogue's one answer does not settle
+//! is looked up as the job itself would do it, so that nothing is refused that a run would find.
 
 use crate::db::connect_error::Hope;
 use crate::db::dialect::Dialect;
@@ -37,23 +37,22 @@ use futures_util::future::join_all;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long one source may take for all its jobs.
+/// Time limit of one source for all its jobs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the server may wait for a lock on what a statement names.
+/// How long the server may wait for a lock on objects that a statement names, in seconds.
 const LOCK_SECONDS: u32 = 3;
 
-/// A source with the jobs to look at.
+/// A source with the jobs to check.
 #[derive(Clone, Debug)]
 pub struct PreflightSource<'a> {
-    /// The source.
     pub source: &'a DataSource,
     /// Jobs whose statements or calls run there.
     pub jobs: Vec<&'a JobDef>,
-    /// What of them waits for what; those of other jobs may be among them.
+    /// Their dependencies; those of other jobs may be included.
     pub dependencies: &'a [JobDependency],
 }
 
-/// Looks at the jobs of several sources, all sources at once.
+/// Checks the jobs of several sources, all sources concurrently.
 pub async fn check_sources(
     sources: &[PreflightSource<'_>],
     options: &HandlerOptions,
@@ -86,7 +85,7 @@ async fn check_source(asked: &PreflightSource<'_>, options: &HandlerOptions) -> 
     visit.report
 }
 
-/// One look at one source.
+/// The check of one source.
 struct Visit<'a> {
     source: &'a DataSource,
     caller: CallerFacts,
@@ -94,7 +93,7 @@ struct Visit<'a> {
     report: PreflightReport,
 }
 
-/// That a finding says why.
+/// The reason is in a finding.
 struct NotOpened;
 
 impl<'a> Visit<'a> {
@@ -141,7 +140,7 @@ impl<'a> Visit<'a> {
                 return Err(NotOpened);
             }
         };
-        // A look makes no file, as a job would.
+        // Unlike a job, a check must not create a missing file.
         if is_absent(&target.url) {
             return Err(NotOpened);
         }
@@ -243,7 +242,8 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// As the job itself would look it up: defaults of MariaDB, packages, and the words of a refusal.
+    /// Looks up the routine as the job itself would: defaults of MariaDB, packages, and the text of
+    /// a refusal.
     async fn look_up_alone(
         &mut self,
         session: &mut Session,
@@ -302,8 +302,8 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// Where the rights of MySQL's user do not show that it may call a routine, it is tried: on some servers they
-    /// come from elsewhere (PUBLIC, an anonymous user).
+    /// Where the grants of MySQL's user do not show that it may call a routine, it is tried: on
+    /// some servers privileges come from elsewhere (PUBLIC, an anonymous user).
     async fn facts(
         &self,
         session: &mut Session,
@@ -356,7 +356,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// SQLite has no procedures; a body of that name in the source stands in.
+    /// SQLite has no procedures; a body of that name in the source replaces it.
     async fn look_at_named_body(
         &mut self,
         session: &mut Session,
@@ -377,7 +377,8 @@ impl<'a> Visit<'a> {
         Ok(())
     }
 
-    /// Has the server read each statement, up to the first that it does not take: those behind it may need it.
+    /// Lets the server parse each statement, up to the first one it refuses: those after it may
+    /// need its effect.
     async fn look_at_statements(
         &mut self,
         session: &mut Session,
@@ -404,7 +405,7 @@ impl<'a> Visit<'a> {
                 Err(error @ (SessionError::Lost(_) | SessionError::Braked)) => return Err(error),
                 Err(SessionError::Database(error)) => error,
             };
-            // A lock that is held now, and what MySQL reads only when it runs it.
+            // A lock that is held now, and statements that MySQL parses only when it runs them.
             if error.kind == ServerErrorKind::LockWait || error.number == Some(NOT_PREPARED) {
                 continue;
             }
@@ -439,16 +440,16 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// MySQL does not take every statement for later.
+/// MySQL cannot prepare every statement.
 const NOT_PREPARED: u16 = 1295;
 
-/// SQLite carries some of its PRAGMAs out while it reads them.
+/// SQLite executes some of its PRAGMAs while it parses them.
 fn is_run_by_reading(text: &str, dialect: DialectName) -> bool {
     let is_pragma = text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("PRAGMA"));
     dialect == DialectName::Sqlite && is_pragma
 }
 
-/// A look at a statement takes the locks that its tables need.
+/// Checking a statement takes the locks that its tables need.
 async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {
     let sql = match session.dialect() {
         Dialect::Sqlite => return Ok(()),
@@ -458,13 +459,13 @@ async fn limit_waiting(session: &mut Session) -> Result<(), SessionError> {
     session.run_statement(&sql, &[]).await.map(drop)
 }
 
-/// Puts the spellings of a name among the wanted ones; which they are there.
+/// Adds the spellings of a name to the wanted routines; returns their indexes.
 fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<usize> {
     if name.package.is_some() {
         return Vec::new();
     }
     let spellings = match dialect {
-        // PostgreSQL folds what is not quoted.
+        // PostgreSQL folds unquoted names.
         Dialect::Postgres => vec![name.clone(), name.folded()],
         Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
     };
@@ -482,7 +483,7 @@ fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<
     places
 }
 
-/// The routine that a job's parameters fit; none where that is not as plain as that.
+/// The routine that a job's parameters fit; `None` where that is ambiguous.
 fn choose_entry(
     name: &Name,
     dialect: Dialect,
@@ -515,7 +516,7 @@ fn without_values(params: &[Param]) -> Vec<BoundParam> {
     params.iter().map(one).collect()
 }
 
-/// Name, declared type and the routine's type of each value that goes in.
+/// Name, declared type and the routine's type of each input value.
 fn types_of(routine: &Routine, params: &[BoundParam]) -> Vec<(String, ParamType, String)> {
     let slots = arrange(routine, params).unwrap_or_default();
     slots

@@ -1,11 +1,11 @@
 //! PROC: calls a stored procedure on a data source.
 //!
-//! The name is looked up in the server's catalogue first, and what is called is what was found
-//! there, quoted; so a name can neither smuggle in SQL nor call something else by accident.
+//! The name is first looked up in the server's catalogue, and the name found there is called,
+//! quoted; so a name can neither inject SQL nor call something else by accident.
 //!
-//! On MySQL `ROW_COUNT()` behind an UPDATE counts the rows *found* here, while the mysql client
-//! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. And MySQL's warnings of a
-//! CALL are written to the log but do not change its end.
+//! On MySQL `ROW_COUNT()` after an UPDATE counts the rows *found* here, while the mysql client
+//! shows those *changed*: sqlx always connects with CLIENT_FOUND_ROWS. MySQL's warnings of a CALL
+//! are written to the log but do not change its end.
 
 use crate::db::call_result::CallVariable;
 use crate::db::dialect::Dialect;
@@ -69,11 +69,11 @@ impl WorkerHandler for Proc {
     }
 }
 
-/// How long what the catalogue said is believed: our own database may take half a minute to say that the
-/// body may begin, and somebody may alter the procedure meanwhile.
+/// How long the result of the lookup is trusted: the metadata database may take half a minute to
+/// confirm that the body may begin, and the procedure may be altered meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Longest value that is told with the lock, in bytes.
+/// Maximum length of a value that is sent with the lock, in bytes.
 const GIVEN_MOST: usize = 256;
 
 /// Whether a CALL runs in a transaction that is open already.
@@ -87,19 +87,19 @@ struct ProcedureCall<'a> {
     task: &'a AttemptTask,
     ctx: &'a Context,
     log: &'a RunLog,
-    /// The procedure, when it was found already, and when.
+    /// The procedure, if it was found already, and when.
     found: Mutex<Option<(Routine, Stopwatch)>>,
 }
 
 impl SessionBody for ProcedureCall<'_> {
     fn calls(&self) -> Option<Name> {
-        // A server whose encoding lacks a character would refuse the lock for it.
+        // A server whose encoding lacks a character would refuse the lock statement because of it.
         let name = self.task.job.proc_name.as_deref().filter(|name| is_plain(name))?;
         parse_name(name).ok().filter(|name| name.package.is_none())
     }
 
     fn found(&self, mut routines: Vec<Routine>) {
-        // What goes wrong is learnt again, and reported, by the body.
+        // An error is found again, and reported, by the body.
         if let Some(name) = self.calls() {
             name.retain_types(&mut routines);
         }
@@ -108,7 +108,7 @@ impl SessionBody for ProcedureCall<'_> {
 
     fn gives(&self, dialect: Dialect) -> Vec<Option<Arg>> {
         let params = &self.task.params;
-        // What comes back is written in another way there when nothing is bound.
+        // There, output values are returned differently when nothing is bound.
         if dialect == Dialect::Postgres && params.iter().any(|param| param.mode != ParamMode::In) {
             return Vec::new();
         }
@@ -166,8 +166,8 @@ impl ProcedureCall<'_> {
         *self.known() = routine.map(|routine| (routine, Stopwatch::start()));
     }
 
-    /// Looks the procedure up and calls it, on a server that has procedures; and whether it left a
-    /// transaction open.
+    /// Looks the procedure up and calls it, on a server that has procedures; also returns whether
+    /// it left a transaction open.
     async fn call(
         &self,
         session: &mut Session,
@@ -198,7 +198,7 @@ impl ProcedureCall<'_> {
         Ok((outputs, is_open))
     }
 
-    /// The routine that the job means, or why there is none, with the signatures there are.
+    /// The routine that the job names, or why there is none, with the existing signatures.
     async fn look_up(&self, session: &mut Session) -> Result<Routine, BodyFault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         find_routine(session, name, &self.task.params).await.map_err(|error| match error {
@@ -207,7 +207,7 @@ impl ProcedureCall<'_> {
         })
     }
 
-    /// What no further attempt would change: the definition or the catalogue has to.
+    /// A fault that no retry would change: the definition or the catalogue must.
     fn refuse(&self, why: &str) -> BodyFault {
         let (job, source) =
             (&self.task.job.code, self.task.source.as_ref().map_or("", |s| s.name.as_str()));
@@ -218,7 +218,8 @@ impl ProcedureCall<'_> {
         BodyFault::Known(Box::new(AttemptOutcome::ended(AttemptEnd::Failed, said).for_good()))
     }
 
-    /// An error of the call itself. Without the right to call it the server refused it before anything ran.
+    /// An error of the call itself. Without the privilege to call it the server refused it before
+    /// anything ran.
     fn call_fault(&self, routine: &Routine, error: SessionError) -> BodyFault {
         if !matches!(error, SessionError::Braked) {
             self.log.add_line(Stream::System, format!("{} failed: {error}", place(routine)));
@@ -234,12 +235,12 @@ impl ProcedureCall<'_> {
         self.refuse(&why)
     }
 
-    /// By which its value is told, and its variable named: its place among the job's.
+    /// The index of its parameter in the job, which identifies its value and its session variable.
     fn number(&self, param: &BoundParam) -> usize {
         self.task.params.iter().position(|p| p.name == param.name).unwrap_or_default()
     }
 
-    /// Arguments travel in session variables, because a CALL by the text protocol brings every
+    /// Arguments are passed in session variables, because a CALL by the text protocol returns every
     /// result as text, and OUT values need a variable anyway.
     async fn mysql(
         &self,
@@ -254,7 +255,8 @@ impl ProcedureCall<'_> {
             let Some(param) = slot.param else { continue };
             let number = self.number(param);
             names.push(format!("@procession_p{number}"));
-            // One that comes back may be another by now: a victim's CALL has ended well, and is run again.
+            // An INOUT variable may have changed: a deadlock victim's CALL may have set it, and is
+            // run again.
             let is_there = slot.param_mode() == RoutineParamMode::In && session.is_given(number);
             if slot.param_mode() != RoutineParamMode::Out && !is_there {
                 sets.push(format!("@procession_p{number} = ?"));
@@ -298,8 +300,8 @@ impl ProcedureCall<'_> {
         Ok((outputs, called.has_open_transaction))
     }
 
-    /// A procedure may COMMIT only outside of a transaction block, so neither a recorded one may, nor one
-    /// that returns a cursor.
+    /// A procedure may COMMIT only outside of a transaction block, so neither a recorded one may,
+    /// nor one that returns a cursor.
     async fn postgres(
         &self,
         routine: &Routine,
@@ -399,7 +401,7 @@ impl ProcedureCall<'_> {
         Ok(outputs)
     }
 
-    /// SQLite has no procedures; a body of that name in the data source stands in.
+    /// SQLite has no procedures; a body of that name in the data source replaces it.
     fn named_body(&self, session: &Session) -> Result<sql::StatementRunner<'_>, BodyFault> {
         let name = self.task.job.proc_name.as_deref().unwrap_or_default();
         let procedures = self.task.source.as_ref().map(|s| &s.procedures);
@@ -442,8 +444,8 @@ fn set_values(outputs: &mut JobOutputs, values: OutValues) {
     }
 }
 
-/// A value that is told with the lock: one that is no secret, and that no server takes otherwise there than
-/// in a CALL. PostgreSQL's settings have no NULL.
+/// A value that may be sent with the lock: not a secret, and interpreted there exactly as in a
+/// CALL. PostgreSQL's settings have no NULL.
 fn may_be_told(param: &BoundParam, dialect: Dialect) -> Option<Arg> {
     let may_be = match &param.value {
         Some(MaskedValue::Open(text)) => is_plain(text),

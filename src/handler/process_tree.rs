@@ -1,62 +1,62 @@
-//! Finds the processes of a script and ends them, those that left its group included.
+//! Finds the processes of a script and ends them, including those that left its process group.
 //!
-//! A group alone misses what called `setsid` or forked twice; those still carry the cookie in the
-//! environment they were started with. What cleared its environment *and* left the group is found
-//! from above, by its keeper: it stays below that, whatever it does. Where the keeper was killed too,
-//! it is found by an open file that all of them inherit (`open_marker`); who clears the environment,
-//! leaves the group and closes every file is not found then.
+//! The process group alone misses processes that called `setsid` or forked twice; those still carry
+//! the cookie in the environment they were started with. A process that cleared its environment
+//! *and* left the group is found from above, by its supervisor: it stays a descendant of that,
+//! whatever it does. Where the supervisor was killed too, it is found by an open file that all of
+//! them inherit (`open_marker`). A process that clears the environment, leaves the group and closes
+//! every file is not found then.
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// The environment variable that marks the processes of one try.
+/// The environment variable that marks the processes of one attempt.
 pub(crate) const COOKIE: &str = "PROCESSION_RUN";
 
-/// How the name of the inherited file begins; the run follows, as in the cookie.
+/// Prefix of the name of the inherited file; the run follows, as in the cookie.
 const MARKER: &str = "procession-run:";
 /// How the kernel shows such a file in /proc/PID/fd.
 const SHOWN: (&str, &str) = ("/memfd:", " (deleted)");
 
-/// An empty file in memory whose name is that of the run, inherited by whatever this process starts from here on. None
-/// where the kernel has no such files, or the name is too long for one: then the cookie alone marks the run.
+/// An empty file in memory named after the run, inherited by everything this process starts from
+/// here on. `None` where the kernel has no such files, or the name is too long: then the cookie
+/// alone marks the run.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_marker(run: &str) -> Option<std::os::fd::OwnedFd> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
     memfd_create(format!("{MARKER}{run}").as_str(), MFdFlags::empty()).ok()
 }
 
-/// What binds the processes of one script together.
+/// What the processes of one script have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     group: i32,
     run: String,
 }
 
-/// One living process of a family.
+/// One living process of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeProcess {
-    /// Its number.
     pub(crate) pid: i32,
-    /// Its name.
     pub(crate) name: String,
-    /// Whether it is in the script's own group.
+    /// Whether it is in the script's own process group.
     pub(crate) is_in_group: bool,
 }
 
 impl Family {
-    /// The family of the group leader `pid`.
+    /// The tree of the group leader `pid`.
     pub(crate) fn new(pid: i32, run: &str) -> Self {
         Self { group: pid, run: run.to_owned() }
     }
 
-    /// Sends a signal to the script's group; nobody there is no fault.
+    /// Sends a signal to the script's process group; an empty group is no error.
     pub(crate) fn signal(&self, signal: Signal) {
         let _nobody_is_left = killpg(Pid::from_raw(self.group), signal);
     }
 
-    /// All that live now; zombies do not.
+    /// All living processes, without zombies.
     pub(crate) fn members(&self) -> Vec<TreeProcess> {
         list_pids().into_iter().filter_map(|pid| self.member(pid)).collect()
     }
@@ -70,7 +70,7 @@ impl Family {
         Some(TreeProcess { pid, name, is_in_group })
     }
 
-    /// KILLs the group and whoever carries the mark of the run; who was found.
+    /// KILLs the process group and all processes with the mark of the run; returns those found.
     pub(crate) fn end_all(&self) -> Vec<TreeProcess> {
         self.signal(Signal::SIGKILL);
         let members = self.members();
@@ -81,29 +81,27 @@ impl Family {
     }
 }
 
-/// One process, as the system's table had it.
+/// One entry of the system's process table.
 #[derive(Clone, Debug)]
 pub(crate) struct OsProcess {
-    /// Its number.
     pub(crate) pid: i32,
-    /// That of its parent.
+    /// Process id of its parent.
     pub(crate) parent: i32,
-    /// Its group.
+    /// Its process group.
     pub(crate) group: i32,
-    /// Its name.
     pub(crate) name: String,
-    /// When it started, in ticks since boot: with its number, its name for good.
+    /// Start time in ticks since boot: unique together with the process id.
     started: u64,
-    /// It runs; a zombie does not.
+    /// Whether it runs; a zombie does not.
     pub(crate) is_living: bool,
 }
 
-/// All processes of the system that can be seen.
+/// All visible processes of the system.
 pub(crate) fn processes() -> Vec<OsProcess> {
     list_pids().into_iter().filter_map(process).collect()
 }
 
-/// What descends from one of `roots`, without them, and without `except` and what descends from that.
+/// The descendants of `roots`, without them, and without `except` and its descendants.
 pub(crate) fn below(all: &[OsProcess], roots: &BTreeSet<i32>, except: i32) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in all {
@@ -120,8 +118,8 @@ pub(crate) fn below(all: &[OsProcess], roots: &BTreeSet<i32>, except: i32) -> BT
     found
 }
 
-/// What earlier tries of `run` than `attempt` left here: whoever carries the mark of one, and what
-/// descends from those. Never this process, though it may have been started by such a script.
+/// What attempts of `run` before `attempt` left here: processes with their mark, and the
+/// descendants of those. Never this process, although such a script may have started it.
 pub(crate) fn earlier(all: &[OsProcess], run: &str, attempt: u32) -> BTreeSet<i32> {
     let start = format!("{run}:");
     let is_earlier = |run: &str| {
@@ -134,18 +132,20 @@ pub(crate) fn earlier(all: &[OsProcess], run: &str, attempt: u32) -> BTreeSet<i3
     below(all, &carriers, own).union(&carriers).copied().collect()
 }
 
-/// Ends a tree whose members start others meanwhile.
+/// Ends a process tree whose members start others meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Hunt {
     seen: BTreeMap<i32, OsProcess>,
 }
 
 impl Hunt {
-    /// Looks of `freeze`, at most. Two are enough for anything but a fork bomb without a limit.
+    /// Maximum number of rounds of `freeze`. Two are enough for anything but a fork bomb without a
+    /// limit.
     const LOOKS: usize = 50;
 
-    /// Stops (SIGSTOP) whatever `find` picks until it picks nobody new. What is killed makes room
-    /// for what a fork bomb wants to start next; what is stopped does not, and starts nothing.
+    /// Stops (SIGSTOP) the processes that `find` returns until it returns no new one. A killed
+    /// process frees capacity for the next ones of a fork bomb; a stopped one does not, and starts
+    /// nothing.
     pub(crate) fn freeze(&mut self, find: &impl Fn(&[OsProcess]) -> BTreeSet<i32>) {
         for _ in 0..Self::LOOKS {
             let all = processes();
@@ -161,7 +161,8 @@ impl Hunt {
         }
     }
 
-    /// KILLs what was stopped, and what `find` picks now; whether anybody was there to be killed.
+    /// KILLs the stopped processes, and those that `find` returns now; returns whether there were
+    /// any.
     pub(crate) fn strike(&mut self, find: &impl Fn(&[OsProcess]) -> BTreeSet<i32>) -> bool {
         let all = processes();
         let mut found = find(&all);
@@ -176,14 +177,14 @@ impl Hunt {
         is_anybody
     }
 
-    /// All that were found living.
+    /// All processes that were found alive.
     pub(crate) fn found(&self) -> impl Iterator<Item = &OsProcess> {
         self.seen.values()
     }
 }
 
-/// Sends a signal to these; to a group at once when it is wholly theirs, for a child that is being
-/// born cannot slip through that.
+/// Sends a signal to these processes; to a whole process group at once if all of it is included,
+/// because no child that is being born can escape that.
 fn send_signal(all: &[OsProcess], to: &BTreeSet<i32>, signal: Signal) {
     let others: BTreeSet<i32> =
         all.iter().filter(|p| !to.contains(&p.pid)).map(|p| p.group).collect();
@@ -197,7 +198,6 @@ fn send_signal(all: &[OsProcess], to: &BTreeSet<i32>, signal: Signal) {
     }
 }
 
-/// The numbers of all processes.
 pub(crate) fn list_pids() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
@@ -210,7 +210,7 @@ fn living(pid: i32) -> Option<(String, i32)> {
 
 fn process(pid: i32) -> Option<OsProcess> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // `pid (name) state ppid group …`; the name may hold anything, also `)`.
+    // `pid (name) state ppid group …`; the name may contain anything, also `)`.
     let (head, tail) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
     Some(OsProcess {
@@ -218,18 +218,19 @@ fn process(pid: i32) -> Option<OsProcess> {
         parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         name: head.split_once('(').map_or("", |(_, name)| name).to_owned(),
-        // The 22nd field; the state, which comes behind the name, is the third.
+        // The 22nd field; the state, which follows the name, is the third.
         started: fields.get(19)?.parse().ok()?,
         is_living: !matches!(*fields.first()?, "Z" | "X"),
     })
 }
 
-/// When a process started, in the kernel's ticks since boot: with its number, its name for good.
+/// Start time of a process in the kernel's ticks since boot: unique together with the process id.
 pub(crate) fn started(pid: i32) -> Option<u64> {
     process(pid).map(|p| p.started)
 }
 
-/// Whether a process is marked as one of such a run: by the environment that it was started with, or by an open file.
+/// Whether a process carries the mark of a run: in the environment that it was started with, or as
+/// an open file.
 fn is_of_run(pid: i32, is_it: impl Fn(&str) -> bool) -> bool {
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mut entries = environ.split(|b| *b == 0).filter_map(|entry| str::from_utf8(entry).ok());
@@ -238,7 +239,7 @@ fn is_of_run(pid: i32, is_it: impl Fn(&str) -> bool) -> bool {
     runs.any(&is_it) || open_markers(pid).any(|run| is_it(&run))
 }
 
-/// The runs whose marker a process has open.
+/// The runs whose marker files a process has open.
 fn open_markers(pid: i32) -> impl Iterator<Item = String> {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     files.filter_map(|file| {

@@ -1,8 +1,10 @@
-//! Runs an application on a cluster of others: submitted once, followed to its end, cancelled with proof, and found
-//! again after a crash of this process. An engine is one implementation of `RemoteEngine`.
+//! Runs an application on an external cluster: submitted once, followed to its end, cancelled with
+//! proof, and found again after a crash of this process. An engine is one implementation of
+//! `RemoteEngine`.
 //!
-//! The id of an application is made of the idempotency key and the attempt. What an attempt left behind, because its
-//! worker died or left, is looked up by that id before anything is submitted.
+//! The id of an application is derived from the idempotency key and the attempt. What an attempt
+//! left behind, because its worker died or shut down, is looked up by that id before anything is
+//! submitted.
 
 use crate::domain::job::application::{
     ApplicationCall, ApplicationReport, ApplicationState, earlier_attempts,
@@ -22,10 +24,10 @@ use tokio::time::sleep;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// How long a submission whose answer was lost is looked for.
 const LOOKUP: Duration = Duration::from_secs(30);
-/// Lines of a stack that the log keeps.
+/// Number of lines of a stack trace that the log keeps.
 const STACK_LINES: usize = 60;
 
-/// What is submitted.
+/// What to submit.
 pub(crate) struct ApplicationOrder<'a> {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -33,7 +35,7 @@ pub(crate) struct ApplicationOrder<'a> {
     pub(crate) call: &'a ApplicationCall,
 }
 
-/// What became of a submission.
+/// The result of a submission.
 pub(crate) enum Submission {
     /// The cluster has it, perhaps since an earlier submission with the same id.
     Accepted,
@@ -51,13 +53,13 @@ pub(crate) struct FailureCause {
 
 /// A kind of cluster. It must refuse a second application with an id that it remembers.
 pub(crate) trait RemoteEngine: Send + Sync {
-    /// Its name for people.
+    /// The display name.
     fn name(&self) -> &'static str;
 
     /// The id of the application of an attempt.
     fn application_id(&self, task: &AttemptTask, attempt: u32) -> String;
 
-    /// Where people look at it.
+    /// The link to its page in the cluster's user interface.
     fn link(&self, api: &ClusterApi, id: &str) -> String;
 
     /// Submits it once.
@@ -68,14 +70,14 @@ pub(crate) trait RemoteEngine: Send + Sync {
         ctx: &'a Context,
     ) -> BoxFuture<'a, Submission>;
 
-    /// What the cluster knows of it; `None` when it knows none with this id.
+    /// The cluster's report on it; `None` when it knows none with this id.
     fn read_state<'a>(
         &'a self,
         api: &'a ClusterApi,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<ApplicationReport>, String>>;
 
-    /// Has it cancelled; that it is gone is read from its state.
+    /// Requests its cancellation; whether it is gone is read from its state.
     fn cancel<'a>(&'a self, api: &'a ClusterApi, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
 
     /// Why it failed, as far as the cluster knows.
@@ -85,7 +87,7 @@ pub(crate) trait RemoteEngine: Send + Sync {
         id: &'a str,
     ) -> BoxFuture<'a, Option<FailureCause>>;
 
-    /// What it hands on beside its state.
+    /// Its outputs besides its state.
     fn read_results<'a>(
         &'a self,
         api: &'a ClusterApi,
@@ -124,13 +126,13 @@ pub(crate) async fn run(
         if !task.job.idempotent {
             return attempt.not_found();
         }
-        // If the earlier submission is still on its way, the cluster refuses the second of the two.
+        // If the earlier submission is still under way, the cluster refuses the second of the two.
         order.id = engine.application_id(task, task.attempt.saturating_sub(1).max(1));
     }
     attempt.submit(&order).await
 }
 
-/// Ends what the last attempt left on the cluster, whose worker died.
+/// Ends what the last attempt, whose worker died, left on the cluster.
 pub(crate) async fn end_orphan(
     engine: &dyn RemoteEngine,
     task: &AttemptTask,
@@ -193,7 +195,7 @@ enum Found {
     Stopped(Box<AttemptOutcome>),
 }
 
-/// One attempt with the cluster it works on.
+/// One attempt with its cluster.
 struct Attempt<'a> {
     engine: &'a dyn RemoteEngine,
     task: &'a AttemptTask,
@@ -207,7 +209,7 @@ impl Attempt<'_> {
         self.ctx.log.add_line(Stream::System, line.into());
     }
 
-    /// Looks for what earlier attempts submitted; a cluster that is away is waited for.
+    /// Looks for what earlier attempts submitted; an unavailable cluster is waited for.
     async fn find_earlier(&self) -> Found {
         for number in earlier_attempts(self.task.attempt) {
             let id = self.engine.application_id(self.task, number);
@@ -275,7 +277,7 @@ impl Attempt<'_> {
         AttemptOutcome::ended(AttemptEnd::Unknown, said)
     }
 
-    /// Asks until the cluster answers; an error is the reason to stop.
+    /// Repeats the query until the cluster answers; an error is the reason to stop.
     async fn query_patiently(&self, id: &str) -> Result<Option<ApplicationReport>, StopReason> {
         let (mut pause, mut last) = (FIRST_PAUSE, None);
         loop {
@@ -357,7 +359,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Has it cancelled and waits until it is gone.
+    /// Requests its cancellation and waits until it is gone.
     async fn cancel(&self, id: &str, reason: StopReason) -> AttemptOutcome {
         self.log(format!("cancels application {id}"));
         let since = Stopwatch::start();

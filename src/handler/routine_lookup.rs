@@ -1,4 +1,4 @@
-//! The routine that a job means, found in the server's catalogue or in the text of a package.
+//! Finds the routine that a job names, in the server's catalogue or in the text of a package.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -11,21 +11,21 @@ use crate::handler::signature::{Name, arrange, choose, list_signatures, parse_na
 /// Why there is none.
 #[derive(Debug)]
 pub(crate) enum LookupError {
-    /// The server has nothing of that name which this user may see.
+    /// The server has no routine of that name that this user may see.
     Missing {
-        /// The whole sentence.
+        /// The complete message.
         why: String,
         /// The routine that was probably meant.
         meant: Option<String>,
     },
-    /// The name is no name, or there are some routines and none takes the parameters.
+    /// The name is invalid, or no routine of that name fits the parameters.
     Misfit(String),
-    /// The server could not be asked.
+    /// The query failed.
     Asking(SessionError),
 }
 
-/// The routine that `proc_name` means with these parameters, or why there is none, with the signatures
-/// there are.
+/// The routine for `proc_name` and these parameters, or why there is none, with the existing
+/// signatures.
 pub(crate) async fn find_routine(
     session: &mut Session,
     proc_name: &str,
@@ -34,7 +34,7 @@ pub(crate) async fn find_routine(
     let name = parse_name(proc_name).map_err(LookupError::Misfit)?;
     if name.package.is_none() {
         let shown = session.shown_procedure(name.schema.as_deref(), &name.name).await;
-        // One that does not fit is sought in the catalogue, which has the last word.
+        // If it does not fit, the catalogue is searched, which decides.
         if let Some(shown) = shown.map_err(LookupError::Asking)?
             && arrange(&shown, params).is_ok()
         {
@@ -50,7 +50,7 @@ pub(crate) async fn find_routine(
     Err(missing(session, &name).await)
 }
 
-/// What there is none of, and what was probably meant.
+/// What does not exist, and what was probably meant.
 async fn missing(session: &mut Session, name: &Name) -> LookupError {
     let place = match (&name.schema, &name.package) {
         (Some(schema), None) => format!("in schema '{schema}'"),
@@ -66,7 +66,7 @@ async fn missing(session: &mut Session, name: &Name) -> LookupError {
     };
     let question = meant.as_ref().map_or(String::new(), |meant| format!("; did you mean {meant}?"));
     let right = match session.dialect() {
-        // It shows a routine only to those who have a right to it.
+        // It shows a routine only to users with a privilege for it.
         Dialect::Mysql => ", or this user has no right to it (GRANT EXECUTE ON PROCEDURE)",
         Dialect::Postgres | Dialect::Sqlite => "",
     };
@@ -74,7 +74,8 @@ async fn missing(session: &mut Session, name: &Name) -> LookupError {
     LookupError::Missing { why, meant }
 }
 
-/// The routine that a wrong name probably meant: one of that name elsewhere, else one with a name like it.
+/// The routine that a wrong name probably means: one of that name in another schema, else one with
+/// a similar name.
 fn suggest(name: &Name, there: &[(String, String)], dialect: Dialect) -> Option<String> {
     let part = |part: &str| written(part, dialect);
     let is_same = |found: &str| found.to_lowercase() == name.name.to_lowercase();
@@ -93,7 +94,7 @@ async fn find_in_catalogue(
     params: &[BoundParam],
 ) -> Result<Option<Routine>, LookupError> {
     let spellings = match session.dialect() {
-        // PostgreSQL folds what is not quoted.
+        // PostgreSQL folds unquoted names.
         Dialect::Postgres => vec![name.clone(), name.folded()],
         Dialect::Mysql | Dialect::Sqlite => vec![name.clone()],
     };

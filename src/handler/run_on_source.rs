@@ -1,5 +1,5 @@
-//! Runs a body on a data source: connect, lock, ask whether the row is still ours, run, and when
-//! it must stop, stop it on the server and prove it.
+//! Runs a body on a data source: connect, take the session lock, check the claim, run, and if it
+//! must stop, stop it on the server and prove that.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::{ServerErrorKind, SessionError};
@@ -26,21 +26,21 @@ use std::time::Duration;
 
 /// What a handler does with an open session.
 pub(crate) trait SessionBody: Sync {
-    /// The routine that it calls, to be looked for when its session takes the lock.
+    /// The routine that it calls, to be looked up together with the lock.
     fn calls(&self) -> Option<Name> {
         None
     }
 
-    /// Takes what was found of that.
+    /// Receives the routines found for that name.
     fn found(&self, _: Vec<Routine>) {}
 
-    /// The values that its session is told with the lock, by number; `None` for what is not to stand there.
+    /// The values that are sent with the lock, by index; `None` for those that must not be.
     fn gives(&self, _: Dialect) -> Vec<Option<Arg>> {
         Vec::new()
     }
 
-    /// Asks the server what it has to know before it runs, and changes nothing; while our own database is
-    /// asked whether it may.
+    /// Queries what it needs from the server before it runs, without changes; runs while the
+    /// metadata database is asked for the claim.
     fn look_up_routine<'s>(&'s self, _: &'s mut Session) -> BoxFuture<'s, ()> {
         Box::pin(std::future::ready(()))
     }
@@ -48,28 +48,28 @@ pub(crate) trait SessionBody: Sync {
     /// Runs it; the session is closed afterwards.
     fn run<'s>(&'s self, session: &'s mut Session) -> BoxFuture<'s, Result<JobOutputs, BodyFault>>;
 
-    /// Runs it inside a transaction that is open, and leaves that open.
+    /// Runs it inside an open transaction, and leaves that open.
     fn run_inside<'s>(
         &'s self,
         session: &'s mut Session,
     ) -> BoxFuture<'s, Result<JobOutputs, BodyFault>>;
 }
 
-/// Why a body did not end well.
+/// Why a body did not succeed.
 #[derive(Debug)]
 pub(crate) enum BodyFault {
-    /// A reason of ours, found before anything took effect or after all of it was undone.
+    /// A reason of this program, found before anything took effect or after all of it was undone.
     Said(String),
-    /// An error of a question we asked before the body began: nothing has taken effect.
+    /// A query before the body failed: nothing has taken effect.
     Before(String, SessionError),
     /// A statement of the body failed: which one, and how.
     At(String, SessionError),
-    /// All that is to be said of the try, which may even have ended well.
+    /// The complete outcome of the attempt, which may even be a success.
     Known(Box<AttemptOutcome>),
 }
 
 impl BodyFault {
-    /// An error of a question we asked before the body began: nothing has taken effect.
+    /// A failed query before the body: nothing has taken effect.
     pub(crate) fn before(what: &str, error: SessionError) -> Self {
         match error {
             SessionError::Braked => Self::At(what.to_owned(), error),
@@ -85,8 +85,8 @@ impl BodyFault {
     }
 }
 
-/// The outcome with the kind of its error, the one place where the servers' kinds get the names that
-/// definitions know.
+/// The outcome with the class of its error; the only place where the servers' error kinds get the
+/// names that definitions use.
 pub(crate) fn classed(outcome: AttemptOutcome, error: &SessionError) -> AttemptOutcome {
     let class = match error.kind() {
         ServerErrorKind::Deadlock => ErrorClass::Deadlock,
@@ -102,7 +102,7 @@ pub(crate) fn classed(outcome: AttemptOutcome, error: &SessionError) -> AttemptO
 ///
 /// The order on its one connection: session lock, then `may_begin`, then the body. `kill -9` of a
 /// worker does not stop its CALL, but the server holds the lock exactly as long as that orphan
-/// lives; so who has the lock is alone, and who is alone asks whether it is still wanted.
+/// lives; so the holder of the lock is alone, and checks then whether it may still run.
 pub(crate) async fn run_on_source(
     task: &AttemptTask,
     ctx: &Context,
@@ -144,7 +144,7 @@ pub(crate) async fn run_on_source(
     settle(ended, session, &ladder, task).await
 }
 
-/// Runs a body between the places at which a test breaks the program.
+/// Runs a body between two failpoints.
 pub(crate) async fn under_way<T>(body: impl Future<Output = T>) -> T {
     failpoint!("body.before");
     let done = sent_in_time(body).await;
@@ -152,7 +152,7 @@ pub(crate) async fn under_way<T>(body: impl Future<Output = T>) -> T {
     done
 }
 
-/// Of a body that is slow enough, the place at which it is on its server and has not answered.
+/// The failpoint at which a sufficiently slow body has been sent and not answered.
 #[cfg(debug_assertions)]
 async fn sent_in_time<T>(body: impl Future<Output = T>) -> T {
     let mut body = std::pin::pin!(body);
@@ -170,12 +170,12 @@ async fn sent_in_time<T>(body: impl Future<Output = T>) -> T {
     body.await
 }
 
-/// What the body's session is called on its server.
+/// The application name of the body's session on its server.
 pub(crate) fn label(task: &AttemptTask) -> String {
     format!("{}:{}", task.batch.batch_no, task.job.code)
 }
 
-/// What a body may ask its session for.
+/// The facts that a body may read from its session.
 pub(crate) fn facts(task: &AttemptTask) -> Vec<(&'static str, String)> {
     vec![
         ("idem_key", task.idem_key.clone()),
@@ -185,7 +185,7 @@ pub(crate) fn facts(task: &AttemptTask) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What became of a guarded body; the session is gone afterwards.
+/// The outcome of a guarded body; its session is gone afterwards.
 pub(crate) async fn settle(
     ended: GuardedEnd,
     session: Session,
@@ -235,7 +235,7 @@ pub(crate) async fn settle(
     }
 }
 
-/// The session of a body that ended by itself and well waits for another; any other is closed.
+/// Returns the session of a successful body to the pool; any other is closed.
 async fn done_with(
     mut session: Session,
     outcome: &AttemptOutcome,
@@ -244,11 +244,12 @@ async fn done_with(
 ) {
     let is_well = matches!(outcome.end, AttemptEnd::Success) && outcome.breach.is_none();
     if !is_well || (task.job.tx.is_recorded() && session.dialect() == Dialect::Mysql) {
-        // Closing would free the lock as well; this only frees it sooner for certain.
+        // Closing frees the lock as well; this frees it earlier.
         let _closing_frees_it_too = session.unlock(&task.lock_name).await;
         return session.close().await;
     }
-    // A rule or a check may still fail, and the next try is not to find the lock of this one.
+    // A rule or a check may still fail, and the next attempt must not find the lock held by this
+    // one.
     let is_judged = !task.job.checks.is_empty() || !task.job.success.is_empty();
     if is_judged && session.unlock(&task.lock_name).await.is_err() {
         return;
@@ -272,7 +273,7 @@ fn stopped(reason: StopReason, is_gone: bool, ladder: &Ladder<'_>) -> AttemptOut
     AttemptOutcome::ended(end_of(reason), said)
 }
 
-/// The end that a reason makes when it is confirmed.
+/// The attempt end for a confirmed stop.
 pub(crate) fn end_of(reason: StopReason) -> AttemptEnd {
     match reason {
         StopReason::TimedOut => AttemptEnd::TimedOut,
@@ -281,9 +282,9 @@ pub(crate) fn end_of(reason: StopReason) -> AttemptEnd {
     }
 }
 
-/// Where a source is: its URL, or what `PROCESSION_SOURCE_<NAME>` says instead, and its password
-/// from the environment or a file. A relative path of SQLite begins at the program's folder. With
-/// it comes what people may be shown of the URL.
+/// The connection target of a source: its URL, or the value of `PROCESSION_SOURCE_<NAME>`, and its
+/// password from the environment or a file. A relative SQLite path is relative to the program's
+/// directory. Includes the displayable part of the URL.
 pub(crate) fn target(
     source: &DataSource,
     task: &AttemptTask,
@@ -292,7 +293,7 @@ pub(crate) fn target(
     reach(source, label(task), options)
 }
 
-/// The same for whoever has no task; `label` is shown on the server.
+/// The same for callers without a task; `label` is shown on the server.
 pub(crate) fn reach(
     source: &DataSource,
     label: String,
@@ -335,7 +336,8 @@ pub(crate) fn reach(
     ))
 }
 
-/// Who started this has read it; one who cannot read secrets does not come this far with one.
+/// The caller that started this has read it; a caller that cannot read secrets does not get here
+/// with one.
 fn password_of_secret(source: &DataSource) -> Result<String, String> {
     let read = source.read_password.0.as_ref().map(|read| read.expose_secret().to_owned());
     read.ok_or_else(|| {

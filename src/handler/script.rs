@@ -1,9 +1,9 @@
-//! SCRIPT: runs a script, under a keeper where there is one, else as a child process.
+//! SCRIPT: runs a script, under a supervisor where there is one, else as a child process.
 //!
-//! What the script leaves behind: at its end everything still in its process group is killed and
-//! named in the log, because a handler must not return while its body runs. A process that left
-//! the group on purpose (`setsid`) is left alone after a success and only named; after a failure
-//! or a stop it is killed too, so that a second start does not meet it.
+//! Processes left by the script: at its end everything still in its process group is killed and
+//! named in the log, because a handler must not return while its body runs. A process that left the
+//! group on purpose (`setsid`) is left alone after a success and only named; after a failure or a
+//! stop it is killed too, so that a second start does not meet it.
 
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, JobOutputs, Stream};
 use crate::domain::job::retry::ErrorClass;
@@ -33,7 +33,7 @@ pub(crate) struct ScriptHandler;
 /// How long to read on after the exit: a daemon that inherited the pipe never closes it.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Only the supervisor takes away what our own user could give the script.
+/// Only the supervisor drops the privileges that our own user could give the script.
 const UNSUPERVISED: &str = "a script that is isolated or has a user of its own ([script] isolation, run_as) runs under \
                             its supervisor alone, and there is none";
 
@@ -66,7 +66,7 @@ impl WorkerHandler for ScriptHandler {
     }
 }
 
-/// Runs it; an error is a reason why nothing was started.
+/// Runs it; an error is the reason why nothing was started.
 async fn start(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, String> {
     tokio::select! {
         biased;
@@ -104,7 +104,7 @@ async fn start(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, Stri
     })
 }
 
-/// How far the script is isolated by the kernel. Its log says why it is not, where that is not what was asked for.
+/// The level of isolation for the script. If it is lower than requested, the log explains why.
 async fn find_level(ctx: &Context) -> Result<IsolationLevel, String> {
     let options = &ctx.options;
     if options.script_users.policy == IsolationPolicy::Off {
@@ -137,13 +137,13 @@ fn said_of(reason: StopReason) -> &'static str {
     }
 }
 
-/// Ends an earlier start, which may take long, and asks for the claim behind it.
+/// Ends an earlier start, which may take long, and checks the claim after it.
 async fn get_ready(task: &AttemptTask, ctx: &Context) -> Result<(), String> {
     earlier_attempts::end_earlier(task, ctx).await?;
     ctx.claimed().await
 }
 
-/// Who watches over a script.
+/// Who watches over the script.
 enum ScriptRunner {
     Kept(Box<SupervisedScript>),
     Alone(Box<UnsupervisedScript>),
@@ -171,7 +171,7 @@ impl ScriptRunner {
         Ok(Self::Alone(Box::new(alone)))
     }
 
-    /// What the log says of how it runs.
+    /// How it runs, for the log.
     fn describe(&self, plan: &LaunchPlan) -> String {
         match self {
             Self::Kept(_) => plan.describe(),
@@ -202,7 +202,7 @@ impl ScriptRunner {
     }
 }
 
-/// Reads what the script prints until it has ended and what it left behind has been seen to.
+/// Reads the output until the script has ended and its remaining processes are handled.
 async fn watch(
     runner: &mut ScriptRunner,
     reader: &mut OutputReader<'_>,
@@ -232,7 +232,7 @@ async fn watch(
 fn settle(status: ExitStatus, reader: OutputReader<'_>) -> AttemptOutcome {
     let values = match reader.outputs.finish() {
         Ok(values) => values,
-        // Without its exit code: no rule may make a success of it.
+        // Without its exit code: no rule may turn this into a success.
         Err(why) => {
             let how = status.code().map_or(String::new(), |code| format!(" (exit code {code})"));
             return AttemptOutcome::ended(AttemptEnd::Failed, format!("{why}{how}")).for_good();

@@ -1,4 +1,4 @@
-//! The account that a script runs under, as the system knows it.
+//! The system account that a script runs under.
 
 use crate::domain::id::GroupCode;
 use crate::domain::job::script_isolation::{ScriptUsers, UserSwitching};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-/// The numbers that the kernel knows an account by.
+/// The numeric ids of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AccountIds {
     pub(crate) user: u32,
@@ -20,7 +20,7 @@ pub fn user_switching() -> UserSwitching {
     if geteuid().is_root() { UserSwitching::Possible } else { UserSwitching::Impossible }
 }
 
-/// An account that is not Procession's own.
+/// An account other than Procession's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScriptAccount {
     name: String,
@@ -29,7 +29,8 @@ pub(crate) struct ScriptAccount {
 }
 
 impl ScriptAccount {
-    /// The account that runs scripts of `group`; `None` is our own. An error is why nothing may be started.
+    /// The account that runs scripts of `group`; `None` is Procession's own. An error is why
+    /// nothing may be started.
     pub(crate) fn find_account(
         users: &ScriptUsers,
         group: &GroupCode,
@@ -60,7 +61,7 @@ impl ScriptAccount {
         &self.name
     }
 
-    /// Gives it the private folder of a script and the files in it.
+    /// Changes the owner of the script's private directory and its files to this account.
     pub(crate) fn take_over<'a>(
         &self,
         folder: &Path,
@@ -71,7 +72,7 @@ impl ScriptAccount {
         given.map_err(|e| format!("cannot give the script's folder to {}: {e}", self.name))
     }
 
-    /// What its programs expect to find in their environment.
+    /// Sets the environment variables that programs of an account expect.
     pub(crate) fn set_variables(&self, variables: &mut BTreeMap<String, String>, folder: &Path) {
         let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
         set("USER", self.name.clone());

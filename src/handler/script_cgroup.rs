@@ -1,5 +1,5 @@
-//! The control group of one script, seen from its supervisor: made with its limits, entered by the script alone, ended
-//! as a whole and removed.
+//! The control group of one script, as seen by its supervisor: created with its limits, entered by
+//! the script alone, ended as a whole and removed.
 
 use crate::domain::job::script_limits::read_event;
 use crate::handler::cgroup_tree::{
@@ -10,18 +10,18 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The kernel lets go of a group a moment after its last process was waited for.
+/// The kernel releases a group a moment after its last process was reaped.
 const REMOVALS: (u32, Duration) = (20, Duration::from_millis(5));
 
-/// It is removed with this value, unless something lives on in it.
+/// Removed when this is dropped, unless a process is still in it.
 pub(crate) struct ScriptCgroup {
     folder: PathBuf,
 }
 
-/// How often the kernel held a limit.
+/// How often the kernel enforced a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LimitEvents {
-    /// Processes killed because the memory was used up.
+    /// Processes killed for lack of memory.
     pub(crate) memory_kills: u64,
     /// Processes that were not started.
     pub(crate) refused_processes: u64,
@@ -33,7 +33,7 @@ impl ScriptCgroup {
         make_attempt_group(order).map(|_| cgroup)
     }
 
-    /// Ends whatever is in it, at once; the kernel can do it as of Linux 5.14.
+    /// Kills all its processes at once; supported by Linux 5.14 and later.
     pub(crate) fn kill_all(&self) {
         let _each_is_killed_by_itself_then = write_setting(&self.folder, "cgroup.kill", "1");
     }
@@ -55,7 +55,8 @@ impl Drop for ScriptCgroup {
         for _ in 0..times {
             let is_populated = fs::read_to_string(self.folder.join("cgroup.events"))
                 .is_ok_and(|events| read_event(&events, "populated") > 0);
-            // What a script left behind on purpose keeps its limits; the next start of `serve` looks again.
+            // A process that a script left behind on purpose keeps its limits; the next start of
+            // `serve` cleans up.
             if is_populated || remove_group(&self.folder).is_ok() {
                 return;
             }
@@ -64,7 +65,7 @@ impl Drop for ScriptCgroup {
     }
 }
 
-/// The way into a script's group and back, opened while the files can be reached.
+/// Entry to a script's group and back, opened while the files are reachable.
 pub(crate) struct CgroupDoor {
     into: File,
     back: File,
@@ -80,8 +81,8 @@ impl CgroupDoor {
         Ok(Self { into: open(process_folder(order))?, back: open(order.home.clone())? })
     }
 
-    /// Lets `start` start a process inside. This process goes in for that moment, because a child is born where its
-    /// parent is.
+    /// Starts a process in the group. This process moves in for that moment, because a child is
+    /// born in its parent's group.
     pub(crate) fn start_inside<T>(
         &self,
         start: impl FnOnce() -> Result<T, String>,
@@ -89,7 +90,8 @@ impl CgroupDoor {
         let enter = (&self.into).write_all(b"0");
         enter.map_err(|e| format!("cannot enter the script's control group: {e}"))?;
         let started = start();
-        // Should it fail, we end with the script, and the worker learns that how it ended is not known.
+        // If that fails, this process ends with the script, and the worker reports an unknown
+        // outcome.
         let _stays_inside = (&self.back).write_all(b"0");
         started
     }

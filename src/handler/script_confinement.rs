@@ -1,4 +1,4 @@
-//! What a script is shut in with, as its supervisor is told.
+//! The isolation of a script, as passed to its supervisor.
 
 use crate::domain::job::script_isolation::IsolationLevel;
 use crate::handler::script_account::AccountIds;
@@ -6,7 +6,7 @@ use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Folders that programs of any system read to run at all.
+/// Directories that programs of any system read in order to run.
 const SYSTEM_FOLDERS: [&str; 13] = [
     "/usr",
     "/bin",
@@ -22,50 +22,52 @@ const SYSTEM_FOLDERS: [&str; 13] = [
     "/run/systemd/resolve",
     "/run/resolvconf",
 ];
-/// Devices that everybody may write.
+/// Devices that every user may write.
 const OPEN_DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx"];
-/// Folders that everybody may write, which a script with files of its own has for itself.
+/// Directories that every user may write, and of which a script with isolated files gets its own.
 pub(crate) const SHARED_FOLDERS: [&str; 2] = ["/tmp", "/var/tmp"];
-/// Memory that everybody may share by name.
+/// Shared memory by name, open to every user.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The operator's part of it.
+/// The configured part of the isolation.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptFiles {
-    /// Procession's own files and folders, which no script sees.
+    /// Procession's own files and directories, hidden from every script.
     pub hidden: Vec<PathBuf>,
-    /// What scripts may read beside the system's folders, where their files are isolated.
+    /// What scripts may read besides the system directories, where their files are isolated.
     pub read: Vec<PathBuf>,
     /// What they may also write.
     pub write: Vec<PathBuf>,
 }
 
-/// What a script is shut in with.
+/// The isolation of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confinement {
-    /// Procession's own user, unless that is root: the script runs as it, without the rights that made its walls.
+    /// Procession's own user, unless that is root: the script runs as this user, without the
+    /// privileges that set up the isolation.
     pub(crate) user: Option<AccountIds>,
-    /// The script's own folder, in a folder of all such folders.
+    /// The script's own directory, inside the directory of all such directories.
     pub(crate) folder: PathBuf,
-    /// What is not there for it.
+    /// Hidden paths.
     pub(crate) hidden: Vec<PathBuf>,
-    /// The mount of control groups, where it has one: it may not write there, or it could leave its own.
+    /// The mount point of control groups, if it has one: it must not be writable, or the script
+    /// could leave its group.
     pub(crate) cgroups: Option<PathBuf>,
-    /// The files it may use; whatever its user may when `None`.
+    /// The files it may use; `None`: everything its user may use.
     pub(crate) files: Option<FileAccess>,
 }
 
-/// Files and folders, each with what is below it.
+/// Readable and writable paths, each with everything below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileAccess {
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
-    /// Those of both that the operator named.
+    /// The paths among both that the operator named.
     named: Vec<PathBuf>,
 }
 
 impl Confinement {
-    /// What `level` comes to for a script with this folder.
+    /// The isolation at `level` for a script with this directory.
     pub(crate) fn new(level: IsolationLevel, files: &ScriptFiles, folder: &Path) -> Option<Self> {
         let user = AccountIds { user: geteuid().as_raw(), group: getegid().as_raw() };
         let access = match level {
@@ -82,7 +84,7 @@ impl Confinement {
         })
     }
 
-    /// What a script's log says of it.
+    /// The isolation, for the script's log.
     pub(crate) fn describe(&self) -> &'static str {
         if self.files.is_some() { "isolated: processes, files" } else { "isolated: processes" }
     }
@@ -100,17 +102,17 @@ impl FileAccess {
         }
     }
 
-    /// Whether the operator lets scripts write it.
+    /// Whether the operator lets scripts write this path.
     pub(crate) fn may_write(&self, path: &Path) -> bool {
         self.write.iter().any(|allowed| allowed == path)
     }
 
-    /// The files and folders that the operator named.
+    /// The paths that the operator named.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Path> {
         self.named.iter().map(PathBuf::as_path)
     }
 
-    /// Whether a folder may be read at all.
+    /// Whether a directory may be read at all.
     pub(crate) fn covers(&self, folder: &Path) -> bool {
         self.read.iter().chain(&self.write).any(|allowed| folder.starts_with(allowed))
     }

@@ -1,23 +1,23 @@
-//! How a script ended, whoever watched over it.
+//! How a script ended, supervised or not.
 
 use crate::handler::StopReason;
 use std::process::ExitStatus;
 
-/// The end of a script and of what belongs to it.
+/// The end of a script and of its processes.
 pub(crate) enum ScriptEnding {
-    /// By itself; what it left behind has been seen to.
+    /// By itself; its remaining processes are handled.
     Own(ExitStatus),
-    /// The kernel killed it, or a process that it needed, because its memory was used up. All are proven gone.
+    /// The kernel killed it, or a process that it needed, for lack of memory. All are proven gone.
     OutOfMemory(ExitStatus),
-    /// It was stopped; it and all it started are proven gone.
+    /// It was stopped; it and everything it started are proven gone.
     Stopped(StopReason),
-    /// Its keeper ended it, because this process gave no sign of life; all are proven gone.
+    /// Its supervisor ended it, because the worker did not renew the lease; all are proven gone.
     Lapsed,
-    /// How it ended, or whether it is gone, is not known.
+    /// Its result, or whether it is gone, is unknown.
     Unknown(String),
 }
 
-/// What is said when a script is to stop: why, and what is done about it.
+/// The log line of a stop request: reason and action.
 pub(crate) fn stopping(reason: StopReason) -> &'static str {
     match reason {
         StopReason::TimedOut => "its time is up: TERM sent to its process group",
@@ -30,25 +30,25 @@ pub(crate) fn stopping(reason: StopReason) -> &'static str {
     }
 }
 
-/// What is said when the grace is over.
+/// The log line when the grace period is over.
 pub(crate) const FORCED: &str = "still there after the grace: KILL sent to its process group";
 
-/// What is said when the kernel killed for memory; the end of the script says the limit.
+/// The log line when the kernel killed for lack of memory; the end of the script names the limit.
 pub(crate) const OUT_OF_MEMORY: &str = "the memory it may use was used up: the kernel killed it";
 
-/// What is said when it could not start processes.
+/// The log line when it could not start processes.
 pub(crate) fn out_of_processes(times: u64) -> String {
     format!(
         "it had as many processes as it may (script.max_processes): {times} more were not started"
     )
 }
 
-/// What is said when nothing is left.
+/// The log line when nothing is left.
 pub(crate) fn ended_words(pid: i32, seconds: f64) -> String {
     format!("process {pid} and all it started are gone after {seconds:.1} s")
 }
 
-/// What is said of a process that was still there at the end.
+/// The log line for a process that was still running at the end.
 pub(crate) fn left_words(pid: i32, name: &str, fate: LeftProcessOutcome) -> String {
     let fate = match fate {
         LeftProcessOutcome::Killed => "killed",
@@ -57,11 +57,11 @@ pub(crate) fn left_words(pid: i32, name: &str, fate: LeftProcessOutcome) -> Stri
     format!("left behind: process {pid} ({name}), {fate}")
 }
 
-/// What was done about a process that the script left behind.
+/// What was done with a process that the script left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeftProcessOutcome {
-    /// It was ended.
+    /// It was killed.
     Killed,
-    /// It left the group on purpose, and the script ended well.
+    /// It left the group on purpose, and the script succeeded.
     LeftAlone,
 }

@@ -1,8 +1,10 @@
-//! The init process of an isolated script: the first of a PID namespace, and the parent of the script.
+//! The init process of an isolated script: the first process of a PID namespace, and the parent of
+//! the script.
 //!
-//! The kernel ends every process of the namespace with it, whatever those have done to hide. It ends with its
-//! supervisor (PDEATHSIG), so `kill -9` of the worker and of the supervisor at once leaves nothing behind; only when a
-//! script ended well and left a process on purpose does it stay as that process's parent.
+//! The kernel ends every process of the namespace with it, however they tried to hide. It ends with
+//! its supervisor (PDEATHSIG), so `kill -9` of the worker and of the supervisor at once leaves
+//! nothing behind; only when a script succeeded and left a process on purpose does it stay as that
+//! process's parent.
 
 use crate::handler::script_cgroup::CgroupDoor;
 use crate::handler::script_confinement::Confinement;
@@ -24,14 +26,14 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// The whole life of the process. `words` are the arguments behind `INIT_WORD`.
+/// The main function of the process. `words` are the arguments after `INIT_WORD`.
 pub fn run_init(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let order =
         SupervisorOrder::parse_order(words).ok_or("it is started by Procession for each script")?;
     let confinement = order.confinement.as_ref().ok_or("it is started to isolate a script")?;
     let leash = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let leash = leash.map_err(|e| format!("it has no supervisor: {e}"))?;
-    // Before its folder is out of reach.
+    // Before its directory becomes unreachable.
     let door = order.cgroup.as_ref().map(CgroupDoor::open_cgroup).transpose();
     let door = match door.and_then(|door| prepare(&order, confinement).map(|()| door)) {
         Ok(door) => door,
@@ -51,7 +53,8 @@ pub fn run_init(words: impl Iterator<Item = OsString>) -> Result<(), String> {
         Ok(mut init) => {
             close_output();
             send_report(&leash, &SupervisorReport::Started(init.script.pid));
-            // Until the supervisor has found the script in its own table, which needs it to be in there.
+            // Waits until the supervisor has found the script in its own process table, for which
+            // the script must be in it.
             if is_told_to_go_on(&leash) {
                 init.watch(leash);
             }
@@ -66,7 +69,7 @@ fn prepare(order: &SupervisorOrder, confinement: &Confinement) -> Result<(), Str
     end_with_supervisor().map_err(fault("end with its supervisor"))?;
     let _a_nicety = set_name(c"script-init");
     setsid().map_err(fault("begin a session"))?;
-    // Still that of the machine, with our number there.
+    // Still the machine's /proc, with our process id there.
     let own = fs::read_link("/proc/self").ok();
     script_mounts::arrange(confinement, order.account)?;
     if let Some(number) = own.and_then(|own| own.to_str()?.parse().ok()) {
@@ -81,11 +84,11 @@ fn prepare(order: &SupervisorOrder, confinement: &Confinement) -> Result<(), Str
     if let Some(files) = &confinement.files {
         script_landlock::restrict(files)?;
     }
-    // Once more: the kernel forgets it when a process's rights grow.
+    // Again: the kernel resets it when a process's privileges change.
     end_with_supervisor().map_err(fault("end with its supervisor"))
 }
 
-/// False when the supervisor is gone.
+/// `false` when the supervisor is gone.
 fn is_told_to_go_on(mut leash: &UnixStream) -> bool {
     let mut word = [0];
     matches!(leash.read(&mut word), Ok(1))
@@ -97,7 +100,8 @@ struct ScriptInit {
 }
 
 impl ScriptInit {
-    /// Until nobody is left, or the supervisor is gone: with us everybody is.
+    /// Waits until no child is left, or the supervisor is gone: the namespace ends with this
+    /// process.
     fn watch(&mut self, leash: UnixStream) {
         let mut leash = Some(leash);
         loop {
@@ -130,7 +134,7 @@ impl ScriptInit {
         }
     }
 
-    /// Returns when a child has ended or the supervisor says something; whether it is the supervisor.
+    /// Returns when a child has ended or the supervisor sends something; `true` for the supervisor.
     fn wait_for_event(&self, leash: Option<&UnixStream>) -> bool {
         let mut looks = vec![PollFd::new(self.children.as_fd(), PollFlags::POLLIN)];
         looks.extend(leash.map(|leash| PollFd::new(leash.as_fd(), PollFlags::POLLIN)));

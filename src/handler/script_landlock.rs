@@ -1,4 +1,4 @@
-//! The files that a script may use at all, by Landlock.
+//! Restricts the files that a script may use, by Landlock.
 
 use crate::handler::script_confinement::FileAccess;
 use landlock::{
@@ -6,10 +6,11 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
-/// Linux 6.2: the first that keeps a script from cutting files off that it may not write.
+/// Linux 6.2: the first version that keeps a script from truncating files that it may not write.
 const OLDEST: ABI = ABI::V3;
 
-/// Limits this process and what it starts. Linux 6.12 also keeps them from sockets by name and from signals to others.
+/// Restricts this process and what it starts. Linux 6.12 also blocks named sockets and signals to
+/// other processes.
 pub(crate) fn restrict(access: &FileAccess) -> Result<(), String> {
     let set = open_ruleset().and_then(|set| {
         set.add_rules(path_beneath_rules(&access.read, AccessFs::from_read(OLDEST)))?
@@ -19,7 +20,7 @@ pub(crate) fn restrict(access: &FileAccess) -> Result<(), String> {
     set.map(drop).map_err(describe)
 }
 
-/// Whether this kernel can do it.
+/// Whether this kernel supports it.
 pub(crate) fn check() -> Result<(), String> {
     open_ruleset().map(drop).map_err(describe)
 }

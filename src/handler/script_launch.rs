@@ -1,4 +1,5 @@
-//! Starting a script from the process that is to be its parent: its supervisor, or the init process of its namespace.
+//! Starts a script from the process that is to be its parent: its supervisor, or the init process
+//! of its namespace.
 
 use crate::domain::job::script_limits::ProcessLimits;
 use crate::handler::script_account::AccountIds;
@@ -21,21 +22,21 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 /// A script that this process started.
 pub(crate) struct LaunchedScript {
     child: Child,
-    /// Its number, and that of its process group.
+    /// Its process id, which is also its process group.
     pub(crate) pid: i32,
     has_ended: bool,
 }
 
-/// What is known of this process's children after the dead have been taken off the table.
+/// The state of this process's children after reaping.
 pub(crate) struct Reaped {
-    /// How the script ended, when that was learned just now.
+    /// How the script ended, if that was learnt just now.
     pub(crate) ended: Option<ExitStatus>,
     /// Whether a child is left.
     pub(crate) is_anybody_left: bool,
 }
 
 impl LaunchedScript {
-    /// `door` leads to its control group, where it has one.
+    /// `door` leads to its control group, if it has one.
     pub(crate) fn start(
         order: &SupervisorOrder,
         door: Option<&CgroupDoor>,
@@ -44,7 +45,7 @@ impl LaunchedScript {
         let mut command = Command::new(&order.interpreter);
         command.arg(&order.file).current_dir(&order.folder).stdin(Stdio::null()).process_group(0);
         if let Some(account) = order.account {
-            // The library gives up the groups of root with it.
+            // The library drops the supplementary groups of root with this.
             command.uid(account.user).gid(account.group);
             give_pipes(account);
         }
@@ -58,11 +59,11 @@ impl LaunchedScript {
         Ok(Self { child, pid, has_ended: false })
     }
 
-    /// Takes the dead off the table.
+    /// Reaps children.
     pub(crate) fn reap_children(&mut self) -> Reaped {
         let mut ended = None;
         loop {
-            // First and by the library, which knows every signal by number.
+            // First and by the library, which knows every signal number.
             if !self.has_ended
                 && let Ok(Some(status)) = self.child.try_wait()
             {
@@ -77,7 +78,7 @@ impl LaunchedScript {
                     self.note_end(ExitStatus::from_raw(signal as i32), &mut ended);
                 }
                 Err(Errno::ECHILD) => return Reaped { ended, is_anybody_left: false },
-                // EINVAL: one that ended by a real-time signal.
+                // EINVAL: a child that ended by a real-time signal.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -90,9 +91,9 @@ impl LaunchedScript {
     }
 }
 
-/// Holds this process and all that it starts from now on to these limits; how many processes there may be was said before
-/// this one was shut in. Memory is what a process may write to and has for itself (RLIMIT_DATA): reserved addresses, of
-/// which some runtimes take gigabytes, do not count.
+/// Applies these limits to this process and everything it starts; the limit on processes was
+/// computed before this process was isolated. Memory means writable private memory (RLIMIT_DATA):
+/// reserved addresses, of which some runtimes take gigabytes, do not count.
 fn limit_processes(limits: ProcessLimits) -> Result<(), Errno> {
     let lower = |resource, soft: u64, hard: u64| {
         let (_, most) = getrlimit(resource)?;
@@ -103,14 +104,14 @@ fn limit_processes(limits: ProcessLimits) -> Result<(), Errno> {
         lower(Resource::RLIMIT_DATA, bytes, bytes)?;
     }
     if let Some(seconds) = limits.cpu_sec {
-        // SIGXCPU, which says why; who does not heed it is killed.
+        // SIGXCPU, which tells the reason; a process that ignores it is killed.
         lower(Resource::RLIMIT_CPU, seconds, seconds + 2)?;
     }
     Ok(())
 }
 
-/// Who isolates files lets no definition choose where a script works. The kernel would let it go there, to find that
-/// it may read nothing.
+/// With isolated files a definition must not choose the working directory. The kernel would allow
+/// it, and the script would find that it may read nothing.
 fn refuse_folder(order: &SupervisorOrder) -> Result<(), String> {
     let files = files_of(order).filter(|files| !files.covers(&order.folder));
     files.map_or(Ok(()), |_| {
@@ -137,15 +138,15 @@ fn describe(order: &SupervisorOrder, error: &io::Error) -> String {
     }
 }
 
-/// Lets the account open its own output by name: `/dev/stdout` asks for the rights of the pipe.
+/// Lets the account open its own output by name: `/dev/stdout` checks the permissions of the pipe.
 fn give_pipes(account: AccountIds) {
     let (user, group) = (Some(account.user), Some(account.group));
     let _only_the_name_fails =
         (fchown(io::stdout().as_fd(), user, group), fchown(io::stderr().as_fd(), user, group));
 }
 
-/// Hears of the ends of children from now on. Not before the script is started, which would inherit the mask; who
-/// ends meanwhile is found by the first look.
+/// Blocks and receives SIGCHLD from now on. Not before the script is started, which would inherit
+/// the mask; a child that ends meanwhile is found by the first check.
 pub(crate) fn hear_of_children() -> Result<SignalFd, String> {
     let made = SigSet::all().thread_set_mask().and_then(|()| {
         let deaths = SigSet::from_iter([Signal::SIGCHLD]);
@@ -154,7 +155,7 @@ pub(crate) fn hear_of_children() -> Result<SignalFd, String> {
     made.map_err(|e| format!("cannot hear of its end: {e}"))
 }
 
-/// Lets go of the pipes, which belong to the script: at its end they must be closed.
+/// Closes the pipes, which belong to the script: they must be closed at its end.
 pub(crate) fn close_output() {
     if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
         let _is_open = (dup2_stdout(&nowhere), dup2_stderr(&nowhere));

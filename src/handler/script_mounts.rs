@@ -1,5 +1,6 @@
-//! The files that an isolated script sees: its own processes in `/proc`, its own folder alone among those of all
-//! scripts, nothing of Procession, and, where its files are isolated, a `/tmp` of its own.
+//! The mounts of an isolated script: a `/proc` with its own processes, its own directory alone
+//! among those of all scripts, nothing of Procession, and, where its files are isolated, a `/tmp`
+//! of its own.
 
 use crate::handler::script_account::AccountIds;
 use crate::handler::script_confinement::{Confinement, FileAccess, SHARED_FOLDERS, SHARED_MEMORY};
@@ -14,13 +15,14 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-/// Arranges them for this process and what it starts. `account` is who the script will be, where that is not us.
+/// Sets up the mounts for this process and what it starts. `account` is the script's account, if
+/// that is not ours.
 pub(crate) fn arrange(
     confinement: &Confinement,
     account: Option<AccountIds>,
 ) -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(|e| format!("cannot make a mount namespace: {e}"))?;
-    // What is mounted outside later shows here, and nothing of ours shows outside.
+    // Later mounts outside appear here, and none of ours appears outside.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_SLAVE)?;
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), plain, None::<&str>)
@@ -32,7 +34,7 @@ pub(crate) fn arrange(
         give_own_temporaries(&confinement.folder, account)?;
         for (path, file) in &named {
             show_again(path, file)?;
-            // What lies below /tmp could be written, as /tmp can.
+            // A path below /tmp would be writable like /tmp.
             if !files.may_write(path) {
                 make_read_only(path)?;
             }
@@ -44,14 +46,14 @@ pub(crate) fn arrange(
     change(&walls.folder, MsFlags::MS_REMOUNT | flags)
 }
 
-/// A folder in memory that is the script's view of all scripts' folders.
+/// A directory in memory that replaces the directory of all scripts' directories.
 struct Walls {
     folder: PathBuf,
-    /// A file in it that nobody may read or write.
+    /// A file in it without any permissions.
     nothing: PathBuf,
 }
 
-/// Mounts again what is there, with other flags.
+/// Remounts an existing mount with other flags.
 fn change(path: &Path, flags: MsFlags) -> Result<(), String> {
     mount(None::<&str>, path, None::<&str>, flags, None::<&str>)
         .map_err(|e| format!("cannot change the mount {}: {e}", path.display()))
@@ -73,7 +75,7 @@ fn open_folder(path: &Path) -> Result<OwnedFd, String> {
         .map_err(|e| format!("cannot open {}: {e}", path.display()))
 }
 
-/// A `/tmp` that is on disk, in the script's folder, and goes with it.
+/// A `/tmp` on disk, in the script's directory, removed with it.
 fn give_own_temporaries(folder: &Path, account: Option<AccountIds>) -> Result<(), String> {
     let own = folder.join("tmp");
     let fault = |e: std::io::Error| format!("cannot make {}: {e}", own.display());
@@ -81,7 +83,7 @@ fn give_own_temporaries(folder: &Path, account: Option<AccountIds>) -> Result<()
     if let Some(account) = account {
         chown(&own, Some(account.user), Some(account.group)).map_err(fault)?;
     }
-    // By its descriptor: the path leads nowhere once /tmp is another.
+    // By its descriptor: the path is invalid once /tmp is replaced.
     let own = open_folder(&own)?;
     for shared in SHARED_FOLDERS.map(Path::new).iter().filter(|path| path.is_dir()) {
         bind_mount(&by_descriptor(&own), shared)?;
@@ -92,7 +94,7 @@ fn give_own_temporaries(folder: &Path, account: Option<AccountIds>) -> Result<()
     Ok(())
 }
 
-/// What the operator named below folders that are to be replaced; what is not there cannot be used anyway.
+/// Paths below replaced directories that the operator named; missing ones cannot be used anyway.
 fn open_named(files: &FileAccess) -> Vec<(&Path, OwnedFd)> {
     let replaced = SHARED_FOLDERS.into_iter().chain([SHARED_MEMORY]).map(Path::new);
     let replaced: Vec<&Path> = replaced.collect();
@@ -103,21 +105,22 @@ fn open_named(files: &FileAccess) -> Vec<(&Path, OwnedFd)> {
     named.filter_map(|path| Some((path, open(path, flags, Mode::empty()).ok()?))).collect()
 }
 
-/// Puts a file or folder to its place again.
+/// Mounts a file or directory at its old path again.
 fn show_again(path: &Path, file: &OwnedFd) -> Result<(), String> {
     let source = by_descriptor(file);
     let fault = |e: std::io::Error| format!("cannot make {}: {e}", path.display());
     if source.is_dir() {
         fs::create_dir_all(path).map_err(fault)?;
     } else if !path.exists() {
-        // Never over a file that is there: below a folder that was put back it is the operator's own.
+        // Never replaces an existing file: below a directory that was mounted again it is the
+        // operator's own.
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(fault)?;
         File::create_new(path).map_err(fault)?;
     }
     bind_mount(&source, path)
 }
 
-/// A mount cannot be freed of what it was mounted with, so that is said once more.
+/// A remount cannot clear the original flags, so they are repeated.
 fn make_read_only(path: &Path) -> Result<(), String> {
     let found = statvfs(path).map_err(|e| format!("cannot look at {}: {e}", path.display()))?;
     let kept = [
@@ -133,7 +136,8 @@ fn make_read_only(path: &Path) -> Result<(), String> {
     change(path, flags | MsFlags::MS_RDONLY)
 }
 
-/// Lays an empty folder over that of all scripts, with this one's own in it. It may still be written.
+/// Mounts an empty directory over that of all scripts, with this script's own in it. It is still
+/// writable.
 fn show_own_folder_alone(folder: &Path, own: &OwnedFd) -> Result<Walls, String> {
     let all = folder.parent().ok_or_else(|| format!("{} is in no folder", folder.display()))?;
     let fault = |e: std::io::Error| format!("cannot make {}: {e}", folder.display());
@@ -151,7 +155,7 @@ fn by_descriptor(folder: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", folder.as_raw_fd()).into()
 }
 
-/// Lays nothing over a file or folder. One that is not there, or that we may not reach, needs no hiding.
+/// Mounts an empty file over a path. A missing or unreachable path needs no hiding.
 fn hide_path(path: &Path, nothing: &Path) -> Result<(), String> {
     let found = match fs::metadata(path) {
         Ok(found) => found,

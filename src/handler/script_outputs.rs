@@ -1,13 +1,13 @@
-//! `::output name=value` lines of a script: each whole, or the script fails.
+//! `::output name=value` lines of a script: each is complete, or the script fails.
 
 use crate::domain::job::output_limits::OutputLimits;
 use crate::handler::lines::{LinePiece, PiecePosition};
 use std::collections::BTreeMap;
 
-/// How an output line begins.
+/// The prefix of an output line.
 const PREFIX: &[u8] = b"::output ";
 
-/// What a script hands on.
+/// The outputs of a script.
 pub(crate) struct ScriptOutputs {
     limits: OutputLimits,
     values: BTreeMap<String, Option<String>>,
@@ -15,21 +15,21 @@ pub(crate) struct ScriptOutputs {
     large_total: usize,
     /// The output line that is being read, without its prefix.
     line: Option<LineInProgress>,
-    /// The first output that could not be taken.
+    /// The first output that could not be accepted.
     fault: Option<String>,
 }
 
 #[derive(Default)]
 struct LineInProgress {
     bytes: Vec<u8>,
-    /// Bytes in all, also those that are not kept.
+    /// Total number of bytes, including those that are not kept.
     length: usize,
 }
 
-/// What became of the last output line.
+/// The result of the last output line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// There was none, or it is dealt with.
+    /// There was none, or it was handled.
     Done,
     /// It has no name.
     NotNamed,
@@ -41,8 +41,8 @@ impl ScriptOutputs {
         Self { limits, values, inline_total: 0, large_total: 0, line: None, fault: None }
     }
 
-    /// Takes a piece of a line. Only a line's start can begin an output: the middle of a long line may
-    /// look like one.
+    /// Adds a piece of a line. Only a line's start can begin an output: the middle of a long line
+    /// may look like one.
     pub(crate) fn take_piece(&mut self, piece: LinePiece<'_>) {
         let bytes = match piece.place {
             PiecePosition::Start => match piece.bytes.strip_prefix(PREFIX) {
@@ -56,7 +56,7 @@ impl ScriptOutputs {
         };
         let Some(line) = &mut self.line else { return };
         line.length += bytes.len();
-        // The name is needed for the fault, so what is there already is kept.
+        // The name is needed for the error message, so what is there already is kept.
         if line.length <= self.limits.max_value_bytes + NAME_MAX {
             line.bytes.extend_from_slice(bytes);
         }
@@ -71,7 +71,7 @@ impl ScriptOutputs {
         if name.is_empty() {
             return Closed::NotNamed;
         }
-        // Of a line that was not kept whole, what is missing belongs to the value.
+        // In a line that was not kept completely, the missing part belongs to the value.
         let length = bytes.len() - at - 1 + (line.length - line.bytes.len());
         if let Err(fault) = self.keep_output(name, &bytes[at + 1..], length) {
             self.fault.get_or_insert(fault);
@@ -103,7 +103,7 @@ impl ScriptOutputs {
         Ok(())
     }
 
-    /// The sum that a value of so many bytes belongs to.
+    /// The total that a value of this length counts towards.
     fn total_for(&mut self, length: usize) -> &mut usize {
         match length > self.limits.inline_bytes {
             true => &mut self.large_total,
@@ -111,13 +111,13 @@ impl ScriptOutputs {
         }
     }
 
-    /// The outputs, or why the script fails: a part of them would be taken for all.
+    /// The outputs, or why the script fails: incomplete outputs would be taken for complete.
     pub(crate) fn finish(self) -> Result<BTreeMap<String, Option<String>>, String> {
         self.fault.map_or(Ok(self.values), Err)
     }
 }
 
-/// Longest name that is read beside a value of the greatest length, in bytes.
+/// Maximum length of a name besides a value of maximum length, in bytes.
 const NAME_MAX: usize = 8_000;
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
             }
             outputs.take_piece(piece);
         };
-        // As pipes give it: in chunks that end anywhere.
+        // As pipes deliver it: in chunks that end anywhere.
         for chunk in text.chunks(777) {
             lines.feed_pieces(chunk, |piece| take(&mut outputs, piece));
         }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(found["all"].as_deref(), Some(long.as_str()));
         assert_eq!(found["b"].as_deref(), Some(""));
         assert_eq!(found.len(), 2);
-        // A long line that is no output, and has what looks like one where it is cut.
+        // A long line that is no output, with something that looks like one where it is cut.
         let noise = format!("{}::output z=1\n", "x".repeat(crate::domain::text::LINE_MAX));
         assert_eq!(read(noise.as_bytes()), Ok(BTreeMap::new()));
     }

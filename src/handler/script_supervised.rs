@@ -1,4 +1,5 @@
-//! A script with a keeper, seen from the worker: starting it, the leash, what the keeper says.
+//! A script with a supervisor, as seen by the worker: its start, the control socket, the
+//! supervisor's reports.
 
 use crate::domain::job::outcome::Stream;
 use crate::handler::child::{LaunchPlan, Pipes};
@@ -23,13 +24,14 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// Between two attempts to wake a keeper that does not say whether its script runs.
+/// Interval between two attempts to wake a supervisor that does not report whether its script runs.
 const WAKE_EVERY: Duration = Duration::from_millis(200);
 
-/// A script and its keeper. Dropped in the middle, it lets go of the leash, and the keeper ends all.
+/// A script and its supervisor. Dropping this closes the control socket, and the supervisor ends
+/// everything.
 pub(crate) struct SupervisedScript {
     keeper: Child,
-    /// `None` when it was let go.
+    /// `None` when it was closed.
     leash: Option<OwnedWriteHalf>,
     lines: Lines<BufReader<OwnedReadHalf>>,
     pulse: watch::Receiver<u64>,
@@ -39,27 +41,27 @@ pub(crate) struct SupervisedScript {
     is_out_of_memory: bool,
 }
 
-/// Why a script does not run under a keeper.
+/// Why a script does not run under a supervisor.
 pub(crate) enum NoStart {
-    /// There can be no keeper here; nothing was started.
+    /// No supervisor is possible here; nothing was started.
     Unfit(String),
     /// The script cannot be started.
     Failed(String),
-    /// It was to stop before it began.
+    /// It was stopped before it began.
     Stopped(StopReason),
-    /// The keeper was lost in the moment in which it started the script.
+    /// The supervisor was lost while it started the script.
     Lost(String),
 }
 
-/// What was heard of a script that runs.
+/// A message from the supervisor of a running script.
 enum SupervisorMessage {
     Ended(ExitStatus),
-    /// The keeper has ended, or does not speak our language.
+    /// The supervisor has ended, or does not speak the protocol.
     Nothing,
 }
 
 impl SupervisedScript {
-    /// Starts `program` as keeper of the plan; `run` is what the cookie of the script says.
+    /// Starts `program` as supervisor of the plan; `run` is the value of the script's cookie.
     pub(crate) async fn start(
         program: &Path,
         plan: &LaunchPlan,
@@ -81,7 +83,7 @@ impl SupervisedScript {
                 return Err(NoStart::Unfit(format!("{} is none", program.display())));
             }
         }
-        // From here on the script may run, whatever we hear.
+        // From here on the script may run, whatever is reported.
         kept.send_command(SupervisorCommand::Alive);
         match kept.first_word(ctx).await {
             Some(SupervisorReport::Started(pid)) => {
@@ -106,7 +108,7 @@ impl SupervisedScript {
             interpreter: plan.interpreter.clone(),
             file: plan.file.clone(),
         };
-        // Both ends close at an exec, so nobody else ever holds ours.
+        // Both ends close at an exec, so no other process ever holds ours.
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(cannot)?;
         ours.set_nonblocking(true).map_err(cannot)?;
         let (reading, leash) = UnixStream::from_std(ours).map_err(cannot)?.into_split();
@@ -134,8 +136,8 @@ impl SupervisedScript {
         })
     }
 
-    /// What came of the start. A script may have stopped its keeper (SIGSTOP) before that could say
-    /// that it runs; so it is woken until it has.
+    /// The result of the start. A script may have stopped its supervisor (SIGSTOP) before it could
+    /// report; so it is woken until it reports.
     async fn first_word(&mut self, ctx: &Context) -> Option<SupervisorReport> {
         let waking = async {
             loop {
@@ -155,17 +157,17 @@ impl SupervisedScript {
         }
     }
 
-    /// The script's number.
+    /// The script's process id.
     pub(crate) fn process_id(&self) -> i32 {
         self.pid
     }
 
-    /// What it prints to.
+    /// The script's output.
     pub(crate) fn pipes(&mut self) -> Pipes {
         (self.keeper.stdout.take(), self.keeper.stderr.take())
     }
 
-    /// Waits for its end, or stops it; sees to what it leaves behind.
+    /// Waits for its end, or stops it; handles its remaining processes.
     pub(crate) async fn run_script(&mut self, ctx: &Context) -> ScriptEnding {
         let reason = tokio::select! {
             biased;
@@ -192,7 +194,7 @@ impl SupervisedScript {
         }
     }
 
-    /// After an end that nobody asked for.
+    /// After an end that was not requested.
     async fn by_itself(&mut self, heard: SupervisorMessage, ctx: &Context) -> ScriptEnding {
         let SupervisorMessage::Ended(status) = heard else {
             return ScriptEnding::Unknown(self.supervisor_lost(ctx).await);
@@ -213,7 +215,7 @@ impl SupervisedScript {
         }
     }
 
-    /// The end of the script, renewing its lease until then.
+    /// Waits for the end of the script, renewing its lease until then.
     async fn wait_for_end(&mut self, ctx: &Context) -> SupervisorMessage {
         let mut has_pulse = true;
         loop {
@@ -235,7 +237,7 @@ impl SupervisedScript {
         }
     }
 
-    /// Waits for the end of the keeper, which is the end of all.
+    /// Waits for the end of the supervisor, which means that all processes are gone.
     async fn wait_until_gone(&mut self, ctx: &Context) -> Result<(), String> {
         let end = async {
             while let Ok(Some(line)) = self.lines.next_line().await {
@@ -253,7 +255,7 @@ impl SupervisedScript {
         }
     }
 
-    /// What is said of a keeper that is gone too early; whatever can be found is killed.
+    /// The message for a supervisor that ended too early; kills everything that can be found.
     async fn supervisor_lost(&mut self, ctx: &Context) -> String {
         self.let_go();
         let how = match timeout(ctx.options.kill_confirm, self.keeper.wait()).await {
@@ -268,7 +270,7 @@ impl SupervisedScript {
         format!("how the script ended is not known: its keeper {how}; {rest}")
     }
 
-    /// The next thing that the keeper says; `None` when it has ended.
+    /// The next report of the supervisor; `None` when it has ended.
     async fn heard(&mut self) -> Option<SupervisorReport> {
         self.lines
             .next_line()
@@ -297,28 +299,28 @@ impl SupervisedScript {
         said
     }
 
-    /// Never waits: a keeper that does not read is as good as none.
+    /// Never waits: a supervisor that does not read is as good as none.
     fn send_command(&self, told: SupervisorCommand) {
         if let Some(leash) = &self.leash {
             let _it_has_ended = leash.try_write(&[told as u8]);
         }
     }
 
-    /// Lets go of the leash. A keeper that was stopped goes on, or it would not notice.
+    /// Closes the control socket. A stopped supervisor is continued, or it would not notice.
     fn let_go(&mut self) {
         self.leash = None;
         wake_process(self.keeper.id());
     }
 }
 
-/// Lets a process of ours go on that was stopped.
+/// Continues a stopped process of this program.
 fn wake_process(pid: Option<u32>) {
     if let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()) {
         let _it_has_ended = kill(Pid::from_raw(pid), Signal::SIGCONT);
     }
 }
 
-/// Said once per process, for whoever runs it; each job's log says it too.
+/// Logged once per process, for its operator; each job's log mentions it too.
 pub(crate) fn complain(why: &str) {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -326,7 +328,7 @@ pub(crate) fn complain(why: &str) {
     });
 }
 
-/// What a script's log says when there is no keeper.
+/// The line in a script's log when there is no supervisor.
 pub(crate) fn without(why: &str) -> String {
     format!("runs without a keeper, so it would outlive a kill -9 of this process: {why}")
 }

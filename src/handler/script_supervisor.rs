@@ -1,13 +1,14 @@
-//! The keeper of a script: a small process of our own between the worker and the script.
+//! The supervisor of a script: a small process of this program between the worker and the script.
 //!
-//! A worker that is killed (`kill -9`, out of memory) cannot clean up, and one that is stopped does not
-//! know that its lease runs out. So it holds one end of a socket, the leash, and the keeper the other.
-//! The kernel closes the leash with the worker; a renewal of the lease is a byte on it. No worker, no
-//! byte for too long: the keeper ends all that the script started. It is their sub-reaper, so a
-//! double fork, `setsid` or a cleared environment takes nobody away from it, and it is done when the
-//! kernel says that it has no child left. PDEATHSIG would end the keeper before it had done that.
+//! A worker that is killed (`kill -9`, out of memory) cannot clean up, and a stopped one does not
+//! know that its lease expires. So the worker holds one end of a control socket, and the supervisor
+//! the other. The kernel closes the socket with the worker; a renewal of the lease is a byte on it.
+//! Without a worker, or without a byte for too long, the supervisor ends everything that the script
+//! started. It is their sub-reaper, so a double fork, `setsid` or a cleared environment lets no
+//! process escape, and it is done when the kernel reports that it has no child left. PDEATHSIG
+//! would end the supervisor before it had done that.
 //!
-//! `handler::supervisor_protocol` is what they say to each other, `handler::script_supervised` the other side.
+//! `handler::supervisor_protocol` is the protocol, `handler::script_supervised` the worker's side.
 
 use crate::handler::init_process::{self, InitProcess, NoScript};
 use crate::handler::process_tree::{
@@ -37,12 +38,13 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Processes left behind that are named, at most; what the leash takes without being read is bounded.
+/// Maximum number of remaining processes that are named; the socket buffer is bounded.
 const NAMED: usize = 50;
-/// Between two blows at a tree that does not go: the first, and the longest.
+/// Pauses between two kills of a tree that does not end: the first, and the longest.
 const BLOWS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(500));
 
-/// Keeps a script to its end: the whole life of the process. `words` are the arguments behind `WORD`.
+/// The main function of the process: supervises a script to its end. `words` are the arguments
+/// after `WORD`.
 pub fn run_supervisor(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let order =
         SupervisorOrder::parse_order(words).ok_or("it is started by Procession for each script")?;
@@ -83,14 +85,14 @@ pub fn run_supervisor(words: impl Iterator<Item = OsString>) -> Result<(), Strin
     Keeper::new(&order, leash, script, cgroup)?.watch()
 }
 
-/// Tries whether this machine can isolate scripts as the order says.
+/// Tests whether this machine can isolate scripts as ordered.
 pub fn probe(words: impl Iterator<Item = OsString>) -> Result<(), String> {
     let order = SupervisorOrder::parse_order(words).ok_or("it is started by Procession itself")?;
     init_process::probe(&order)
 }
 
-/// Becomes what a keeper must be. In a session of its own, so that a key pressed in the worker's
-/// terminal does not reach it; under a name of its own, so that `pkill procession` does not either.
+/// Prepares the process: a session of its own, so that a key pressed in the worker's terminal does
+/// not reach it; and a name of its own, so that `pkill procession` does not either.
 fn prepare(order: &SupervisorOrder) -> Result<(), String> {
     let fault = |what: &'static str| move |e: Errno| format!("cannot {what}: {e}");
     set_child_subreaper(true).map_err(fault("become the reaper of its descendants"))?;
@@ -98,7 +100,7 @@ fn prepare(order: &SupervisorOrder) -> Result<(), String> {
     setsid().map_err(fault("begin a session"))?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(fault("forbid core files"))?;
     if order.account.is_some() {
-        // No set-user-id program gives back what the account is without.
+        // No set-user-id program may restore privileges that the account lacks.
         set_no_new_privs().map_err(fault("forbid new privileges"))?;
     }
     if let Some(processes) = order.process_limits.processes {
@@ -109,7 +111,7 @@ fn prepare(order: &SupervisorOrder) -> Result<(), String> {
     Ok(())
 }
 
-/// Threads that this user has now: the system limits the user's, not the script's.
+/// Number of threads this user has now: the system limits the user, not the script.
 fn threads_of_user(order: &SupervisorOrder) -> u64 {
     let number = |status: &str, key: &str| -> Option<u64> {
         let rest = status.lines().find_map(|line| line.strip_prefix(key))?;
@@ -124,10 +126,10 @@ fn threads_of_user(order: &SupervisorOrder) -> u64 {
         .sum()
 }
 
-/// A script, with what is between it and us.
+/// A script, with the process between it and the supervisor.
 enum SupervisedChild {
     Direct(LaunchedScript),
-    /// In a namespace, with the script's number out here.
+    /// In a namespace, with the script's process id outside of it.
     Isolated(InitProcess, i32),
 }
 
@@ -137,7 +139,7 @@ impl SupervisedChild {
             let pid = init.start_script()?;
             return Ok(Self::Isolated(init, pid));
         }
-        // For a try to come, should this process be killed with its worker.
+        // For the search of a later attempt, should this process be killed with its worker.
         let marker = std::env::var(COOKIE).ok().and_then(|run| open_marker(&run));
         let door = order.cgroup.as_ref().map(CgroupDoor::open_cgroup).transpose();
         let script = door.and_then(|door| LaunchedScript::start(order, door.as_ref()));
@@ -146,7 +148,7 @@ impl SupervisedChild {
         script.map(Self::Direct)
     }
 
-    /// The number of the script and of its process group.
+    /// The process id and group of the script.
     fn group(&self) -> i32 {
         match self {
             Self::Direct(script) => script.pid,
@@ -161,7 +163,7 @@ impl SupervisedChild {
         }
     }
 
-    /// The number of the init process, or one that nobody has.
+    /// The process id of the init process, or one that no process has.
     fn init_pid(&self) -> i32 {
         match self {
             Self::Direct(_) => 0,
@@ -170,29 +172,29 @@ impl SupervisedChild {
     }
 }
 
-/// A script and its leash.
+/// A script and its control socket.
 struct Keeper {
     leash: UnixStream,
     lease: Duration,
-    /// Since the last renewal, or the start.
+    /// Time since the last renewal, or the start.
     since: Stopwatch,
-    /// How long that may be.
+    /// Maximum time between renewals.
     time: Duration,
     script: SupervisedChild,
     cgroup: Option<ScriptCgroup>,
-    /// Its process group.
+    /// The script's process group.
     group: i32,
-    /// It is known how the script ended.
+    /// Whether the result of the script is known.
     has_ended: bool,
     births_and_deaths: SignalFd,
 }
 
-/// Why the watch is over.
+/// Why supervision ends.
 enum Over {
     LetGo,
     Lapsed,
     Spared,
-    /// Somebody else ended the namespace, and how the script ended with it nobody knows.
+    /// The namespace was ended from outside, and the result of the script is unknown.
     InitLost,
 }
 
@@ -240,8 +242,8 @@ impl Keeper {
             if !self.reap_children() && !self.has_ended {
                 return Over::InitLost;
             }
-            // Before the leash is read: a byte that came in time for a keeper that was not there to
-            // read it (a frozen machine) renews nothing.
+            // Before the socket is read: a byte that arrived in time for a supervisor that was not
+            // there to read it (a frozen machine) renews nothing.
             let left = self.time.saturating_sub(self.since.elapsed());
             if left.is_zero() {
                 return Over::Lapsed;
@@ -263,14 +265,15 @@ impl Keeper {
         }
     }
 
-    /// Returns when the leash has something to read, somebody has ended or the time is over; whether
-    /// it is the leash.
+    /// Returns when the socket is readable, a child has ended or the time is over; `true` for the
+    /// socket.
     fn wait_for_event(&self, time: Duration) -> bool {
         let mut looks = vec![
             PollFd::new(self.leash.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.births_and_deaths.as_fd(), PollFlags::POLLIN),
         ];
-        // Once it has said that the script ended it says nothing more, and at its end its socket is always ready.
+        // After the end of the script the init process sends nothing more, and its closed socket
+        // would always be ready.
         if let (SupervisedChild::Isolated(init, _), false) = (&self.script, self.has_ended) {
             looks.push(PollFd::new(init.as_fd(), PollFlags::POLLIN));
         }
@@ -280,7 +283,7 @@ impl Keeper {
         looks[0].any().unwrap_or(true)
     }
 
-    /// Takes the dead off the table; whether anybody is left. Says how the script ended.
+    /// Reaps children; returns whether any is left. Reports how the script ended.
     fn reap_children(&mut self) -> bool {
         let reaped = self.script.reap_children();
         if let Some(status) = reaped.ended {
@@ -291,7 +294,7 @@ impl Keeper {
         reaped.is_anybody_left
     }
 
-    /// Which limits the kernel held.
+    /// Reports which limits the kernel enforced.
     fn tell_limits(&self) {
         let events = self.cgroup.as_ref().map(ScriptCgroup::read_events).unwrap_or_default();
         let LimitEvents { memory_kills, refused_processes } = events;
@@ -313,14 +316,14 @@ impl Keeper {
         }
     }
 
-    /// Ends everything, however long it takes: done when the kernel knows no child of ours.
+    /// Ends everything, however long it takes: done when the kernel knows no child of this process.
     fn end_all(&mut self) {
         if !self.reap_children() {
             return;
         }
         let (mut hunt, own) = (Hunt::default(), own_pid());
         let all_of_it = |all: &[OsProcess]| below(all, &BTreeSet::from([own]), 0);
-        // At once and all, whatever they are doing: what it can end needs no hunt.
+        // All at once, whatever they are doing: a control group needs no search.
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill_all();
         }
@@ -340,7 +343,7 @@ impl Keeper {
             self.rest_from_blows(pause);
             pause = (pause * 2).min(longest);
         }
-        // With its namespace: nobody was left to say how it ended, and this is how.
+        // With its namespace: no process was left to report how it ended, and this is how.
         if !std::mem::replace(&mut self.has_ended, true) {
             send_report(
                 &self.leash,
@@ -350,7 +353,7 @@ impl Keeper {
         self.tell_left(hunt.found(), LeftProcessOutcome::Killed);
     }
 
-    /// Ends what is in the script's group still, and names what left it.
+    /// Kills what is still in the script's process group, and names what left it.
     fn end_left_overs(&mut self) {
         if !self.reap_children() {
             return;
@@ -381,7 +384,7 @@ impl Keeper {
         }
     }
 
-    /// Until somebody has ended, at most so long. The leash says nothing new any more.
+    /// Waits until a child has ended, for a limited time. The socket has no news any more.
     fn rest_from_blows(&self, time: Duration) {
         let mut look = [PollFd::new(self.births_and_deaths.as_fd(), PollFlags::POLLIN)];
         let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);

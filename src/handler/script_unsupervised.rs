@@ -1,4 +1,5 @@
-//! A script without a keeper: a child of this process, which outlives it when that is killed.
+//! A script without a supervisor: a child of this process, which survives if this process is
+//! killed.
 
 use crate::domain::job::outcome::Stream;
 use crate::handler::child::{LaunchPlan, Pipes};
@@ -12,19 +13,19 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
-/// Between two looks at the process table.
+/// Poll interval of the process table.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A script that runs as our own child.
 pub(crate) struct UnsupervisedScript {
     child: Child,
     pid: i32,
-    /// `None` when its end has been seen to.
+    /// `None` once its end has been handled.
     family: Option<Family>,
 }
 
 impl UnsupervisedScript {
-    /// Starts the plan; `run` is what its cookie says.
+    /// Starts the plan; `run` is the value of its cookie.
     pub(crate) fn start(plan: &LaunchPlan, run: &str) -> Result<Self, String> {
         let mut command = Command::new(&plan.interpreter);
         command
@@ -43,17 +44,16 @@ impl UnsupervisedScript {
         Ok(Self { child, pid, family: Some(Family::new(pid, run)) })
     }
 
-    /// Its number.
     pub(crate) fn process_id(&self) -> i32 {
         self.pid
     }
 
-    /// What it prints to.
+    /// The script's output.
     pub(crate) fn pipes(&mut self) -> Pipes {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Waits for its end, or stops it; sees to what it leaves behind.
+    /// Waits for its end, or stops it; handles its remaining processes.
     pub(crate) async fn run_script(&mut self, ctx: &Context) -> ScriptEnding {
         let Some(family) = self.family.clone() else {
             return ScriptEnding::Unknown("the script has no process family".to_owned());
@@ -72,7 +72,7 @@ impl UnsupervisedScript {
         ending
     }
 
-    /// Waits for the exit; asked to stop, sends TERM, and KILL when the grace is over.
+    /// Waits for the exit; on a stop request sends TERM, and KILL after the grace period.
     async fn wait_for_exit(
         &mut self,
         family: &Family,
@@ -100,7 +100,7 @@ impl UnsupervisedScript {
 }
 
 impl Drop for UnsupervisedScript {
-    /// Kills the family when the handler is dropped in the middle: nobody else would.
+    /// Kills the process tree when the handler is dropped in the middle: no one else would.
     fn drop(&mut self) {
         if let Some(family) = &self.family {
             family.end_all();
@@ -108,7 +108,7 @@ impl Drop for UnsupervisedScript {
     }
 }
 
-/// Ends what the script left behind, see the head of `handler::script`.
+/// Ends what the script left behind, see the header of `handler::script`.
 async fn end_left_overs(family: &Family, ctx: &Context, is_good: bool) {
     let look = family.clone();
     let left = tokio::task::spawn_blocking(move || {
@@ -128,7 +128,7 @@ async fn end_left_overs(family: &Family, ctx: &Context, is_good: bool) {
     }
 }
 
-/// Kills on until none of the family is to be seen.
+/// Kills repeatedly until no process of the tree is visible.
 async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -> ScriptEnding {
     let start = Stopwatch::start();
     match end_family(family, ctx).await {
@@ -143,7 +143,8 @@ async fn confirm(family: &Family, pid: i32, reason: StopReason, ctx: &Context) -
     }
 }
 
-/// Kills whoever is found of a family until nobody is; one that is still there when that took too long.
+/// Kills the processes of a tree until none is found; returns one that is still there after the
+/// time limit.
 pub(crate) async fn end_family(family: &Family, ctx: &Context) -> Option<TreeProcess> {
     let start = Stopwatch::start();
     loop {

@@ -1,4 +1,4 @@
-//! The private folder of a script, and what is done about those that a killed process left.
+//! The private directory of a script, and the removal of those left by killed processes.
 
 use crate::handler::process_tree::{list_pids, started};
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -7,20 +7,20 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// How the names of the folders begin; behind it `<pid>-<start>-<id>`.
+/// Prefix of the directory names; `<pid>-<start>-<id>` follows.
 const NAME: &str = "procession-";
 
-/// A private folder, removed with this value.
+/// A private directory, removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Dir {
     path: PathBuf,
-    /// Held as long as we live and by nobody after us, also when we end by `kill -9`.
+    /// Held for the lifetime of this process and by no later process, also after `kill -9`.
     _lock: Option<fs::File>,
 }
 
 impl Dir {
-    /// Makes one that only we can enter: scripts may hold what others must not read. The first one
-    /// of this process removes those of processes that are gone.
+    /// Creates one that only this user can enter: scripts may contain secrets. The first one of
+    /// this process removes those of dead processes.
     pub(crate) fn create() -> io::Result<Self> {
         static SWEEP: Once = Once::new();
         let root = folder_of_folders(&std::env::temp_dir())?;
@@ -43,9 +43,10 @@ impl Dir {
     }
 }
 
-/// The folder of all scripts' folders, which an isolated script sees without those of others. By our user's number:
-/// two installations on one machine may have users of their own. Everybody may go through it to a folder of theirs, so
-/// that scripts with a user of their own can; nobody else may list it.
+/// The parent directory of all scripts' directories, which an isolated script sees without those of
+/// others. Named after our user id: two installations on one machine may have different users.
+/// Every user may pass through it to a directory of theirs, so that scripts with a user of their
+/// own can; no other user may list it.
 fn folder_of_folders(temporary: &Path) -> io::Result<PathBuf> {
     let own = fs::metadata("/proc/self")?.uid();
     let path = temporary.join(format!("{NAME}scripts-{own}"));
@@ -55,7 +56,8 @@ fn folder_of_folders(temporary: &Path) -> io::Result<PathBuf> {
         Err(e) => return Err(e),
     }
     let found = fs::symlink_metadata(&path)?;
-    // Others may make names in /tmp, and a folder of theirs could be taken away from below a script.
+    // Other users may create names in /tmp, and could remove a directory of theirs from below a
+    // script.
     if found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0 {
         return Ok(path);
     }
@@ -72,15 +74,15 @@ impl Drop for Dir {
     }
 }
 
-/// Removes the folders in `root` whose process is gone: ours by name and by owner, and used by
-/// nobody. A fault here is not the script's, so it is only logged.
+/// Removes directories in `root` whose process is gone: ours by name and by owner, and unused. An
+/// error here does not concern the script, so it is only logged.
 fn sweep(root: &Path) {
     let Some(own) = fs::metadata("/proc/self").ok().map(|own| own.uid()) else {
         return;
     };
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
-        // A script with a user of its own has its folder for its own.
+        // A script with a user of its own owns its directory.
         let is_ours = |data: &Metadata| data.uid() == own || own == 0;
         let is_left = |data: Metadata| data.is_dir() && is_ours(&data) && is_abandoned(&path);
         if !fs::symlink_metadata(&path).is_ok_and(is_left) {
@@ -95,8 +97,8 @@ fn sweep(root: &Path) {
     }
 }
 
-/// Whether the process in the folder's name is gone, and nobody holds its lock (that process may
-/// live in another container, with numbers of its own), and no script of it still runs there.
+/// Whether the process in the directory's name is gone, its lock is free (that process may run in
+/// another container, with its own process ids), and no script of it still runs there.
 fn is_abandoned(path: &Path) -> bool {
     let Some((pid, start)) = path.file_name().and_then(|name| maker(name.to_str()?)) else {
         return false;
@@ -106,7 +108,7 @@ fn is_abandoned(path: &Path) -> bool {
         && !list_pids().into_iter().any(|pid| uses_folder(pid, path))
 }
 
-/// The process that a folder's name says made it, and when that started.
+/// Process id and start time of the creator, from a directory's name.
 fn maker(name: &str) -> Option<(i32, u64)> {
     let mut parts = name.strip_prefix(NAME)?.split('-');
     let maker = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -114,7 +116,7 @@ fn maker(name: &str) -> Option<(i32, u64)> {
     (uuid::Uuid::try_parse(id).is_ok() && parts.next().is_none()).then_some(maker)
 }
 
-/// Whether a process is at work in a folder, or runs a script in it.
+/// Whether a process works in a directory, or runs a script in it.
 fn uses_folder(pid: i32, folder: &Path) -> bool {
     let is_there = |at: PathBuf| at.starts_with(folder);
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The number of a process that is gone.
+    /// The process id of a dead process.
     fn dead() -> u32 {
         let mut child = Command::new("true").spawn().expect("true");
         child.wait().expect("its end");
@@ -162,7 +164,7 @@ mod tests {
         let id = || uuid::Uuid::new_v4().simple();
         let left = [
             make(format!("procession-{dead}-7-{}", id())),
-            // Another process got the number since.
+            // The process id was reused since.
             make(format!("procession-{own}-1-{}", id())),
         ];
         let ours = Dir::create_in(root.path()).expect("a folder");

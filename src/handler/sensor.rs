@@ -1,7 +1,7 @@
-//! SENSOR: asks a query again and again until it says yes.
+//! SENSOR: repeats a query until its answer is yes.
 //!
-//! Between two questions it holds no connection and no slot. Its session may only read, so a second
-//! start after a crash does no harm. A database that is away is an answer like another: not yet.
+//! Between two queries it holds no connection and no slot. Its session may only read, so a second
+//! start after a crash does no harm. An unavailable database means "not yet".
 
 use crate::db::connect_error::Hope;
 use crate::db::fault::{DatabaseError, SessionError};
@@ -24,7 +24,7 @@ use tokio::time::sleep;
 /// The SENSOR handler.
 pub(crate) struct SqlSensor;
 
-/// One line for so many questions with the same answer: at 30 s one in ten minutes.
+/// One log line for this many queries with the same answer: at 30 s one in ten minutes.
 const REPEAT: u32 = 20;
 
 impl WorkerHandler for SqlSensor {
@@ -50,15 +50,15 @@ impl WorkerHandler for SqlSensor {
     }
 }
 
-/// What one question came to.
+/// The result of one query.
 enum SensorAnswer {
-    /// Yes, with what the query gave.
+    /// Yes, with the result of the query.
     Yes(JobOutputs),
     /// Not yet, and why.
     NotYet(String),
-    /// No further question makes sense.
+    /// Further queries are pointless.
     Over(AttemptOutcome),
-    /// It was stopped before it was connected.
+    /// Stopped before it was connected.
     Stopped(StopReason),
 }
 
@@ -96,7 +96,7 @@ async fn watch(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, Stri
     }
 }
 
-/// What is said of a wait that was stopped after so many answers.
+/// The message of a wait that was stopped after so many answers.
 fn stopped(reason: StopReason, answers: u32, last: &str) -> AttemptOutcome {
     let said = match answers {
         0 => "stopped while it connected".to_owned(),
@@ -119,7 +119,7 @@ async fn query_once(
         Ok(session) => session,
         Err(error) => {
             let why = address::opening(error.to_string());
-            // A wrong name or password does not mend itself, and asking on locks accounts.
+            // A wrong name or password does not fix itself, and repeated attempts lock accounts.
             let is_refused = error.hope == Hope::None;
             if is_refused {
                 let said = format!("the database at {at} lets nobody in: {why}");
@@ -189,13 +189,13 @@ fn judge(outputs: JobOutputs) -> SensorAnswer {
     ))
 }
 
-/// An error that says more about the moment than about the query: too many connections, a shutdown,
-/// a lock, a deadlock.
+/// Whether an error is transient and not about the query: too many connections, a shutdown, a lock,
+/// a deadlock.
 fn will_pass(error: &DatabaseError) -> bool {
     let class = error.code.as_deref().and_then(|code| code.get(..2));
     let by_class = class.is_some_and(|class| ["08", "40", "53", "57"].contains(&class));
     let by_number = error.number.is_some_and(|n| [1040, 1203, 1205, 1213].contains(&n));
-    // SQLite's codes are numbers of their own, so 40 is no class there.
+    // SQLite's codes are plain numbers, so 40 is no class there.
     let is_state = error.code.as_deref().is_some_and(|code| code.len() == 5);
     (by_class && is_state) || by_number || error.is_sqlite_busy()
 }

@@ -1,9 +1,8 @@
-//! Sessions that bodies are done with and that are as new, or that the lock of the next body makes so: kept
-//! open for it on the same server, for some seconds.
+//! The pool of sessions whose bodies have ended: a session that is reset, or will be reset together
+//! with the next lock, is kept open for the next body on the same server, for some seconds.
 //!
-//! A body still has its session to itself. It takes its own session lock and is told its own facts, and
-//! whatever ended otherwise than well closes its session, as does a server that cannot be asked to make
-//! one as new.
+//! A body still has its session to itself. It takes its own session lock and sets its own facts. A
+//! session is closed after any end but a success, and on a server that cannot reset sessions.
 
 use crate::db::session::{Session, SessionTarget};
 use crate::db::session_reset::Renewal;
@@ -17,40 +16,41 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
 /// How long a session waits for the next body. Much shorter than `source.idle_sec`, after which the
-/// server ends it, and short enough that nobody finds his `DROP DATABASE` refused for long.
+/// server ends it, and short enough that no `DROP DATABASE` is blocked for long.
 const KEEP: Duration = Duration::from_secs(5);
-/// How long one may wait for a body that makes it as new together with its own lock, and how often it is looked
-/// for those that nobody took. What a body left there (locks, temporary tables) is left for so long.
+/// How long a session may wait to be reset together with the next body's lock, and the interval at
+/// which unclaimed ones are reset. What a body left there (locks, temporary tables) stays that
+/// long.
 const PUT_OFF: Duration = Duration::from_millis(20);
-/// How long making one as new may take.
+/// Time limit of a reset.
 const RENEW: Duration = Duration::from_secs(2);
-/// How long a body waits for one: as long as opening another takes.
+/// How long a body waits for a session that is being reset: as long as opening another takes.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The sessions of this process that wait for a body.
+/// The idle sessions of this process.
 #[derive(Debug)]
 pub struct SessionPool {
-    /// At most so many.
+    /// Maximum number of idle sessions.
     most: usize,
     shelf: Mutex<Shelf<Session>>,
-    /// Those that are being made as new.
+    /// Sessions that are being reset.
     renewing: TaskTracker,
-    /// Who writes to a file of SQLite, by its URL.
+    /// The write lock queues of SQLite files, by URL.
     turns: Mutex<HashMap<String, WriteLockQueue>>,
 }
 
-/// Of sessions; tests put something else there.
+/// The idle sessions; generic for tests.
 #[derive(Debug)]
 struct Shelf<S> {
     idle: Vec<IdleSession<S>>,
-    /// Where each of those that are being made as new leads.
+    /// The targets of the sessions that are being reset.
     coming: Vec<SessionTarget>,
-    /// Who waits for one of them, the first first.
+    /// Bodies waiting for one of them, in order of arrival.
     waiting: VecDeque<(SessionTarget, oneshot::Sender<S>)>,
-    /// Counts the times at which all that was kept was given up.
+    /// Number of times that all sessions were dropped.
     cleared: u64,
     is_watched: bool,
-    /// Whether somebody sees to those of which making them as new was put off.
+    /// Whether a task resets the sessions whose reset was postponed.
     is_seen_to: bool,
 }
 
@@ -62,13 +62,13 @@ struct IdleSession<S> {
 }
 
 impl SessionPool {
-    /// Keeps so many sessions at most, over all servers.
+    /// A pool of at most `most` sessions, over all servers.
     pub fn new(most: usize) -> Self {
         let (shelf, renewing, turns) = (Mutex::default(), TaskTracker::new(), Mutex::default());
         Self { most, shelf, renewing, turns }
     }
 
-    /// Where sessions of this process to the same file wait for each other.
+    /// The queue in which sessions of this process wait to write to the same file.
     pub(crate) fn turns(&self, target: &SessionTarget) -> WriteLockQueue {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.entry(target.url.clone()).or_default().clone()
@@ -78,9 +78,10 @@ impl SessionPool {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session to `target` that is as new or that its next lock makes so; the one used last, because the
-    /// others may grow old. One that is being made as new is waited for, which is some milliseconds where
-    /// opening another is up to a hundred: 10,000 bodies, eight at a time, opened 29 sessions.
+    /// A session to `target` that is reset or will be by its next lock; the most recently used one,
+    /// so that the others can expire. One that is being reset is waited for, which takes some
+    /// milliseconds while opening another takes up to a hundred: 10,000 bodies, eight at a time,
+    /// opened 29 sessions.
     pub(crate) async fn take_session(&self, target: &SessionTarget) -> Option<Session> {
         let coming = {
             let mut shelf = self.shelf();
@@ -92,7 +93,7 @@ impl SessionPool {
         timeout(WAIT, coming).await.ok()?.ok()
     }
 
-    /// Takes the session of a body that ended by itself.
+    /// Takes back the session of a body that succeeded.
     pub(crate) fn keep_session(self: &Arc<Self>, target: SessionTarget, mut session: Session) {
         if !session.put_renewal_off() {
             return self.renew(ReturningSession::new(self, target), session);
@@ -104,7 +105,7 @@ impl SessionPool {
         }
     }
 
-    /// Makes one as new, in a task of its own: the end of the body before is told meanwhile.
+    /// Resets a session in a task of its own, so that the end of its body is reported meanwhile.
     fn renew(self: &Arc<Self>, coming: ReturningSession, mut session: Session) {
         self.renewing.spawn(async move {
             let renewed = timeout(RENEW, session.renew()).await;
@@ -121,8 +122,8 @@ impl SessionPool {
         });
     }
 
-    /// Makes those as new of which that was put off and that nobody has taken for so long. Whether there are
-    /// any whose time is not over.
+    /// Resets sessions whose reset was postponed and that were not claimed for `least`. Returns
+    /// whether there are younger ones.
     pub fn renew_put_off(self: &Arc<Self>, least: Duration) -> bool {
         let is_due = |idle: &mut IdleSession<Session>| {
             idle.session.is_used() && idle.since.elapsed() >= least
@@ -131,7 +132,7 @@ impl SessionPool {
         let due: Vec<IdleSession<Session>> = shelf.idle.extract_if(.., is_due).collect();
         let any = shelf.idle.iter().any(|idle| idle.session.is_used());
         shelf.is_seen_to = any;
-        // While nobody can give all up in between.
+        // While the lock is held, so that `clear` cannot come in between.
         let due: Vec<(ReturningSession, Session)> = due
             .into_iter()
             .map(|idle| (ReturningSession::from_shelf(&mut shelf, self, idle.target), idle.session))
@@ -141,14 +142,14 @@ impl SessionPool {
         any
     }
 
-    /// Returns when no session is being made as new.
+    /// Returns when no session is being reset.
     pub async fn settled(&self) {
         self.renewing.close();
         self.renewing.wait().await;
         self.renewing.reopen();
     }
 
-    /// Gives up what is kept, and what is on its way here.
+    /// Drops all idle sessions, and those being reset.
     pub async fn clear(&self) {
         let all = {
             let mut shelf = self.shelf();
@@ -161,7 +162,7 @@ impl SessionPool {
         self.settled().await;
     }
 
-    /// Gives up what is kept of a server of which one session turned out to be gone.
+    /// Drops the idle sessions of a server of which one session turned out to be gone.
     pub(crate) fn forget(&self, target: &SessionTarget) {
         self.shelf().idle.retain(|idle| !idle.target.is_same(target));
     }
@@ -182,7 +183,7 @@ impl<S> Shelf<S> {
         Some(self.idle.remove(at).session)
     }
 
-    /// The next that nobody waits for yet.
+    /// The next session being reset that no body waits for yet.
     fn coming_for(&mut self, target: &SessionTarget) -> Option<oneshot::Receiver<S>> {
         self.waiting.retain(|(_, waiter)| !waiter.is_closed());
         if self.coming_to(target) <= self.waiting_for(target) {
@@ -201,20 +202,20 @@ impl<S> Shelf<S> {
         self.waiting.iter().filter(|(waits, _)| waits.is_same(target)).count()
     }
 
-    /// Hands it to who waits for it; gives it back when nobody does.
+    /// Passes the session to a waiting body; returns it if there is none.
     fn hand_on(&mut self, target: &SessionTarget, mut session: S) -> Option<S> {
         while let Some(at) = self.waiting.iter().position(|(waits, _)| waits.is_same(target)) {
             match self.waiting.remove(at)?.1.send(session) {
                 Ok(()) => return None,
-                // Was stopped meanwhile.
+                // The body was stopped meanwhile.
                 Err(back) => session = back,
             }
         }
         Some(session)
     }
 
-    /// One that was coming has come, or never will: whoever has none left to wait for opens his own, the
-    /// last of them.
+    /// A session that was being reset has arrived, or never will: bodies without one left to wait
+    /// for open their own, last arrivals first.
     fn has_come(&mut self, target: &SessionTarget) {
         if let Some(at) = self.coming.iter().position(|coming| coming.is_same(target)) {
             self.coming.swap_remove(at);
@@ -229,12 +230,12 @@ impl<S> Shelf<S> {
     }
 }
 
-/// A session that is on its way to the shelf, mostly being made as new. Dropped, it does not come, and who
-/// waits for it opens one.
+/// A session on its way back to the pool, mostly being reset. If it is dropped, it does not arrive,
+/// and a waiting body opens its own.
 struct ReturningSession {
     sessions: Arc<SessionPool>,
     target: SessionTarget,
-    /// How often all was given up when it began.
+    /// The value of `cleared` when the reset began.
     cleared: u64,
 }
 
@@ -252,7 +253,7 @@ impl ReturningSession {
         Self { sessions: Arc::clone(sessions), target, cleared: shelf.cleared }
     }
 
-    /// It is as new, or the next lock makes it so. Gives back what there is no use for.
+    /// The session is reset, or the next lock resets it. Returns a session that is not needed.
     fn arrive(self, session: Session) -> Option<Session> {
         let mut shelf = self.sessions.shelf();
         if shelf.cleared != self.cleared {
@@ -277,7 +278,7 @@ impl Drop for ReturningSession {
     }
 }
 
-/// Makes as new what nobody took, until there is nothing of that kind.
+/// Resets unclaimed sessions, until there is none of that kind.
 async fn see_to(sessions: std::sync::Weak<SessionPool>) {
     loop {
         sleep(PUT_OFF).await;
@@ -287,7 +288,7 @@ async fn see_to(sessions: std::sync::Weak<SessionPool>) {
     }
 }
 
-/// Closes what nobody took, until nothing is left.
+/// Closes unclaimed sessions, until none is left.
 async fn watch(sessions: std::sync::Weak<SessionPool>) {
     loop {
         sleep(KEEP).await;
@@ -348,10 +349,10 @@ mod tests {
         let mut second = shelf.coming_for(&here).expect("one is coming");
         let mut third = shelf.coming_for(&here).expect("one is coming");
         drop(stopped);
-        // One is spent: two are coming, and two wait.
+        // One is gone: two are being reset, and two bodies wait.
         shelf.has_come(&here);
         assert_eq!(second.try_recv(), Err(oneshot::error::TryRecvError::Empty));
-        // A second one is: the last who waits opens his own.
+        // A second one is: the last waiting body opens its own.
         shelf.has_come(&here);
         assert_eq!(third.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         assert_eq!(shelf.hand_on(&here, 7), None);

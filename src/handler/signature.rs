@@ -1,4 +1,4 @@
-//! Fits a job's parameters to a routine's signature, or says what does not fit.
+//! Matches a job's parameters with a routine's signature, or explains why they do not match.
 
 use crate::db::dialect::Dialect;
 use crate::db::routine::{Routine, RoutineParam, RoutineParamMode};
@@ -10,10 +10,10 @@ use crate::domain::source::routine_name::{RoutineName, is_plain_part};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) schema: Option<String>,
-    /// Between the schema and the name, where there are three parts.
+    /// Between the schema and the name, in a name of three parts.
     pub(crate) package: Option<String>,
     pub(crate) name: String,
-    /// The types of its parameters, where the job names them to choose one of several.
+    /// The types of its parameters, if the job names them to select an overload.
     types: Option<Vec<String>>,
     quoted: bool,
 }
@@ -28,7 +28,7 @@ impl Name {
         Self { schema, name: self.name.to_lowercase(), ..self.clone() }
     }
 
-    /// Keeps those of several routines that have the types which the job names.
+    /// Keeps the overloads with the types that the job names.
     pub(crate) fn retain_types(&self, found: &mut Vec<Routine>) {
         let Some(types) = &self.types else { return };
         found.retain(|routine| {
@@ -47,7 +47,7 @@ impl Name {
     }
 }
 
-/// A type's name as PostgreSQL's catalogue writes it, without length and precision.
+/// A type's name as in PostgreSQL's catalogue, without length and precision.
 fn full_type_name(ty: &str) -> String {
     let lower = ty.to_ascii_lowercase();
     let (head, rest) = lower.split_once('(').unwrap_or((&lower, ""));
@@ -77,7 +77,7 @@ fn full_type_name(ty: &str) -> String {
     format!("{full}{array}")
 }
 
-/// Whether a value of the job's type is usual for a parameter of the server's.
+/// Whether a value of the job's type is usual for a parameter of the server's type.
 fn is_usual_for(job: ParamType, server: &str) -> bool {
     let full = full_type_name(server);
     match job {
@@ -91,14 +91,14 @@ fn is_usual_for(job: ParamType, server: &str) -> bool {
     }
 }
 
-/// A part of a name as a job has to write it, on a server that quotes in this way.
+/// A part of a name as a job has to write it, with the quotes of the server.
 pub(crate) fn written(part: &str, dialect: Dialect) -> String {
     let is_folded = dialect != Dialect::Postgres || part.to_lowercase() == part;
     if is_plain_part(part) && is_folded { part.to_owned() } else { dialect.quote(part) }
 }
 
-/// `name`, `schema.name` or `schema.package.name`, each part plain or in double quotes or backticks; behind it the
-/// types of its parameters, to choose one of several: `post(integer, text)`.
+/// Parses `name`, `schema.name` or `schema.package.name`, each part plain or in double quotes or
+/// backticks, followed by optional parameter types to select an overload: `post(integer, text)`.
 pub(crate) fn parse_name(text: &str) -> Result<Name, String> {
     let bad = || format!("'{text}' is not a procedure's name: use name or schema.name");
     let RoutineName { mut parts, is_quoted: quoted, types } =
@@ -134,7 +134,7 @@ fn parse_types(list: &str) -> Option<Vec<String>> {
     is_whole.then(|| types.into_iter().map(|ty| ty.trim().to_owned()).collect())
 }
 
-/// A parameter of the routine with the job's parameter for it; none: its default.
+/// A parameter of the routine with the job's parameter for it; `None`: its default.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParamSlot<'a> {
     pub(crate) routine: &'a RoutineParam,
@@ -146,14 +146,14 @@ impl ParamSlot<'_> {
         self.routine.mode
     }
 
-    /// The name under which an OUT value is kept: the job's, if it has one.
+    /// The name of an OUT value: the job's, if it has one.
     pub(crate) fn name(&self) -> &str {
         self.param.map_or(self.routine.name.as_str(), |p| p.name.as_str())
     }
 }
 
-/// The one of several routines of the same name that the parameters fit: by their names, and where that leaves
-/// more than one, by their types.
+/// The overload that the parameters fit: by their names, and where that leaves more than one, by
+/// their types.
 pub(crate) fn choose(mut found: Vec<Routine>, params: &[BoundParam]) -> Result<Routine, String> {
     let signatures = list_signatures(&found);
     if found.len() == 1 {
@@ -184,7 +184,7 @@ pub(crate) fn choose(mut found: Vec<Routine>, params: &[BoundParam]) -> Result<R
     }
 }
 
-/// Whether each value that goes in has a type that is usual for its parameter.
+/// Whether each input value has a usual type for its parameter.
 fn has_usual_types(routine: &Routine, params: &[BoundParam]) -> bool {
     let slots = arrange(routine, params).unwrap_or_default();
     slots
@@ -208,8 +208,8 @@ pub(crate) fn list_signatures(routines: &[Routine]) -> String {
     routines.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Gives each parameter of the routine the job's parameter of that name, whatever the order; by
-/// place when the routine's parameters have no names.
+/// Assigns to each parameter of the routine the job's parameter of that name, in any order; by
+/// position when the routine's parameters have no names.
 pub(crate) fn arrange<'a>(
     routine: &'a Routine,
     params: &'a [BoundParam],
@@ -222,7 +222,7 @@ pub(crate) fn arrange<'a>(
                 && !(routine.is_function && p.mode == RoutineParamMode::Out)
         })
         .collect();
-    // What a function gives back are columns of its row, not places in its list.
+    // Return values of a function are columns of its row, not positions in its list.
     let given: Vec<&BoundParam> =
         params.iter().filter(|p| !(routine.is_function && p.mode == ParamMode::Out)).collect();
     let is = |have: &BoundParam, want: &RoutineParam| have.name.eq_ignore_ascii_case(&want.name);
@@ -267,7 +267,7 @@ pub(crate) fn arrange<'a>(
     Ok(slots)
 }
 
-/// How many values a CALL of MariaDB names: it can leave out only the last ones.
+/// Number of values in a CALL of MariaDB: only trailing ones can be omitted.
 pub(crate) fn refuse_gap(routine: &Routine, slots: &[ParamSlot<'_>]) -> Result<usize, String> {
     let given = slots.iter().take_while(|slot| slot.param.is_some()).count();
     match slots[given..].iter().find(|slot| slot.param.is_some()) {

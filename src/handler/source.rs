@@ -1,4 +1,4 @@
-//! Data sources apart from any job: whether bodies can run there and be stopped, and the ledger that
+//! Data sources without a job: whether bodies can run there and be stopped, and the ledger that
 //! class `ledger` needs.
 
 pub use crate::handler::stop_trial::{DefinerStop, StopTrial, TrialBody};
@@ -20,31 +20,30 @@ use crate::handler::{HandlerOptions, address};
 use crate::secret_store::secret_file::SecretFile;
 use std::path::Path;
 
-/// Where a source is, for people.
+/// The address of a source, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceAddress {
-    /// Its dialect; none when its URL is not readable.
+    /// Its dialect; `None` when its URL is not readable.
     pub dialect: Option<DialectName>,
-    /// Host and port or file, without a password; else why that cannot be said.
+    /// Host and port, or file, without a password; else why that cannot be shown.
     pub at: Result<String, String>,
-    /// The environment variable that replaces its URL, when it is set.
+    /// The environment variable that replaces its URL, if it is set.
     pub replaced_by: Option<String>,
-    /// Where its password comes from, and whether one is there.
+    /// The origin of its password, and whether it is available.
     pub password: Option<(String, Password)>,
 }
 
-/// Whether a password is there.
+/// Whether a password is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Password {
-    /// It is.
     Set,
-    /// It is not, so no connection can be opened.
+    /// Missing, so no connection can be opened.
     Missing,
-    /// A secret that was not asked for.
+    /// A secret that was not read.
     NotAsked,
 }
 
-/// Where a source is, without asking it.
+/// The address of a source, without connecting to it.
 pub fn place(source: &DataSource) -> SourceAddress {
     let env = std::env::var(source.url_env()).ok();
     let url = env.as_deref().unwrap_or(&source.url);
@@ -74,32 +73,33 @@ pub fn place(source: &DataSource) -> SourceAddress {
     }
 }
 
-/// What a source says of itself.
+/// The result of checking a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceCheckResult {
     /// The server, its version and our user.
     pub whom: ServerIdentity,
     /// Whether a session holds a lock against another one.
     pub lock: Result<(), String>,
-    /// Whether what runs on a session can be stopped from another and be seen to be gone.
+    /// Whether the work of a session can be stopped from another and be seen to be gone.
     pub stops: StopTrial,
-    /// Whether sessions are kept open for the next body; if not, the statement that lets them be.
+    /// Whether sessions can be reset and kept open for the next body; if not, the statement that
+    /// allows it.
     pub keeps_sessions: Result<(), String>,
-    /// How its ledger stands.
+    /// The state of its ledger.
     pub ledger: LedgerState,
-    /// Whether rows of the ledger can be written; without one there is nothing to try.
+    /// Whether rows of the ledger can be written; `None` without a ledger.
     pub writes: Option<Result<(), String>>,
-    /// Whether it is Procession's own database, as class `same` needs it; none when nobody asked.
+    /// Whether it is Procession's own database, as class `same` requires; `None` when not checked.
     pub is_home: Option<bool>,
-    /// Rights of its user that reach beyond the data, by their names there.
+    /// Privileges of its user beyond the data, by their names there.
     pub powers: Vec<String>,
-    /// Who else may put something where names without a schema are looked for.
+    /// Other users who may create objects in a schema of the search path.
     pub open_path: Option<OpenSearchPath>,
     /// What protects the connection to its server; a file needs nothing.
     pub transport: Option<SourceTransport>,
 }
 
-/// A data source that cannot be asked, or said no; `Display` is the sentence for the user.
+/// The source cannot be reached, or refused; `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceFault(pub String);
@@ -121,10 +121,10 @@ async fn open_session(
     Ok((session, target))
 }
 
-/// Asks a source all that bodies will need of it. Changes nothing there, but that SQLite makes a file
-/// that is missing, as it would for a body.
+/// Checks everything that bodies need from a source. Changes nothing there, except that SQLite
+/// creates a missing file, as it would for a body.
 ///
-/// `home` is a question that only Procession's own database answers, and the beginning of the answer.
+/// `home` is a query that only Procession's own database answers, with the prefix of the answer.
 pub async fn check(
     source: &DataSource,
     options: &HandlerOptions,
@@ -167,8 +167,8 @@ pub async fn check(
     })
 }
 
-/// Takes a lock and looks whether another session is kept from it, which a proxy that hands each
-/// statement to another connection would not do.
+/// Takes a lock and checks that another session is blocked by it, which fails behind a proxy that
+/// sends each statement to another connection.
 async fn take_lock(
     session: &mut Session,
     target: &SessionTarget,
@@ -192,7 +192,8 @@ async fn take_lock(
     Ok(())
 }
 
-/// Whether the server lets it be seen that a session is as new after a body; if not, what is to be granted.
+/// Whether the server lets us verify that a session is reset after a body; if not, the grants to
+/// make.
 async fn keeps_sessions(
     session: &mut Session,
     user: Option<&str>,
@@ -201,7 +202,7 @@ async fn keeps_sessions(
     if session.server() != Some(MysqlServer::Mysql) {
         return Ok(Ok(()));
     }
-    // As for a body, and counts what tells of its traces.
+    // As for a body, and counts the traces it leaves.
     session.limit_idle(options.idle).await?;
     if session.can_be_kept() {
         return Ok(Ok(()));
@@ -211,33 +212,32 @@ async fn keeps_sessions(
     Ok(Err(format!("GRANT SELECT ON performance_schema.user_variables_by_thread TO {user}")))
 }
 
-/// What became of the ledger of a source.
+/// The result of preparing a source's ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prepared {
-    /// It was there already.
+    /// It existed already.
     WasThere,
-    /// It was made.
+    /// It was created.
     Made,
-    /// It would be made.
+    /// It would be created.
     WouldMake,
-    /// Something else of that name is there: what is wrong with it.
+    /// Another object has that name: the difference.
     Other(String),
-    /// It is there, but this user cannot write it: what the server said.
+    /// It exists, but this user cannot write it: the server's error.
     NotWritable(String),
-    /// It is not there and this user may not make it: what the server said.
+    /// It does not exist and this user may not create it: the server's error.
     Refused(String),
 }
 
 /// Whether a source is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceChange {
-    /// It is.
     Make,
-    /// It is only looked at.
+    /// Only checked.
     Look,
 }
 
-/// The ledger of a source: what became of it, and who we are there.
+/// Prepares the ledger of a source: returns the result, and our user there.
 pub async fn prepare(
     source: &DataSource,
     options: &HandlerOptions,
@@ -254,7 +254,7 @@ pub async fn prepare(
         LedgerState::Absent => match session.make_ledger().await {
             Ok(()) => Prepared::Made,
             Err(lost @ SessionError::Lost(_)) => return Err(said("make the ledger")(lost)),
-            // Somebody may have made it at the same time.
+            // It may have been created by another process at the same time.
             Err(error) => match session.ledger().await.map_err(said(look))? {
                 LedgerState::Fits => Prepared::WasThere,
                 LedgerState::Absent => Prepared::Refused(error.to_string()),
@@ -273,8 +273,8 @@ pub async fn prepare(
     Ok((prepared, whom))
 }
 
-/// The statement that makes the ledger on this kind of database, and what must be granted to `user`
-/// when somebody else runs it.
+/// The statement that creates the ledger on this kind of database, and the grants for `user` when
+/// another user runs it.
 pub fn for_the_dba(dialect: DialectName, user: Option<&str>) -> Vec<String> {
     let dialect = match dialect {
         DialectName::Sqlite => crate::db::Dialect::Sqlite,
@@ -285,11 +285,11 @@ pub fn for_the_dba(dialect: DialectName, user: Option<&str>) -> Vec<String> {
     std::iter::once(ledger::create_statement(dialect).to_owned()).chain(grant).collect()
 }
 
-/// Rows that are removed in one transaction, so that no body waits long for it.
+/// Rows removed in one transaction, so that no body waits long for it.
 const GROUP: u32 = 1_000;
 
-/// When the last attempt of an installation began that the ledger of a source knows; none when it knows none, or when there
-/// is no ledger.
+/// When the latest attempt of an installation began according to the ledger of a source; `None`
+/// when it contains none, or when there is no ledger.
 pub async fn last_ledger_attempt(
     source: &DataSource,
     options: &HandlerOptions,
@@ -309,8 +309,8 @@ pub async fn last_ledger_attempt(
     Ok(last.map(Millis))
 }
 
-/// Removes the rows of effects that are known since before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC; with
-/// `Look` only counts them.
+/// Removes the rows of effects from before `cut`, `YYYY-MM-DD HH:MM:SS` in UTC; with `Look` only
+/// counts them.
 pub async fn prune(
     source: &DataSource,
     options: &HandlerOptions,

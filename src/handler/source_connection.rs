@@ -1,7 +1,7 @@
-//! The way to a data source: connect, gain the session lock, ask whether the row is still ours.
+//! The connection to a data source: connect, take the session lock, check the claim.
 //!
-//! Nothing of a body has been sent before this is done, so every failure here may be tried again, and
-//! says so (`before_it_began`).
+//! No statement of a body has been sent before this is done, so every failure here may be retried,
+//! and is marked accordingly (`before_it_began`).
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -18,22 +18,22 @@ use crate::handler::{AttemptTask, Context};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// Between two attempts to gain the session lock, at first; doubled each time.
+/// The first pause between two attempts to take the session lock; doubled after each.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// The longest pause between two of them. The next one is what keeps the session from being idle.
+/// The longest pause. The following attempt keeps the session from being idle.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Why there is no session that is ready.
+/// Why there is no ready session.
 enum NotReady {
-    /// The source is away, perhaps only now.
+    /// The source is unavailable, perhaps only briefly.
     Away(SourceUnavailable),
-    /// The session is of no use: something of the body before is on it.
+    /// The session cannot be used: the previous body left something on it.
     Spent,
-    /// Another attempt makes no sense.
+    /// Further attempts are pointless.
     Over(AttemptOutcome),
 }
 
-/// Connects, waits for the lock, asks for the claim; waits for a source that is away.
+/// Connects, waits for the lock, checks the claim; waits for an unavailable source.
 pub(crate) async fn get_ready(
     task: &AttemptTask,
     ctx: &Context,
@@ -43,7 +43,7 @@ pub(crate) async fn get_ready(
     let mut away = Away::new(task, ctx, (source, at), SourceWaiter::Try);
     let mut asking = None;
     loop {
-        // Of a recorded body on MySQL it is counted whether it said COMMIT, from nought.
+        // For a recorded body on MySQL its COMMIT statements are counted, from zero.
         let is_counted = task.job.tx.is_recorded() && target.dialect() == Some(Dialect::Mysql);
         let kept = if is_counted { None } else { ctx.sessions.take_session(target).await };
         let is_kept = kept.is_some();
@@ -61,7 +61,7 @@ pub(crate) async fn get_ready(
                         session.close().await;
                         continue;
                     }
-                    // Its server may be well: nobody has looked since the last body.
+                    // Its server may be fine: the session was not used since the last body.
                     Err(NotReady::Away(_)) if is_kept => {
                         ctx.sessions.forget(target);
                         continue;
@@ -79,7 +79,7 @@ pub(crate) async fn get_ready(
     }
 }
 
-/// What is done with a session before a body may run on it.
+/// The steps on a session before a body may run on it.
 async fn lock_and_ask(
     (session, is_kept): (&mut Session, bool),
     (task, body): (&AttemptTask, &dyn SessionBody),
@@ -87,7 +87,7 @@ async fn lock_and_ask(
     (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
 ) -> Result<(), NotReady> {
     session.introduce(facts(task), &label(task), body.gives(session.dialect()));
-    // Of a recorded body the ledger may say that it is done.
+    // The ledger may show that a recorded body is done already.
     let body = Some(body).filter(|_| !task.job.tx.is_recorded());
     gain_lock((session, is_kept), (task, body), ctx, away).await?;
     tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
@@ -102,8 +102,8 @@ async fn ask_to_begin(ctx: &Context) -> Result<bool, String> {
     }
 }
 
-/// The same while the body looks what it has to know. A session that gives no answer to that is not to be
-/// used again.
+/// The same while the body queries what it needs. A session without an answer to that is not
+/// reused.
 async fn ask_and_look(
     session: &mut Session,
     body: &dyn SessionBody,
@@ -119,7 +119,7 @@ async fn ask_and_look(
     Ok(answer)
 }
 
-/// Opens a session for a body or for who looks after one.
+/// Opens a session for a body or for its observer.
 pub(crate) async fn connect(
     ctx: &Context,
     source: &SourceName,
@@ -144,8 +144,8 @@ fn whose(session: &Session) -> String {
     format!("{}{number}", session.dialect().as_str())
 }
 
-/// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long as
-/// that one lives, whatever became of the worker that sent it.
+/// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long
+/// as that start lives, whatever happened to its worker.
 async fn gain_lock(
     (session, mut is_kept): (&mut Session, bool),
     (task, body): (&AttemptTask, Option<&dyn SessionBody>),
@@ -164,11 +164,11 @@ async fn gain_lock(
     loop {
         let lock = try_lock(session, &task.lock_name, body).await.map_err(trouble)?;
         if lock == Lock::Spent {
-            // Perhaps it has the lock, and the next one should not wait for its end.
+            // It may have the lock, and the next session should not wait for its end.
             let _closing_frees_it_too = session.unlock(&task.lock_name).await;
             return Err(NotReady::Spent);
         }
-        // Only now it is known to be as new.
+        // Only now it is known to be reset.
         if std::mem::take(&mut is_kept) {
             let who = whose(session);
             ctx.log
@@ -179,7 +179,7 @@ async fn gain_lock(
         }
         away.is_over().await;
         if !has_waited {
-            // `None` when it ended between the two questions.
+            // `None` when it ended between the two queries.
             let holder = session.lock_holder(&task.lock_name).await.map_err(trouble)?;
             if let Some(holder) = holder {
                 has_waited = true;
@@ -209,7 +209,8 @@ async fn gain_lock(
     Ok(())
 }
 
-/// Tries to take the lock; where that can be learnt with it, the body is told what it calls.
+/// Tries to take the lock; where the same statement can return it, the body receives the routine
+/// that it calls.
 async fn try_lock(
     session: &mut Session,
     lock: &str,
@@ -226,12 +227,12 @@ async fn try_lock(
     Ok(locked)
 }
 
-/// Asks whether the body may begin, now that nobody else can run it. While our own database does
-/// not answer, the session is kept awake, or its server would end it and free the lock; after
-/// `Options.away` the try gives up.
+/// Checks whether the body may begin, now that no other start can run. While the metadata database
+/// does not answer, the session is kept active, or its server would end it and free the lock; after
+/// `Options.away` the attempt gives up.
 ///
-/// Meanwhile `body` asks what it has to know (for a CALL, which procedure it is): neither answer is needed
-/// for the other question.
+/// Meanwhile `body` queries what it needs (for a CALL, the procedure): the two queries are
+/// independent.
 async fn claim(
     session: &mut Session,
     mut body: Option<&dyn SessionBody>,

@@ -18,7 +18,7 @@ use crate::handler::stopwatch::Stopwatch;
 use crate::handler::{AttemptTask, Context, WorkerHandler, bind, orphan};
 use futures_util::future::BoxFuture;
 
-/// How many lines of a failed statement go to the log; the definition has the rest.
+/// Number of lines of a failed statement that are logged; the definition has the rest.
 const FAILED_LINES: usize = 40;
 
 /// The SQL handler.
@@ -65,7 +65,7 @@ impl SessionBody for SqlBody<'_> {
         Box::pin(async move {
             let run = self.statements(session)?;
             match self.task.job.transaction {
-                // BEGIN and COMMIT were two journeys of three.
+                // BEGIN and COMMIT were two round trips of three.
                 TransactionMode::One if run.is_query_alone() => run.run_each(session).await,
                 TransactionMode::One if run.is_change_alone() => run.alone(session).await,
                 TransactionMode::One => run.in_one_transaction(session, |_| Ok(())).await,
@@ -106,14 +106,15 @@ impl SqlBody<'_> {
     }
 }
 
-/// A body left a transaction open: closing the connection undoes it, so it must not look well.
+/// A body left a transaction open: closing the connection rolls it back, so it must not count as a
+/// success.
 async fn refuse_open_transaction(session: &mut Session) -> Result<(), BodyFault> {
     let at_end = |e| BodyFault::At("after the last statement".to_owned(), e);
     let is_open = session.has_open_transaction().await.map_err(at_end)?;
     if is_open { Err(undo_open_transaction(session).await?) } else { Ok(()) }
 }
 
-/// Undoes what a body left open, and gives the fault that it is.
+/// Rolls back what a body left open, and returns the fault.
 pub(crate) async fn undo_open_transaction(session: &mut Session) -> Result<BodyFault, BodyFault> {
     let at_end = |e| BodyFault::At("after the last statement".to_owned(), e);
     session.rollback().await.map_err(at_end)?;
@@ -131,8 +132,8 @@ pub(crate) struct StatementRunner<'a> {
 }
 
 impl<'a> StatementRunner<'a> {
-    /// Splits and looks through the whole text, so that a fault in the last statement is found
-    /// before the first one has run.
+    /// Splits and checks the whole text, so that a fault in the last statement is found before the
+    /// first one has run.
     pub(crate) fn new(
         text: &str,
         params: &'a [BoundParam],
@@ -197,7 +198,7 @@ impl<'a> StatementRunner<'a> {
         matches!(&self.statements[..], [only] if is_query_alone(only, name))
     }
 
-    /// Whether it is one statement that needs no transaction around it to be made whole.
+    /// Whether it is a single statement that is atomic without a transaction.
     pub(crate) fn is_change_alone(&self) -> bool {
         let name = bind::dialect_name(self.dialect);
         matches!(&self.statements[..], [only] if is_change_alone(only, name))
@@ -215,7 +216,7 @@ impl<'a> StatementRunner<'a> {
         })
     }
 
-    /// Runs all statements in one transaction; `check` looks at the outputs before the commit.
+    /// Runs all statements in one transaction; `check` evaluates the outputs before the commit.
     pub(crate) async fn in_one_transaction(
         &self,
         session: &mut Session,
@@ -234,7 +235,7 @@ impl<'a> StatementRunner<'a> {
         }
     }
 
-    /// Runs all statements in the transaction that is open; `check` looks at the outputs.
+    /// Runs all statements in the open transaction; `check` evaluates the outputs.
     pub(crate) async fn inside(
         &self,
         session: &mut Session,
@@ -246,7 +247,7 @@ impl<'a> StatementRunner<'a> {
         Ok(outputs)
     }
 
-    /// Rolls back after a fault; a connection that cannot even do that rolls back by its end.
+    /// Rolls back after a fault; a connection that fails to do so rolls back when it ends.
     async fn roll_back(&self, session: &mut Session, fault: BodyFault) -> BodyFault {
         use SessionError::Lost;
         if !matches!(fault, BodyFault::At(_, Lost(_))) && session.rollback().await.is_ok() {
@@ -255,7 +256,7 @@ impl<'a> StatementRunner<'a> {
         fault
     }
 
-    /// Runs the one query that the text is, saying nothing of it in the log.
+    /// Runs the single query, without logging it.
     pub(crate) async fn query(&self, session: &mut Session) -> Result<JobOutputs, BodyFault> {
         let [statement] = &self.statements[..] else {
             let count = self.statements.len();
@@ -270,7 +271,7 @@ impl<'a> StatementRunner<'a> {
         Ok(bind::outputs(results, self.limits))
     }
 
-    /// Runs the statements one after the other and says what each did.
+    /// Runs the statements one after the other and logs the effect of each.
     async fn run_each(&self, session: &mut Session) -> Result<JobOutputs, BodyFault> {
         refuse_oversized(session, self.params).await?;
         let mut results = bind::results(self.limits);
@@ -288,7 +289,7 @@ impl<'a> StatementRunner<'a> {
         Ok(bind::outputs(results, self.limits))
     }
 
-    /// Runs the one change that the text is, as a transaction by itself.
+    /// Runs the single change, as a transaction by itself.
     pub(crate) async fn alone(&self, session: &mut Session) -> Result<JobOutputs, BodyFault> {
         refuse_oversized(session, self.params).await?;
         let (mut results, start) = (bind::results(self.limits), Stopwatch::start());
@@ -299,12 +300,12 @@ impl<'a> StatementRunner<'a> {
         Ok(bind::outputs(results, self.limits))
     }
 
-    /// The fault of the statement `at`. Its text goes to the log as it was written, with names in place of
+    /// The fault of the statement `at`. Its text is logged as written, with names in place of
     /// values: the message alone does not show which table or column is meant.
     fn failed(&self, at: usize, error: SessionError) -> BodyFault {
         let place = self.place(at);
         if matches!(error, SessionError::Braked) {
-            // It was stopped, which the log says where that was asked for.
+            // It was stopped; the log of the stop request mentions that.
             return BodyFault::At(place, error);
         }
         self.log.add_line(Stream::System, format!("{place} failed: {error}"));
@@ -314,7 +315,7 @@ impl<'a> StatementRunner<'a> {
         BodyFault::At(place, error)
     }
 
-    /// Says what the statement `at` did, since so many rows were `(read, changed)`.
+    /// Logs the effect of the statement `at`; `before` are the rows `(read, changed)` so far.
     fn log_statement(&self, at: usize, before: (u64, u64), results: &Results, took: i64) {
         let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
             (0, changed) => format!("{changed} rows changed"),
@@ -337,8 +338,8 @@ impl<'a> StatementRunner<'a> {
     }
 }
 
-/// Writes the warnings of the last statement to the log. They do not change the end of the job:
-/// whether a warning is a failure is the team's to say, by a success rule of the job.
+/// Logs the warnings of the last statement. They do not change the end of the job: whether a
+/// warning is a failure is decided by a success rule of the job.
 pub(crate) async fn log_warnings(session: &mut Session, log: &RunLog) -> Result<(), SessionError> {
     use SessionError::Lost;
     match session.warnings().await {
@@ -346,13 +347,13 @@ pub(crate) async fn log_warnings(session: &mut Session, log: &RunLog) -> Result<
             say_warnings(&warnings, log);
             Ok(())
         }
-        // Lost: the next statement would fail as well. Anything else: a warning less.
+        // Lost: the next statement would fail as well. Any other error only loses a warning.
         Err(Lost(why)) => Err(Lost(why)),
         Err(_) => Ok(()),
     }
 }
 
-/// Writes warnings to the log.
+/// Logs warnings.
 pub(crate) fn say_warnings(warnings: &[(String, String, String)], log: &RunLog) {
     for (level, number, text) in warnings {
         log.add_line(Stream::Database, format!("{level} {number}: {text}"));

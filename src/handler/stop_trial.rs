@@ -1,10 +1,11 @@
-//! Whether what runs on a data source can be stopped there: a statement of our own is run, ended in the way bodies
-//! are, and looked for until it is gone.
+//! Tests whether work on a data source can be stopped: runs a statement of our own, ends it in the
+//! way bodies are ended, and polls until it is gone.
 //!
-//! What it leaves on the server is nothing. On PostgreSQL the statement is in a SECURITY DEFINER function that
-//! swallows cancels, in the schema of temporary things, which goes with its session. MySQL and MariaDB have no
-//! temporary procedures, and one of another definer is what makes the difference there: by the user's rights alone
-//! it is said whether such a one could be stopped.
+//! It leaves nothing on the server. On PostgreSQL the statement is in a SECURITY DEFINER function
+//! that swallows cancels, in the schema for temporary objects, which goes with its session. MySQL
+//! and MariaDB have no temporary procedures, and a procedure of another definer makes the
+//! difference there: whether such a one could be stopped is derived from the user's privileges
+//! alone.
 
 use crate::db::MysqlServer;
 use crate::db::control::Control;
@@ -19,25 +20,25 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// Between two looks in the process list.
+/// Poll interval of the process list.
 const LOOK: Duration = Duration::from_millis(50);
-/// Between a cancel and the end of the session, and between two of those.
+/// Interval between a cancel and the end of the session, and between two of those.
 const REPEAT: Duration = Duration::from_millis(200);
-/// How long the statement may take to be seen.
+/// How long the statement may take to appear in the process list.
 const BEGIN: Duration = Duration::from_secs(2);
 
-/// What was found.
+/// The result of the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopTrial {
-    /// What was run to be stopped.
+    /// What was run and stopped.
     pub ran: TrialBody,
-    /// How long it took to be gone, or why it could not be seen to go.
+    /// How long it took to be gone, or why its end could not be confirmed.
     pub gone: Result<Duration, String>,
-    /// Whether a procedure that runs with the rights of another user could be stopped too.
+    /// Whether a procedure with the privileges of another user could be stopped too.
     pub definers: DefinerStop,
 }
 
-/// What was run to be stopped.
+/// What was run and stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialBody {
     /// A statement: SLEEP, pg_sleep, a long query.
@@ -47,7 +48,7 @@ pub enum TrialBody {
 }
 
 impl TrialBody {
-    /// Its word in JSON.
+    /// Its value in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Statement => "statement",
@@ -61,16 +62,16 @@ impl TrialBody {
 pub enum DefinerStop {
     /// The server lets a user end its own sessions whatever runs on them.
     AsOwn,
-    /// The user has the right to end sessions of others.
+    /// The user has the privilege to end sessions of others.
     Granted,
-    /// The user has not; the statement that gives it.
+    /// The user lacks it; the statement that grants it.
     Denied(String),
-    /// The user's rights could not be read: why.
+    /// The user's privileges could not be read: why.
     Unknown(String),
 }
 
 impl DefinerStop {
-    /// Whether it could be; `None` when that is not known.
+    /// Whether it is possible; `None` when that is unknown.
     pub fn is_possible(&self) -> Option<bool> {
         match self {
             Self::AsOwn | Self::Granted => Some(true),
@@ -102,7 +103,7 @@ pub(crate) async fn try_stop(
             session.close().await;
             return StopTrial { ran: TrialBody::Statement, gone, definers };
         }
-        // Longer than is waited for it to go, and not for ever.
+        // Longer than the wait for its end, but limited.
         Dialect::Mysql => (TrialBody::Statement, format!("DO SLEEP({})", patience.as_secs() + 5)),
         Dialect::Postgres => prepare_postgres(&mut session, patience.as_secs() + 5).await,
     };
@@ -120,7 +121,7 @@ pub(crate) async fn try_stop(
     StopTrial { ran, gone, definers }
 }
 
-/// A function where the user may make temporary things, else a plain statement.
+/// A function where the user may create temporary objects, else a plain statement.
 async fn prepare_postgres(session: &mut Session, seconds: u64) -> (TrialBody, String) {
     let make = "CREATE FUNCTION pg_temp.procession_stop_trial(seconds double precision) RETURNS void \
                 LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN LOOP BEGIN \
@@ -135,7 +136,7 @@ async fn prepare_postgres(session: &mut Session, seconds: u64) -> (TrialBody, St
     }
 }
 
-/// Whether the user may end a session that runs somebody else's SQL SECURITY DEFINER procedure.
+/// Whether the user may end a session that runs another user's SQL SECURITY DEFINER procedure.
 async fn can_stop_definers(session: &mut Session) -> DefinerStop {
     if session.dialect() != Dialect::Mysql {
         return DefinerStop::AsOwn;
@@ -204,7 +205,7 @@ fn describe_early_end(ended: Result<Results, SessionError>) -> String {
     format!("the statement that was to be stopped did not run: {why}")
 }
 
-/// One that is not shown in time is stopped all the same.
+/// A statement that does not appear in time is stopped nevertheless.
 async fn wait_until_busy(control: &mut Control, id: &SessionId) -> Result<(), String> {
     let start = Stopwatch::start();
     while start.elapsed() < BEGIN {
@@ -216,7 +217,7 @@ async fn wait_until_busy(control: &mut Control, id: &SessionId) -> Result<(), St
     Ok(())
 }
 
-/// As `Ladder` does it: PostgreSQL is first asked to cancel the statement, which bodies may swallow.
+/// Like `Ladder`: PostgreSQL is first asked to cancel the statement, which bodies may swallow.
 async fn end_session(
     control: &mut Control,
     id: &SessionId,
@@ -238,9 +239,9 @@ async fn end_session(
     Ok(())
 }
 
-/// SQLite runs in this process: its statement is interrupted by the session's brake.
+/// SQLite runs in this process: its statement is interrupted by the session's cancellation flag.
 async fn try_interrupt(session: &mut Session, patience: Duration) -> Result<Duration, String> {
-    // Some ten seconds of counting, if nothing stopped it.
+    // About ten seconds of counting, unless it is stopped.
     let count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 50000000) \
                  SELECT COUNT(*) FROM n";
     let brake = session.brake();

@@ -1,5 +1,5 @@
-//! What a worker and the keeper of its script say to each other: over the arguments, and then over
-//! the leash, a socket whose end tells each of them that the other is gone.
+//! The protocol between a worker and the supervisor of its script: first the arguments, then a
+//! control socket whose end tells each side that the other is gone.
 
 use crate::domain::job::script_limits::ProcessLimits;
 use crate::handler::cgroup_tree::CgroupOrder;
@@ -14,43 +14,43 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// The word after the program's name that makes it a keeper.
+/// The first argument that selects the supervisor.
 pub const WORD: &str = "script-keeper";
-/// The word that makes it the first process of a script's namespace.
+/// The first argument that selects the init process of a script's namespace.
 pub const INIT_WORD: &str = "script-init";
-/// The word that makes it try whether this machine can isolate a script.
+/// The first argument that selects the isolation test.
 pub const PROBE_WORD: &str = "script-probe";
 
-/// What a worker tells its keeper, a byte each.
+/// A command of a worker to its supervisor, one byte each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SupervisorCommand {
-    /// Start, or: the lease was renewed. To the first process of a namespace: go on.
+    /// Start, or: the lease was renewed. To an init process: continue.
     Alive = b'.' as isize,
-    /// The script ended well: what left its group on purpose may live on.
+    /// The script succeeded: processes that left its group on purpose may continue.
     Spare = b's' as isize,
 }
 
-/// What a keeper says to its worker, and the first process of a namespace to its keeper; a line each.
+/// A report of a supervisor to its worker, or of an init process to its supervisor; one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SupervisorReport {
-    /// It can keep a script, and starts it when it is told that the worker lives.
+    /// Ready to start the script on the first `Alive`.
     Ready,
-    /// It cannot keep a script here; nothing was started.
+    /// It cannot supervise a script here; nothing was started.
     Unfit(String),
     /// The script cannot be started.
     Cannot(String),
-    /// The script is this process.
+    /// The script runs as this process id.
     Started(i32),
-    /// The script ended by itself, with this wait status. The keeper waits for `Told::Spare` or the
-    /// end of the leash.
+    /// The script ended by itself, with this wait status. The supervisor waits for
+    /// `SupervisorCommand::Spare` or the end of the socket.
     Ended(ExitStatus),
-    /// This was still there at the end.
+    /// A process that was still running at the end.
     Left(i32, LeftProcessOutcome, String),
-    /// The lease ran out before the script ended; all are being ended.
+    /// The lease expired before the script ended; all processes are being ended.
     Lapsed,
-    /// The kernel killed processes of the script, because its memory was used up.
+    /// The kernel killed processes of the script for lack of memory.
     OutOfMemory,
-    /// So many processes were not started, because it had as many as it may.
+    /// Number of processes that were not started because of the limit.
     OutOfProcesses(u64),
 }
 
@@ -76,7 +76,7 @@ impl SupervisorReport {
         }
     }
 
-    /// What a line says.
+    /// Parses a line.
     pub(crate) fn parse_line(line: &str) -> Option<Self> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let left = |fate| {
@@ -99,34 +99,33 @@ impl SupervisorReport {
     }
 }
 
-/// Says it. A peer that is gone hears nothing, and then the socket says so.
+/// Sends a report. If the peer is gone, the socket reports that later.
 pub(crate) fn send_report(mut leash: &UnixStream, said: &SupervisorReport) {
     let _nobody_hears = leash.write_all(format!("{}\n", said.to_line()).as_bytes());
 }
 
-/// What a keeper is to keep. The environment of the script is the keeper's own.
+/// What a supervisor is to start. The environment of the script is the supervisor's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SupervisorOrder {
-    /// How long the script may run on without a renewal.
+    /// How long the script may continue without a renewal.
     pub(crate) lease: Duration,
-    /// What each of its processes is held to.
+    /// The limits of each process.
     pub(crate) process_limits: ProcessLimits,
-    /// As whom it runs, where that is not its keeper's user.
+    /// Its account, if that is not the supervisor's user.
     pub(crate) account: Option<AccountIds>,
-    /// What it is shut in with.
+    /// Its isolation.
     pub(crate) confinement: Option<Confinement>,
-    /// The control group that it gets.
+    /// Its control group.
     pub(crate) cgroup: Option<CgroupOrder>,
-    /// Where it works.
+    /// The working directory.
     pub(crate) folder: PathBuf,
-    /// What runs it.
     pub(crate) interpreter: PathBuf,
-    /// The script.
+    /// The script file.
     pub(crate) file: PathBuf,
 }
 
 impl SupervisorOrder {
-    /// As arguments behind `WORD`.
+    /// The arguments after `WORD`.
     pub(crate) fn words(&self) -> [OsString; 9] {
         let id = |of: fn(&AccountIds) -> u32| self.account.as_ref().map_or(0, of).to_string();
         [
@@ -134,7 +133,7 @@ impl SupervisorOrder {
             serde_json::to_string(&self.process_limits).unwrap_or_default().into(),
             id(|account| account.user).into(),
             id(|account| account.group).into(),
-            // Paths that are not UTF-8 are refused with the settings.
+            // Paths that are not UTF-8 are refused when the settings are read.
             serde_json::to_string(&self.confinement).unwrap_or_default().into(),
             serde_json::to_string(&self.cgroup).unwrap_or_default().into(),
             self.folder.clone().into(),
@@ -151,7 +150,7 @@ impl SupervisorOrder {
             return None;
         };
         let number = |word: &OsString| word.to_str()?.parse::<u32>().ok();
-        // A script never runs as root by this, so 0 is free to say that it has no account.
+        // A script never runs as root by this, so 0 can mean that it has no account.
         let account = AccountIds { user: number(user)?, group: number(group)? };
         Some(Self {
             lease: Duration::from_millis(lease.to_str()?.parse().ok()?),
@@ -180,7 +179,7 @@ mod tests {
             SupervisorReport::Cannot("cannot start \"/bin/sh\"".to_owned()),
             SupervisorReport::Started(4_711),
             SupervisorReport::Ended(ExitStatus::from_raw(3 << 8)),
-            // Exit code 137 is not signal 9, and 34 is a signal that has no name.
+            // Exit code 137 is not signal 9, and 34 is a signal without a name.
             SupervisorReport::Ended(ExitStatus::from_raw(137 << 8)),
             SupervisorReport::Ended(ExitStatus::from_raw(9)),
             SupervisorReport::Ended(ExitStatus::from_raw(34)),

@@ -1,4 +1,4 @@
-//! One transaction with a body and the record of it: opened, filled, and committed or undone.
+//! One transaction with a body and its ledger record: opened, filled, and committed or rolled back.
 
 use crate::db::dialect::Dialect;
 use crate::db::fault::SessionError;
@@ -12,7 +12,7 @@ use crate::handler::run_on_source::{BodyFault, SessionBody, classed, under_way};
 use crate::handler::{NOT_OURS, checks};
 
 const COMMIT: &str = "COMMIT";
-/// Where the ledger is written.
+/// The label of ledger writes in errors.
 pub(crate) const LEDGER: &str = "writing procession_ledger";
 
 /// A recorded task with its body.
@@ -20,16 +20,16 @@ pub(crate) struct Once<'a> {
     desk: RecordedTask<'a>,
     body: &'a dyn SessionBody,
     book: LedgerEntry<'a>,
-    /// A savepoint that lives exactly as long as the transaction that we opened. No two tries have
-    /// one of the same name, so that no body can set it again.
+    /// A savepoint that exists exactly as long as the transaction that we opened. Its name is
+    /// unique to the attempt, so that no body can set it again.
     canary: String,
 }
 
-/// What ended a transaction that was ours.
+/// What ended our transaction.
 enum EndedBy {
-    /// A commit of the body's own.
+    /// A commit by the body.
     Commit,
-    /// A ROLLBACK of the body's own, or a deadlock that it swallowed: nothing is left of it.
+    /// A ROLLBACK by the body, or a deadlock that it swallowed: nothing is left of it.
     Rollback,
     /// A rollback, and then statements of these kinds, which may have committed what followed it.
     PossibleCommit(Vec<String>),
@@ -45,7 +45,7 @@ impl<'a> Once<'a> {
         Self { desk, body, book, canary }
     }
 
-    /// Runs the transaction once. A fault leaves nothing behind but what its outcome says.
+    /// Runs the transaction once. A fault leaves nothing behind except what its outcome states.
     pub(crate) async fn run_once(
         &self,
         session: &mut Session,
@@ -57,7 +57,7 @@ impl<'a> Once<'a> {
         match under_way(self.body.run_inside(session)).await {
             Ok(outputs) => match self.close(session, outputs).await {
                 Ok(outcome) => Ok(outcome),
-                // It looked for commits of the body, and took the savepoint away.
+                // The ledger check looked for commits of the body, and removed the savepoint.
                 Err(fault) => self.roll_back(session, fault, CommitEvidence::None).await,
             },
             Err(fault) => match self.find_commit_behind_rollback(session, &fault).await {
@@ -68,7 +68,7 @@ impl<'a> Once<'a> {
     }
 
     /// On MySQL without autocommit: what a body does after a ROLLBACK of its own, or after a
-    /// deadlock that it swallowed, is then undone with the rest and not kept statement by statement.
+    /// swallowed deadlock, is then rolled back with the rest and not kept statement by statement.
     async fn open_transaction(&self, session: &mut Session) -> Result<(), BodyFault> {
         let begun = match session.dialect() {
             Dialect::Mysql => session.run_statement("SET autocommit = 0", &[]).await.map(|_| ()),
@@ -84,7 +84,7 @@ impl<'a> Once<'a> {
         Ok(())
     }
 
-    /// After a body that ended well: looks whether the transaction is still ours, asks the success
+    /// After a successful body: checks that the transaction is still ours, evaluates the success
     /// rules, writes the record and commits.
     async fn close(
         &self,
@@ -129,8 +129,8 @@ impl<'a> Once<'a> {
         Ok(AttemptOutcome { is_recorded, ..outcome })
     }
 
-    /// Whether the transaction that we opened has ended while its body ran. Only on MySQL can it:
-    /// PostgreSQL refuses COMMIT in a routine, and such words in SQL are refused by us.
+    /// Whether our transaction has ended while its body ran. That is possible only on MySQL:
+    /// PostgreSQL refuses COMMIT in a routine, and such statements in SQL are refused by us.
     async fn ended_inside(&self, session: &mut Session) -> Result<Option<EndedBy>, BodyFault> {
         let at = |e| BodyFault::At("after the body".to_owned(), e);
         if self.is_transaction_ours(session).await.map_err(at)? {
@@ -147,14 +147,14 @@ impl<'a> Once<'a> {
         }))
     }
 
-    /// Of a body that failed: what it may have committed after it ended our transaction. A commit while
-    /// the transaction was ours needs no looking for: it left the key.
+    /// For a failed body: what it may have committed after it ended our transaction. A commit
+    /// within our transaction needs no search: it left the key.
     async fn find_commit_behind_rollback(
         &self,
         session: &mut Session,
         fault: &BodyFault,
     ) -> Result<CommitEvidence, BodyFault> {
-        // Nothing can be asked of a session that is gone, or that is to be stopped.
+        // A session that is gone, or that is to be stopped, cannot be queried.
         if let BodyFault::Before(..)
         | BodyFault::At(_, SessionError::Lost(_) | SessionError::Braked) = fault
         {
@@ -167,7 +167,7 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// Whether the savepoint that we set is still there.
+    /// Whether our savepoint still exists.
     async fn is_transaction_ours(&self, session: &mut Session) -> Result<bool, SessionError> {
         if session.dialect() != Dialect::Mysql {
             return Ok(true);
@@ -179,8 +179,8 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// The body ended well, but not in our transaction: what it did is there and is not tied to its
-    /// record. What it left uncommitted is committed too, as it would be outside of a transaction.
+    /// The body succeeded, but not in our transaction: its effects are not tied to its record. What
+    /// it left uncommitted is committed too, as it would be outside of a transaction.
     async fn loose(
         &self,
         session: &mut Session,
@@ -204,7 +204,7 @@ impl<'a> Once<'a> {
             .caught(said))
     }
 
-    /// The key stays `open`, so that no later try runs the body again.
+    /// The key stays `open`, so that no later attempt runs the body again.
     async fn leave_evidence(&self, session: &mut Session) -> Result<(), SessionError> {
         if self.book.read_entry(session).await? == LedgerLookup::Nothing {
             self.book.open_entry(session, self.desk.ctx.record.now()).await?;
@@ -212,9 +212,9 @@ impl<'a> Once<'a> {
         session.commit().await
     }
 
-    /// Rolls back, and reads the key to learn what that left; `committed` is what the body committed
-    /// after it had ended our transaction. Of a lost connection nothing can be
-    /// asked; the next try will.
+    /// Rolls back, and reads the key to learn what remains; `committed` is what the body committed
+    /// after it had ended our transaction. After a lost connection nothing can be read; the next
+    /// attempt will.
     async fn roll_back(
         &self,
         session: &mut Session,
@@ -250,7 +250,7 @@ impl<'a> Once<'a> {
                     self.leave_evidence(session).await.map_err(at)?;
                     Err(known(committed_early(fault)))
                 }
-                // The server ends the transaction of a deadlock's victim, and no statement ran since.
+                // The server ends the transaction of a deadlock victim, and no statement ran since.
                 CommitEvidence::Possible(statements) if !fault.is_deadlock() => {
                     self.leave_evidence(session).await.map_err(at)?;
                     Err(known(possibly_torn(fault, &statements)))
@@ -266,14 +266,14 @@ impl<'a> Once<'a> {
     }
 }
 
-/// A body that failed after it had committed a part of its work.
+/// A failed body that had committed a part of its work.
 fn committed_early(fault: BodyFault) -> AttemptOutcome {
     let said =
         "the body had committed a part of its work by itself, which a rollback does not undo";
     as_unknown(fault).caught(said)
 }
 
-/// A body that failed, of which cannot be learnt whether it had committed a part of its work.
+/// A failed body of which it is unknown whether it had committed a part of its work.
 fn possibly_torn(fault: BodyFault, statements: &[String]) -> AttemptOutcome {
     let outcome = as_unknown(fault);
     let reason = possibly_committed(statements);
@@ -300,7 +300,7 @@ fn as_unknown(fault: BodyFault) -> AttemptOutcome {
     }
 }
 
-/// PostgreSQL refuses to end our transaction inside a routine, every time.
+/// PostgreSQL always refuses to end our transaction inside a routine.
 fn refused(fault: BodyFault) -> BodyFault {
     match fault {
         BodyFault::At(place, SessionError::Database(error)) if error.is_end_refused() => {

@@ -1,8 +1,8 @@
-//! Waits for a data source that is away: one that restarts, refuses connections or has none left.
+//! Waits for an unavailable data source: restarting, refusing connections or out of connections.
 //!
-//! A source that is away for some seconds is nobody's failure, and a try that waits is cheaper than one
-//! that is charged to the job. Nothing of the body has been sent yet, so there is nothing to be careful
-//! about but the row: it is asked again and again whether it is still ours.
+//! A source that is unavailable for some seconds is nobody's failure, and waiting is cheaper than a
+//! failed attempt that is charged to the job. No statement of the body has been sent yet, so only
+//! the row matters: the claim is checked repeatedly.
 
 use crate::db::connect_error::{Hope, NoSession};
 use crate::db::fault::SessionError;
@@ -17,30 +17,30 @@ use crate::handler::{AttemptTask, Context, NOT_OURS};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The first pause between two attempts to connect; doubled each time.
+/// The first pause between two attempts to connect; doubled after each.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Between two questions whether the row is still ours.
+/// Interval between two claim checks.
 const CLAIM_EVERY: Duration = Duration::from_secs(3);
 
-/// Whether somebody may take the row away from who waits.
+/// Whether another process may take the row away from the waiting one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceWaiter {
-    /// A try's own wait, which ends when the row is not its own any more.
+    /// The wait of an attempt, which ends when its row belongs to another.
     Try,
-    /// The wait of who cleans up behind a dead worker.
+    /// The wait of a process that cleans up after a dead worker.
     Cleaner,
 }
 
-/// The patience of one try with its source.
+/// The wait of one attempt for its source.
 pub(crate) struct Away<'a> {
     ctx: &'a Context,
     source: &'a SourceName,
     at: &'a str,
     whose: SourceWaiter,
     roll: u64,
-    /// Since when it is away.
+    /// Since when the source is unavailable.
     since: Option<(Stopwatch, Millis)>,
     attempts: u32,
     asked: Stopwatch,
@@ -50,9 +50,8 @@ pub(crate) struct Away<'a> {
 pub(crate) struct SourceUnavailable {
     /// What was tried.
     pub(crate) what: String,
-    /// What came of it.
     pub(crate) error: SessionError,
-    /// Whether it may be well in a moment.
+    /// Whether it may work again shortly.
     pub(crate) hope: Hope,
 }
 
@@ -63,7 +62,7 @@ impl SourceUnavailable {
         Self { what, error: none.error, hope: none.hope }
     }
 
-    /// A question of ours on a session that was there went wrong.
+    /// A query on an existing session failed.
     pub(crate) fn asking(what: String, error: SessionError) -> Self {
         let NoSession { error, hope } = error.into();
         Self { what, error, hope }
@@ -73,12 +72,12 @@ impl SourceUnavailable {
         address::opening(self.error.to_string())
     }
 
-    /// The end of a try that gives up.
+    /// The outcome of an attempt that gives up.
     fn outcome(&self, waited: &str) -> AttemptOutcome {
         let said = format!("{}: {}{waited}; nothing was run", self.what, self.reason());
         let outcome = AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began();
         match (self.hope, &self.error) {
-            // No connection was there to be lost.
+            // There was no connection to lose.
             (Hope::None, SessionError::Lost(_)) => outcome.of_class(ErrorClass::Other, None),
             (_, error) => classed(outcome, error),
         }
@@ -86,7 +85,7 @@ impl SourceUnavailable {
 }
 
 impl<'a> Away<'a> {
-    /// Patience with `source`, which has not failed yet.
+    /// The wait for `source`, which has not failed yet.
     pub(crate) fn new(
         task: &AttemptTask,
         ctx: &'a Context,
@@ -98,8 +97,9 @@ impl<'a> Away<'a> {
         Self { ctx, source, at, whose, roll, since: None, attempts: 0, asked }
     }
 
-    /// Waits before the next attempt, or gives the outcome when another makes no sense: when waiting
-    /// cannot mend it, when it has been away for `Options.away`, when the row is not ours any more.
+    /// Waits before the next attempt, or returns the outcome when another is pointless: when
+    /// waiting cannot fix the error, when the source has been unavailable for `Options.away`, when
+    /// the row belongs to another.
     pub(crate) async fn wait_for_source(
         &mut self,
         trouble: SourceUnavailable,
@@ -132,7 +132,7 @@ impl<'a> Away<'a> {
         self.still_wanted().await
     }
 
-    /// It is back.
+    /// The source is available again.
     pub(crate) async fn is_over(&mut self) {
         let Some((since, _)) = self.since.take() else { return };
         self.attempts = 0;
@@ -142,8 +142,8 @@ impl<'a> Away<'a> {
         self.ctx.claim.waits_on(None).await;
     }
 
-    /// Asks every few seconds whether the row is still ours. A claim that cannot be asked for is asked
-    /// for later: nothing has been run, and nothing is before it was answered.
+    /// Checks the claim every few seconds. A failed check is repeated later: nothing has been run,
+    /// and nothing is before it succeeds.
     pub(crate) async fn still_wanted(&mut self) -> Result<(), AttemptOutcome> {
         if self.whose == SourceWaiter::Cleaner || self.asked.elapsed() < CLAIM_EVERY {
             return Ok(());
@@ -156,8 +156,8 @@ impl<'a> Away<'a> {
         }
     }
 
-    /// 0.2 s growing to 2 s, varied by a quarter each way: a hundred tries that lost the same server
-    /// must not all come back in the same moment.
+    /// 0.2 s growing to 2 s, varied by a quarter each way: a hundred attempts that lost the same
+    /// server must not all return at the same moment.
     fn pause(&self) -> Duration {
         let plain = (PAUSE_MIN * (1 << (self.attempts - 1).min(5))).min(PAUSE_MAX);
         let mixed =
@@ -167,7 +167,7 @@ impl<'a> Away<'a> {
     }
 }
 
-/// The end of a try whose row is not its own any more.
+/// The outcome of an attempt whose row belongs to another.
 pub(crate) fn not_ours() -> AttemptOutcome {
     let said = format!("{NOT_OURS}; nothing was run");
     AttemptOutcome::ended(AttemptEnd::Failed, said).before_it_began().of_lost_row()

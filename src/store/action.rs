@@ -1,4 +1,4 @@
-//! What operators do to rows of `job_queue`, each by compare-and-set.
+//! Operators' changes to rows of `job_queue`, each by compare-and-set.
 
 use crate::domain::action::RowChange;
 use crate::domain::job::queue::{QueueStatus, RunMode};
@@ -7,20 +7,19 @@ use crate::store::Tx;
 use crate::store::queue::{expect_all, reset};
 use anyhow::{Context as _, Result};
 
-/// The same change of rows that are in the same state.
+/// One change to rows that are all in the same state.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
     /// The state they must be in.
     pub from: QueueStatus,
     /// The state they are in afterwards.
     pub to: QueueStatus,
-    /// What changes.
     pub change: RowChange,
-    /// Who did it and why, for a row that does not wait on.
+    /// The message of a row that does not continue to wait: who changed it and why.
     pub note: Option<&'a str>,
 }
 
-/// Writes one kind of change into rows.
+/// Applies one change to rows.
 pub async fn write(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Result<()> {
     match what.change {
         RowChange::State => state(tx, ids, what, now).await,
@@ -38,10 +37,10 @@ pub async fn write(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Res
     .with_context(|| format!("write what an operator did to {} rows of job_queue", ids.len()))
 }
 
-/// What a body left behind (when it started, when it ended) stays.
+/// What a body left behind (start and end time) is kept.
 async fn state(tx: &mut Tx, ids: &[i64], what: Move<'_>, now: Millis) -> Result<()> {
     let end = what.to.is_final().then_some(now.to_utc());
-    // Somebody has looked at it: workers that died of it are counted anew.
+    // An operator has looked at it: dead workers are counted from zero again.
     let looked_at = if what.from == QueueStatus::Held { ", crash_count = 0" } else { "" };
     let sql = format!(
         "UPDATE job_queue SET status = ?, skip_kind = ?, error_message = ?, \

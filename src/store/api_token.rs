@@ -1,4 +1,5 @@
-//! `api_token`: what programs show instead of a password. Of a token there is only a digest.
+//! `api_token`: tokens that programs send instead of a password. Only the digest of a token is
+//! stored.
 
 use crate::domain::access::user::UserId;
 use crate::domain::access::{Confines, Permission};
@@ -9,26 +10,24 @@ use crate::store::seen::any_of;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
 
-/// A token.
+/// A token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiToken {
-    /// Key.
     pub id: i64,
-    /// Whose.
+    /// The user it belongs to.
     pub user: UserId,
-    /// What it is for.
+    /// The name that its user gave it.
     pub name: String,
-    /// What it is confined to.
+    /// What the token is restricted to.
     pub confines: Confines,
-    /// Since when.
     pub create_time: Millis,
-    /// Until when.
+    /// When it expires.
     pub end_time: Millis,
-    /// When it was used last, to the minute.
+    /// When it was last used, to the minute.
     pub used_time: Option<Millis>,
 }
 
-/// Adds a token; its key is made here.
+/// Inserts a token under a new key, and returns the key.
 pub async fn add_token(tx: &mut Tx, digest: &str, new: &ApiToken) -> Result<i64> {
     let sql = "INSERT INTO api_token (user_id, token_name, secret_hash, permissions, groups_only, \
                create_time, end_time) VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -68,14 +67,14 @@ pub async fn by_digest(tx: &mut Tx, digest: &str) -> Result<Option<ApiToken>> {
     row.as_ref().map(of_row).transpose()
 }
 
-/// The token of this key.
+/// The token with this key.
 pub async fn by_id(tx: &mut Tx, id: i64) -> Result<Option<ApiToken>> {
     let sql = "SELECT * FROM api_token WHERE token_id = ?";
     let row = tx.fetch_optional(sql, &[id.into()]).await.context("read the token")?;
     row.as_ref().map(of_row).transpose()
 }
 
-/// Those of these keys that are there.
+/// The existing tokens with these keys.
 pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<ApiToken>> {
     let (condition, values) = any_of("token_id", ids);
     let sql = format!("SELECT * FROM api_token WHERE {condition}");
@@ -83,20 +82,20 @@ pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<ApiToken>> {
     rows.iter().map(of_row).collect()
 }
 
-/// The tokens of a user, the latest first.
+/// The tokens of a user, latest first.
 pub async fn of_user(tx: &mut Tx, user: UserId) -> Result<Vec<ApiToken>> {
     let sql = "SELECT * FROM api_token WHERE user_id = ? ORDER BY token_id DESC";
     let rows = tx.fetch_all(sql, &[user.0.into()]).await.context("list the tokens")?;
     rows.iter().map(of_row).collect()
 }
 
-/// Notes that a token is used.
+/// Notes that a token was used.
 pub async fn note_use(tx: &mut Tx, id: i64, now: Millis) -> Result<()> {
     let sql = "UPDATE api_token SET used_time = ? WHERE token_id = ?";
     tx.execute(sql, &[now.to_utc().into(), id.into()]).await.map(drop).context("note the use")
 }
 
-/// Removes a token: it works no more.
+/// Removes a token, which is invalid from then on.
 pub async fn remove(tx: &mut Tx, id: i64) -> Result<()> {
     let sql = "DELETE FROM api_token WHERE token_id = ?";
     tx.execute(sql, &[id.into()]).await.map(drop).context("remove the token")

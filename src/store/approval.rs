@@ -1,5 +1,5 @@
-//! `job_approval`: what APPROVAL jobs ask of people. A status changes only by compare-and-set, so of an
-//! approval, a time-out and a kill at the same moment one wins.
+//! `job_approval`: approval requests of APPROVAL jobs. A status changes only by compare-and-set, so
+//! of a decision, a timeout and a kill at the same moment one wins.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::access::approval::{
@@ -20,65 +20,59 @@ const COLUMNS: &str = "a.approval_id, a.queue_id, a.run_no, a.try_no, a.batch_id
 
 const FROM: &str = "FROM job_approval a LEFT JOIN job_queue q ON q.queue_id = a.queue_id";
 
-/// States of a job in which its approval may be decided: it waits, or a process that died left it waiting.
+/// States of a job in which its approval may be decided: it waits, or a dead process left it
+/// waiting.
 const OPEN: &str = "'PENDING', 'HELD', 'QUEUED', 'RUNNING', 'RETRY_WAIT'";
 
-/// Which attempt of a job asks: a crash of its process does not make another of it, a retry or a rerun does.
+/// The attempt that requests an approval. A crash of its process does not start another one; a
+/// retry or a rerun does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskingTry {
     /// The row of the job.
     pub queue_id: QueueId,
-    /// Which run of it.
+    /// The run of the row.
     pub run_no: i64,
     /// Retries before it in that run.
     pub try_no: i64,
 }
 
-/// An approval that is about to be asked for.
+/// A new approval request.
 #[derive(Clone, Debug)]
 pub struct NewApproval<'a> {
-    /// Which attempt asks.
+    /// The requesting attempt.
     pub of: AskingTry,
-    /// The batch.
     pub batch: (BatchId, &'a BatchNo),
-    /// The group of the job.
     pub group: &'a GroupCode,
-    /// The job.
     pub job: &'a JobCode,
     /// Who may decide.
     pub rule: &'a ApprovalRule,
-    /// When it is too late.
+    /// When it expires.
     pub deadline: Millis,
 }
 
-/// An approval that was asked for.
+/// A stored approval request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
-    /// Key.
     pub id: ApprovalId,
-    /// Which attempt asks.
+    /// The requesting attempt.
     pub of: AskingTry,
-    /// The batch.
     pub batch_id: BatchId,
-    /// Its number.
     pub batch_no: BatchNo,
-    /// The group of the job.
     pub group: GroupCode,
-    /// The job.
     pub job: JobCode,
     /// Who may decide.
     pub rule: ApprovalRule,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked: Millis,
-    /// When it is too late.
+    /// When it expires.
     pub deadline: Millis,
-    /// What became of it. An approval whose job ended without it counts as withdrawn.
+    /// The decision. An approval whose job ended without one counts as withdrawn.
     pub decision: ApprovalDecision,
-    /// Where the decision came from.
+    /// The address or host of the decision.
     pub decided_from: Option<String>,
 }
 
-/// The attempt of a row that a process runs; none when the row is not its any more.
+/// The attempt of a row that a process runs; `None` when the row no longer belongs to it.
 pub async fn asking_try(
     tx: &mut Tx,
     (queue_id, attempt, owner): (QueueId, u32, &NodeId),
@@ -94,7 +88,7 @@ pub async fn asking_try(
     row.map(of).transpose()
 }
 
-/// Writes an approval that waits, and withdraws those that earlier runs of its job left.
+/// Inserts a pending approval, and withdraws those that earlier runs of its job left.
 pub async fn insert(tx: &mut Tx, new: &NewApproval<'_>, now: Millis) -> Result<ApprovalId> {
     let sql = "UPDATE job_approval SET status = 'WITHDRAWN', end_time = ? \
                WHERE queue_id = ? AND status = 'WAITING'";
@@ -119,7 +113,7 @@ pub async fn insert(tx: &mut Tx, new: &NewApproval<'_>, now: Millis) -> Result<A
     Ok(ApprovalId(id))
 }
 
-/// The approval that an attempt asked for.
+/// The approval that an attempt has requested.
 pub async fn of_try(tx: &mut Tx, of: AskingTry) -> Result<Option<Approval>> {
     let sql =
         format!("SELECT {COLUMNS} {FROM} WHERE a.queue_id = ? AND a.run_no = ? AND a.try_no = ?");
@@ -134,14 +128,13 @@ pub async fn latest(tx: &mut Tx, queue_id: QueueId) -> Result<Option<Approval>> 
     Ok(read_approvals(tx, &sql, &[queue_id.0.into()]).await?.pop())
 }
 
-/// An approval.
 pub async fn get(tx: &mut Tx, id: ApprovalId) -> Result<Approval> {
     let sql = format!("SELECT {COLUMNS} {FROM} WHERE a.approval_id = ?");
     let found = read_approvals(tx, &sql, &[id.0.into()]).await?.pop();
     found.with_context(|| format!("approval {} is gone from job_approval", id.0))
 }
 
-/// Those of these approvals that do not wait any more.
+/// Those of these approvals that are no longer pending.
 pub async fn ended(tx: &mut Tx, ids: &[ApprovalId]) -> Result<Vec<ApprovalId>> {
     let keys: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let sql = "SELECT approval_id FROM job_approval WHERE status <> 'WAITING' AND approval_id";
@@ -149,7 +142,7 @@ pub async fn ended(tx: &mut Tx, ids: &[ApprovalId]) -> Result<Vec<ApprovalId>> {
     rows.iter().map(|row| Ok(ApprovalId(row.get_int("approval_id")?))).collect()
 }
 
-/// Writes a decision; `false` when the approval does not wait any more, its time is over, or its job is
+/// Stores a decision; `false` when the approval is no longer pending, has expired, or its job is
 /// being stopped or has ended.
 pub async fn decide(
     tx: &mut Tx,
@@ -175,7 +168,7 @@ pub async fn decide(
     Ok(tx.execute(sql, &values).await.context("write a decision")? == 1)
 }
 
-/// Ends an approval that nobody decided; `false` when somebody has.
+/// Ends an undecided approval; `false` when it was decided.
 pub async fn close(tx: &mut Tx, id: ApprovalId, to: ApprovalStatus, now: Millis) -> Result<bool> {
     let sql = "UPDATE job_approval SET status = ?, end_time = ? \
                WHERE approval_id = ? AND status = 'WAITING'";
@@ -183,18 +176,16 @@ pub async fn close(tx: &mut Tx, id: ApprovalId, to: ApprovalStatus, now: Millis)
     Ok(tx.execute(sql, &values).await.context("end an approval")? == 1)
 }
 
-/// Which approvals are asked for.
+/// A filter for approvals.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalFilter {
     /// Only those that can be decided now.
     pub is_waiting: bool,
-    /// Only those of this group.
     pub group: Option<GroupCode>,
-    /// Only those of batches of this number.
     pub batch_no: Option<BatchNo>,
 }
 
-/// Approvals of groups that are seen, newest first, below `before`.
+/// Approvals of visible groups, newest first, with keys below `before`.
 pub async fn list_page(
     tx: &mut Tx,
     filter: &ApprovalFilter,
@@ -226,8 +217,8 @@ pub async fn list_page(
     read_approvals(tx, &sql, &values).await
 }
 
-/// The people who started a batch: who opened it, or fired the schedule that opened it by hand or by an
-/// event, or started jobs of it over; and the same of the batches that opened it.
+/// The people who started a batch: who opened it, who fired its schedule by hand or by an event,
+/// and who reran jobs of it; and the same of its parent batches.
 pub async fn starters(tx: &mut Tx, id: BatchId) -> Result<Vec<String>> {
     let (mut names, mut next) = (BTreeSet::new(), Some(id));
     while let Some(id) = next {
@@ -236,7 +227,7 @@ pub async fn starters(tx: &mut Tx, id: BatchId) -> Result<Vec<String>> {
             "SELECT started_by AS name FROM job_batch WHERE batch_id = ?",
             "SELECT DISTINCT actor AS name FROM audit_log WHERE batch_id = ? \
              AND action IN ('rerun', 'start-now')",
-            // The act and the firing are written in one transaction, with one time.
+            // The audit record and the firing are written in one transaction, with the same time.
             "SELECT DISTINCT l.actor AS name FROM job_batch b \
              JOIN job_firing f ON f.firing_id = b.firing_id \
              JOIN audit_log l ON l.create_time = f.create_time \

@@ -1,4 +1,5 @@
-//! `audit_log`: who did what, when and why. Written in the transaction of the change, never changed.
+//! `audit_log`: who did what, when and why. A record is written in the transaction of the change
+//! and never changed.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::access::audit_chain::{AuditHash, AuditHead, StoredAct};
@@ -13,57 +14,49 @@ use crate::store::{Tx, job_condition};
 use anyhow::{Context as _, Result};
 use serde_json::Value as Json;
 
-/// Who acts, and from where.
+/// The person or program that acts, and from where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operator {
-    /// The person or program.
     pub actor: String,
-    /// The host.
     pub host: String,
-    /// The approved change request that the acts carry out: it is marked carried out in their transaction.
+    /// The approved change request that this action carries out: it is marked as carried out in the
+    /// same transaction.
     pub change: Option<ApprovedChange>,
 }
 
 impl Operator {
-    /// Somebody who acts at once, without a change request.
+    /// An operator who acts directly, without a change request.
     pub fn new(actor: impl Into<String>, host: impl Into<String>) -> Self {
         Self { actor: actor.into(), host: host.into(), change: None }
     }
 }
 
-/// One act.
+/// A new audit record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// What was done.
     pub action: String,
-    /// To which group.
     pub group: Option<GroupCode>,
-    /// To which batch: its key and number.
+    /// The key and number of the batch.
     pub batch: Option<(BatchId, BatchNo)>,
-    /// To which job.
     pub job: Option<JobCode>,
-    /// Before and after.
+    /// The values before and after.
     pub detail: Option<Json>,
-    /// Why.
     pub reason: Option<String>,
 }
 
-/// An act that is on record.
+/// A stored audit record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Its key; greater than those of what was on record before.
+    /// Its key; greater than those of earlier records.
     pub audit_id: i64,
-    /// When.
     pub at: Millis,
-    /// Who.
     pub by: Operator,
-    /// What.
     pub entry: AuditEntry,
-    /// Its place in the hash chain; none before it is sealed, a moment after its commit.
+    /// Its position in the hash chain; `None` before it is sealed, a moment after its commit.
     pub seal: Option<AuditHead>,
 }
 
-/// Puts one act on record that is of no group.
+/// Writes one record that concerns no group.
 pub async fn record_one(
     tx: &mut Tx,
     by: &Operator,
@@ -76,7 +69,7 @@ pub async fn record_one(
     record(tx, by, &[entry], now).await
 }
 
-/// Puts acts on record, in order.
+/// Writes records in order.
 pub async fn record(tx: &mut Tx, by: &Operator, entries: &[AuditEntry], now: Millis) -> Result<()> {
     let columns = [
         "actor",
@@ -116,26 +109,25 @@ pub async fn record(tx: &mut Tx, by: &Operator, entries: &[AuditEntry], now: Mil
     tx.insert_many("audit_log", &columns, rows).await.context("write audit_log")
 }
 
-/// Which acts are asked for; what is `None` does not matter.
+/// A filter for audit records; a `None` field does not restrict.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Those of this actor.
     pub actor: Option<String>,
-    /// Those of this name: `force-success`.
+    /// The name of the action, such as `force-success`.
     pub action: Option<String>,
-    /// Those on batches of this number.
+    /// Records about batches of this number.
     pub batch_no: Option<BatchNo>,
-    /// Those on this group or its batches.
+    /// Records about this group or its batches.
     pub group: Option<GroupCode>,
-    /// Those on these jobs.
+    /// Records about these jobs.
     pub job: Option<JobFilter>,
-    /// Those at this time or later.
+    /// Not before this time.
     pub from: Option<Millis>,
-    /// Those before this time.
+    /// Before this time.
     pub to: Option<Millis>,
 }
 
-/// The latest acts, newest first.
+/// The latest records, newest first.
 pub async fn list_records(
     tx: &mut Tx,
     filter: &AuditFilter,
@@ -144,11 +136,11 @@ pub async fn list_records(
     list_page(tx, filter, (&AuditScope::All, None), limit).await
 }
 
-/// Groups that are asked for one by one, so that each is a walk along an index of its own; more are
-/// asked for together.
+/// Up to this many groups are queried one by one, so that each query walks an index of its own;
+/// more are queried together.
 const APART: usize = 32;
 
-/// Acts of what is told, newest first, from behind the act `before` on.
+/// Records that the caller may see, newest first, older than the record `before`.
 pub async fn list_page(
     tx: &mut Tx,
     filter: &AuditFilter,
@@ -182,16 +174,15 @@ pub async fn list_page(
     Ok(found)
 }
 
-/// The lowest and the highest key that is looked at, none for no end.
+/// The lowest and the highest key to read, `None` without a limit.
 type Keys = (Option<i64>, Option<i64>);
 
-/// Milliseconds that an act is written at most after the time it says: the longest transaction, and by
-/// how much clocks may differ.
+/// Maximum delay between a record's time and its commit, in milliseconds: the longest transaction,
+/// plus the difference of clocks.
 const WRITTEN_MS: i64 = 3_600_000;
 
-/// Where the acts of a time lie in the order of their keys; none when there are none. Keys grow with
-/// time but for what is written at once, so a range of time is a range of keys, and the walk along the
-/// keys is short.
+/// The key range of records in a time range; `None` when there are none. Keys grow with time except
+/// for concurrent writes, so a time range is a key range, and the walk along the keys is short.
 async fn find_keys(tx: &mut Tx, filter: &AuditFilter, before: Option<i64>) -> Result<Option<Keys>> {
     let (mut low, mut high) = (None, before.map(|id| id - 1));
     if let Some(from) = filter.from {
@@ -266,7 +257,7 @@ fn record_of(row: &Row) -> Result<AuditRecord> {
     Ok(AuditRecord { seal: place, ..record_of_act(act)? })
 }
 
-/// An act by its columns, without its place in the chain.
+/// A record from its columns, without its position in the chain.
 pub fn record_of_act(act: StoredAct) -> Result<AuditRecord> {
     let number = act.batch_no.map(|no| BatchNo::parse(&no)).transpose()?;
     Ok(AuditRecord {

@@ -1,4 +1,4 @@
-//! `audit_seal` and `audit_head`: the hash chain over the acts of `audit_log`.
+//! `audit_seal` and `audit_head`: the hash chain over the records of `audit_log`.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::access::audit_chain::{AuditHash, AuditHead, AuditSeal, StoredAct};
@@ -6,29 +6,28 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result, anyhow};
 
-/// The action of the acts that say which acts retention has removed.
+/// The action name of the records about records that retention has removed.
 pub const REMOVED_ACTION: &str = "audit-retention";
-/// Where such an act says, in milliseconds since 1970, before which time the removed acts were.
+/// The detail key under which such a record stores the time before which records were removed, in
+/// milliseconds since 1970.
 pub const REMOVED_BEFORE: &str = "before_ms";
-/// Milliseconds after which an act is not committed any more: the longest transaction, and by how much clocks may
-/// differ.
+/// After this many milliseconds a record cannot still be uncommitted: the longest transaction, plus
+/// the difference of clocks.
 const COMMITTED_MS: i64 = 3_600_000;
 
-/// The end of the chain, locked to the end of the transaction.
+/// The end of the chain, locked until the end of the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockedHead {
     /// The last seal.
     pub head: AuditHead,
-    /// No act up to this key can still come, and each has its seal.
+    /// All records up to this key are committed and sealed.
     settled_id: i64,
 }
 
-/// A seal as it is stored.
+/// A stored seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredSeal {
-    /// What it says.
     pub seal: AuditSeal,
-    /// Its hash.
     pub hash: AuditHash,
 }
 
@@ -63,7 +62,7 @@ fn seal_of(row: &Row) -> Result<StoredSeal> {
     Ok(StoredSeal { seal, hash: hash_of(row, "chain_hash")? })
 }
 
-/// The end of the chain; none when its row is gone.
+/// The end of the chain; `None` when its row is missing.
 pub async fn find_head(tx: &mut Tx) -> Result<Option<AuditHead>> {
     Ok(read_head(tx, "").await?.map(|locked| locked.head))
 }
@@ -89,14 +88,15 @@ async fn read_head(tx: &mut Tx, lock: &str) -> Result<Option<LockedHead>> {
     .transpose()
 }
 
-/// The highest key of an act; 0 without acts. Cheap.
+/// The highest key of a record; 0 without records. Cheap.
 pub async fn last_act(tx: &mut Tx) -> Result<i64> {
     Ok(id(tx, "SELECT MAX(audit_id) AS id FROM audit_log", &[]).await?.unwrap_or(0))
 }
 
-/// Whether there is an act without a seal, or the head could be moved. Reads only, so that it may be asked often.
+/// Whether there is a record without a seal, or the head could advance. Reads only, so that it can
+/// be called often.
 pub async fn is_due(tx: &mut Tx, now: Millis) -> Result<bool> {
-    // That the row is gone is said by who wants to lock it.
+    // `lock_head` reports a missing row.
     let Some(head) = read_head(tx, "").await? else { return Ok(true) };
     let sql = "SELECT MIN(a.audit_id) AS id FROM audit_log a WHERE a.audit_id > ? AND NOT EXISTS \
                (SELECT 1 FROM audit_seal s WHERE s.audit_id = a.audit_id)";
@@ -107,9 +107,10 @@ pub async fn is_due(tx: &mut Tx, now: Millis) -> Result<bool> {
     Ok(settled(tx, head.settled_id, last, now).await? != head.settled_id)
 }
 
-/// Goes on with the chain: seals acts that have none, `most` of them, in the order of their keys. Gives how many.
+/// Continues the chain: seals up to `most` unsealed records in the order of their keys. Returns
+/// their number.
 pub async fn seal_acts(tx: &mut Tx, locked: LockedHead, most: u32, now: Millis) -> Result<usize> {
-    // Visible before the acts are read: an act that commits meanwhile is found the next time.
+    // Read before the records: a record committed meanwhile is found the next time.
     let last = last_act(tx).await?;
     let sql = "SELECT a.audit_id AS audit_id, a.actor AS actor, a.host AS host, \
                a.action AS action, a.group_code AS group_code, a.batch_id AS batch_id, a.batch_no AS batch_no, \
@@ -158,8 +159,8 @@ fn row_of(stored: &StoredSeal) -> Vec<SqlValue> {
     ]
 }
 
-/// Up to which key no act can still come: keys are given before the commit, so one below may be committed after one
-/// above, but not after one that is an hour old.
+/// The key up to which no further record can be committed: keys are assigned before the commit, so
+/// a lower key may be committed after a higher one, but not after one that is an hour old.
 async fn settled(tx: &mut Tx, from: i64, bound: i64, now: Millis) -> Result<i64> {
     let cut = now.plus_ms(-COMMITTED_MS).to_utc();
     let young = "SELECT MIN(audit_id) AS id FROM audit_log WHERE create_time >= ? AND audit_id > ?";
@@ -183,15 +184,13 @@ async fn write_head(tx: &mut Tx, head: AuditHead, settled_id: i64) -> Result<()>
     Ok(())
 }
 
-/// A seal, and the row of its act when that is there.
+/// A seal, with its record if that exists.
 pub struct SealedAct {
-    /// The seal.
     pub stored: StoredSeal,
-    /// The act.
     pub act: Option<StoredAct>,
 }
 
-/// Seals after this number with their acts, in their order.
+/// Seals after this number with their records, in order.
 pub async fn sealed_acts(tx: &mut Tx, after: i64, most: u32) -> Result<Vec<SealedAct>> {
     let sql = "SELECT s.seal_no AS seal_no, s.audit_id AS sealed_id, s.act_time AS act_time, \
                s.row_hash AS row_hash, s.chain_hash AS chain_hash, a.audit_id AS there, \
@@ -212,16 +211,17 @@ pub async fn sealed_acts(tx: &mut Tx, after: i64, most: u32) -> Result<Vec<Seale
         .collect()
 }
 
-/// Acts without a seal.
+/// Records without a seal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnsealedActs {
-    /// How many may still get one.
+    /// Number of records that will still be sealed.
     pub waiting: i64,
-    /// The first that cannot have come by Procession: its key is one up to which all acts have seals.
+    /// The first record that Procession cannot have written: its key is in the range in which all
+    /// records are sealed.
     pub first_foreign: Option<i64>,
 }
 
-/// Counts acts without a seal.
+/// Counts records without a seal.
 pub async fn unsealed(tx: &mut Tx) -> Result<UnsealedActs> {
     let settled_id = read_head(tx, "").await?.map_or(0, |head| head.settled_id);
     let sql = "SELECT COUNT(*) AS id FROM audit_log a WHERE a.audit_id > ? AND NOT EXISTS \
@@ -233,7 +233,7 @@ pub async fn unsealed(tx: &mut Tx) -> Result<UnsealedActs> {
     Ok(UnsealedActs { waiting, first_foreign })
 }
 
-/// The time before which acts were removed by retention, as its own acts say.
+/// The time before which retention has removed records, according to its own records.
 pub async fn removed_before(tx: &mut Tx) -> Result<Option<Millis>> {
     let sql = "SELECT detail FROM audit_log WHERE action = ?";
     let mut latest = None;

@@ -22,44 +22,33 @@ const COLUMNS: &str = "backfill_id, group_code, range_text, status, options, own
 /// A `backfill` row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backfill {
-    /// Key.
     pub id: BackfillId,
-    /// The group whose batches it runs.
     pub group: GroupCode,
-    /// The range, as it was asked for.
+    /// The range as the user wrote it.
     pub range: String,
-    /// State.
     pub status: BackfillStatus,
-    /// How it goes about it.
     pub options: BackfillOptions,
-    /// The process that works on it, while one does.
+    /// The process that runs it; `None` when none does.
     pub owner: Option<NodeId>,
-    /// Who asked for it.
     pub started_by: String,
-    /// Why, in their words.
     pub reason: Option<String>,
-    /// When it was begun.
     pub create_time: Millis,
     /// When it ended or was stopped.
     pub end_time: Option<Millis>,
 }
 
-/// A backfill about to be written.
+/// A new backfill.
 #[derive(Clone, Debug)]
 pub struct NewBackfill<'a> {
-    /// The group.
     pub group: &'a GroupCode,
-    /// The range, as it was asked for.
+    /// The range as the user wrote it.
     pub range: &'a str,
-    /// How it goes about it.
     pub options: &'a BackfillOptions,
-    /// Who asked.
     pub started_by: &'a str,
-    /// Why.
     pub reason: Option<&'a str>,
 }
 
-/// Writes a backfill as RUNNING and owned, with its batches in their order.
+/// Inserts a backfill as RUNNING and owned, with its batches in order.
 pub async fn insert(
     tx: &mut Tx,
     new: &NewBackfill<'_>,
@@ -119,7 +108,6 @@ fn backfill(row: &Row) -> Result<Backfill> {
     })
 }
 
-/// A backfill by its key.
 pub async fn find_backfill(tx: &mut Tx, id: BackfillId) -> Result<Option<Backfill>> {
     let sql = format!("SELECT {COLUMNS} FROM backfill WHERE backfill_id = ?");
     tx.fetch_optional(&sql, &[id.0.into()]).await?.as_ref().map(backfill).transpose()
@@ -136,7 +124,7 @@ fn entry_status(word: &str) -> Result<EntryStatus> {
         .with_context(|| format!("backfill_batch.status holds {word:?}, which is no state"))
 }
 
-/// Backfills of groups that are seen, newest first, from behind the backfill `before` on.
+/// Backfills of visible groups, newest first, older than the backfill `before`.
 pub async fn list_page(
     tx: &mut Tx,
     seen: Option<&BTreeSet<GroupCode>>,
@@ -154,7 +142,7 @@ pub async fn list_page(
     rows.iter().map(backfill).collect()
 }
 
-/// The batches of a backfill, in their order.
+/// The batches of a backfill, in order.
 pub async fn entries(tx: &mut Tx, id: BackfillId) -> Result<Vec<BackfillEntry>> {
     let rows = tx
         .fetch_all(
@@ -174,7 +162,7 @@ pub async fn entries(tx: &mut Tx, id: BackfillId) -> Result<Vec<BackfillEntry>> 
         .collect()
 }
 
-/// How many batches of a backfill are in each state.
+/// Number of batches of a backfill in each state.
 pub async fn counts(tx: &mut Tx, id: BackfillId) -> Result<BTreeMap<EntryStatus, u64>> {
     let sql =
         "SELECT status, COUNT(*) AS n FROM backfill_batch WHERE backfill_id = ? GROUP BY status";
@@ -185,7 +173,7 @@ pub async fn counts(tx: &mut Tx, id: BackfillId) -> Result<BTreeMap<EntryStatus,
     rows.iter().map(count).collect()
 }
 
-/// Moves one batch of a backfill from one state to another; `false` when it was in another.
+/// Moves one batch of a backfill from one state to another; `false` when it was in a different one.
 pub async fn set_entry_status(
     tx: &mut Tx,
     id: BackfillId,
@@ -213,7 +201,7 @@ pub async fn set_entry_status(
     Ok(found == 1)
 }
 
-/// Notes at a batch which backfill opened it.
+/// Stores in a batch which backfill opened it.
 pub async fn adopt(tx: &mut Tx, batch: BatchId, id: BackfillId) -> Result<()> {
     let sql = "UPDATE job_batch SET backfill_id = ? WHERE batch_id = ?";
     let found = tx.execute(sql, &[id.0.into(), batch.0.into()]).await?;
@@ -228,7 +216,8 @@ pub async fn opened_by(tx: &mut Tx, batch: BatchId) -> Result<Option<BackfillId>
     Ok(row.map(|r| r.opt_int("backfill_id")).transpose()?.flatten().map(BackfillId))
 }
 
-/// Locks a backfill's row to the end of the transaction; `false` when it is not this owner's.
+/// Locks a backfill's row until the end of the transaction; `false` when it does not belong to this
+/// owner.
 pub async fn lock_owned(tx: &mut Tx, id: BackfillId, owner: &NodeId) -> Result<bool> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT owner FROM backfill WHERE backfill_id = ?{lock}");
@@ -237,8 +226,8 @@ pub async fn lock_owned(tx: &mut Tx, id: BackfillId, owner: &NodeId) -> Result<b
     Ok(found.as_deref() == Some(owner.0.as_str()))
 }
 
-/// Takes a backfill over from whoever owned it, as RUNNING and with these options; `false` when it
-/// changed hands or state meanwhile.
+/// Takes a backfill over from its owner, as RUNNING and with these options; `false` when its owner
+/// or state changed meanwhile.
 pub async fn take_over(
     tx: &mut Tx,
     seen: &Backfill,
@@ -265,7 +254,7 @@ pub async fn take_over(
     Ok(found == 1)
 }
 
-/// Asks for a backfill to be stopped; `false` when nobody works on it.
+/// Requests a stop of a backfill; `false` when no process runs it.
 pub async fn request_stop(tx: &mut Tx, id: BackfillId, now: Millis) -> Result<bool> {
     let (running, stopping) = (BackfillStatus::Running, BackfillStatus::Stopping);
     let found = tx
@@ -285,8 +274,8 @@ pub async fn request_stop(tx: &mut Tx, id: BackfillId, now: Millis) -> Result<bo
     Ok(found == 1)
 }
 
-/// Ends a backfill, or puts it down: its state, and nobody's any more. `false` when it is not this
-/// owner's.
+/// Ends or releases a backfill: sets its state and clears its owner. `false` when it does not
+/// belong to this owner.
 pub async fn finish(
     tx: &mut Tx,
     id: BackfillId,
@@ -311,12 +300,11 @@ pub async fn finish(
     Ok(found == 1)
 }
 
-/// A batch of a group as it stands, with the process that has it.
+/// The present state of a batch, with its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackfillBatchState {
-    /// Its state.
     pub status: BatchStatus,
-    /// Whose it is, as far as `cluster_node` knows; the lease may be over.
+    /// Its owner according to `cluster_node`; the lease may have expired.
     pub holder: Option<BatchHolder>,
 }
 

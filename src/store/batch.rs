@@ -27,22 +27,19 @@ pub(super) const COLUMNS: &str = "batch_id, batch_no, group_code, batch_type, st
                        owner, started_by, reason, create_time, end_time, deadline, revision, \
                        is_paused, remove_time, unwritten_jobs";
 
-/// A batch about to be written.
+/// A new batch.
 #[derive(Clone, Copy, Debug)]
 pub struct NewBatch<'a> {
-    /// What it is.
     pub plan: &'a BatchPlan,
-    /// The plan's snapshot.
     pub snapshot: &'a PackedSnapshot,
-    /// How many of its jobs get their queue rows later.
+    /// Number of its jobs whose queue rows are written later.
     pub unwritten_jobs: usize,
-    /// The node that dispatches it; any that serves takes it where there is none.
+    /// The node that dispatches it; without one any serving process claims it.
     pub owner: Option<&'a NodeId>,
-    /// Who opened it.
     pub started_by: &'a str,
 }
 
-/// Writes a batch as RUNNING; fails with a taken key when it exists.
+/// Inserts a batch as RUNNING; fails with a duplicate key when it exists.
 pub async fn insert(tx: &mut Tx, new: NewBatch<'_>, now: Millis) -> Result<BatchId> {
     let NewBatch { plan, snapshot, unwritten_jobs, owner, started_by } = new;
     let values = &plan.values;
@@ -77,22 +74,21 @@ pub async fn insert(tx: &mut Tx, new: NewBatch<'_>, now: Millis) -> Result<Batch
     Ok(BatchId(id))
 }
 
-/// Definitions that one statement writes: a fourth of the smallest packet that MySQL and MariaDB take by default.
+/// Size of the definitions in one statement: a fourth of the smallest packet that MySQL and MariaDB
+/// accept by default.
 const TOGETHER_MAX_BYTES: usize = 1 << 20;
 
-/// A batch that a firing opens.
+/// A batch opened by a firing.
 #[derive(Debug)]
 pub struct FiredBatch<'a> {
-    /// What is written.
     pub plan: &'a BatchPlan,
-    /// Which firing opens it; it opens no other.
+    /// The firing that opens it; a firing opens at most one of these.
     pub firing: FiringId,
-    /// By whom it was started.
     pub started_by: String,
 }
 
-/// Writes batches of firings as RUNNING, for whoever takes them, in two statements; gives their keys by
-/// firing. Fails with a taken key when one exists.
+/// Inserts unowned batches of firings as RUNNING, in two statements; returns their keys by firing.
+/// Fails with a duplicate key when one exists.
 pub async fn insert_fired(
     tx: &mut Tx,
     batches: &[FiredBatch<'_>],
@@ -148,13 +144,14 @@ pub async fn insert_fired(
         .collect()
 }
 
-/// Which batches with one of these numbers exist already in one of these groups.
+/// The existing batches with one of these numbers in one of these groups.
 pub async fn existing(
     tx: &mut Tx,
     batches: &[(&BatchNo, &GroupCode)],
 ) -> Result<HashSet<(BatchNo, GroupCode)>> {
     let places = vec!["?"; batches.len()].join(", ");
-    // Numbers of some and groups of others match too; they exist as well and are no harm.
+    // Combinations of one batch's number and another's group match too; such batches exist, and
+    // returning them does no harm.
     let sql = format!(
         "SELECT batch_no, group_code FROM job_batch \
          WHERE batch_no IN ({places}) AND group_code IN ({places})"
@@ -171,7 +168,7 @@ pub async fn existing(
     rows.iter().map(key).collect()
 }
 
-/// Batches, newest first; of one number if `batch_no` is given.
+/// Batches, newest first; only those of `batch_no` if given.
 pub async fn list_batches(
     tx: &mut Tx,
     batch_no: Option<&BatchNo>,
@@ -199,7 +196,7 @@ pub async fn list_open(tx: &mut Tx) -> Result<Vec<Batch>> {
     rows.iter().map(batch).collect()
 }
 
-/// The batch of a number and group.
+/// The batch of this number and group.
 pub async fn find_batch(tx: &mut Tx, no: &BatchNo, group: &GroupCode) -> Result<Option<Batch>> {
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_no = ? AND group_code = ?");
     let row = tx.fetch_optional(&sql, &[no.as_str().into(), group.as_str().into()]).await?;
@@ -245,16 +242,16 @@ async fn check_fits(tx: &mut Tx, group: &GroupCode, snapshot: &PackedSnapshot) -
     packed::check_fits(tx, &what, &snapshot.text).await
 }
 
-/// The definition a batch runs. Its queue rows are beside it: a batch that is still being opened is refused
-/// (`StillOpening`).
+/// The definition that a batch runs. It must match the queue rows: a batch that is still being
+/// opened is refused (`StillOpening`).
 pub async fn snapshot(tx: &mut Tx, id: BatchId) -> Result<Snapshot> {
     let (batch, packed) = get_with_packed_snapshot(tx, id).await?;
     refuse_opening(tx, &batch).await?;
     packed.unpack()
 }
 
-/// The definition that a batch runs, as its row has it. What is decided by the row alone is decided before it is
-/// unpacked: 100,000 jobs are 60 MB more.
+/// The packed definition that a batch runs. Decisions that need only the batch row are made before
+/// it is unpacked: 100,000 jobs take another 60 MB.
 pub struct StoredSnapshot {
     id: BatchId,
     text: String,
@@ -265,15 +262,15 @@ impl StoredSnapshot {
         Ok(Self { id, text: row.get_text("snapshot")? })
     }
 
-    /// The definition itself.
+    /// Unpacks the definition.
     pub fn unpack(self) -> Result<Snapshot> {
-        // A packed job has some twenty bytes.
+        // A packed job takes about twenty bytes.
         compute(self.text.len() / 20, || packed::unpack(&self.text).map(Snapshot::shared))
             .with_context(|| format!("read the snapshot of batch {}", self.id.0))
     }
 }
 
-/// Takes a batch over from whoever owned it; `false` when it changed hands or state meanwhile.
+/// Takes a batch over from its owner; `false` when its owner or state changed meanwhile.
 pub async fn take_over(
     tx: &mut Tx,
     seen: &Batch,
@@ -281,7 +278,7 @@ pub async fn take_over(
     status: BatchStatus,
     now: Millis,
 ) -> Result<bool> {
-    // What paused it has ended with it.
+    // A pause ends with the batch.
     let paused = if seen.status.is_final() { ", is_paused = 0" } else { "" };
     let sql = format!(
         "UPDATE job_batch SET owner = ?, status = ?, end_time = NULL, update_time = ?{paused} \
@@ -303,7 +300,7 @@ pub async fn take_over(
     Ok(found == 1)
 }
 
-/// A batch some of whose rows may be gone; nothing more is done with it.
+/// Some rows of the batch may be removed already; it can no longer be used.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "batch {0} of group {1} is old and is being removed since {2}; nothing can be done with it any more \
@@ -311,9 +308,9 @@ pub async fn take_over(
 )]
 pub struct BeingRemoved(pub BatchNo, pub GroupCode, pub Millis);
 
-/// Locks a batch's row to the end of the transaction and gives what it says: nobody else writes into
-/// the batch until then. Comes before anything else is read, because what was read earlier may be
-/// older than the lock. One that is being removed is refused.
+/// Locks a batch's row until the end of the transaction and returns it: no other process writes
+/// into the batch until then. Call it before anything else is read, because earlier reads may be
+/// older than the lock. A batch that is being removed is refused.
 pub async fn lock_batch(tx: &mut Tx, id: BatchId) -> Result<Batch> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_id = ?{lock}");
@@ -327,7 +324,7 @@ pub async fn get_with_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, Snaps
     Ok((batch, packed.unpack()?))
 }
 
-/// As [`get_with_snapshot`], with the definition still packed.
+/// Like [`get_with_snapshot`], with the definition still packed.
 pub async fn get_with_packed_snapshot(tx: &mut Tx, id: BatchId) -> Result<(Batch, StoredSnapshot)> {
     let sql = format!("SELECT {COLUMNS}, snapshot FROM job_batch WHERE batch_id = ?");
     let row = tx.fetch_optional(&sql, &[id.0.into()]).await?.with_context(|| is_gone(id))?;
@@ -338,8 +335,8 @@ fn is_gone(id: BatchId) -> String {
     format!("batch {} is gone from job_batch", id.0)
 }
 
-/// Locks the rows of batches to the end of the transaction, in the order of their keys, and gives what
-/// they say; those that are gone or being removed are left out.
+/// Locks the rows of batches until the end of the transaction, in the order of their keys, and
+/// returns them; missing ones and those being removed are left out.
 pub async fn lock_all(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<Batch>> {
     let (places, values) = key_list(ids);
     let lock = tx.dialect().for_update();
@@ -369,7 +366,7 @@ pub(super) fn key_list(ids: &[BatchId]) -> (String, Vec<SqlValue>) {
     (vec!["?"; ids.len()].join(", "), ids.iter().map(|id| id.0.into()).collect())
 }
 
-/// Makes open batches the property of `owner` that are locked by this transaction.
+/// Sets the owner of open batches that this transaction has locked.
 pub async fn take_all(tx: &mut Tx, ids: &[BatchId], owner: &NodeId, now: Millis) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -395,13 +392,13 @@ pub fn whole(there: Batch) -> Result<Batch> {
 /// Whether a batch starts jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
-    /// It does.
+    /// Jobs are started.
     On,
-    /// What runs ends; nothing is started.
+    /// Running jobs may end; none is started.
     Paused,
 }
 
-/// Pauses a batch or lets it go on. The caller holds its lock.
+/// Pauses or resumes a batch. The caller holds its lock.
 pub async fn set_going(tx: &mut Tx, id: BatchId, going: Going, now: Millis) -> Result<()> {
     tx.execute(
         "UPDATE job_batch SET is_paused = ?, revision = revision + 1, update_time = ? \
@@ -413,7 +410,7 @@ pub async fn set_going(tx: &mut Tx, id: BatchId, going: Going, now: Millis) -> R
     hint::send_hint(tx, HintTopic::Batch).await
 }
 
-/// Sets when a batch is stopped if it still runs then.
+/// Sets the time at which the batch is stopped if it still runs.
 pub async fn set_deadline(tx: &mut Tx, id: BatchId, deadline: Option<Millis>) -> Result<()> {
     tx.execute(
         "UPDATE job_batch SET deadline = ? WHERE batch_id = ?",
@@ -426,7 +423,7 @@ pub async fn set_deadline(tx: &mut Tx, id: BatchId, deadline: Option<Millis>) ->
 
 /// The open batches of a process.
 pub async fn of_owner(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Batch>> {
-    // By state too, which is the index: who has ended has no owner.
+    // The condition on the state selects the index; ended batches have no owner.
     let sql = format!(
         "SELECT {COLUMNS} FROM job_batch WHERE status IN (?, ?) AND owner = ? ORDER BY batch_id"
     );
@@ -439,7 +436,7 @@ pub async fn of_owner(tx: &mut Tx, owner: &NodeId) -> Result<Vec<Batch>> {
     rows.iter().map(batch).collect()
 }
 
-/// Replaces the definition a batch goes on with.
+/// Replaces the definition with which a batch continues.
 pub async fn replace_snapshot(tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> Result<()> {
     let packed = PackedSnapshot::new(snapshot)?;
     check_fits(tx, &snapshot.group.code, &packed).await?;
@@ -452,7 +449,7 @@ pub async fn replace_snapshot(tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> 
     Ok(())
 }
 
-/// Asks for a batch to be stopped; `false` when it is not running.
+/// Requests a stop of a batch; `false` when it is not running.
 pub async fn request_kill(tx: &mut Tx, id: BatchId, reason: &str, now: Millis) -> Result<bool> {
     let found = tx
         .execute(
@@ -472,18 +469,16 @@ pub async fn request_kill(tx: &mut Tx, id: BatchId, reason: &str, now: Millis) -
     Ok(found == 1)
 }
 
-/// What an operator may have changed about a batch, in one look.
+/// The part of a batch that operators may change, for polling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchRevision {
-    /// The batch.
     pub batch_id: BatchId,
-    /// Its state.
     pub status: BatchStatus,
-    /// Its revision.
+    /// The number of changes by operators.
     pub revision: i64,
 }
 
-/// The open batches of a process.
+/// State and revision of the open batches of a process.
 pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchRevision>> {
     let rows = tx
         .fetch_all(
@@ -507,7 +502,7 @@ pub async fn pulses(tx: &mut Tx, owner: &NodeId) -> Result<Vec<BatchRevision>> {
     rows.iter().map(pulse).collect()
 }
 
-/// Notes which row of another batch opened this one.
+/// Stores which row of another batch opened this one.
 pub async fn set_parent(tx: &mut Tx, id: BatchId, parent: QueueId) -> Result<()> {
     tx.execute(
         "UPDATE job_batch SET parent_queue_id = ? WHERE batch_id = ?",
@@ -533,7 +528,7 @@ pub async fn of_entry(tx: &mut Tx, row: QueueId) -> Result<Batch> {
     get(tx, BatchId(found.get_int("batch_id")?)).await
 }
 
-/// How many jobs of a batch are in each state.
+/// Number of jobs of a batch in each state.
 pub async fn counts(tx: &mut Tx, id: BatchId) -> Result<Vec<(QueueStatus, u64)>> {
     let rows = tx
         .fetch_all(

@@ -1,4 +1,4 @@
-//! Schedules that go by the end of a batch, and the ends they have not answered yet.
+//! Schedules that depend on the end of a batch, and the ends that they have not handled yet.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
@@ -9,32 +9,27 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// How long the end of a batch may become visible after it was dated: the commit of another node.
+/// How long after its own time the end of a batch may become visible, in milliseconds: the commit
+/// of another node.
 const MARGIN_MS: i64 = 60_000;
 
-/// The end of a batch that a schedule may answer.
+/// The end of a batch that a schedule may react to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchEndRow {
-    /// The schedule.
     pub trigger_id: TriggerId,
-    /// Its revision.
     pub revision: i64,
-    /// The batch.
     pub batch_id: BatchId,
-    /// How it ended.
     pub status: BatchStatus,
-    /// When.
+    /// When it ended.
     pub at: Millis,
-    /// From when on the schedule looks for ends.
+    /// The time from which the schedule reacts to ends.
     pub mark: Millis,
 }
 
-/// A schedule with a fixed delay that may begin to count.
+/// A schedule with a fixed delay whose delay may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
-    /// The schedule.
     pub trigger_id: TriggerId,
-    /// Its revision.
     pub revision: i64,
     /// Its newest planned time.
     pub last_time: Option<Millis>,
@@ -42,31 +37,30 @@ pub struct Delay {
     pub finished: Option<Millis>,
 }
 
-/// What there is to answer.
+/// The ends and delays to handle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Following {
     /// Ends of batches, oldest first.
     pub ends: Vec<BatchEndRow>,
-    /// Delays.
     pub delays: Vec<Delay>,
 }
 
 impl Following {
-    /// The schedules in it.
+    /// The schedules concerned.
     pub fn trigger_ids(&self) -> impl Iterator<Item = TriggerId> {
         let ends = self.ends.iter().map(|end| end.trigger_id);
         ends.chain(self.delays.iter().map(|delay| delay.trigger_id))
     }
 }
 
-/// Looks for both; two statements over indexes.
+/// Reads both; two statements over indexes.
 pub async fn find_following(tx: &mut Tx) -> Result<Following> {
     Ok(Following { ends: list_ends(tx).await?, delays: delays(tx).await? })
 }
 
-/// Ends that schedules of kind `after` have no firing for, from the mark of the schedule on: when it was
-/// made or resumed, and then always a while before the newest end it has seen (`mark_after`). Which of them
-/// count (`success`, `end`) is for the schedule to say.
+/// Ends for which schedules of kind `after` have no firing, from the mark of the schedule on: the
+/// time of its creation or resumption, and later always a while before the newest end it has seen
+/// (`mark_after`). The schedule decides which of them count (`success`, `end`).
 async fn list_ends(tx: &mut Tx) -> Result<Vec<BatchEndRow>> {
     let finals: Vec<SqlValue> = BatchStatus::ALL
         .into_iter()
@@ -102,13 +96,13 @@ fn end_of_row(row: &Row) -> Result<BatchEndRow> {
     })
 }
 
-/// From when on a schedule of kind `after` looks for ends, once it has seen one at `at`. It never goes
-/// back, so that a resumed schedule does not walk back through its pause.
+/// The new mark of a schedule of kind `after` that has seen an end at `at`. The mark never goes
+/// back, so that a resumed schedule does not handle ends during its pause.
 pub fn mark_after(mark: Millis, at: Millis) -> Millis {
     mark.max(at.plus_ms(-MARGIN_MS))
 }
 
-/// Schedules with a fixed delay of which nothing is open any more.
+/// Schedules with a fixed delay that have no open firing or batch.
 async fn delays(tx: &mut Tx) -> Result<Vec<Delay>> {
     let sql = "SELECT t.trigger_id, t.revision, s.last_time, \
          (SELECT MAX(b.end_time) FROM job_firing f JOIN job_batch b ON b.firing_id = f.firing_id \

@@ -1,7 +1,8 @@
-//! `tx_breach`: jobs that committed by themselves although they are declared `same` or `ledger`.
+//! `tx_breach`: jobs that committed by themselves although they are declared `same` or `ledger`
+//! (transaction-class violation).
 //!
-//! A mark is of a job as it is defined, not of one batch: the procedure is the same in all. It lasts
-//! until the job is declared `tx: none`, or an operator says that it was mended.
+//! A mark belongs to a job's definition, not to one batch: the procedure is the same in all. It
+//! lasts until the job is declared `tx: none`, or an operator states that it is fixed.
 
 use crate::domain::id::{BatchNo, GroupCode, JobCode, QueueId};
 use crate::domain::job::job_key::JobKey;
@@ -11,25 +12,20 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashSet};
 
-/// When and how a job was caught.
+/// The violation of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// The job.
     pub job: JobKey,
     /// The batch it ran in.
     pub batch_no: BatchNo,
-    /// The row.
     pub queue_id: QueueId,
-    /// The try.
     pub attempt: u32,
-    /// What was seen.
+    /// The observation.
     pub said: String,
-    /// When.
     pub at: Millis,
 }
 
-/// Marks a job, by the code of its definition (`JobDef::defined_as`). A later mark takes the place of
-/// an earlier one.
+/// Marks a job, by the code of its definition (`JobDef::defined_as`). Replaces an earlier mark.
 pub async fn mark_job(tx: &mut Tx, breach: &Breach) -> Result<()> {
     let Breach { job, batch_no, queue_id, attempt, said, at } = breach;
     let values = [
@@ -78,21 +74,21 @@ pub async fn of_job(tx: &mut Tx, job: &JobKey) -> Result<Option<Breach>> {
     Ok(list_marks(tx).await?.remove(job))
 }
 
-/// The marks of these jobs that still say something against their class.
+/// The marks of these jobs that still contradict their class.
 pub async fn of_jobs(tx: &mut Tx, defs: &Definition) -> Result<Vec<Breach>> {
     let marks = list_marks(tx).await?;
     let jobs = defs.jobs.iter().filter(|job| job.tx.is_recorded());
     Ok(jobs.filter_map(|job| marks.get(&JobKey::of_definition(job)).cloned()).collect())
 }
 
-/// Takes a mark away; gives whether there was one.
+/// Removes a mark; returns whether there was one.
 pub async fn clear(tx: &mut Tx, job: &JobKey) -> Result<bool> {
     let sql = "DELETE FROM tx_breach WHERE group_code = ? AND job_code = ?";
     let found = tx.execute(sql, &[job.group.as_str().into(), job.code.as_str().into()]).await;
     Ok(found.with_context(|| format!("clear the mark of job {job}"))? > 0)
 }
 
-/// Takes away the marks of jobs that a definition no longer has, or declares `tx: none`.
+/// Removes the marks of jobs that a definition no longer has, or declares `tx: none`.
 pub(super) async fn clear_settled(
     tx: &mut Tx,
     stored: &Definition,

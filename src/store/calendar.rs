@@ -1,5 +1,5 @@
-//! `calendar`, `calendar_day`: days off and days worked. Read whole, for all of them are some hundred
-//! rows; checked against each other before they are believed.
+//! `calendar`, `calendar_day`: days off and extra working days. Always read completely, because all
+//! of them are some hundred rows, and checked against each other.
 
 use crate::db::Row;
 use crate::domain::calendar::{
@@ -14,16 +14,15 @@ use anyhow::{Context as _, Result, bail};
 use chrono::NaiveDate;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every calendar.
 pub async fn list_calendars(tx: &mut Tx) -> Result<Calendars> {
     let [days, calendars] = tx.fetch_sets(QUERIES).await.context("read the calendars")?;
     from_rows(&days, &calendars)
 }
 
-/// Asks for all days and for all calendars.
+/// The queries for all days and for all calendars.
 pub(super) const QUERIES: [&str; 2] = ["SELECT * FROM calendar_day", "SELECT * FROM calendar"];
 
-/// Every calendar, by the answers to `QUERIES`.
+/// Builds the calendars from the results of `QUERIES`.
 pub(super) fn from_rows(day_rows: &[Row], calendar_rows: &[Row]) -> Result<Calendars> {
     let mut days: BTreeMap<CalendarCode, BTreeMap<NaiveDate, CalendarDayRule>> = BTreeMap::new();
     for row in day_rows {
@@ -36,12 +35,13 @@ pub(super) fn from_rows(day_rows: &[Row], calendar_rows: &[Row]) -> Result<Calen
         Ok(made)
     });
     let calendars = calendars.collect::<Result<Vec<_>>>().context("read calendar")?;
-    // One transaction wrote them, which had checked them; only a hand in the table can undo that.
+    // The transaction that wrote them had checked them; only a manual change of the table can break
+    // that.
     Calendars::new(calendars).map_err(|faults| faults[0].clone()).context("read calendar")
 }
 
-/// Locks the calendars to the end of the transaction: nobody else changes one until then. Comes before
-/// anything is read.
+/// Locks the calendars against changes until the end of the transaction. Call it before anything is
+/// read.
 pub async fn lock_calendars(tx: &mut Tx) -> Result<()> {
     let sql =
         format!("SELECT lock_name FROM job_lock WHERE lock_name = ?{}", tx.dialect().for_update());
@@ -83,8 +83,8 @@ fn head_of_row(row: &Row) -> Result<Calendar> {
     })
 }
 
-/// Writes a calendar whole, new or in the place of the one with its code. The caller has checked it
-/// against the others (`Calendars::new`), in this transaction.
+/// Inserts or replaces a calendar. The caller has checked it against the others (`Calendars::new`)
+/// in this transaction.
 pub async fn put_calendar(tx: &mut Tx, calendar: &Calendar, now: Millis) -> Result<()> {
     let combines = calendar.combines.as_ref();
     let members = combines.map(|c| serde_json::to_string(&c.members)).transpose()?;
@@ -115,7 +115,7 @@ pub async fn put_calendar(tx: &mut Tx, calendar: &Calendar, now: Millis) -> Resu
     tx.insert_many("calendar_day", &columns, rows).await.context("write calendar_day")
 }
 
-/// Removes a calendar; gives whether it was there. The caller has seen that nothing uses it.
+/// Removes a calendar; returns whether it existed. The caller has checked that nothing uses it.
 pub async fn remove(tx: &mut Tx, code: &CalendarCode) -> Result<bool> {
     remove_days(tx, code).await?;
     let sql = "DELETE FROM calendar WHERE calendar_code = ?";
@@ -129,7 +129,7 @@ async fn remove_days(tx: &mut Tx, code: &CalendarCode) -> Result<()> {
     Ok(())
 }
 
-/// Tells those who keep calendars in memory, and those who keep the definition, which holds them.
+/// Invalidates cached calendars, and cached definitions, which contain them.
 async fn changed(tx: &mut Tx) -> Result<()> {
     epoch::bump_epoch(tx, Epoch::Definition).await?;
     epoch::bump_epoch(tx, Epoch::Calendars).await

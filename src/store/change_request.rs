@@ -1,5 +1,6 @@
-//! `change_request`: changes that wait for the approval of a second person. A status changes only by
-//! compare-and-set; that a change is carried out is written in the transaction of the change itself.
+//! `change_request`: changes that wait for the approval of a second person. A status changes only
+//! by compare-and-set; that a change is carried out is written in the transaction of the change
+//! itself.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::access::user::UserId;
@@ -11,30 +12,28 @@ use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result};
 use serde_json::{Value as Json, json};
 
-/// Columns of a request without what may be long.
+/// Columns of a request except the potentially large ones.
 const HEAD: &str = "change_request_id, status, user_id, author, author_host, token_id, action, demands_json, \
      method, path, summary, fingerprint, reason, create_time, expire_time, decided_by, decided_from, \
      decision_comment, decide_time, is_alone, carried_out_time, answer_status, answer";
 
-/// Milliseconds after which a request that a process began to carry out is taken from it: it died, or it hangs. What it
-/// still writes then is undone, because its claim is gone.
+/// After this many milliseconds another process may claim a request that is being carried out: the
+/// first one died or hangs. What it still writes then is rolled back, because its claim is gone.
 const CLAIM_MS: i64 = 120_000;
 
-/// Bytes of an effect that is kept when its request has ended.
+/// Maximum size of an effect that is kept after its request has ended, in bytes.
 const EFFECT_KEPT: u32 = 16_384;
 
-/// Requests that are carried out at a time.
+/// Number of requests carried out at a time.
 const A_FEW: u32 = 20;
 
-/// A change that a second person has approved, on its way: whoever writes it down in the audit log marks the request
-/// carried out in the same transaction.
+/// An approved change that is being carried out: the transaction that writes its audit record also
+/// marks the request as carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedChange {
-    /// The request.
     pub id: ChangeRequestId,
     /// The claim of the process that carries it out.
     pub claim: String,
-    /// Who approved it.
     pub approved_by: String,
     /// Whether an administrator carries it out without a second person.
     pub is_alone: bool,
@@ -47,91 +46,82 @@ pub struct ApprovedChange {
 )]
 pub struct ChangeTaken(ChangeRequestId);
 
-/// A change that is about to wait.
+/// A new change request.
 #[derive(Clone, Debug)]
 pub struct NewChangeRequest<'a> {
-    /// Who asks.
     pub author: (UserId, &'a Operator),
-    /// The token that it was asked with; none is a session.
+    /// The API token that was used; `None` for a session.
     pub token: Option<i64>,
-    /// What kind of change it is.
     pub action: GuardedAction,
-    /// The permissions that it takes.
+    /// The permissions that the change requires.
     pub demands: &'a Demands,
-    /// The method of the request.
+    /// The HTTP method of the request.
     pub method: &'a str,
-    /// Its path and query.
+    /// Path and query of the request.
     pub path: &'a str,
-    /// Its body.
+    /// The body of the request.
     pub body: &'a Json,
     /// The change in one line.
     pub summary: &'a str,
-    /// What it would change.
+    /// What would change.
     pub effect: &'a Json,
-    /// A digest of what is there and of what it would become.
+    /// A digest of the present state and of the resulting one.
     pub fingerprint: &'a str,
-    /// Why.
     pub reason: &'a str,
-    /// When it is too late to approve it.
+    /// When it expires.
     pub expires: Millis,
 }
 
-/// A change request.
+/// A stored change request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeRequest {
-    /// Key.
     pub id: ChangeRequestId,
-    /// How far it is.
     pub status: ChangeRequestStatus,
-    /// Who asked.
+    /// The account that filed it.
     pub user: UserId,
     /// The name of that account, and the address it came from.
     pub author: Operator,
-    /// The token that it was asked with.
+    /// The API token that was used.
     pub token: Option<i64>,
-    /// What kind of change it is.
     pub action: GuardedAction,
-    /// The permissions that it takes.
+    /// The permissions that the change requires.
     pub demands: Demands,
-    /// The method of the request.
+    /// The HTTP method of the request.
     pub method: String,
-    /// Its path and query.
+    /// Path and query of the request.
     pub path: String,
     /// The change in one line.
     pub summary: String,
-    /// A digest of what is there and of what it would become.
+    /// A digest of the present state and of the resulting one.
     pub fingerprint: String,
-    /// Why.
     pub reason: String,
-    /// When it was asked for.
     pub created: Millis,
-    /// When it is too late to approve it.
+    /// When it expires.
     pub expires: Millis,
     /// Who decided, and from where.
     pub decided_by: Option<Operator>,
-    /// What was said with the decision.
+    /// The comment of the decision.
     pub comment: Option<String>,
     /// When it was decided, withdrawn or expired.
     pub decided: Option<Millis>,
     /// Whether an administrator carried it out without a second person.
     pub is_alone: bool,
-    /// When it was carried out.
     pub carried_out: Option<Millis>,
-    /// How carrying it out was answered: HTTP status and document.
+    /// The answer when it was carried out: HTTP status and document.
     pub answer: Option<(u16, Json)>,
 }
 
-/// What of a request may be long. When it has ended its body is gone, and what it would have changed where that was long:
+/// The large parts of a request. After its end the body is removed, and a large effect as well:
 /// null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeContent {
-    /// Its body.
+    /// The body of the request.
     pub body: Json,
-    /// What it would change, as it was when it was asked for.
+    /// What would change, as of the time of the request.
     pub effect: Json,
 }
 
-/// Writes a request that waits.
+/// Inserts a pending request.
 pub async fn insert(
     tx: &mut Tx,
     new: &NewChangeRequest<'_>,
@@ -168,13 +158,12 @@ pub async fn insert(
     Ok(ChangeRequestId(id))
 }
 
-/// A request.
 pub async fn find_request(tx: &mut Tx, id: ChangeRequestId) -> Result<Option<ChangeRequest>> {
     let sql = format!("SELECT {HEAD} FROM change_request WHERE change_request_id = ?");
     Ok(read_requests(tx, &sql, &[id.0.into()]).await?.pop())
 }
 
-/// The long parts of a request.
+/// The large parts of a request.
 pub async fn content(tx: &mut Tx, id: ChangeRequestId) -> Result<ChangeContent> {
     let sql = "SELECT body, effect_json FROM change_request WHERE change_request_id = ?";
     let row = tx.fetch_optional(sql, &[id.0.into()]).await.context("read change_request")?;
@@ -189,8 +178,9 @@ pub async fn content(tx: &mut Tx, id: ChangeRequestId) -> Result<ChangeContent> 
     })
 }
 
-/// Removes what of a request that has ended is long. A digest of it stays in `fingerprint`, its line in `summary`. Six
-/// rounds of filing and withdrawing a definition of 5 MB left 27 MB in the database before.
+/// Removes the large parts of an ended request. A digest stays in `fingerprint`, the one-line text
+/// in `summary`. Before this, six rounds of filing and withdrawing a definition of 5 MB left 27 MB
+/// in the database.
 async fn drop_content(tx: &mut Tx, id: ChangeRequestId) -> Result<()> {
     let sql = "UPDATE change_request SET body = '', \
                effect_json = CASE WHEN LENGTH(effect_json) > ? THEN '' ELSE effect_json END \
@@ -199,16 +189,16 @@ async fn drop_content(tx: &mut Tx, id: ChangeRequestId) -> Result<()> {
     done.map(drop).context("remove the content of a change request that has ended")
 }
 
-/// Which requests are asked for.
+/// A filter for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeFilter {
-    /// Those that wait.
+    /// Pending requests.
     Waiting,
-    /// All.
+    /// All requests.
     All,
 }
 
-/// Requests, newest first, below `before`.
+/// Requests, newest first, with keys below `before`.
 pub async fn list_page(
     tx: &mut Tx,
     filter: ChangeFilter,
@@ -230,7 +220,7 @@ pub async fn list_page(
     read_requests(tx, &sql, &values).await
 }
 
-/// How many requests of a user wait.
+/// Number of pending requests of a user.
 pub async fn count_waiting(tx: &mut Tx, user: UserId) -> Result<usize> {
     let sql =
         "SELECT COUNT(*) AS waiting FROM change_request WHERE status = 'WAITING' AND user_id = ?";
@@ -239,7 +229,7 @@ pub async fn count_waiting(tx: &mut Tx, user: UserId) -> Result<usize> {
     Ok(usize::try_from(waiting)?)
 }
 
-/// How many requests a user has filed since then.
+/// Number of requests a user has filed since then.
 pub async fn count_since(tx: &mut Tx, user: UserId, since: Millis) -> Result<usize> {
     let sql = "SELECT COUNT(*) AS filed FROM change_request WHERE user_id = ? AND create_time > ?";
     let values = [user.0.into(), since.to_utc().into()];
@@ -248,20 +238,18 @@ pub async fn count_since(tx: &mut Tx, user: UserId, since: Millis) -> Result<usi
     Ok(usize::try_from(filed)?)
 }
 
-/// A decision to be written.
+/// A decision to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeDecision<'a> {
-    /// What the request becomes.
+    /// The new status of the request.
     pub status: ChangeRequestStatus,
-    /// Who decided.
     pub by: &'a Operator,
-    /// What was said.
     pub comment: Option<&'a str>,
     /// Whether an administrator carries it out without a second person.
     pub is_alone: bool,
 }
 
-/// Writes a decision; `false` when the request does not wait any more or its time is over.
+/// Stores a decision; `false` when the request is no longer pending or has expired.
 pub async fn decide(
     tx: &mut Tx,
     id: ChangeRequestId,
@@ -287,7 +275,7 @@ pub async fn decide(
     Ok(is_written)
 }
 
-/// The requests that wait and whose time is over.
+/// Pending requests that have expired.
 pub async fn overdue(tx: &mut Tx, now: Millis) -> Result<Vec<ChangeRequest>> {
     let sql = format!(
         "SELECT {HEAD} FROM change_request WHERE status = 'WAITING' AND expire_time <= ? \
@@ -296,7 +284,7 @@ pub async fn overdue(tx: &mut Tx, now: Millis) -> Result<Vec<ChangeRequest>> {
     read_requests(tx, &sql, &[now.to_utc().into()]).await
 }
 
-/// Ends a request that nobody decided in time; `false` when it does not wait any more.
+/// Ends an undecided request; `false` when it is no longer pending.
 pub async fn expire(tx: &mut Tx, id: ChangeRequestId, now: Millis) -> Result<bool> {
     let sql = "UPDATE change_request SET status = 'EXPIRED', decide_time = ? \
                WHERE change_request_id = ? AND status = 'WAITING' AND expire_time <= ?";
@@ -317,7 +305,7 @@ pub async fn unclaimed(tx: &mut Tx, now: Millis) -> Result<Vec<ChangeRequestId>>
     rows.iter().map(|row| Ok(ChangeRequestId(row.get_int("change_request_id")?))).collect()
 }
 
-/// Takes an approved request to carry it out; `false` when another process has it or it has ended.
+/// Claims an approved request to carry it out; `false` when another process has it or it has ended.
 pub async fn claim(tx: &mut Tx, id: ChangeRequestId, claim: &str, now: Millis) -> Result<bool> {
     let sql = "UPDATE change_request SET claim = ?, claim_time = ? WHERE change_request_id = ? \
                AND status = 'APPROVED' AND (claim IS NULL OR claim_time < ?)";
@@ -326,7 +314,7 @@ pub async fn claim(tx: &mut Tx, id: ChangeRequestId, claim: &str, now: Millis) -
     Ok(tx.execute(sql, &values).await.context("take a change request")? == 1)
 }
 
-/// Gives a request back that could not be carried out at the moment.
+/// Releases a request that could not be carried out for now.
 pub async fn release(tx: &mut Tx, id: ChangeRequestId, claim: &str) -> Result<()> {
     let sql = "UPDATE change_request SET claim = NULL, claim_time = NULL \
                WHERE change_request_id = ? AND status = 'APPROVED' AND claim = ?";
@@ -334,7 +322,8 @@ pub async fn release(tx: &mut Tx, id: ChangeRequestId, claim: &str) -> Result<()
     done.map(drop).context("give a change request back")
 }
 
-/// Marks a request carried out, in the transaction of its change. Several acts of one change mark it once.
+/// Marks a request as carried out, in the transaction of its change. Several audit records of one
+/// change mark it once.
 pub async fn mark_carried_out(tx: &mut Tx, change: &ApprovedChange, now: Millis) -> Result<()> {
     let sql = "UPDATE change_request SET status = 'DONE', carried_out_time = ? \
                WHERE change_request_id = ? AND status = 'APPROVED' AND claim = ?";
@@ -351,7 +340,8 @@ pub async fn mark_carried_out(tx: &mut Tx, change: &ApprovedChange, now: Millis)
     }
 }
 
-/// Writes what carrying a request out came to: `status` where its change did not mark it, and the answer.
+/// Stores the result of carrying out a request: `status` if its change did not mark it, and the
+/// answer.
 pub async fn finish(
     tx: &mut Tx,
     change: &ApprovedChange,
@@ -378,7 +368,7 @@ pub async fn finish(
     drop_content(tx, change.id).await
 }
 
-/// What is on record of an act, with the request that it carries out.
+/// The details of an audit record, with the request that it carries out.
 pub(super) fn with_request(detail: Option<&Json>, change: &ApprovedChange) -> Json {
     let request = json!({
         "id": change.id.0, "approved_by": change.approved_by, "alone": change.is_alone,

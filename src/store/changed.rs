@@ -1,7 +1,7 @@
-//! What has changed since somebody looked last: by the keys of `job_execution_logs`, which grow.
+//! Changes since a reader's last poll, by the growing keys of `job_execution_logs`.
 //!
-//! Of two transactions the one with the lower key may be committed later; whoever must miss nothing looks
-//! for the keys that were left out once more.
+//! Of two transactions the one with the lower key may be committed later; a reader that must miss
+//! nothing checks the skipped keys again.
 
 use crate::db::Row;
 use crate::domain::batch::BatchStatus;
@@ -12,37 +12,31 @@ use crate::store::Tx;
 use crate::store::queue::{COLUMNS, entry};
 use anyhow::{Context as _, Result};
 
-/// A job that has changed.
+/// A job whose status has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedJob {
     /// The key of its log row.
     pub log_id: i64,
-    /// When.
     pub at: Millis,
-    /// The job.
     pub job_code: JobCode,
-    /// Its state from then on.
+    /// The new status.
     pub status: QueueStatus,
-    /// Which start it was.
+    /// The attempt number.
     pub attempt: u32,
-    /// Its batch, as that is now.
+    /// The present state of its batch.
     pub batch: ChangedBatch,
 }
 
-/// How a batch is.
+/// The state of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedBatch {
-    /// Its key.
     pub batch_id: BatchId,
-    /// Its number.
     pub batch_no: BatchNo,
-    /// Its group.
     pub group: GroupCode,
-    /// Its state.
     pub status: BatchStatus,
-    /// How often operators have changed it.
+    /// The number of changes by operators.
     pub revision: i64,
-    /// Whether it starts nothing.
+    /// Whether it is paused.
     pub is_paused: bool,
 }
 
@@ -57,7 +51,7 @@ pub async fn last_key(tx: &mut Tx) -> Result<i64> {
     Ok(row.map(|row| row.opt_int("last")).transpose()?.flatten().unwrap_or(0))
 }
 
-/// Changes with keys behind `after`, in their order.
+/// Changes with keys after `after`, in order.
 pub async fn after(tx: &mut Tx, after: i64, limit: u32) -> Result<Vec<ChangedJob>> {
     let sql = format!(
         "SELECT {CHANGED} FROM job_execution_logs l JOIN job_queue q ON q.queue_id = l.queue_id \
@@ -67,7 +61,7 @@ pub async fn after(tx: &mut Tx, after: i64, limit: u32) -> Result<Vec<ChangedJob
     rows.context("look for changes")?.iter().map(changed).collect()
 }
 
-/// The changes of these keys, as far as they are there.
+/// The existing changes with these keys.
 pub async fn of_keys(tx: &mut Tx, keys: &[i64]) -> Result<Vec<ChangedJob>> {
     let sql = format!(
         "SELECT {CHANGED} FROM job_execution_logs l JOIN job_queue q ON q.queue_id = l.queue_id \
@@ -90,7 +84,7 @@ fn changed(row: &Row) -> Result<ChangedJob> {
     })
 }
 
-/// The rows of a batch that have changed since, by the keys behind `after`.
+/// The rows of a batch that have changed since the key `after`.
 pub async fn changed_rows(tx: &mut Tx, batch: BatchId, after: i64) -> Result<Vec<QueueEntry>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_queue WHERE queue_id IN (SELECT l.queue_id \
@@ -102,7 +96,6 @@ pub async fn changed_rows(tx: &mut Tx, batch: BatchId, after: i64) -> Result<Vec
 
 const PULSE: &str = "batch_id, batch_no, group_code, status, revision, is_paused";
 
-/// The open batches.
 pub async fn open_batches(tx: &mut Tx) -> Result<Vec<ChangedBatch>> {
     let sql = format!("SELECT {PULSE} FROM job_batch WHERE status IN (?, ?) ORDER BY batch_id");
     let values = [BatchStatus::Running.as_str().into(), BatchStatus::Killing.as_str().into()];
@@ -110,7 +103,7 @@ pub async fn open_batches(tx: &mut Tx) -> Result<Vec<ChangedBatch>> {
     rows.iter().map(pulse).collect()
 }
 
-/// These batches, as far as they are there.
+/// The existing batches with these keys.
 pub async fn of_batches(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<ChangedBatch>> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let sql = format!("SELECT {PULSE} FROM job_batch WHERE batch_id");

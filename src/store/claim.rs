@@ -1,4 +1,4 @@
-//! Open batches that nobody has: found, taken by compare-and-set, and given back.
+//! Open, unowned batches: found, claimed by compare-and-set, and released.
 
 use crate::db::SqlValue;
 use crate::domain::backfill::EntryStatus;
@@ -12,22 +12,22 @@ use crate::store::hint::{self, HintTopic};
 use crate::store::hosted;
 use anyhow::{Context as _, Result};
 
-/// Whose batches are asked for.
+/// Which batches may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimScope {
-    /// Only those that nobody has.
+    /// Only unowned ones.
     Nobodys,
-    /// Those of processes whose lease has run out as well.
+    /// Also those of processes whose lease has expired.
     DeadOnesToo,
 }
 
-/// What of the open batches may be taken, with its values. Not what something else goes on with: a
-/// sub-batch belongs to the job that opened it until that job has ended, and a batch of a backfill to
-/// the backfill until its turn there is over.
+/// The condition on claimable batches, with its values. Excludes batches that something else
+/// continues: a sub-batch belongs to the job that opened it until that job has ended, and a batch
+/// of a backfill to the backfill until it is done there.
 ///
-/// The two `IS NULL OR` keep `NOT EXISTS` from becoming a join with all jobs. PostgreSQL, which had planned it
-/// while the tables were empty, joined all of `job_queue` to each open batch: with 2,000 open batches that was
-/// 4,000,000 rows a look, and 17 of 300 batches a second were run.
+/// The two `IS NULL OR` keep `NOT EXISTS` from becoming a join with all jobs. PostgreSQL, which had
+/// planned it while the tables were empty, joined all of `job_queue` to each open batch: with 2,000
+/// open batches that was 4,000,000 rows a poll, and 17 of 300 batches a second were run.
 fn condition(whose: ClaimScope, limit: usize, now: Millis) -> Result<(String, Vec<SqlValue>)> {
     let open_jobs = QueueStatus::ALL.into_iter().filter(|status| !status.is_final());
     let open_jobs: Vec<SqlValue> = open_jobs.map(|status| status.as_str().into()).collect();
@@ -57,8 +57,8 @@ fn condition(whose: ClaimScope, limit: usize, now: Millis) -> Result<(String, Ve
     Ok((sql, values))
 }
 
-/// Batches that could be taken, oldest first. Locks nothing, and is one statement: asked every second
-/// by every process that serves.
+/// Claimable batches, oldest first. Locks nothing, and is one statement: every serving process
+/// calls it every second.
 pub async fn find_claimable(
     tx: &mut Tx,
     whose: ClaimScope,
@@ -72,7 +72,7 @@ pub async fn find_claimable(
     rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
 
-/// Since when the oldest of the batches that nobody has waits to be taken.
+/// Since when the oldest unowned batch has waited to be claimed.
 pub async fn waits_since(tx: &mut Tx, now: Millis) -> Result<Option<Millis>> {
     let (condition, values) = condition(ClaimScope::Nobodys, 1, now)?;
     let sql = format!("SELECT update_time FROM job_batch WHERE {condition}");
@@ -81,8 +81,8 @@ pub async fn waits_since(tx: &mut Tx, now: Millis) -> Result<Option<Millis>> {
     row.map(|row| Ok(row.get_time("update_time")?.into())).transpose()
 }
 
-/// The same batches, each locked to the end of the transaction; those that another process has locked
-/// are left to it.
+/// The same batches, each locked until the end of the transaction; skips those that another process
+/// has locked.
 pub async fn lock_claimable(
     tx: &mut Tx,
     whose: ClaimScope,
@@ -97,8 +97,8 @@ pub async fn lock_claimable(
     rows.iter().map(batch).collect()
 }
 
-/// Gives a batch back: it stays open and is nobody's, so that another process takes it at once.
-/// `false` when it is not this owner's any more, or has ended.
+/// Releases a batch: it stays open without an owner, so that another process claims it at once.
+/// `false` when it no longer belongs to this owner, or has ended.
 pub async fn give_back(tx: &mut Tx, id: BatchId, owner: &NodeId, now: Millis) -> Result<bool> {
     let found = tx
         .execute(

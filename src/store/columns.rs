@@ -1,4 +1,4 @@
-//! Rows written by column name, and the JSON of what has no column of its own.
+//! Writes rows by column name, and reads and writes the JSON column with all other fields.
 
 use crate::db::SqlValue;
 use crate::domain::time::Millis;
@@ -8,17 +8,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
-/// A row about to be written; the first columns are its key.
+/// A row to be written; its first columns are the key.
 pub(super) type RowColumns = Vec<(&'static str, SqlValue)>;
 
-/// What a value says beyond its columns, as JSON.
+/// The fields of a value that have no columns of their own, as JSON.
 pub(super) fn other_fields(value: &impl Serialize, columns: &[&str]) -> Result<String> {
     let Json::Object(mut fields) = serde_json::to_value(value)? else { bail!("not a structure") };
     fields.retain(|name, _| !columns.contains(&name.as_str()));
     Ok(serde_json::to_string(&fields)?)
 }
 
-/// The value that columns and the JSON of the rest make together.
+/// The value composed of columns and the JSON of the other fields.
 pub(super) fn joined<T: DeserializeOwned>(rest: Option<String>, columns: Json) -> Result<T> {
     let mut fields: Map<String, Json> =
         rest.map_or_else(|| Ok(Map::new()), |text| serde_json::from_str(&text))?;
@@ -27,7 +27,8 @@ pub(super) fn joined<T: DeserializeOwned>(rest: Option<String>, columns: Json) -
     Ok(serde_json::from_value(Json::Object(fields))?)
 }
 
-/// As `joined`, for a million rows: the text of both as one object, read once and not by way of a tree.
+/// Like `joined`, for a million rows: the text of both is parsed once as one object, without a JSON
+/// tree.
 pub(super) fn spliced<T: DeserializeOwned>(rest: &str, columns: &impl Serialize) -> Result<T> {
     let mut text = serde_json::to_string(columns)?;
     let rest = rest.trim().strip_prefix('{').context("not a structure")?.trim_start();
@@ -39,7 +40,7 @@ pub(super) fn spliced<T: DeserializeOwned>(rest: &str, columns: &impl Serialize)
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Writes a row, new or in place of the one with the same key.
+/// Inserts or replaces a row.
 pub(super) async fn upsert(
     tx: &mut Tx,
     table: &str,
@@ -55,7 +56,7 @@ pub(super) async fn upsert(
     insert(tx, table, vec![columns], now).await
 }
 
-/// Changes the row with the same key: the first columns, as many as `keys` names.
+/// Updates the row with the same key: the first columns, as many as `keys` names.
 pub(super) async fn update(
     tx: &mut Tx,
     table: &str,
@@ -75,7 +76,7 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// Adds rows, all with the same columns.
+/// Inserts rows, all with the same columns.
 pub(super) async fn insert(
     tx: &mut Tx,
     table: &str,

@@ -1,4 +1,4 @@
-//! `job_dependency`: what runs after what, up to a million rows.
+//! `job_dependency`: which job runs after which, up to a million rows.
 
 use crate::db::Row;
 use crate::domain::id::{GroupCode, JobCode};
@@ -9,13 +9,13 @@ use crate::store::long_computation::compute;
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 
-/// Rows of `job_dependency` that are read or written at a time.
+/// Rows of `job_dependency` read or written at a time.
 const AT_ONCE: u32 = 32_768;
 
-/// All dependencies, in the order they were first written. So many rows at a time, because a row takes
-/// more memory than what is read from it and there may be a million. And each row as one text, because a
-/// driver has work with each column.
-/// `first` are the rows that `FIRST_QUERY` gave.
+/// All dependencies, in the order in which they were first written. Read in portions, because a row
+/// takes more memory than what is read from it and there may be a million; and each row as one
+/// text, because every column costs the driver time. `first` are the rows that `FIRST_QUERY`
+/// returned.
 pub(super) async fn read_dependencies(
     tx: &mut Tx,
     jobs: &[JobDef],
@@ -48,12 +48,12 @@ pub(super) async fn read_dependencies(
 
 const EDGES: &str = "SELECT CONCAT(id, ' ', group_code, ' ', job_code, ' ', depends_on, ' ', dependency_order, ' ', \
                      COALESCE(edge_condition, '')) AS edge FROM job_dependency";
-/// Asks for the first rows.
+/// The query for the first rows.
 pub(super) fn first_query() -> String {
     format!("{EDGES} ORDER BY id LIMIT {AT_ONCE}")
 }
 
-/// Names that are shared and not kept once more for each dependency.
+/// Names that are shared instead of being stored once per dependency.
 struct InternedNames<'a> {
     groups: HashMap<&'a str, &'a GroupCode>,
     codes: HashMap<&'a str, &'a JobCode>,
@@ -75,7 +75,7 @@ impl InternedNames<'_> {
     }
 }
 
-/// Reads `id group job parent order condition`; a code has no space, and a condition stands last.
+/// Parses `id group job parent order condition`; a code has no space, and the condition is last.
 fn dependency(text: &str, known: &InternedNames<'_>) -> Result<(i64, JobDependency)> {
     let mut words = text.splitn(6, ' ');
     let mut word = || words.next().context("it is cut short");
@@ -90,7 +90,6 @@ fn dependency(text: &str, known: &InternedNames<'_>) -> Result<(i64, JobDependen
     Ok((id, JobDependency { group, job_code, depends_on, dependency_order, when }))
 }
 
-/// The condition of an edge.
 pub(super) fn condition(row: &Row) -> Result<EdgeCondition> {
     let text = row.opt_text("edge_condition")?;
     text.map_or(Ok(EdgeCondition::Success), |t| {
@@ -98,12 +97,12 @@ pub(super) fn condition(row: &Row) -> Result<EdgeCondition> {
     })
 }
 
-/// As it is stored: nothing for the usual one.
+/// The stored form: `None` for the default condition.
 pub(super) fn condition_text(when: &EdgeCondition) -> Option<String> {
     (*when != EdgeCondition::Success).then(|| when.to_string())
 }
 
-/// Dependencies by the job that waits.
+/// Dependencies by the dependent job.
 type ByJob<'a> = HashMap<(&'a GroupCode, &'a JobCode), Vec<&'a JobDependency>>;
 
 fn by_job(defs: &Definition) -> ByJob<'_> {
@@ -114,10 +113,10 @@ fn by_job(defs: &Definition) -> ByJob<'_> {
     found
 }
 
-/// Writes what differs; of jobs that are not `wanted`'s nothing is touched.
+/// Writes the differences; jobs that are not in `wanted` are not touched.
 pub(super) async fn write(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
     let (before, after) = (by_job(stored), by_job(wanted));
-    // Job by job, and sets only within one that differs: there may be a million in all.
+    // Job by job, and sets only within a job that differs: there may be a million in all.
     let mut changed: HashMap<(&GroupCode, &JobCode), HashSet<&JobDependency>> = HashMap::new();
     for job in &wanted.jobs {
         let key = (&job.group, &job.code);
@@ -152,7 +151,7 @@ pub(super) async fn write(tx: &mut Tx, stored: &Definition, wanted: &Definition)
     tx.look_over("job_dependency", fresh.len()).await.context("look over job_dependency")
 }
 
-/// Removes dependencies of a job that had `all`; all of them in one statement.
+/// Removes dependencies of a job that had `all`; if none remain, in one statement.
 async fn remove(tx: &mut Tx, job: &JobDef, gone: &[&JobDependency], all: usize) -> Result<()> {
     let (group, code) = (job.group.as_str(), job.code.as_str());
     if !gone.is_empty() && gone.len() == all {

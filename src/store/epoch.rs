@@ -1,15 +1,13 @@
-//! Counts the changes of the definition, and of the calendars, so that whoever keeps it in memory asks one row whether it
-//! still holds.
+//! Change counters of the definition and of the calendars, so that a cache is validated by reading
+//! one row.
 
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// What is counted.
+/// A change counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epoch {
-    /// Changes of the definition.
     Definition,
-    /// Changes of calendars.
     Calendars,
 }
 
@@ -22,12 +20,12 @@ impl Epoch {
     }
 }
 
-/// How often it has been changed.
+/// The present value of a counter.
 pub async fn read_epoch(tx: &mut Tx, of: Epoch) -> Result<i64> {
     asked(tx, of, "SELECT value FROM procession_meta WHERE name = ?").await
 }
 
-/// Counts one change more; two that change at once count one after the other.
+/// Increments a counter; of two concurrent changes one waits for the other.
 pub(super) async fn bump_epoch(tx: &mut Tx, of: Epoch) -> Result<()> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");

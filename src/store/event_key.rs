@@ -1,19 +1,20 @@
-//! `event_key`: under which keys events were sent, so that one that is sent again fires nothing.
+//! `event_key`: the keys of received events, so that an event that is sent again fires nothing.
 
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// Longest key, in characters.
+/// Maximum length of a key, in characters.
 pub const KEY_MAX: usize = 100;
-/// How long a key is remembered: 31 days.
+/// How long a key is remembered: 31 days, in milliseconds.
 pub const KEPT_MS: i64 = 31 * 24 * 3_600_000;
 
-/// Old keys that are forgotten whenever a new one comes, at most: the schedule lock is held meanwhile, and
-/// after a month in which millions came nobody is to wait until all of them are gone.
+/// Maximum number of old keys removed when a new one arrives: the schedule lock is held meanwhile,
+/// and after a month with millions of events no caller should wait until all of them are removed.
 const FORGET_MOST: i64 = 500;
 
-/// Remembers a key; gives when it came first, if it has come before. The caller holds the schedule lock.
+/// Remembers a key; returns when it was first received, if it was. The caller holds the schedule
+/// lock.
 pub async fn remember(tx: &mut Tx, event: &str, key: &str, now: Millis) -> Result<Option<Millis>> {
     let kept = now.plus_ms(-KEPT_MS);
     forget(tx, kept).await.context("forget old keys")?;
@@ -25,7 +26,7 @@ pub async fn remember(tx: &mut Tx, event: &str, key: &str, now: Millis) -> Resul
         if before >= kept {
             return Ok(Some(before));
         }
-        // Old, and its turn to be forgotten had not come.
+        // Expired, but not removed yet.
         let sql = "UPDATE event_key SET create_time = ? WHERE event_name = ? AND event_key = ?";
         let values = [now.to_utc().into(), event.into(), key.into()];
         tx.execute(sql, &values).await.context("write event_key")?;
@@ -40,7 +41,7 @@ pub async fn remember(tx: &mut Tx, event: &str, key: &str, now: Millis) -> Resul
     Ok(None)
 }
 
-/// Removes the oldest keys that came before `kept`, with those that came in the same millisecond.
+/// Removes the oldest keys from before `kept`, with those of the same millisecond.
 async fn forget(tx: &mut Tx, kept: Millis) -> Result<()> {
     let sql = "SELECT create_time FROM event_key WHERE create_time < ? ORDER BY create_time LIMIT 1 \
                OFFSET ?";

@@ -1,4 +1,5 @@
-//! `executor_group`: executors of one name, and the token they share with us, sealed and as a digest.
+//! `executor_group`: executors of one app name, and the token they share with this installation,
+//! sealed and as a digest.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::access::group_access::GroupAccess;
@@ -11,15 +12,15 @@ use crate::store::{Tx, group_access};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most addresses that an operator may say; as many as its column takes.
+/// Maximum number of addresses that an operator may enter; as many as the column holds.
 pub const ADDRESSES_MOST: usize = 200;
 
-/// A token as it is kept.
+/// A token in its stored form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeptToken {
-    /// Sealed under the installation's key: executors are shown it.
+    /// Sealed under the installation's key, because it is sent to executors.
     pub sealed: String,
-    /// By which it is known when executors show it.
+    /// The digest by which an incoming token is found.
     pub digest: String,
 }
 
@@ -32,15 +33,11 @@ impl std::fmt::Debug for KeptToken {
 /// A group with its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredGroup {
-    /// The group.
     pub group: ExecutorGroup,
-    /// Since when it is there.
     pub create_time: Millis,
-    /// When it was changed last.
     pub update_time: Millis,
 }
 
-/// Adds a group.
 pub async fn add_group(
     tx: &mut Tx,
     group: &ExecutorGroup,
@@ -62,12 +59,12 @@ pub async fn add_group(
         now.to_utc().into(),
     ];
     let id = tx.insert_id(sql, "group_id", &values).await.context("add the executor group")?;
-    // What schedules keep in memory of the definition holds who may use it.
+    // Schedules cache the permissions as part of the definition.
     epoch::bump_epoch(tx, Epoch::Definition).await?;
     Ok(id)
 }
 
-/// Writes all of a group but its token; whether it was there.
+/// Updates all of a group except its token; returns whether it existed.
 pub async fn update_group(tx: &mut Tx, group: &ExecutorGroup, now: Millis) -> Result<bool> {
     let sql = "UPDATE executor_group SET title = ?, addresses = ?, allows_glue = ?, owner_group = ?, \
                allowed_groups = ?, update_time = ? WHERE app_name = ?";
@@ -85,7 +82,8 @@ pub async fn update_group(tx: &mut Tx, group: &ExecutorGroup, now: Millis) -> Re
     Ok(is_there)
 }
 
-/// Gives a group another token; whether it was there. The old one works no more.
+/// Replaces the token of a group; returns whether the group existed. The old token is invalid from
+/// then on.
 pub async fn set_token(tx: &mut Tx, app: &AppName, token: &KeptToken, now: Millis) -> Result<bool> {
     let sql = "UPDATE executor_group SET token_sealed = ?, token_hash = ?, update_time = ? \
                WHERE app_name = ?";
@@ -98,7 +96,7 @@ pub async fn set_token(tx: &mut Tx, app: &AppName, token: &KeptToken, now: Milli
     Ok(tx.execute(sql, &values).await.context("change the token of the executor group")? > 0)
 }
 
-/// Removes a group and its registrations; whether it was there.
+/// Removes a group and its registrations; returns whether it existed.
 pub async fn remove(tx: &mut Tx, app: &AppName) -> Result<bool> {
     let sql = "DELETE FROM executor_registry WHERE app_name = ?";
     tx.execute(sql, &[app.as_str().into()]).await.context("remove registrations")?;
@@ -109,11 +107,11 @@ pub async fn remove(tx: &mut Tx, app: &AppName) -> Result<bool> {
     Ok(is_removed)
 }
 
-/// Asks for which groups may use which executor group.
+/// Reads which groups may use which executor group.
 pub(super) const ACCESS_QUERY: &str =
     "SELECT app_name, owner_group, allowed_groups FROM executor_group ORDER BY app_name";
 
-/// The same by name, by the answer to `ACCESS_QUERY`.
+/// The permissions by app name, from the result of `ACCESS_QUERY`.
 pub(super) fn access_of(rows: &[Row]) -> Result<BTreeMap<String, GroupAccess>> {
     rows.iter()
         .map(|row| Ok((row.get_text("app_name")?, group_access::access_of_row(row)?)))
@@ -124,14 +122,13 @@ fn owner(group: &ExecutorGroup) -> Option<&str> {
     group.access.owner_group.as_ref().map(GroupCode::as_str)
 }
 
-/// Every group, by name.
+/// All groups, by name.
 pub async fn list_groups(tx: &mut Tx) -> Result<Vec<StoredGroup>> {
     let sql = format!("SELECT {COLUMNS} FROM executor_group ORDER BY app_name");
     let rows = tx.fetch_all(&sql, &[]).await.context("list the executor groups")?;
     rows.iter().map(of_row).collect()
 }
 
-/// The group of this name.
 pub async fn find_group(tx: &mut Tx, app: &AppName) -> Result<Option<StoredGroup>> {
     let sql = format!("SELECT {COLUMNS} FROM executor_group WHERE app_name = ?");
     let row = tx.fetch_optional(&sql, &[app.as_str().into()]).await;
@@ -146,8 +143,8 @@ pub async fn sealed_token(tx: &mut Tx, app: &AppName) -> Result<Option<String>> 
     Ok(row.map(|row| row.get_text("token_sealed")).transpose()?)
 }
 
-/// The groups whose token has one of these digests, by digest. The row is found by its digest and not by
-/// comparing tokens, so that how long it takes tells nothing about one.
+/// The groups whose token has one of these digests, by digest. The row is found by its digest and
+/// not by comparing tokens, so that the duration reveals nothing about a token.
 pub async fn of_tokens(
     tx: &mut Tx,
     digests: &BTreeSet<String>,
@@ -174,8 +171,8 @@ fn by_digest(rows: &[Row]) -> Result<BTreeMap<String, BTreeSet<AppName>>> {
     Ok(found)
 }
 
-/// A list of texts and its places, filled up to a power of two with the last of them, so that a handful of
-/// statements stays prepared.
+/// A list of texts and its placeholders, padded to a power of two with the last text, so that only
+/// a few statements need to be prepared.
 pub(super) fn texts<'a>(all: impl Iterator<Item = &'a str>) -> (String, Vec<SqlValue>) {
     let mut values: Vec<SqlValue> = all.map(SqlValue::from).collect();
     let size = values.len().next_power_of_two();

@@ -1,4 +1,5 @@
-//! `executor_registry`: where executors said that they are, and when they said so last.
+//! `executor_registry`: the addresses under which executors have registered, and when they last
+//! did.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::executor::{GONE_MS, Registration, Spoken};
@@ -9,22 +10,20 @@ use crate::store::executor_group::texts;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Addresses of one statement.
+/// Addresses per statement.
 const MOST: usize = 512;
 
-/// That an executor is there.
+/// A registration of an executor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct There {
-    /// Its group.
     pub app_name: AppName,
-    /// Its URL.
     pub address: String,
-    /// Whether it said its name in a header.
+    /// Whether it sent its app name in a header.
     pub shows_app_name: bool,
 }
 
-/// Notes that executors are there, all of them in few statements. Each registers every half minute, so
-/// most are known already.
+/// Stores registrations in few statements. Each executor registers every half minute, so most are
+/// known already.
 pub async fn note_seen(tx: &mut Tx, all: &BTreeSet<There>, now: Millis) -> Result<()> {
     let mut alike: BTreeMap<(&AppName, bool), Vec<&str>> = BTreeMap::new();
     for there in all {
@@ -46,7 +45,7 @@ async fn seen_alike(
     now: Millis,
 ) -> Result<()> {
     let (places, list) = texts(addresses.iter().copied());
-    // MariaDB computes from left to right: what depends on the old time comes before the new one.
+    // MariaDB evaluates from left to right: what depends on the old time comes before the new one.
     let sql = format!(
         "UPDATE executor_registry SET create_time = CASE WHEN update_time < ? THEN ? ELSE create_time END, \
          shows_app_name = ?, update_time = ? WHERE app_name = ? AND address IN ({places})"
@@ -80,13 +79,13 @@ async fn seen_alike(
         ]
     });
     let columns = ["app_name", "address", "shows_app_name", "create_time", "update_time"];
-    // Another process may be told of the same one at the same time.
+    // Another process may receive the same registration at the same time.
     tx.upsert_many("executor_registry", "app_name, address", &columns, new)
         .await
         .context("note where new executors are")
 }
 
-/// Executors said that they go.
+/// Removes executors that have deregistered.
 pub async fn remove_gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Result<u64> {
     let mut by_app: BTreeMap<&AppName, Vec<&str>> = BTreeMap::new();
     for (app, address) in all {
@@ -106,12 +105,14 @@ pub async fn remove_gone(tx: &mut Tx, all: &BTreeSet<(AppName, String)>) -> Resu
     Ok(removed)
 }
 
-/// The executors of a group that are there, by address; of every group when none is named.
+/// The registered executors of a group that are alive, by address; of every group when none is
+/// named.
 pub async fn alive(tx: &mut Tx, app: Option<&AppName>, now: Millis) -> Result<Vec<Registration>> {
     Ok(list_executors(tx, app).await?.into_iter().filter(|said| said.is_there(now)).collect())
 }
 
-/// The executors of a group, also those not heard of any more; of every group when none is named.
+/// The executors of a group, including those that are no longer alive; of every group when none is
+/// named.
 pub async fn list_executors(tx: &mut Tx, app: Option<&AppName>) -> Result<Vec<Registration>> {
     let of_app = if app.is_some() { " WHERE app_name = ?" } else { "" };
     let sql = format!(
@@ -121,19 +122,19 @@ pub async fn list_executors(tx: &mut Tx, app: Option<&AppName>) -> Result<Vec<Re
     let values: Vec<SqlValue> = app.map(|app| app.as_str().into()).into_iter().collect();
     let rows = tx.fetch_all(&sql, &values).await.context("look where executors are")?;
     let mut all = rows.iter().map(of_row).collect::<Result<Vec<_>>>()?;
-    // Each database has an order of its own for texts; routes need one.
+    // Each database sorts texts in its own way; routes need one order.
     all.sort_by(|a, b| (&a.app_name, &a.address).cmp(&(&b.app_name, &b.address)));
     Ok(all)
 }
 
-/// Forgets who has not been heard of since then, so many at most.
+/// Removes up to `most` executors that have not registered since then.
 pub async fn forget(tx: &mut Tx, before: Millis, most: u32) -> Result<u64> {
     let sql = "SELECT registry_id FROM executor_registry WHERE update_time < ? ORDER BY registry_id LIMIT ?";
     let values = [before.to_utc().into(), most.into()];
     let rows = tx.fetch_all(sql, &values).await.context("look who is gone")?;
     let ids: Vec<i64> =
         rows.iter().map(|row| row.get_int("registry_id")).collect::<Result<_, _>>()?;
-    // One that is heard of again meanwhile stays.
+    // One that registers meanwhile is kept.
     let sql = "DELETE FROM executor_registry WHERE update_time < ? AND registry_id";
     tx.execute_in(sql, &[before.to_utc().into()], &ids, "", &[]).await.context("forget who is gone")
 }

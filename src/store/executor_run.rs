@@ -1,4 +1,4 @@
-//! `executor_run`: runs that executors of XXL-JOB were asked for. A status changes only by compare-and-set.
+//! `executor_run`: runs sent to executors of XXL-JOB. A status changes only by compare-and-set.
 
 mod run_ends;
 mod run_routes;
@@ -27,7 +27,7 @@ use crate::store::{Tx, lock};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 
-/// The lock of whoever decides which run of a job has its turn, and where it goes.
+/// The lock that protects decisions on which run of a job starts, and on which executor.
 const LOCK: &str = "executor_lock";
 
 const COLUMNS: &str = "log_id, queue_id, run_no, attempt, batch_id, job_id, app_name, address, shard_index, \
@@ -37,51 +37,47 @@ const COLUMNS: &str = "log_id, queue_id, run_no, attempt, batch_id, job_id, app_
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutorRunRow {
-    /// Key, and what executors know it by.
+    /// Key, and the log id that executors know.
     pub log_id: LogId,
     /// The row of its job.
     pub queue_id: QueueId,
     /// Which run of that row.
     pub run_no: i64,
-    /// The start that began it.
+    /// The attempt that began it.
     pub attempt: u32,
-    /// Its batch.
     pub batch_id: BatchId,
-    /// The number by which executors know its job.
+    /// The id by which executors know its job.
     pub job_id: i64,
-    /// Its executor group.
     pub app_name: AppName,
-    /// The executor that is or was asked.
+    /// The executor that receives or received it.
     pub address: Option<String>,
-    /// Which part, of how many.
+    /// Index and number of parts.
     pub shard: (i64, i64),
-    /// How far it is.
     pub status: RunStatus,
     /// Why it is being stopped.
     pub stopping: Option<StopWhy>,
-    /// The process whose try waits for its end.
+    /// The process whose attempt waits for its end.
     pub node: Option<NodeId>,
     /// When it was sent.
     pub trigger_time: Option<Millis>,
-    /// When its executor was first seen to be busy with it.
+    /// When its executor was first seen to run it.
     pub busy_time: Option<Millis>,
-    /// Since when the executor is not.
+    /// Since when the executor does not run it.
     pub idle_time: Option<Millis>,
-    /// What the executor told.
+    /// The code that the executor reported.
     pub code: Option<i64>,
-    /// Its words, or ours.
+    /// The message of the executor, or of Procession.
     pub said: String,
-    /// How it ended when the executor did not tell.
+    /// How it ended when the executor did not report it.
     pub result: Option<UnreportedEnd>,
 }
 
 impl ExecutorRunRow {
-    /// Whether it was ordered to stop and nobody knows whether it has.
+    /// Whether a stop was ordered and its success is unknown.
     pub fn is_unconfirmed(&self) -> bool {
         self.result == Some(UnreportedEnd::Unconfirmed) && self.code.is_none()
     }
 
-    /// How it ended.
     pub fn run_end(&self) -> RunEnd {
         RunEnd {
             log_id: self.log_id.0,
@@ -95,7 +91,7 @@ impl ExecutorRunRow {
     }
 }
 
-/// Lets nobody else decide about turns to the end of the transaction; must be its first statement.
+/// Locks decisions on runs until the end of the transaction; must be its first statement.
 pub async fn lock_runs(tx: &mut Tx, now: Millis) -> Result<()> {
     if lock::hold_lock(tx, LOCK).await?.is_none() {
         lock::restore_row(tx, LOCK, now).await?;
@@ -103,22 +99,19 @@ pub async fn lock_runs(tx: &mut Tx, now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// The row of a job as far as its run needs it.
+/// The row of a job, as far as its run needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunQueueEntry {
-    /// Its batch.
     pub batch_id: BatchId,
     /// The group of its batch.
     pub group: GroupCode,
-    /// Which run of it.
+    /// Which run of the row.
     pub run_no: i64,
-    /// Which start.
+    /// The attempt number.
     pub attempt: u32,
-    /// Its state.
     pub status: QueueStatus,
-    /// Whose it is.
     pub owner: Option<NodeId>,
-    /// The number by which executors know the job, and how many turns it had; none before its first run.
+    /// The job's id for executors, and how often it was routed; `None` before its first run.
     pub job: Option<(i64, i64)>,
 }
 
@@ -147,7 +140,7 @@ pub async fn entries(tx: &mut Tx, rows: &[QueueId]) -> Result<HashMap<QueueId, R
     rows.iter().map(entry).collect()
 }
 
-/// The runs of these rows whose ends the rows do not say yet, oldest first.
+/// The runs of these rows whose ends are not settled in the rows yet, oldest first.
 pub async fn of_rows(tx: &mut Tx, rows: &[QueueId]) -> Result<Vec<ExecutorRunRow>> {
     let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
     let sql = format!(
@@ -157,10 +150,11 @@ pub async fn of_rows(tx: &mut Tx, rows: &[QueueId]) -> Result<Vec<ExecutorRunRow
     rows.iter().map(run_of_row).collect()
 }
 
-/// The runs of these jobs that are not over, oldest first; among them those whose stop was never confirmed.
+/// The unfinished runs of these jobs, oldest first; including those whose stop was never confirmed.
 ///
-/// Such a run may still be running, so no other run of its job may begin: until its executor reports its end
-/// after all, or an operator decides about its job, whose row is UNKNOWN until then.
+/// Such a run may still be running, so no other run of its job may begin: until its executor
+/// reports its end after all, or an operator decides about its job, whose row is UNKNOWN until
+/// then.
 pub async fn open_of_jobs(tx: &mut Tx, jobs: &[i64]) -> Result<Vec<ExecutorRunRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM executor_run WHERE (status IN ('WAITING', 'ASKED', 'RUNNING') \
@@ -173,7 +167,7 @@ pub async fn open_of_jobs(tx: &mut Tx, jobs: &[i64]) -> Result<Vec<ExecutorRunRo
     rows.iter().map(run_of_row).collect()
 }
 
-/// The runs whose ends tries of this process are to be told.
+/// The runs whose ends are to be passed to attempts of this process.
 pub async fn list_reported(tx: &mut Tx, me: &NodeId) -> Result<Vec<ExecutorRunRow>> {
     let sql = format!("SELECT {COLUMNS} FROM executor_run WHERE node_id = ? AND status = 'TOLD'");
     read_runs(tx, &sql, &[me.0.as_str().into()]).await
@@ -188,8 +182,8 @@ pub async fn unwanted(tx: &mut Tx, me: &NodeId) -> Result<Vec<ExecutorRunRow>> {
     read_runs(tx, &sql, &[me.0.as_str().into()]).await
 }
 
-/// Runs that are not over although the rows of their jobs are: nobody waits for them, and they keep others
-/// of their jobs from their turn.
+/// Unfinished runs whose job rows have ended: no attempt waits for them, and they block others of
+/// their jobs.
 pub async fn left_over(tx: &mut Tx, most: u32) -> Result<Vec<ExecutorRunRow>> {
     let columns: Vec<String> = COLUMNS.split(", ").map(|c| format!("r.{c} AS {c}")).collect();
     let sql = format!(

@@ -1,4 +1,4 @@
-//! Batches as firings see them: which firing opened one, and which are in the way of the next.
+//! Batches in relation to firings: which firing opened one, and which batches block the next.
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, GroupCode};
@@ -7,15 +7,15 @@ use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};
 use anyhow::{Context as _, Result};
 
-/// Says which firing opened a batch.
+/// Stores which firing opened a batch.
 pub async fn set_firing(tx: &mut Tx, id: BatchId, firing: FiringId) -> Result<()> {
     let sql = "UPDATE job_batch SET firing_id = ? WHERE batch_id = ?";
     tx.execute(sql, &[firing.0.into(), id.0.into()]).await.context("name the firing of a batch")?;
     Ok(())
 }
 
-/// Open batches of these groups that stand by themselves: no sub-batch, none of a backfill. The rows
-/// of the groups are locked to the end of the transaction, so that of two firings for one group the
+/// Open independent batches of these groups: no sub-batches, none of a backfill. The rows of the
+/// groups are locked until the end of the transaction, so that of two firings for one group the
 /// second sees the batch of the first.
 pub async fn running_of(tx: &mut Tx, groups: &[GroupCode]) -> Result<Vec<Batch>> {
     let lock = tx.dialect().for_update();

@@ -1,4 +1,4 @@
-//! `job_firing`: planned times and what became of them. A status changes only by compare-and-set.
+//! `job_firing`: planned times and their results. A status changes only by compare-and-set.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::id::{BatchId, NodeId};
@@ -14,8 +14,9 @@ use std::collections::{HashMap, HashSet};
 const COLUMNS: &str = "firing_id, trigger_id, planned_at, nominal_date, source, handler, status, fire_at, owner, \
      attempt, params, parent_batch_id, missed_until, batch_no, reason, fired_at";
 
-/// Writes firings; those that are pending are `owner`'s, or nobody's, and then the first to look has
-/// them. Fails with a taken key, and then writes none, when a schedule has a row for one of these times.
+/// Inserts firings; pending ones belong to `owner`, or are unowned and go to the first process that
+/// polls. Fails with a duplicate key, and then inserts none, when a schedule has a row for one of
+/// these times.
 pub async fn append(
     tx: &mut Tx,
     rows: &[NewFiring],
@@ -64,7 +65,7 @@ pub async fn append(
     tx.insert_many("job_firing", &columns, values).await.context("write job_firing")
 }
 
-/// The newest key, or 0. What is written later has a greater one.
+/// The newest key, or 0. Later rows have greater ones.
 pub async fn last_key(tx: &mut Tx) -> Result<FiringId> {
     let sql = "SELECT MAX(firing_id) AS newest FROM job_firing";
     let row = tx.fetch_optional(sql, &[]).await.context("read job_firing")?;
@@ -72,9 +73,9 @@ pub async fn last_key(tx: &mut Tx) -> Result<FiringId> {
     Ok(FiringId(newest.unwrap_or(0)))
 }
 
-/// The pending ones of `rows`, which `owner` has just written, with their keys, which come after
-/// `newest`; by time. Only keys are read back: the rest is known, and 5,000 rows of 16 columns are not
-/// for nothing.
+/// The pending ones of `rows`, which `owner` has just inserted after the key `newest`, with their
+/// keys; by time. Only keys are read back: the rest is known, and 5,000 rows of 16 columns cost
+/// time.
 pub async fn written(
     tx: &mut Tx,
     rows: Vec<NewFiring>,
@@ -101,8 +102,8 @@ pub async fn written(
     Ok(firings)
 }
 
-/// Pending firings that nobody does, oldest first: those whose time was at `before` or earlier, because
-/// whoever had them is dead, has stalled, or lost them; and those that are nobody's and come `soon`.
+/// Abandoned pending firings, oldest first: those whose time was at `before` or earlier, because
+/// their process is dead, stalled, or lost them; and unowned ones due `soon`.
 pub async fn unattended(
     tx: &mut Tx,
     (before, soon): (Millis, Millis),
@@ -121,7 +122,7 @@ pub async fn unattended(
     read_firings(tx, &sql, &values).await
 }
 
-/// Firings of a schedule that the clock has decided ahead and whose time has not come.
+/// Decided firings of a schedule whose time has not come.
 pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<Firing>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_firing WHERE trigger_id = ? AND planned_at > ? AND status = ? \
@@ -136,7 +137,7 @@ pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<F
     read_firings(tx, &sql, &values).await
 }
 
-/// The planned times of these schedules later than `after`, up to `until`, in no order.
+/// The planned times of these schedules later than `after`, up to `until`, unordered.
 pub async fn planned_between(
     tx: &mut Tx,
     triggers: &[TriggerId],
@@ -158,7 +159,7 @@ pub async fn planned_between(
     Ok(found)
 }
 
-/// Says of pending firings that they are late and fire all the same, and whose they are.
+/// Marks pending firings as late but to be fired, and sets their owner.
 pub async fn mark_late(
     tx: &mut Tx,
     firings: &[Firing],
@@ -176,7 +177,7 @@ pub async fn mark_late(
     change_pending(tx, set, values.into(), ids).await.context("mark late firings")
 }
 
-/// Takes pending firings off every ring: they are `SKIPPED` or `MISFIRED`, for this reason.
+/// Removes pending firings from every ring: they become `SKIPPED` or `MISFIRED`, for this reason.
 pub async fn withhold(
     tx: &mut Tx,
     firings: &[Firing],
@@ -189,7 +190,7 @@ pub async fn withhold(
     change_pending(tx, set, values.into(), ids).await.context("withhold firings")
 }
 
-/// Changes those of these firings that are still pending; gives how many.
+/// Changes those of these firings that are still pending; returns their number.
 async fn change_pending(
     tx: &mut Tx,
     set: &str,
@@ -202,7 +203,7 @@ async fn change_pending(
     Ok(tx.execute_in(&sql, &values, &ids, "", &[]).await?)
 }
 
-/// Makes the pending firings of a process nobody's, so that nobody waits for it.
+/// Clears the owner of a process's pending firings, so that no firing waits for the process.
 pub async fn release(tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<u64> {
     tx.execute(
         "UPDATE job_firing SET owner = NULL, update_time = ? WHERE status = ? AND owner = ?",
@@ -212,7 +213,7 @@ pub async fn release(tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<u64> {
     .context("release the firings of this process")
 }
 
-/// Of each schedule the first firing that waits for a batch to end; those behind it wait for it.
+/// The first firing of each schedule that waits for a batch to end; later ones wait for it.
 pub async fn waiting_first(tx: &mut Tx, limit: u32) -> Result<Vec<Firing>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_firing f WHERE status = ? AND NOT EXISTS \
@@ -223,7 +224,7 @@ pub async fn waiting_first(tx: &mut Tx, limit: u32) -> Result<Vec<Firing>> {
     read_firings(tx, &sql, &[waiting(), waiting(), limit.into()]).await
 }
 
-/// The firings of a schedule, newest planned time first.
+/// The firings of a schedule, latest planned time first.
 pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<Vec<Firing>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_firing WHERE trigger_id = ? \
@@ -232,7 +233,7 @@ pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<V
     read_firings(tx, &sql, &[trigger.0.into(), limit.into()]).await
 }
 
-/// The firings of a schedule that were planned before one of them, newest first.
+/// The firings of a schedule planned before one of them, latest first.
 pub async fn of_trigger_before(
     tx: &mut Tx,
     trigger: TriggerId,
@@ -248,15 +249,15 @@ pub async fn of_trigger_before(
         .await
 }
 
-/// One firing.
 pub async fn find_firing(tx: &mut Tx, id: FiringId) -> Result<Option<Firing>> {
     let sql = format!("SELECT {COLUMNS} FROM job_firing WHERE firing_id = ?");
     Ok(read_firings(tx, &sql, &[id.0.into()]).await?.pop())
 }
 
-/// Whether an earlier firing of the same schedule is still open: it waits, or is on its way. One that is
-/// missed ([`misfire::is_missed`]) is not: its policy has still to decide whether it fires at all, and
-/// under overload every schedule has some, for which nothing newer must wait or be left out.
+/// Whether an earlier firing of the same schedule is still open: it waits, or is being fired. A
+/// missed one ([`misfire::is_missed`]) does not count: its policy has still to decide whether it
+/// fires at all, and under overload every schedule has some, for which no newer firing must wait or
+/// be skipped.
 pub async fn waits_before(tx: &mut Tx, firing: &Firing, now: Millis) -> Result<bool> {
     let sql = "SELECT COUNT(*) AS n FROM job_firing \
                WHERE trigger_id = ? AND status IN (?, ?) AND planned_at < ? \
@@ -274,7 +275,8 @@ pub async fn waits_before(tx: &mut Tx, firing: &Firing, now: Millis) -> Result<b
     Ok(row.map(|row| row.get_int("n")).transpose()?.unwrap_or(0) > 0)
 }
 
-/// Those of these firings that an earlier one of their schedule keeps waiting, as [`waits_before`] says.
+/// Those of these firings that must wait for an earlier one of their schedule, like
+/// [`waits_before`].
 pub async fn waiting_among(
     tx: &mut Tx,
     ids: &[FiringId],
@@ -298,7 +300,7 @@ pub async fn waiting_among(
     find_ids(tx, &sql, &values).await
 }
 
-/// Locks those of these firings that are pending and at the try that was read, to the end of the
+/// Locks those of these firings that are pending and at the expected attempt, until the end of the
 /// transaction.
 pub async fn hold_pending(tx: &mut Tx, firings: &[&Firing]) -> Result<HashSet<FiringId>> {
     let lock = tx.dialect().for_update();
@@ -354,7 +356,8 @@ pub async fn is_there(tx: &mut Tx, trigger: TriggerId, planned: Millis) -> Resul
     Ok(found.is_some())
 }
 
-/// Marks pending firings as fired, all in one statement; gives how many of them were still pending.
+/// Marks pending firings as fired, all in one statement; returns how many of them were still
+/// pending.
 pub async fn fire_all(tx: &mut Tx, ids: &[FiringId], by: &NodeId, now: Millis) -> Result<u64> {
     let set = "status = ?, fired_at = ?, owner = ?, update_time = ?, attempt = attempt + 1";
     let values = [
@@ -366,23 +369,22 @@ pub async fn fire_all(tx: &mut Tx, ids: &[FiringId], by: &NodeId, now: Millis) -
     change_pending(tx, set, values.into(), ids.iter().copied()).await.context("fire")
 }
 
-/// What becomes of one firing.
+/// The result of one firing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledFiring<'a> {
-    /// Its state from now on.
+    /// The new state.
     pub status: FiringStatus,
-    /// Not before this moment, when it goes on.
+    /// The earliest time of the next attempt, if there is one.
     pub fire_at: Millis,
-    /// Tries so far.
+    /// Number of attempts so far.
     pub attempt: u32,
-    /// The batch number it came to.
+    /// The number of the batch it opened.
     pub batch_no: Option<&'a str>,
-    /// Why.
     pub reason: Option<&'a str>,
 }
 
-/// Settles one firing if it is still as it was read: in that state and at that try. Its row is locked
-/// then to the end of the transaction. `false` when somebody else was faster.
+/// Settles one firing if its state and attempt are unchanged. Its row is then locked until the end
+/// of the transaction. `false` when another process came first.
 pub async fn settle(
     tx: &mut Tx,
     was: &Firing,
@@ -415,11 +417,11 @@ pub async fn settle(
     Ok(found == 1)
 }
 
-/// Whether a firing of this schedule is not over yet: it is to come, waits, or its batch runs.
+/// Whether a firing of this schedule is open: it is planned, waits, or its batch runs.
 pub async fn is_open(tx: &mut Tx, trigger: TriggerId) -> Result<bool> {
     let found = tx
         .fetch_optional(
-            // Two questions: as one with OR it read all batches there ever were.
+            // Two queries: as one with OR it read all batches there ever were.
             "SELECT f.firing_id FROM job_firing f \
              WHERE f.trigger_id = ? AND f.status IN ('PENDING', 'WAITING') \
              UNION SELECT f.firing_id FROM job_batch b JOIN job_firing f ON f.firing_id = b.firing_id \
@@ -436,7 +438,7 @@ pub async fn newest(tx: &mut Tx) -> Result<Vec<Firing>> {
     let columns: Vec<String> =
         COLUMNS.split(", ").map(|column| format!("f.{}", column.trim())).collect();
     let sql = format!(
-        // One step into the key for each schedule; grouped, or joined, it was a walk over all of them.
+        // One index lookup per schedule; grouped, or joined, it read all firings.
         "SELECT {} FROM job_firing f WHERE f.firing_id IN (SELECT (SELECT n.firing_id \
          FROM job_firing n WHERE n.trigger_id = t.trigger_id ORDER BY n.planned_at DESC LIMIT 1) \
          FROM job_trigger t)",

@@ -1,4 +1,4 @@
-//! Many batches at one glance: how the last days went, what failed, how the jobs of several batches went.
+//! Overviews of many batches: results per day, failures, and the jobs of several batches.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
@@ -11,8 +11,8 @@ use crate::store::queue::{COLUMNS, entry};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
-/// How many batches were opened in each span of time, by how they are now. `begins` are the spans' first
-/// moments, in order; the last span has no end. `groups` is all when it is none.
+/// Number of batches opened in each span of time, by their present state. `begins` are the starts
+/// of the spans, in order; the last span has no end. `groups` of `None` means all.
 pub async fn spans(
     tx: &mut Tx,
     begins: &[Millis],
@@ -20,7 +20,7 @@ pub async fn spans(
 ) -> Result<Vec<BTreeMap<BatchStatus, u64>>> {
     let mut found = vec![BTreeMap::new(); begins.len()];
     let Some(first) = begins.first() else { return Ok(found) };
-    // The latest first: the first that fits is the one.
+    // The latest first: the first condition that holds decides.
     let cases: Vec<String> =
         (0..begins.len()).rev().map(|i| format!("WHEN create_time >= ? THEN {i}")).collect();
     let mut values: Vec<SqlValue> = begins.iter().rev().map(|at| at.to_utc().into()).collect();
@@ -49,7 +49,7 @@ pub async fn spans(
     Ok(found)
 }
 
-/// The rows of these batches that ended badly by themselves.
+/// The rows of these batches that failed by themselves.
 pub async fn failures(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<QueueEntry>> {
     let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
     let sql = format!("SELECT {COLUMNS} FROM job_queue WHERE batch_id");
@@ -59,22 +59,19 @@ pub async fn failures(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<QueueEntry
     rows.iter().map(entry).collect()
 }
 
-/// How a job went in a batch, in short.
+/// The state of a job in a batch, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobCell {
-    /// The batch.
     pub batch: BatchId,
-    /// The job.
     pub job_code: JobCode,
-    /// Its state.
     pub status: QueueStatus,
-    /// Which start it was.
+    /// The attempt number.
     pub attempt: u32,
-    /// How long the last try took.
+    /// Duration of the last attempt in milliseconds.
     pub took_ms: Option<i64>,
 }
 
-/// How all jobs of these batches went, each batch's in its order.
+/// The states of all jobs of these batches, each batch in its order.
 pub async fn cells(tx: &mut Tx, batches: &[BatchId]) -> Result<Vec<JobCell>> {
     let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
     let sql = "SELECT batch_id, job_code, status, skip_kind, attempt, start_time, end_time FROM job_queue \
@@ -97,8 +94,7 @@ fn cell_of_row(row: &Row) -> Result<JobCell> {
     })
 }
 
-/// The tries of a batch's jobs that were tried more than once: row, which start, from when to when, and how
-/// they ended.
+/// The attempts of a batch's jobs with more than one: row, attempt, start, end and result.
 pub async fn tries(
     tx: &mut Tx,
     batch: BatchId,
@@ -120,8 +116,8 @@ pub async fn tries(
     rows.iter().map(read).collect()
 }
 
-/// How a job went in the last batches of its group, the newest first: the batch, and its row where the batch
-/// has it. `before` is the batch before which it begins.
+/// The rows of a job in the last batches of its group, newest first; with the batch, also where it
+/// has no row of the job. Starts before the batch `before`.
 pub async fn list_runs(
     tx: &mut Tx,
     (group, job): (&GroupCode, &JobCode),
@@ -146,7 +142,7 @@ pub async fn list_runs(
     rows.iter().map(read).collect()
 }
 
-/// The pending firings that come first: when, and of which schedule.
+/// The earliest pending firings: time and schedule.
 pub async fn pending_first(tx: &mut Tx, limit: u32) -> Result<Vec<(Millis, TriggerId)>> {
     let sql = "SELECT trigger_id, fire_at FROM job_firing WHERE status = ? \
                ORDER BY fire_at, firing_id LIMIT ?";

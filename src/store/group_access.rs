@@ -1,5 +1,5 @@
-//! `owner_group` and `allowed_groups`: which groups may use a row of `data_source`, `sealed_secret` or
-//! `executor_group`.
+//! `owner_group` and `allowed_groups`: which groups may use a row of `data_source`, `sealed_secret`
+//! or `executor_group`.
 
 use crate::db::Row;
 use crate::domain::access::group_access::GroupAccess;
@@ -14,7 +14,7 @@ pub(super) fn access_of_row(row: &Row) -> Result<GroupAccess> {
     Ok(GroupAccess { owner_group, groups: groups.transpose().context("read allowed_groups")? })
 }
 
-/// What the column `allowed_groups` holds.
+/// The text of the column `allowed_groups`.
 pub(super) fn allowed_groups_text(access: &GroupAccess) -> Result<Option<String>> {
     Ok(access.groups.as_ref().map(serde_json::to_string).transpose()?)
 }

@@ -1,28 +1,28 @@
-//! What processes hint to each other: that something was written which another may be waiting for.
+//! Hints between processes: wake-ups about rows that another process may be waiting for.
 
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
 pub use crate::db::hint::{Ear, HintScope, ReceivedHint};
 
-/// What was written.
+/// The topic of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintTopic {
     /// A schedule or a firing.
     Trigger,
-    /// A batch was opened or given back, or an operator has changed one.
+    /// A batch was opened, released, or changed by an operator.
     Batch,
-    /// A job was placed on a node, or a report was written.
+    /// A job was given to a node, or a report was written.
     Work,
-    /// An executor has told the end of a run.
+    /// An executor has reported the end of a run.
     Run,
 }
 
 impl HintTopic {
-    /// All of them, in the order of their places.
+    /// All topics, in the order of `place`.
     pub const ALL: [Self; 4] = [Self::Trigger, Self::Batch, Self::Work, Self::Run];
 
-    /// The word between processes.
+    /// The name sent between processes.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Trigger => "trigger",
@@ -32,18 +32,18 @@ impl HintTopic {
         }
     }
 
-    /// Its place in `ALL`.
+    /// Its index in `ALL`.
     pub fn place(self) -> usize {
         self as usize
     }
 
-    /// The topic of a word; none of a newer version's.
+    /// Parses a name; `None` for topics of newer versions.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.as_str() == word)
     }
 }
 
-/// Hints at the commit that this was written. A hint that is lost costs time and never work.
+/// Sends a hint with the commit of this transaction. A lost hint costs time, never work.
 pub async fn send_hint(tx: &mut Tx, topic: HintTopic) -> Result<()> {
     tx.send_hint(topic.as_str()).await.context("hint to other processes")
 }

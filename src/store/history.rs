@@ -1,4 +1,4 @@
-//! How long jobs took, read from `job_execution_logs`.
+//! Durations of jobs, read from `job_execution_logs`.
 
 use crate::domain::batch::history::{Durations, History, TRIES};
 use crate::domain::id::{GroupCode, JobCode};
@@ -6,16 +6,16 @@ use crate::domain::job::queue::QueueStatus;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// How many of a group's latest batches are looked at. A job that failed in half of them still has
-/// its `TRIES` successes, and the cost does not grow with the years.
+/// Number of a group's latest batches that are read. A job that failed in half of them still has
+/// its `TRIES` successes, and the cost does not grow over the years.
 const BATCHES: u32 = 40;
 
-/// How many of them say which jobs have slack. It is asked before a batch starts, so it has to be quick; the order of
-/// jobs is no worse for a duration that is a little off.
+/// Number of batches read to find which jobs have slack. This is read before a batch starts, so it
+/// has to be quick; a slightly wrong duration does not spoil the order of jobs.
 const RECENT_BATCHES: u32 = 5;
 
-/// What one job usually takes: its last successful tries, as `of_group` counts them. By the index of
-/// numbers and jobs, so that it costs the same in a group of ten thousand.
+/// The usual duration of one job: its last successful attempts, counted as in `of_group`. Uses the
+/// index of numbers and jobs, so that the cost is the same in a group of ten thousand.
 pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durations>> {
     let rows = tx
         .fetch_all(
@@ -41,8 +41,9 @@ pub async fn of_job(tx: &mut Tx, group: &str, job: &str) -> Result<Option<Durati
     Ok(Durations::from_newest_first(&tries))
 }
 
-/// The durations of the last successful tries of each job of a group. Tries that were followed by
-/// another, failed, were forced or were left out do not count; those of a batch that still runs do.
+/// The durations of the last successful attempts of each job of a group. Attempts that were
+/// followed by another, failed, were forced or skipped do not count; those of a batch that still
+/// runs do.
 pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<History> {
     of_batches(tx, group, BATCHES).await
 }
@@ -53,9 +54,8 @@ pub async fn of_recent_batches(tx: &mut Tx, group: &GroupCode) -> Result<History
 }
 
 async fn of_batches(tx: &mut Tx, group: &GroupCode, batches: u32) -> Result<History> {
-    // A row with a run mode only pretended to run.
-    // By way of the batches, because their rows and logs are found by indexes; by job code it was a
-    // walk over all of job_queue.
+    // A row with a run mode did not really run. Joined through the batches, whose rows and logs are
+    // found by indexes; by job code it read all of job_queue.
     let rows = tx
         .fetch_all(
             "SELECT t.job_code AS job_code, t.duration_ms AS duration_ms FROM \

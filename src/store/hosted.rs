@@ -1,5 +1,5 @@
-//! Tries that a node runs for batches which another node dispatches: rows that it was given and takes,
-//! and `job_report`, how they ended, until that other node has settled them.
+//! Attempts that a node runs for batches which another node dispatches: the rows given to it, and
+//! `job_report`, which holds the results until that other node has settled them.
 
 use crate::db;
 use crate::domain::id::{BatchId, JobCode, NodeId, QueueId};
@@ -13,25 +13,22 @@ use crate::store::{Tx, batch, output_value, queue};
 use anyhow::{Context as _, Result};
 use std::collections::HashSet;
 
-/// A running row of this node, of a batch that is not this node's.
+/// A running row of this node in a batch of another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostedRow {
-    /// The row.
     pub queue_id: QueueId,
-    /// Its batch.
     pub batch_id: BatchId,
-    /// The try.
     pub attempt: u32,
     /// RUNNING, or KILLING when it is to be stopped.
     pub status: QueueStatus,
-    /// How the batch stands to its operators: another number says that its snapshot may be another.
+    /// The revision of the batch: a different number means that its snapshot may differ.
     pub revision: i64,
     /// Whether its report is written.
     pub is_reported: bool,
 }
 
-/// The rows that a node runs, or is to run, for batches of others. One statement, by the index of those
-/// that are hosted.
+/// The rows that a node runs, or is to run, for batches of other nodes. One statement, using the
+/// index of hosted rows.
 pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<HostedRow>> {
     let rows = tx
         .fetch_all(
@@ -67,8 +64,9 @@ pub async fn given(tx: &mut Tx, me: &NodeId) -> Result<Vec<HostedRow>> {
         .collect()
 }
 
-/// Notes for what runs of a batch elsewhere than at `dispatcher` (nobody's: all) that it is hosted. Bodies may go
-/// on where they run when their batch changes hands, and their node finds their rows by this.
+/// Marks the running rows of a batch whose node is not `dispatcher` as hosted (all of them without
+/// a dispatcher). Bodies may continue where they run when their batch changes its owner, and their
+/// node finds its rows by this mark.
 pub async fn note_dispatcher(
     tx: &mut Tx,
     batch: BatchId,
@@ -84,8 +82,8 @@ pub async fn note_dispatcher(
     Ok(())
 }
 
-/// Takes a row that this node was given, so that it counts as begun from now on; `false` when it is
-/// not this node's to run any more. The row comes with it.
+/// Takes a row that was given to this node, so that it counts as begun from now on; `None` when
+/// this node must no longer run it. Returns the row.
 pub async fn take_given(
     tx: &mut Tx,
     given: &HostedRow,
@@ -114,14 +112,14 @@ pub async fn take_given(
     row.as_ref().map(entry).transpose()
 }
 
-/// Whether an error of this floor is about what was found, and not about how the database does: asking
-/// again gives the same.
+/// Whether an error of this layer is about unreadable data, and not about the state of the
+/// database: repeating the read has the same result.
 pub fn is_unreadable(error: &anyhow::Error) -> bool {
     let mut said = error.chain().filter_map(|e| e.downcast_ref::<db::Error>());
     said.all(|e| matches!(e, db::Error::Column { .. }))
 }
 
-/// Outputs that the job of a code handed on in a batch, once it has ended.
+/// Outputs of an ended job in a batch.
 pub async fn outputs_of(tx: &mut Tx, batch: BatchId, code: &JobCode) -> Result<Option<JobOutputs>> {
     let sql = "SELECT q.status AS status, q.outputs AS outputs FROM job_batch b JOIN job_queue q \
                ON q.batch_id = b.batch_id AND q.job_code = ? \
@@ -136,18 +134,15 @@ pub async fn outputs_of(tx: &mut Tx, batch: BatchId, code: &JobCode) -> Result<O
     text.map(read).transpose()
 }
 
-/// A try that a node was given and never took.
+/// An attempt that was given to a node, which never took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Untaken {
-    /// The row.
     pub queue_id: QueueId,
-    /// The try.
     pub attempt: u32,
-    /// The node.
     pub owner: NodeId,
 }
 
-/// Makes sure that a node has not taken a row and cannot do so any more in this transaction.
+/// Checks that a node has not taken a row and cannot do so during this transaction.
 pub async fn withdraw(tx: &mut Tx, untaken: &Untaken) -> Result<()> {
     let found = tx
         .execute(
@@ -165,21 +160,18 @@ pub async fn withdraw(tx: &mut Tx, untaken: &Untaken) -> Result<()> {
     expect_all(1, found)
 }
 
-/// How a try ended.
+/// The report of an ended attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reported {
-    /// The row.
     pub queue_id: QueueId,
-    /// The try.
     pub attempt: u32,
     /// The node that ran it.
     pub owner: NodeId,
-    /// How it ended.
     pub outcome: AttemptOutcome,
 }
 
-/// Writes how a try ended, for whoever has its batch. `false` when the row is not this node's any more:
-/// the result is late then. Once written it is not written again.
+/// Writes the result of an attempt for the owner of its batch. `false` when the row no longer
+/// belongs to this node: the result is late then. A written report is not written again.
 pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<bool> {
     let Reported { queue_id, attempt, owner, outcome } = reported;
     let lock = tx.dialect().for_update();
@@ -189,11 +181,11 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     let there = queue::whose(tx, *queue_id).await?;
     let runs = |status: QueueStatus| match status {
         QueueStatus::Running | QueueStatus::Killing => true,
-        // Its body has ended the row itself, and the batch has still to go on.
+        // Its body has ended the row itself, and the batch must still continue.
         _ => outcome.is_recorded,
     };
     if outcome.is_recorded && batch::get(tx, BatchId(of)).await?.status.is_final() {
-        // Whoever has ended the batch knew it from the row.
+        // The process that ended the batch knew it from the row.
         return Ok(false);
     }
     let is_ours = there.is_some_and(|(try_no, whose, status)| {
@@ -228,38 +220,35 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
     Ok(true)
 }
 
-/// A report that this program cannot read: a newer one may have written it.
+/// A report that this version cannot read, probably from a newer one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// The row.
     pub queue_id: QueueId,
-    /// The try.
     pub attempt: u32,
     /// The node that ran it.
     pub owner: NodeId,
-    /// What is wrong with it.
     pub why: String,
 }
 
-/// Reports, as far as this program can read them.
+/// Reports, readable and unreadable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostedReports {
-    /// Those it can.
+    /// The readable ones.
     pub read: Vec<Reported>,
-    /// Those it cannot.
+    /// The unreadable ones.
     pub unread: Vec<Unread>,
 }
 
 impl HostedReports {
-    /// All tries that have ended by them.
+    /// All attempts that have ended according to the reports.
     pub fn tries(&self) -> impl Iterator<Item = (QueueId, u32, &NodeId)> {
         let read = self.read.iter().map(|r| (r.queue_id, r.attempt, &r.owner));
         read.chain(self.unread.iter().map(|r| (r.queue_id, r.attempt, &r.owner)))
     }
 }
 
-/// Reports about batches of `owner`, oldest first. By state too: without it SQLite walked over every batch
-/// there ever was, at each look.
+/// Reports about batches of `owner`, oldest first. Also restricted by state: without that SQLite
+/// read every batch there ever was, at each poll.
 pub async fn reports_for(tx: &mut Tx, owner: &NodeId) -> Result<HostedReports> {
     read_reports(
         tx,
@@ -311,7 +300,7 @@ async fn read_reports(tx: &mut Tx, sql: &str, of: db::SqlValue) -> Result<Hosted
     Ok(reports)
 }
 
-/// Removes a report: it is settled, or nobody takes it.
+/// Removes a report that is settled or that no row accepts.
 pub async fn remove(tx: &mut Tx, queue_id: QueueId, attempt: u32) -> Result<()> {
     let sql = "DELETE FROM job_report WHERE queue_id = ? AND attempt = ?";
     let done = tx.execute(sql, &[queue_id.0.into(), attempt.into()]).await;
@@ -319,7 +308,7 @@ pub async fn remove(tx: &mut Tx, queue_id: QueueId, attempt: u32) -> Result<()> 
     Ok(())
 }
 
-/// Removes what was reported about batches that end: all of it that counts is settled.
+/// Removes the reports about ending batches: all that matter are settled.
 pub async fn remove_all(tx: &mut Tx, ended: &[BatchId]) -> Result<()> {
     let (places, values) = key_list(ended);
     let sql = format!("DELETE FROM job_report WHERE batch_id IN ({places})");
@@ -327,7 +316,7 @@ pub async fn remove_all(tx: &mut Tx, ended: &[BatchId]) -> Result<()> {
     Ok(())
 }
 
-/// Forgets reports that nobody has settled since `before`: their batches ended without them.
+/// Removes reports that were not settled since `before`: their batches ended without them.
 pub async fn forget(tx: &mut Tx, before: Millis) -> Result<()> {
     let sql = "DELETE FROM job_report WHERE create_time < ?";
     tx.execute(sql, &[before.to_utc().into()]).await.context("forget old reports")?;

@@ -1,23 +1,23 @@
-//! `idempotency_key`: changes that were sent with a key, and what was answered; so that one that is sent
-//! again is done once.
+//! `idempotency_key`: requests that were sent with a key, and their answers, so that a repeated
+//! request is carried out once.
 
 use crate::domain::time::Millis;
 use crate::store::{Tx, is_taken};
 use anyhow::{Context as _, Result};
 
-/// A change that was sent before under a key.
+/// An earlier request under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Before {
-    /// A digest of what was asked.
+    /// A digest of the request.
     pub request: String,
-    /// The status and the text of the answer; none while it is being done.
+    /// Status and text of the answer; `None` while it is being carried out.
     pub answer: Option<(u16, String)>,
 }
 
-/// How many keys that have expired are removed in passing.
+/// Number of expired keys removed along with another operation.
 const A_FEW: i64 = 8;
 
-/// Notes that a change is begun. False when the key is taken; then nothing is written.
+/// Notes that a request has begun. `false` when the key is taken; then nothing is written.
 pub async fn begin(
     tx: &mut Tx,
     (user, key): (i64, &str),
@@ -35,7 +35,7 @@ pub async fn begin(
     }
 }
 
-/// What was sent under a key after `since`.
+/// The request sent under a key after `since`.
 pub async fn find_key(
     tx: &mut Tx,
     (user, key): (i64, &str),
@@ -54,7 +54,7 @@ pub async fn find_key(
     }))
 }
 
-/// Keeps the answer to a change.
+/// Stores the answer to a request.
 pub async fn store_answer(
     tx: &mut Tx,
     (user, key): (i64, &str),
@@ -66,13 +66,13 @@ pub async fn store_answer(
     tx.execute(sql, &values).await.map(drop).context("keep the answer to a change")
 }
 
-/// Forgets a key, because nothing was changed.
+/// Removes a key, because nothing was changed.
 pub async fn forget(tx: &mut Tx, (user, key): (i64, &str)) -> Result<()> {
     let sql = "DELETE FROM idempotency_key WHERE user_id = ? AND idem_key = ?";
     tx.execute(sql, &[user.into(), key.into()]).await.map(drop).context("forget a key")
 }
 
-/// Removes a few keys that were sent before this moment, and this one if it is such a key.
+/// Removes a few keys from before this time, and this one if it is among them.
 pub async fn expire(tx: &mut Tx, (user, key): (i64, &str), before: Millis) -> Result<()> {
     let sql = "DELETE FROM idempotency_key WHERE user_id = ? AND idem_key = ? AND create_time <= ?";
     let values = [user.into(), key.into(), before.to_utc().into()];

@@ -1,4 +1,4 @@
-//! `data_source`, `job_group`, `job_def`, `job_dependency`: what may run.
+//! `data_source`, `job_group`, `job_def`, `job_dependency`: the definition.
 
 use crate::db::Row;
 use crate::domain::id::{GroupCode, JobCode, SourceName};
@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The fields of a job that have columns of their own; all others are JSON in `job_def.body`.
+/// The fields of a job with columns of their own; all others are JSON in `job_def.body`.
 const JOB_COLUMNS: &[&str] = &[
     "code",
     "name",
@@ -38,15 +38,15 @@ const JOB_COLUMNS: &[&str] = &[
     "tags",
     "trigger_rule",
 ];
-/// The same of a group; all others are JSON in `job_group.options`.
+/// The same for a group; all others are JSON in `job_group.options`.
 const GROUP_COLUMNS: &[&str] =
     &["code", "name", "type", "owner", "notify_email", "max_parallel", "time_zone", "params"];
 
-/// Rows of `job_def` that are read or written at a time: a row and what is bound for one take more memory
-/// than what is read from it, and there may be 100,000.
+/// Rows of `job_def` read or written at a time: a row and its bound values take more memory than
+/// what is read from it, and there may be 100,000.
 const AT_ONCE: u32 = 4_096;
 
-/// Everything that is defined, in the order it was first written; schedules are `trigger`'s.
+/// The complete definition, in the order in which it was first written; schedules are in `trigger`.
 pub async fn definition(tx: &mut Tx) -> Result<Definition> {
     let (mut defs, first) = read_tables(tx, &dependency::first_query()).await?;
     let rest = dependency::read_dependencies(tx, &defs.jobs, first);
@@ -54,12 +54,12 @@ pub async fn definition(tx: &mut Tx) -> Result<Definition> {
     Ok(defs)
 }
 
-/// The same but for what waits for what within a group, which may be a million rows.
+/// The same without dependencies within groups, which may be a million rows.
 pub async fn without_dependencies(tx: &mut Tx) -> Result<Definition> {
     Ok(read_tables(tx, "SELECT 1 AS none").await?.0)
 }
 
-/// What all groups share and what is the installation's: no groups, no jobs.
+/// Only what all groups share and what belongs to the installation: no groups, no jobs.
 pub async fn shared_alone(tx: &mut Tx) -> Result<Definition> {
     let [owners, pools, hosts, declared, params] = shared::QUERIES;
     let [days, calendars] = calendar::QUERIES;
@@ -82,7 +82,8 @@ const SOURCE_QUERY: &str = "SELECT * FROM data_source ORDER BY source_id";
 const GROUP_QUERY: &str = "SELECT * FROM job_group ORDER BY group_id";
 const EXTERNAL_QUERY: &str = "SELECT * FROM job_external_dependency ORDER BY id";
 
-/// All tables of definitions in one round trip, with the first rows of `job_def`, and what `dependencies` asks for.
+/// Reads all tables of the definition in one round trip, with the first rows of `job_def`, and the
+/// result of the query `dependencies`.
 async fn read_tables(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec<Row>)> {
     let first_jobs = format!("SELECT * FROM job_def ORDER BY job_id LIMIT {AT_ONCE}");
     let [owners, pools, hosts, declared, params] = shared::QUERIES;
@@ -142,7 +143,7 @@ async fn read_tables(tx: &mut Tx, dependencies: &str) -> Result<(Definition, Vec
     Ok((defs, first))
 }
 
-/// All jobs, of which the first rows are read.
+/// All jobs, of which the first rows have been read.
 async fn read_jobs(tx: &mut Tx, first: &[Row]) -> Result<Vec<JobDef>> {
     let sql = "SELECT * FROM job_def WHERE job_id > ? ORDER BY job_id LIMIT ?";
     let read = |rows: &[Row]| {
@@ -158,7 +159,7 @@ async fn read_jobs(tx: &mut Tx, first: &[Row]) -> Result<Vec<JobDef>> {
     Ok(found)
 }
 
-/// Groups and owners: whose addresses hear of what.
+/// Groups and owners: the recipients of notifications.
 pub async fn audience(tx: &mut Tx) -> Result<(Vec<Group>, Vec<Owner>)> {
     let [groups, owners] = tx.fetch_sets([GROUP_QUERY, shared::OWNER_QUERY]).await?;
     let groups = groups.iter().map(group).collect::<Result<_>>().context("read job_group")?;
@@ -238,7 +239,7 @@ fn job_of(row: &Row, code: &JobCode) -> Result<JobDef> {
     spliced(&row.get_text("body")?, &columns)
 }
 
-/// What `JOB_COLUMNS` names, as JSON has it.
+/// The fields in `JOB_COLUMNS` as JSON.
 #[derive(Serialize)]
 struct JobColumns<'a> {
     code: &'a JobCode,
@@ -278,16 +279,16 @@ pub(super) fn external(row: &Row) -> Result<ExternalDependency> {
     })
 }
 
-/// A job by its group and code, as a key of maps that live as long as the definition.
+/// A job by its group and code, as a key of maps that borrow from the definition.
 type KeyRef<'a> = (&'a GroupCode, &'a JobCode);
 
 fn key(job: &JobDef) -> KeyRef<'_> {
     (&job.group, &job.code)
 }
 
-/// Makes the tables say what `wanted` says about its own sources, groups and jobs: adds, changes,
-/// and removes jobs of its groups that it no longer has. Other groups are left alone. `stored` is
-/// what `definition` gave in the same transaction, so that only differences are written.
+/// Makes the tables match what `wanted` says about its own sources, groups and jobs: adds, changes,
+/// and removes jobs of its groups that it no longer has. Other groups are not touched. `stored` is
+/// the result of `definition` in the same transaction, so that only differences are written.
 pub async fn apply(
     tx: &mut Tx,
     stored: &Definition,
@@ -359,7 +360,7 @@ async fn write_jobs(
     tx.look_over("job_def", wanted.jobs.len()).await.context("look over job_def")
 }
 
-/// Those of a job whose list differs are all written anew, which keeps their order.
+/// If the list of a job differs, all its entries are written again, which keeps their order.
 async fn write_externals(tx: &mut Tx, stored: &Definition, wanted: &Definition) -> Result<()> {
     fn by_job(defs: &Definition) -> HashMap<KeyRef<'_>, Vec<&ExternalDependency>> {
         let mut found: HashMap<_, Vec<_>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! `job_def` a page at a time, and one job with what it hangs on: without reading all 100,000.
+//! Pages of `job_def`, and one job with its neighbours, without reading all 100,000 jobs.
 
 use crate::db::SqlValue;
 use crate::domain::id::{GroupCode, JobCode};
@@ -11,22 +11,18 @@ use crate::store::seen::{among, holds};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which jobs are asked for; what is `None` does not matter.
+/// A filter for jobs; a `None` field does not restrict.
 #[derive(Clone, Debug, Default)]
 pub struct JobListFilter {
-    /// Code, name, owner, tags or an alias hold this text.
+    /// A text contained in code, name, owner, tags or an alias.
     pub text: Option<String>,
-    /// Of this group.
     pub group: Option<GroupCode>,
-    /// With this tag.
     pub tag: Option<String>,
-    /// Of this type.
     pub job_type: Option<String>,
-    /// Active, or not.
     pub is_active: Option<bool>,
 }
 
-/// Jobs of groups that are seen, by code and group, from behind `after` on.
+/// Jobs of visible groups, by code and group, after the job `after`.
 pub async fn list_page(
     tx: &mut Tx,
     filter: &JobListFilter,
@@ -52,7 +48,7 @@ pub async fn list_page(
         None => (String::new(), Vec::new()),
     });
     if let Some(tag) = &filter.tag {
-        // Tags stand in one column, with commas between them.
+        // Tags are in one column, separated by commas.
         also(holds(&["CONCAT(',', tags, ',')"], &format!(",{tag},")));
     }
     if let Some(text) = &filter.text {
@@ -72,10 +68,10 @@ pub async fn list_page(
     rows.iter().map(job_of_row).collect()
 }
 
-/// The aliases of a job, as far as SQL can tell: they stand in its body, a JSON text.
+/// The aliases of a job, as far as SQL can select them: they are part of the JSON body.
 pub(super) const ALIASES: &str = "CASE WHEN body LIKE '%\"aliases\":[%' THEN body END";
 
-/// The one job that `word` names, `CODE` or `group.CODE`, by code or alias, among those of groups that are seen.
+/// The one job that `word` (`CODE` or `group.CODE`) names by code or alias, in visible groups.
 pub async fn find_named(
     tx: &mut Tx,
     word: &str,
@@ -110,7 +106,7 @@ pub async fn find_named(
     Ok(job_key::find_named(&jobs, word).cloned())
 }
 
-/// A job with the edges to its parents and children, and what it waits for in other batches.
+/// A job with its edges to parents and children, and its dependencies on other batches.
 pub async fn around(tx: &mut Tx, job: JobDef) -> Result<Definition> {
     let (group, code) = (job.group.as_str(), job.code.as_str());
     let sql = "SELECT * FROM job_dependency WHERE group_code = ? AND (job_code = ? OR depends_on = ?) \
@@ -137,16 +133,15 @@ pub async fn around(tx: &mut Tx, job: JobDef) -> Result<Definition> {
     Ok(Definition { jobs: vec![job], dependencies, externals, ..Definition::default() })
 }
 
-/// How many jobs a group has, and how many of them are active.
+/// Number of jobs of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// All.
     pub all: u64,
-    /// Active ones.
+    /// Number of active ones.
     pub active: u64,
 }
 
-/// The same of each group that has any.
+/// The numbers for each group that has jobs.
 pub async fn counts(tx: &mut Tx) -> Result<BTreeMap<String, Count>> {
     let sql = "SELECT group_code, COUNT(*) AS n, COUNT(CASE WHEN is_active = 1 THEN 1 END) AS active \
                FROM job_def GROUP BY group_code";

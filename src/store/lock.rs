@@ -1,25 +1,26 @@
-//! `job_lock`: rows that are locked by whoever does what only one process may do at a time.
+//! `job_lock`: rows that are locked for work that only one process may do at a time.
 
 use crate::domain::id::NodeId;
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// The lock of whoever plans firings, or writes a schedule. Named as in XXL-JOB, whose operators look for
-/// it.
+/// The lock for planning firings and writing schedules. Named as in XXL-JOB, whose operators look
+/// for it.
 pub const SCHEDULE_LOCK: &str = "schedule_lock";
 
-/// What the row says once it is locked.
+/// The content of a locked row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockedRow {
-    /// Who held it last.
+    /// The last owner.
     pub owner: Option<NodeId>,
-    /// Counts its holders: it rises whenever another process takes it.
+    /// Incremented whenever another process takes the lock.
     pub epoch: i64,
 }
 
-/// Locks the row until the end of the transaction; must be its first statement. `None` when the row is
-/// not there: then nothing is locked, and two processes would do what only one may (XXL-JOB #1886).
+/// Locks the row until the end of the transaction; must be its first statement. `None` when the row
+/// is missing: then nothing is locked, and two processes could do what only one may (XXL-JOB
+/// #1886).
 pub async fn hold_lock(tx: &mut Tx, name: &str) -> Result<Option<LockedRow>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT owner, epoch FROM job_lock WHERE lock_name = ?{lock}");
@@ -31,7 +32,7 @@ pub async fn hold_lock(tx: &mut Tx, name: &str) -> Result<Option<LockedRow>> {
     .transpose()
 }
 
-/// Writes who holds it, for people and for `node list`.
+/// Stores who holds the lock, for people and for `node list`.
 pub async fn sign_lock(tx: &mut Tx, name: &str, owner: &NodeId, now: Millis) -> Result<()> {
     tx.execute(
         "UPDATE job_lock SET owner = ?, epoch = epoch + 1, update_time = ? WHERE lock_name = ?",
@@ -42,7 +43,7 @@ pub async fn sign_lock(tx: &mut Tx, name: &str, owner: &NodeId, now: Millis) -> 
     Ok(())
 }
 
-/// Puts a row back that is gone. One that another process put there meanwhile is left as it is.
+/// Restores a missing row. One that another process has inserted meanwhile is left as it is.
 pub async fn restore_row(tx: &mut Tx, name: &str, now: Millis) -> Result<()> {
     let row = vec![name.into(), now.to_utc().into()];
     tx.upsert_many("job_lock", "lock_name", &["lock_name", "update_time"], [row])
@@ -50,27 +51,27 @@ pub async fn restore_row(tx: &mut Tx, name: &str, now: Millis) -> Result<()> {
         .with_context(|| format!("put {name} back into job_lock"))
 }
 
-/// The lock of whoever removes old rows.
+/// The lock for removing old rows.
 pub const RETENTION_LOCK: &str = "retention_lock";
 
-/// How long a turn holds that nothing more is heard of: its holder is dead, or stalled for longer than
-/// any of its steps takes.
+/// After this many milliseconds without a renewal another process may take the lock: its owner is
+/// dead, or stalled for longer than any of its steps takes.
 const TURN_MS: i64 = 60_000;
-/// After which it is signed anew.
+/// Interval after which the owner renews it, in milliseconds.
 const SIGN_MS: i64 = 15_000;
 
-/// Whose turn it is to do something that takes many transactions.
+/// Who owns a lock that spans many transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockOwnership {
-    /// Ours, and nobody else's before this transaction has ended.
+    /// This process, exclusively until the end of this transaction.
     Ours,
-    /// Of this process, which has done a step lately.
+    /// Another process, which has completed a step recently.
     Theirs(NodeId),
 }
 
-/// Takes the turn, or keeps it; must be the first statement. The row is locked to the end of the
-/// transaction and signed, so that between two steps nothing is locked and still nobody comes in between. A
-/// row that is gone is put back.
+/// Takes or renews the lock; must be the first statement. The row is locked until the end of the
+/// transaction and the owner is stored, so that between two steps nothing is locked and yet no
+/// other process takes over. A missing row is restored.
 pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Result<LockOwnership> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT owner, update_time FROM job_lock WHERE lock_name = ?{lock}");
@@ -97,7 +98,7 @@ pub async fn take_turn(tx: &mut Tx, name: &str, me: &NodeId, now: Millis) -> Res
     }
 }
 
-/// Ends a turn, so that the next one need not wait for it to be forgotten.
+/// Releases the lock, so that the next owner need not wait for its expiry.
 pub async fn end_turn(tx: &mut Tx, name: &str, me: &NodeId) -> Result<()> {
     let sql = "UPDATE job_lock SET owner = NULL WHERE lock_name = ? AND owner = ?";
     let done = tx.execute(sql, &[name.into(), me.0.as_str().into()]).await;

@@ -1,4 +1,4 @@
-//! `job_execution_logs`: one row per change of status; `job_log_line`: what bodies printed.
+//! `job_execution_logs`: one row per change of status; `job_log_line`: the output of bodies.
 
 #[cfg(debug_assertions)]
 use crate::db::Error;
@@ -16,21 +16,19 @@ use std::collections::HashMap;
 /// One change of status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionLog {
-    /// The row that changed.
     pub queue_id: QueueId,
-    /// Its state from now on.
+    /// The new state.
     pub status: QueueStatus,
-    /// Start of the try it belongs to.
+    /// Start of the attempt.
     pub start_time: Option<Millis>,
-    /// End of that try.
+    /// End of the attempt.
     pub end_time: Option<Millis>,
-    /// What was said.
     pub error_message: Option<String>,
-    /// Whether a mail about it has gone: written by `outbox::mark`.
+    /// Whether a notification about it was sent: written by `outbox::mark`.
     pub notified: bool,
     /// Retries so far in this run: 0 for the first attempt.
     pub try_count: u32,
-    /// Which start it belongs to, over all runs.
+    /// The attempt number, over all runs.
     pub attempt: u32,
     /// The process that made the change.
     pub owner: Option<NodeId>,
@@ -70,7 +68,7 @@ fn values(log: &ExecutionLog, now: Millis) -> Vec<SqlValue> {
     ]
 }
 
-/// Adds rows, in order.
+/// Appends rows, in order.
 pub async fn append(tx: &mut Tx, logs: &[ExecutionLog], now: Millis) -> Result<()> {
     tx.run_statement(appended(logs, now)).await.context("write job_execution_logs").map(|_| ())
 }
@@ -81,7 +79,7 @@ pub fn appended(logs: &[ExecutionLog], now: Millis) -> CountedStatement {
     CountedStatement::Insert { table: "job_execution_logs", columns: &COLUMNS, rows }
 }
 
-/// One row that a body writes itself, in its own transaction on this database: the statement and its
+/// A row that a body writes itself, in its own transaction on this database: the statement and its
 /// values.
 pub fn append_within(log: &ExecutionLog, now: Millis) -> (String, Vec<SqlValue>) {
     let marks = ["?"; COLUMNS.len()].join(", ");
@@ -89,18 +87,16 @@ pub fn append_within(log: &ExecutionLog, now: Millis) -> (String, Vec<SqlValue>)
     (format!("INSERT INTO job_execution_logs ({columns}) VALUES ({marks})"), values(log, now))
 }
 
-/// A change of status that mails report.
+/// A change of status that notifications report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedChange {
-    /// The row that changed.
     pub queue_id: QueueId,
-    /// The attempt that it belongs to.
     pub attempt: u32,
-    /// The state that it reached.
+    /// The new state.
     pub status: QueueStatus,
 }
 
-/// The key of the newest row of such a change.
+/// The key of the newest row for such a change.
 pub async fn last_of(tx: &mut Tx, change: ReportedChange) -> Result<Option<i64>> {
     let sql = "SELECT MAX(log_id) AS log_id FROM job_execution_logs \
                WHERE queue_id = ? AND attempt = ? AND status = ?";
@@ -109,7 +105,7 @@ pub async fn last_of(tx: &mut Tx, change: ReportedChange) -> Result<Option<i64>>
     Ok(row.map(|row| row.opt_int("log_id")).transpose()?.flatten())
 }
 
-/// Notes that a mail about these changes has gone.
+/// Marks these changes as notified.
 pub async fn note_notified(tx: &mut Tx, log_ids: &[i64]) -> Result<()> {
     let set = "UPDATE job_execution_logs SET notify_status = 'NOTIFIED' WHERE log_id";
     let noted = tx.execute_in(set, &[], log_ids, "", &[]).await;
@@ -120,7 +116,7 @@ pub async fn note_notified(tx: &mut Tx, log_ids: &[i64]) -> Result<()> {
 pub async fn system_lines(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<(u32, String)>> {
     let sql = "SELECT attempt, line_text FROM job_log_line \
                WHERE queue_id = ? AND stream = 'system' AND line_no <= ? ORDER BY attempt, line_no";
-    // What is said before the start is a few lines; behind it a script may make any number.
+    // Lines before the start are few; after it a script may print any number.
     let rows = tx.fetch_all(sql, &[queue_id.0.into(), 20_i64.into()]).await;
     let rows = rows.context("read what the logs of a job say first")?;
     rows.iter()
@@ -131,13 +127,11 @@ pub async fn system_lines(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<(u32, St
 /// A stored change of status with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedChange {
-    /// When it was written.
     pub at: Millis,
-    /// The change.
     pub log: ExecutionLog,
 }
 
-/// Since when the rows of a batch that are held are.
+/// Since when the held rows of a batch are held.
 pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Millis>> {
     let held = QueueStatus::Held.as_str();
     let sql = "SELECT l.queue_id AS queue_id, l.status AS status, l.log_time AS log_time \
@@ -147,7 +141,7 @@ pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, 
     let mut found: HashMap<QueueId, Millis> = HashMap::new();
     for row in rows.context("read since when jobs are held")? {
         let id = QueueId(row.get_int("queue_id")?);
-        // Of several holds the last, from its first row on.
+        // Of several holds the last one counts, from its first row on.
         if row.get_text("status")? == held {
             found.entry(id).or_insert(row.get_time("log_time")?.into());
         } else {
@@ -157,7 +151,7 @@ pub async fn held_since(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, 
     Ok(found)
 }
 
-/// When the rows of a batch that an operator started over were, the last time, and after what end.
+/// When rows of a batch were last rerun by an operator, and after what result.
 pub async fn started_over(tx: &mut Tx, batch: BatchId) -> Result<HashMap<QueueId, Again>> {
     let sql = "SELECT l.queue_id AS queue_id, l.status AS status, l.log_time AS log_time \
                FROM job_queue q JOIN job_execution_logs l ON l.queue_id = q.queue_id \
@@ -209,30 +203,27 @@ pub async fn of_entry(tx: &mut Tx, queue_id: QueueId) -> Result<Vec<LoggedChange
         .collect()
 }
 
-/// A line a body printed.
+/// A line of a body's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// The row it belongs to.
     pub queue_id: QueueId,
-    /// Which start of that row.
+    /// The attempt number.
     pub attempt: u32,
-    /// Its number within the start.
+    /// The line number within the attempt.
     pub line_no: u64,
-    /// Where it came from.
+    /// `stdout`, `stderr` or another stream.
     pub stream: String,
-    /// Its text.
     pub text: String,
-    /// When it came.
     pub at: Millis,
 }
 
-/// A line about to be stored: its number within the start, when it came, from where, its text.
+/// A line to be stored: its number within the attempt, time, stream and text.
 pub type NewLine = (u64, Millis, Stream, String);
 
-/// Lines about to be stored and the try they belong to: its row, and which start of it.
+/// Lines to be stored, with their row and attempt number.
 pub type NewLines = (QueueId, u32, Vec<NewLine>);
 
-/// Adds lines of one try.
+/// Appends lines of one attempt.
 pub async fn append_lines(
     tx: &mut Tx,
     queue_id: QueueId,
@@ -242,14 +233,14 @@ pub async fn append_lines(
     append_lines_of(tx, &[(queue_id, attempt, lines.to_vec())]).await
 }
 
-/// Makes lines durable. After an error of the connection it is open whether they are.
+/// Commits lines. After a connection error it is unknown whether they are stored.
 pub async fn commit_lines(tx: Tx) -> Result<()> {
     tx.commit().await.context("store log lines")?;
     failpoint_or!("log.after_commit", Error::Lost("a failpoint says so".to_owned()).into());
     Ok(())
 }
 
-/// Adds lines of tries.
+/// Appends lines of attempts.
 pub async fn append_lines_of(tx: &mut Tx, of_tries: &[NewLines]) -> Result<()> {
     tx.run_statement(lines(of_tries)).await.context("write job_log_line").map(|_| ())
 }
@@ -273,7 +264,7 @@ pub fn lines(of_tries: &[NewLines]) -> CountedStatement {
     CountedStatement::Insert { table: "job_log_line", columns: &LINE_COLUMNS, rows }
 }
 
-/// Adds lines after all that a try has printed so far, whoever stored them.
+/// Appends lines after everything that an attempt has printed so far, whichever process stored it.
 pub async fn append_after(
     tx: &mut Tx,
     queue_id: QueueId,
@@ -286,7 +277,7 @@ pub async fn append_after(
     append_lines(tx, queue_id, attempt, &lines).await
 }
 
-/// The last lines that a try printed, the newest last.
+/// The last lines of an attempt, newest last.
 pub async fn last_lines(
     tx: &mut Tx,
     queue_id: QueueId,
@@ -302,7 +293,7 @@ pub async fn last_lines(
     Ok(lines)
 }
 
-/// The last line of a try: its number and text.
+/// Number and text of the last line of an attempt.
 pub async fn last_line(
     tx: &mut Tx,
     queue_id: QueueId,
@@ -343,7 +334,7 @@ pub async fn lines_after(
     rows.iter().map(|row| line_of_row(queue_id, row)).collect()
 }
 
-/// The last lines of one try of a row before the line `before`, oldest first.
+/// The last lines of one attempt before the line `before`, oldest first.
 pub async fn lines_before(
     tx: &mut Tx,
     queue_id: QueueId,

@@ -1,25 +1,25 @@
-//! `login_attempt`: tries to log in that did not succeed. In a table, so that neither a restart nor the
-//! node next door forgets them.
+//! `login_attempt`: failed logins. Stored in a table, so that neither a restart nor another node
+//! forgets them.
 
 use crate::domain::access::user::{MINUTE_MS, Tries, WIDE_MS};
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// Notes a try; whoever succeeds takes it back.
+/// Notes an attempt in advance; a successful login removes it.
 pub async fn add_attempt(tx: &mut Tx, name: &str, address: &str, now: Millis) -> Result<i64> {
     let sql = "INSERT INTO login_attempt (user_name, address, create_time) VALUES (?, ?, ?)";
     let values = [name.into(), address.into(), now.to_utc().into()];
     tx.insert_id(sql, "attempt_id", &values).await.context("note the try")
 }
 
-/// Takes a try back.
+/// Removes an attempt.
 pub async fn take_back(tx: &mut Tx, id: i64) -> Result<()> {
     let sql = "DELETE FROM login_attempt WHERE attempt_id = ?";
     tx.execute(sql, &[id.into()]).await.map(drop).context("take the try back")
 }
 
-/// The tries that are remembered, without this one.
+/// The remembered attempts, without this one.
 pub async fn tries(
     tx: &mut Tx,
     name: &str,
@@ -40,7 +40,7 @@ pub async fn tries(
                  WHERE user_name = ? AND create_time > ? AND attempt_id <> ?";
     let wide = now.plus_ms(-WIDE_MS).to_utc();
     let named = counted(tx, named, &[name.into(), wide.into(), but.into()]).await?;
-    // Of two at once the one that was noted first is looked at.
+    // Of two concurrent attempts the earlier one counts.
     let last = "SELECT MAX(create_time) AS last FROM login_attempt \
                 WHERE user_name = ? AND create_time > ? AND attempt_id < ?";
     let before = if but == 0 { i64::MAX } else { but };
@@ -67,7 +67,7 @@ async fn counted(
     Ok((u32::try_from(row.get_int("n")?).unwrap_or(u32::MAX), first))
 }
 
-/// Forgets tries of an hour ago.
+/// Removes attempts older than an hour.
 pub async fn purge(tx: &mut Tx, now: Millis) -> Result<()> {
     let sql = "DELETE FROM login_attempt WHERE create_time < ?";
     let long_ago = now.plus_ms(-3_600_000).to_utc();

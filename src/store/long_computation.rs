@@ -1,14 +1,16 @@
-//! Work on the processor that is long enough for other tasks to wait for it.
+//! Runs computations that are long enough to delay other tasks.
 //!
-//! A batch of 100,000 jobs takes seconds to unpack and to build in a debug build on a busy machine. Done on a
-//! thread that also runs the lease, the lease was lost, the batch was read once more, and so on for ever.
+//! A batch of 100,000 jobs takes seconds to unpack and to build in a debug build on a busy machine.
+//! On a thread that also renews the lease, the lease was lost, the batch was read again, and so on
+//! forever.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// From so many rows on it is told to the runtime: some milliseconds of work.
+/// From this number of rows on the runtime is informed: some milliseconds of work.
 const LONG_ROWS: usize = 2_000;
 
-/// Does `work` on `rows` rows; when those are many, other tasks of this thread are given to another one before.
+/// Runs `work` on `rows` rows; if those are many, other tasks of this thread are moved to another
+/// thread before.
 pub fn compute<T>(rows: usize, work: impl FnOnce() -> T) -> T {
     let has_threads = Handle::try_current()
         .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
@@ -21,7 +23,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    /// Whether another task of the only thread had a turn during the work, which waits for that.
+    /// Whether another task of the only thread ran during the work, which waits for that.
     async fn runs_beside(rows: usize) -> bool {
         let work = async move {
             let (sender, receiver) = mpsc::channel();

@@ -1,16 +1,17 @@
-//! `procession_meta`: the newest heartbeat of any process, and the gap that a restored backup has left.
+//! `procession_meta`: the newest heartbeat of any process, and the gap that a restored backup has
+//! left.
 
 use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap};
 use crate::domain::time::Millis;
 use crate::store::{self, Tx};
 use anyhow::{Context as _, Result};
 
-/// Milliseconds since 1970 in thirteen digits, so that texts compare as numbers do.
+/// Milliseconds since 1970 in thirteen digits, so that texts compare like numbers.
 const NEWEST: &str = "newest_heartbeat";
 const GAP: &str = "metadata_gap";
 const START: &str = "newest_start";
 
-/// What the database says of its own past.
+/// The database's record of its own past.
 pub async fn read_mark(tx: &mut Tx) -> Result<HistoryMark> {
     let sql = format!(
         "SELECT name, value FROM procession_meta WHERE name IN ('{NEWEST}', '{GAP}', '{START}')"
@@ -33,7 +34,7 @@ pub async fn read_mark(tx: &mut Tx) -> Result<HistoryMark> {
     Ok(mark)
 }
 
-/// Raises the newest heartbeat; a later one of another process stays.
+/// Raises the newest heartbeat; a later one of another process is kept.
 pub async fn raise(tx: &mut Tx, mark: &HistoryMark, to: Millis) -> Result<()> {
     raise_time(tx, (NEWEST, mark.newest), to).await
 }
@@ -46,8 +47,9 @@ pub async fn raise_start(tx: &mut Tx, mark: &HistoryMark, to: Millis) -> Result<
 async fn raise_time(tx: &mut Tx, (name, there): (&str, Option<Millis>), to: Millis) -> Result<()> {
     let value = format!("{:013}", to.0);
     if there.is_none() {
-        // Another process may have written the first meanwhile, and an earlier one: it stayed, this process took its own
-        // for committed, and the installation was suspended for a gap that there was not (p11_leader, November 2026).
+        // Another process may have inserted the first, earlier one meanwhile: it was kept, this
+        // process took its own for committed, and the installation was suspended for a gap that did
+        // not exist (p11_leader, November 2026).
         store::meta_or_insert(tx, name, &value).await?;
     }
     let sql = "UPDATE procession_meta SET value = ? WHERE name = ? AND value < ?";
@@ -57,13 +59,13 @@ async fn raise_time(tx: &mut Tx, (name, there): (&str, Option<Millis>), to: Mill
     Ok(())
 }
 
-/// Puts a gap on record. One that is there already stays: it began earlier.
+/// Records a gap. An existing one is kept: it began earlier.
 pub async fn open_gap(tx: &mut Tx, gap: &MetadataGap) -> Result<()> {
     store::meta_or_insert(tx, GAP, &serde_json::to_string(gap)?).await?;
     Ok(())
 }
 
-/// The gap on record, its row locked to the end of the transaction.
+/// The recorded gap, its row locked until the end of the transaction.
 pub async fn lock_gap(tx: &mut Tx) -> Result<Option<MetadataGap>> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");
@@ -74,7 +76,7 @@ pub async fn lock_gap(tx: &mut Tx) -> Result<Option<MetadataGap>> {
         .transpose()
 }
 
-/// Takes the gap off the record.
+/// Removes the recorded gap.
 pub async fn close(tx: &mut Tx) -> Result<()> {
     tx.execute("DELETE FROM procession_meta WHERE name = ?", &[GAP.into()])
         .await

@@ -70,20 +70,20 @@ use crate::db::{self, SqlValue};
 use crate::domain::cluster::lease::Writers;
 use crate::domain::job::job_key::JobFilter;
 
-/// Whether an error of this floor came from a database that asks to try again, or from a lost
-/// connection; then the whole transaction may be tried anew.
+/// Whether an error of this layer is transient: the database asks to retry, or the connection was
+/// lost; then the whole transaction may be retried.
 pub fn is_transient(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(db::Error::is_transient))
 }
 
-/// Whether an error of this floor came from a database that works and asks to try again: another session had what was
-/// wanted, or there is no space.
+/// Whether an error of this layer comes from a working database that asks to retry: another session
+/// holds a lock, or there is no space.
 pub fn asks_again(error: &anyhow::Error) -> bool {
     let again = |e: &db::Error| matches!(e, db::Error::TryAgain(_) | db::Error::NoSpace(_));
     error.chain().any(|e| e.downcast_ref::<db::Error>().is_some_and(again))
 }
 
-/// What kept something from being written, as far as the answer tells; no address, name or value is in it.
+/// What prevented a write, as far as the error tells; without addresses, names or values.
 pub fn obstacle(error: &anyhow::Error) -> &'static str {
     match error.chain().find_map(|e| e.downcast_ref::<db::Error>()) {
         Some(db::Error::NoSpace(_)) => "the database has no space left",
@@ -95,7 +95,7 @@ pub fn obstacle(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Who else can write while one waits for its turn to.
+/// Who else can write while this process waits to write.
 pub fn writers(db: &Db) -> Writers {
     match db.dialect() {
         db::Dialect::Sqlite => Writers::One,
@@ -103,23 +103,23 @@ pub fn writers(db: &Db) -> Writers {
     }
 }
 
-/// Whether an error of this floor is a taken unique key.
+/// Whether an error of this layer is a duplicate key.
 pub fn is_taken(error: &anyhow::Error) -> bool {
     error.chain().any(|e| matches!(e.downcast_ref::<db::Error>(), Some(db::Error::Unique(_))))
 }
 
-/// Someone else changed a row meanwhile: what this process knows of the batch is stale and has to
-/// be read anew. Not a failure of the database.
+/// Another process changed a row meanwhile: the batch in memory is out of date and must be read
+/// again. Not a failure of the database.
 #[derive(Debug, thiserror::Error)]
 pub enum Stale {
-    /// Rows of `job_queue` are not in the state they were known in.
+    /// Rows of `job_queue` are not in the expected state.
     #[error(
         "{expected} rows of job_queue were to change, {found} did: another process changed them"
     )]
     Rows {
-        /// How many were to change.
+        /// Number of rows to change.
         expected: u64,
-        /// How many did.
+        /// Number of rows changed.
         found: u64,
     },
     /// The row of `job_batch` names another owner.
@@ -130,13 +130,14 @@ pub enum Stale {
     Revised,
 }
 
-/// Where any session on this database finds the name of its installation; one row, one value.
+/// The query for the name of the installation, for any session on this database; one row, one
+/// value.
 pub const INSTALLATION: &str = "SELECT value FROM procession_meta WHERE name = 'installation'";
 
-/// Characters of the installation's name that locks and idempotency keys have.
+/// Number of characters of the installation's name in locks and idempotency keys.
 pub const INSTALLATION_CHARS: usize = 12;
 
-/// The name of this installation as locks and idempotency keys have it; none before the first
+/// The name of this installation as used in locks and idempotency keys; `None` before the first
 /// process has joined.
 pub async fn installation(tx: &mut Tx) -> anyhow::Result<Option<String>> {
     let sql = "SELECT value FROM procession_meta WHERE name = ?";
@@ -145,7 +146,7 @@ pub async fn installation(tx: &mut Tx) -> anyhow::Result<Option<String>> {
     Ok(name.map(|name| name.chars().take(INSTALLATION_CHARS).collect()))
 }
 
-/// The condition on rows with `group_code` and `job_code` that a filter means, and its values.
+/// The condition on `group_code` and `job_code` for a filter, and its values.
 pub(crate) fn job_condition(filter: &JobFilter) -> (String, Vec<SqlValue>) {
     let (mut texts, mut values): (Vec<&str>, Vec<SqlValue>) = (Vec::new(), Vec::new());
     if let Some(code) = &filter.code {
@@ -159,7 +160,7 @@ pub(crate) fn job_condition(filter: &JobFilter) -> (String, Vec<SqlValue>) {
     (format!("({})", texts.join(" OR ")), values)
 }
 
-/// A fact about this installation, kept from the first call on; `fresh` is used when there is none.
+/// A fact about this installation, stored by the first call; `fresh` is used when there is none.
 pub async fn meta_or_insert(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Result<String> {
     let read = "SELECT value FROM procession_meta WHERE name = ?";
     if let Some(row) = tx.fetch_optional(read, &[name.into()]).await? {
@@ -173,7 +174,7 @@ pub async fn meta_or_insert(tx: &mut Tx, name: &str, fresh: &str) -> anyhow::Res
     Ok(fresh.to_owned())
 }
 
-/// Forgets a fact, if it is still this one; whether it was.
+/// Removes a fact, if it has this value; returns whether it had.
 pub async fn meta_taken(tx: &mut Tx, name: &str, value: &str) -> anyhow::Result<bool> {
     let sql = "DELETE FROM procession_meta WHERE name = ? AND value = ?";
     Ok(tx.execute(sql, &[name.into(), value.into()]).await? > 0)
@@ -186,8 +187,8 @@ pub async fn find_meta(tx: &mut Tx, name: &str) -> anyhow::Result<Option<String>
     Ok(row.map(|row| row.get_text("value")).transpose()?)
 }
 
-/// Writes a fact about this installation; `false` when it said the same before. Its row is locked to the
-/// end of the transaction, so that of two processes one is told that it is new.
+/// Stores a fact about this installation; `false` when it had this value before. Its row is locked
+/// until the end of the transaction, so that only one of two processes gets `true`.
 pub async fn meta_is_new(tx: &mut Tx, name: &str, value: &str) -> anyhow::Result<bool> {
     let lock = tx.dialect().for_update();
     let sql = format!("SELECT value FROM procession_meta WHERE name = ?{lock}");

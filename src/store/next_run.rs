@@ -1,7 +1,7 @@
-//! `job_def.next_run_time`: when the schedules of a job's group fire next.
+//! `job_def.next_run_time`: the next firing of the schedules of a job's group.
 //!
-//! It is worked out from `job_trigger_time`, never counted on: whoever moves a schedule names the groups that it
-//! moved, and what is written is what those tables say by then.
+//! The value is always recomputed from `job_trigger_time`: code that changes a schedule names the
+//! affected groups, and the present content of those tables is written.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::id::GroupCode;
@@ -11,16 +11,16 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Groups that one statement names.
+/// Groups per statement.
 const AT_ONCE: usize = 200;
-/// Groups whose rows one transaction of the trigger core changes. Whoever ends batches of these groups waits for its
-/// commit.
+/// Groups whose rows one transaction of the trigger core changes. Processes that end batches of
+/// these groups wait for its commit.
 const GROUPS_PER_TRANSACTION: usize = 20;
 
-/// Groups whose jobs may have got another next run.
+/// Groups whose next run may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StaleGroups {
-    /// These.
+    /// These groups.
     These(BTreeSet<GroupCode>),
     /// Every group.
     All,
@@ -40,7 +40,7 @@ impl StaleGroups {
         stale
     }
 
-    /// The groups that a schedule opens; all of them where it opens groups by their type.
+    /// Adds the groups that a schedule opens; all groups if it opens them by type.
     pub fn add_schedule(&mut self, def: &TriggerDef) {
         match def.order.as_ref().map(|order| &order.group) {
             Some(Some(group)) => self.add_group(group),
@@ -49,14 +49,14 @@ impl StaleGroups {
         }
     }
 
-    /// One group.
+    /// Adds one group.
     pub fn add_group(&mut self, group: &GroupCode) {
         if let Self::These(groups) = self {
             groups.insert(group.clone());
         }
     }
 
-    /// In parts that are written in a transaction each. Where all groups are stale there is one part.
+    /// Splits the groups into parts, one per transaction. All groups are one part.
     pub fn parts(&self) -> Vec<Self> {
         let Self::These(groups) = self else { return vec![self.clone()] };
         let groups: Vec<&GroupCode> = groups.iter().collect();
@@ -70,11 +70,11 @@ impl StaleGroups {
     }
 }
 
-/// Writes the next run of the jobs of these groups, where it has changed. A job that is not active has none.
+/// Writes the next run of the jobs of these groups, where it has changed. An inactive job has none.
 ///
-/// Rows are changed group by group in the order of their codes, as those are who end batches (`batch::finish_all`). In
-/// any other order the two lock each other out: with 100 schedules of every second PostgreSQL ended 13 passes of the
-/// trigger core and 4 steps of the dispatcher in 70 s, each after a second of standstill.
+/// Rows are changed group by group in the order of their codes, as in `batch::finish_all`. In any
+/// other order the two deadlock: with 100 schedules firing every second PostgreSQL ended 13 passes
+/// of the trigger core and 4 steps of the dispatcher in 70 s, each after a second of standstill.
 pub async fn refresh(tx: &mut Tx, stale: &StaleGroups) -> Result<()> {
     let by_type = match stale.is_empty() {
         true => return Ok(()),
@@ -110,7 +110,7 @@ impl NamedGroups {
     }
 }
 
-/// The next time of schedules that open groups by type: of each type, and of all groups where the type is none.
+/// The next time of schedules that open groups by type; the key `None` means all types.
 type NextByType = BTreeMap<Option<String>, Millis>;
 
 async fn next_by_type(tx: &mut Tx) -> Result<NextByType> {
@@ -119,7 +119,7 @@ async fn next_by_type(tx: &mut Tx) -> Result<NextByType> {
                WHERE t.group_code IS NULL AND s.next_time IS NOT NULL";
     let mut found = NextByType::new();
     for row in tx.fetch_all(sql, &[]).await.context("read schedules that name no group")? {
-        // One that cannot be read never fires; the next pass ends it and tells its owner.
+        // A schedule that cannot be read never fires; the next pass ends it and notifies its owner.
         let Ok(def) = serde_json::from_str::<TriggerDef>(&row.get_text("body")?) else { continue };
         let Some(order) = def.order else { continue };
         let next: Millis = row.get_time("next_time")?.into();
@@ -128,10 +128,10 @@ async fn next_by_type(tx: &mut Tx) -> Result<NextByType> {
     Ok(found)
 }
 
-/// What the jobs of a group say now.
+/// The stored next run of the jobs of a group.
 struct StoredNextRun {
     group: String,
-    /// The one time that all its active jobs have; `None` where they differ.
+    /// The time that all its active jobs have; `None` where they differ.
     next: Option<Option<Millis>>,
 }
 
@@ -140,7 +140,7 @@ async fn refresh_groups(tx: &mut Tx, groups: &NamedGroups, by_type: &NextByType)
     let own = next_by_group(tx, groups).await?;
     let types = batch_types(tx, groups).await?;
     let mut written = written(tx, groups).await?;
-    // In our order of codes, not in that of the database's collation.
+    // In this program's order of codes, not that of the database's collation.
     written.sort_by(|one, other| one.group.cmp(&other.group));
     for StoredNextRun { group, next } in written {
         let batch_type = types.get(&group).cloned().flatten();

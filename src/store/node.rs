@@ -1,4 +1,4 @@
-//! `cluster_node`: one row per life of a process; its lease covers all that the process owns.
+//! `cluster_node`: one row per process lifetime; its lease covers all that the process owns.
 
 use crate::db::Row;
 use crate::domain::cluster::node_placement::{NodeRole, Roles};
@@ -8,20 +8,19 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// What others see of a process.
+/// A process as other processes see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     /// Its identity, new at every start.
     pub node_id: NodeId,
-    /// Host name.
     pub host: String,
     /// Process id on that host.
     pub pid: i64,
-    /// Until when it may be taken for alive.
+    /// Until when it counts as alive.
     pub lease_until: Millis,
 }
 
-/// Announces a process, with what it offers.
+/// Registers a process, with what it offers.
 pub async fn register(
     tx: &mut Tx,
     node: &NodeRow,
@@ -55,7 +54,7 @@ pub async fn register(
     Ok(())
 }
 
-/// Writes what scripts are kept from on this node, as JSON.
+/// Stores the script isolation of this node, as JSON.
 pub async fn set_script_isolation(tx: &mut Tx, id: &NodeId, report: &str) -> Result<()> {
     let sql = "UPDATE cluster_node SET script_isolation = ? WHERE node_id = ?";
     tx.execute(sql, &[report.into(), id.0.as_str().into()])
@@ -64,7 +63,7 @@ pub async fn set_script_isolation(tx: &mut Tx, id: &NodeId, report: &str) -> Res
     Ok(())
 }
 
-/// The server's clock, and how this installation is called if it has been named.
+/// The server's clock, and the name of this installation if it has one.
 pub async fn time_and_installation(tx: &mut Tx) -> Result<(Millis, Option<String>)> {
     let name = "SELECT value FROM procession_meta WHERE name = 'installation'";
     let [time, name] = tx.fetch_sets([tx.dialect().clock_query(), name]).await?;
@@ -73,7 +72,7 @@ pub async fn time_and_installation(tx: &mut Tx) -> Result<(Millis, Option<String
     Ok((time.into(), name))
 }
 
-/// Renews a lease; `false` when the row is gone.
+/// Renews a lease; `false` when the row is missing.
 pub async fn renew(tx: &mut Tx, node: &NodeId, now: Millis, until: Millis) -> Result<bool> {
     let found = tx
         .execute(
@@ -85,7 +84,6 @@ pub async fn renew(tx: &mut Tx, node: &NodeId, now: Millis, until: Millis) -> Re
     Ok(found == 1)
 }
 
-/// A process by its identity.
 pub async fn find_node(tx: &mut Tx, id: &NodeId) -> Result<Option<NodeRow>> {
     let row = tx
         .fetch_optional(
@@ -96,14 +94,14 @@ pub async fn find_node(tx: &mut Tx, id: &NodeId) -> Result<Option<NodeRow>> {
     row.as_ref().map(node_of_row).transpose()
 }
 
-/// How many processes have a lease that holds.
+/// Number of processes with a valid lease.
 pub async fn alive(tx: &mut Tx, now: Millis) -> Result<usize> {
     let sql = "SELECT COUNT(*) AS n FROM cluster_node WHERE lease_until > ?";
     let row = tx.fetch_optional(sql, &[now.to_utc().into()]).await.context("count the nodes")?;
     Ok(row.map(|row| row.get_int("n")).transpose()?.map_or(0, |n| usize::try_from(n).unwrap_or(0)))
 }
 
-/// Forgets processes whose leases ended before `before`; every run leaves a row behind.
+/// Removes processes whose leases ended before `before`; every `run` leaves a row.
 pub async fn forget(tx: &mut Tx, before: Millis) -> Result<()> {
     tx.execute("DELETE FROM cluster_node WHERE lease_until < ?", &[before.to_utc().into()])
         .await
@@ -111,71 +109,66 @@ pub async fn forget(tx: &mut Tx, before: Millis) -> Result<()> {
     Ok(())
 }
 
-/// What a process offers and says of itself.
+/// What a process offers to the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// The name that its operators gave it; two living ones may have the same.
+    /// The name set by operators; two living processes may have the same.
     pub name: String,
-    /// Which life of that name it is, counted from 1.
+    /// The number of process lifetimes under that name, from 1.
     pub incarnation: u32,
-    /// What it is for.
     pub roles: Roles,
-    /// Labels that jobs may ask for.
+    /// Labels that jobs may require.
     pub labels: Vec<String>,
-    /// Jobs it runs at once, at most.
+    /// Maximum number of jobs it runs at once.
     pub max_parallel: u32,
-    /// Where it answers to HTTP.
+    /// The address of its HTTP server.
     pub address: Option<String>,
 }
 
-/// What a process says of itself with each heartbeat.
+/// What a process reports with each heartbeat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeartbeatReport {
-    /// Jobs it runs, and has still to begin.
+    /// Number of jobs it runs or is about to begin.
     pub running: u32,
     /// Milliseconds by which the database's clock is ahead of its own.
     pub skew_ms: i64,
-    /// Whether it was told to leave.
+    /// Whether it was told to shut down.
     pub stay: Stay,
 }
 
 /// Whether a process stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stay {
-    /// It does.
     #[default]
     Stays,
-    /// It takes nothing new and leaves.
+    /// It takes nothing new and shuts down.
     Leaves,
 }
 
-/// A process with all that is known of it.
+/// A process with everything known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeMember {
-    /// Which, and until when it counts as alive.
+    /// Identity and lease.
     pub node: NodeRow,
-    /// What it offers.
     pub offer: Offer,
-    /// What it said last.
+    /// Its last report.
     pub said: HeartbeatReport,
-    /// When it counted what it runs.
+    /// When it counted its running jobs.
     pub counted_at: Option<Millis>,
-    /// Whether it takes nothing new, by its own word or an operator's.
+    /// Whether it takes nothing new, by its own report or an operator's command.
     pub is_draining: bool,
-    /// What scripts are kept from there; none of a version before it was told, or before it is known.
+    /// Its script isolation; `None` for a version that does not report it, or before it is known.
     pub script_isolation: Option<ScriptIsolationReport>,
-    /// The program.
+    /// The program version.
     pub version: String,
-    /// When it started.
     pub started_at: Millis,
-    /// When it was heard of last.
     pub heartbeat_at: Millis,
 }
 
-/// Which life of a name begins now; and the living processes that have that name already and take
-/// work of others.
+/// The number of this process lifetime under a name; and the living processes that have the name
+/// already and take work for others.
 pub async fn lives_of(tx: &mut Tx, name: &str, now: Millis) -> Result<(u32, Vec<NodeRow>)> {
-    // Of a name there may be thousands of rows: every `run` leaves one behind.
+    // A name may have thousands of rows: every `run` leaves one.
     let rows = tx
         .fetch_all(
             "SELECT node_id, host, pid, lease_until, incarnation, \
@@ -204,7 +197,7 @@ fn node_of_row(row: &Row) -> Result<NodeRow> {
     })
 }
 
-/// Writes what a process says of itself; `true` when it is to take nothing new.
+/// Stores the report of a process; `true` when it must take nothing new.
 pub async fn store_heartbeat(
     tx: &mut Tx,
     id: &NodeId,
@@ -231,7 +224,7 @@ pub async fn store_heartbeat(
     Ok(row.map(|row| row.get_flag("is_draining")).transpose()?.unwrap_or(false))
 }
 
-/// Says whether a process takes anything new; `false` when there is no such row.
+/// Sets whether a process takes anything new; `false` when there is no such row.
 pub async fn set_draining(tx: &mut Tx, id: &NodeId, stay: Stay) -> Result<bool> {
     let sql = "UPDATE cluster_node SET is_draining = ? WHERE node_id = ?";
     let leaves = i64::from(stay == Stay::Leaves);
@@ -239,8 +232,8 @@ pub async fn set_draining(tx: &mut Tx, id: &NodeId, stay: Stay) -> Result<bool> 
     Ok(found.context("say whether a node takes anything new")? == 1)
 }
 
-/// Processes whose leases hold after `since`, in the order of their names; without what their scripts are kept from.
-/// `migrate` asks this of tables of earlier versions too.
+/// Processes whose leases are valid after `since`, by name; without their script isolation.
+/// `migrate` runs this on tables of earlier versions too.
 pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<NodeMember>> {
     let sql = "SELECT node_id, host, pid, version, started_at, heartbeat_at, lease_until, node_name, \
                incarnation, roles, labels, max_parallel, running, counted_at, is_draining, address, \
@@ -249,7 +242,7 @@ pub async fn members(tx: &mut Tx, since: Millis) -> Result<Vec<NodeMember>> {
     rows.iter().map(member).collect()
 }
 
-/// As `members`, with what their scripts are kept from.
+/// Like `members`, with their script isolation.
 pub async fn members_with_isolation(tx: &mut Tx, since: Millis) -> Result<Vec<NodeMember>> {
     let mut members = members(tx, since).await?;
     let sql = "SELECT node_id, script_isolation FROM cluster_node WHERE lease_until > ?";
@@ -257,7 +250,7 @@ pub async fn members_with_isolation(tx: &mut Tx, since: Millis) -> Result<Vec<No
     for row in rows {
         let (id, text) = (row.get_text("node_id")?, row.opt_text("script_isolation")?);
         if let Some(member) = members.iter_mut().find(|member| member.node.node_id.0 == id) {
-            // What a newer program writes otherwise is not told.
+            // An unknown format of a newer version is omitted.
             member.script_isolation = text.and_then(|text| serde_json::from_str(&text).ok());
         }
     }
@@ -272,7 +265,7 @@ fn member(row: &Row) -> Result<NodeMember> {
         offer: Offer {
             name: row.get_text("node_name")?,
             incarnation: u32::try_from(row.get_int("incarnation")?)?,
-            // A role that a newer program has is not ours to judge.
+            // Unknown roles of a newer version are ignored.
             roles: row.get_text("roles")?.split(',').filter_map(NodeRole::parse).collect(),
             labels: serde_json::from_str(&labels).context("read the labels of a node")?,
             max_parallel: u32::try_from(row.get_int("max_parallel")?)?,

@@ -1,16 +1,16 @@
-//! `oidc_login`: logins on their way to another provider and back. The browser holds the secret, this
-//! table its digest: each serves once, and not for long.
+//! `oidc_login`: logins in progress at another provider. The browser holds the secret, this table
+//! its digest: each is valid once, and for a short time.
 
 use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// How long one may be on the way.
+/// How long a login may be in progress, in milliseconds.
 pub const WAY_MS: i64 = 10 * 60_000;
-/// How many may be on the way at once; strangers begin them.
+/// Maximum number of logins in progress; anonymous clients can start them.
 const MOST: i64 = 2_000;
 
-/// Notes that somebody goes; `false` when too many are on their way.
+/// Notes a login in progress; `false` when too many are.
 pub async fn add_login(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
     let sql = "DELETE FROM oidc_login WHERE create_time < ?";
     let long_ago = now.plus_ms(-WAY_MS).to_utc();
@@ -24,7 +24,7 @@ pub async fn add_login(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
     Ok(true)
 }
 
-/// Takes the note of somebody who comes back; `false` when there is none that counts.
+/// Takes the record of a returning login; `false` when there is no valid one.
 pub async fn take_login(tx: &mut Tx, digest: &str, now: Millis) -> Result<bool> {
     let sql = "DELETE FROM oidc_login WHERE secret_hash = ? AND create_time >= ?";
     let values = [digest.into(), now.plus_ms(-WAY_MS).to_utc().into()];

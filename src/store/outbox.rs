@@ -1,5 +1,5 @@
-//! `email_notifications`: the outbox. A row is written in the transaction of the change it tells of, and goes
-//! out after it.
+//! `email_notifications`: the outbox. A row is written in the transaction of the change that it
+//! reports, and sent after the commit.
 
 mod digest;
 mod due_notices;
@@ -27,10 +27,11 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::HashSet;
 
-/// Characters of a body: MySQL's column holds 65,535 bytes, and a character has up to four.
+/// Maximum length of a body in characters: MySQL's column holds 65,535 bytes, and a character has
+/// up to four.
 const BODY_MAX: usize = 16_000;
 
-/// Puts notices about a batch, or one job of it, into the outbox.
+/// Puts notices about a batch, or about one of its jobs, into the outbox.
 pub async fn enqueue(
     tx: &mut Tx,
     batch: BatchId,
@@ -43,18 +44,17 @@ pub async fn enqueue(
     write(tx, subject, notices, now).await
 }
 
-/// What mails are about.
+/// The subject of notifications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotificationSubject {
-    /// The batch.
     pub batch: Option<BatchId>,
-    /// The job of it.
+    /// The job of the batch.
     pub queue_id: Option<QueueId>,
-    /// The row of `job_execution_logs` that is NOTIFIED once they have gone.
+    /// The row of `job_execution_logs` that is marked NOTIFIED once they are sent.
     pub log_id: Option<i64>,
 }
 
-/// Puts notices into the outbox, with what they are about.
+/// Puts notices about a subject into the outbox.
 pub async fn enqueue_about(
     tx: &mut Tx,
     subject: NotificationSubject,
@@ -64,7 +64,7 @@ pub async fn enqueue_about(
     write(tx, subject, notices, now).await
 }
 
-/// Puts notices that are about no batch into the outbox.
+/// Puts notices about no batch into the outbox.
 pub async fn enqueue_plain(tx: &mut Tx, notices: &[Notice], now: Millis) -> Result<()> {
     write(tx, NotificationSubject::default(), notices, now).await
 }
@@ -143,7 +143,7 @@ fn row_values(
     ])
 }
 
-/// Of notices that may be told only once, those that have been: key and recipient.
+/// Of notices that may be sent only once, those that were: key and recipient.
 async fn told_before(tx: &mut Tx, notices: &[Notice]) -> Result<HashSet<(String, String)>> {
     let keys: HashSet<&String> = notices.iter().filter_map(|n| n.event_key.as_ref()).collect();
     let mut known = HashSet::new();
@@ -157,8 +157,8 @@ async fn told_before(tx: &mut Tx, notices: &[Notice]) -> Result<HashSet<(String,
     Ok(known)
 }
 
-/// Who was told of a failure of a row, or is about to be, each with its language. Whose letter still waits
-/// for a digest was not.
+/// The recipients of a failure of a row, each with its language. Not those whose notification still
+/// waits for a digest.
 pub async fn told_of_failure(
     tx: &mut Tx,
     batch: BatchId,
@@ -181,8 +181,8 @@ pub async fn told_of_failure(
     rows.iter().map(to).collect()
 }
 
-/// The letter of a row. One that an earlier version wrote, or that a newer one wrote in words that are not
-/// known here, says what its columns say: it must not keep the others from going out.
+/// The notification in a row. One in the format of an earlier or newer version is built from its
+/// columns: it must not block the others.
 fn letter_of(row: &crate::db::Row) -> Result<Notification> {
     use crate::domain::notification::BilingualText;
     use crate::domain::notification::event::NotificationEvent;

@@ -1,8 +1,8 @@
-//! `job_output_value`: values that jobs returned and that are too long for their row, in chunks.
+//! `job_output_value`: returned values that are too long for their row, in chunks.
 //!
-//! Chunks, because a statement of MySQL and MariaDB may have so many bytes as the server's
-//! `max_allowed_packet` and no more, and because a download then holds one chunk at a time. A chunk is
-//! a JSON string: PostgreSQL keeps no character U+0000 in a text, and a value may have one.
+//! In chunks, because a statement of MySQL and MariaDB is limited to the server's
+//! `max_allowed_packet`, and because a download then holds one chunk at a time. A chunk is a JSON
+//! string: PostgreSQL cannot store the character U+0000 in a text, and a value may contain it.
 
 use crate::db::SqlValue;
 use crate::domain::job::outcome::{LargeValue, StoredValue};
@@ -11,17 +11,17 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// Bytes of a value in one chunk. As JSON it has six times as many at most, which is below the 4 MiB that
-/// every supported server takes in a statement.
+/// Bytes of a value per chunk. As JSON it has at most six times as many, which is below the 4 MiB
+/// that every supported server accepts in a statement.
 const CHUNK_BYTES: usize = 512 * 1024;
 
-/// Bytes of a name that are kept: it is for people who look at the table.
+/// Maximum length of a stored name, in bytes: it is for people who look at the table.
 const NAME_MAX: usize = 255;
 
 const INSERT: &str = "INSERT INTO job_output_value \
     (queue_id, attempt, value_no, chunk_no, name, content, create_time) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
-/// The statements that store values, each of which adds one row.
+/// The statements that store values, one row each.
 pub fn inserts(values: &[LargeValue], now: Millis) -> Vec<(String, Vec<SqlValue>)> {
     let mut statements = Vec::new();
     for LargeValue { reference, name, text } in values {
@@ -41,7 +41,7 @@ pub fn inserts(values: &[LargeValue], now: Millis) -> Vec<(String, Vec<SqlValue>
     statements
 }
 
-/// Pieces of a text, none empty unless the text is.
+/// Splits a text into pieces; none is empty unless the text is.
 fn chunks(text: &str) -> Vec<&str> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while rest.len() > CHUNK_BYTES {
@@ -53,7 +53,7 @@ fn chunks(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Stores the values of one attempt in place of those that earlier attempts of its row left.
+/// Stores the values of one attempt in place of those of earlier attempts of its row.
 pub async fn replace(tx: &mut Tx, values: &[LargeValue], now: Millis) -> Result<()> {
     let Some(LargeValue { reference, .. }) = values.first() else { return Ok(()) };
     let sql = "DELETE FROM job_output_value WHERE queue_id = ? AND attempt <= ?";
@@ -65,14 +65,14 @@ pub async fn replace(tx: &mut Tx, values: &[LargeValue], now: Millis) -> Result<
     Ok(())
 }
 
-/// Removes the values of rows that are started over.
+/// Removes the values of rows that are rerun.
 pub async fn remove_of(tx: &mut Tx, rows: &[i64]) -> Result<()> {
     let sql = "DELETE FROM job_output_value WHERE queue_id";
     tx.execute_in(sql, &[], rows, "", &[]).await.context("remove the values of earlier runs")?;
     Ok(())
 }
 
-/// A chunk of a stored value; none after the last.
+/// A chunk of a stored value; `None` after the last.
 pub async fn chunk(tx: &mut Tx, of: &StoredValue, chunk_no: u32) -> Result<Option<String>> {
     let sql = "SELECT content FROM job_output_value \
                WHERE queue_id = ? AND attempt = ? AND value_no = ? AND chunk_no = ?";

@@ -1,4 +1,4 @@
-//! What a batch sees of other batches: their states, and the states and outputs of their jobs.
+//! Other batches as a batch sees them: their states, and the states and outputs of their jobs.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::batch::BatchStatus;
@@ -12,8 +12,8 @@ use crate::store::{Tx, output_value};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 
-/// The batches a dependency asks for, each as it stands. `me` is the batch that asks: it is not its
-/// own predecessor.
+/// The batches that a dependency refers to, each with its state. `me` is the dependent batch: it is
+/// not its own predecessor.
 pub async fn find_awaited(
     tx: &mut Tx,
     external: &ExternalDependency,
@@ -31,7 +31,8 @@ pub async fn find_awaited(
     Ok(found)
 }
 
-/// Numbers that one statement names: a dependency on all days of a month is one question, not 31 each second.
+/// Batch numbers per statement: a dependency on all days of a month is one query, not 31 per
+/// second.
 const AT_ONCE: usize = 500;
 
 async fn newest(
@@ -96,7 +97,8 @@ async fn at_once(
     Ok(numbers.iter().map(seen).collect())
 }
 
-/// The state that a row says, of a batch or of its job, and whether the dependency's condition on outputs holds.
+/// The state in a row, of a batch or of its job, and whether the dependency's condition on outputs
+/// holds.
 async fn stored(
     tx: &mut Tx,
     external: &ExternalDependency,

@@ -1,7 +1,7 @@
-//! Large JSON as it is stored: compressed when it is long.
+//! Stores large JSON compressed.
 //!
-//! The definition of 100,000 jobs is 22 MB of JSON, and the same words over and over. A statement of
-//! MySQL and MariaDB may have 16 MiB unless the server is told otherwise. Packed it has 1 MB.
+//! The definition of 100,000 jobs is 22 MB of JSON with many repetitions. A statement of MySQL and
+//! MariaDB is limited to 16 MiB unless the server is configured otherwise. Compressed it has 1 MB.
 
 use crate::db::Dialect;
 use crate::store::Tx;
@@ -16,21 +16,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{BufReader, BufWriter, Read as _, Write};
 
-/// What packed text begins with; no JSON does. After it: gzip in Base64.
+/// The prefix of compressed text, which no JSON has. gzip in Base64 follows.
 const MARK: &str = "gzip:";
 
-/// Longest text that is stored as it is, in bytes: some 30 jobs, which one may want to read. Beside the other
-/// values it must fit in one packet of PostgreSQL over TLS (`db::bulk` says what a second one costs): a hundred
-/// batches of 100 jobs took 5 s to open with 64 KiB here, 40 ms for each.
+/// Maximum length of text that is stored uncompressed, in bytes: about 30 jobs, which people may
+/// want to read. Together with the other values it must fit into one packet of PostgreSQL over TLS
+/// (`db::bulk` explains what a second one costs): with 64 KiB here a hundred batches of 100 jobs
+/// took 5 s to open, 40 ms each.
 const PLAIN_MAX: usize = 8_192;
 
-/// Beyond so many bytes the server of MySQL or MariaDB is asked how much it takes; the least that any
-/// is told to take by default.
+/// Above this size MySQL and MariaDB are asked for their packet limit; the smallest default limit
+/// of any supported server.
 const ASK_FROM: usize = 4 << 20;
 
 /// A value as text for a column.
 pub(super) fn pack_value(value: &impl Serialize) -> Result<String> {
-    // In pieces of some size: the packer takes as long for a comma as for a line.
+    // Buffered: the compressor takes as long for a comma as for a line.
     let mut sink = BufWriter::with_capacity(1 << 15, PackingSink::Plain(Vec::new()));
     serde_json::to_writer(&mut sink, value)?;
     match sink.into_inner().map_err(std::io::IntoInnerError::into_error)? {
@@ -39,7 +40,7 @@ pub(super) fn pack_value(value: &impl Serialize) -> Result<String> {
     }
 }
 
-/// The value of such a text.
+/// Parses such a text.
 pub(super) fn unpack<T: DeserializeOwned>(text: &str) -> Result<T> {
     let Some(packed) = text.strip_prefix(MARK) else { return Ok(serde_json::from_str(text)?) };
     let decoder =
@@ -49,15 +50,15 @@ pub(super) fn unpack<T: DeserializeOwned>(text: &str) -> Result<T> {
     Ok(serde_json::from_str(&plain)?)
 }
 
-/// Refuses a text that the server would not take: it would end the connection, which looks like a
-/// failure that passes.
+/// Refuses a text that the server would not accept: it would close the connection, which looks like
+/// a transient failure.
 pub(super) async fn check_fits(tx: &mut Tx, what: &str, text: &str) -> Result<()> {
     if tx.dialect() != Dialect::Mysql || text.len() < ASK_FROM {
         return Ok(());
     }
     let row = tx.fetch_optional("SELECT @@max_allowed_packet AS most", &[]).await?;
     let most = row.map(|row| row.get_int("most")).transpose()?.unwrap_or(i64::MAX);
-    // Beside the text a packet holds the other values of the statement.
+    // A packet also holds the other values of the statement.
     let needed = text.len() + (1 << 16);
     ensure!(
         i64::try_from(needed)? <= most,
@@ -74,7 +75,7 @@ fn as_mebibytes(bytes: usize) -> usize {
     bytes.div_ceil(1 << 20)
 }
 
-/// Takes JSON, and packs it from the moment it is long.
+/// Receives JSON, and compresses it once it is long.
 enum PackingSink {
     Plain(Vec<u8>),
     Packed(Box<GzEncoder<EncoderStringWriter<'static, base64::engine::GeneralPurpose, String>>>),
@@ -85,7 +86,8 @@ impl Write for PackingSink {
         if let Self::Plain(text) = self {
             text.extend_from_slice(bytes);
             if text.len() > PLAIN_MAX {
-                // The quickest setting: the others make it a little smaller and take five times as long.
+                // The fastest level: the others make it a little smaller and take five times as
+                // long.
                 let mut packer = Box::new(GzEncoder::new(
                     EncoderStringWriter::new(&STANDARD),
                     Compression::fast(),

@@ -14,28 +14,27 @@ use crate::store::{Stale, Tx, output_value};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::HashMap;
 
-/// What a `QueueEntry` is read from. Outputs may be large; whoever wants some asks `outputs` for them.
+/// The columns of a `QueueEntry`. Outputs may be large; `outputs` reads them separately.
 pub(super) const COLUMNS: &str = "queue_id, batch_id, job_code, status, try_count, attempt, owner, \
     not_before, start_time, end_time, error_message, skip_kind, run_mode, priority, run_no, \
     crash_count, unresolved, waits_on, is_taken, key_has_group";
 
-/// Rows that are read or written at a time: a driver's row takes more memory than what is read from it, and
+/// Rows read or written at a time: a driver's row takes more memory than what is read from it, and
 /// a batch may have 100,000.
 const AT_ONCE: u32 = 8_192;
 
-/// Rows whose outputs are read at a time; each may have a thousand rows of results.
+/// Rows whose outputs are read at a time; each may have a thousand result rows.
 const OUTPUTS_AT_ONCE: usize = 256;
 
-/// A row about to be written.
+/// A new row.
 #[derive(Clone, Debug)]
 pub struct NewEntry<'a> {
-    /// Its job.
     pub job_code: &'a JobCode,
-    /// It is not started before this moment.
+    /// The earliest start time.
     pub not_before: Option<Millis>,
 }
 
-/// Writes one PENDING row per job; the unique key (batch_id, job_code) refuses a job twice.
+/// Inserts one PENDING row per job; the unique key (batch_id, job_code) refuses duplicates.
 pub async fn generate(
     tx: &mut Tx,
     batch: BatchId,
@@ -49,23 +48,21 @@ pub async fn generate(
     look_over(tx, entries.len()).await
 }
 
-/// Has the server count the rows, after so many were written.
+/// Updates the server's table statistics after so many rows were inserted.
 pub async fn look_over(tx: &mut Tx, rows: usize) -> Result<()> {
     tx.look_over("job_queue", rows).await.context("look over job_queue")
 }
 
-/// The rows of one batch about to be written.
+/// The new rows of one batch.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEntries<'a> {
-    /// The batch.
     pub batch: BatchId,
-    /// Its number.
     pub batch_no: &'a str,
     /// One for each job.
     pub entries: &'a [NewEntry<'a>],
 }
 
-/// Writes the rows of several batches in one statement.
+/// Inserts the rows of several batches in one statement.
 pub async fn generate_many(tx: &mut Tx, batches: &[NewEntries<'_>], now: Millis) -> Result<()> {
     let columns = [
         "batch_id",
@@ -93,7 +90,7 @@ pub async fn generate_many(tx: &mut Tx, batches: &[NewEntries<'_>], now: Millis)
     tx.insert_many("job_queue", &columns, rows).await.context("write job_queue")
 }
 
-/// All rows of a batch, in the order they were generated.
+/// All rows of a batch, in the order of their insertion.
 pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM job_queue WHERE batch_id = ? AND queue_id > ? ORDER BY queue_id LIMIT ?"
@@ -111,8 +108,8 @@ pub async fn of_batch(tx: &mut Tx, batch: BatchId) -> Result<Vec<QueueEntry>> {
     }
 }
 
-/// All rows of batches that are small, each in the order they were generated; `None` when together they
-/// have more rows than are read at once.
+/// All rows of small batches, each in the order of insertion; `None` when together they have more
+/// rows than are read at once.
 pub async fn of_few(
     tx: &mut Tx,
     ids: &[BatchId],
@@ -176,14 +173,14 @@ pub(super) fn entry(row: &Row) -> Result<QueueEntry> {
     })
 }
 
-/// What the column `run_mode` says.
+/// The value of the column `run_mode`.
 pub(super) fn run_mode(row: &Row) -> Result<Option<RunMode>> {
     let Some(word) = row.opt_text("run_mode")? else { return Ok(None) };
     let mode = RunMode::parse(&word);
     mode.map(Some).with_context(|| format!("run_mode holds {word:?}, which is no mode"))
 }
 
-/// Outputs (JSON text) of the given rows, where there are any.
+/// Outputs (JSON text) of those of the given rows that have any.
 pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, String)>> {
     let mut found = Vec::new();
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
@@ -196,8 +193,8 @@ pub async fn outputs(tx: &mut Tx, ids: &[QueueId]) -> Result<Vec<(QueueId, Strin
     Ok(found)
 }
 
-/// Rows of a job that ended well by their own work, over all batches of a group, with the batch's
-/// number; in no order. Skipped and forced ones are not among them: nobody checked their data.
+/// Rows of a job that succeeded by itself, over all batches of a group, with the batch number;
+/// unordered. Skipped and forced ones are not included: their data were not checked.
 pub async fn ended_well(
     tx: &mut Tx,
     group: &GroupCode,
@@ -230,7 +227,7 @@ pub(super) fn expect_all(expected: usize, found: u64) -> Result<()> {
     Ok(())
 }
 
-/// Moves many waiting rows from one state to another.
+/// Moves waiting rows from one state to another.
 pub async fn transition(
     tx: &mut Tx,
     ids: &[i64],
@@ -255,14 +252,14 @@ pub fn moved(ids: &[i64], from: QueueStatus, to: QueueStatus, now: Millis) -> Co
     }
 }
 
-/// Writes into rows what is to be said of the state they have just been given.
+/// Sets the message of rows whose state has just changed.
 pub async fn set_message(tx: &mut Tx, ids: &[i64], message: &str) -> Result<()> {
     let sql = "UPDATE job_queue SET error_message = ? WHERE queue_id";
     let found = tx.execute_in(sql, &[message.into()], ids, "", &[]).await?;
     expect_all(ids.len(), found)
 }
 
-/// Gives rows to the process that writes this: `from` → RUNNING, a new attempt, started now.
+/// Claims rows for the process that writes this: `from` → RUNNING, a new attempt, started now.
 pub async fn claim(
     tx: &mut Tx,
     ids: &[i64],
@@ -273,7 +270,8 @@ pub async fn claim(
     give_to_node(tx, ids, from, (owner, Acknowledgement::Yes), now).await
 }
 
-/// As `claim`, to any process; another one takes them before it starts anything (`hosted::take`).
+/// Like `claim`, for any process; another one takes the rows before it starts anything
+/// (`hosted::take_given`).
 pub async fn give_to_node(
     tx: &mut Tx,
     ids: &[i64],
@@ -284,7 +282,7 @@ pub async fn give_to_node(
     expect_all(ids.len(), tx.run_statement(given(ids, from, to, now)).await?)
 }
 
-/// The statement of `give`.
+/// The statement of `claim` and `give_to_node`.
 pub fn given(
     ids: &[i64],
     from: QueueStatus,
@@ -311,23 +309,22 @@ pub fn given(
     }
 }
 
-/// A row of a dead process that another takes over, only to end what is left of its body.
+/// A row of a dead process that another takes over in order to end what is left of its body.
 #[derive(Clone, Debug)]
 pub struct Adopted {
-    /// The row.
     pub queue_id: QueueId,
-    /// Its try, which stays what it is.
+    /// Its attempt number, which does not change.
     pub attempt: u32,
     /// The state it was in.
     pub from: QueueStatus,
     /// The dead process.
     pub owner: Option<NodeId>,
-    /// How many workers in a row have died while it ran, this one counted.
+    /// Number of consecutive worker deaths while it ran, including this one.
     pub crash_count: u32,
 }
 
-/// Makes a row this process's and KILLING. From then on nothing that the dead process may still
-/// report is accepted.
+/// Sets a row to KILLING and this process as owner. From then on no report of the dead process is
+/// accepted.
 pub async fn adopt(tx: &mut Tx, adopted: &Adopted, by: &NodeId, now: Millis) -> Result<()> {
     let found = tx
         .execute(
@@ -350,9 +347,9 @@ pub async fn adopt(tx: &mut Tx, adopted: &Adopted, by: &NodeId, now: Millis) -> 
     expect_all(1, found)
 }
 
-/// Starts rows over: → PENDING, `try_count` 0; the attempt number goes on, and the next run begins
-/// unless what became of this one is open: it will be found by its key. A row that never started
-/// keeps the moment before which it may not; of what an operator wanted with it only NOEXEC stays.
+/// Reruns rows: → PENDING, `try_count` 0; the attempt number continues. The next run begins, unless
+/// the outcome of the present one is open: that will be found by its key. A row that never started
+/// keeps its earliest start time; of the run modes only NOEXEC is kept.
 pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> Result<()> {
     let found = tx
         .execute_in(
@@ -362,7 +359,7 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
              not_before = CASE WHEN start_time IS NULL THEN not_before END, \
              run_mode = CASE WHEN run_mode = 'NOEXEC' THEN run_mode END, error_message = NULL, outputs = NULL, start_time = NULL, end_time = NULL, \
              skip_kind = NULL, update_time = ? WHERE queue_id",
-            // MySQL assigns from left to right: not_before is asked for start_time before that is gone.
+            // MySQL assigns from left to right: not_before reads start_time before that is cleared.
             &[QueueStatus::Pending.as_str().into(), now.to_utc().into()],
             ids,
             "AND status = ?",
@@ -404,7 +401,8 @@ async fn is_in(
     Ok(row.is_some())
 }
 
-/// Which of some rows are still a process's, running, and of which try each is, asked in one journey.
+/// Which of these rows still belong to a process and run, with their attempt numbers, in one round
+/// trip.
 pub async fn ours_of(db: &Db, ids: &[QueueId], owner: &NodeId) -> Result<HashMap<QueueId, u32>> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let (places, mut values) = filled(&ids);
@@ -420,7 +418,7 @@ pub async fn ours_of(db: &Db, ids: &[QueueId], owner: &NodeId) -> Result<HashMap
     rows.iter().map(read).collect()
 }
 
-/// To which try of which process a row belongs, and its state.
+/// The attempt, owner and state of a row.
 pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<(u32, Option<NodeId>, QueueStatus)>> {
     let sql = "SELECT attempt, owner, status FROM job_queue WHERE queue_id = ?";
     let row = tx.fetch_optional(sql, &[id.0.into()]).await?;
@@ -433,8 +431,8 @@ pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<(u32, Option<NodeI
     row.map(read).transpose()
 }
 
-/// Says what a running try waits for before its body; nothing happens to a row that is not its any
-/// more.
+/// Sets what a running attempt waits for before its body; no effect on a row that belongs to
+/// another.
 pub async fn set_waits_on(
     tx: &mut Tx,
     id: QueueId,

@@ -1,8 +1,9 @@
-//! Old rows: found a page at a time, counted, and removed by their keys, a bounded number in a transaction.
+//! Old rows: found one page at a time, counted, and removed by their keys, a limited number per
+//! transaction.
 //!
-//! No statement here reads or deletes a table from one end to the other: `RetentionQuery::ALL` has each of them, and
-//! a test asks the three databases how they would carry it out. What is found is looked at without locks;
-//! what is removed is checked again under the lock of its batch, by compare-and-set.
+//! No statement here reads or deletes a whole table: `RetentionQuery::ALL` lists all of them, and a
+//! test checks their plans on the three databases. Rows are found without locks; before removal
+//! they are checked again under the lock of their batch, by compare-and-set.
 
 mod count_rows;
 mod remove_rows;
@@ -27,10 +28,10 @@ use anyhow::{Context as _, Result};
 use chrono::NaiveDate;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Batches that are looked at together.
+/// Batches per page.
 pub const PAGE: usize = 64;
 
-/// The tables that retention removes rows of.
+/// The tables from which retention removes rows.
 pub const TABLES: [&str; 12] = [
     "job_batch",
     "job_queue",
@@ -46,7 +47,7 @@ pub const TABLES: [&str; 12] = [
     "audit_log",
 ];
 
-/// Tables whose rows are left to whoever drops their partitions.
+/// Tables whose rows are removed by dropping partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftTables {
     /// `job_execution_logs`
@@ -55,30 +56,27 @@ pub struct LeftTables {
     pub lines: bool,
 }
 
-/// Rows by table.
+/// Number of rows by table.
 pub type ByTable = BTreeMap<&'static str, u64>;
 
-/// A batch that may go by its age.
+/// A batch that is old enough to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Key.
     pub batch_id: BatchId,
-    /// Number.
     pub batch_no: BatchNo,
-    /// State.
     pub status: BatchStatus,
     /// When it ended.
     pub ended: Millis,
-    /// How often operators have changed it.
+    /// The number of changes by operators.
     pub revision: i64,
-    /// What its own row and its neighbours' say that needs it.
+    /// Why it is still needed, by its own row and other tables.
     pub needs: BTreeSet<RetentionNeed>,
 }
 
-/// Where a walk over the ended batches of a group stands.
+/// The position of a walk over the ended batches of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The end of the last one.
+    /// The end time of the last one.
     pub at: Millis,
     /// Its key.
     pub key: i64,
@@ -88,7 +86,8 @@ impl Cursor {
     /// Before the first.
     pub const START: Self = Self { at: Millis(0), key: 0 };
 
-    /// The places of `at >= ? AND (at > ? OR key > ?)`: the first bound is what an index goes by.
+    /// The values for `at >= ? AND (at > ? OR key > ?)`: the first condition selects the index
+    /// range.
     fn values(self) -> [SqlValue; 3] {
         let at = self.at.to_utc();
         [at.into(), at.into(), self.key.into()]
@@ -100,7 +99,7 @@ fn status_of(row: &Row, column: &str) -> Result<BatchStatus> {
     BatchStatus::parse(&word).with_context(|| format!("job_batch.status holds {word:?}"))
 }
 
-/// The groups that have batches, also those that are no longer defined. One look into an index for each.
+/// The groups that have batches, including those no longer defined. One index lookup for each.
 pub async fn groups(tx: &mut Tx) -> Result<Vec<GroupCode>> {
     let mut found = Vec::new();
     let mut last = String::new();
@@ -115,8 +114,8 @@ pub async fn groups(tx: &mut Tx) -> Result<Vec<GroupCode>> {
     }
 }
 
-/// The key from which on the batches of a group that ended well are its newest `keep`; none when it has
-/// no more than that.
+/// The key from which on the successful batches of a group are its newest `keep`; `None` when it
+/// has no more than that.
 pub async fn newest_from(tx: &mut Tx, group: &GroupCode, keep: u32) -> Result<Option<BatchId>> {
     let values = [
         group.as_str().into(),
@@ -129,7 +128,8 @@ pub async fn newest_from(tx: &mut Tx, group: &GroupCode, keep: u32) -> Result<Op
     row.map(|row| Ok(BatchId(row.get_int("batch_id")?))).transpose()
 }
 
-/// The next batches of a group that ended before `cut`, oldest end first, with what their own rows say.
+/// The next batches of a group that ended before `cut`, oldest end first, with the needs shown by
+/// their own rows.
 pub async fn candidates(
     tx: &mut Tx,
     group: &GroupCode,
@@ -165,7 +165,7 @@ fn candidate(row: &Row) -> Result<Candidate> {
     })
 }
 
-/// Adds what other tables say that needs these batches; `left` are tables that are left to partitions.
+/// Adds the needs shown by other tables; `left` are partitioned tables.
 pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: LeftTables) -> Result<()> {
     let ids: Vec<i64> = of.iter().map(|c| c.batch_id.0).collect();
     let mut found: HashMap<i64, BTreeSet<RetentionNeed>> = HashMap::new();
@@ -202,7 +202,7 @@ pub async fn add_needs(tx: &mut Tx, of: &mut [&mut Candidate], left: LeftTables)
     Ok(())
 }
 
-/// Those of these batches that have an outcome which is open in the ledger of our own database.
+/// Those of these batches with an open outcome in the ledger of the metadata database.
 async fn open_in_ledger(tx: &mut Tx, ids: &[i64]) -> Result<BTreeSet<i64>> {
     let mut open = BTreeSet::new();
     let Some(installation) = installation(tx).await? else { return Ok(open) };
@@ -219,7 +219,7 @@ async fn open_in_ledger(tx: &mut Tx, ids: &[i64]) -> Result<BTreeSet<i64>> {
     Ok(open)
 }
 
-/// The keys under which the runs of a row are in a ledger.
+/// The ledger keys of the runs of a row.
 fn keys_of_runs(row: &Row, installation: &str) -> Result<Vec<IdemKey>> {
     let group = GroupCode::parse(&row.get_text("group_code")?)?;
     let batch_no = BatchNo::parse(&row.get_text("batch_no")?)?;
@@ -232,8 +232,8 @@ fn keys_of_runs(row: &Row, installation: &str) -> Result<Vec<IdemKey>> {
     Ok(runs.map(|run_no| IdemKey::for_run(installation, form, &code, run_no)).collect())
 }
 
-/// Batches of a group that are kept for their own sake, as their numbers and business dates: those that
-/// have not ended, ended badly or late enough, or are among the newest.
+/// Number and business date of the batches of a group that are kept for their own sake: unfinished,
+/// failed or recent ones, and the newest.
 pub async fn standing(
     tx: &mut Tx,
     group: &GroupCode,
@@ -275,7 +275,7 @@ pub async fn list_open(tx: &mut Tx) -> Result<Vec<BatchId>> {
     rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
 
-/// Ended batches of a group that ended before `cut` and whose lines were not removed since, oldest first.
+/// Batches of a group that ended before `cut` and whose lines were not removed since, oldest first.
 pub async fn with_lines(
     tx: &mut Tx,
     group: &GroupCode,
@@ -295,11 +295,11 @@ pub async fn with_lines(
         .collect()
 }
 
-/// What the audit log calls the removal of a batch.
+/// The audit action for the removal of a batch.
 pub const REMOVED: &str = "batch remove";
 
-/// When the last batch of this number was removed, if one was. Asked when there is none: by way of the
-/// audit log, which is read to its end for it.
+/// When the last batch of this number was removed, if one was. Called only when no batch exists: it
+/// reads the whole audit log.
 pub async fn removed_at(tx: &mut Tx, batch_no: &BatchNo) -> Result<Option<Millis>> {
     let sql = "SELECT MAX(create_time) AS at FROM audit_log WHERE batch_no = ? AND action = ?";
     let row = tx.fetch_optional(sql, &[batch_no.as_str().into(), REMOVED.into()]).await;
@@ -315,24 +315,23 @@ pub async fn lines_gone(tx: &mut Tx, id: BatchId) -> Result<Option<Millis>> {
     Ok(row.map(|row| row.opt_time("lines_time")).transpose()?.flatten().map(Millis::from))
 }
 
-/// Rows that go by an age of their own.
+/// Rows with an age limit of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Aged {
-    /// Firings that are over.
+    /// Settled firings.
     Firings,
-    /// Mails that were sent.
+    /// Sent notifications.
     Mails,
-    /// Backfills that are over.
+    /// Ended backfills.
     Backfills,
-    /// Acts on record.
+    /// Audit records.
     Audit,
 }
 
 impl Aged {
-    /// Every kind, in the order in which they go.
+    /// Every kind, in the order of removal.
     pub const ALL: [Self; 4] = [Self::Firings, Self::Mails, Self::Backfills, Self::Audit];
 
-    /// Its table.
     pub fn table(self) -> &'static str {
         match self {
             Self::Firings => "job_firing",
@@ -343,33 +342,31 @@ impl Aged {
     }
 }
 
-/// Whether a row that is old enough goes.
+/// Whether a row that is old enough is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgedRowRemoval {
-    /// It does.
     Yes,
-    /// Not while batches are there that it has to do with.
+    /// Not while batches exist that it refers to.
     WithBatches,
-    /// It does not.
     No,
 }
 
-/// A row that goes by its age.
+/// An old row with an age limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgedRow {
     /// Its key and age.
     pub place: Cursor,
-    /// Whether it goes.
+    /// Whether it is removed.
     pub goes: AgedRowRemoval,
-    /// Rows that go with it: the batches of a backfill.
+    /// Number of rows removed with it: the batches of a backfill.
     pub others: u64,
-    /// The batch that a mail is about.
+    /// The batch that a notification is about.
     pub of_batch: Option<BatchId>,
 }
 
-/// The next rows of a kind that are older than `cut`, oldest first, at most `limit`. A firing stays while a
-/// batch is there that it opened or whose end it answered, and while it is the newest of its schedule; a
-/// backfill while a batch of it is there.
+/// The next rows of a kind older than `cut`, oldest first, at most `limit`. A firing is kept while
+/// a batch exists that it opened or whose end caused it, and while it is the newest of its
+/// schedule; a backfill while one of its batches exists.
 pub async fn list_aged(
     tx: &mut Tx,
     (kind, word): (Aged, &str),
@@ -403,7 +400,7 @@ fn aged_row(row: &Row) -> Result<AgedRow> {
     })
 }
 
-/// The batches that these rows have to do with, as pairs of row and batch.
+/// The batches that these rows refer to, as pairs of row and batch.
 pub async fn their_batches(tx: &mut Tx, kind: Aged, ids: &[i64]) -> Result<Vec<(i64, BatchId)>> {
     let text = match kind {
         Aged::Firings => RetentionQuery::OfFirings,
@@ -412,7 +409,7 @@ pub async fn their_batches(tx: &mut Tx, kind: Aged, ids: &[i64]) -> Result<Vec<(
     };
     let mut found = Vec::new();
     for (sql, values) in placed(text, ids, &[]) {
-        // One statement may have its list twice.
+        // A statement may contain the list twice.
         let lists = sql.matches('?').count() / values.len();
         let values: Vec<SqlValue> =
             values.iter().cycle().take(values.len() * lists).cloned().collect();

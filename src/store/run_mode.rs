@@ -1,5 +1,5 @@
-//! `job_def.run_mode`: what operators want with a job in every new batch. No definition file says
-//! it, so `apply` leaves it alone.
+//! `job_def.run_mode`: the run mode that operators set for a job in every new batch. No definition
+//! file contains it, so `apply` does not change it.
 
 use crate::domain::id::{BatchId, GroupCode, JobCode, QueueId};
 use crate::domain::job::job_key::JobKey;
@@ -9,7 +9,7 @@ use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
-/// The jobs that have a standing mode.
+/// The jobs with a standing run mode.
 pub async fn standing(tx: &mut Tx) -> Result<BTreeMap<JobKey, RunMode>> {
     let sql = "SELECT group_code, job_code, run_mode FROM job_def WHERE run_mode IS NOT NULL";
     let mut modes = BTreeMap::new();
@@ -23,7 +23,7 @@ pub async fn standing(tx: &mut Tx) -> Result<BTreeMap<JobKey, RunMode>> {
     Ok(modes)
 }
 
-/// Sets or ends the standing mode of a job; `false` when there is no such job.
+/// Sets or clears the standing run mode of a job; `false` when there is no such job.
 pub async fn set_standing(
     tx: &mut Tx,
     job: &JobKey,
@@ -39,8 +39,8 @@ pub async fn set_standing(
     Ok(found == 1)
 }
 
-/// Gives the rows of a new batch of `group` the standing modes of their jobs; those on ice are left out at
-/// once. Gives the rows that are.
+/// Copies the standing run modes of the jobs into the rows of a new batch of `group`; jobs on ice
+/// are skipped at once. Returns their rows.
 pub async fn take_over(
     tx: &mut Tx,
     (batch, group): (BatchId, &GroupCode),

@@ -1,5 +1,6 @@
-//! The tables of another scheduler, in a database of its own: read, never written. Each value is asked for as a text, for
-//! types differ between releases; columns are asked for first, for so do they.
+//! The tables of another scheduler, in its own database: read, never written. Each value is read as
+//! text, because types differ between releases; the columns are read first, because they differ
+//! too.
 
 use crate::db::{Dialect, Row};
 use crate::domain::source::scheduler_tables::{
@@ -10,10 +11,10 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
-/// A database that is not the scheduler's; `Display` is the sentence for the user.
+/// The database is not that scheduler's; `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSchedulerTables {
-    /// A table is not there for us.
+    /// A table is missing or not readable for this user.
     #[error(
         "there is no table {table} here, or this user may not read it; name the database of {system} in the URL, and \
          GRANT SELECT on its tables to the user"
@@ -21,15 +22,15 @@ pub enum NoSchedulerTables {
     Table {
         /// The table with its schema.
         table: String,
-        /// The scheduler.
         system: &'static str,
     },
 }
 
-/// Reads all that is wanted, as of the moment at which the transaction began.
+/// Reads all wanted tables, as of the start of the transaction.
 ///
 /// # Errors
-/// [`NoSchedulerTables`] when this is no database of that scheduler.
+///
+/// [`NoSchedulerTables`] when this is not a database of that scheduler.
 pub async fn read_tables(tx: &mut Tx, wanted: &WantedTables) -> Result<SchedulerTables> {
     let mut tables = Vec::new();
     for table in wanted.tables {
@@ -52,7 +53,7 @@ pub async fn read_tables(tx: &mut Tx, wanted: &WantedTables) -> Result<Scheduler
     Ok(SchedulerTables { tables, server })
 }
 
-/// A table as the database spells it.
+/// A table in the database's spelling.
 struct FoundTable {
     schema: String,
     name: String,
@@ -65,7 +66,7 @@ struct FoundColumn {
     data_type: String,
 }
 
-/// The table, whatever the case of its name; none when this user may read none of its columns.
+/// The table, ignoring the case of its name; `None` when this user may read none of its columns.
 async fn find_table(tx: &mut Tx, table: &WantedTable) -> Result<Option<FoundTable>> {
     let text = text_type(tx.dialect());
     let (schema, order) = match (table.schema, tx.dialect()) {
@@ -95,14 +96,14 @@ async fn find_table(tx: &mut Tx, table: &WantedTable) -> Result<Option<FoundTabl
             Some(first) if first.schema == schema && first.name == name => {
                 first.columns.push(column);
             }
-            // One of another schema, or written in another case.
+            // In another schema, or in another case.
             Some(_) => {}
         }
     }
     Ok(found)
 }
 
-/// A column as a text; what is no text there, in hexadecimal digits.
+/// A column as text; a binary column in hexadecimal digits.
 fn column_text(column: &FoundColumn, quoted: &str, dialect: Dialect) -> String {
     let data_type = column.data_type.to_lowercase();
     let is_binary = matches!(
@@ -130,7 +131,7 @@ async fn read_rows(tx: &mut Tx, table: &WantedTable, found: FoundTable) -> Resul
         own.map_or_else(|| (*wanted).to_owned(), |column| quoted(&column.name))
     });
     let condition = if table.condition.is_empty() { "1 = 1" } else { table.condition };
-    // Names are the server's own and quoted; the rest is in the code of this program.
+    // Names come from the server and are quoted; the rest is constant in this program.
     let sql = format!(
         "SELECT {} FROM {}.{} WHERE {condition} ORDER BY {}",
         list.collect::<Vec<_>>().join(", "),
@@ -156,7 +157,7 @@ fn text_type(dialect: Dialect) -> &'static str {
     if dialect == Dialect::Mysql { "CHAR" } else { "TEXT" }
 }
 
-/// What a server says of itself. Its time zone is that of a new session, and not the one of ours.
+/// Facts about the server. Its time zone is that of a new session, not of ours.
 async fn server(tx: &mut Tx, names: &[&str]) -> Result<SchedulerServer> {
     let mut settings = BTreeMap::new();
     for name in names {
@@ -174,11 +175,12 @@ async fn server(tx: &mut Tx, names: &[&str]) -> Result<SchedulerServer> {
         Dialect::Mysql => (
             "SELECT CAST(VERSION() AS CHAR) AS v",
             "SELECT CAST(CASE @@global.time_zone WHEN 'SYSTEM' THEN @@system_time_zone ELSE @@global.time_zone END AS CHAR) AS v",
-            // Whatever zone the session has; CONVERT_TZ knows SYSTEM without the tables of zones.
+            // Whatever the zone of the session; CONVERT_TZ knows SYSTEM even without time zone
+            // tables.
             "SELECT CAST(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', @@global.time_zone)) AS CHAR) AS v",
         ),
-        // A session of this program is in UTC, and what the configuration file says only superusers may read: log_timezone is
-        // made with it, and a zone of the database goes before it.
+        // Sessions of this program use UTC, and only superusers may read the configuration file:
+        // log_timezone is derived from it, and a zone of the database takes precedence.
         Dialect::Postgres | Dialect::Sqlite => (
             "SELECT CAST(version() AS TEXT) AS v",
             "SELECT CAST(COALESCE((SELECT substr(c, 10) FROM pg_catalog.pg_db_role_setting s, unnest(s.setconfig) c \

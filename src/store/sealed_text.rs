@@ -1,6 +1,6 @@
-//! Every text that is sealed under the installation's key, wherever it is stored: the values of `sealed_secret` and
-//! `executor_group`, which a new key re-seals, and what definitions, their versions and batches hold of
-//! `secrets: NAME: {sealed: TEXT}`, which only a changed definition replaces.
+//! All texts sealed under the installation's key: the values of `sealed_secret` and
+//! `executor_group`, which a new key re-seals, and `secrets: NAME: {sealed: TEXT}` in definitions,
+//! their versions and batches, which only a changed definition replaces.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::job::shared_definitions::{SecretFrom, SecretSource};
@@ -13,27 +13,25 @@ use std::collections::BTreeMap;
 /// A row whose sealed text can be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SealedRow {
-    /// A stored secret.
+    /// A stored secret, by name.
     StoredSecret(String),
-    /// The token of a group of executors.
+    /// The token of an executor group.
     ExecutorToken(AppName),
     /// The second factor of a user, by the user's key.
     SecondFactor(i64),
 }
 
-/// A sealed text with the row that holds it.
+/// A sealed text with its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedTextRow {
-    /// The row.
     pub row: SealedRow,
-    /// The sealed text.
     pub sealed: String,
 }
 
-/// Where a definition is kept that holds sealed texts.
+/// Where a definition with sealed texts is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionCopy {
-    /// What is defined now.
+    /// The present definition.
     Current,
     /// A version of a group.
     Version,
@@ -43,19 +41,17 @@ pub enum DefinitionCopy {
     EndedBatch,
 }
 
-/// A sealed text of a definition.
+/// A sealed text in a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinedSeal {
-    /// Where.
+    /// Where it is stored.
     pub copy: DefinitionCopy,
-    /// The secret's name.
     pub name: String,
-    /// The sealed text.
     pub sealed: String,
 }
 
-/// The sealed texts that can be replaced, in an order that never changes: two processes that replace them wait for
-/// each other and never in a circle.
+/// The replaceable sealed texts, in a fixed order, so that two processes that replace them cannot
+/// deadlock.
 pub async fn replaceable(tx: &mut Tx) -> Result<Vec<SealedTextRow>> {
     let secrets = "SELECT secret_name, sealed FROM sealed_secret ORDER BY secret_name";
     let tokens = "SELECT app_name, token_sealed FROM executor_group ORDER BY app_name";
@@ -88,8 +84,8 @@ pub async fn stored_secrets(tx: &mut Tx) -> Result<BTreeMap<String, String>> {
     rows.iter().map(|row| Ok((row.get_text("secret_name")?, row.get_text("sealed")?))).collect()
 }
 
-/// Puts another sealed text in the place of this one; whether it was still there. Who sealed the value and when stays as
-/// it is, because the value does.
+/// Replaces a sealed text; returns whether it was still there. Who sealed the value and when does
+/// not change, because the value does not.
 pub async fn replace(tx: &mut Tx, old: &SealedTextRow, sealed: &str) -> Result<bool> {
     let (sql, key): (_, SqlValue) = match &old.row {
         SealedRow::StoredSecret(name) => (
@@ -109,25 +105,24 @@ pub async fn replace(tx: &mut Tx, old: &SealedTextRow, sealed: &str) -> Result<b
     Ok(tx.execute(sql, &values).await.context("replace a sealed text")? > 0)
 }
 
-/// What the present definition holds.
+/// The sealed texts of the present definition.
 pub async fn of_definition(tx: &mut Tx) -> Result<Vec<DefinedSeal>> {
     let secrets = shared::declared_secrets(tx).await?;
     Ok(seals(DefinitionCopy::Current, secrets).collect())
 }
 
-/// Where to go on reading, and what was found before.
+/// A page of sealed texts, and where to continue.
 #[derive(Debug, Default)]
 pub struct SealPage {
-    /// The sealed texts.
     pub found: Vec<DefinedSeal>,
-    /// The id of the last row; none when there is no more.
+    /// The id of the last row; `None` when there is no more.
     pub last: Option<i64>,
 }
 
-/// Rows that are read at a time: each may hold a definition of megabytes.
+/// Rows read at a time: each may hold a definition of megabytes.
 const PAGE: u32 = 20;
 
-/// What one page of versions holds, from behind the row `after` on.
+/// The sealed texts of one page of versions, after the row `after`.
 pub async fn of_versions(tx: &mut Tx, after: i64) -> Result<SealPage> {
     let sql = "SELECT version_id AS id, definition AS body FROM definition_version \
                WHERE version_id > ? AND (definition LIKE 'gzip:%' OR definition LIKE '%\"sealed\"%') \
@@ -136,7 +131,7 @@ pub async fn of_versions(tx: &mut Tx, after: i64) -> Result<SealPage> {
     seal_page(&rows.context("read definition_version")?, |_| Ok(DefinitionCopy::Version))
 }
 
-/// What one page of batches holds, from behind the row `after` on.
+/// The sealed texts of one page of batches, after the row `after`.
 pub async fn of_batches(tx: &mut Tx, after: i64) -> Result<SealPage> {
     let sql = "SELECT batch_id AS id, snapshot AS body, end_time FROM job_batch \
                WHERE batch_id > ? AND (snapshot LIKE 'gzip:%' OR snapshot LIKE '%\"sealed\"%') \
@@ -151,7 +146,7 @@ pub async fn of_batches(tx: &mut Tx, after: i64) -> Result<SealPage> {
     })
 }
 
-/// Of a stored definition only the secrets.
+/// The secrets of a stored definition.
 #[derive(Deserialize)]
 struct SecretsOnly {
     #[serde(default)]

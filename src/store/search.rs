@@ -1,5 +1,5 @@
-//! What one box of the console looks through: jobs, groups, batches, schedules. Each statement gives few
-//! rows; those that walk do so over what is defined, never over what has happened.
+//! The search box of the console: jobs, groups, batches, schedules. Each statement returns few
+//! rows; those that scan a table scan the definition, never the history.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::batch::Batch;
@@ -14,19 +14,15 @@ use std::collections::BTreeSet;
 /// A job that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundJob {
-    /// Its code.
     pub code: JobCode,
-    /// Its name.
     pub name: String,
-    /// Its group.
     pub group: GroupCode,
-    /// Its labels, with commas between them.
+    /// Its tags, separated by commas.
     pub tags: String,
-    /// Its other codes.
     pub aliases: Vec<String>,
 }
 
-/// Jobs of groups that are seen, in which a text occurs: those whose code is that text first, then those
+/// Jobs of visible groups that contain a text: first those whose code equals the text, then those
 /// whose code begins with it.
 pub async fn find_jobs(
     tx: &mut Tx,
@@ -59,13 +55,13 @@ pub async fn find_jobs(
     rows.iter().map(job).collect()
 }
 
-/// What stands first: the text itself, and what begins with it.
+/// Sort values: the text itself, and codes that begin with it.
 fn first(text: &str) -> [SqlValue; 2] {
     let text = text.to_lowercase();
     [text.as_str().into(), format!("{}%", plain(&text)).into()]
 }
 
-/// Batches of groups that are seen, whose numbers begin with a text, the last number first.
+/// Batches of visible groups whose numbers begin with a text, latest number first.
 pub async fn batches(
     tx: &mut Tx,
     text: &str,
@@ -73,8 +69,8 @@ pub async fn batches(
     limit: u32,
 ) -> Result<Vec<Batch>> {
     let (whose, its) = among("group_code", seen);
-    // Numbers that begin so come after the text in any collation; where the last of them comes does not
-    // follow, so that the walk along the index has one end.
+    // Numbers with this prefix sort after the text in any collation; where the last of them sorts
+    // is not known, so the index range is open at one end.
     let sql = format!(
         "SELECT {COLUMNS} FROM job_batch WHERE batch_no >= ? AND batch_no LIKE ? ESCAPE '!'{whose} \
          ORDER BY batch_no DESC, batch_id DESC LIMIT ?"

@@ -1,6 +1,6 @@
-//! `user_second_factor` and `recovery_code`: second factors of users. The secret of one-time codes is sealed under the
-//! installation's key; of recovery codes there are only digests. A code is taken by compare-and-set, so of two log-ins
-//! with one code at the same moment one is let in.
+//! `user_second_factor` and `recovery_code`: second factors of users. The secret of one-time codes
+//! is sealed under the installation's key; of recovery codes only digests are stored. A code is
+//! used by compare-and-set, so of two concurrent logins with one code only one succeeds.
 
 use crate::domain::access::user::UserId;
 use crate::domain::time::Millis;
@@ -11,17 +11,16 @@ use std::collections::BTreeSet;
 /// The second factor of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondFactor {
-    /// Whose.
     pub user: UserId,
-    /// The secret of one-time codes, sealed.
+    /// The sealed secret of one-time codes.
     pub sealed: String,
-    /// Whether its user has shown a code of it; before that it is asked for by nobody.
+    /// Whether its user has confirmed it with a code; before that no login requires it.
     pub is_active: bool,
-    /// The newest time step whose code was taken.
+    /// The newest time step whose code was used.
     pub last_step: Option<i64>,
-    /// Wrong codes in a row.
+    /// Number of consecutive wrong codes.
     pub failures: u32,
-    /// When the last of them came.
+    /// When the last of them was entered.
     pub last_failure: Option<Millis>,
 }
 
@@ -40,15 +39,15 @@ pub async fn find_factor(tx: &mut Tx, user: UserId) -> Result<Option<SecondFacto
     }))
 }
 
-/// Which of these users have an active one.
+/// Those of all users with an active second factor.
 pub async fn active(tx: &mut Tx) -> Result<BTreeSet<i64>> {
     let sql = "SELECT user_id FROM user_second_factor WHERE is_active = 1";
     let rows = tx.fetch_all(sql, &[]).await.context("list second factors")?;
     rows.iter().map(|row| Ok(row.get_int("user_id")?)).collect()
 }
 
-/// Writes a secret that its user has yet to confirm, in the place of one that was never confirmed; `false` when there is
-/// an active one.
+/// Stores a secret that its user has yet to confirm, replacing an unconfirmed one; `false` when
+/// there is an active one.
 pub async fn begin(tx: &mut Tx, user: UserId, sealed: &str, now: Millis) -> Result<bool> {
     if find_factor(tx, user).await?.is_some_and(|factor| factor.is_active) {
         return Ok(false);
@@ -62,7 +61,7 @@ pub async fn begin(tx: &mut Tx, user: UserId, sealed: &str, now: Millis) -> Resu
     Ok(true)
 }
 
-/// Makes a second factor count; `false` when it does already or is gone.
+/// Activates a second factor; `false` when it is active already or missing.
 pub async fn activate(tx: &mut Tx, user: UserId, now: Millis) -> Result<bool> {
     let sql = "UPDATE user_second_factor SET is_active = 1, active_time = ? \
                WHERE user_id = ? AND is_active = 0";
@@ -70,8 +69,8 @@ pub async fn activate(tx: &mut Tx, user: UserId, now: Millis) -> Result<bool> {
     Ok(tx.execute(sql, &values).await.context("confirm the second factor")? == 1)
 }
 
-/// Takes the code of a step, and forgets the wrong ones before it; `false` when a code of that step or of a later one was
-/// taken before.
+/// Uses the code of a time step, and resets the failures; `false` when a code of that step or of a
+/// later one was used before.
 pub async fn take_step(tx: &mut Tx, user: UserId, step: i64) -> Result<bool> {
     let sql = "UPDATE user_second_factor SET last_step = ?, failures = 0, failed_time = NULL \
                WHERE user_id = ? AND (last_step IS NULL OR last_step < ?)";
@@ -79,8 +78,8 @@ pub async fn take_step(tx: &mut Tx, user: UserId, step: i64) -> Result<bool> {
     Ok(tx.execute(sql, &values).await.context("take a code")? == 1)
 }
 
-/// Counts a code as wrong before it is looked at; `false` when another one is being looked at, or the second factor is
-/// gone.
+/// Counts a code as wrong before it is checked; `false` when another one is being checked, or the
+/// second factor is missing.
 pub async fn count_failure(tx: &mut Tx, factor: &SecondFactor, now: Millis) -> Result<bool> {
     let sql = "UPDATE user_second_factor SET failures = failures + 1, failed_time = ? \
                WHERE user_id = ? AND failures = ?";
@@ -88,7 +87,7 @@ pub async fn count_failure(tx: &mut Tx, factor: &SecondFactor, now: Millis) -> R
     Ok(tx.execute(sql, &values).await.context("count a wrong code")? == 1)
 }
 
-/// Removes the second factor of a user and its recovery codes; whether there was one.
+/// Removes the second factor of a user and its recovery codes; returns whether there was one.
 pub async fn remove(tx: &mut Tx, user: UserId) -> Result<bool> {
     let sql = "DELETE FROM recovery_code WHERE user_id = ?";
     tx.execute(sql, &[user.0.into()]).await.context("remove the recovery codes")?;
@@ -96,7 +95,7 @@ pub async fn remove(tx: &mut Tx, user: UserId) -> Result<bool> {
     Ok(tx.execute(sql, &[user.0.into()]).await.context("remove the second factor")? > 0)
 }
 
-/// Puts recovery codes, as digests, in the place of those that are there.
+/// Replaces the recovery codes of a user, given as digests.
 pub async fn replace_codes(tx: &mut Tx, user: UserId, digests: &[String]) -> Result<()> {
     let sql = "DELETE FROM recovery_code WHERE user_id = ?";
     tx.execute(sql, &[user.0.into()]).await.context("replace the recovery codes")?;
@@ -105,7 +104,7 @@ pub async fn replace_codes(tx: &mut Tx, user: UserId, digests: &[String]) -> Res
     tx.insert_many("recovery_code", &columns, rows).await.context("write the recovery codes")
 }
 
-/// Takes a recovery code, and forgets the wrong ones before it; `false` when it is none, or was taken before.
+/// Uses a recovery code, and resets the failures; `false` when it is invalid, or was used before.
 pub async fn take_code(tx: &mut Tx, user: UserId, digest: &str, now: Millis) -> Result<bool> {
     let sql = "UPDATE recovery_code SET used_time = ? \
                WHERE user_id = ? AND code_hash = ? AND used_time IS NULL";
@@ -118,7 +117,7 @@ pub async fn take_code(tx: &mut Tx, user: UserId, digest: &str, now: Millis) -> 
     Ok(true)
 }
 
-/// How many recovery codes of a user are left.
+/// Number of unused recovery codes of a user.
 pub async fn codes_left(tx: &mut Tx, user: UserId) -> Result<usize> {
     let sql = "SELECT COUNT(*) AS n FROM recovery_code WHERE user_id = ? AND used_time IS NULL";
     let row = tx.fetch_optional(sql, &[user.0.into()]).await.context("count the recovery codes")?;

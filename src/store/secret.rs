@@ -1,4 +1,4 @@
-//! `sealed_secret`: secrets sealed under the installation's key; nothing here can open one.
+//! `sealed_secret`: secrets sealed under the installation's key; this module cannot open one.
 
 use crate::db::{Row, Tx};
 use crate::domain::access::group_access::GroupAccess;
@@ -9,30 +9,28 @@ use crate::store::group_access;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
-/// A stored secret, as it may be shown.
+/// A stored secret, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSecretInfo {
-    /// Its name.
     pub name: String,
-    /// Who sealed it last.
+    /// Who last sealed it.
     pub by: String,
-    /// When that was.
+    /// When it was last sealed.
     pub at: Millis,
     /// Which groups may use it.
     pub access: GroupAccess,
 }
 
-/// A secret as it is stored.
+/// A secret as stored.
 #[derive(Clone, Debug)]
 pub struct SealedSecret {
-    /// Its sealed text.
     pub sealed: String,
     /// Which groups may use it.
     pub access: GroupAccess,
 }
 
-/// Stores a secret, in the place of an older one of this name. Who may use it is part of what schedules keep in memory of
-/// the definition, so another rule counts as a change of that.
+/// Inserts or replaces a secret. Schedules cache the permissions as part of the definition, so a
+/// changed rule counts as a change of the definition.
 pub async fn put_secret(
     tx: &mut Tx,
     name: &str,
@@ -82,7 +80,7 @@ pub async fn put_secret(
     }
 }
 
-/// Says who may use a stored secret; its value stays.
+/// Sets who may use a stored secret; its value does not change.
 pub async fn set_access(tx: &mut Tx, name: &str, access: &GroupAccess, now: Millis) -> Result<()> {
     let owner = access.owner_group.as_ref().map(GroupCode::as_str);
     let allowed = group_access::allowed_groups_text(access)?;
@@ -92,7 +90,7 @@ pub async fn set_access(tx: &mut Tx, name: &str, access: &GroupAccess, now: Mill
     )
     .await
     .context("say who may use the secret")?;
-    // What schedules keep in memory of the definition holds who may use it.
+    // Schedules cache the permissions as part of the definition.
     epoch::bump_epoch(tx, Epoch::Definition).await
 }
 
@@ -107,15 +105,15 @@ pub async fn find_secret(tx: &mut Tx, name: &str) -> Result<Option<SealedSecret>
     }))
 }
 
-/// Which groups may use which stored secret, by the answer to `LIST_QUERY`.
+/// Which groups may use which stored secret, from the result of `LIST_QUERY`.
 pub(super) fn access_of(rows: &[Row]) -> Result<BTreeMap<String, GroupAccess>> {
     rows.iter()
         .map(|row| Ok((row.get_text("secret_name")?, group_access::access_of_row(row)?)))
         .collect()
 }
 
-/// Which groups may use a secret that is stored now: what is said of it, else what holds already, so
-/// that a new password opens nothing.
+/// Which groups may use a secret that is stored now: as requested, else as before, so that a new
+/// password grants no access.
 pub async fn access_to_store(
     tx: &mut Tx,
     name: &str,
@@ -127,7 +125,7 @@ pub async fn access_to_store(
     }
 }
 
-/// Removes a secret; gives whether it was there.
+/// Removes a secret; returns whether it existed.
 pub async fn remove(tx: &mut Tx, name: &str) -> Result<bool> {
     let sql = "DELETE FROM sealed_secret WHERE secret_name = ?";
     let is_removed = tx.execute(sql, &[name.into()]).await.context("remove the secret")? > 0;
@@ -137,7 +135,7 @@ pub async fn remove(tx: &mut Tx, name: &str) -> Result<bool> {
     Ok(is_removed)
 }
 
-/// Asks for all stored secrets, as they may be shown.
+/// The query for all stored secrets, for display.
 pub(super) const LIST_QUERY: &str = "SELECT secret_name, sealed_by, update_time, owner_group, allowed_groups FROM sealed_secret \
      ORDER BY secret_name";
 

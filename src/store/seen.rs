@@ -1,22 +1,22 @@
-//! Whose rows somebody sees, and what holds a text: conditions that lists share.
+//! Conditions that lists share: visible rows, and text search.
 
 use crate::db::SqlValue;
 use crate::domain::id::GroupCode;
 use std::collections::BTreeSet;
 
-/// What may be told to who asks, where some of it belongs to no group.
+/// What the caller may see, where some of it belongs to no group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditScope {
-    /// All of it.
+    /// Everything.
     All,
-    /// What belongs to groups, whichever it is.
+    /// Everything that belongs to a group.
     AllGroups,
     /// What belongs to these groups.
     Groups(BTreeSet<GroupCode>),
 }
 
 impl AuditScope {
-    /// The condition on a column that names the group, and its values.
+    /// The condition on a column with the group code, and its values.
     pub fn condition(&self, column: &str) -> (String, Vec<SqlValue>) {
         match self {
             Self::All => (String::new(), Vec::new()),
@@ -26,8 +26,7 @@ impl AuditScope {
     }
 }
 
-/// ` AND column IN (…)` and its values; nothing where all groups are seen, and what never holds where
-/// none is.
+/// ` AND column IN (…)` and its values; empty for all groups, and a false condition for none.
 pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec<SqlValue>) {
     match groups {
         None => (String::new(), Vec::new()),
@@ -40,7 +39,7 @@ pub fn among(column: &str, groups: Option<&BTreeSet<GroupCode>>) -> (String, Vec
     }
 }
 
-/// A condition that a number is one of these, and its values; what never holds where there is none.
+/// A condition that a number is one of these, and its values; a false condition for none.
 pub(super) fn any_of(column: &str, ids: &BTreeSet<i64>) -> (String, Vec<SqlValue>) {
     if ids.is_empty() {
         return ("1 = 0".to_owned(), Vec::new());
@@ -49,7 +48,7 @@ pub(super) fn any_of(column: &str, ids: &BTreeSet<i64>) -> (String, Vec<SqlValue
     (format!("{column} IN ({places})"), ids.iter().map(|id| (*id).into()).collect())
 }
 
-/// ` AND (…)` that holds where one of these columns holds a text, in any case of letters.
+/// ` AND (…)` that is true where one of these columns contains a text, ignoring case.
 pub(super) fn holds(columns: &[&str], text: &str) -> (String, Vec<SqlValue>) {
     let like = format!("%{}%", plain(&text.to_lowercase()));
     let one = |column: &&str| format!("LOWER({column}) LIKE ? ESCAPE '!'");
@@ -57,7 +56,7 @@ pub(super) fn holds(columns: &[&str], text: &str) -> (String, Vec<SqlValue>) {
     (format!(" AND ({})", all.join(" OR ")), vec![like.as_str().into(); columns.len()])
 }
 
-/// A text of which LIKE takes every character as it is.
+/// A text escaped for LIKE.
 pub(super) fn plain(text: &str) -> String {
     let special = |c: char| matches!(c, '%' | '_' | '!');
     text.chars().flat_map(|c| special(c).then_some('!').into_iter().chain([c])).collect()

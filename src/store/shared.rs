@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// Tables of what all groups share: name of the table and of its key.
+/// Tables of shared objects: name of the table and of its key.
 const SHARED: [(&str, &str); 5] = [
     ("job_owner", "owner_name"),
     ("resource_pool", "pool_name"),
@@ -23,12 +23,12 @@ const SHARED: [(&str, &str); 5] = [
     ("global_param", "param_name"),
 ];
 
-/// Asks for owners.
+/// The query for owners.
 pub(super) const OWNER_QUERY: &str = "SELECT body FROM job_owner ORDER BY owner_id";
-/// Asks for the secrets that definitions declare.
+/// The query for the secrets that definitions declare.
 const SECRET_QUERY: &str = "SELECT body FROM secret_source ORDER BY secret_id";
 
-/// Asks for all that groups share, a query for each table.
+/// The queries for all shared objects, one per table.
 pub(super) const QUERIES: [&str; 5] = [
     OWNER_QUERY,
     "SELECT body FROM resource_pool ORDER BY pool_id",
@@ -37,7 +37,8 @@ pub(super) const QUERIES: [&str; 5] = [
     "SELECT body FROM global_param ORDER BY param_id",
 ];
 
-/// What all groups share, in the order it was first written, by the answers to `QUERIES`.
+/// The shared objects, in the order in which they were first written, from the results of
+/// `QUERIES`.
 pub(super) fn from_rows(
     [owner_rows, pools, hosts, secrets, params]: &[Vec<Row>; 5],
 ) -> Result<Shared> {
@@ -50,15 +51,14 @@ pub(super) fn from_rows(
     })
 }
 
-/// The owners, by the answer to `OWNER_QUERY`.
+/// The owners, from the result of `OWNER_QUERY`.
 pub(super) fn owners(rows: &[Row]) -> Result<Vec<Owner>> {
     bodies(rows, "job_owner")
 }
 
-/// All that is the installation's and that no definition file says.
+/// What belongs to the installation and is in no definition file.
 #[derive(Debug)]
 pub struct Installation {
-    /// Its calendars.
     pub calendars: Calendars,
     /// Which groups may use which secret, declared or stored.
     pub secrets: BTreeMap<String, GroupAccess>,
@@ -66,7 +66,7 @@ pub struct Installation {
     pub executor_groups: BTreeMap<String, GroupAccess>,
 }
 
-/// What no definition file says.
+/// Reads what is in no definition file.
 pub async fn installation(tx: &mut Tx) -> Result<Installation> {
     let [days, calendars] = calendar::QUERIES;
     let queries = [days, calendars, SECRET_QUERY, secret::LIST_QUERY, executor_group::ACCESS_QUERY];
@@ -85,7 +85,8 @@ pub async fn declared_secrets(tx: &mut Tx) -> Result<Vec<SecretSource>> {
     bodies(&rows, "secret_source")
 }
 
-/// The files in which the installation keeps secrets by what its definitions say: secrets, and passwords of data sources.
+/// The files that hold secrets according to the definitions: secrets, and passwords of data
+/// sources.
 pub async fn secret_files(tx: &mut Tx) -> Result<Vec<String>> {
     const PASSWORDS: &str = "SELECT password_file FROM data_source WHERE password_file IS NOT NULL";
     let [declared, passwords] =
@@ -98,7 +99,8 @@ pub async fn secret_files(tx: &mut Tx) -> Result<Vec<String>> {
     declared.chain(passwords.iter().map(|row| Ok(row.get_text("password_file")?))).collect()
 }
 
-/// Which groups may use which secret, declared or stored; a declared one goes before a stored one.
+/// Which groups may use which secret, declared or stored; a declared one takes precedence over a
+/// stored one.
 pub async fn access_of_secrets(tx: &mut Tx) -> Result<BTreeMap<String, GroupAccess>> {
     let [declared, stored] =
         tx.fetch_sets([SECRET_QUERY, secret::LIST_QUERY]).await.context("read secrets")?;
@@ -132,7 +134,7 @@ async fn write_one<T: Serialize + PartialEq>(
     Ok(())
 }
 
-/// Makes the tables say what `wanted` says; what it does not name stays.
+/// Makes the tables match `wanted`; what it does not name is kept.
 pub(super) async fn write(
     tx: &mut Tx,
     stored: &Shared,

@@ -1,6 +1,7 @@
-//! `job_trigger` and `job_trigger_time`: schedules, and where each stands.
+//! `job_trigger` and `job_trigger_time`: schedules, and their progress.
 //!
-//! Whoever writes either holds the schedule lock, so that a pass and an operator never meet over one.
+//! Every writer of either holds the schedule lock, so that a planner pass and an operator never
+//! change one schedule at once.
 
 use crate::db::Row;
 use crate::domain::id::{GroupCode, TriggerCode};
@@ -16,12 +17,10 @@ const COLUMNS: &str = "t.trigger_id, t.trigger_status, t.reason, t.origin, t.rev
 
 const FROM: &str = "FROM job_trigger t LEFT JOIN job_trigger_time s ON s.trigger_id = t.trigger_id";
 
-/// A schedule whose next time has come near.
+/// A schedule whose next time is near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTrigger {
-    /// Which.
     pub trigger_id: TriggerId,
-    /// Which version of it.
     pub revision: i64,
     /// Its next planned time.
     pub next_time: Millis,
@@ -29,12 +28,10 @@ pub struct DueTrigger {
     pub last_time: Option<Millis>,
 }
 
-/// Where a schedule stands.
+/// The progress of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleProgress {
-    /// Which.
     pub trigger_id: TriggerId,
-    /// Which version of it.
     pub revision: i64,
     /// Its next planned time.
     pub next_time: Option<Millis>,
@@ -64,29 +61,29 @@ pub async fn list_due(tx: &mut Tx, horizon: Millis, limit: u32) -> Result<Vec<Du
     rows.iter().map(due).collect()
 }
 
-/// What the trigger core may have to do, from one statement.
+/// The pending work of the trigger core, from one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TriggerForecast {
     /// The next planned time of all schedules.
     pub next: Option<Millis>,
-    /// When the first of the pending firings is to be done.
+    /// When the first of the pending firings is due.
     pub pending: Option<Millis>,
-    /// The same of those that are nobody's.
+    /// When the first of the unowned firings is due.
     pub unowned: Option<Millis>,
-    /// Since when the first of the firings waits that wait for a batch.
+    /// Since when the first of the firings that wait for a batch has waited.
     pub waiting: Option<Millis>,
 }
 
 impl TriggerForecast {
-    /// For how many milliseconds the firing or planned time that has waited longest is overdue; 0 when
-    /// nothing is.
+    /// How long the firing or planned time that has waited longest is overdue, in milliseconds; 0
+    /// when nothing is.
     pub fn delay_ms(&self, now: Millis) -> i64 {
         let oldest = [self.next, self.pending].into_iter().flatten().min();
         oldest.map_or(0, |at| now.since(at).max(0))
     }
 }
 
-/// Looks what there is to do; asked every second or two by every node, so it is one statement over
+/// Reads the pending work; called every second or two by every node, so it is one statement over
 /// indexes.
 pub async fn outlook(tx: &mut Tx) -> Result<TriggerForecast> {
     let sql = "SELECT 1 AS what, MIN(next_time) AS at FROM job_trigger_time \
@@ -108,7 +105,7 @@ pub async fn outlook(tx: &mut Tx) -> Result<TriggerForecast> {
     Ok(found)
 }
 
-/// Writes where schedules stand, for many in few statements.
+/// Writes the progress of many schedules in few statements.
 pub async fn advance(tx: &mut Tx, rows: &[ScheduleProgress], now: Millis) -> Result<()> {
     let columns = ["trigger_id", "revision", "next_time", "last_time", "update_time"];
     let values: Vec<_> = rows
@@ -130,8 +127,8 @@ pub async fn advance(tx: &mut Tx, rows: &[ScheduleProgress], now: Millis) -> Res
 /// A schedule, or why it cannot be read.
 pub type TriggerRow = (TriggerId, std::result::Result<Trigger, String>);
 
-/// Schedules by their keys.
-/// One that cannot be read is given with the reason, so that it stops no other.
+/// Schedules by their keys. One that cannot be read is returned with the reason, so that it does
+/// not stop the others.
 pub async fn by_ids(tx: &mut Tx, ids: &[TriggerId]) -> Result<Vec<TriggerRow>> {
     let mut found = Vec::new();
     for chunk in ids.chunks(1_000) {
@@ -159,7 +156,7 @@ pub async fn of_event(tx: &mut Tx, name: Option<&str>) -> Result<Vec<Trigger>> {
     Ok(rows.iter().filter_map(|row| trigger(row).ok()).collect())
 }
 
-/// Every schedule that can be read, in no order.
+/// Every schedule that can be read, unordered.
 pub async fn readable(tx: &mut Tx) -> Result<Vec<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM}");
     let rows = tx.fetch_all(&sql, &[]).await.context("read job_trigger")?;
@@ -180,7 +177,7 @@ pub async fn list_triggers(tx: &mut Tx) -> Result<Vec<Trigger>> {
     rows.iter().map(trigger).collect()
 }
 
-/// Schedules by code, from behind `after` on.
+/// Schedules by code, after the code `after`.
 pub async fn list_page(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Trigger>> {
     let sql =
         format!("SELECT {COLUMNS} {FROM} WHERE t.trigger_code > ? ORDER BY t.trigger_code LIMIT ?");
@@ -188,7 +185,7 @@ pub async fn list_page(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Trigg
     rows.context("read job_trigger")?.iter().map(trigger).collect()
 }
 
-/// Schedules in whose code or name a text occurs, by code.
+/// Schedules whose code or name contains a text, by code.
 pub async fn holding(tx: &mut Tx, text: &str, limit: u32) -> Result<Vec<Trigger>> {
     let (found, mut values) = holds(&["t.trigger_code", "t.trigger_name"], text);
     let sql = format!("SELECT {COLUMNS} {FROM} WHERE 1 = 1{found} ORDER BY t.trigger_code LIMIT ?");
@@ -197,14 +194,13 @@ pub async fn holding(tx: &mut Tx, text: &str, limit: u32) -> Result<Vec<Trigger>
     Ok(rows.iter().filter_map(|row| trigger(row).ok()).collect())
 }
 
-/// The schedule of this code.
 pub async fn find_trigger(tx: &mut Tx, code: &TriggerCode) -> Result<Option<Trigger>> {
     let sql = format!("SELECT {COLUMNS} {FROM} WHERE t.trigger_code = ?");
     let row = tx.fetch_optional(&sql, &[code.as_str().into()]).await.context("read job_trigger")?;
     row.as_ref().map(trigger).transpose()
 }
 
-/// Writes a new schedule, without a next time; fails with a taken key when its code is there.
+/// Inserts a new schedule, without a next time; fails with a duplicate key when its code exists.
 pub async fn insert(tx: &mut Tx, def: &TriggerDef, origin: &str, now: Millis) -> Result<TriggerId> {
     let kind = def.timing.schedule.kind();
     let id = tx
@@ -234,7 +230,7 @@ pub async fn insert(tx: &mut Tx, def: &TriggerDef, origin: &str, now: Millis) ->
     Ok(TriggerId(id))
 }
 
-/// Writes what a schedule says over what it said; gives its new revision.
+/// Replaces the definition of a schedule; returns its new revision.
 pub async fn replace(
     tx: &mut Tx,
     was: &Trigger,
@@ -287,7 +283,7 @@ pub async fn set_status(
     .context("set the status of a schedule")
 }
 
-/// Takes a schedule away. Its firings stay: they say what happened.
+/// Removes a schedule. Its firings are kept as a record.
 pub async fn remove(tx: &mut Tx, id: TriggerId) -> Result<()> {
     for table in ["job_trigger_time", "job_trigger"] {
         let sql = format!("DELETE FROM {table} WHERE trigger_id = ?");

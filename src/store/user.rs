@@ -1,4 +1,4 @@
-//! `app_user` and `user_grant`: who may log in, and what they may do.
+//! `app_user` and `user_grant`: who may log in, and with which permissions.
 
 use crate::domain::access::user::{UserId, UserName};
 use crate::domain::access::{Grant, Permission, Role, Where};
@@ -11,53 +11,49 @@ use anyhow::{Context as _, Result};
 use secrecy::SecretString;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Somebody who may log in.
+/// A user account.
 #[derive(Clone, Debug)]
 pub struct User {
-    /// Key.
     pub id: UserId,
-    /// The name to log in with.
+    /// The login name.
     pub name: UserName,
-    /// The name for people.
     pub display_name: String,
-    /// In which language the user reads; the browser's when nothing is said.
+    /// The preferred language; the browser's if `None`.
     pub lang: Option<Lang>,
-    /// The password's hash; none for who logs in elsewhere.
+    /// The password hash; `None` for users who log in at another provider.
     pub password: Option<SecretString>,
-    /// Whether the password was set by somebody else.
+    /// Whether the password was set by another person and must be changed.
     pub must_change: bool,
-    /// Until when such a password works.
+    /// When such a password expires.
     pub password_until: Option<Millis>,
     /// Whether the user may log in.
     pub is_active: bool,
-    /// Who the user is at another provider: issuer and subject.
+    /// The identity at another provider: issuer and subject.
     pub oidc: Option<(String, String)>,
-    /// Why the directory does not let the user in any more; none: nothing is known against it.
+    /// Why the directory no longer admits the user; `None` if it does.
     pub directory_closed: Option<String>,
-    /// When the user logged in last.
     pub last_login: Option<Millis>,
-    /// Since when there is this user.
     pub create_time: Millis,
 }
 
 impl User {
-    /// Whether what the user has, sessions and tokens, works.
+    /// Whether the user's sessions and tokens are valid.
     pub fn is_open(&self) -> bool {
         self.is_active && self.directory_closed.is_none()
     }
 }
 
-/// Where a grant comes from.
+/// The origin of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantOrigin {
-    /// An administrator gave it.
+    /// Given by an administrator.
     Given,
-    /// A claim of another provider says so; anew at each login.
+    /// From a claim of another provider; replaced at each login.
     Claim,
 }
 
 impl GrantOrigin {
-    /// Its word in the table.
+    /// The value in the table.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -66,23 +62,21 @@ impl GrantOrigin {
     }
 }
 
-/// A user to be.
+/// A new user.
 pub struct NewUser<'a> {
-    /// The name to log in with.
+    /// The login name.
     pub name: &'a UserName,
-    /// The name for people.
     pub display_name: &'a str,
-    /// Language.
     pub lang: Option<Lang>,
-    /// The password's hash.
+    /// The password hash.
     pub password: Option<&'a str>,
-    /// Until when the password works; none is for ever, and nobody is told to change it.
+    /// When the password expires; `None`: never, and the user need not change it.
     pub until: Option<Millis>,
     /// Issuer and subject.
     pub oidc: Option<(&'a str, &'a str)>,
 }
 
-/// Adds a user without grants; a taken name is a taken key.
+/// Inserts a user without grants; an existing name is a duplicate-key error.
 pub async fn add_user(tx: &mut Tx, new: &NewUser<'_>, now: Millis) -> Result<UserId> {
     let values = [
         new.name.as_str().into(),
@@ -119,21 +113,19 @@ fn of_row(row: &crate::db::Row) -> Result<User> {
     })
 }
 
-/// The user of this name.
 pub async fn by_name(tx: &mut Tx, name: &UserName) -> Result<Option<User>> {
     let sql = "SELECT * FROM app_user WHERE user_name = ?";
     let row = tx.fetch_optional(sql, &[name.as_str().into()]).await.context("read the user")?;
     row.as_ref().map(of_row).transpose()
 }
 
-/// The user of this key.
 pub async fn by_id(tx: &mut Tx, id: UserId) -> Result<Option<User>> {
     let sql = "SELECT * FROM app_user WHERE user_id = ?";
     let row = tx.fetch_optional(sql, &[id.0.into()]).await.context("read the user")?;
     row.as_ref().map(of_row).transpose()
 }
 
-/// Those of these keys that are there.
+/// The existing users with these keys.
 pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<User>> {
     let (condition, values) = any_of("user_id", ids);
     let sql = format!("SELECT * FROM app_user WHERE {condition}");
@@ -141,14 +133,14 @@ pub async fn by_ids(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<Vec<User>> {
     rows.iter().map(of_row).collect()
 }
 
-/// The user who is this subject at this issuer.
+/// The user with this subject at this issuer.
 pub async fn by_subject(tx: &mut Tx, issuer: &str, subject: &str) -> Result<Option<User>> {
     let sql = "SELECT * FROM app_user WHERE oidc_issuer = ? AND oidc_subject = ?";
     let row = tx.fetch_optional(sql, &[issuer.into(), subject.into()]).await;
     row.context("read the user")?.as_ref().map(of_row).transpose()
 }
 
-/// Users whose name comes after this one, by name.
+/// Users whose name sorts after this one, by name.
 pub async fn after(tx: &mut Tx, name: &str, limit: u32) -> Result<Vec<User>> {
     let sql = "SELECT * FROM app_user WHERE user_name > ? ORDER BY user_name LIMIT ?";
     let rows = tx.fetch_all(sql, &[name.into(), limit.into()]).await.context("list the users")?;
@@ -161,7 +153,7 @@ pub async fn is_any(tx: &mut Tx) -> Result<bool> {
     Ok(row.context("look for users")?.is_some())
 }
 
-/// Writes what an administrator may say of a user.
+/// Stores the fields that an administrator may change.
 pub async fn update_user(tx: &mut Tx, user: &User, now: Millis) -> Result<()> {
     let sql = "UPDATE app_user SET display_name = ?, lang = ?, is_active = ?, update_time = ? \
                WHERE user_id = ?";
@@ -175,7 +167,7 @@ pub async fn update_user(tx: &mut Tx, user: &User, now: Millis) -> Result<()> {
     tx.execute(sql, &values).await.map(drop).context("change the user")
 }
 
-/// Writes why the directory does not let a user in any more, or that nothing is known against it.
+/// Stores why the directory no longer admits a user, or that it does.
 pub async fn set_directory_closed(
     tx: &mut Tx,
     id: UserId,
@@ -187,7 +179,8 @@ pub async fn set_directory_closed(
     tx.execute(sql, &values).await.map(drop).context("write what the directory says of a user")
 }
 
-/// Active users of a provider with a session or a token, and those against whom something is known, by their keys.
+/// Active users of a provider with a session or a token, and those whom the directory no longer
+/// admits, by key.
 pub async fn with_access(
     tx: &mut Tx,
     issuer: &str,
@@ -204,7 +197,8 @@ pub async fn with_access(
     rows.iter().map(of_row).collect()
 }
 
-/// Takes the turn to look at accounts of the directory again, once in an interval for all nodes; whether it was free.
+/// Claims the periodic recheck of directory accounts, once per interval for all nodes; `true` for
+/// the node that got it.
 pub async fn take_recheck_turn(tx: &mut Tx, now: Millis, every_ms: i64) -> Result<bool> {
     const NAME: &str = "directory_recheck";
     let sql =
@@ -212,7 +206,7 @@ pub async fn take_recheck_turn(tx: &mut Tx, now: Millis, every_ms: i64) -> Resul
     let row = tx.fetch_optional(&sql, &[NAME.into()]).await.context("read directory_recheck")?;
     let last = row.map(|row| row.get_text("value")).transpose()?;
     let last = last.and_then(|text| text.parse::<i64>().ok());
-    // A clock that was set back must not rest it for longer.
+    // A clock that was set back must not extend the pause.
     if last.is_some_and(|last| (0..every_ms).contains(&now.since(Millis(last)))) {
         return Ok(false);
     }
@@ -223,7 +217,7 @@ pub async fn take_recheck_turn(tx: &mut Tx, now: Millis, every_ms: i64) -> Resul
     Ok(true)
 }
 
-/// Writes a password's hash; with `until` it must be changed before then.
+/// Stores a password hash; with `until` the password must be changed before then.
 pub async fn set_password(
     tx: &mut Tx,
     id: UserId,
@@ -243,7 +237,7 @@ pub async fn set_password(
     tx.execute(sql, &values).await.map(drop).context("change the password")
 }
 
-/// Writes another hash of the same password, if it is still that one; whether it was.
+/// Replaces the hash of the same password, if it is unchanged; returns whether it was.
 pub async fn renew_password(
     tx: &mut Tx,
     id: UserId,
@@ -264,14 +258,14 @@ pub async fn renew_password(
     Ok(tx.execute(sql, &values).await.context("renew the password")? > 0)
 }
 
-/// Says who the user is at another provider.
+/// Stores the user's identity at another provider.
 pub async fn set_subject(tx: &mut Tx, id: UserId, issuer: &str, subject: &str) -> Result<()> {
     let sql = "UPDATE app_user SET oidc_issuer = ?, oidc_subject = ? WHERE user_id = ?";
     let values = [issuer.into(), subject.into(), id.0.into()];
     tx.execute(sql, &values).await.map(drop).context("change the user")
 }
 
-/// Notes that the user has logged in.
+/// Stores the time of a login.
 pub async fn logged_in(tx: &mut Tx, id: UserId, now: Millis) -> Result<()> {
     let sql = "UPDATE app_user SET last_login = ? WHERE user_id = ?";
     tx.execute(sql, &[now.to_utc().into(), id.0.into()]).await.map(drop).context("note the login")
@@ -305,14 +299,14 @@ fn grant_of(row: &crate::db::Row) -> Result<Grant> {
     Ok(Grant { place, role, rights: rights.into_iter().collect() })
 }
 
-/// What a user may do, from wherever it comes.
+/// All grants of a user.
 pub async fn grants(tx: &mut Tx, id: UserId) -> Result<Vec<Grant>> {
     let sql = "SELECT place, role, rights FROM user_grant WHERE user_id = ? ORDER BY place, origin";
     let rows = tx.fetch_all(sql, &[id.0.into()]).await.context("read the grants")?;
     rows.iter().map(grant_of).collect()
 }
 
-/// What a user was given by administrators; what claims say is not theirs to change.
+/// The grants that administrators gave a user; those from claims are not theirs to change.
 pub async fn given(tx: &mut Tx, id: UserId) -> Result<Vec<Grant>> {
     let sql = "SELECT place, role, rights FROM user_grant WHERE user_id = ? AND origin = 'given' \
                ORDER BY place";
@@ -320,7 +314,7 @@ pub async fn given(tx: &mut Tx, id: UserId) -> Result<Vec<Grant>> {
     rows.iter().map(grant_of).collect()
 }
 
-/// What a user may do because another provider says so.
+/// The grants of a user from claims of another provider.
 pub async fn claimed(tx: &mut Tx, id: UserId) -> Result<Vec<Grant>> {
     let sql = "SELECT place, role, rights FROM user_grant WHERE user_id = ? AND origin = 'claim'";
     let rows = tx.fetch_all(sql, &[id.0.into()]).await.context("read the grants")?;
@@ -329,7 +323,7 @@ pub async fn claimed(tx: &mut Tx, id: UserId) -> Result<Vec<Grant>> {
     Ok(all)
 }
 
-/// What everybody may do.
+/// The grants of all users.
 pub async fn all_grants(tx: &mut Tx) -> Result<BTreeMap<UserId, Vec<Grant>>> {
     let sql = "SELECT user_id, place, role, rights FROM user_grant ORDER BY user_id, place, origin";
     let mut all: BTreeMap<UserId, Vec<Grant>> = BTreeMap::new();
@@ -339,7 +333,7 @@ pub async fn all_grants(tx: &mut Tx) -> Result<BTreeMap<UserId, Vec<Grant>>> {
     Ok(all)
 }
 
-/// What these users may do, from wherever it comes.
+/// All grants of these users.
 pub async fn grants_of(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<BTreeMap<UserId, Vec<Grant>>> {
     let (condition, values) = any_of("user_id", ids);
     let sql = format!("SELECT user_id, place, role, rights FROM user_grant WHERE {condition}");
@@ -350,7 +344,7 @@ pub async fn grants_of(tx: &mut Tx, ids: &BTreeSet<i64>) -> Result<BTreeMap<User
     Ok(all)
 }
 
-/// Writes the grants of one origin in the place of those there were.
+/// Replaces the grants of one origin.
 pub async fn set_grants(
     tx: &mut Tx,
     id: UserId,
@@ -375,8 +369,9 @@ pub async fn set_grants(
     tx.insert_many("user_grant", &columns, rows).await.context("grant")
 }
 
-/// Locks, to the end of the transaction, everybody who may grant everywhere, and gives those of them
-/// who may log in. Of two who take it from each other at once, the second sees what the first did.
+/// Locks all users with the right to grant everywhere until the end of the transaction, and returns
+/// those who may log in. Of two administrators who revoke each other's right at once, the second
+/// sees the first change.
 pub async fn lock_admins(tx: &mut Tx) -> Result<Vec<UserId>> {
     let lock = tx.dialect().for_update();
     let sql = format!(
@@ -387,7 +382,7 @@ pub async fn lock_admins(tx: &mut Tx) -> Result<Vec<UserId>> {
     admins(tx).await
 }
 
-/// Everybody who may grant everywhere and may log in.
+/// All users with the right to grant everywhere who may log in.
 pub async fn admins(tx: &mut Tx) -> Result<Vec<UserId>> {
     let sql = "SELECT user_id FROM app_user WHERE is_active = 1 AND user_id IN (SELECT user_id FROM \
                user_grant WHERE place = '*' AND role = 'admin') ORDER BY user_id";

@@ -1,4 +1,4 @@
-//! `definition_version`: what was defined of a group, each time it changed.
+//! `definition_version`: the versions of a group's definition.
 
 use crate::db::Row;
 use crate::domain::id::GroupCode;
@@ -11,38 +11,31 @@ use crate::store::{Tx, packed};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-/// A group as it was from one moment on, with the sources and shared things it named.
+/// A version of a group, with the sources and shared objects that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// The group.
     pub group: GroupCode,
-    /// Counted from 1 within the group.
+    /// The version number, counted from 1 within the group.
     pub no: u32,
-    /// Who changed it.
     pub author: String,
-    /// What was said about it.
     pub remark: Option<String>,
-    /// When.
     pub at: Millis,
-    /// The group, whole.
+    /// The complete group.
     pub definition: Definition,
 }
 
-/// A version about to be written.
+/// A new version.
 #[derive(Clone, Copy, Debug)]
 pub struct NewVersion<'a> {
-    /// The group.
     pub group: &'a GroupCode,
-    /// Who changes it.
     pub author: &'a str,
-    /// What is said about it.
     pub remark: Option<&'a str>,
-    /// The group, whole.
+    /// The complete group.
     pub definition: &'a Definition,
 }
 
-/// Writes the next version of a group and gives its number. Of two that write at once one fails, for
-/// the number is unique.
+/// Inserts the next version of a group and returns its number. Of two concurrent writers one fails,
+/// because the number is unique.
 pub async fn add_version(tx: &mut Tx, new: &NewVersion<'_>, now: Millis) -> Result<u32> {
     let no = last_number(tx, new.group).await? + 1;
     let definition = packed::pack_value(&StoredVersion::from_definition(new.definition))?;
@@ -73,20 +66,17 @@ pub async fn last_number(tx: &mut Tx, group: &GroupCode) -> Result<u32> {
     Ok(u32::try_from(no.unwrap_or(0))?)
 }
 
-/// A version without what was defined, which may be megabytes.
+/// A version without its definition, which may be megabytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionHead {
-    /// Counted from 1 within the group.
+    /// The version number, counted from 1 within the group.
     pub no: u32,
-    /// Who changed it.
     pub author: String,
-    /// What was said about it.
     pub remark: Option<String>,
-    /// When.
     pub at: Millis,
 }
 
-/// The versions of a group, the latest first, from behind the version `before` on.
+/// The versions of a group, latest first, older than the version `before`.
 pub async fn heads(
     tx: &mut Tx,
     group: &GroupCode,
@@ -108,14 +98,13 @@ pub async fn heads(
     rows.context("read definition_version")?.iter().map(head).collect()
 }
 
-/// One version of a group.
 pub async fn get(tx: &mut Tx, group: &GroupCode, no: u32) -> Result<Option<Version>> {
     let sql = "SELECT * FROM definition_version WHERE group_code = ? AND version_no = ?";
     let row = tx.fetch_optional(sql, &[group.as_str().into(), no.into()]).await;
     row.context("read definition_version")?.as_ref().map(version).transpose()
 }
 
-/// All versions of a group, the first one first.
+/// All versions of a group, oldest first.
 pub async fn of_group(tx: &mut Tx, group: &GroupCode) -> Result<Vec<Version>> {
     let sql = "SELECT * FROM definition_version WHERE group_code = ? ORDER BY version_no";
     let rows = tx.fetch_all(sql, &[group.as_str().into()]).await?;
@@ -133,8 +122,8 @@ fn version(row: &Row) -> Result<Version> {
     })
 }
 
-/// A definition as a version keeps it: its dependencies in the form that takes the least room, and none
-/// of what no version has.
+/// A definition in the stored form: dependencies in the most compact form, and without the fields
+/// that no version has.
 #[derive(Serialize)]
 struct StoredVersion<'a> {
     sources: &'a [DataSource],
@@ -155,7 +144,7 @@ impl<'a> StoredVersion<'a> {
     }
 }
 
-/// The same as it is read.
+/// The stored form as it is read.
 #[derive(Deserialize)]
 struct StoredVersionContent {
     sources: Vec<DataSource>,

@@ -1,13 +1,14 @@
-//! The end of a row of `job_queue` as its body writes it, in its own transaction on this database.
+//! The end of a row of `job_queue`, written by its body in its own transaction on the metadata
+//! database.
 
 use crate::db::SqlValue;
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::time::Millis;
 
-/// The end of a try whose body writes it itself, in its own transaction on this database: the
-/// statement and its values, which must find one row. Accepted only for the current attempt and
-/// owner, as `settle` is; a row that is being stopped has ended well all the same.
+/// The statement and values that end an attempt within the transaction of its body; it must change
+/// one row. Accepted only for the present attempt and owner, like `settle`; a row that is being
+/// stopped has succeeded nevertheless.
 pub fn end_within(
     (queue_id, attempt, owner): (QueueId, u32, &NodeId),
     to: QueueStatus,

@@ -1,5 +1,5 @@
-//! The tables of an admin of XXL-JOB, in a database of its own: read, never written. Which columns there
-//! are depends on the release, so they are asked for first.
+//! The tables of an XXL-JOB admin, in its own database: read, never written. The set of columns
+//! depends on the release, so the columns are read first.
 
 use crate::db::{Dialect, Row};
 use crate::domain::xxl::xxl_tables::{
@@ -14,41 +14,37 @@ const GROUPS: &str = "xxl_job_group";
 const JOBS: &str = "xxl_job_info";
 const USERS: &str = "xxl_job_user";
 
-/// A database that is not an admin's, or not one that is known; `Display` is the sentence for the user.
+/// The database is not an admin's, or of an unknown release; `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTables {
-    /// A table is not there for us.
+    /// A table is missing or not readable for this user.
     #[error(
         "there is no table {0} here, or this user may not read it; name the database of XXL-JOB's admin \
          (often xxl_job) in the URL, and GRANT SELECT on its tables to the user"
     )]
     Table(&'static str),
-    /// A column is not there for us.
+    /// A column is missing or not readable for this user.
     #[error(
         "table {table} has no column {column}, or this user may not read it; tables of XXL-JOB 2.2 to \
          3.5 are known"
     )]
     Column {
-        /// The table.
         table: &'static str,
-        /// The column, and other names it has in other releases.
+        /// The column, with its names in other releases.
         column: String,
     },
-    /// A value that cannot be what it should.
+    /// A value that is not a valid number.
     #[error("{table}, id {id}: {column} is `{value}`, which is no whole number")]
     Number {
-        /// The table.
         table: &'static str,
-        /// The row.
         id: String,
-        /// The column.
         column: &'static str,
-        /// What stands there.
+        /// The value found.
         value: String,
     },
 }
 
-/// What a column is called with us, its names in the releases, and whether a row is one without it.
+/// A column: our name, its names in the releases, and whether a row is complete without it.
 struct XxlColumn {
     of_ours: &'static str,
     names: &'static [&'static str],
@@ -111,10 +107,11 @@ const OF_USERS: [XxlColumn; 5] = [
 /// Types of columns, by table and column.
 type XxlColumnTypes = BTreeMap<(String, String), String>;
 
-/// Reads everything, as of the moment at which the transaction began.
+/// Reads everything, as of the start of the transaction.
 ///
 /// # Errors
-/// [`NoTables`] when this is no database of XXL-JOB's admin.
+///
+/// [`NoTables`] when this is not a database of XXL-JOB's admin.
 pub async fn read_all(tx: &mut Tx) -> Result<XxlTables> {
     let columns = columns(tx).await?;
     let has = |table: &str, column: &str| columns.contains_key(&key(table, column));
@@ -146,7 +143,7 @@ pub async fn read_all(tx: &mut Tx) -> Result<XxlTables> {
     })
 }
 
-/// What no query of ours asks for.
+/// The columns that no query of this module reads.
 fn unread(columns: &XxlColumnTypes) -> Vec<UnreadColumn> {
     let tables: [(&'static str, &[XxlColumn]); 3] =
         [(GROUPS, &OF_GROUPS), (JOBS, &OF_JOBS), (USERS, &OF_USERS)];
@@ -185,7 +182,7 @@ async fn columns(tx: &mut Tx) -> Result<XxlColumnTypes> {
     found.iter().map(one).collect()
 }
 
-/// All rows, each value as text: widths and kinds of numbers differ between releases and forks.
+/// All rows, each value as text: the types of numbers differ between releases and forks.
 async fn read_rows(
     tx: &mut Tx,
     columns: &XxlColumnTypes,
@@ -204,7 +201,7 @@ async fn read_rows(
             }
         }
     }
-    // Every piece is a word of this file.
+    // Every part is a constant of this file.
     let sql = format!("SELECT {} FROM {table} ORDER BY {table}.id", list.join(", "));
     tx.fetch_all(&sql, &[]).await.with_context(|| format!("read {table}"))
 }
@@ -212,7 +209,7 @@ async fn read_rows(
 fn number(table: &'static str, row: &Row, column: &'static str) -> Result<i64> {
     let Some(value) = row.opt_text(column)? else { return Ok(0) };
     match value.trim() {
-        // What PostgreSQL calls a boolean.
+        // PostgreSQL's boolean values.
         "true" => Ok(1),
         "false" | "" => Ok(0),
         text => match text.parse() {
@@ -249,7 +246,7 @@ fn job_of_row(row: &Row, schema: XxlSchema) -> Result<XxlJob> {
     let n = |column| number(JOBS, row, column);
     let t = |column| text_of(row, column);
     let schedule_type = match schema {
-        // There every job has a cron expression.
+        // In that release every job has a cron expression.
         XxlSchema::V2_2 => "CRON".to_owned(),
         _ => t("schedule_type")?,
     };
@@ -286,7 +283,7 @@ fn user_of_row(row: &Row) -> Result<XxlUser> {
     })
 }
 
-/// The zone of the server, not that of this session.
+/// The time zone of the server, not that of this session.
 async fn server_zone(tx: &mut Tx) -> Result<Option<String>> {
     let sql = match tx.dialect() {
         Dialect::Mysql => "SELECT CAST(@@global.time_zone AS CHAR) AS zone",

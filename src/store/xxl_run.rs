@@ -1,4 +1,4 @@
-//! `xxl_run`: runs that an admin of XXL-JOB has asked for. A status changes only by compare-and-set.
+//! `xxl_run`: runs requested by an admin of XXL-JOB. A status changes only by compare-and-set.
 
 mod shown;
 mod unreported_ends;
@@ -16,38 +16,38 @@ use crate::domain::xxl::xxl_run::{
 use crate::store::{Tx, lock};
 use anyhow::{Context as _, Result};
 
-/// The lock of whoever decides which run of a job has its turn.
+/// The lock that protects decisions on which run of a job starts.
 const LOCK: &str = "xxl_run_lock";
 
 const COLUMNS: &str = "run_id, app_name, log_id, log_date_time, job_id, params, block_strategy, timeout_sec, \
      status, stopping, batch_ids, deadline, handle_code, handle_msg, callback_tries, create_time, end_time";
 
-/// A run about to be written.
+/// A new run.
 #[derive(Clone, Debug)]
 pub struct NewXxlRun<'a> {
-    /// The executor that was asked.
+    /// The executor that received the request.
     pub app_name: &'a AppName,
-    /// The admin's key of it.
+    /// The admin's log id.
     pub log_id: XxlLogId,
-    /// When the admin triggered it, as it says.
+    /// The trigger time according to the admin.
     pub log_date_time: i64,
-    /// The admin's job.
+    /// The admin's job id.
     pub job_id: XxlJobId,
-    /// What was called.
+    /// The name of the handler.
     pub handler: &'a str,
-    /// With what.
+    /// The parameters of the handler.
     pub params: &'a str,
-    /// Where the admins are, for people.
+    /// The admins' addresses, for people.
     pub admin: &'a str,
-    /// What to do while an earlier run is not over.
+    /// What to do while an earlier run has not ended.
     pub block: BlockStrategy,
-    /// How long its batches may run; seconds.
+    /// Time limit of its batches in seconds.
     pub timeout_sec: Option<u32>,
-    /// Which part of a broadcast, of how many.
+    /// Index and number of parts of a broadcast.
     pub shard: (i64, i64),
 }
 
-/// Lets nobody else decide about turns to the end of the transaction; must be its first statement.
+/// Locks decisions on runs until the end of the transaction; must be its first statement.
 pub async fn lock_runs(tx: &mut Tx, now: Millis) -> Result<()> {
     if lock::hold_lock(tx, LOCK).await?.is_none() {
         lock::restore_row(tx, LOCK, now).await?;
@@ -55,7 +55,7 @@ pub async fn lock_runs(tx: &mut Tx, now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// Writes a run that waits for its turn.
+/// Inserts a waiting run.
 pub async fn insert(tx: &mut Tx, run: &NewXxlRun<'_>, now: Millis) -> Result<XxlRunId> {
     let sql = "INSERT INTO xxl_run (app_name, log_id, log_date_time, job_id, handler, params, admin, \
                block_strategy, timeout_sec, shard_index, shard_total, status, callback, callback_tries, \
@@ -81,7 +81,7 @@ pub async fn insert(tx: &mut Tx, run: &NewXxlRun<'_>, now: Millis) -> Result<Xxl
     Ok(XxlRunId(tx.insert_id(sql, "run_id", &values).await.context("write xxl_run")?))
 }
 
-/// The run of this key and this moment.
+/// The run with this log id and trigger time.
 pub async fn find_run(
     tx: &mut Tx,
     app: &AppName,
@@ -94,7 +94,7 @@ pub async fn find_run(
     Ok(read_runs(tx, &sql, &values).await?.pop())
 }
 
-/// The newest run of this key: an admin asks for its log by a time that it has rounded.
+/// The newest run with this log id: an admin requests its log with a rounded time.
 pub async fn latest(tx: &mut Tx, app: &AppName, log: XxlLogId) -> Result<Option<XxlRun>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND log_id = ? ORDER BY run_id DESC LIMIT 1"
@@ -102,7 +102,7 @@ pub async fn latest(tx: &mut Tx, app: &AppName, log: XxlLogId) -> Result<Option<
     Ok(read_runs(tx, &sql, &[app.as_str().into(), log.0.into()]).await?.pop())
 }
 
-/// The runs that are not over, oldest first; of one job if one is named.
+/// The unfinished runs, oldest first; of one job if one is named.
 pub async fn list_open(tx: &mut Tx, app: &AppName, job: Option<XxlJobId>) -> Result<Vec<XxlRun>> {
     let of_job = if job.is_some() { " AND job_id = ?" } else { "" };
     let sql = format!(
@@ -117,7 +117,7 @@ pub async fn list_open(tx: &mut Tx, app: &AppName, job: Option<XxlJobId>) -> Res
     read_runs(tx, &sql, &values).await
 }
 
-/// Its turn has come. The caller holds the lock of turns.
+/// Starts a waiting run. The caller holds the lock.
 pub async fn begin(tx: &mut Tx, run: XxlRunId, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET status = ?, update_time = ? WHERE run_id = ? AND status = ?";
     let values = [
@@ -129,8 +129,8 @@ pub async fn begin(tx: &mut Tx, run: XxlRunId, now: Millis) -> Result<bool> {
     Ok(tx.execute(sql, &values).await.context("begin a run")? == 1)
 }
 
-/// Locks a run whose batches are still to be opened to the end of the transaction; `false` when they are
-/// open, or it is to be stopped.
+/// Locks a run whose batches are not open yet until the end of the transaction; `false` when they
+/// are open, or it is to be stopped.
 pub async fn hold_unopened(tx: &mut Tx, run: XxlRunId, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET update_time = ? WHERE run_id = ? AND status = ? \
                AND batch_ids IS NULL AND stopping IS NULL";
@@ -138,7 +138,7 @@ pub async fn hold_unopened(tx: &mut Tx, run: XxlRunId, now: Millis) -> Result<bo
     Ok(tx.execute(sql, &values).await.context("lock a run")? == 1)
 }
 
-/// Says which batches were opened, and when they are stopped.
+/// Stores which batches were opened, and when they are stopped.
 pub async fn set_batches(
     tx: &mut Tx,
     run: XxlRunId,
@@ -157,8 +157,8 @@ pub async fn set_batches(
     Ok(())
 }
 
-/// Says why a run that has its turn is being stopped, and locks it to the end of the transaction;
-/// `false` when it is over. A first reason stays.
+/// Marks a running run as stopping with a reason, and locks it until the end of the transaction;
+/// `false` when it has ended. A first reason is kept.
 pub async fn stop_run(tx: &mut Tx, run: XxlRunId, why: Stopping, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET stopping = COALESCE(stopping, ?), update_time = ? \
                WHERE run_id = ? AND status = ?";
@@ -171,7 +171,8 @@ pub async fn stop_run(tx: &mut Tx, run: XxlRunId, why: Stopping, now: Millis) ->
     Ok(tx.execute(sql, &values).await.context("stop a run")? == 1)
 }
 
-/// Ends a run as it was read; its admin is to be told at once. `false` when somebody else was faster.
+/// Ends an unchanged run; its end is due to be reported at once. `false` when another process came
+/// first.
 pub async fn end_run(tx: &mut Tx, was: &XxlRun, result: &RunResult, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET status = ?, handle_code = ?, handle_msg = ?, callback = ?, \
                callback_at = ?, end_time = ?, update_time = ? WHERE run_id = ? AND status = ?";

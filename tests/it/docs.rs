@@ -3,6 +3,7 @@
 
 mod cli;
 mod site;
+mod translations;
 mod walkthrough;
 
 use procession::definition::{CalendarForm, read_calendar};

@@ -1,4 +1,4 @@
-//! Users: added, changed and removed by administrators.
+//! User accounts: added, changed and removed by administrators.
 
 use crate::app::access::{
     Authority, InitialPassword, LDAP_ISSUER, NotGranted, Porter, find_user, grants_document,
@@ -15,48 +15,44 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// How long a password works that somebody else has set.
+/// How long a password set by an administrator is valid, in milliseconds.
 pub(super) const INITIAL_MS: i64 = 72 * 3_600_000;
 
-/// With what a new user logs in first.
+/// How a new user first logs in.
 pub enum Initial {
-    /// With this, which must be changed then.
+    /// With this password, which must be changed then.
     Password(SecretString),
-    /// With one that is made here, shown once, and must be changed then.
+    /// With a generated password, which is shown once and must be changed then.
     OneTime,
-    /// At another provider only.
+    /// Only at another provider.
     Elsewhere,
 }
 
-/// A user that somebody wants.
+/// A new user account.
 pub struct NewAccount {
-    /// The name to log in with.
+    /// The login name.
     pub name: UserName,
-    /// The name for people.
     pub display_name: String,
-    /// Language.
     pub lang: Option<Lang>,
-    /// What the user may do.
     pub grants: Vec<Grant>,
-    /// The first password.
+    /// How the user first logs in.
     pub initial: Initial,
 }
 
-/// What is to change about a user; what is `None` stays.
+/// A change to a user; `None` fields stay unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct UserChange {
-    /// The name for people.
     pub display_name: Option<String>,
-    /// Language; the browser's when it is none.
+    /// The language; the browser's if `Some(None)`.
     pub lang: Option<Option<Lang>>,
     /// Whether the user may log in.
     pub is_active: Option<bool>,
-    /// All that the user is to have of what the changer may give.
+    /// The complete new grants, as far as the changing administrator may give them.
     pub grants: Option<Vec<Grant>>,
 }
 
 impl Porter {
-    /// Adds a user; gives the first password when it was made here.
+    /// Adds a user; returns a generated password.
     pub async fn add_user(&self, by: &Authority, wanted: NewAccount) -> Result<InitialPassword> {
         grantable(by, &[], &wanted.grants)?;
         let (made, password) = match wanted.initial {
@@ -99,8 +95,8 @@ impl Porter {
         Ok(made)
     }
 
-    /// Changes a user. What makes the user less ends all sessions of the user; grants count from the next
-    /// request on in any case.
+    /// Changes a user. A reduction of rights ends all sessions of the user; changed grants take
+    /// effect with the next request in any case.
     pub async fn change_user(
         &self,
         by: &Authority,
@@ -149,7 +145,7 @@ impl Porter {
         Ok(tx.commit().await?)
     }
 
-    /// Gives a user a new first password, made here unless it is said, and ends all sessions.
+    /// Sets a new initial password, generated unless given, and ends all sessions.
     pub async fn reset_password(
         &self,
         by: &Authority,
@@ -164,8 +160,8 @@ impl Porter {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let user = find_user(&mut tx, name).await?;
-        // With a password here the user would still get in when the directory has closed the account.
-        // The same of another provider: a password here would be a second way in that it knows nothing of.
+        // With a password here the user would still have access after the directory has closed the
+        // account. The same for another provider, which would not know of the second way to log in.
         match user.oidc {
             Some((issuer, _)) if issuer == LDAP_ISSUER => {
                 return Err(NotGranted::InDirectory(user.name).into());
@@ -182,7 +178,7 @@ impl Porter {
         Ok(made)
     }
 
-    /// Ends the sessions of a user, but for one; how many there were.
+    /// Ends the sessions of a user, except one; returns their number.
     pub async fn end_sessions(
         &self,
         by: &Authority,
@@ -198,7 +194,7 @@ impl Porter {
         Ok(ended)
     }
 
-    /// Ends one session of a user; whether it was there.
+    /// Ends one session of a user; returns whether it existed.
     pub async fn end_session(&self, by: &Authority, name: &UserName, id: i64) -> Result<bool> {
         let mut tx = self.db.begin().await?;
         let user = find_user(&mut tx, name).await?;
@@ -211,7 +207,7 @@ impl Porter {
         Ok(ended)
     }
 
-    /// Users whose names come after `name`, with all that each may do.
+    /// Users whose names sort after `name`, with all their grants.
     pub async fn users(&self, name: &str, limit: u32) -> Result<Vec<(User, Vec<Grant>)>> {
         let mut tx = self.db.begin_read().await?;
         let users = store::user::after(&mut tx, name, limit).await?;
@@ -223,7 +219,7 @@ impl Porter {
         Ok(users.into_iter().map(with).collect())
     }
 
-    /// The user of this name, with all that the user may do.
+    /// The user of this name, with all grants.
     pub async fn get_user(&self, name: &UserName) -> Result<(User, Vec<Grant>)> {
         let mut tx = self.db.begin_read().await?;
         let user = find_user(&mut tx, name).await?;
@@ -236,7 +232,7 @@ fn shown(user: &User) -> Value {
     json!({ "display_name": user.display_name, "lang": user.lang, "is_active": user.is_active })
 }
 
-/// Refuses to leave all groups without anybody who administers them.
+/// Refuses a change that would leave no administrator of all groups.
 async fn somebody_is_left(tx: &mut Tx, before: &[UserId], name: &UserName) -> Result<()> {
     match !before.is_empty() && store::user::admins(tx).await?.is_empty() {
         true => Err(NotGranted::LastAdmin(name.clone()).into()),
@@ -244,7 +240,7 @@ async fn somebody_is_left(tx: &mut Tx, before: &[UserId], name: &UserName) -> Re
     }
 }
 
-/// Writes the grants of a user as far as they are the changer's to give.
+/// Replaces the grants of a user, as far as the changing administrator may give them.
 async fn regrant(
     tx: &mut Tx,
     by: &Authority,
@@ -275,7 +271,7 @@ async fn regrant(
     record(tx, &by.operator, "user grant", detail, now).await.context("grant")
 }
 
-/// Whether grants in this place are the changer's to give.
+/// Whether the administrator may give grants for these groups.
 fn administers(by: &Authority, place: &Where) -> bool {
     let Some((_, grants)) = &by.user else { return true };
     match place {
@@ -284,8 +280,8 @@ fn administers(by: &Authority, place: &Where) -> bool {
     }
 }
 
-/// Refuses grants that are nonsense, or more than the giver may give: who administers all groups gives
-/// anything, who administers one gives there what he has there.
+/// Refuses invalid grants, or more than the administrator may give: an administrator of all groups
+/// may give everything, one of a single group only its own permissions there.
 fn grantable(by: &Authority, before: &[Grant], wanted: &[Grant]) -> Result<(), NotGranted> {
     let mut places = BTreeSet::new();
     for grant in wanted {
@@ -296,7 +292,7 @@ fn grantable(by: &Authority, before: &[Grant], wanted: &[Grant]) -> Result<(), N
         if let Some(odd) = grant.rights.iter().find(odd) {
             return Err(NotGranted::NoRight(*odd));
         }
-        // What is as it was is nobody's gift.
+        // An unchanged grant is not given by anyone.
         if before.contains(grant) {
             continue;
         }

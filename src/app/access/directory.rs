@@ -1,5 +1,5 @@
-//! One conversation with a directory (LDAP, Active Directory): who has this name, is the password right, may the
-//! account log in, and in which groups is it. TLS is verified, referrals are not followed.
+//! Queries to a directory (LDAP, Active Directory): finds an account by name, checks its password,
+//! whether it may log in, and its groups. TLS is verified, referrals are not followed.
 
 use crate::config::{BadConfig, Ldap as Settings, LdapPassword};
 use crate::domain::access::directory_account::{
@@ -21,26 +21,26 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-/// Most groups of a user that are read.
+/// Maximum number of groups read per user.
 const GROUPS_MAX: i32 = 2_000;
 
-/// Result codes of RFC 4511 that mean something of their own here.
+/// Result codes of RFC 4511 with a special meaning here.
 mod code {
     pub(super) const SUCCESS: u32 = 0;
     pub(super) const SIZE_LIMIT: u32 = 4;
     pub(super) const REFERRAL: u32 = 10;
     pub(super) const NO_SUCH_OBJECT: u32 = 32;
-    /// The account or the password is refused; what else a server answers is about the server.
+    /// The account or the password is refused; any other code concerns the server.
     pub(super) const REFUSES_ACCOUNT: [u32; 7] = [19, 32, 34, 48, 49, 50, 53];
 }
 
-/// Why a directory does not prove who somebody is. The words are for administrators.
+/// Why a directory does not authenticate a user. The messages are for administrators.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DirectoryError {
-    /// It cannot be asked, or is not set up as the settings say.
+    /// It is unreachable, or not set up as in the settings.
     #[error("{0}")]
     Unavailable(String),
-    /// It says no, or nothing that proves it.
+    /// It refuses, or returns no proof.
     #[error("{0}")]
     Refused(String),
 }
@@ -55,40 +55,39 @@ fn refused(said: impl Into<String>) -> DirectoryError {
     DirectoryError::Refused(said.into())
 }
 
-/// Somebody whom the directory knows.
+/// An account of the directory.
 #[derive(Clone, Debug)]
 pub(super) struct DirectoryAccount {
-    /// What stays when the name or the place of the entry changes.
+    /// The identity that remains when the name or the position of the entry changes.
     pub(super) subject: String,
-    /// The name there, as `name_attribute` has it.
+    /// The name there, from `name_attribute`.
     pub(super) name: String,
-    /// The name for people.
     pub(super) display_name: String,
-    /// Everything that was read.
+    /// All attributes that were read.
     pub(super) entry: DirectoryEntry,
-    /// The groups, as DNs in the form in which two are compared.
+    /// DNs of the groups, in a normalised form for comparison.
     pub(super) groups: BTreeSet<String>,
 }
 
-/// A user of ours as the directory is asked about it.
+/// A user of Procession, for queries about its directory account.
 #[derive(Clone, Debug)]
 pub(super) struct KnownAccount {
     /// Its name here.
     pub(super) name: String,
-    /// By what it is known there.
+    /// Its identity there.
     pub(super) subject: String,
 }
 
-/// How an account is there now.
+/// The present state of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AccountState {
-    /// Nothing ends what the user has.
+    /// The user's sessions and tokens remain valid.
     Open,
-    /// It may not log in any more, and why.
+    /// It may no longer log in, and why.
     Closed(String),
 }
 
-/// A directory as the settings describe it.
+/// A directory as configured.
 pub(super) struct Directory {
     settings: Settings,
     password: LdapPassword,
@@ -96,15 +95,16 @@ pub(super) struct Directory {
     tls: Arc<ClientConfig>,
 }
 
-/// A server that is named by an IPv6 address. The library asks its certificate for the name `[::1]`, which is none, so it
-/// is given a connection that is open already, and a name that stands for the address.
+/// A server addressed by an IPv6 address. The library would verify its certificate for the name
+/// `[::1]`, which is invalid, so it gets a connection that is open already, and a name that
+/// replaces the address.
 struct Ipv6Server {
     address: SocketAddr,
     /// The URL with that name.
     url: String,
 }
 
-/// Nobody's name (RFC 2606).
+/// A name that belongs to no one (RFC 2606).
 const IPV6_NAME: &str = "ipv6.invalid";
 
 impl Ipv6Server {
@@ -120,14 +120,14 @@ impl Ipv6Server {
     }
 }
 
-/// A connection; it ends when this is dropped.
+/// A connection; closed when this is dropped.
 pub(super) struct DirectoryConnection {
     ldap: Ldap,
     _driver: AbortOnDropHandle<()>,
 }
 
 impl Directory {
-    /// Reads the password and the authorities.
+    /// Reads the password and the certificate authorities.
     pub(super) fn open_directory(settings: &Settings) -> DirectoryResult<Self> {
         let said = |error: BadConfig| unavailable(error.to_string());
         let password = settings.bind_password().map_err(said)?;
@@ -136,15 +136,16 @@ impl Directory {
         Ok(Self { settings: settings.clone(), password, tls_files, tls })
     }
 
-    /// Proves that somebody has this name and this password and may log in. Servers are asked in turn until one
-    /// answers; a no is an answer.
+    /// Proves that a user has this name and password and may log in. Servers are tried in turn
+    /// until one answers; a refusal is an answer.
     pub(super) async fn authenticate(
         &self,
         name: &str,
         password: &SecretString,
         now: Millis,
     ) -> DirectoryResult<DirectoryAccount> {
-        // A server takes a name with an empty password for a login of nobody, and says yes (RFC 4513, 5.1.2).
+        // A server treats a name with an empty password as an anonymous login, and accepts it (RFC
+        // 4513, 5.1.2).
         if password.expose_secret().is_empty() {
             return Err(refused("empty password"));
         }
@@ -181,7 +182,7 @@ impl Directory {
             Some(reader) if self.settings.user_dn.is_empty() => self.find_dn(reader, name).await?,
             _ => self.made_dn(name),
         };
-        // A connection of its own: the reader stays who it is.
+        // A separate connection: the reader's stays bound to the reader.
         let mut own = self.connect_user(url, &dn, password).await?;
         let reader = reader.as_mut().unwrap_or(&mut own);
         let account = self.read_account(reader, name, &dn).await?;
@@ -191,7 +192,8 @@ impl Directory {
         }
     }
 
-    /// How these accounts are now, in their order. The first server that answers for all of them counts.
+    /// The present states of these accounts, in order. The first server that answers for all of
+    /// them counts.
     pub(super) async fn read_states(
         &self,
         accounts: &[KnownAccount],
@@ -229,8 +231,8 @@ impl Directory {
         Ok(states)
     }
 
-    /// A reader that is shown entries. One that has lost its rights is shown nothing, and would find nobody: that is no
-    /// reason to end everybody's sessions.
+    /// A reader connection that can see entries. A reader that has lost its privileges would find
+    /// no account: that must not end everyone's sessions.
     async fn connect_checked_reader(&self, url: &str) -> DirectoryResult<DirectoryConnection> {
         let mut reader = self.connect_reader(url).await?;
         let own = &self.settings.bind_dn;
@@ -277,7 +279,7 @@ impl Directory {
         Ok(AccountState::Closed("the account is not found by ldap.user_filter any more".into()))
     }
 
-    /// Whether a login would find the entry still: many filters ask for a group.
+    /// Whether a login would still find the entry: many filters require a group.
     async fn is_found_by_filter(
         &self,
         reader: &mut DirectoryConnection,
@@ -292,7 +294,7 @@ impl Directory {
         Ok(!found.entries.is_empty())
     }
 
-    /// Opens a connection, with TLS where the settings ask for it.
+    /// Opens a connection, with TLS where the settings require it.
     pub(super) async fn connect(&self, url: &str) -> DirectoryResult<DirectoryConnection> {
         let settings = LdapConnSettings::new()
             .set_conn_timeout(self.settings.timeout())
@@ -324,7 +326,7 @@ impl Directory {
         Ok(DirectoryConnection { ldap, _driver: AbortOnDropHandle::new(driver) })
     }
 
-    /// Opens a connection as whoever looks for users.
+    /// Opens a connection bound to the account that searches for users.
     pub(super) async fn connect_reader(&self, url: &str) -> DirectoryResult<DirectoryConnection> {
         let mut connection = self.connect(url).await?;
         let dn = self.settings.bind_dn.as_str();
@@ -344,12 +346,12 @@ impl Directory {
         }
     }
 
-    /// The DN that the name makes.
+    /// The DN built from the name.
     pub(super) fn made_dn(&self, name: &str) -> String {
         self.settings.user_dn.replace("{name}", &dn_escape(name))
     }
 
-    /// The DN of who has this name.
+    /// The DN of the account with this name.
     pub(super) async fn find_dn(
         &self,
         reader: &mut DirectoryConnection,
@@ -370,7 +372,7 @@ impl Directory {
         }
     }
 
-    /// Opens a connection as the user whose entry this is; refuses a password that is not the user's.
+    /// Opens a connection bound to the user with this DN; refuses a wrong password.
     pub(super) async fn connect_user(
         &self,
         url: &str,
@@ -392,7 +394,7 @@ impl Directory {
         }
     }
 
-    /// What the directory says of an account.
+    /// Reads the account of a DN.
     pub(super) async fn read_account(
         &self,
         reader: &mut DirectoryConnection,
@@ -442,12 +444,12 @@ impl Directory {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 struct DirectorySearchResult {
     entries: Vec<SearchEntry>,
-    /// Whether there was more than was asked for.
+    /// Whether there were more entries than requested.
     is_cut: bool,
-    /// Whether the server names others that may have more.
+    /// Whether the server returned referrals.
     refers_elsewhere: bool,
 }
 
@@ -481,7 +483,8 @@ impl DirectoryConnection {
     }
 }
 
-/// A filter with the name and the DN in it, each escaped (RFC 4515). What is put in is not looked at again.
+/// A filter with the name and the DN inserted, each escaped (RFC 4515). Inserted text is not
+/// expanded again.
 fn fill_filter(filter: &str, name: &str, dn: &str) -> String {
     let (name, dn) = (ldap_escape(name), ldap_escape(dn));
     let parts: Vec<String> =
@@ -495,10 +498,10 @@ fn entry_of(read: SearchEntry) -> DirectoryEntry {
     DirectoryEntry { dn: read.dn, attributes }
 }
 
-/// By what an account is known again: the number that its directory gave it, else its DN.
+/// The permanent identity of an account: the id that its directory assigned, else its DN.
 fn subject_of(read: &SearchEntry) -> String {
     let binary = find_attribute(&read.bin_attrs, "objectGUID").and_then(|all| all.first());
-    // Sixteen bytes that happen to be text are handed over as text.
+    // The library returns sixteen bytes that are valid text as text.
     let textual =
         find_attribute(&read.attrs, "objectGUID").and_then(|all| all.first()).map(String::as_bytes);
     if let Some(bytes) = binary.map(Vec::as_slice).or(textual) {
@@ -514,7 +517,7 @@ fn subject_of(read: &SearchEntry) -> String {
     format!("dn:{}", super::secret::digest(&dn))
 }
 
-/// The filter that finds an account by its number; none of one that is known by its DN alone.
+/// The filter that finds an account by its id; `None` for one that is known only by its DN.
 fn subject_filter(subject: &str) -> Option<String> {
     if let Some(uuid) = subject.strip_prefix("uuid:") {
         return Some(format!("(entryUUID={})", ldap_escape(uuid)));

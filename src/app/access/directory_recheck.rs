@@ -1,5 +1,5 @@
-//! Looks at the accounts of the directory again while this process serves: who is disabled or removed there keeps no
-//! session, and no token works.
+//! Rechecks accounts of the directory while this process serves: a user who is disabled or removed
+//! there loses all sessions, and its tokens are invalid.
 
 use crate::app::access::directory::{AccountState, Directory, KnownAccount};
 use crate::app::access::ldap::LDAP_ISSUER;
@@ -15,38 +15,40 @@ use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Accounts that are looked at in one round; the next round goes on behind them.
+/// Accounts per round; the next round continues after them.
 const ACCOUNTS_PER_ROUND: u32 = 1_000;
-/// Longest reason that is kept, in characters.
+/// Maximum length of a stored reason, in characters.
 const REASON_MAX: usize = 200;
 
-/// What a round of looking at accounts came to.
+/// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DirectoryRecheck {
-    /// Users whose accounts were looked at.
+    /// Number of accounts checked.
     pub checked: usize,
-    /// Whose sessions were ended and whose tokens work no more.
+    /// Names of users whose sessions were ended and whose tokens are now invalid.
     pub closed: Vec<String>,
-    /// Whose accounts are open again.
+    /// Names of users whose accounts are open again.
     pub opened: Vec<String>,
 }
 
-/// What looks at the accounts of the directory while this process serves.
+/// Rechecks accounts of the directory while this process serves.
 pub struct DirectoryWatch {
     porter: Porter,
 }
 
 impl Porter {
-    /// What looks at the accounts of the directory, in the intervals of `ldap.recheck_sec`.
+    /// The periodic recheck, at the interval `ldap.recheck_sec`.
     pub fn directory_watch(&self) -> DirectoryWatch {
         DirectoryWatch { porter: self.clone() }
     }
 
-    /// Looks at the accounts of users with sessions or tokens, behind this user; gives the last one when there may be
-    /// more. Ends sessions of those that are closed there, and lets tokens work again of those that are open again.
+    /// Rechecks the accounts of users with sessions or tokens, after this user; returns the last
+    /// one when there may be more. Ends the sessions of accounts that are closed there, and makes
+    /// tokens valid again of those that are open again.
     ///
     /// # Errors
-    /// When the directory does not answer, or does not show itself. Nothing is ended then.
+    ///
+    /// When the directory does not answer, or its entries are not visible. Nothing is ended then.
     pub async fn recheck_directory(
         &self,
         after: UserId,
@@ -119,7 +121,7 @@ async fn read_states(ldap: &Ldap, users: &[User], porter: &Porter) -> Result<Vec
 }
 
 impl DirectoryWatch {
-    /// Does it until `stop` is cancelled.
+    /// Runs until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) {
         let Some(every) = self.porter.ldap.as_ref().and_then(|ldap| ldap.recheck_interval()) else {
             return;
@@ -135,7 +137,7 @@ impl DirectoryWatch {
                     after = last.unwrap_or(UserId(0));
                     is_away = false;
                 }
-                // Once for an outage: a log-in says it as well.
+                // Logged once per outage: logins report it too.
                 Err(error) if !is_away => {
                     is_away = true;
                     tracing::warn!(
@@ -147,9 +149,9 @@ impl DirectoryWatch {
         }
     }
 
-    /// One round, when no other node has had one in this interval.
+    /// One round, unless another node has had one in this interval.
     async fn round(&self, every: Duration, after: UserId) -> Result<Option<UserId>> {
-        // A little less: two clocks that tick alike must not both miss their turn.
+        // A little less: two clocks of equal speed must not both miss their turn.
         let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX) * 9 / 10;
         let mut tx = self.porter.db.begin().await?;
         let is_ours =

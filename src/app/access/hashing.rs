@@ -1,4 +1,5 @@
-//! Passwords: hashed slowly on purpose, a few at a time, so that who guesses spends our memory only so fast.
+//! Password hashing: slow on purpose, and a few at a time, so that an attacker who guesses can use
+//! only a limited amount of memory.
 
 use crate::app::access::secret::bytes;
 use crate::domain::access::legacy_password::{Legacy, kind_of};
@@ -11,19 +12,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 
-/// KiB of memory, rounds and lanes of one hash (OWASP's first choice for argon2id is 19 MiB, 2, 1).
+/// Memory in KiB, rounds and lanes of one hash (OWASP's first choice for argon2id is 19 MiB, 2, 1).
 const COST: (u32, u32, u32) = (19_456, 2, 1);
-/// Hashes at once.
+/// Maximum number of concurrent hashes.
 const AT_ONCE: usize = 2;
-/// Bytes of a salt, and of a hash.
+/// Length of a salt, and of a hash, in bytes.
 const SALT: usize = 16;
 const HASH: usize = 32;
 
-/// Hashes and compares passwords.
+/// Hashes and verifies passwords.
 #[derive(Clone)]
 pub(super) struct Hashing {
     places: Arc<Semaphore>,
-    /// KiB of memory times rounds that passwords have cost so far.
+    /// The cost of all hashes so far, in KiB of memory times rounds.
     spent: Arc<AtomicU64>,
 }
 
@@ -32,12 +33,12 @@ impl Hashing {
         Self { places: Arc::new(Semaphore::new(AT_ONCE)), spent: Arc::default() }
     }
 
-    /// What passwords have cost so far.
+    /// The cost of all hashes so far.
     pub(super) fn spent(&self) -> u64 {
         self.spent.load(Ordering::Relaxed)
     }
 
-    /// What is stored of a password, in the form that other programs know (`$argon2id$…`).
+    /// The stored form of a password, in the common format (`$argon2id$…`).
     pub(super) async fn hash(&self, password: SecretString) -> Result<String> {
         let salt = bytes::<SALT>()?;
         let hash = self.run_hash(password, salt, COST).await?;
@@ -46,14 +47,14 @@ impl Hashing {
         Ok(format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${hash}"))
     }
 
-    /// What is stored of a password of which another program left nothing but a fast digest: a slow hash of
-    /// that digest, so that ours is not the table from which such digests are looked up.
+    /// The stored form of a password of which another program left only a fast digest: a slow hash
+    /// of that digest, so that our table does not reveal such digests.
     pub(super) async fn wrap_legacy(&self, digest: &Legacy) -> Result<String> {
         Ok(format!("{}{}", digest.hash_prefix(), self.hash(digest.digest().clone()).await?))
     }
 
-    /// Whether a password is the stored one. Where none is stored the same work is done, so that the time
-    /// does not tell whether there is such a user.
+    /// Whether a password matches the stored one. Without a stored one the same work is done, so
+    /// that the time does not reveal whether the user exists.
     pub(super) async fn verify_password(
         &self,
         stored: Option<&SecretString>,
@@ -64,7 +65,8 @@ impl Hashing {
             return Ok(false);
         };
         let (kind, stored) = kind_of(stored.expose_secret());
-        // The digest costs nothing beside the hash, so the time does not tell whose password is of which kind.
+        // The digest costs nothing compared with the hash, so the time does not reveal which kind
+        // of password it is.
         let password = kind.map_or_else(|| password.clone(), |kind| kind.digest(&password));
         let (cost, salt, wanted) = parse(stored).context("app_user has a hash that is none")?;
         let hash = self.run_hash(password, salt, cost).await?;
@@ -149,7 +151,7 @@ mod tests {
             assert!(
                 !hashing.verify_password(Some(&stored), "123457".into()).await.expect("compare")
             );
-            // Who has the digest alone has no password.
+            // The digest alone is no password.
             let digest = digest.digest().clone();
             assert!(!hashing.verify_password(Some(&stored), digest).await.expect("compare"));
         }

@@ -1,5 +1,5 @@
-//! Logging in with the password of a directory. Users with a password of Procession are never asked for there: the
-//! administrator who has one gets in while the directory is away.
+//! Login with a password of the directory. Users with a password of Procession are never looked up
+//! there: an administrator with one can log in while the directory is unavailable.
 
 use crate::app::access::directory::{Directory, DirectoryAccount, DirectoryError};
 use crate::app::access::login::{Entered, NOBODY, NotIn, Stranger};
@@ -17,15 +17,16 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// In the place of an OpenID issuer: the user is known by the directory. An issuer is a URL, so none is called so.
+/// Stored in place of an OpenID issuer for users of the directory. An issuer is a URL, so no issuer
+/// has this name.
 pub const LDAP_ISSUER: &str = "ldap";
 
-/// Why somebody whose password is right in the directory is not let in here; for the audit log.
+/// Why a user with a correct directory password is not admitted here; for the audit log.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct NotAdmitted(String);
 
-/// Somebody who wants to log in with the password of the directory.
+/// A login with a password of the directory.
 pub(super) struct DirectoryLogin<'a> {
     pub(super) name: &'a UserName,
     pub(super) password: SecretString,
@@ -36,13 +37,14 @@ pub(super) struct DirectoryLogin<'a> {
     pub(super) from: &'a Stranger,
 }
 
-/// Milliseconds for which a directory that did not answer is not asked again.
+/// How long an unavailable directory is not queried again, in milliseconds.
 const REST_MS: i64 = 2_000;
-/// Milliseconds between two records that it does not answer.
+/// Minimum interval between two audit records that it is unavailable, in milliseconds.
 const RECORD_MS: i64 = 60_000;
 
-/// When the directory did not answer; clones share it. Without it strangers could have Procession ask, write and log as
-/// fast as a closed port refuses, because such an attempt is no guess and is not slowed down.
+/// When the directory last failed to answer; clones share it. Without this, anonymous clients could
+/// make Procession query, write and log as fast as a closed port refuses, because such an attempt
+/// is no guess and is not slowed down.
 #[derive(Clone)]
 pub(super) struct DirectoryOutage {
     failed_at: Arc<AtomicI64>,
@@ -55,24 +57,24 @@ impl DirectoryOutage {
         Self { failed_at: never(), recorded_at: never() }
     }
 
-    /// Whether it did not answer just now.
+    /// Whether it failed to answer just now.
     pub(super) fn is_recent(&self, now: Millis) -> bool {
-        // A clock that was set back must not rest it for longer.
+        // A clock that was set back must not extend the pause.
         (0..REST_MS).contains(&now.since(Millis(self.failed_at.load(Ordering::Relaxed))))
     }
 
-    /// Notes that it did not answer; whether that is to be put on record.
+    /// Notes a failure to answer; returns whether it is to be recorded.
     fn note_outage(&self, now: Millis) -> bool {
         self.failed_at.store(now.0, Ordering::Relaxed);
         let last = self.recorded_at.load(Ordering::Relaxed);
         let is_due = !(0..RECORD_MS).contains(&now.since(Millis(last)));
-        // Of two at once one records it.
+        // Of two concurrent failures one records it.
         let order = Ordering::Relaxed;
         is_due && self.recorded_at.compare_exchange(last, now.0, order, order).is_ok()
     }
 }
 
-/// Whether the directory is asked about this user, or somebody who is none yet.
+/// Whether the directory is queried for this user, or for an unknown one.
 pub(super) fn is_in_directory(user: Option<&User>) -> bool {
     user.is_none_or(|user| {
         let is_elsewhere = |(issuer, _): &(String, String)| issuer != LDAP_ISSUER;
@@ -81,13 +83,14 @@ pub(super) fn is_in_directory(user: Option<&User>) -> bool {
 }
 
 impl Porter {
-    /// Lets somebody in whose password the directory takes.
+    /// Logs in a user whose password the directory accepts.
     pub(super) async fn log_in_by_directory(
         &self,
         ldap: &Ldap,
         login: DirectoryLogin<'_>,
     ) -> Result<Entered> {
-        // Apart from the log-ins with passwords of ours: a directory that hangs must not keep those out.
+        // Limited separately from logins with Procession's passwords: a directory that hangs must
+        // not block those.
         let _room = match self.directory_logins.enter() {
             Ok(room) => room,
             Err(busy) => {
@@ -111,7 +114,7 @@ impl Porter {
                 }
                 Err(error) => {
                     let why = error.downcast::<NotAdmitted>()?.to_string();
-                    // The password was right, so what was typed as the name is one.
+                    // The password was correct, so the text typed as the name is a name.
                     self.refuse(login.name.as_str(), "ldap", &why, login.from).await?;
                     return Err(NotIn::Wrong.into());
                 }
@@ -131,7 +134,7 @@ impl Porter {
         Err(NotIn::Wrong.into())
     }
 
-    /// Whether the directory takes this password of a user.
+    /// Whether the directory accepts this password of a user.
     pub(super) async fn is_password_in_directory(
         &self,
         ldap: &Ldap,
@@ -147,7 +150,7 @@ impl Porter {
             Err(error) => Err(error),
         };
         match found {
-            // The name may have gone to another account there.
+            // The name may belong to another account there by now.
             Ok(account) => {
                 Ok(user.oidc.as_ref().is_some_and(|(_, subject)| *subject == account.subject))
             }
@@ -159,14 +162,14 @@ impl Porter {
         }
     }
 
-    /// What was no guess does not count as one.
+    /// Removes an attempt that was no guess.
     async fn take_back_attempt(&self, login: &DirectoryLogin<'_>) -> Result<()> {
         let mut tx = self.db.begin().await?;
         store::login_attempt::take_back(&mut tx, login.attempt).await?;
         Ok(tx.commit().await?)
     }
 
-    /// Puts a refusal on record, under the name if it is one of ours.
+    /// Records a refusal, under the name if it is that of a user.
     async fn refuse_known(&self, name: &UserName, why: &str, from: &Stranger) -> Result<()> {
         let mut tx = self.db.begin_read().await?;
         let is_ours = store::user::by_name(&mut tx, name).await?.is_some();
@@ -174,7 +177,7 @@ impl Porter {
         self.refuse(if is_ours { name.as_str() } else { NOBODY }, "ldap", why, from).await
     }
 
-    /// Makes a session for somebody whom the directory has proved.
+    /// Creates a session for a user whom the directory has authenticated.
     async fn admit(
         &self,
         ldap: &Ldap,
@@ -196,7 +199,7 @@ impl Porter {
             return Err(NotAdmitted(format!("user {} is disabled", user.name)).into());
         }
         if user.directory_closed.is_some() {
-            // It was closed when accounts were looked at, and has just been proved to be open.
+            // A recheck found it closed, and this login proves that it is open.
             store::user::set_directory_closed(&mut tx, user.id, None, now).await?;
         }
         let before = store::user::claimed(&mut tx, user.id).await?;
@@ -209,7 +212,8 @@ impl Porter {
             let by = login.from.operator(user.name.as_str());
             record(&mut tx, &by, "user grant", detail, now).await?;
         }
-        // The grants that the directory gives are kept also when the code is wrong: the account is proved.
+        // The grants from the directory are stored even when the code is wrong: the account is
+        // authenticated.
         tx.commit().await?;
         self.check_second_factor(&user, login.code.as_ref(), ("ldap", login.from)).await?;
         let mut tx = self.db.begin().await?;
@@ -219,8 +223,8 @@ impl Porter {
         Ok(entered)
     }
 
-    /// The user of somebody who comes from the directory for the first time. A user with a password, or of another
-    /// provider, is never taken over by a name.
+    /// Creates the user of a first login through the directory. A user with a password, or of
+    /// another provider, is never taken over by a name.
     async fn first_from_directory(
         &self,
         tx: &mut Tx,
@@ -265,25 +269,23 @@ impl Porter {
 /// One step of a check of the directory.
 #[derive(Clone, Debug, Serialize)]
 pub struct DirectoryStep {
-    /// What was done.
+    /// The name of the step.
     pub step: &'static str,
-    /// Whether it went well.
     pub ok: bool,
-    /// What was found, or what is wrong and what to do.
+    /// The finding, or the fault with a hint.
     pub found: String,
 }
 
-/// What to check beside the way to the servers.
+/// What to check besides the connection to the servers.
 pub struct DirectoryCheck {
     /// A user to look for.
     pub user: Option<String>,
     /// The user's password, to try it.
     pub password: Option<SecretString>,
-    /// The present moment.
     pub now: Millis,
 }
 
-/// Goes through everything that a login does, at each server, and tells what is found. Nothing is changed here or
+/// Performs all steps of a login at each server, and reports the findings. Changes nothing here or
 /// there.
 pub async fn check_directory(ldap: &Ldap, check: &DirectoryCheck) -> Vec<DirectoryStep> {
     let directory = match Directory::open_directory(ldap) {
@@ -303,7 +305,7 @@ pub async fn check_directory(ldap: &Ldap, check: &DirectoryCheck) -> Vec<Directo
     steps
 }
 
-/// Notes a step; its value when it went well.
+/// Adds a step; returns its value if it succeeded.
 fn noted<T>(
     steps: &mut Vec<DirectoryStep>,
     step: &'static str,

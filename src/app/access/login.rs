@@ -1,4 +1,4 @@
-//! Logging in and out.
+//! Login and logout.
 
 use crate::app::access::accounts::INITIAL_MS;
 use crate::app::access::ldap::{DirectoryLogin, is_in_directory};
@@ -16,20 +16,19 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use std::time::Duration;
 
-/// Where somebody who is not known yet comes from.
+/// The origin of an unauthenticated client.
 #[derive(Clone, Debug)]
 pub struct Stranger {
-    /// The address.
+    /// The client address.
     pub address: String,
-    /// What the browser calls itself.
+    /// The user agent of the browser.
     pub agent: Option<String>,
 }
 
-/// What somebody shows to log in.
+/// The credentials of a login.
 pub struct Credentials {
-    /// The password.
     pub password: SecretString,
-    /// A one-time code or a recovery code; asked for once the password is known to be right.
+    /// A one-time code or a recovery code; required once the password is known to be correct.
     pub code: Option<SecretString>,
 }
 
@@ -39,68 +38,67 @@ impl From<SecretString> for Credentials {
     }
 }
 
-/// Why somebody is not let in. The words are the same whether there is such a user or not.
+/// Why a login is refused. The messages are the same whether or not the user exists.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIn {
-    /// Something is not right.
+    /// Name or password is wrong.
     #[error("the name or the password is not right")]
     Wrong,
-    /// After too many wrong ones.
+    /// Too many wrong attempts; the remaining seconds.
     #[error("there were too many wrong tries; try again in {0} seconds")]
     Wait(u32),
-    /// Too many log in at this moment.
+    /// Too many concurrent logins.
     #[error(
         "too many log-ins are under way; try again in {0} seconds, or ask the administrator of the server \
          to raise limits.logins_at_once"
     )]
     Busy(u32),
-    /// The directory that has the password cannot be asked.
+    /// The directory with the passwords is unavailable.
     #[error(
         "the directory that keeps the passwords cannot be asked; nothing is wrong with yours, as far as is known. Try \
          again in a minute, or tell the administrator of the server (procession ldap check)"
     )]
     DirectoryUnavailable,
-    /// The password is right, and the user has a second factor.
+    /// The password is correct, and the user has a second factor.
     #[error("the password is right; log in with it and with a code of your second factor")]
     CodeNeeded,
-    /// The password is right, and the code is not.
+    /// The password is correct, and the code is not.
     #[error(
         "the code is not right, or was used before; wait for the next one, or use a recovery code"
     )]
     WrongCode,
-    /// The key of sealed secrets is missing or another.
+    /// The key of sealed secrets is missing or has changed.
     #[error(
         "one-time codes cannot be checked at the moment; use a recovery code, or tell the administrator of the server"
     )]
     CodesUnavailable,
-    /// Of somebody who is logged in.
+    /// The old password of a logged-in user is wrong.
     #[error("the old password is not right; nothing was changed, and you are still logged in")]
     WrongOldPassword,
 }
 
-/// Somebody who is in.
+/// A successful login.
 pub struct Entered {
-    /// Who.
     pub user: User,
     /// The session's secret, for the cookie.
     pub secret: SecretString,
-    /// Its row.
+    /// The stored session.
     pub session: UserSession,
 }
 
 impl Stranger {
-    /// The address as guesses are counted.
+    /// The address block by which attempts are counted.
     fn block(&self) -> String {
         block_text(&self.address)
     }
 
-    /// As the audit log names a user who comes from there.
+    /// The operator of a user from there, for the audit log.
     pub fn operator(&self, name: &str) -> Operator {
         Operator::new(name.to_owned(), self.address.clone())
     }
 }
 
-/// Whether a user of this name has a session from this address.
+/// Whether a user of this name has a session from this address block.
 async fn is_familiar(tx: &mut Tx, named: &str, block: &str) -> Result<bool> {
     let Ok(name) = UserName::parse(named) else { return Ok(false) };
     let Some(user) = store::user::by_name(tx, &name).await? else { return Ok(false) };
@@ -108,7 +106,7 @@ async fn is_familiar(tx: &mut Tx, named: &str, block: &str) -> Result<bool> {
     Ok(sessions.iter().any(|session| block_text(&session.address) == block))
 }
 
-/// An address as guesses are counted: of IPv6 the /64.
+/// The address block by which attempts are counted: the /64 for IPv6.
 fn block_text(address: &str) -> String {
     match address.parse() {
         Ok(ip) => address_block(ip).to_string(),
@@ -116,13 +114,13 @@ fn block_text(address: &str) -> String {
     }
 }
 
-/// A hash of our own, and until when the password works.
+/// A hash of our own, and when the password expires.
 struct Renewed {
     hash: String,
     until: Option<Millis>,
 }
 
-/// Writes it, unless the password was changed meanwhile.
+/// Stores the hash, unless the password was changed meanwhile.
 async fn renew(
     tx: &mut Tx,
     user: User,
@@ -141,15 +139,15 @@ async fn renew(
     Ok(User { password: Some(hash.into()), must_change, password_until: until, ..user })
 }
 
-/// What the audit log calls somebody whose name is none of ours: what was typed may be a password.
+/// The actor in the audit log when the typed name is not that of a user: it may be a password.
 pub(super) const NOBODY: &str = "(unknown)";
 
-/// How long a refusal takes at least where there is a directory. Its answers take longer than ours, which would tell
-/// whose name is where.
+/// Minimum duration of a refusal where a directory is configured. Its answers take longer than
+/// ours, which would reveal where a name is known.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
 impl Porter {
-    /// Lets somebody in who knows the password.
+    /// Logs in a user who knows the password.
     pub async fn log_in(
         &self,
         name: &str,
@@ -227,7 +225,7 @@ impl Porter {
         }
     }
 
-    /// A wrong code was a guess, and its attempt stays; a right password alone was none.
+    /// A wrong code was a guess, and its attempt stays; a correct password alone was none.
     pub(super) async fn keep_attempt_of_wrong_code(
         &self,
         checked: Result<()>,
@@ -242,7 +240,7 @@ impl Porter {
         Err(error)
     }
 
-    /// Passes when this is the password that a user logs in with; a wrong one counts as a guess.
+    /// Checks a user's login password; a wrong one counts as a guess.
     pub(super) async fn check_own_password(
         &self,
         user: &User,
@@ -273,8 +271,8 @@ impl Porter {
         store::user::by_name(&mut tx, name).await
     }
 
-    /// What is to be stored of a password that was right, in the place of a hash that another program's
-    /// digest is in; with the moment until when it works, where it would not be good enough for us.
+    /// The new stored form of a correct password whose hash wraps another program's digest; with
+    /// the time when the password expires, if it does not meet our rules.
     async fn renewed(&self, user: &User, password: SecretString) -> Result<Option<Renewed>> {
         let is_legacy = |stored: &SecretString| kind_of(stored.expose_secret()).0.is_some();
         if !user.password.as_ref().is_some_and(is_legacy) {
@@ -287,7 +285,7 @@ impl Porter {
         Ok(Some(Renewed { hash: self.hashing.hash(password).await?, until }))
     }
 
-    /// Puts on record that somebody was not let in.
+    /// Records a refused login.
     pub(super) async fn refuse(
         &self,
         name: &str,
@@ -301,8 +299,8 @@ impl Porter {
         Ok(tx.commit().await?)
     }
 
-    /// Notes a try, or refuses it because there were too many. It counts before it is looked at, so that a
-    /// thousand at once are no way around.
+    /// Counts an attempt, or refuses it after too many. It is counted before it is checked, so that
+    /// a thousand concurrent ones cannot bypass the limit.
     async fn attempt(&self, named: &str, from: &Stranger) -> Result<i64> {
         let name = secret::digest(named);
         let block = from.block();
@@ -335,7 +333,7 @@ impl Porter {
         Err(refuse(wait))
     }
 
-    /// Makes a session.
+    /// Creates a session.
     pub(super) async fn enter(
         &self,
         tx: &mut Tx,
@@ -364,7 +362,7 @@ impl Porter {
         Ok(Entered { user, secret, session })
     }
 
-    /// Ends one's own session.
+    /// Ends the user's own session.
     pub async fn log_out(&self, user: UserId, session: i64, by: &Operator) -> Result<()> {
         let mut tx = self.db.begin().await?;
         if store::user_session::end_session(&mut tx, user, session).await? {
@@ -373,7 +371,8 @@ impl Porter {
         Ok(tx.commit().await?)
     }
 
-    /// Changes one's own password: the old one is needed, and all sessions end but the one that is made.
+    /// Changes the user's own password: the old one is required, and all sessions end except the
+    /// new one.
     pub async fn change_password(
         &self,
         name: &UserName,
@@ -410,7 +409,7 @@ impl Porter {
         Ok(entered)
     }
 
-    /// A user's sessions that have not ended.
+    /// The active sessions of a user.
     pub async fn sessions(&self, user: UserId) -> Result<Vec<UserSession>> {
         let now = self.clock.now();
         let mut tx = self.db.begin_read().await?;
@@ -419,7 +418,7 @@ impl Porter {
         Ok(all)
     }
 
-    /// Until when a session lasts if nobody uses it any more.
+    /// When an unused session ends.
     pub fn idle_until(&self, session: &UserSession) -> Millis {
         session.used_time.plus_ms(self.idle_ms).min(session.end_time)
     }

@@ -1,13 +1,13 @@
-//! How many log-ins there may be at once: each hashes a password, which takes memory and time on purpose.
+//! Limits concurrent logins: each hashes a password, which takes memory and time on purpose.
 
 use crate::app::access::NotIn;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Seconds after which a log-in that found no room may be tried again.
+/// Seconds after which a refused login may be retried.
 const RETRY_AFTER: u32 = 2;
 
-/// Log-ins at once; clones share it.
+/// Maximum number of concurrent logins; clones share it.
 #[derive(Clone)]
 pub(super) struct LoginLimit(Arc<Semaphore>);
 
@@ -16,7 +16,8 @@ impl LoginLimit {
         Self(Arc::new(Semaphore::new(most)))
     }
 
-    /// Room for one, before the database or a hash is touched; held until it has ended.
+    /// A permit for one login, before the database or a hash is used; held until the login has
+    /// ended.
     pub(super) fn enter(&self) -> Result<OwnedSemaphorePermit, NotIn> {
         self.0.clone().try_acquire_owned().map_err(|_| NotIn::Busy(RETRY_AFTER))
     }

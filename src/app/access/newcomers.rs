@@ -1,4 +1,4 @@
-//! Users who come from XXL-JOB with the passwords that they have there.
+//! Users imported from XXL-JOB with their passwords.
 
 use crate::app::access::accounts::INITIAL_MS;
 use crate::app::access::{Authority, Porter, grants_document, record};
@@ -10,7 +10,7 @@ use anyhow::Result;
 use serde_json::json;
 
 impl Porter {
-    /// What is stored of the passwords of newcomers. Slow, so it is done before anything is locked.
+    /// The stored forms of the imported passwords. Slow, so it is done before anything is locked.
     pub(in crate::app) async fn wrapped(
         &self,
         users: &[ImportedUser],
@@ -26,8 +26,8 @@ impl Porter {
     }
 }
 
-/// Adds a user with this hash within a transaction; whether there was none of this name. One that is there
-/// stays as it is. A password that everybody knows must be changed at the first login, and soon.
+/// Adds a user with this hash within a transaction; returns whether the name was free. An existing
+/// user is not changed. A well-known password must be changed at the first login, and soon.
 pub(in crate::app) async fn bring(
     tx: &mut Tx,
     by: &Authority,

@@ -1,5 +1,6 @@
-//! Logging in at another provider, by OpenID Connect: code flow with PKCE, state and nonce. The browser
-//! holds a secret of which all three are made; here is its digest, good for one return within ten minutes.
+//! Login at another provider, by OpenID Connect: code flow with PKCE, state and nonce. The browser
+//! holds a secret from which all three are derived; its digest is stored here, valid for one return
+//! within ten minutes.
 
 mod way;
 
@@ -14,35 +15,35 @@ use anyhow::{Context as _, Result, anyhow};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
-/// Why somebody who comes back is not let in; the words are for the audit log and not for strangers.
+/// Why a returning login is refused; the message is for the audit log and not for the client.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotProved(pub String);
 
-/// Somebody who goes to the other provider.
+/// A login that starts at the other provider.
 pub struct Leaving {
-    /// What the browser keeps meanwhile.
+    /// The secret for the browser's cookie.
     pub secret: SecretString,
-    /// Where it goes.
+    /// The URL to redirect to.
     pub to: String,
 }
 
-/// What the browser brings back.
+/// The parameters of a returning login.
 pub struct Returning {
-    /// What it kept.
+    /// The secret from the cookie.
     pub secret: Option<SecretString>,
-    /// What the provider was told to send back.
+    /// The state parameter that the provider returned.
     pub state: Option<String>,
-    /// With what the provider tells us who it is.
+    /// The authorization code.
     pub code: Option<SecretString>,
-    /// Who says so, where it does.
+    /// The issuer, if the provider sent one.
     pub issuer: Option<String>,
-    /// What the provider says instead.
+    /// The error that the provider returned instead.
     pub error: Option<String>,
 }
 
 impl Porter {
-    /// Sends somebody to the other provider; `back` is our address that it leads back to.
+    /// Starts a login at the other provider; `back` is the URL that it returns to.
     pub async fn oidc_leave(&self, oidc: &Oidc, back: &str) -> Result<Leaving> {
         let secret = secret::fresh()?;
         let mut tx = self.db.begin().await?;
@@ -54,7 +55,7 @@ impl Porter {
         Ok(Leaving { secret, to })
     }
 
-    /// Lets somebody in who comes back from the other provider; who is refused is on record, with the
+    /// Completes a login that returns from the other provider; a refusal is recorded with its
     /// reason.
     pub async fn oidc_return(
         &self,
@@ -104,7 +105,7 @@ impl Porter {
         self.oidc_admit(oidc, &claims, from).await
     }
 
-    /// Lets in whom the claims name.
+    /// Logs in the user that the claims name.
     async fn oidc_admit(
         &self,
         oidc: &Oidc,
@@ -149,8 +150,8 @@ impl Porter {
         Ok(entered)
     }
 
-    /// The user of somebody who comes from there for the first time. A user with a password is never taken
-    /// over: whoever may choose a name there would be anybody here.
+    /// Creates the user of a first login through the provider. A user with a password is never
+    /// taken over: whoever may choose a name there could become any user here.
     async fn oidc_first(
         &self,
         tx: &mut Tx,
@@ -186,7 +187,7 @@ impl Porter {
     }
 }
 
-/// What the claims give, in the order of the table.
+/// The grants from the claims, in the order of the mapping table.
 fn granted(oidc: &Oidc, claims: &Map<String, Value>) -> Result<Vec<Grant>> {
     let said: Vec<&str> = match claims.get(&oidc.groups_claim) {
         Some(Value::String(one)) => vec![one],

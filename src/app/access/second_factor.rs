@@ -1,5 +1,6 @@
-//! Second factors of users who log in with a password, of Procession or of the directory: enrolled, asked for at the
-//! log-in, disabled. Users of another provider have theirs there, and tokens are for programs.
+//! Second factors of users who log in with a password, of Procession or of the directory:
+//! enrolment, check at the login, removal. Users of another provider have theirs there, and tokens
+//! are for programs.
 
 use crate::app::access::ldap::LDAP_ISSUER;
 use crate::app::access::login::{Credentials, NotIn, Stranger};
@@ -21,27 +22,27 @@ use std::sync::Arc;
 use totp_rs::{Algorithm, Builder, Secret, Totp};
 use url::Url;
 
-/// Bytes of a secret: as many as SHA-1 gives, as RFC 4226 asks.
+/// Length of a secret in bytes: that of a SHA-1 digest, as RFC 4226 requires.
 const SECRET_BYTES: usize = 20;
-/// How telephones call this program.
+/// The issuer name shown by authenticator apps.
 const ISSUER: &str = "Procession";
 
-/// Why something about a second factor is not done.
+/// Why a change of a second factor is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SecondFactorRefused {
-    /// Its user logs in elsewhere.
+    /// The user logs in elsewhere.
     #[error("you log in at another provider, and a second factor belongs there")]
     Elsewhere,
-    /// There is one.
+    /// A second factor is active already.
     #[error("there is a second factor already; disable it before you enrol another")]
     Active,
-    /// There is none.
+    /// No enrolment was started.
     #[error("there is no second factor to confirm; enrol first")]
     NotBegun,
-    /// It was never confirmed, or there is none.
+    /// There is no second factor, or it was never confirmed.
     #[error("there is no second factor")]
     None,
-    /// The code does not fit.
+    /// The code does not match.
     #[error(
         "the code is not right, or was used before; nothing was changed. Is the clock of your device right?"
     )]
@@ -58,16 +59,16 @@ pub enum SecondFactorRefused {
 pub struct Enrolment {
     /// The secret in base 32, to be typed.
     pub secret: SecretString,
-    /// The same as a link and for a QR code.
+    /// The same as a link, for a QR code.
     pub link: SecretString,
 }
 
-/// How far a user is with a second factor.
+/// The state of a user's second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecondFactorState {
-    /// Whether it is asked for at the log-in.
+    /// Whether a login requires it.
     pub is_active: bool,
-    /// Recovery codes that are left.
+    /// Number of unused recovery codes.
     pub codes_left: usize,
 }
 
@@ -78,7 +79,7 @@ fn totp_of(secret: Secret) -> Result<Totp> {
     builder.with_secret(secret).build().map_err(|e| anyhow!("make one-time codes: {e}"))
 }
 
-/// The step whose code this is, among those that are taken now.
+/// The time step of a code, among those accepted now.
 fn step_of(
     factor: &SecondFactor,
     secret: &SecretString,
@@ -90,7 +91,7 @@ fn step_of(
     let mut found = None;
     for step in steps_taken(now, factor.last_step) {
         let right = totp.generate(u64::try_from(step * STEP_SEC)?).to_string();
-        // All of them are looked at, so that the time does not tell which it was.
+        // All of them are compared, so that the time does not reveal which one matched.
         if secret::are_equal(&right, code) {
             found = Some(step);
         }
@@ -99,13 +100,14 @@ fn step_of(
 }
 
 impl Porter {
-    /// The same with these keys for the secrets of second factors, in place of those of the environment.
+    /// Uses these keys for the secrets of second factors, in place of those of the environment.
     #[must_use]
     pub fn with_keys(self, keys: KeyRing) -> Self {
         Self { keys: Some(Arc::new(keys)), ..self }
     }
 
-    /// Passes when a user who has shown the right password has no second factor, or has shown it as well.
+    /// Succeeds when a user with a correct password has no second factor, or has given a valid
+    /// code.
     pub(super) async fn check_second_factor(
         &self,
         user: &User,
@@ -132,8 +134,8 @@ impl Porter {
         }
     }
 
-    /// Takes a one-time code or a recovery code. It counts as wrong before it is looked at, so that a thousand at once are
-    /// no way around; a right one forgets the wrong ones.
+    /// Uses a one-time code or a recovery code. It is counted as wrong before it is checked, so
+    /// that a thousand concurrent ones cannot bypass the limit; a correct one resets the count.
     async fn take_code(&self, factor: &SecondFactor, typed: &str) -> Result<()> {
         use SecondFactorRefused as Refused;
         let now = self.clock.now();
@@ -145,7 +147,7 @@ impl Porter {
         let counted = second_factor::count_failure(&mut tx, factor, now).await?;
         tx.commit().await?;
         if !counted {
-            // Another code of this user is being looked at.
+            // Another code of this user is being checked.
             return Err(Refused::Wait(1).into());
         }
         let mut tx = self.db.begin().await?;
@@ -170,7 +172,7 @@ impl Porter {
         self.with_keys_of_secrets(|keys| keys.open_sealed(&name, &factor.sealed))
     }
 
-    /// With the keys that were given, else with those of the environment, which are read each time.
+    /// Calls `f` with the given keys, else with those of the environment, which are read each time.
     fn with_keys_of_secrets<T>(
         &self,
         work: impl FnOnce(&KeyRing) -> Result<T, SealError>,
@@ -181,7 +183,7 @@ impl Porter {
         }
     }
 
-    /// How far a user is.
+    /// The state of a user's second factor.
     pub async fn second_factor(&self, user: UserId) -> Result<SecondFactorState> {
         let mut tx = self.db.begin_read().await?;
         let found = second_factor::find_factor(&mut tx, user).await?;
@@ -190,7 +192,7 @@ impl Porter {
         Ok(SecondFactorState { is_active, codes_left })
     }
 
-    /// Makes a secret for a user who shows the password. It counts once a code of it was shown.
+    /// Creates a secret for a user who gives the password. It is active once confirmed by a code.
     pub async fn enrol_second_factor(
         &self,
         name: &UserName,
@@ -216,8 +218,8 @@ impl Porter {
         Ok(Enrolment { secret, link })
     }
 
-    /// Makes a second factor count whose code its user shows; gives the recovery codes, which are shown once. All other
-    /// sessions end.
+    /// Activates a second factor after a code of it; returns the recovery codes, which are shown
+    /// once. All other sessions end.
     pub async fn confirm_second_factor(
         &self,
         name: &UserName,
@@ -249,7 +251,7 @@ impl Porter {
         Ok(grouped(&codes))
     }
 
-    /// Removes the second factor of a user who shows password and code.
+    /// Removes the second factor of a user who gives password and code.
     pub async fn disable_second_factor(
         &self,
         name: &UserName,
@@ -265,7 +267,7 @@ impl Porter {
         Ok(tx.commit().await?)
     }
 
-    /// New recovery codes in the place of those that are left, for a user who shows password and code.
+    /// Replaces the recovery codes of a user who gives password and code.
     pub async fn renew_recovery_codes(
         &self,
         name: &UserName,
@@ -283,7 +285,7 @@ impl Porter {
         Ok(grouped(&codes))
     }
 
-    /// Removes the second factor of a user who has lost it; all sessions of the user end. Whether there was one.
+    /// Removes a lost second factor of a user; all its sessions end. Returns whether there was one.
     pub async fn reset_second_factor(&self, by: &Authority, name: &UserName) -> Result<bool> {
         let mut tx = self.db.begin().await?;
         let user = find_user(&mut tx, name).await?;
@@ -312,7 +314,7 @@ impl Porter {
         Ok(user)
     }
 
-    /// A user of a password, who shows it.
+    /// A user with a password, after checking it.
     async fn proved_user(
         &self,
         name: &UserName,
@@ -343,7 +345,7 @@ fn grouped(codes: &[String]) -> Vec<SecretString> {
     codes.iter().map(|code| SecretString::from(group_letters(code))).collect()
 }
 
-/// `otpauth://totp/Procession:li.na?secret=…`, as programs on telephones read it.
+/// `otpauth://totp/Procession:li.na?secret=…`, the format of authenticator apps.
 fn link_of(name: &UserName, secret: &SecretString) -> Result<SecretString> {
     let mut link = Url::parse(&format!("otpauth://totp/{ISSUER}:{name}"))?;
     link.query_pairs_mut()
@@ -359,7 +361,7 @@ fn link_of(name: &UserName, secret: &SecretString) -> Result<SecretString> {
 mod tests {
     use super::*;
 
-    /// RFC 6238, appendix B, of which six digits are the last of eight.
+    /// RFC 6238, appendix B; our six digits are the last of its eight.
     #[test]
     fn codes_are_those_of_the_standard() {
         let secret = SecretString::from(Secret::from(*b"12345678901234567890").to_base32());

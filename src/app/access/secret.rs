@@ -1,4 +1,4 @@
-//! Secrets that are made here: long, by chance, shown once, and kept as a digest only.
+//! Secrets generated here: long, random, shown once, and stored only as a digest.
 
 use anyhow::{Result, anyhow};
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest as sha};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// Letters and digits that are not taken for each other.
+/// Letters and digits that are not easily confused.
 const PLAIN: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 pub(super) fn bytes<const N: usize>() -> Result<[u8; N]> {
@@ -17,35 +17,35 @@ pub(super) fn bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// 256 bits, for machines.
+/// 256 random bits, for machines.
 pub fn fresh() -> Result<SecretString> {
     Ok(URL_SAFE_NO_PAD.encode(bytes::<32>()?).into())
 }
 
-/// Letters and digits by chance, five bits each.
+/// Random letters and digits, five bits each.
 pub(super) fn letters<const N: usize>() -> Result<[char; N]> {
     Ok(bytes::<N>()?.map(|b| char::from(PLAIN[usize::from(b % 32)])))
 }
 
-/// 125 bits in five groups, for people to copy.
+/// 125 random bits in five groups, for people to copy.
 pub(super) fn legible() -> Result<SecretString> {
     let letters = letters::<25>()?;
     let groups: Vec<String> = letters.chunks(5).map(|g| g.iter().collect()).collect();
     Ok(groups.join("-").into())
 }
 
-/// What is stored of a secret. They are long and random, so that a fast digest is enough.
+/// The stored form of a secret. Secrets are long and random, so a fast digest is sufficient.
 pub fn digest(secret: &str) -> String {
     sha(&SHA256, secret.as_bytes()).as_ref().iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Another secret that whoever has this one can work out, and nobody else.
+/// Another secret, which can be derived only from this one.
 pub fn derived(secret: &SecretString, purpose: &str) -> String {
     let text = format!("procession {purpose}\0{}", secret.expose_secret());
     URL_SAFE_NO_PAD.encode(sha(&SHA256, text.as_bytes()))
 }
 
-/// Whether two secrets are one, in a time that does not tell where they differ.
+/// Compares two secrets in constant time.
 pub fn are_equal(one: &str, other: &str) -> bool {
     let (one, other) = (digest(one), digest(other));
     one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0

@@ -1,4 +1,4 @@
-//! The first user: made by whoever reads what `serve` prints.
+//! The first user: created with the secret that `serve` prints.
 
 use crate::app::access::login::{Entered, Stranger};
 use crate::app::access::{NotGranted, Porter, grants_document, record, secret};
@@ -11,20 +11,19 @@ use anyhow::{Context as _, Result};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
-/// Where its digest is kept, with the end of its time.
+/// The key of the stored digest and expiry of the secret.
 const FACT: &str = "setup_secret";
-/// How long it works.
+/// How long the secret is valid, in milliseconds.
 const LIVES_MS: i64 = 24 * 3_600_000;
 
 impl Porter {
-    /// Whether there is nobody yet.
+    /// Whether there is no user yet.
     pub async fn is_fresh(&self) -> Result<bool> {
         let mut tx = self.db.begin_read().await?;
         Ok(!store::user::is_any(&mut tx).await?)
     }
 
-    /// Makes the secret with which the first user is made, and puts an older one out of use; none when
-    /// there is a user.
+    /// Creates the setup secret, and invalidates an older one; `None` when a user exists.
     pub async fn setup_secret(&self) -> Result<Option<SecretString>> {
         let mut tx = self.db.begin().await?;
         if store::user::is_any(&mut tx).await? {
@@ -38,7 +37,7 @@ impl Porter {
         Ok(Some(made))
     }
 
-    /// Makes the first user, an administrator of all groups. The secret is used up.
+    /// Creates the first user, an administrator of all groups. Uses up the secret.
     pub async fn set_up(
         &self,
         given: &SecretString,
@@ -64,7 +63,7 @@ impl Porter {
         user::password(name, password.expose_secret())?;
         let hash = self.hashing.hash(password).await?;
         let mut tx = self.db.begin().await?;
-        // Of two who come at once, one takes it.
+        // Of two concurrent requests one succeeds.
         if !store::meta_taken(&mut tx, FACT, &stored).await? {
             return Err(NotGranted::NoSetup.into());
         }

@@ -1,4 +1,4 @@
-//! Tokens: made, listed and taken away by their owner or an administrator.
+//! API tokens: created, listed and removed by their owner or an administrator.
 
 use crate::app::access::{Authority, NotGranted, Porter, find_user, record, secret};
 use crate::domain::access::user::{UserId, UserName};
@@ -12,28 +12,26 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// How tokens begin, so that one that lies about is known for what it is.
+/// Prefix of tokens, so that a leaked one is recognised.
 const PREFIX: &str = "pcs_";
-/// Days of the longest life.
+/// Maximum lifetime in days.
 const DAYS_MAX: u32 = 366;
-/// Most tokens of a user.
+/// Maximum number of tokens per user.
 const MOST: usize = 50;
 
-/// A token that somebody wants.
+/// A request for a new token.
 #[derive(Clone, Debug)]
 pub struct TokenWish {
-    /// What it is for.
     pub name: String,
-    /// What it may do.
     pub permissions: BTreeSet<Permission>,
-    /// In these groups; none is wherever its owner may.
+    /// The groups it is restricted to; `None`: wherever its owner has the permission.
     pub groups: Option<BTreeSet<GroupCode>>,
-    /// How long it lives.
+    /// Lifetime in days.
     pub days: u32,
 }
 
 impl Porter {
-    /// Makes a token of a user. `until` is when the token it is made with ends.
+    /// Creates a token of a user. `until` is when the credential that creates it expires.
     pub async fn add_token(
         &self,
         by: &Authority,
@@ -80,7 +78,7 @@ impl Porter {
         Ok((token, made))
     }
 
-    /// A user's tokens.
+    /// The tokens of a user.
     pub async fn tokens(&self, user: UserId) -> Result<Vec<ApiToken>> {
         let mut tx = self.db.begin_read().await?;
         store::api_token::of_user(&mut tx, user).await
@@ -93,7 +91,8 @@ impl Porter {
         store::api_token::of_user(&mut tx, user.id).await
     }
 
-    /// Takes a token away: its owner may, and who administers users. Whether it was there to be taken.
+    /// Removes a token: allowed for its owner, and for administrators of users. Returns whether it
+    /// was removed.
     pub async fn remove_token(&self, by: &Authority, id: i64) -> Result<bool> {
         let mut tx = self.db.begin().await?;
         let own = |t: &ApiToken| by.user.as_ref().is_some_and(|(user, _)| *user == t.user);
@@ -110,7 +109,8 @@ impl Porter {
     }
 }
 
-/// Refuses what the maker could not do himself, as the maker is now: with a token, within its confines.
+/// Refuses permissions that the creator does not have at present, including the restrictions of the
+/// creator's own token.
 fn not_wider(by: &Authority, wish: &TokenWish) -> Result<(), NotGranted> {
     let Some((_, grants)) = &by.user else { return Ok(()) };
     for permission in &wish.permissions {

@@ -1,5 +1,5 @@
-//! The approvals that attempts ask for: written with the question, and looked for once a second for all that wait in
-//! this process.
+//! Approval requests of APPROVAL jobs: an attempt writes the request with its notifications and
+//! waits for the decision. One query per second covers all approvals that this process waits for.
 
 use crate::domain::access::approval::{ApprovalDecision, ApprovalId, ApprovalRule, ApprovalStatus};
 use crate::domain::batch::{Batch, Snapshot};
@@ -22,11 +22,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How often a process looks whether its approvals are decided.
+/// Interval between polls for approval decisions.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Looks for the decisions that the attempts of this process wait for: one question a second for all of
-/// them, and none while there are none.
+/// Polls for the decisions that attempts of this process wait for: one query per second for all of
+/// them, and none while nothing is pending.
 #[derive(Clone)]
 pub(in crate::engine) struct ApprovalPoll(Arc<PollState>);
 
@@ -46,7 +46,8 @@ impl ApprovalPoll {
         Self(Arc::new(PollState { db, waiting: Mutex::default() }))
     }
 
-    /// Returns when an approval waits no longer; at once when this process does not look any more.
+    /// Returns when the approval is no longer pending, or at once when this process has stopped
+    /// polling.
     async fn ended(&self, id: ApprovalId) {
         let (sender, receiver) = oneshot::channel();
         let begins = {
@@ -130,8 +131,8 @@ impl AttemptApprovals {
         }
     }
 
-    /// Writes the question and its notifications in one transaction; gives the approval, and how many
-    /// were notified if it is new.
+    /// Writes the approval request and its notifications in one transaction. Returns the approval
+    /// and, if it is new, the number of people notified.
     async fn ask_once(&self, rule: &ApprovalRule) -> Result<Option<(Approval, Option<usize>)>> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;

@@ -1,5 +1,5 @@
-//! Batches that a body asks for: what it wishes goes to the dispatcher of the same process as a report, and the answer
-//! comes back.
+//! Sub-batches requested by a job body. The request goes to the dispatcher of the same process as a
+//! report, and the dispatcher sends the answer back.
 
 use crate::domain::batch::{BatchOrder, BatchStatus};
 use crate::domain::id::{BatchId, QueueId};
@@ -13,20 +13,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// What a body wishes of another batch.
+/// A request that a body makes about another batch.
 #[derive(Debug)]
 pub(in crate::engine) enum ChildBatchRequest {
-    /// To have it, and to hear of its end.
+    /// Open the batch and report its end.
     Open {
         order: BatchOrder,
         answer: oneshot::Sender<Result<BatchId, String>>,
         ended: oneshot::Sender<BatchStatus>,
     },
-    /// To have it stopped.
+    /// Stop the batch.
     Kill { id: BatchId, reason: String },
 }
 
-/// The door to other batches that one try is given.
+/// The access to other batches that one attempt is given.
 pub(super) struct AttemptChildBatches {
     reports: mpsc::UnboundedSender<AttemptReport>,
     db: Db,
@@ -35,7 +35,7 @@ pub(super) struct AttemptChildBatches {
     ended: Mutex<Option<oneshot::Receiver<BatchStatus>>>,
 }
 
-/// Between two tries to read how a batch ended while the database is away.
+/// Pause between two reads of a batch's result while the database is unavailable.
 const AGAIN: Duration = Duration::from_secs(1);
 
 const GONE: &str = "the dispatcher of this process has ended";
@@ -52,7 +52,7 @@ impl AttemptChildBatches {
 
     fn send_request(&self, ask: ChildBatchRequest) {
         let what = What::Asks(ask);
-        // Without a dispatcher there is nobody to hear the outcome either.
+        // Without a dispatcher no one would receive the outcome either.
         let _ = self.reports.send(AttemptReport {
             queue_id: self.queue_id,
             attempt: self.attempt,
@@ -66,7 +66,7 @@ impl AttemptChildBatches {
         let counts = batch::counts(&mut tx, id).await?;
         let rows = queue::of_batch(&mut tx, id).await?;
         let bad = rows.iter().filter(|r| r.status.blocks_children());
-        // What never started says less than what failed.
+        // A job that never started explains less than a job that failed.
         let mut failed: Vec<(bool, String)> = bad
             .map(|r| {
                 let never = r.status == QueueStatus::UpstreamFailed;
@@ -92,7 +92,8 @@ impl ChildBatches for AttemptChildBatches {
 
     fn ended(&self, id: BatchId) -> BoxFuture<'_, Result<ChildBatchEnd, String>> {
         Box::pin(async move {
-            // Taken back out when this future is dropped, so that it can be asked again.
+            // The receiver is put back when this future is dropped, so that the caller can wait
+            // again.
             let mut end =
                 BorrowedReceiver::take_receiver(&self.ended).ok_or_else(|| GONE.to_owned())?;
             let status = end.wait_for_end().await.ok_or(
@@ -114,7 +115,7 @@ impl ChildBatches for AttemptChildBatches {
     }
 }
 
-/// A receiver on loan: it goes back when whoever waits for it is dropped.
+/// A borrowed receiver: dropping the borrower puts it back.
 struct BorrowedReceiver<'a> {
     home: &'a Mutex<Option<oneshot::Receiver<BatchStatus>>>,
     receiver: Option<oneshot::Receiver<BatchStatus>>,

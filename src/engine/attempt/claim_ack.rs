@@ -1,12 +1,13 @@
-//! Whether the commit that claims a row has come.
+//! Whether the commit that claims a row has succeeded.
 //!
-//! A body that needs a session and its lock gets both while its claim is being committed, which takes as
-//! long (ADR 25). Until that is done nothing of it may be written or reported; if it fails, the task is over as if it
-//! had never been.
+//! A body that needs a session and its lock gets both while its claim is being committed, which
+//! takes as long (ADR 25). Until the commit is acknowledged the attempt writes and reports nothing;
+//! if the commit fails, the task ends without a trace.
 
 use tokio::sync::watch;
 
-/// Where the commit of claims is told of. Dropped without a word, they were not committed, or nobody knows.
+/// Announces the commit of claims. Dropping it without an announcement means that they were not
+/// committed, or that the outcome of the commit is unknown.
 pub(in crate::engine) struct Claiming(watch::Sender<bool>);
 
 impl Claiming {
@@ -14,7 +15,7 @@ impl Claiming {
         Self(watch::Sender::new(false))
     }
 
-    /// For a task that begins before it is known.
+    /// The receiver for a task that begins before the outcome of the commit is known.
     pub(in crate::engine) fn awaited(&self) -> ClaimAck {
         ClaimAck(self.0.subscribe())
     }
@@ -24,34 +25,34 @@ impl Claiming {
     }
 }
 
-/// The same as the task of a try sees it.
+/// The task's view of the commit that claims its row.
 #[derive(Clone)]
 pub(in crate::engine) struct ClaimAck(watch::Receiver<bool>);
 
 impl ClaimAck {
-    /// Of a row whose claim was committed before its task began.
+    /// For a row whose claim was committed before its task began.
     pub(in crate::engine) fn before() -> Self {
         Self(watch::channel(true).1)
     }
 
-    /// Whether it is known to be committed.
+    /// Whether the claim is known to be committed.
     pub(in crate::engine) fn is_known(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until it is known.
+    /// Waits for the outcome of the commit.
     pub(super) async fn is_committed(&self) -> bool {
         self.0.clone().wait_for(|is_committed| *is_committed).await.is_ok()
     }
 
-    /// Comes only when it is committed.
+    /// Returns only once the claim is committed.
     pub(in crate::engine) async fn wait_until_committed(&self) {
         if !self.is_committed().await {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Comes only when it was not committed.
+    /// Returns only once it is certain that the claim was not committed.
     pub(in crate::engine) async fn wait_until_lost(&self) {
         if self.is_committed().await {
             std::future::pending::<()>().await;

@@ -1,7 +1,9 @@
-//! Whether rows are still this process's, asked for all bodies that begin at the same moment.
+//! Checks whether rows still belong to this process, in one query for all bodies that begin at the
+//! same moment.
 //!
-//! Every body asks once it has its session lock. Eight of them that were claimed in one commit asked
-//! eight times, three journeys each; what waits while one question is under way is one question now.
+//! Every body checks its row once it has its session lock. Eight bodies that were claimed in one
+//! commit used to send eight queries of three round trips each; checks that arrive while a query is
+//! under way now share the next one.
 
 use crate::domain::id::{NodeId, QueueId};
 use crate::engine::attempt::claim_ack::ClaimAck;
@@ -16,16 +18,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// Where bodies ask; clones ask at the same place.
+/// The queue of claim checks; clones share it.
 #[derive(Clone)]
 pub(in crate::engine) struct Asker(Arc<ClaimCheckQueue>);
 
 struct ClaimCheckQueue {
     db: Db,
     owner: NodeId,
-    /// What nobody has begun to ask yet.
+    /// Checks that no query covers yet.
     waiting: Mutex<Vec<ClaimCheckRequest>>,
-    /// Who holds it asks for all that wait.
+    /// The holder of this lock sends the query for all waiting checks.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -35,18 +37,18 @@ struct ClaimCheckRequest {
     answer: oneshot::Sender<bool>,
 }
 
-/// Rows of one question.
+/// Maximum number of rows in one query.
 const MOST: usize = 512;
 
 impl Asker {
-    /// Asks for rows of `owner`.
+    /// Checks rows of `owner`.
     pub(in crate::engine) fn new(db: Db, owner: NodeId) -> Self {
         let (waiting, turn) = (Mutex::default(), tokio::sync::Mutex::default());
         Self(Arc::new(ClaimCheckQueue { db, owner, waiting, turn }))
     }
 
-    /// Whether a row is running, in this try of this process; `None` when that could not be learnt, so
-    /// that who asked asks for himself and learns what is wrong.
+    /// Whether the row is running in this attempt of this process. `None` means that the shared
+    /// query failed: the caller then queries by itself and gets the error.
     async fn is_row_running(&self, row: QueueId, attempt: u32) -> Option<bool> {
         let (answer, mut answered) = oneshot::channel();
         let desk = &self.0;
@@ -55,7 +57,7 @@ impl Asker {
             let _turn = desk.turn.lock().await;
             match answered.try_recv() {
                 Ok(answer) => return Some(answer),
-                // Who had taken it on was stopped in the middle.
+                // The caller that had taken over this check was cancelled in the middle.
                 Err(oneshot::error::TryRecvError::Closed) => return None,
                 Err(oneshot::error::TryRecvError::Empty) => desk.ask_for_all().await,
             }
@@ -76,7 +78,7 @@ impl ClaimCheckQueue {
         };
         let rows: Vec<QueueId> = asked.iter().map(|question| question.row).collect();
         match queue::ours_of(&self.db, &rows, &self.owner).await {
-            // Who asked may be stopped by now.
+            // The receiver may be cancelled by now.
             Ok(ours) => asked.into_iter().for_each(|q| {
                 let _ = q.answer.send(ours.get(&q.row) == Some(&q.attempt));
             }),
@@ -87,26 +89,26 @@ impl ClaimCheckQueue {
     }
 }
 
-/// How long after the row says so a stop may take to reach the body.
+/// Time that a stop may take from the row's KILLING state to the body.
 const STOP_COMES: Duration = Duration::from_secs(2);
 
-/// Whether the row of an attempt was found to belong to another start. Clones are the same.
+/// Set once the row of an attempt is found to belong to another start. Clones share the flag.
 #[derive(Clone, Default)]
 pub(in crate::engine) struct LostRow(Arc<AtomicBool>);
 
 impl LostRow {
-    /// Somebody has found that it does.
+    /// Notes that the row belongs to another start.
     pub(super) fn mark_lost(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody has.
+    /// Whether `mark_lost` was called.
     pub(super) fn is_noted(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Asks the row itself whether it is still ours.
+/// Checks in the database whether the row still belongs to this attempt.
 pub(super) struct RowClaim {
     claimed: ClaimAck,
     gate: Arc<Gate>,
@@ -151,7 +153,7 @@ impl Claim for RowClaim {
 }
 
 impl RowClaim {
-    /// Of a try.
+    /// The claim of an attempt.
     pub(in crate::engine) fn for_attempt(job: &AttemptOrder, around: &Surroundings) -> Self {
         Self {
             claimed: job.claimed.clone(),
@@ -167,7 +169,7 @@ impl RowClaim {
     }
 
     async fn is_still_ours(&self, may: impl Fn() -> bool + Send) -> anyhow::Result<bool> {
-        // Asked sooner, the row would say that it is nobody's.
+        // Before the commit the row would read as unowned.
         if !self.claimed.is_committed().await {
             return Ok(false);
         }
@@ -182,7 +184,7 @@ impl RowClaim {
         Ok(ours)
     }
 
-    /// Together with whoever else asks at the moment; by itself when that went wrong.
+    /// Shares a query with other checks; queries alone if the shared one failed.
     async fn read_ours(&self) -> anyhow::Result<bool> {
         if let Some(answer) = self.asker.is_row_running(self.queue_id, self.attempt).await {
             return Ok(answer);

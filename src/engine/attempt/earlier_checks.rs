@@ -1,4 +1,4 @@
-//! What the checks of a job found in earlier batches.
+//! Results of a job's checks in earlier batches.
 
 use crate::domain::batch::Batch;
 use crate::domain::job::JobDef;
@@ -9,12 +9,12 @@ use crate::store::{Db, queue};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
-/// Earlier batches that are looked through for a number, at most: a check that found none in a year
-/// of months starts anew.
+/// Maximum number of earlier batches searched for a check result: a check without one in a year of
+/// monthly batches starts over.
 const LOOK_BACK: usize = 12;
 
-/// For each check that looks back: the number that the nearest earlier batch of the group has, in
-/// which this job ended well. Nothing is asked when no check looks back.
+/// For each check that compares with an earlier batch: its number in the nearest earlier batch of
+/// the group in which this job succeeded. Runs no query when no check compares.
 pub(super) async fn last_checks(
     db: &Db,
     batch: &Batch,

@@ -1,5 +1,6 @@
-//! Ends what an attempt of a dead process left running, because somebody wants it stopped. The row is this
-//! process's and KILLING by then; if this process dies as well, the next does the same.
+//! Ends what an attempt of a dead process left running, because an operator or a limit wants it
+//! stopped. The row belongs to this process and is KILLING by then; if this process dies as well,
+//! the next owner does the same.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::id::{NodeId, QueueId};
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// Ends what is left of a try and reports what became of it. Never fails.
+/// Ends what is left of an attempt and reports the result. Never fails.
 pub(in crate::engine) async fn end_orphan(
     job: AttemptOrder,
     reason: StopReason,
@@ -60,7 +61,7 @@ pub(in crate::engine) async fn end_orphan(
     let inline_bytes = around.handlers.outputs.inline_bytes;
     let outcome = outcome.with_values_aside(job.key(), inline_bytes);
     let what = What::Ended(Box::new(outcome), Vec::new());
-    // The dispatcher is gone only when the whole process is going; the next one does it again.
+    // The dispatcher is gone only when the whole process stops; the next owner repeats this.
     let _ = around.reports.send(AttemptReport {
         queue_id: job.queue_id,
         attempt: job.attempt,
@@ -102,7 +103,7 @@ async fn ended(
     }
 }
 
-/// Gives the task the host of its cluster, with the secrets that its headers name.
+/// Puts the HTTP host of the job's cluster into the task, with the secrets that its headers name.
 async fn read_host(
     task: &mut AttemptTask,
     job: &AttemptOrder,
@@ -125,7 +126,7 @@ fn unconfirmed(why: &str) -> AttemptOutcome {
     AttemptOutcome::ended(AttemptEnd::Unknown, format!("{KILL_UNCONFIRMED}: {why}"))
 }
 
-/// What is known of a try without asking anybody for its parameters: they are not needed to end it.
+/// The part of a task that is known without resolving parameters; ending an attempt needs no more.
 pub(in crate::engine) fn orphan_task(job: &AttemptOrder, snapshot: &Snapshot) -> AttemptTask {
     let source = snapshot.sources.iter().find(|s| Some(&s.name) == job.def.source.as_ref());
     AttemptTask {
@@ -147,7 +148,7 @@ pub(in crate::engine) fn orphan_task(job: &AttemptOrder, snapshot: &Snapshot) ->
     }
 }
 
-/// What ends a dead node's attempt, or asks about it.
+/// The context for ending a dead node's attempt, or for querying its state.
 pub(in crate::engine) fn orphan_context(
     job: &AttemptOrder,
     snapshot: &Arc<Snapshot>,
@@ -174,7 +175,7 @@ pub(in crate::engine) fn orphan_context(
     }
 }
 
-/// Asks whether the row is still this process's to end: another start of it must not be hit.
+/// Checks that the row is still this process's to end: another start of it must not be hit.
 struct ToEnd {
     db: Db,
     queue_id: QueueId,
@@ -190,13 +191,13 @@ impl Claim for ToEnd {
         })
     }
 
-    /// There is nothing to begin, so no gate either.
+    /// No body begins here, so no gate is passed.
     fn may_begin(&self) -> BoxFuture<'_, anyhow::Result<bool>> {
         self.still_ours()
     }
 
     fn waits_on(&self, _what: Option<String>) -> BoxFuture<'_, ()> {
-        // It waits for nothing but the end of what it ends, and its row says KILLING.
+        // This only waits for the end of the attempt, and its row is KILLING.
         Box::pin(async {})
     }
 }

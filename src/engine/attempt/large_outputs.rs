@@ -1,4 +1,5 @@
-//! Values that are stored aside, loaded for the parameters of a job when it begins.
+//! Loads large values, which are stored in a table of their own, for the parameters of a job that
+//! begins.
 
 use crate::domain::job::outcome::OutputValue;
 use crate::engine::attempt::run::{AttemptOrder, Surroundings, UpstreamOutputs};
@@ -6,8 +7,8 @@ use crate::engine::db_retry::answered;
 use crate::store::output_value;
 use anyhow::Result;
 
-/// The outputs that the parameters of a job may ask for, each with its value; one that cannot be loaded
-/// says why.
+/// The outputs that the parameters of a job may refer to, each with its value, or with the reason
+/// why it cannot be loaded.
 pub(in crate::engine) async fn loaded(
     job: &AttemptOrder,
     around: &Surroundings,
@@ -15,7 +16,8 @@ pub(in crate::engine) async fn loaded(
     let mut outputs = job.outputs.clone();
     for ((code, name), output) in &mut outputs {
         let OutputValue::Stored(reference) = output else { continue };
-        // The commit that claims this row may be the one that stores what its parent returned: 20 MB were not there yet.
+        // The commit that claims this row may be the one that stores its parent's outputs: 20 MB
+        // were not there yet.
         if !job.claimed.is_committed().await {
             return Err("its row was not claimed; nothing was run".to_owned());
         }

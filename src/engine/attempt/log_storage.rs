@@ -1,8 +1,8 @@
-//! Log lines of a running try on their way to the database: in bounded groups, and kept until their
+//! Stores the log lines of a running attempt in bounded groups, and keeps each group until its
 //! commit.
 //!
-//! A group is small so that on SQLite, which has one writer, the lease is renewed between two of them:
-//! the lines of three talkative scripts in one transaction each kept it waiting for ten seconds.
+//! A group is small so that on SQLite, which has one writer, the lease is renewed between two of
+//! them: the lines of three talkative scripts in one transaction each delayed it by ten seconds.
 
 use crate::domain::time::Millis;
 use crate::engine::attempt::run::{AttemptOrder, Surroundings, dated};
@@ -13,16 +13,16 @@ use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// What one transaction stores at most.
+/// Maximum size of one transaction.
 const GROUP: GroupLimit = GroupLimit { lines: 500, bytes: 256 * 1_024 };
 
-/// Stores the log of one try.
+/// Stores the log of one attempt.
 pub(super) struct LogStorage<'a> {
     job: &'a AttemptOrder,
     around: &'a Surroundings,
-    /// A commit had no answer, so lines may be stored that are not acknowledged.
+    /// The answer to a commit was lost, so lines may be stored without being acknowledged.
     is_in_doubt: AtomicBool,
-    /// The last group was not stored, and the log of the node says so.
+    /// The last group was not stored, and a warning was logged.
     has_failed: AtomicBool,
 }
 
@@ -31,7 +31,7 @@ impl<'a> LogStorage<'a> {
         Self { job, around, is_in_doubt: false.into(), has_failed: false.into() }
     }
 
-    /// Stores new lines again and again until `done`.
+    /// Stores new lines repeatedly until `done`.
     pub(super) async fn store_while_running(&self, done: &CancellationToken) {
         loop {
             tokio::select! {
@@ -43,7 +43,7 @@ impl<'a> LogStorage<'a> {
         }
     }
 
-    /// Stores what is there, group by group, until one is not stored.
+    /// Stores the available lines group by group, until one cannot be stored.
     async fn store_groups(&self, done: &CancellationToken) {
         while !done.is_cancelled() {
             let group = self.job.log.next_group(GROUP);
@@ -75,7 +75,7 @@ impl<'a> LogStorage<'a> {
         }
     }
 
-    /// Stores one group, and acknowledges it.
+    /// Stores one group and acknowledges it.
     async fn store(&self, mut group: LogGroup) -> Result<()> {
         let mut tx = self.around.log_db.begin().await?;
         if self.is_in_doubt.load(Ordering::Relaxed) {
@@ -94,8 +94,9 @@ impl<'a> LogStorage<'a> {
         Ok(())
     }
 
-    /// What is left for the transaction that ends the try: one group at most, unless the database
-    /// refuses lines. None of them is stored already: the end could not be written beside its double.
+    /// The lines left for the transaction that ends the attempt: one group at most, unless the
+    /// database refuses lines. None of them is stored already, because a duplicate line would make
+    /// that transaction fail.
     pub(in crate::engine) async fn finish(&self) -> Vec<JobLogLine> {
         self.job.log.finish_lines();
         loop {
@@ -112,7 +113,7 @@ impl<'a> LogStorage<'a> {
         }
     }
 
-    /// Whether doubt has come up only now.
+    /// Whether the doubt about stored lines is new.
     fn is_in_doubt_after(&self, before: bool) -> bool {
         !before && self.is_in_doubt.load(Ordering::Relaxed)
     }
@@ -122,8 +123,8 @@ fn dated_all(lines: Vec<JobLogLine>, began: Millis) -> Vec<NewLine> {
     lines.into_iter().map(|line| dated(line, began)).collect()
 }
 
-/// Stores what is there of the log of a try whose process died, after the lines of that process,
-/// which counted its own.
+/// Appends to the log of an attempt whose process died, after the last line that the dead process
+/// stored.
 pub(super) async fn append_of_orphan(job: &AttemptOrder, around: &Surroundings) -> Result<()> {
     loop {
         let group = job.log.next_group(GROUP);

@@ -1,5 +1,6 @@
-//! Runs one attempt of one job: its claim, its secrets, its log, its time limit and what it leaves on record.
-//! It knows no dispatcher and no XXL-JOB: an attempt is told what it needs, and reports how it ended.
+//! Runs one attempt of one job: its claim, secrets, log, time limit and record. It knows neither
+//! the dispatcher nor XXL-JOB: the caller passes everything the attempt needs, and the attempt
+//! reports how it ended.
 
 pub(super) mod approvals;
 pub(super) mod child_batches;

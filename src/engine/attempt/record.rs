@@ -1,5 +1,5 @@
-//! What the transaction of a recorded body takes from the engine: the time, and for class `same` the
-//! statements that end its row together with its effect.
+//! What a recorded body's transaction needs from the engine: the time and, for class `same`, the
+//! statements that end the row together with the body's effect.
 
 use crate::domain::id::{NodeId, QueueId};
 use crate::domain::job::job_key::JobKey;
@@ -16,7 +16,7 @@ use crate::handler::{LedgerContext, LedgerWrite};
 use crate::store::log::{ExecutionLog, append_within};
 use crate::store::{self, breach, output_value, within};
 
-/// One try, as far as its record goes.
+/// One attempt, as far as its record is concerned.
 pub(super) struct Recording {
     clock: Clock,
     queue_id: QueueId,
@@ -31,12 +31,12 @@ pub(super) struct Recording {
 }
 
 impl AttemptOrder {
-    /// What its values that are stored aside are found by.
+    /// The key of its stored large values.
     pub(in crate::engine) fn key(&self) -> StoredOutputsKey {
         StoredOutputsKey { queue_id: self.queue_id, attempt: self.attempt }
     }
 
-    /// OUT parameters that are declared secret.
+    /// OUT parameters declared secret.
     pub(super) fn secret_outs(&self) -> Vec<String> {
         let comes_back = |p: &&Param| p.mode != ParamMode::In && p.secrecy == Secrecy::Secret;
         self.def.params.iter().filter(comes_back).map(|p| p.name.clone()).collect()
@@ -44,7 +44,7 @@ impl AttemptOrder {
 }
 
 impl Recording {
-    /// Of a try, whose secrets `mask` takes out.
+    /// For an attempt, whose secrets `mask` removes.
     pub(in crate::engine) fn for_attempt(
         job: &AttemptOrder,
         around: &Surroundings,
@@ -65,18 +65,18 @@ impl Recording {
     }
 }
 
-/// The row of a report whose body wrote its end itself.
+/// The row of a report whose body wrote its own end.
 pub(in crate::engine) fn recorded(report: &AttemptReport) -> Option<QueueId> {
     let is_so = matches!(&report.what, What::Ended(outcome, _) if outcome.is_recorded);
     is_so.then_some(report.queue_id)
 }
 
-/// The state of a row whose body wrote its end itself.
+/// The state of a row whose body wrote its own end.
 pub(in crate::engine) fn state_of(outcome: &AttemptOutcome) -> QueueStatus {
     if outcome.end == AttemptEnd::Warning { QueueStatus::Warning } else { QueueStatus::Success }
 }
 
-/// The message and the outputs of an ended try, as rows hold them.
+/// The message and the outputs of an ended attempt, as stored in its row.
 pub(in crate::engine) fn columns_of(outcome: &AttemptOutcome) -> (Option<String>, Option<String>) {
     let message = outcome.message.as_ref().map(|m| storable(m.as_bytes(), MESSAGE_MAX));
     let outputs = Some(&outcome.outputs).filter(|o| !o.is_empty());
@@ -126,7 +126,8 @@ impl LedgerContext for Recording {
     }
 }
 
-/// Refuses a recorded job that was caught committing by itself; others are not asked for.
+/// Refuses a job of class `same` or `ledger` that is marked for having committed by itself. Jobs of
+/// class `none` are not checked.
 pub(super) async fn refuse_marked(
     job: &AttemptOrder,
     around: &Surroundings,

@@ -1,4 +1,4 @@
-//! Runs one try of one job: time limit, log, the body, and what became of it.
+//! Runs one attempt of one job: time limit, log, body and result.
 
 use crate::domain::batch::span::{self, SpanId, TraceId};
 use crate::domain::batch::{Batch, Snapshot};
@@ -50,27 +50,25 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// What a worker tells the dispatcher.
+/// A report of a worker to the dispatcher.
 #[derive(Debug)]
 pub(in crate::engine) struct AttemptReport {
-    /// The row.
     pub(in crate::engine) queue_id: QueueId,
-    /// The try.
+    /// The attempt number.
     pub(in crate::engine) attempt: u32,
-    /// The node that ran it, when that is another.
+    /// The node that ran the attempt, if it was another one.
     pub(in crate::engine) by: Option<NodeId>,
-    /// What happened.
     pub(in crate::engine) what: What,
 }
 
-/// What happened to a try.
+/// An event of an attempt.
 #[derive(Debug)]
 pub(in crate::engine) enum What {
-    /// Its time is up and it is being stopped.
+    /// The time limit has passed and the body is being stopped.
     Stopping,
-    /// It is over; the lines are those not stored yet.
+    /// The attempt has ended; the lines are those not stored yet.
     Ended(Box<AttemptOutcome>, Vec<JobLogLine>),
-    /// It has a wish about another batch.
+    /// The body requests something of another batch.
     Asks(ChildBatchRequest),
 }
 
@@ -80,81 +78,81 @@ pub(in crate::engine) type UpstreamOutputs = HashMap<(JobCode, String), OutputVa
 /// Secrets by name.
 type Secrets = BTreeMap<String, SecretString>;
 
-/// All that a try needs; built by the dispatcher when it claims the row.
+/// Everything an attempt needs; built by the dispatcher when it claims the row.
 pub(in crate::engine) struct AttemptOrder {
     pub(in crate::engine) queue_id: QueueId,
     pub(in crate::engine) attempt: u32,
-    /// Failed tries before it.
+    /// Number of failed attempts before this one.
     pub(in crate::engine) try_count: u32,
     /// When the row was claimed.
     pub(in crate::engine) began: Millis,
-    /// What an operator wants with it in place of its body.
+    /// The run mode that an operator set in place of the body.
     pub(in crate::engine) mode: Option<RunMode>,
     pub(in crate::engine) def: JobDef,
     pub(in crate::engine) batch: Arc<Batch>,
     /// The jobs it depends on directly.
     pub(in crate::engine) parents: Vec<JobCode>,
-    /// Outputs of other jobs that its parameters may ask for.
+    /// Outputs of other jobs that its parameters may refer to.
     pub(in crate::engine) outputs: UpstreamOutputs,
-    /// Its parameters when nothing has to be asked for them, or the sentence that says why there are
-    /// none.
+    /// The parameters if they can be resolved without a query, or the error that explains why they
+    /// cannot be.
     pub(in crate::engine) fixed: Option<Result<Vec<BoundParam>, String>>,
     pub(in crate::engine) lock_name: String,
     pub(in crate::engine) idem_key: IdemKey,
-    /// The outcome of an earlier try is open.
+    /// The outcome of an earlier attempt is still unknown.
     pub(in crate::engine) is_unresolved: bool,
     pub(in crate::engine) stop: watch::Receiver<Option<StopReason>>,
-    /// The same switch, for the time limit.
+    /// The sender of the same stop switch, for the time limit.
     pub(in crate::engine) stopper: watch::Sender<Option<StopReason>>,
     pub(in crate::engine) log: RunLog,
     pub(in crate::engine) gate: Arc<Gate>,
-    /// Whether its row was found to be another start's.
+    /// Whether the row was found to belong to another start.
     pub(in crate::engine) lost: LostRow,
-    /// Whether its row is its own already.
+    /// Whether the claim of the row is committed.
     pub(in crate::engine) claimed: ClaimAck,
 }
 
-/// Who has the bodies of jobs run by somebody else.
+/// Runs job bodies on executors outside this program.
 pub(in crate::engine) trait RemoteRuns: Send + Sync {
-    /// The door to them that one attempt is given.
+    /// The access to executors that one attempt is given.
     fn of_attempt(&self, attempt: StoredOutputsKey) -> Arc<dyn RemoteExecutors>;
 }
 
-/// What all tries of this process share.
+/// State shared by all attempts of this process.
 pub(in crate::engine) struct Surroundings {
     pub(in crate::engine) db: Db,
-    /// The same database for log lines, which stand back behind everything else.
+    /// The same database for log lines, which yield to all other statements.
     pub(in crate::engine) log_db: Db,
     pub(in crate::engine) clock: Clock,
-    /// How the name of this installation begins.
+    /// Prefix of the lock names of this installation.
     pub(in crate::engine) installation: String,
     pub(in crate::engine) owner: NodeId,
     pub(in crate::engine) reports: mpsc::UnboundedSender<AttemptReport>,
     pub(in crate::engine) handlers: Arc<handler::HandlerOptions>,
-    /// Counts the renewals of this process's lease.
+    /// Counts the lease renewals of this process.
     pub(in crate::engine) pulse: watch::Receiver<u64>,
-    /// Second connections to data sources.
+    /// Second connections to data sources, which watch running bodies.
     pub(in crate::engine) watchers: Arc<handler::liveness_probe::Watchers>,
-    /// Sessions on them that wait for a body.
+    /// Idle sessions on data sources, for reuse by the next body.
     pub(in crate::engine) sessions: Arc<handler::sessions::SessionPool>,
-    /// How that lease stands.
+    /// State of the lease.
     pub(in crate::engine) life: watch::Receiver<Life>,
     pub(in crate::engine) log_flush: Duration,
     pub(in crate::engine) log_max_bytes: usize,
-    /// Where bodies ask whether their rows are still this process's.
+    /// Claim checks of bodies.
     pub(in crate::engine) asker: Asker,
-    /// Where attempts are given what runs elsewhere.
+    /// Access to executors for attempts.
     pub(in crate::engine) remote_runs: Arc<dyn RemoteRuns>,
-    /// Looks for decisions of people.
+    /// Polls for approval decisions.
     pub(in crate::engine) approvals: ApprovalPoll,
-    /// Whether spans are made, so that what bodies call may go on with the trace.
+    /// Whether tracing is on, so that calls made by bodies carry the trace context.
     pub(in crate::engine) traced: AtomicBool,
-    /// Where secrets of the installation are.
+    /// The configured secret stores.
     pub(in crate::engine) secret_stores: SecretStores,
 }
 
-/// Runs a try to its end and reports it. Never fails: whatever goes wrong is an outcome. One whose claim
-/// is not committed has never been: nobody hears of it.
+/// Runs an attempt to its end and reports it. Never fails: every error becomes an outcome. An
+/// attempt whose claim was not committed reports nothing.
 pub(in crate::engine) async fn run_task(
     job: AttemptOrder,
     snapshot: Arc<Snapshot>,
@@ -191,7 +189,8 @@ pub(in crate::engine) async fn run_task(
         ),
     };
     let what = What::Ended(Box::new(outcome), storage.finish().await);
-    // The dispatcher is gone only with the process; whoever resumes the batch settles the row.
+    // The dispatcher is gone only with the process; the process that resumes the batch settles the
+    // row.
     let _ = around.reports.send(AttemptReport { queue_id, attempt, by: None, what });
 }
 
@@ -244,7 +243,8 @@ async fn run_attempt(
     outcome.with_values_aside(job.key(), around.handlers.outputs.inline_bytes)
 }
 
-/// The parameters of a try, and what to take out of all that it says; else how it ends without having begun.
+/// Resolves the parameters of an attempt and the values to mask in its output. `Err` is the outcome
+/// of an attempt that cannot begin.
 async fn bind_params(
     job: &AttemptOrder,
     snapshot: &Snapshot,
@@ -280,7 +280,7 @@ pub(in crate::engine) fn find_host<'a>(
     snapshot.shared.hosts.iter().find(|host| host.name == name)
 }
 
-/// All that the handler is told.
+/// Builds the task that the handler receives.
 async fn build_task(
     job: &AttemptOrder,
     snapshot: &Snapshot,
@@ -326,7 +326,8 @@ async fn build_task(
     })
 }
 
-/// The files of all secrets that definitions name, of this batch and of others: no script is to see them.
+/// The files of all secrets that definitions name, of this batch and of others: scripts must not
+/// see them.
 async fn hidden_files(
     job: &AttemptOrder,
     snapshot: &Snapshot,
@@ -350,11 +351,12 @@ async fn hidden_files(
     });
     let passwords = snapshot.sources.iter().filter_map(|source| source.password_file.as_ref());
     let all: BTreeSet<&String> = now.iter().chain(declared).chain(passwords).collect();
-    // Where this process is: a script works elsewhere.
+    // Absolute paths, because a script runs in another directory.
     Ok(all.into_iter().filter_map(|path| std::path::absolute(path).ok()).collect())
 }
 
-/// A batch that goes on by the latest definition (`--latest`) takes over who may use its sources.
+/// A batch that continues with the latest definition (`--latest`) also takes over the rules on who
+/// may use its sources.
 fn refuse_foreign_sources<'a>(
     group: &GroupCode,
     mut sources: impl Iterator<Item = &'a DataSource>,
@@ -365,7 +367,7 @@ fn refuse_foreign_sources<'a>(
     })
 }
 
-/// Lets the body run; when its time is up, tells it to stop and waits until it has.
+/// Runs the body; when its time limit passes, requests a stop and waits until it has ended.
 async fn limited(
     job: &AttemptOrder,
     around: &Surroundings,
@@ -374,7 +376,7 @@ async fn limited(
     let mut body = body;
     let limit = Duration::from_secs(job.def.timeout_sec.into());
     let time_is_up = async {
-        // What its own claim takes is not the body's time.
+        // The time limit does not include the commit of the claim.
         job.claimed.wait_until_committed().await;
         tokio::time::sleep(limit).await;
     };
@@ -384,7 +386,8 @@ async fn limited(
         () = time_is_up => {}
         () = fence => {}
     }
-    // Before the report: the dispatcher passes on a row's KILLING, and must find that time ran out.
+    // Before the report: the dispatcher passes on a row's KILLING, and must find that the time
+    // limit was the reason.
     request_stop(&job.stopper, StopReason::TimedOut);
     let stopping = AttemptReport {
         queue_id: job.queue_id,
@@ -401,7 +404,8 @@ async fn limited(
     outcome
 }
 
-/// Stops a task when the lease of this process has run out, and takes that back when the lease is renewed. Never returns.
+/// Stops a task when the lease of this process expires, and withdraws the request when the lease is
+/// renewed. Never returns.
 async fn pass_fence_on(
     stopper: &watch::Sender<Option<StopReason>>,
     mut life: watch::Receiver<Life>,
@@ -420,8 +424,8 @@ async fn pass_fence_on(
     }
 }
 
-/// Asks a task to stop. The first reason is what it ends as; but a lost lease may be outlived, so that any other reason
-/// comes in its place.
+/// Requests a stop of a task. The first reason decides the outcome, except that any other reason
+/// replaces a lost lease, which may be renewed again.
 pub(in crate::engine) fn request_stop(
     stopper: &watch::Sender<Option<StopReason>>,
     why: StopReason,
@@ -435,8 +439,8 @@ pub(in crate::engine) fn request_stop(
     });
 }
 
-/// Lets the body run and stores its new lines meanwhile, so that `logs -f` can follow it. In one task
-/// with it: a task of their own was one more to start and to wait for, at each hop.
+/// Runs the body and stores its new lines meanwhile, so that `logs -f` can follow it. Both run in
+/// one task: a second task was one more to start and to join at each hop.
 async fn beside_its_log(
     storage: &LogStorage<'_>,
     body: impl Future<Output = AttemptOutcome>,
@@ -449,19 +453,19 @@ async fn beside_its_log(
         outcome = &mut body => outcome,
         () = &mut flush => return body.await,
     };
-    // A group on its way is waited for: dropped in the middle, nobody knew whether it is stored.
+    // A group under way is awaited: dropping it would leave unknown whether it is stored.
     done.cancel();
     flush.await;
     outcome
 }
 
-/// A line as it is stored: its time is the start of the try plus when it came.
+/// A line as stored: its time is the start of the attempt plus the line's offset.
 pub(in crate::engine) fn dated(line: JobLogLine, began: Millis) -> NewLine {
     (line.number, began.plus_ms(line.at_ms), line.stream, line.text)
 }
 
-/// What a body that found its row gone says when the reason is that it is to be stopped: it was
-/// stopped before it began, and has not failed.
+/// The outcome of a body that found its row taken because it is to be stopped: stopped before it
+/// began, not failed.
 fn stopped_before(
     outcome: AttemptOutcome,
     lost: &LostRow,
@@ -479,7 +483,7 @@ fn stopped_before(
     AttemptOutcome::ended(end, "stopped before it began").before_it_began()
 }
 
-/// The header `traceparent` for what a try calls; none when nothing is traced.
+/// The `traceparent` header for calls of an attempt; `None` when tracing is off.
 fn traceparent(job: &AttemptOrder, around: &Surroundings) -> Option<String> {
     around.traced.load(Ordering::Relaxed).then(|| {
         let batch = &job.batch;

@@ -1,5 +1,6 @@
-//! Fetches secrets where the settings or the definition say they are, or from the sealed ones, just before a body. They
-//! are read anew for each attempt, so that one that was replaced counts from the next attempt on.
+//! Reads secrets just before a body starts: from the places that the settings or the definition
+//! name, or from the sealed ones in the database. Secrets are read again for each attempt, so that
+//! a replaced secret counts from the next attempt on.
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::cluster::lease::Uptime;
@@ -25,17 +26,17 @@ use tokio::sync::watch;
 
 /// Reads the secrets of one attempt.
 pub(in crate::engine) struct SecretReader<'a> {
-    /// The attempt.
     pub(in crate::engine) job: &'a AttemptOrder,
-    /// What all attempts share.
+    /// State shared by all attempts of this process.
     pub(in crate::engine) around: &'a Surroundings,
-    /// Where the batch's definition says that secrets come from.
+    /// Places of secrets that the batch's definition declares.
     pub(in crate::engine) declared: &'a [SecretSource],
 }
 
 impl SecretReader<'_> {
-    /// The secrets of these names, as they are now; else how the attempt ends, which says what is missing and where it was
-    /// looked for. What the settings name goes before what the definition declares, and that before what is stored.
+    /// The present values of the named secrets. `Err` is the outcome of the attempt; it says what
+    /// is missing and where it was looked up. The settings take precedence over the definition, and
+    /// the definition over stored secrets.
     pub(super) async fn fetch(
         &self,
         names: BTreeSet<String>,
@@ -52,7 +53,7 @@ impl SecretReader<'_> {
         Ok(found)
     }
 
-    /// The sources with the secrets that are their passwords, as they are now.
+    /// The sources with their present passwords.
     pub(in crate::engine) async fn read_passwords(
         &self,
         sources: &mut [DataSource],
@@ -87,7 +88,7 @@ impl SecretReader<'_> {
         AwaitedStore::new(self.job, self.around, &secret.store).read_secret(name, secret).await
     }
 
-    /// Of the definition, else of the stored ones.
+    /// From the definition, else from the stored secrets.
     async fn read_own(&self, name: &str) -> Result<SecretString, String> {
         let group = &self.job.def.group;
         if let Some(source) = self.declared.iter().find(|source| source.name == name) {
@@ -100,7 +101,8 @@ impl SecretReader<'_> {
     }
 }
 
-/// A secret of a store is for no source unless the settings say so: who may use the source is written elsewhere.
+/// A secret of a secret store is for no source unless the settings allow it: the definition does
+/// not decide who may use the source.
 pub fn refuse_foreign_source(
     name: &str,
     secret: &ConfiguredSecret,
@@ -117,7 +119,7 @@ pub fn refuse_foreign_source(
     ))
 }
 
-/// The same for who has no attempt: a source with the secret that is its password, read once.
+/// Like `read_passwords` for a caller without an attempt: one source with its password, read once.
 pub async fn read_source_password(
     db: &Db,
     stores: &SecretStores,
@@ -164,7 +166,7 @@ fn failed(words: String) -> AttemptOutcome {
     AttemptOutcome::ended(AttemptEnd::Failed, words)
 }
 
-/// Reads a secret where a definition says that it is.
+/// Reads a secret from the place that a definition names.
 pub async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretString, String> {
     match from {
         SecretFrom::Env(variable) => from_environment(name, variable),
@@ -173,8 +175,9 @@ pub async fn from_definition(name: &str, from: &SecretFrom) -> Result<SecretStri
     }
 }
 
-/// A definition that uses a secret of other groups is refused before it runs. This holds for the ways
-/// that only an attempt knows: a parameter of all groups, and a rule that was changed meanwhile.
+/// Refuses a secret of another group. A definition that uses one is refused before it runs; this
+/// check covers what only an attempt knows: a parameter of all groups, and a rule that was changed
+/// meanwhile.
 fn refuse_foreign_group(name: &str, access: &GroupAccess, group: &GroupCode) -> Result<(), String> {
     let resource = SharedResource::Secret(name.to_owned());
     ForbiddenUse::check(group, resource, access)
@@ -190,7 +193,7 @@ fn from_environment(name: &str, variable: &str) -> Result<SecretString, String> 
     })
 }
 
-/// The first line of a file, as other tools write secrets with a newline at the end.
+/// Reads the first line of a file, because other tools write secrets with a newline at the end.
 async fn from_file(name: &str, path: &str) -> Result<SecretString, String> {
     let file = SecretFile::read_aside(Path::new(path)).await;
     Ok(file.map_err(|error| format!("secret {name}: {error}"))?.first_line())
@@ -216,7 +219,7 @@ fn unseal_secret(name: &str, sealed: &str) -> Result<SecretString, String> {
     opened.map_err(|error| format!("secret {name}: {error}"))
 }
 
-/// Whether a text can be a secret: one that cannot be masked would stand in logs.
+/// Refuses a text that cannot be masked: it would appear in logs.
 pub fn usable(name: &str, secret: &SecretString) -> Result<(), String> {
     if secret.expose_secret().trim().chars().count() < SHORTEST {
         return Err(format!(

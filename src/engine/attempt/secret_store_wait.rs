@@ -1,7 +1,8 @@
-//! Waits for a secret store that is away: one that restarts, is sealed or cannot be reached.
+//! Waits for a secret store that is unavailable: restarting, sealed or unreachable.
 //!
-//! That is nobody's failure, as with a data source that is away (`handler/wait_for_source.rs`): nothing of the body has
-//! been sent yet, so the attempt waits for as long as it would wait for a source, and asks whether its row is still its own.
+//! The job is not charged for that, as with a data source that is unavailable
+//! (`handler/wait_for_source.rs`): nothing of the body has been sent yet, so the attempt waits as
+//! long as it would wait for a source, and checks that it still owns its row.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::job::outcome::{AttemptEnd, AttemptOutcome, Stream};
@@ -16,20 +17,20 @@ use secrecy::SecretString;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The first pause between two requests; doubled each time.
+/// The first pause between two requests; doubled after each.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Between two questions whether the row is still ours.
+/// Interval between two claim checks, in milliseconds.
 const CLAIM_EVERY_MS: i64 = 3_000;
 
-/// One attempt's wait for one store.
+/// One attempt's wait for one secret store.
 pub(super) struct AwaitedStore<'a> {
     job: &'a AttemptOrder,
     around: &'a Surroundings,
     claim: RowClaim,
     store: &'a str,
-    /// Since when it is away.
+    /// Since when the store is unavailable.
     since: Option<Uptime>,
     requests: u32,
     asked: Uptime,
@@ -47,7 +48,7 @@ impl<'a> AwaitedStore<'a> {
         Self { job, around, claim, store, since: None, requests: 0, asked }
     }
 
-    /// Reads a secret, and waits while its store is away.
+    /// Reads a secret, and waits while the store is unavailable.
     pub(in crate::engine) async fn read_secret(
         &mut self,
         name: &str,
@@ -78,7 +79,8 @@ impl<'a> AwaitedStore<'a> {
         }
     }
 
-    /// Waits before the next request, or gives the outcome when it has been away for too long.
+    /// Waits before the next request; `Err` is the outcome when the store has been unavailable for
+    /// too long.
     async fn wait_for_store(&mut self, name: &str, why: &str) -> Result<(), AttemptOutcome> {
         self.requests += 1;
         let now = self.around.clock.uptime();
@@ -111,7 +113,7 @@ impl<'a> AwaitedStore<'a> {
         self.require_claim().await
     }
 
-    /// A claim that cannot be asked for is asked for later: nothing has been run.
+    /// A failed claim check is repeated later: nothing has been run.
     async fn require_claim(&mut self) -> Result<(), AttemptOutcome> {
         let now = self.around.clock.uptime();
         if now.since(self.asked) < CLAIM_EVERY_MS {

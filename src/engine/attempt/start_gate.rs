@@ -1,22 +1,23 @@
-//! Whether a body has begun, and whether it still may.
+//! Records whether a body has begun, and decides whether it still may.
 //!
-//! A process that leaves stops what has not begun and waits for what has, unless that can be started
-//! again. Between asking and stopping a body must not slip through, so both go through here.
+//! A process that shuts down stops bodies that have not begun, and waits for those that have unless
+//! they can be started again. No body may begin between the check and the stop, so both go through
+//! this gate.
 
 use crate::domain::cluster::lease::BodyProgress;
 use std::sync::{Mutex, PoisonError};
 
-/// The gate before one body.
+/// The start gate of one body.
 #[derive(Debug)]
 pub(in crate::engine) struct Gate(Mutex<GateState>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GateState {
-    /// It waits, for a lock or a connection, or gets ready.
+    /// The body waits for a lock or a connection, or prepares.
     Open,
-    /// It was let through.
+    /// The body was allowed to begin.
     Begun,
-    /// It waits and will not be let through.
+    /// The body waits and must not begin.
     Shut,
 }
 
@@ -25,7 +26,7 @@ impl Gate {
         Self(Mutex::new(GateState::Open))
     }
 
-    /// The body is about to begin; `false` when it must not.
+    /// Called when the body is about to begin; `false` when it must not.
     pub(in crate::engine) fn try_pass(&self) -> bool {
         self.change(|state| match state {
             GateState::Open | GateState::Begun => GateState::Begun,
@@ -33,7 +34,7 @@ impl Gate {
         }) == GateState::Begun
     }
 
-    /// The body is to wait once more before it does anything; it asks again.
+    /// The body has to wait again before it has any effect, and will ask again.
     pub(super) fn step_back(&self) {
         self.change(|state| match state {
             GateState::Open | GateState::Begun => GateState::Open,
@@ -41,7 +42,7 @@ impl Gate {
         });
     }
 
-    /// Keeps a body from beginning; says whether that came in time.
+    /// Prevents the body from beginning; returns whether that was in time.
     pub(in crate::engine) fn close_gate(&self) -> BodyProgress {
         match self.change(|state| match state {
             GateState::Open | GateState::Shut => GateState::Shut,

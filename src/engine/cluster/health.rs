@@ -1,5 +1,5 @@
-//! Whether this process is alive and ready, and why not: asked by the front door, answered within a
-//! second whatever the database does.
+//! Liveness and readiness of this process, with reasons. The HTTP server asks, and gets an answer
+//! within a second whatever the state of the database.
 
 use crate::domain::access::certificate_expiry::{CertificateEnd, due_ends};
 use crate::domain::cluster::lease::Uptime;
@@ -17,37 +17,38 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// How long the database may take for its answer.
+/// Time limit of a database check.
 const PING: Duration = Duration::from_millis(1_000);
-/// How long an answer of the database is taken for the present one: however often somebody asks, the
-/// database is asked once a second.
+/// How long a database answer is reused, in milliseconds: however often clients ask, the database
+/// is queried once per second.
 const FRESH_MS: i64 = 1_000;
-/// The same for the schema, which changes with a release, and the server's settings.
+/// How long facts that rarely change are reused, in milliseconds: the schema, which changes with a
+/// release, and the server's settings.
 const SLOW_FRESH_MS: i64 = 30_000;
 
-/// What is looked at when somebody asks how this process is.
+/// Checks the health of this process on request.
 pub struct HealthMonitor {
     db: Db,
     clock: Clock,
     meter: Arc<Meter>,
     heart: Arc<Heart>,
-    /// Cancelled when this process is to leave.
+    /// Cancelled when this process is to shut down.
     leaves: CancellationToken,
     stalled_ms: i64,
     seen: Mutex<DatabaseHealth>,
 }
 
-/// One thing that must be so.
+/// One health check and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthReason {
-    /// `database`, `schema`, `batches`, `writes`, `dispatch`, `durability`, `lease`, `clock`, `draining`, `history`, `firing`,
-    /// `certificates`, `audit_chain`, or the name of a loop.
+    /// `database`, `schema`, `batches`, `writes`, `dispatch`, `durability`, `lease`, `clock`,
+    /// `draining`, `history`, `firing`, `certificates`, `audit_chain`, or the name of a loop.
     pub name: &'static str,
-    /// Whether it is.
+    /// Whether the check passed.
     pub ok: bool,
-    /// Whether the process does its work, and somebody should look all the same.
+    /// The process does its work, but an operator should look into the matter.
     pub is_degraded: bool,
-    /// In words; no address, path or value of anything.
+    /// The explanation, without addresses, paths or secret values.
     pub detail: String,
 }
 
@@ -57,30 +58,30 @@ impl HealthReason {
     }
 }
 
-/// What the database said last.
+/// The last answer of the database.
 #[derive(Default)]
 struct DatabaseHealth {
     answer: Option<(Uptime, HealthCheckResult)>,
-    /// For how long the batch has waited that waits longest for a process; with the last answer.
+    /// How long the batch that has waited longest for a process has waited; as of the last answer.
     waited_ms: Option<i64>,
     slow: Option<(Uptime, SlowFacts)>,
 }
 
-/// What the database said when it was asked.
+/// The answer of the database to one check.
 struct Answered {
-    /// How long the first answer took.
+    /// Duration of the first query, in milliseconds.
     after_ms: i64,
-    /// For how long the batch has waited that waits longest for a process.
+    /// How long the batch that has waited longest for a process has waited.
     waited_ms: Option<i64>,
     facts: SlowFacts,
 }
 
-/// What changes with a release or by an administrator.
+/// Facts that change only with a release or by an administrator.
 #[derive(Clone, Copy)]
 struct SlowFacts {
-    /// Whether the schema is the one that this binary knows.
+    /// Whether the schema has the version that this binary knows.
     is_current: bool,
-    /// Whether what the database has acknowledged outlives a crash of its server.
+    /// Whether commits that the database has acknowledged survive a crash of its server.
     is_durable: bool,
 }
 
@@ -92,8 +93,9 @@ enum HealthCheckResult {
 }
 
 impl HealthMonitor {
-    /// Of this process: `leaves` is what tells it to stop, `stalled` how long a loop may take for a turn, which must
-    /// be more than the database may take for two answers.
+    /// The monitor of this process. `leaves` is the shutdown token; `stalled` is the maximum
+    /// duration of one turn of a loop, and must be longer than the database may take for two
+    /// answers.
     pub(in crate::engine) fn new(
         process: &ClusterProcess,
         leaves: &CancellationToken,
@@ -110,7 +112,7 @@ impl HealthMonitor {
         }
     }
 
-    /// Whether the loops of this process turn, one reason for each.
+    /// Whether the loops of this process still run, one reason for each.
     pub fn alive(&self) -> Vec<HealthReason> {
         let ages = self.meter.loop_ages(self.clock.uptime());
         ages.into_iter().map(|(name, age)| turns(name, age, self.stalled_ms)).collect()
@@ -132,12 +134,12 @@ impl HealthMonitor {
         reasons
     }
 
-    /// The meters.
+    /// The metrics in the Prometheus text format.
     pub fn metrics(&self) -> String {
         self.meter.render_text(&self.db.counts())
     }
 
-    /// The database and its schema. One question at a time; who comes meanwhile gets its answer.
+    /// Checks the database and its schema. One check at a time; concurrent callers get its result.
     async fn check_database(&self) -> Vec<HealthReason> {
         let mut seen = self.seen.lock().await;
         let now = self.clock.uptime();
@@ -146,7 +148,7 @@ impl HealthMonitor {
             Some((at, answer)) if fresh(at, FRESH_MS) => answer,
             _ => {
                 let known = seen.slow.filter(|(at, _)| fresh(*at, SLOW_FRESH_MS));
-                // A connection that is dropped with a question in flight is closed (docs/adr/0011).
+                // A connection that is dropped with a query in flight is closed (docs/adr/0011).
                 let asked =
                     tokio::time::timeout(PING, self.ping_database(known.map(|(_, facts)| facts)));
                 let asked = asked.await;
@@ -176,7 +178,8 @@ impl HealthMonitor {
         reasons
     }
 
-    /// How long an answer took, which batches wait, and what need not be asked each time.
+    /// Measures the answer time and reads which batches wait, and the slow facts if they are
+    /// unknown.
     async fn ping_database(&self, known: Option<SlowFacts>) -> Result<Answered> {
         let asked = self.clock.uptime();
         let mut tx = self.db.begin_read().await?;
@@ -189,7 +192,7 @@ impl HealthMonitor {
                 is_current: self.is_schema_current().await?,
             },
         };
-        // The tables of another version may lack a column.
+        // The tables of another schema version may lack a column.
         let waits_since = match facts.is_current {
             true => claim::waits_since(&mut tx, now).await?,
             false => None,
@@ -245,7 +248,7 @@ impl HealthMonitor {
     }
 
     fn stays(&self) -> HealthReason {
-        // The first is known at once, what an operator says (`node drain`) with the next heartbeat.
+        // A shutdown is known at once; an operator's `node drain` with the next heartbeat.
         let is_drained = self.heart.is_resting() && !self.heart.is_suspended();
         let (ok, detail) = match (self.leaves.is_cancelled(), is_drained) {
             (true, _) => (false, "yes: told to stop, starts nothing more"),
@@ -258,7 +261,8 @@ impl HealthMonitor {
     }
 }
 
-/// Whether certificates end soon. One that has ended keeps clients away, and a restart would not help.
+/// Whether certificates expire soon. An expired one keeps clients away, and a restart would not
+/// help.
 fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<HealthReason> {
     let last = ends.iter().map(|end| end.ends_at).min()?;
     let due = due_ends(ends, now);
@@ -273,7 +277,8 @@ fn certificates(ends: &[CertificateEnd], now: Millis) -> Option<HealthReason> {
     Some(HealthReason { is_degraded, ..HealthReason::new("certificates", true, detail) })
 }
 
-/// Whether the chain of the audit log holds. A break is a matter for people: the process does its work all the same.
+/// Whether the hash chain of the audit log is intact. A break needs people; the process does its
+/// work nevertheless.
 fn chain(found: AuditChainState) -> HealthReason {
     let day = found.at.to_utc().format("%Y-%m-%d %H:%M");
     let detail = match found.is_broken {
@@ -283,8 +288,8 @@ fn chain(found: AuditChainState) -> HealthReason {
     HealthReason { is_degraded: found.is_broken, ..HealthReason::new("audit_chain", true, detail) }
 }
 
-/// Whether schedules fire on time, by the planned time that has waited longest. Beyond the time after
-/// which the misfire policy decides, firings are missed.
+/// Whether schedules fire on time, by the planned time that has waited longest. Beyond the time
+/// after which the misfire policy applies, firings are missed.
 fn fires(delay_sec: f64) -> HealthReason {
     let allowed_sec = LATE_MS / 1_000;
     let ok = delay_sec <= f64::from(u16::try_from(allowed_sec).unwrap_or(u16::MAX));
@@ -327,7 +332,7 @@ fn schema(is_current: Option<bool>) -> HealthReason {
     HealthReason::new("schema", is_current == Some(true), detail)
 }
 
-/// Whether something could be written lately. A renewal is due every third of a lease; what fails is sent again within a
+/// Whether a write succeeded recently. A renewal is due every third of a lease and retried within a
 /// second, so half a lease without one is no accident.
 fn writes(age_ms: i64, allowed_ms: i64, obstacle: Option<&str>) -> HealthReason {
     let ok = age_ms <= allowed_ms;
@@ -342,12 +347,13 @@ fn writes(age_ms: i64, allowed_ms: i64, obstacle: Option<&str>) -> HealthReason 
     }
 }
 
-/// How long the dispatcher may fail before the process counts as not ready. A lock that another session holds for a
-/// moment is nothing: each step waits some ten seconds for it.
+/// How long the dispatcher may fail before the process counts as not ready, in milliseconds. A lock
+/// that another session holds briefly does not matter: each step waits about ten seconds for it.
 const DISPATCH_FAILS_MS: i64 = 30_000;
 
-/// Whether steps of batches can be written: `failing` is for how long they could not, and what kept the last one. A row
-/// of one batch that another session has locked keeps all batches of this process, and `writes` does not see it.
+/// Whether steps of batches can be written. `failing` is how long they could not, and the reason of
+/// the last failure. A row of one batch that another session has locked blocks all batches of this
+/// process, and `writes` does not detect that.
 fn dispatches(failing: Option<(i64, &'static str)>) -> HealthReason {
     let Some((ms, obstacle)) = failing else {
         return HealthReason::new("dispatch", true, "the last step of batches is written");
@@ -357,13 +363,14 @@ fn dispatches(failing: Option<(i64, &'static str)>) -> HealthReason {
     HealthReason { is_degraded: ok, ..HealthReason::new("dispatch", ok, detail) }
 }
 
-/// How long an open batch may wait for a process. Each that serves looks every second, and every five where it is told of
-/// new batches.
+/// How long an open batch may wait for a process, in milliseconds. Serving processes poll every
+/// second, and every five where hints announce new batches.
 const UNTAKEN_MS: i64 = 60_000;
 
-/// Whether open batches find a process: `waited_ms` is how long the oldest has waited that none has taken. They wait when
-/// every process has all it may take (16 batches for each of its `engine.max_parallel` jobs at once), is drained, or could
-/// not read them; at 1,000 firings a second and eight jobs at once 8,000 piled up in 20 s, and nothing said so.
+/// Whether open batches find a process: `waited_ms` is how long the oldest unowned batch has
+/// waited. Batches wait when every process has reached its limit (16 batches for each of its
+/// `engine.max_parallel` jobs at once), is drained, or could not read them; at 1,000 firings a
+/// second and eight jobs at once 8,000 piled up in 20 s without any warning.
 fn batches_are_taken(waited_ms: Option<i64>) -> HealthReason {
     let waited_ms = waited_ms.unwrap_or(0);
     let is_degraded = waited_ms > UNTAKEN_MS;
@@ -378,7 +385,8 @@ fn batches_are_taken(waited_ms: Option<i64>) -> HealthReason {
     HealthReason { is_degraded, ..HealthReason::new("batches", true, detail) }
 }
 
-/// Whether what is on record stays on record. Work goes on without it, as the log says when a process starts.
+/// Whether committed data survive a crash of the server. Work continues without that; the log warns
+/// at the start of the process.
 fn durability(is_durable: bool) -> HealthReason {
     let detail = match is_durable {
         true => "as the database's settings say, what it acknowledges outlives a crash",
@@ -414,7 +422,7 @@ mod tests {
         assert_eq!(state(writes(9_000, 15_000, None)), (true, false));
         assert_eq!(state(writes(9_000, 15_000, full)), (true, true));
         assert_eq!(state(writes(15_001, 15_000, full)), (false, false));
-        // A renewal that hangs says nothing.
+        // A renewal that hangs reports nothing.
         assert_eq!(state(writes(15_001, 15_000, None)), (false, false));
         assert!(writes(15_001, 15_000, full).detail.contains("no space left"));
         assert_eq!(state(durability(false)), (true, true));

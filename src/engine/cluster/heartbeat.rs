@@ -1,10 +1,10 @@
-//! The heartbeat: renews this process's lease, beside whatever else it does, and fences it in time
-//! when it cannot.
+//! The heartbeat: renews this process's lease independently of everything else, and fences the
+//! process in time when it cannot.
 //!
-//! A task of its own: a beat of the dispatcher may wait half a minute for a database that gives no
-//! answer, and the lease must not run out meanwhile without anybody noticing. When the rule of
-//! `domain/cluster/lease.rs` says so, every body of this process is told to end; they watch for that
-//! themselves, so it needs no dispatcher and no database.
+//! It runs in a task of its own: a tick of the dispatcher may wait half a minute for a database
+//! that does not answer, and the lease must not expire unnoticed meanwhile. When the rule in
+//! `domain/cluster/lease.rs` requires the fence, every body of this process is told to end; bodies
+//! watch for that themselves, so the fence needs neither dispatcher nor database.
 
 use crate::domain::cluster::lease::{Lease, LeaseStep, Uptime, Writers};
 use crate::domain::cluster::metadata_gap::{HistoryMark, MetadataGap};
@@ -28,10 +28,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The lease of this process and what depends on it.
+/// The lease of this process and the state derived from it.
 pub(in crate::engine) struct Heart {
     db: Db,
-    /// The way of the lease to it: nothing else stands before a renewal.
+    /// A separate connection for the lease: no other statement delays a renewal.
     lease_db: Db,
     clock: Clock,
     node: LocalNode,
@@ -40,42 +40,42 @@ pub(in crate::engine) struct Heart {
     pulse: watch::Sender<u64>,
     life: watch::Sender<Life>,
     meter: Arc<Meter>,
-    /// What is said with the next heartbeat: how many jobs run here.
+    /// The number of running jobs, sent with the next heartbeat.
     running: AtomicU32,
-    /// This process was told to leave.
+    /// This process is shutting down.
     is_leaving: AtomicBool,
-    /// This node is to take nothing new.
+    /// This node must not take new work.
     is_resting: AtomicBool,
-    /// Whether the database has gone back in time.
+    /// Whether the database has lost committed data (restored from a backup).
     suspension: Suspension,
 }
 
 struct HeartbeatState {
     lease: Lease,
-    /// Until when it holds by the database's clock.
+    /// When the lease expires, by the database's clock.
     until: Millis,
-    /// How the clocks stand; not of one that a test sets.
+    /// The measured clock difference; `None` for a clock that a test sets.
     skew: Option<Skew>,
-    /// When it was last in doubt what time it is.
+    /// When the present time was last in doubt.
     doubted: Option<Uptime>,
-    /// When something was last written.
+    /// When the last write succeeded.
     written: Uptime,
     /// Why the last renewal was not written.
     obstacle: Option<&'static str>,
-    /// What the renewal on its way waits for.
+    /// What the renewal under way waits for.
     stage: RenewalStage,
-    /// Since when.
+    /// Since when it waits for that.
     stage_began: Uptime,
 }
 
 /// What a renewal waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RenewalStage {
-    /// For its turn to write to a file, or for its connection.
+    /// Its turn to write to the SQLite file, or its connection.
     Access,
-    /// For the answers to its statements.
+    /// The answers to its statements.
     Answers,
-    /// For its commit.
+    /// Its commit.
     Commit,
 }
 
@@ -96,11 +96,11 @@ struct RenewedLease {
     until: Millis,
 }
 
-/// The word under which this loop is known to the meter.
+/// The name of this loop in metrics.
 const NAME: &str = "heartbeat";
 
 impl Heart {
-    /// The heart of a process that has just joined.
+    /// The heartbeat of a process that has just joined.
     pub(in crate::engine) fn new(db: Db, clock: Clock, node: LocalNode, meter: Arc<Meter>) -> Self {
         let lease = Lease::new(node.lease_ms(), store::writers(&db), node.asked_at());
         let skew = node.measured().map(Skew::new);
@@ -136,70 +136,71 @@ impl Heart {
         }
     }
 
-    /// Counts the renewals.
+    /// A receiver of the renewal count.
     pub(in crate::engine) fn pulse(&self) -> watch::Receiver<u64> {
         self.pulse.subscribe()
     }
 
-    /// How the lease stands, from now on.
+    /// A receiver of the lease state, from now on.
     pub(in crate::engine) fn watch(&self) -> watch::Receiver<Life> {
         self.life.subscribe()
     }
 
-    /// How the lease stands.
+    /// The present lease state.
     pub(in crate::engine) fn lease_state(&self) -> Life {
         *self.life.borrow()
     }
 
-    /// Whether this node is to take nothing new: an operator's word, heard with each heartbeat, or the database
-    /// has gone back in time.
+    /// Whether this node must not take new work: an operator drained it (read with each heartbeat),
+    /// or the database has lost committed data.
     pub(in crate::engine) fn is_resting(&self) -> bool {
         self.is_resting.load(Ordering::Relaxed) || self.is_suspended()
     }
 
-    /// Whether nothing is fired or started because the database has gone back in time.
+    /// Whether nothing may fire or start because the database has lost committed data.
     pub(in crate::engine) fn is_suspended(&self) -> bool {
         self.suspension.is_on()
     }
 
-    /// The part of the past that the database lacks.
+    /// The period whose data the database lacks.
     pub(in crate::engine) fn metadata_gap(&self) -> Option<MetadataGap> {
         self.suspension.metadata_gap()
     }
 
-    /// What this process knows to be committed; asked before the database is.
+    /// The newest write that this process knows to be committed; read it before the database is
+    /// queried.
     pub(in crate::engine) fn committed(&self) -> Option<Millis> {
         self.suspension.committed()
     }
 
-    /// Takes in what the database says of its past, read beside other things; the next heartbeat puts on record what
-    /// is found.
+    /// Evaluates the database's history mark, which another query has read; the next heartbeat
+    /// records a gap that it reveals.
     pub(in crate::engine) fn observe_history(&self, mark: &HistoryMark, committed: Option<Millis>) {
         self.suspension.observe((mark, committed), self.clock.now(), self.node.name());
     }
 
-    /// How long a lease is.
+    /// The lease duration in milliseconds.
     pub(in crate::engine) fn lease_ms(&self) -> i64 {
         self.node.lease_ms()
     }
 
-    /// How many milliseconds ago something was last written, and why the last renewal was not.
+    /// Milliseconds since the last write, and why the last renewal failed.
     pub(super) fn last_write(&self) -> (i64, Option<&'static str>) {
         let (held, now) = (self.lock_state(), self.clock.uptime());
         (now.since(held.written), held.obstacle)
     }
 
-    /// How many jobs run here, for the next heartbeat.
+    /// Sets the number of running jobs for the next heartbeat.
     pub(in crate::engine) fn set_running(&self, running: u32) {
         self.running.store(running, Ordering::Relaxed);
     }
 
-    /// From the next heartbeat on others know that this process leaves. `true` when that is news.
+    /// Announces the shutdown with the next heartbeat. `true` the first time.
     pub(in crate::engine) fn set_leaving(&self) -> bool {
         !self.is_leaving.swap(true, Ordering::Relaxed)
     }
 
-    /// Says at once how this node stands.
+    /// Writes a heartbeat at once.
     pub(in crate::engine) async fn say_now(&self) -> Result<()> {
         let mut tx = self.db.begin().await?;
         self.write_state(&mut tx, self.clock.now()).await?;
@@ -219,32 +220,34 @@ impl Heart {
         Ok(())
     }
 
-    /// Whether what a dead process had may be taken over now. After a jump of the database's clock all
-    /// leases seem to have run out; within two thirds of one whoever lives has renewed his.
+    /// Whether batches of a dead process may be taken over now. After a jump of the database's
+    /// clock all leases seem to have expired; every living process renews within two thirds of a
+    /// lease.
     pub(in crate::engine) fn may_take_over(&self) -> bool {
         let (held, now) = (self.lock_state(), self.clock.uptime());
         let lately = held.doubted.is_some_and(|at| now.since(at) < self.node.lease_ms() / 3 * 2);
         held.lease.may_take_over(now) && held.is_sure() && !lately && !self.is_suspended()
     }
 
-    /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
+    /// Whether this process may fire schedules: its lease is valid, and the present time is
+    /// certain.
     pub(in crate::engine) fn may_schedule(&self) -> bool {
         let held = self.lock_state();
         !held.lease.is_fenced() && held.is_sure() && !self.is_suspended()
     }
 
-    /// How the clocks stand; not of one that a test sets.
+    /// The measured clock difference; `None` for a clock that a test sets.
     pub(in crate::engine) fn clock_skew(&self) -> Option<Skew> {
         self.lock_state().skew
     }
 
-    /// One beat, whether it is due or not: the fence if it must fall, then a renewal.
+    /// One heartbeat, due or not: fences the process if necessary, then renews.
     pub(in crate::engine) async fn beat_once(&self) -> Result<()> {
         self.next_step();
         self.renew().await
     }
 
-    /// Beats in a task of its own until it is told to end.
+    /// Starts the heartbeat in a task of its own until it is ended.
     pub(in crate::engine) fn start(self: &Arc<Self>) -> Beating {
         let stop = CancellationToken::new();
         let task = tokio::spawn(self.clone().keep_beating(stop.clone()));
@@ -271,7 +274,7 @@ impl Heart {
                 () = stop.cancelled() => {}
             }
         }
-        // What it writes is for others, who need not wait for its end to be seen by the lease.
+        // These writes are for other processes; the lease does not wait for them.
         if let Some(renewal) = renewal {
             renewal.await;
         }
@@ -279,7 +282,7 @@ impl Heart {
         self.meter.loop_ended(NAME);
     }
 
-    /// What is to be done now; the fence falls here.
+    /// Decides what to do now, and fences the process if the lease has expired.
     fn next_step(&self) -> LeaseStep {
         let mut held = self.lock_state();
         let step = held.lease.next_step(self.clock.uptime());
@@ -304,7 +307,7 @@ impl Heart {
         match self.renew_or_log_lateness().await {
             Ok(()) if !was_steady => tracing::info!("the lease of this process is renewed again"),
             Ok(()) => {}
-            // Once: the next ones fail in the same way.
+            // Logged once: the following renewals fail in the same way.
             Err(error) if was_steady => {
                 tracing::warn!(error = format!("{error:#}"), "the lease is not renewed; trying on");
             }
@@ -312,12 +315,12 @@ impl Heart {
         }
     }
 
-    /// How late a renewal is when the node's log says so: a third of the lease.
+    /// The delay after which a renewal is logged as late: a third of the lease.
     fn late_after(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.node.lease_ms() / 3).unwrap_or(0))
     }
 
-    /// Logs that the renewal begins late: nothing but this process itself kept it from that.
+    /// Logs that the renewal begins late: the cause is this process itself.
     fn log_if_overdue(&self) {
         let overdue = self.lock_state().lease.overdue_ms(self.clock.uptime());
         if overdue > self.node.lease_ms() / 3 {
@@ -329,7 +332,7 @@ impl Heart {
         }
     }
 
-    /// Logs what the renewal waits for as soon as it is late, and not when it is over: it may never be.
+    /// Logs what the renewal waits for as soon as it is late, not at its end: it may never end.
     async fn renew_or_log_lateness(&self) -> Result<()> {
         let sent = self.clock.uptime();
         let mut renewal = pin!(self.renew());
@@ -363,8 +366,8 @@ impl Heart {
         (held.stage, held.stage_began) = (stage, now);
     }
 
-    /// Opens the transaction of a renewal. A connection of its own that cannot be had in time, because the
-    /// server takes no more, does not cost the lease: one of the others serves.
+    /// Opens the transaction of a renewal. If its own connection cannot be had in time, because the
+    /// server accepts no more, a connection of the pool is used, and the lease is kept.
     async fn begin_renewal(&self) -> Result<Tx> {
         self.enter(RenewalStage::Access);
         if store::writers(&self.db) == Writers::One {
@@ -395,7 +398,8 @@ impl Heart {
                 return Err(error);
             }
         };
-        // By the database's clock it had run out, whatever ours says: the machine was suspended.
+        // By the database's clock the lease had expired, whatever the local clock shows: the
+        // machine was suspended.
         let had_lapsed = written.at >= held.until;
         held.until = written.until;
         (held.written, held.obstacle) = (now, None);
@@ -407,7 +411,7 @@ impl Heart {
             let next = Life { is_fenced, doubts: life.doubts + doubt };
             std::mem::replace(life, next) != next
         });
-        // An answer so late that the fence stays gives nobody more time.
+        // An answer so late that the fence stays up extends no deadline.
         if !is_fenced {
             self.pulse.send_modify(|beats| *beats += 1);
         }
@@ -422,8 +426,8 @@ impl Heart {
         let asked = self.clock.uptime();
         let server: Millis = tx.server_time().await?.into();
         let at = self.measure(asked, server);
-        // When its clock has gone back, others may go by the old time still: the lease is to hold by
-        // both.
+        // When the database's clock has gone back, others may still use the old time: the lease
+        // must be valid by both.
         let until = at.max(self.clock.now()).plus_ms(self.node.lease_ms());
         if !node::renew(&mut tx, self.node.id(), at, until).await? {
             tracing::error!("the row of this process is gone from cluster_node; written again");
@@ -442,8 +446,7 @@ impl Heart {
         Ok(RenewedLease { at, until })
     }
 
-    /// Takes in what the server says the time is; gives what it is by the database's clock, sure or
-    /// not.
+    /// Evaluates the server's time; returns the time by the database's clock, certain or not.
     fn measure(&self, asked: Uptime, server: Millis) -> Millis {
         let Some(measured) = self.clock.measure(asked, server) else { return self.clock.now() };
         self.meter.record_skew(measured.skew_ms, measured.slack_ms);
@@ -474,7 +477,7 @@ impl HeartbeatState {
     }
 }
 
-/// Says what is new about the clocks.
+/// Logs changes of the clock verdict.
 fn log_clock_verdict(before: ClockVerdict, now: ClockVerdict) {
     match (before, now) {
         (ClockVerdict::Steady | ClockVerdict::Skewed(_), ClockVerdict::Jumped(ms)) => {
@@ -497,14 +500,14 @@ fn log_clock_verdict(before: ClockVerdict, now: ClockVerdict) {
     }
 }
 
-/// A heart that beats in its task; it stops when this is dropped, but for a renewal on its way.
+/// A heartbeat running in its task; dropping this stops it, except for a renewal under way.
 pub(in crate::engine) struct Beating {
     task: JoinHandle<()>,
     stop: DropGuard,
 }
 
 impl Beating {
-    /// Ends it and waits for its end.
+    /// Stops the task and waits for its end.
     pub(in crate::engine) async fn end_and_wait(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {

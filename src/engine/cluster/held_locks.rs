@@ -1,9 +1,9 @@
-//! Attempts of dead nodes whose session locks are still held on their data sources.
+//! Watches session locks that attempts of dead nodes still hold on their data sources.
 //!
-//! A node that is cut off from Procession's database alone goes on with its procedures (ADR 31), and one that was
-//! killed leaves them running on the server. As long as the server says that the lock of the job is held, the attempt
-//! counts as running, so that its node can come back and report how it ended. Once the lock is free, the rules for a
-//! dead node apply.
+//! A node that is cut off from Procession's database alone continues its procedures (ADR 31), and a
+//! killed node leaves them running on the server. As long as the server reports that the job's lock
+//! is held, the attempt counts as running, so that its node can return and report how it ended.
+//! Once the lock is free, the rules for a dead node apply.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::cluster::silent_node::SilentNode;
@@ -19,28 +19,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A row and the number of its attempt.
+/// A row and its attempt number.
 pub(in crate::engine) type AttemptKey = (QueueId, u32);
 
-/// What is known of a lock.
+/// The known state of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum LockState {
     /// The server has not answered yet.
     Asked,
-    /// A session holds it; in words for people.
+    /// A session holds it; the description is for people.
     Held(String),
-    /// Nobody holds it, or the server could not be asked.
+    /// No session holds it, or the server could not be queried.
     Decided,
 }
 
-/// The locks that this process asks about.
+/// The locks that this process watches.
 #[derive(Default)]
 pub(in crate::engine) struct HeldLocks {
     asked: HashMap<AttemptKey, watch::Receiver<LockState>>,
 }
 
 impl HeldLocks {
-    /// Begins to ask about a lock, unless it is asked about.
+    /// Begins to watch a lock, unless it is watched already.
     pub(in crate::engine) fn start_watching(&mut self, key: AttemptKey, watcher: LockWatcher) {
         if let Entry::Vacant(free) = self.asked.entry(key) {
             let (state, states) = watch::channel(LockState::Asked);
@@ -49,36 +49,36 @@ impl HeldLocks {
         }
     }
 
-    /// The attempts whose locks need not be waited for.
+    /// The attempts whose locks no longer need to be awaited.
     pub(in crate::engine) fn decided(&self) -> HashSet<AttemptKey> {
         let is_decided = |state: &watch::Receiver<LockState>| *state.borrow() == LockState::Decided;
         self.asked.iter().filter(|(_, state)| is_decided(state)).map(|(key, _)| *key).collect()
     }
 
-    /// Whether the answer about a lock is awaited.
+    /// Whether the state of a lock is still awaited.
     pub(in crate::engine) fn is_awaited(&self, key: AttemptKey) -> bool {
         self.asked.get(&key).is_some_and(|state| *state.borrow() != LockState::Decided)
     }
 
-    /// Asks about no other locks any more.
+    /// Stops watching all other locks.
     pub(in crate::engine) fn keep_only(&mut self, keys: &HashSet<AttemptKey>) {
         self.asked.retain(|key, _| keys.contains(key));
     }
 }
 
-/// Asks about one lock until it is free.
+/// Watches one lock until it is free.
 pub(in crate::engine) struct LockWatcher {
-    /// The node whose attempt it is.
+    /// The node that ran the attempt.
     pub(in crate::engine) owner: NodeId,
     pub(in crate::engine) job: AttemptOrder,
     pub(in crate::engine) snapshot: Arc<Snapshot>,
     pub(in crate::engine) around: Arc<Surroundings>,
-    /// How long the node is given to report after its lock is free.
+    /// Time for that node to report after its lock is free.
     pub(in crate::engine) grace: Duration,
 }
 
 impl LockWatcher {
-    /// Tells what becomes of the lock; ends when that is decided, or when nobody wants to know any more.
+    /// Publishes the state of the lock; ends when it is decided, or when no receiver is left.
     async fn watch(self, state: watch::Sender<LockState>) {
         tokio::select! {
             () = self.follow(&state) => {}
@@ -129,7 +129,8 @@ impl LockWatcher {
         state.send_replace(LockState::Decided);
     }
 
-    /// The number of the session that holds the lock. The password of the source is read anew, as for each attempt.
+    /// The number of the session that holds the lock. The password of the source is read again, as
+    /// for each attempt.
     async fn query_holder(&self) -> Result<Option<i64>, String> {
         let mut task = orphan_task(&self.job, &self.snapshot);
         let declared = &self.snapshot.shared.secrets;

@@ -1,9 +1,10 @@
-//! Results that come too late: they change nothing, and are kept as evidence in the log of their try.
+//! Results that arrive too late: they change no state, and are stored as evidence in the log of
+//! their attempt.
 //!
-//! A process that was silent for longer than its lease finds its rows in other hands; what its bodies
-//! did all the same, somebody may have to know. Also a row that says UNKNOWN is not settled by it: its
-//! children were decided and its batch may have ended; `procession logs` shows what came, and an
-//! operator settles it with one command.
+//! A process that was silent for longer than its lease finds its rows owned by another process, but
+//! the effects of its bodies must remain traceable. A row that is UNKNOWN is not settled by a late
+//! result either: its children were decided and its batch may have ended. `procession logs` shows
+//! the result, and an operator settles the row with one command.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::id::{NodeId, QueueId};
@@ -18,25 +19,25 @@ use crate::store::log::NewLine;
 use crate::store::{Db, Tx, log, queue};
 use anyhow::{Context as _, Result};
 
-/// A result that the row did not take.
+/// A result that its row did not accept.
 #[derive(Debug)]
 pub(in crate::engine) struct Late {
     pub(in crate::engine) queue_id: QueueId,
     pub(in crate::engine) attempt: u32,
-    /// The node whose report it was, when that is another.
+    /// The node that reported it, if it was another one.
     pub(in crate::engine) by: Option<NodeId>,
     pub(in crate::engine) outcome: AttemptOutcome,
-    /// What of its log was not stored yet.
+    /// Log lines that were not stored yet.
     pub(in crate::engine) lines: Vec<JobLogLine>,
-    /// When it is written again; it could not be before.
+    /// When to try writing it again; set after a failed write.
     again_at: Option<Uptime>,
 }
 
-/// Milliseconds before a result is written again that could not be.
+/// Pause before a failed write is repeated, in milliseconds.
 const AGAIN_MS: i64 = 10_000;
 
 impl Late {
-    /// The same, as this node reported it; one of this process when that is none.
+    /// Sets the node that reported the result; `None` means this process.
     pub(in crate::engine) fn reported_by(self, by: Option<NodeId>) -> Self {
         Self { by, ..self }
     }
@@ -46,17 +47,17 @@ impl Late {
         self.again_at.is_none_or(|at| at <= up)
     }
 
-    /// Whether it was put off because it could not be written.
+    /// Whether it was postponed because it could not be written.
     pub(in crate::engine) fn is_held(&self) -> bool {
         self.again_at.is_some()
     }
 
-    /// The same, to be written again some time after `up`, without its lines.
+    /// Postpones it to some time after `up`, without its lines.
     pub(in crate::engine) fn held_until(self, up: Uptime) -> Self {
         Self { lines: Vec::new(), again_at: Some(up.plus_ms(AGAIN_MS)), ..self }
     }
 
-    /// Of a body of this node.
+    /// A late result of a body of this node.
     pub(in crate::engine) fn of_ours(
         queue_id: QueueId,
         attempt: u32,
@@ -86,7 +87,7 @@ pub(in crate::engine) async fn store_late_result(
         if there.as_ref().is_some_and(|(attempt, owner, status)| {
             *attempt == late.attempt && owner.as_ref() == Some(by) && runs(status)
         }) {
-            // The batch was lost before this was settled; whoever has it finds the report there.
+            // The batch was lost before this was settled; the new owner finds the report there.
             return Ok(tx.rollback().await?);
         }
         hosted::remove(&mut tx, late.queue_id, late.attempt).await?;
@@ -95,7 +96,7 @@ pub(in crate::engine) async fn store_late_result(
         return Ok(tx.commit().await?);
     };
     let said = describe_late_result(late, &there);
-    // The answer to the commit of what says the same may have been lost.
+    // An earlier commit of the same text may have succeeded although its answer was lost.
     let known = log::of_entry(&mut tx, late.queue_id).await?.into_iter().any(|change| {
         change.log.attempt == late.attempt
             && change.log.status.as_str() == end_word(&late.outcome.end)
@@ -112,8 +113,8 @@ pub(in crate::engine) async fn store_late_result(
     tx.commit().await.context("keep a late result")
 }
 
-/// Reports the end of a try whose row is still this node's, for whoever has its batch; with its last
-/// lines. `false` when the row is not.
+/// Reports the end of an attempt whose row still belongs to this node to the owner of the batch,
+/// with the last log lines. `false` when the row belongs to another.
 async fn deliver(tx: &mut Tx, late: &Late, me: &NodeId, now: Millis) -> Result<bool> {
     let reported = Reported {
         queue_id: late.queue_id,
@@ -127,7 +128,7 @@ async fn deliver(tx: &mut Tx, late: &Late, me: &NodeId, now: Millis) -> Result<b
     let took = late.lines.iter().map(|line| line.at_ms).max().unwrap_or_default();
     let lines: Vec<NewLine> =
         late.lines.iter().map(|line| dated(line.clone(), now.plus_ms(-took))).collect();
-    // The answer to the commit of the same may have been lost.
+    // An earlier commit of the same may have succeeded although its answer was lost.
     let last = log::last_line(tx, late.queue_id, late.attempt).await?;
     let is_there = lines.last().zip(last).is_some_and(|(ours, (number, _))| number >= ours.0);
     if !is_there {
@@ -151,7 +152,7 @@ fn describe_late_result(
     storable(format!("late result, changes nothing: {end} ({why}){message}").as_bytes(), LINE_MAX)
 }
 
-/// How a try ended, in the words of the states.
+/// How an attempt ended, as a state name.
 pub(in crate::engine) fn end_word(end: &AttemptEnd) -> &'static str {
     match end {
         AttemptEnd::Success => QueueStatus::Success.as_str(),

@@ -1,5 +1,6 @@
-//! This process among others: its lease and heartbeat, the other nodes and what they report.
-//! It says who lives and what runs where; what becomes of a batch is decided by whoever dispatches it.
+//! This process within the cluster: its lease and heartbeat, the other nodes and their reports. It
+//! knows which nodes are alive and what runs where; the dispatcher of a batch decides what follows
+//! from that.
 
 pub mod health;
 pub(super) mod heartbeat;

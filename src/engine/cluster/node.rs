@@ -1,4 +1,5 @@
-//! This process as others see it: registered once per life; `heartbeat` renews its lease.
+//! This process as other nodes see it: registered once per process lifetime; `heartbeat` renews its
+//! lease.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::cluster::skew::{Measurement, SKEW_MS};
@@ -10,7 +11,7 @@ use crate::engine::options::EngineOptions;
 use crate::store::{self, Db, Tx, hosted, node};
 use anyhow::{Context as _, Result};
 
-/// How long a process that has gone is remembered: a month, in which somebody may ask who ran what.
+/// How long an ended process stays in the table: a month, in which people may ask what ran where.
 const KEEP_MS: i64 = 30 * 24 * 3_600_000;
 
 /// This process.
@@ -22,17 +23,18 @@ pub struct LocalNode {
     lease_ms: i64,
     lease_until: Millis,
     asked_at: Uptime,
-    /// How the clocks stood then; not of a clock that a test sets.
+    /// The clock measurement at that time; `None` for a clock that a test sets.
     measured: Option<Measurement>,
-    /// Names session locks on data sources apart from those of other installations that share one.
+    /// Distinguishes session locks on data sources from those of other installations that share the
+    /// source.
     installation: String,
 }
 
 impl LocalNode {
-    /// Registers this life of the process and sets the clock by the server.
+    /// Registers the process and sets the clock by the server's.
     pub async fn join_cluster(db: &Db, clock: &Clock, options: &EngineOptions) -> Result<Self> {
         match Self::try_to_join(db, clock, options).await {
-            // Another first process has named the installation in this very moment: its name is there
+            // Another first process has named the installation at this moment: the name is there
             // now.
             Err(error) if store::is_taken(&error) => Self::try_to_join(db, clock, options).await,
             joined => joined,
@@ -43,7 +45,7 @@ impl LocalNode {
         let fresh = uuid::Uuid::new_v4();
         let asked_at = clock.uptime();
         let mut tx = db.begin().await?;
-        // Not from `asked_at`: before it there is a connection to make.
+        // Not from `asked_at`, which is before the connection was made.
         let asked = clock.uptime();
         let (server_time, named) = node::time_and_installation(&mut tx).await?;
         let measured = clock.measure(asked, server_time);
@@ -88,42 +90,42 @@ impl LocalNode {
         Ok(this)
     }
 
-    /// The identity of this life.
+    /// The identity of this process lifetime.
     pub fn id(&self) -> &NodeId {
         &self.id
     }
 
-    /// What its operators call it; another living node may have the same name.
+    /// The name set by operators; another living node may have the same.
     pub fn name(&self) -> &str {
         &self.offer.name
     }
 
-    /// Marks this process's session locks on data sources.
+    /// Prefix of this installation's session locks on data sources.
     pub fn installation(&self) -> &str {
         &self.installation
     }
 
-    /// How long it may be silent.
+    /// The lease duration in milliseconds.
     pub(in crate::engine) fn lease_ms(&self) -> i64 {
         self.lease_ms
     }
 
-    /// Until when the lease holds that it joined with.
+    /// When the first lease expires.
     pub(in crate::engine) fn lease_until(&self) -> Millis {
         self.lease_until
     }
 
-    /// When it asked for that lease.
+    /// When the first lease was requested.
     pub(super) fn asked_at(&self) -> Uptime {
         self.asked_at
     }
 
-    /// How the clocks stood when it joined.
+    /// The clock measurement when it joined.
     pub(in crate::engine) fn measured(&self) -> Option<Measurement> {
         self.measured
     }
 
-    /// Writes its row.
+    /// Inserts its row.
     pub(in crate::engine) async fn register(
         &self,
         tx: &mut Tx,
@@ -139,13 +141,13 @@ impl LocalNode {
         node::register(tx, &row, &self.offer, env!("CARGO_PKG_VERSION"), now).await
     }
 
-    /// Ends the lease at once, so that no other process has to wait for it. What is older than a month is deleted
-    /// then and not at the start, where the first job waits.
+    /// Ends the lease at once, so that no other process waits for its expiry. Rows older than a
+    /// month are deleted here and not at the start, where the first job waits.
     pub async fn leave(&self, db: &Db, now: Millis) -> Result<()> {
         let mut tx = db.begin().await?;
         node::renew(&mut tx, &self.id, now, now).await?;
         tx.commit().await?;
-        // The next process that ends deletes what this one could not.
+        // The next process that ends deletes the remaining rows.
         if let Err(error) = delete_old_rows(db, now).await {
             tracing::debug!("old rows of processes are not deleted: {error:#}");
         }
@@ -153,9 +155,9 @@ impl LocalNode {
     }
 }
 
-/// Deletes what is known of processes that ended long ago. In a transaction of its own: while it held the lock on
-/// its own row, each of two processes that end together could wait for the other's, because a DELETE of MySQL may
-/// lock rows that it only looks at.
+/// Deletes rows of processes that ended long ago, in a transaction of its own: when it still held
+/// the lock on its own row, two processes that ended together could deadlock, because a DELETE of
+/// MySQL may lock rows that it only reads.
 async fn delete_old_rows(db: &Db, now: Millis) -> Result<()> {
     let mut tx = db.begin().await?;
     node::forget(&mut tx, now.plus_ms(-KEEP_MS)).await?;
@@ -172,7 +174,7 @@ fn tell_skew(measured: Measurement) {
     }
 }
 
-/// Two living nodes of one name are told apart by their ids; people are not good at that.
+/// Warns of another living node of the same name: their ids differ, but people go by names.
 fn warn_of(name: &str, incarnation: u32, namesakes: &[node::NodeRow]) {
     for other in namesakes {
         tracing::warn!(

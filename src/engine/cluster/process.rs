@@ -1,4 +1,4 @@
-//! What every loop of one process shares.
+//! State shared by every loop of one process.
 
 use crate::engine::clock::Clock;
 use crate::engine::cluster::heartbeat::Heart;
@@ -11,17 +11,18 @@ use crate::store::Db;
 use anyhow::Result;
 use std::sync::Arc;
 
-/// One process of the cluster: its database, its clock, its identity and its lease. Clones are the same process.
+/// One process of the cluster: its database, clock, identity and lease. Clones refer to the same
+/// process.
 #[derive(Clone)]
 pub(in crate::engine) struct ClusterProcess {
     pub(in crate::engine) db: Db,
     pub(in crate::engine) clock: Clock,
     pub(in crate::engine) node: LocalNode,
-    /// Renews the lease, and says when it is in doubt.
+    /// Renews the lease, and reports when it is in doubt.
     pub(in crate::engine) heart: Arc<Heart>,
     pub(in crate::engine) meter: Arc<Meter>,
     pub(in crate::engine) hints: Hints,
-    /// Where secrets of the installation are.
+    /// The configured secret stores.
     pub(in crate::engine) secret_stores: SecretStores,
 }
 

@@ -1,8 +1,8 @@
-//! The other nodes: where jobs of batches that are dispatched here may run, who of them lives, and
-//! what they report.
+//! The other nodes: which of them are alive, where jobs of this process's batches may run, and what
+//! the nodes report.
 //!
-//! The process that has a batch stays the only one that writes its rows. One that runs a job for it
-//! writes a report, and this one settles it as if it came from a body of its own.
+//! Only the owner of a batch writes its rows. A node that runs a job for it writes a report, and
+//! the owner settles the report like one of its own bodies.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::cluster::node_placement::{self, Bodies, NodeLoad, Roles, Site, Want};
@@ -21,34 +21,34 @@ use tokio::sync::watch;
 /// Which node runs a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::engine) enum AttemptRunner {
-    /// The one that dispatches its batch.
+    /// The node that dispatches the batch.
     Here,
-    /// Another.
+    /// Another node.
     There(NodeId),
 }
 
-/// Whether this node takes anything new.
+/// Whether this node takes new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum NodeIntake {
-    /// It does not.
+    /// No new work.
     Rests,
-    /// It does.
+    /// New work is accepted.
     Works,
 }
 
-/// What this node is for, and the others that lived when it was last looked.
+/// The roles of this node, and the other nodes alive at the last poll.
 pub(in crate::engine) struct Fleet {
     pub(in crate::engine) roles: Roles,
     labels: Vec<String>,
     pub(in crate::engine) max_parallel: u32,
     peers: Vec<NodeMember>,
-    /// Tries whose reports this program cannot read, and that was said.
+    /// Attempts whose reports this version cannot read, after that was logged.
     unread: HashSet<(QueueId, u32)>,
-    /// When something last went to another node or came from one.
+    /// When a job or report was last exchanged with another node.
     stirred_at: Option<Uptime>,
-    /// Milliseconds that the last look at them took.
+    /// Duration of the last poll of the other nodes, in milliseconds.
     look_ms: i64,
-    /// What data sources say of attempts of those that are dead.
+    /// State of locks held by attempts of dead nodes.
     pub(in crate::engine) held_locks: HeldLocks,
 }
 
@@ -68,17 +68,18 @@ impl Fleet {
         }
     }
 
-    /// Something went to another node or came from one: more may come soon.
+    /// Notes that a job or report was exchanged with another node: more may follow soon.
     pub(in crate::engine) fn poll_sooner(&mut self, at: Uptime) {
         self.stirred_at = Some(at);
     }
 
-    /// Milliseconds since something last went to another node or came from one.
+    /// Milliseconds since a job or report was last exchanged with another node.
     pub(in crate::engine) fn quiet_ms(&self, now: Uptime) -> i64 {
         self.stirred_at.map_or(i64::MAX, |at| now.since(at))
     }
 
-    /// The other nodes were looked at: these live. What was not read of tries that nobody reports any more is forgotten.
+    /// Stores the living nodes after a poll. Forgets unreadable reports that no node holds any
+    /// more.
     pub(in crate::engine) fn note_members(
         &mut self,
         others: Vec<NodeMember>,
@@ -89,23 +90,23 @@ impl Fleet {
         self.unread.retain(|this| there.contains(this));
     }
 
-    /// A report cannot be read; `true` the first time.
+    /// Notes that a report cannot be read; `true` the first time.
     pub(in crate::engine) fn note_unread(&mut self, key: AttemptKey) -> bool {
         self.unread.insert(key)
     }
 
-    /// Whether the report of a try cannot be read.
+    /// Whether the report of an attempt cannot be read.
     pub(in crate::engine) fn is_unread(&self, key: AttemptKey) -> bool {
         self.unread.contains(&key)
     }
 
-    /// The last look at the other nodes took so long.
+    /// Notes how long the last poll of the other nodes took, in milliseconds.
     pub(in crate::engine) fn note_look(&mut self, took_ms: i64) {
         self.look_ms = took_ms;
     }
 
-    /// Where jobs may run, for those who ask for `labels`: `used` jobs take room here, `ours` are the starts of those
-    /// that run elsewhere for this node.
+    /// Nodes on which jobs with `labels` may run: `used` jobs occupy slots here, `ours` are the
+    /// start times of this node's jobs that run elsewhere.
     pub(in crate::engine) fn sites(
         &self,
         me: &LocalNode,
@@ -129,38 +130,38 @@ impl Fleet {
         Sites { here, others, labels }
     }
 
-    /// Milliseconds that the last look at the other nodes took.
+    /// Duration of the last poll of the other nodes, in milliseconds.
     pub(in crate::engine) fn look_ms(&self) -> i64 {
         self.look_ms
     }
 
-    /// Whether another node lived when it was last looked.
+    /// Whether another node was alive at the last poll.
     pub(in crate::engine) fn lives(&self, id: &NodeId) -> bool {
         self.peers.iter().any(|peer| peer.node.node_id == *id)
     }
 }
 
-/// What is known of tries whose rows name other nodes than the one that reads them.
+/// What is known of attempts whose rows name another node than the reading one.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct RemoteAttemptTable {
-    /// Nodes that live, or may: what they run is theirs.
+    /// Nodes that are or may be alive: they keep what they run.
     living: HashSet<NodeId>,
-    /// Whether a node that is not among them is dead.
+    /// Whether a node that is not among them counts as dead.
     judged: Judged,
-    /// Tries that have ended, as their nodes reported; settled soon.
+    /// Attempts that have ended according to their nodes; they are settled soon.
     reported: HashSet<(QueueId, u32, NodeId)>,
-    /// Tries that run in this very process, with their switches.
+    /// Attempts that run in this process, with their stop switches.
     pub(in crate::engine) here: HashMap<(QueueId, u32), watch::Sender<Option<StopReason>>>,
-    /// Tries whose locks on their data sources need not be waited for.
+    /// Attempts whose locks on their data sources no longer need to be awaited.
     pub(in crate::engine) decided_locks: HashSet<AttemptKey>,
 }
 
-/// Whether it may be said of a node that it is dead.
+/// Whether nodes may be declared dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::engine) enum Judged {
-    /// Whoever has no lease is.
+    /// A node without a valid lease is dead.
     ByLease,
-    /// Nobody is: leases may have run out because the database was away.
+    /// No node is dead: leases may have expired because the database was unavailable.
     #[default]
     NotYet,
 }
@@ -178,7 +179,7 @@ impl RemoteAttemptTable {
         Self { living, judged, reported: reported.collect(), here, decided_locks }
     }
 
-    /// These tries of this node have ended, and their reports are not written yet.
+    /// Notes attempts of this node that have ended and whose reports are not written yet.
     pub(in crate::engine) fn note_reported(
         &mut self,
         tries: impl Iterator<Item = AttemptKey>,
@@ -187,7 +188,7 @@ impl RemoteAttemptTable {
         self.reported.extend(tries.map(|(row, attempt)| (row, attempt, by.clone())));
     }
 
-    /// Whether a try is in the hands of another node, or has been and will be settled by its report.
+    /// Whether another node runs an attempt, or has reported it and it will be settled.
     pub(in crate::engine) fn has_attempt(
         &self,
         queue_id: QueueId,
@@ -200,7 +201,7 @@ impl RemoteAttemptTable {
     }
 }
 
-/// Where jobs may run at this beat; taken room is not given twice.
+/// Nodes that may run jobs at this tick; an assigned slot is not assigned twice.
 pub(in crate::engine) struct Sites {
     here: Site,
     others: Vec<Site>,
@@ -208,12 +209,12 @@ pub(in crate::engine) struct Sites {
 }
 
 impl Sites {
-    /// The node of this process, and the others.
+    /// The node of this process, and the other nodes.
     pub(in crate::engine) fn into_nodes(self) -> (Site, Vec<Site>) {
         (self.here, self.others)
     }
 
-    /// Which node runs a job whose place is free; `None` stays here.
+    /// Assigns the node that runs a job; `None` as the request means here.
     pub(in crate::engine) fn assign(&mut self, want: Option<Want<'_>>) -> AttemptRunner {
         let Some(want) = want else { return AttemptRunner::Here };
         let took = u32::from(want.takes == Takes::Slots);
@@ -224,7 +225,7 @@ impl Sites {
                 }
                 AttemptRunner::There(id)
             }
-            // Nowhere cannot come: what is offered is the sum of what is free.
+            // `Nowhere` cannot happen: the offered slots are the sum of the free ones.
             node_placement::JobPlacement::Here | node_placement::JobPlacement::Nowhere(_) => {
                 self.here.room = self.here.room.saturating_sub(took);
                 AttemptRunner::Here
@@ -232,7 +233,7 @@ impl Sites {
         }
     }
 
-    /// Sets the limits of places to what is free now.
+    /// Sets the slot limits to what is free now.
     pub(in crate::engine) fn offer(&self, slots: &mut Slots) {
         let labels = self.labels.iter().map(|label| Some(label.as_str()));
         for label in labels.chain([None]) {
@@ -244,7 +245,8 @@ impl Sites {
     }
 }
 
-/// A node as a place for jobs; `ours` are the starts of those that it runs for us.
+/// A node as a place to run jobs; `ours` are the start times of the jobs that it runs for this
+/// node.
 fn site_of_node(peer: &NodeMember, ours: &HashMap<&NodeId, Vec<Millis>>) -> Site {
     let ours = ours.get(&peer.node.node_id).map(Vec::as_slice).unwrap_or_default();
     let count = |jobs: usize| u32::try_from(jobs).unwrap_or(u32::MAX);

@@ -1,10 +1,10 @@
-//! Work for others: tries that this node runs for batches which another node dispatches.
+//! Attempts that this node runs for batches which another node dispatches.
 //!
-//! A row names this node as its owner, and as the one that hosts it, by which it is found. It is taken in a
-//! transaction before anything of its body begins, so that one which was never taken can be given to
-//! another at once when this node dies. Its body runs as any other, under the same lease, claim and
-//! fence; its end goes into `job_report`, where whoever has the batch finds it. A try whose batch was
-//! lost while it ran ends the same way.
+//! A row names this node as its owner and as its host, by which the node finds it. The node takes
+//! the row in a transaction before the body begins, so that a row which was never taken can be
+//! given to another node at once when this one dies. The body runs like any other, under the same
+//! lease, claim and fence; its result goes into `job_report`, where the owner of the batch finds
+//! it. An attempt whose batch was lost while it ran ends in the same way.
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::cluster::node_placement::{NodeRole, Roles};
@@ -20,19 +20,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What this node runs for others.
+/// Attempts that this node runs for other nodes.
 #[derive(Default)]
 pub(in crate::engine) struct Hosted {
     tries: HashMap<QueueId, HostedAttempt>,
-    /// Batches of others that it ran something of lately.
+    /// Batches of other nodes for which it ran attempts recently.
     known: HashMap<BatchId, RemoteBatch>,
-    /// Tries that were given to it and wait for room.
+    /// Attempts that were given to this node and wait for a free slot.
     queued: HashSet<(QueueId, u32)>,
-    /// A batch was lost while jobs of it were being started: their rows may name this node.
+    /// A batch was lost while its jobs were being started: their rows may name this node.
     is_owing: bool,
 }
 
-/// A try that runs here for another node.
+/// An attempt that runs here for another node.
 pub(in crate::engine) struct HostedAttempt {
     pub(in crate::engine) batch_id: BatchId,
     pub(in crate::engine) attempt: u32,
@@ -49,56 +49,57 @@ pub(in crate::engine) struct RemoteBatch {
     pub(in crate::engine) places: HashMap<JobCode, u32>,
 }
 
-/// Batches of others that are kept in memory, at most.
+/// Maximum number of batches of other nodes kept in memory.
 const KNOWN: usize = 16;
 
 impl Hosted {
-    /// Whether a try runs here.
+    /// Whether an attempt runs here.
     pub(in crate::engine) fn runs_here(&self, row: QueueId, attempt: u32) -> bool {
         self.tries.get(&row).is_some_and(|this| this.attempt == attempt)
     }
 
-    /// Whether any try of a row runs here.
+    /// Whether any attempt of a row runs here.
     pub(in crate::engine) fn runs_any(&self, row: QueueId) -> bool {
         self.tries.contains_key(&row)
     }
 
-    /// The tries that run here, by row.
+    /// The attempts that run here, by row.
     pub(in crate::engine) fn iter(&self) -> impl Iterator<Item = (QueueId, &HostedAttempt)> {
         self.tries.iter().map(|(row, this)| (*row, this))
     }
 
-    /// The try of a row that runs here.
+    /// The attempt of a row that runs here.
     pub(in crate::engine) fn get(&self, row: QueueId) -> Option<&HostedAttempt> {
         self.tries.get(&row)
     }
 
-    /// A try has ended here.
+    /// Removes an attempt that has ended here.
     pub(in crate::engine) fn end_attempt(&mut self, row: QueueId) {
         self.tries.remove(&row);
     }
 
-    /// Whether rows may name this node, as far as what was lost here tells.
+    /// Whether rows may name this node because of a batch that was lost here.
     pub(in crate::engine) fn is_owing(&self) -> bool {
         self.is_owing || !self.tries.is_empty()
     }
 
-    /// A batch was lost while jobs of it were being started.
+    /// Notes that a batch was lost while its jobs were being started.
     pub(in crate::engine) fn note_owing(&mut self) {
         self.is_owing = true;
     }
 
-    /// A try waits for room.
+    /// Notes that an attempt waits for a free slot.
     pub(in crate::engine) fn wait_for_room(&mut self, this: (QueueId, u32)) {
         self.queued.insert(this);
     }
 
-    /// Those that wait for room; none do from here on.
+    /// Takes the attempts that wait for a free slot out of the queue.
     pub(in crate::engine) fn take_queued(&mut self) -> HashSet<(QueueId, u32)> {
         std::mem::take(&mut self.queued)
     }
 
-    /// The batch of a try that was given to this node, read anew when it has changed or lacks the job.
+    /// The batch of an attempt that was given to this node; read again when it has changed or lacks
+    /// the job.
     pub(in crate::engine) async fn batch_of(
         &mut self,
         tx: &mut Tx,
@@ -118,33 +119,33 @@ impl Hosted {
         self.known.get(&id).context("a batch that was just read")
     }
 
-    /// The snapshot of a batch whose try was begun.
+    /// The snapshot of a batch of which an attempt was begun.
     pub(in crate::engine) fn snapshot_of(&self, id: BatchId) -> Option<Arc<Snapshot>> {
         self.known.get(&id).map(|known| known.snapshot.clone())
     }
 
-    /// How many jobs run here for others.
+    /// Number of attempts that run here for other nodes.
     pub(in crate::engine) fn count(&self) -> usize {
         self.tries.len()
     }
 
-    /// How many of them do work of their own.
+    /// Number of these that use a slot.
     pub(in crate::engine) fn working(&self) -> usize {
         let works = |this: &&HostedAttempt| handler::kind_of(&this.def).takes == Takes::Slots;
         self.tries.values().filter(works).count()
     }
 
-    /// How many wait for room.
+    /// Number of attempts that wait for a slot.
     pub(in crate::engine) fn queued(&self) -> usize {
         self.queued.len()
     }
 
-    /// How much room they take, and those that wait for it.
+    /// Number of slots in use, including those that are waited for.
     pub(in crate::engine) fn slots_used(&self) -> usize {
         self.working() + self.queued.len()
     }
 
-    /// Tries of a batch, with their switches.
+    /// Attempts of a batch, with their stop switches.
     pub(in crate::engine) fn of_batch(
         &self,
         id: BatchId,
@@ -153,8 +154,8 @@ impl Hosted {
         tries.map(|(row, this)| ((*row, this.attempt), this.stop.clone())).collect()
     }
 
-    /// A batch is dispatched here now, and so are its tries; one that its row does not know any more is
-    /// stopped.
+    /// Hands the attempts of a batch over to the local dispatcher, which owns the batch now; an
+    /// attempt that its row no longer knows is stopped.
     pub(in crate::engine) fn come_home(&mut self, id: BatchId, is_known: impl Fn(QueueId) -> bool) {
         for (row, this) in self.tries.extract_if(|_, this| this.batch_id == id) {
             if !is_known(row) {
@@ -163,7 +164,7 @@ impl Hosted {
         }
     }
 
-    /// A try of a batch that is not ours any more still runs.
+    /// Keeps an attempt of a lost batch that still runs.
     pub(in crate::engine) fn keep_attempt(&mut self, row: QueueId, this: HostedAttempt) {
         self.tries.insert(row, this);
     }
@@ -180,7 +181,7 @@ impl RemoteBatch {
     }
 }
 
-/// Whether a node with these roles runs bodies of others.
+/// Whether a node with these roles runs bodies for others.
 pub(in crate::engine) fn takes_work(roles: &Roles) -> bool {
     roles.contains(&NodeRole::Worker)
 }

@@ -1,11 +1,11 @@
-//! Whether this process is suspended because the database has gone back in time: what is remembered of the
-//! database's past, compared with what it holds.
+//! Suspends this process when the database has lost committed data: compares what the process
+//! remembers of its writes with what the database holds.
 
 use crate::domain::cluster::metadata_gap::{Continuity, HistoryMark, MetadataGap, compare_history};
 use crate::domain::time::Millis;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What one process remembers of the database's past.
+/// What one process remembers of its writes.
 #[derive(Default)]
 pub(super) struct Suspension {
     memory: Mutex<Memory>,
@@ -15,27 +15,28 @@ pub(super) struct Suspension {
 struct Memory {
     /// The newest heartbeat of this process that is known to be committed.
     committed: Option<Millis>,
-    /// Why nothing is fired or started.
+    /// The gap because of which nothing may fire or start.
     gap: Option<MetadataGap>,
 }
 
 impl Suspension {
-    /// The gap because of which nothing is fired or started.
+    /// The gap because of which nothing may fire or start.
     pub(in crate::engine) fn metadata_gap(&self) -> Option<MetadataGap> {
         self.memory().gap.clone()
     }
 
-    /// Whether nothing is fired or started.
+    /// Whether nothing may fire or start.
     pub(in crate::engine) fn is_on(&self) -> bool {
         self.memory().gap.is_some()
     }
 
-    /// Takes in what the database holds at `now`. Gives the gap that has to be put on record, if this process is the
-    /// first that finds it; it is suspended from here on, on record or not.
+    /// Evaluates what the database holds at `now`. Returns the gap that has to be recorded, if this
+    /// process is the first to find it; the process is suspended from here on, recorded or not.
     ///
-    /// `committed` is what was remembered before `mark` was read. A heartbeat that is committed between the reading and
-    /// this call must not count: a process that was stopped just there took its own heartbeat for a lost one, and the
-    /// whole installation stopped (p11 on MariaDB, November 2026).
+    /// `committed` is what was remembered before `mark` was read. A heartbeat that is committed
+    /// between the reading and this call must not count: a process that was stopped just there took
+    /// its own heartbeat for a lost one, and the whole installation stopped (p11 on MariaDB,
+    /// November 2026).
     pub(in crate::engine) fn observe(
         &self,
         (mark, committed): (&HistoryMark, Option<Millis>),
@@ -71,12 +72,13 @@ impl Suspension {
         }
     }
 
-    /// The newest heartbeat of this process that is known to be committed; to be asked before the database is.
+    /// The newest heartbeat of this process that is known to be committed; read it before the
+    /// database is queried.
     pub(in crate::engine) fn committed(&self) -> Option<Millis> {
         self.memory().committed
     }
 
-    /// A heartbeat of this time is committed.
+    /// Notes that a heartbeat of this time is committed.
     pub(in crate::engine) fn remember(&self, committed: Millis) {
         self.memory().committed = Some(committed);
     }

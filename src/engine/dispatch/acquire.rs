@@ -1,8 +1,8 @@
-//! A process that serves: it takes open batches that nobody has, dispatches them, and goes on until it
-//! is told to stop. Several of them on one database share the batches.
+//! The serving loop: claims open, unowned batches, dispatches them, and continues until it is
+//! stopped. Several processes on one database share the batches.
 //!
-//! What is shared are batches and not jobs: one process settles a job and claims the next in one
-//! commit, which needs all of a batch in one memory (docs/adr/0003 and 0008).
+//! Processes share batches, not jobs: one process settles a job and claims the next in one commit,
+//! which needs the whole batch in one memory (docs/adr/0003 and 0008).
 
 mod batch_reports;
 
@@ -30,38 +30,39 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// An error that belongs to one batch and need not stop the others.
+/// An error that concerns one batch and need not stop the others.
 #[derive(Debug, thiserror::Error)]
 #[error("go on with the batch (batch_id {})", .0.0)]
 pub(super) struct OfBatch(pub(super) BatchId);
 
-/// The batches of a process that serves.
+/// The state of the serving loop.
 pub(super) struct Serving {
     max_parallel: u32,
-    /// Those that were taken, until their end is told.
+    /// Claimed batches whose end was not reported yet.
     taken: BTreeMap<BatchId, (BatchNo, GroupCode)>,
-    /// Whose rows may say that they are ours, while memory does not have them yet.
+    /// Batches whose rows may name this process, while memory does not hold them yet.
     owed: BTreeMap<BatchId, (BatchNo, GroupCode, BatchOutcome)>,
     /// Of those, the ones whose queue rows are written in steps.
     openings: BTreeMap<BatchId, UnfinishedOpening>,
-    /// Which cannot be gone on with, and their bodies here that have not ended.
+    /// Batches that cannot be continued here, with their bodies here that have not ended.
     outcasts: BTreeMap<BatchId, BTreeSet<QueueId>>,
-    /// Until when those are left alone, and how long that was.
+    /// Until when these batches are excluded from claiming, and how long that was, in milliseconds.
     shunned: HashMap<BatchId, (Millis, i64)>,
     news: Option<mpsc::UnboundedSender<Served>>,
     meter: Arc<Meter>,
 }
 
-/// How long a batch is left alone that could not be gone on with, for the first time; doubled each time.
+/// How long a batch that could not be continued is excluded at first, in milliseconds; doubled each
+/// time.
 const SHUN_MS: i64 = 10_000;
-/// The longest of these.
+/// The longest exclusion, in milliseconds.
 const SHUN_MAX_MS: i64 = 600_000;
-/// Batches that are read in one transaction, which holds the locks of all of them meanwhile.
+/// Number of batches read in one transaction, which locks all of them meanwhile.
 const TOGETHER_MOST: usize = 64;
-/// Between two looks for batches, when there was one.
+/// Poll interval for open batches while there are some, in milliseconds.
 const TAKE_MS: i64 = 1_000;
-/// The same when nothing has happened for a while; and where hints of every process come through, so
-/// that only what a dead process had has to be looked for.
+/// Poll intervals when nothing has happened for a while, in milliseconds; the second where hints of
+/// every process are delivered, so that the poll only has to find batches of dead processes.
 const TAKE_IDLE_MS: (i64, i64) = (2_000, 5_000);
 
 impl Serving {
@@ -78,24 +79,24 @@ impl Serving {
         }
     }
 
-    /// Takes notice of a body of an outcast that has ended.
+    /// Notes the end of a body of an excluded batch.
     pub(super) fn note_end(&mut self, row: QueueId) {
         for rows in self.outcasts.values_mut() {
             rows.remove(&row);
         }
     }
 
-    /// Whether bodies of outcasts still run.
+    /// Whether bodies of excluded batches still run.
     pub(super) fn is_running(&self) -> bool {
         self.outcasts.values().any(|rows| !rows.is_empty())
     }
 
-    /// Batches that memory does not have and whose rows may say that they are ours.
+    /// Batches that memory does not hold and whose rows may name this process.
     pub(super) fn put_down(&self) -> Vec<BatchId> {
         self.owed.keys().chain(self.outcasts.keys()).copied().collect()
     }
 
-    /// All of them are nobody's now.
+    /// Marks all of them as released.
     pub(super) fn is_put_down(&mut self, at: Millis) {
         (self.owed, self.outcasts) = (BTreeMap::new(), BTreeMap::new());
         self.openings.clear();
@@ -113,7 +114,7 @@ impl Serving {
             }
         }
         if let Some(sender) = &self.news {
-            // Whoever listened has gone; the rows say the same.
+            // The receiver may be gone; the rows hold the same facts.
             let _ = sender.send(Served { at, batch_no, group, what });
         }
     }
@@ -122,9 +123,9 @@ impl Serving {
         self.shunned.get(&id).is_some_and(|(until, _)| *until > now)
     }
 
-    /// Leaves a batch alone for a while; for the rest of this process's life when bodies of it ran
-    /// here: their rows name this process, and what it does not run of its own it takes for never
-    /// started. Another process sees orphans.
+    /// Excludes a batch for a while; until the end of this process when bodies of it ran here:
+    /// their rows name this process, which would take a body that it does not run for one that
+    /// never started. Another process recognises orphans.
     fn avoid_batch(&mut self, id: BatchId, running: &BTreeSet<QueueId>, now: Millis) {
         if !running.is_empty() {
             self.shunned.insert(id, (Millis(i64::MAX), SHUN_MAX_MS));
@@ -136,9 +137,9 @@ impl Serving {
 }
 
 impl QueueDispatcher {
-    /// Takes and dispatches batches until `stop` is cancelled, and leaves in order then (`shutdown`).
-    /// No error ends it: one that belongs to a batch ends the work on that batch here, any other is
-    /// waited for.
+    /// Claims and dispatches batches until `stop` is cancelled, then shuts down in order
+    /// (`shutdown`). No error ends it: an error of one batch ends the work on that batch here, any
+    /// other is waited out.
     pub async fn serve(
         &mut self,
         stop: &CancellationToken,
@@ -212,14 +213,15 @@ impl QueueDispatcher {
         Ok(turned || opens || took > 0)
     }
 
-    /// Takes open batches that nobody has, as far as there is room; gives how many. One statement when
-    /// there is none.
+    /// Claims open, unowned batches up to the limit; returns their number. One statement when there
+    /// are none.
     pub async fn take_batches(&mut self) -> Result<usize> {
         if !self.course.draining {
-            // What was taken before and could not be read then has no other owner to wait for.
+            // A batch that was claimed before and could not be read then has no other owner to wait
+            // for.
             self.load_owed().await?;
         }
-        // One that is paused runs nothing and keeps no other out.
+        // A paused batch runs nothing and does not count towards the limit.
         let open = self.batches.active.values().filter(|a| !a.batch.is_paused).count();
         let more = share(open, self.serving.max_parallel);
         let roles = &self.fleet.roles;
@@ -258,11 +260,11 @@ impl QueueDispatcher {
         Ok(free.len())
     }
 
-    /// Moves the deadline of a batch that was taken, where it has passed, and notes that it is to be read.
+    /// Renews an expired deadline of a claimed batch, and notes that the batch must be read.
     async fn note_taken(&mut self, tx: &mut Tx, there: &Batch, now: Millis) -> Result<()> {
-        // A snapshot that cannot be read is found when the batch is loaded.
+        // A snapshot that cannot be read is reported when the batch is loaded.
         if there.deadline.is_some_and(|at| at <= now)
-            // Also of one that is still being opened: it would be out of time when it is open.
+            // Also of a batch that is still being opened: it would be overdue once it is open.
             && let Ok((_, snapshot)) = batch::get_with_snapshot(tx, there.batch_id).await
         {
             let deadline = there.deadline_resumed(snapshot.group.batch_timeout_sec, now);
@@ -271,20 +273,20 @@ impl QueueDispatcher {
         let fate =
             if there.owner.is_some() { BatchOutcome::TakenOver } else { BatchOutcome::Taken };
         let (no, group) = (there.values.batch_no.clone(), there.values.group.clone());
-        // Before the commit: its answer may be lost, and then only the row knows whose it is.
+        // Before the commit: if its answer is lost, only the row knows the owner.
         self.serving.owed.insert(there.batch_id, (no, group, fate));
         Ok(())
     }
 
-    /// Reads batches into memory that may be ours by their rows: together what is small and quiet, the
-    /// rest one by one.
+    /// Reads batches into memory that may belong to this process: small and quiet ones together,
+    /// the rest one by one.
     async fn load_owed(&mut self) -> Result<()> {
         let ids: Vec<BatchId> = self.serving.owed.keys().copied().collect();
         for ids in ids.chunks(TOGETHER_MOST).filter(|ids| ids.len() > 1) {
             let loaded = match self.load_together(ids).await {
                 Ok(loaded) => loaded,
                 Err(error) if will_pass(&error) => return Err(error),
-                // The one that it belongs to is found when they are read one by one.
+                // The failing batch is found when they are read one by one.
                 Err(_) => Vec::new(),
             };
             for id in loaded {
@@ -314,14 +316,14 @@ impl QueueDispatcher {
                     .insert(id, UnfinishedOpening::read_batch(&self.process.db, id).await?);
                 return Ok(());
             }
-            // Its answer may be lost: it stays owed.
+            // The answer may be lost: the batch stays noted.
             Err(error) if will_pass(&error) && !is_lost(&error) => return Err(error),
             loaded => self.note_loaded(id, loaded),
         }
         Ok(())
     }
 
-    /// Puts down what came of reading a batch that may be ours.
+    /// Handles the result of reading a batch that may belong to this process.
     fn note_loaded(&mut self, id: BatchId, loaded: Result<()>) {
         let Some((no, group, fate)) = self.serving.owed.remove(&id) else { return };
         match loaded {
@@ -329,7 +331,8 @@ impl QueueDispatcher {
                 self.serving.tell_of((no.clone(), group.clone()), self.process.clock.now(), fate);
                 self.serving.taken.insert(id, (no, group));
             }
-            // The commit that was to take it never came, or it was taken from us since.
+            // The commit that was to claim it never happened, or another process has claimed it
+            // since.
             Err(error) if is_lost(&error) => {}
             Err(error) => {
                 self.serving.taken.insert(id, (no, group));
@@ -338,8 +341,9 @@ impl QueueDispatcher {
         }
     }
 
-    /// Writes the next queue rows of each batch that is opened in steps; those that have all of them are read next.
-    /// `true` when there was one: the next step follows after a round of the other batches.
+    /// Writes the next queue rows of each batch that is opened in steps; a batch that has all of
+    /// them is read next. `true` when there was one: the next step follows after a round of the
+    /// other batches.
     async fn write_opening_steps(&mut self) -> Result<bool> {
         let ids: Vec<BatchId> = self.serving.openings.keys().copied().collect();
         for id in &ids {
@@ -349,7 +353,7 @@ impl QueueDispatcher {
                 .await
             {
                 Ok(false) => {}
-                // What is written is read from the row again after an error.
+                // After an error the state is read from the row again.
                 Ok(true) => drop(self.serving.openings.remove(id)),
                 Err(error) => {
                     self.serving.openings.remove(id);
@@ -360,12 +364,12 @@ impl QueueDispatcher {
         Ok(!ids.is_empty())
     }
 
-    /// Waits as long as an error asks for, and lets go of the batch that it belongs to.
+    /// Waits as long as an error requires, and releases the batch that it concerns.
     async fn wait_after_error(&mut self, error: anyhow::Error, pause: &mut Pause) {
         if is_lost(&error) {
             tracing::warn!("{error:#}");
         } else if is_revised(&error) {
-            // An operator was faster; the next turn reads what is there now.
+            // An operator's change came first; the next turn reads the present rows.
             tracing::debug!("{error:#}");
         } else if let (false, Some(OfBatch(id))) = (will_pass(&error), error.downcast_ref()) {
             self.cast_out(*id, &error);
@@ -375,8 +379,8 @@ impl QueueDispatcher {
         }
     }
 
-    /// A batch cannot be gone on with: its bodies here are stopped and it is given back once they are
-    /// gone. Not taken again by this process for a while.
+    /// Excludes a batch that cannot be continued: its bodies here are stopped, and it is released
+    /// once they have ended. This process does not claim it again for a while.
     fn cast_out(&mut self, id: BatchId, error: &anyhow::Error) {
         let now = self.process.clock.now();
         self.ends.waiters.remove(&id);
@@ -406,8 +410,8 @@ impl QueueDispatcher {
         }
     }
 
-    /// Outcasts of which nothing runs here any more are nobody's. One that cannot be given back is
-    /// kept and tried again: the others go on meanwhile.
+    /// Releases excluded batches of which nothing runs here any more. One that cannot be released
+    /// is kept and tried again; the others continue meanwhile.
     async fn give_outcasts_back(&mut self) {
         let outcasts = self.serving.outcasts.iter();
         let gone: Vec<BatchId> =
@@ -430,8 +434,8 @@ impl QueueDispatcher {
         tx.commit().await.context("give a batch back")
     }
 
-    /// Tells which batches have ended or are another's, and forgets them: this process may live for
-    /// months. Room that came free is looked into at once.
+    /// Reports batches that have ended or have another owner, and forgets them: this process may
+    /// run for months. Freed capacity triggers a poll at once.
     fn tell_ends(&mut self, looks: &mut PollSchedule) {
         let now = self.process.clock.now();
         for (id, status) in std::mem::take(&mut self.ends.results) {
@@ -449,7 +453,7 @@ impl QueueDispatcher {
     }
 }
 
-/// When it is looked for batches.
+/// When to poll for batches.
 struct PollSchedule {
     at: Millis,
     pause: i64,
@@ -460,7 +464,8 @@ impl PollSchedule {
         Self { at: now, pause: TAKE_MS }
     }
 
-    /// The database's clock may have been set back: no look waits longer than its longest pause.
+    /// The database's clock may have been set back: no poll is further away than the longest
+    /// interval.
     fn follow_clock(&mut self, now: Millis) {
         self.at = self.at.min(now.plus_ms(TAKE_IDLE_MS.1));
     }

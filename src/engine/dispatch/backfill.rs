@@ -1,7 +1,7 @@
-//! A backfill in the hands of this process: begun, gone on with, stopped.
+//! A backfill that this process runs: start, resume, stop.
 //!
-//! It opens batches by the same dispatcher that runs them, so the limits of process, group and source
-//! hold over all of them together. What it knows is a copy of its rows, like everything in memory.
+//! The dispatcher that runs the batches also opens them, so the limits of process, group and source
+//! apply to all of them together. The state in memory is a copy of the rows.
 
 mod advance;
 mod stop_backfill;
@@ -32,53 +32,46 @@ use tokio::sync::mpsc;
 pub struct Request {
     /// The group whose batches are run.
     pub group: GroupCode,
-    /// The range, as it was asked for.
+    /// The range as the user wrote it.
     pub range: String,
-    /// The batch numbers it names.
+    /// The batch numbers in the range.
     pub numbers: Vec<BatchNo>,
-    /// How.
     pub options: BackfillOptions,
-    /// Who asks.
     pub by: Operator,
-    /// Why.
     pub reason: Option<String>,
 }
 
-/// A request to go on with one.
+/// A request to resume a backfill.
 #[derive(Clone, Debug)]
 pub struct Resumption {
-    /// Which.
     pub id: BackfillId,
-    /// Batches open at once from now on; none: as before.
+    /// New maximum number of batches open at once; `None` keeps the old one.
     pub parallel: Option<u32>,
-    /// Who asks.
     pub by: Operator,
-    /// Why.
     pub reason: Option<String>,
 }
 
-/// Why a backfill is not begun or gone on with.
+/// Why a backfill is not started or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotBackfilled {
-    /// No such number.
+    /// No backfill has this number.
     #[error("there is no backfill {0}; procession backfill list shows those there are")]
     NotThere(BackfillId),
-    /// A living process has it.
+    /// A living process runs it.
     #[error(
         "backfill {id} is in the hands of another process ({host}, pid {pid}), alive until at least \
          {until}; wait for it, or stop it with: procession backfill stop {id}"
     )]
     Owned {
-        /// Which.
         id: BackfillId,
-        /// Where its process is.
+        /// The host name of its process.
         host: String,
-        /// Which process.
+        /// The process id.
         pid: i64,
-        /// When its lease ends unless it is renewed.
+        /// When its lease expires unless renewed.
         until: Millis,
     },
-    /// Another process was faster.
+    /// Another process came first.
     #[error("backfill {0} has just been taken by another process; let it do its work")]
     Hurried(BackfillId),
     /// Nothing is left to do.
@@ -86,7 +79,7 @@ pub enum NotBackfilled {
     Ended(BackfillId, BackfillStatus),
 }
 
-/// Another process has taken a backfill over while this one was not heard of.
+/// Another process took the backfill over while this one was silent.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "backfill {0} was taken over by another process, because this one was silent for longer than \
@@ -94,38 +87,34 @@ pub enum NotBackfilled {
 )]
 pub struct BackfillTaken(BackfillId);
 
-/// News of a batch of a backfill; for whoever shows progress. Losing one loses nothing.
+/// Event about a batch of a backfill, for progress displays. A lost event loses no state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchNews {
-    /// When.
     pub at: Millis,
-    /// Which batch.
     pub batch_no: BatchNo,
-    /// What has become of it.
     pub status: EntryStatus,
-    /// Jobs of it that are still to end, when it is opened.
+    /// Number of jobs that have not ended when the batch is opened.
     pub jobs: u64,
-    /// How long it took, when it ended; milliseconds.
+    /// Duration in milliseconds, when the batch has ended.
     pub took_ms: Option<i64>,
-    /// What was said.
     pub message: Option<String>,
-    /// How many batches of the backfill are final.
+    /// Number of batches of the backfill that are final.
     pub done: usize,
-    /// How many there are.
+    /// Number of batches of the backfill.
     pub total: usize,
 }
 
-/// Where a backfill in hand is heading.
+/// The course of a running backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BackfillCourse {
     On,
-    /// An operator wants it stopped.
+    /// An operator has requested a stop.
     Stopping,
-    /// All that is open waits for what did not end well.
+    /// Every open batch waits for a batch that did not succeed.
     Hopeless,
 }
 
-/// A backfill in the hands of this process.
+/// A backfill that this process runs.
 pub(super) struct ActiveBackfill {
     id: BackfillId,
     group: GroupCode,
@@ -134,9 +123,9 @@ pub(super) struct ActiveBackfill {
     defs: Definition,
     entries: Vec<BackfillEntry>,
     needs: Vec<Vec<BackfillNeed>>,
-    /// Places of the batches that are open, each with its key.
+    /// The open batches, by their index in the range.
     open: BTreeMap<usize, BatchId>,
-    /// Something has changed since it was last asked what is next.
+    /// Something has changed since the next steps were last computed.
     fresh: bool,
     /// A transaction failed, so memory may differ from the rows.
     stale: bool,
@@ -145,8 +134,8 @@ pub(super) struct ActiveBackfill {
 }
 
 impl QueueDispatcher {
-    /// Begins a backfill: writes it with all its batches; the beats then open them. Nothing is
-    /// written when a living process has one of them, or when one would wait for ever.
+    /// Starts a backfill: inserts it with all its batches; the following ticks open them. Writes
+    /// nothing when a living process owns one of the batches, or when a batch would wait forever.
     pub async fn start_backfill(
         &mut self,
         defs: &Definition,
@@ -193,9 +182,8 @@ impl QueueDispatcher {
         Ok(id)
     }
 
-    /// Goes on with a backfill that was stopped, that ended badly, or whose process died: batches
-    /// that were left open or did not end well have their turn again. A living process's backfill is
-    /// refused.
+    /// Resumes a backfill that was stopped, that failed, or whose process died: batches that were
+    /// left open or did not succeed run again. Refused when a living process runs the backfill.
     pub async fn resume_backfill(
         &mut self,
         defs: &Definition,
@@ -246,9 +234,9 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// What the batches of a backfill start from when it goes on. Those that were left open have
-    /// their turn again like the others, in the order of the range: taken over all at once they could
-    /// fill the room of the one that they wait for. Gives their places too.
+    /// The initial states of the batches of a resumed backfill. Batches that were left open run
+    /// again in the order of the range like the others: taken over all at once they could fill the
+    /// capacity that the batch they wait for needs. Also returns their indexes.
     async fn begin_again(
         &self,
         tx: &mut Tx,
@@ -283,7 +271,7 @@ impl QueueDispatcher {
     }
 }
 
-/// The record of something done to a backfill of a group.
+/// The audit entry of an action on a backfill of a group.
 fn audit_entry(
     action: &str,
     group: &GroupCode,
@@ -300,7 +288,7 @@ fn audit_entry(
     }
 }
 
-/// The entries of a backfill that goes on as the steps they are.
+/// Converts the entries of a resumed backfill into steps.
 fn steps(
     entries: &[BackfillEntry],
     left_open: &HashSet<usize>,

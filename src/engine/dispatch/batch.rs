@@ -1,4 +1,4 @@
-//! One batch that this process dispatches: what it knows of the rows, moved by events. No I/O.
+//! The in-memory state of one batch that this process dispatches, changed by events. No I/O.
 
 use crate::domain::batch::{Batch, BatchStatus, Snapshot};
 use crate::domain::dag::{Dag, Node};
@@ -32,7 +32,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A batch in the hands of this process.
+/// A batch that this process dispatches.
 pub(super) struct Active {
     pub(super) batch: Batch,
     pub(super) snapshot: Arc<Snapshot>,
@@ -42,58 +42,60 @@ pub(super) struct Active {
     pub(super) readiness: Readiness,
     pub(super) rows: Vec<QueueEntry>,
     pub(super) ready: ReadyList,
-    /// Ready since the last beat; those that find no slot become QUEUED rows.
+    /// Ready since the last tick; jobs that find no slot become QUEUED rows.
     pub(super) fresh: Vec<Node>,
-    /// Ready but for the time: retries with a delay, `schedule_time`. They ride a ring as firings do.
+    /// Jobs that are ready except for the time: retries with a delay, `schedule_time`. They use the
+    /// same timer ring as firings.
     timers: TimeRing<Node>,
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
-    /// Jobs that run on other nodes, and where.
+    /// Jobs that run on other nodes, with the node.
     pub(super) away: HashMap<Node, NodeId>,
-    /// Those of them whose nodes are dead and whose data sources are asked whether their locks are still held.
+    /// Those of them whose nodes are dead and whose locks on data sources may still be held.
     pub(super) lock_waits: HashSet<Node>,
-    /// Jobs of dead nodes whose time limit has passed, so that what runs of them is to be ended.
+    /// Jobs of dead nodes whose time limit has passed, so that what runs of them must be ended.
     pub(super) overdue: HashSet<Node>,
-    /// Labels that jobs of it ask for.
+    /// Labels that its jobs require.
     pub(super) labels: BTreeSet<String>,
     /// Bodies here whose rows have ended and that have not reported yet.
     pub(super) awaited: HashSet<Node>,
-    /// What dead processes left running and is to be ended, once the rows say that it is ours.
+    /// What dead processes left running and must be ended, once the rows belong to this process.
     pub(super) to_end: Vec<(Node, StopReason)>,
-    /// Outputs that some other job's parameters refer to; all others stay in the database.
+    /// Outputs that parameters of other jobs refer to; all others stay in the database.
     pub(super) outputs: HashMap<JobCode, JobOutputs>,
     pub(super) wanted: HashSet<JobCode>,
     /// Outputs whose values conditions and lists need in memory, however long they are.
     pub(super) needed_values: NamesByJob,
     pub(super) killing: bool,
-    /// Ready, with a list that is still to become jobs, and lists that cannot, with the reason.
+    /// Ready jobs whose list is still to be expanded, and lists that cannot be, with the reason.
     pub(super) lists: Lists,
     pub(super) stopped: Option<Stopped>,
     pub(super) watch: LongRunningWatch,
     pub(super) alarms: Alarms,
-    /// When this process got the batch; waiting is counted from here.
+    /// When this process got the batch; waiting time counts from here.
     pub(super) since: Millis,
 }
 
-/// What a rebuild takes over from memory, because rows do not say it.
+/// State that a rebuild takes over from memory, because the rows do not hold it.
 pub(super) struct KeptState {
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     pub(super) since: Millis,
-    /// When the owners hear that the batch still runs.
+    /// When the owners are notified that the batch still runs.
     pub(super) warn_at: Option<Millis>,
-    /// What was told of its times, and what they are held against.
+    /// The lateness notifications sent so far, and the history they are based on.
     pub(super) alarms: (Alarms, AlarmHistory),
-    /// How long a job waits for a point of priority.
+    /// Waiting time that raises the priority by one point, in milliseconds.
     pub(super) ageing_ms: i64,
     /// By how much each job is deferred; empty when none is.
     pub(super) deferrals: Vec<i64>,
-    /// A job is parked when so many workers in a row have died while it ran.
+    /// Number of consecutive worker deaths after which a job is parked.
     pub(super) park_after: u32,
-    /// What is known of tries whose rows name other nodes, and of those that run here for others.
+    /// What is known of attempts whose rows name other nodes, and of those that run here for
+    /// others.
     pub(super) others: RemoteAttemptTable,
 }
 
-/// Puts the rows of a batch into the order of its jobs; in place, for they are in it already unless jobs
-/// were added. Each job has one.
+/// Sorts the rows of a batch into the order of its jobs; in place, because they are sorted already
+/// unless jobs were added. Each job has one row.
 fn in_order(rows: &mut Vec<QueueEntry>, snapshot: &Snapshot, batch: &Batch) -> Result<()> {
     let places: HashMap<&JobCode, usize> =
         snapshot.jobs.iter().enumerate().map(|(i, j)| (&j.code, i)).collect();
@@ -104,15 +106,15 @@ fn in_order(rows: &mut Vec<QueueEntry>, snapshot: &Snapshot, batch: &Batch) -> R
             let no = &batch.values.batch_no;
             format!("job_queue has no row for job {} of batch {no}", job.code)
         })?;
-        // One text for both.
+        // Row and job share one string.
         row.job_code = job.code.clone();
     }
     Ok(())
 }
 
 impl Active {
-    /// Builds what memory holds from rows. Gives the changes that the rows are still owed: jobs
-    /// that a dead process left running, and jobs below a failure that do not say so yet.
+    /// Builds the memory state from rows. Also returns the changes still to be written to the rows:
+    /// jobs that a dead process left running, and jobs below a failure that are not marked yet.
     pub(super) fn rebuild(
         batch: Batch,
         snapshot: Snapshot,
@@ -178,23 +180,23 @@ impl Active {
         Ok((this, changes))
     }
 
-    /// The job at a place.
+    /// The job of a DAG node.
     pub(super) fn job_at(&self, node: Node) -> &JobDef {
         &self.snapshot.jobs[node.index()]
     }
 
-    /// The row at a place.
+    /// The row of a DAG node.
     pub(super) fn row_at(&self, node: Node) -> &QueueEntry {
         &self.rows[node.index()]
     }
 
-    /// All places with their row keys.
+    /// All DAG nodes with their row ids.
     pub(super) fn places(&self) -> impl Iterator<Item = (QueueId, Node)> + '_ {
         self.rows.iter().enumerate().map(|(i, r)| (r.queue_id, Node(i as u32)))
     }
 
-    /// The jobs that the one at a place depends on directly, and the outputs of other jobs that its
-    /// parameters may ask for.
+    /// The direct dependencies of a job, and the outputs of other jobs that its parameters refer
+    /// to.
     pub(super) fn asked_for(&self, node: Node) -> (Vec<JobCode>, UpstreamOutputs) {
         let parents = parents_of(&self.dag, node);
         let asked = params::outputs_asked(self.job_at(node), &parents);
@@ -206,7 +208,7 @@ impl Active {
         (parents, given)
     }
 
-    /// Keeps the switch that stops a running body.
+    /// Stores the switch that stops a running body.
     pub(super) fn started(&mut self, node: Node, stop: watch::Sender<Option<StopReason>>) {
         if self.killing {
             stop.send_replace(Some(StopReason::Killed));
@@ -214,7 +216,7 @@ impl Active {
         self.stops.insert(node, stop);
     }
 
-    /// Puts a job into a state in memory and takes in what that sets free; gives the codes of jobs
+    /// Sets the state of a job in memory and applies what that releases; returns the codes of jobs
     /// that can no longer run.
     pub(super) fn set_status(
         &mut self,
@@ -231,7 +233,7 @@ impl Active {
         blocked
     }
 
-    /// Tells the counters that a job is in a new state; gives what that sets free.
+    /// Updates the counters for a job's new state; returns what that releases.
     pub(super) fn change(&mut self, node: Node, to: QueueStatus) -> Released {
         let (outputs, dag) = (&self.outputs, &self.dag);
         let holds = |parent: Node, expr: &Expr| holds(outputs, dag.job_code(parent), expr);
@@ -240,7 +242,7 @@ impl Active {
         self.readiness.change(gates, node, to)
     }
 
-    /// Something in another batch that a job waits for has spoken.
+    /// Applies the result of a dependency on another batch.
     pub(super) fn apply_edge(
         &mut self,
         node: Node,
@@ -315,30 +317,30 @@ impl Active {
         changes.news.push(self.job_event(node, now));
     }
 
-    /// Jobs whose time has come join the ready ones.
+    /// Moves jobs whose time has come to the ready jobs.
     pub(super) fn wake_due_jobs(&mut self, now: Millis) {
         for (_, node) in self.timers.take_due(now) {
             self.ready_now(node, now);
         }
     }
 
-    /// The next moment at which a beat has something to do without being told.
+    /// The next time at which a tick has work without an event.
     pub(super) fn next_wake(&self) -> Option<Millis> {
         let timer = self.timers.next().into_iter().chain(self.outside.next_deadline());
         timer.chain(self.deadline()).chain(self.next_long()).chain(self.alarms.next()).min()
     }
 
-    /// What a job takes while it runs.
+    /// The slots, pools and locks that a job takes while it runs.
     pub(super) fn needs(&self, node: Node) -> &SlotNeeds {
         self.ready.needs(node)
     }
 
-    /// Keeps what its first ready jobs need, before any batch picks.
+    /// Reserves what its first ready jobs need, before any batch picks.
     pub(super) fn set_aside(&mut self, slots: &Slots, aside: &mut SetAside) {
         self.ready.set_aside(slots, aside);
     }
 
-    /// Nothing of the batch waits for a slot or a time any more.
+    /// Forgets all jobs of the batch that wait for a slot or a time.
     pub(super) fn forget_waiting(&mut self) {
         self.ready.clear();
         self.lists = Lists::default();
@@ -373,7 +375,7 @@ impl Active {
         self.stops.contains_key(&node) || self.away.contains_key(&node)
     }
 
-    /// The body of a job is gone and its end is committed.
+    /// Forgets the body of a job that is gone and whose end is committed.
     pub(super) fn forget(&mut self, node: Node) {
         self.stops.remove(&node);
         self.away.remove(&node);

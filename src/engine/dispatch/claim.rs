@@ -1,5 +1,5 @@
-//! What starts next, and where: ready jobs of all batches here are given to free slots of this node and
-//! of the others. No I/O.
+//! Decides what starts next, and where: assigns ready jobs of all batches here to free slots of
+//! this node and of the others. No I/O.
 
 use crate::domain::cluster::node_placement::Want;
 use crate::domain::dag::{Dag, Node};
@@ -18,8 +18,8 @@ use crate::engine::dispatch::writes::Changes;
 use crate::handler;
 
 impl QueueDispatcher {
-    /// Fills free slots, one job of each batch in turn so that none starves another; what a job of
-    /// any of them needs is kept from those that come after it.
+    /// Fills free slots, one job per batch in turn so that no batch starves another; what a waiting
+    /// job of any batch needs is reserved against those after it.
     pub(super) fn claim(
         &mut self,
         changes: &mut Changes,
@@ -30,7 +30,7 @@ impl QueueDispatcher {
         let mut any = true;
         let mut sites = self.sites(freed);
         sites.offer(&mut self.batches.slots);
-        // Slots come free one by one; whoever is asked first each time would get all of them.
+        // Slots become free one by one; a fixed first batch would get all of them.
         let mut order: Vec<BatchId> = self.batches.active.keys().copied().collect();
         let next =
             order.iter().position(|id| self.batches.last_served.is_none_or(|last| *id > last));
@@ -69,7 +69,7 @@ impl QueueDispatcher {
 }
 
 impl Active {
-    /// Starts one ready job if there is room for it and the batch is not paused.
+    /// Starts one ready job if there is capacity for it and the batch is not paused.
     pub(super) fn claim_ready_job(
         &mut self,
         (slots, aside, sites): (&mut Slots, &mut SetAside, &mut Sites),
@@ -100,8 +100,8 @@ impl Active {
         Some((node, runner))
     }
 
-    /// What a job asks of a node; `None` when it stays with the process that dispatches it, because
-    /// nothing of it runs, or what it runs is another batch.
+    /// The requirements of a job on a node; `None` when the job stays with the process that
+    /// dispatches it, because it runs no body, or a sub-batch.
     fn placement_of(&self, node: Node) -> Option<Want<'_>> {
         let (job, row) = (self.job_at(node), self.row_at(node));
         if stays(job, row) || self.fixed_params(node).is_some() {
@@ -121,8 +121,8 @@ impl Active {
         self.fresh.push(node);
     }
 
-    /// Newly ready jobs for which no slot was free become QUEUED rows: one-shot tasks that wait. Costs
-    /// nothing for those that wait already. While the batch is paused they do not wait for a slot.
+    /// Newly ready jobs without a free slot become QUEUED rows. Costs nothing for those that are
+    /// QUEUED already. While the batch is paused they do not wait for a slot.
     pub(super) fn queue_the_rest(&mut self, changes: &mut Changes, now: Millis) {
         if self.batch.is_paused {
             return;
@@ -136,20 +136,21 @@ impl Active {
     }
 }
 
-/// The jobs that one depends on directly, in the order of their codes.
+/// The direct dependencies of a job, in the order of their codes.
 pub(super) fn parents_of(dag: &Dag, node: Node) -> Vec<JobCode> {
     let mut parents: Vec<JobCode> = dag.parents(node).map(|p| dag.job_code(p).clone()).collect();
     parents.sort();
     parents
 }
 
-/// Whether nothing of a job runs on a node: it pretends, or what it runs is a batch.
+/// Whether no body of the job runs on a node: the job is only marked successful, or it runs a
+/// sub-batch.
 fn stays(job: &JobDef, row: &QueueEntry) -> bool {
     row.run_mode == Some(RunMode::NoExec) || job.sub_batch.is_some()
 }
 
-/// What a job takes while it runs; one that only waits for others takes nothing they could need, but
-/// a node to be on.
+/// What a job takes while it runs; a job that only waits for others takes no slots, but has to be
+/// on a node.
 pub(super) fn needs(job: &JobDef, row: &QueueEntry) -> SlotNeeds {
     if stays(job, row) {
         return SlotNeeds::empty();

@@ -1,4 +1,4 @@
-//! The commit of a beat: one statement where that is all it takes, else a transaction of several.
+//! The commit of a tick: one statement where that suffices, else a transaction of several.
 
 use crate::domain::time::Millis;
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
@@ -7,8 +7,8 @@ use crate::store::Together;
 use anyhow::Result;
 
 impl QueueDispatcher {
-    /// Writes changes that memory has made already; whatever goes wrong, memory is read anew before
-    /// the next beat, because after a lost COMMIT only the rows know.
+    /// Writes changes that are already made in memory; on any error memory is read again before the
+    /// next tick, because after a lost COMMIT only the rows know the truth.
     pub(super) async fn commit(&mut self, changes: &Changes, now: Millis) -> Result<()> {
         self.course.stale = true;
         if !self.commit_hop(changes, now).await? {
@@ -29,8 +29,8 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Writes what a hop has in one statement, where that can be done. `false` when nothing was written:
-    /// by several statements, or to learn what was refused.
+    /// Writes the changes of a hop in one statement where possible. `false` when nothing was
+    /// written: several statements are needed, or one that was refused must be identified.
     async fn commit_hop(&self, changes: &Changes, now: Millis) -> Result<bool> {
         if !self.process.db.takes_together() {
             return Ok(false);
@@ -42,7 +42,7 @@ impl QueueDispatcher {
     }
 }
 
-/// The places at which a test ends the process while nothing is committed yet.
+/// Failpoints at which a test ends the process before anything is committed.
 fn before_commit(changes: &Changes) {
     if !changes.settled.is_empty() {
         failpoint!("complete.before_commit");

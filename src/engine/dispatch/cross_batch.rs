@@ -1,4 +1,4 @@
-//! Looks at the batches that jobs here wait for.
+//! Polls the batches that jobs of this process wait for.
 
 use crate::domain::dag::Node;
 use crate::domain::id::BatchId;
@@ -9,8 +9,8 @@ use crate::engine::opening::cross_batch::find_awaited;
 use anyhow::{Context as _, Result};
 
 impl QueueDispatcher {
-    /// Whether a job that has just ended here is one that another batch of this process waits for; it
-    /// then need not wait for the next look.
+    /// Whether a job that has just ended here is awaited by another batch of this process, which
+    /// then need not wait for the next poll.
     pub(super) fn is_awaited(&self, ended: &[(BatchId, Node)]) -> bool {
         let waiting = || self.batches.active.values().filter(|a| a.outside.is_open());
         if waiting().next().is_none() {
@@ -28,8 +28,8 @@ impl QueueDispatcher {
         )
     }
 
-    /// Looks at the batches that jobs here still wait for. Costs a few reads for each thing that
-    /// is asked, however many jobs ask it; none when nothing is.
+    /// Polls the batches that jobs here still wait for. Costs a few reads per distinct question,
+    /// however many jobs ask it; none when no job waits.
     pub async fn look_outside(&mut self) -> Result<()> {
         let open: Vec<BatchId> = self
             .batches
@@ -41,8 +41,8 @@ impl QueueDispatcher {
         for id in open {
             let now = self.process.clock.now();
             let Some(active) = self.batches.active.get_mut(&id) else { continue };
-            // All are read before any is kept: one that an error kept from being counted would not
-            // be asked again, and its job would wait for ever.
+            // All are read before any is applied: a result that was applied but not counted because
+            // of an error would not be read again, and its job would wait forever.
             let mut said = Vec::new();
             let mut tx = self.process.db.begin_read().await?;
             for (at, waiting) in active.outside.questions() {

@@ -1,5 +1,5 @@
-//! What a dead process left running: settled by the rules, or ended because somebody wants it stopped.
-//! No I/O.
+//! Rows that a dead process left running: settled by the rules, or ended because a stop was
+//! requested. No I/O.
 
 use crate::domain::dag::Node;
 use crate::domain::dispatch::settlement::{Settlement, settle_orphan};
@@ -14,23 +14,23 @@ use crate::handler::{self, StopReason};
 use crate::store::hosted::Untaken;
 use crate::store::queue::Adopted;
 
-/// A row that says that a body runs, which this process does not run.
+/// A row in a running state whose body this process does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OrphanRow {
-    /// We claimed it, and the answer to the commit was lost: bodies start only after it, so this one
-    /// never did.
+    /// Claimed by this process, and the answer to the commit was lost: bodies start only after the
+    /// commit, so this one never did.
     NeverStarted,
-    /// It is to be stopped; what a dead process left of it may live.
+    /// A stop was requested; what a dead process left of it may still run.
     WantedDead(StopReason),
     /// Its process died.
     Lost,
-    /// Its node died before it took the row, so nothing of it ever began.
+    /// Its node died before it took the row, so its body never began.
     NeverTaken,
 }
 
 impl Active {
-    /// Settles what a dead process left running, and what we claimed and never started. Called for
-    /// the same rows as often as it takes: whatever was committed before is not done again.
+    /// Settles what a dead process left running, and rows that were claimed here and never started.
+    /// May be called repeatedly for the same rows: what was committed before is not repeated.
     pub(super) fn adopt_orphans(
         &mut self,
         me: &NodeId,
@@ -53,15 +53,15 @@ impl Active {
     }
 
     /// Notes which jobs run on other nodes, and takes over those that ran here for another node.
-    /// Those of dead nodes whose locks may still be held on their data sources count as running there until that is
-    /// decided, or until their time is up.
+    /// Attempts of dead nodes whose locks may still be held on their data sources count as running
+    /// there until that is decided, or until their time limit passes.
     pub(super) fn come_home(&mut self, me: &NodeId, others: &RemoteAttemptTable, now: Millis) {
         for i in 0..self.rows.len() {
             let (node, row) = (Node(i as u32), &self.rows[i]);
             let Some(owner) = row.owner.clone() else { continue };
             let may_be_ours = match row.status {
                 QueueStatus::Running | QueueStatus::Killing => owner == *me,
-                // Its body has ended the row itself, and says so soon.
+                // Its body has ended the row itself and reports that soon.
                 QueueStatus::Success | QueueStatus::Warning => owner == *me,
                 QueueStatus::Pending | QueueStatus::Held | QueueStatus::Queued => false,
                 QueueStatus::RetryWait | QueueStatus::Failed | QueueStatus::Timeout => false,
@@ -103,7 +103,8 @@ impl Active {
             {
                 None
             }
-            // Only a time limit leaves no message, and no batch that is being stopped.
+            // KILLING without a message, in a batch that is not being stopped, comes only from a
+            // time limit.
             QueueStatus::Killing if !self.killing && !row.is_wanted_dead() => {
                 Some(OrphanRow::WantedDead(StopReason::TimedOut))
             }
@@ -157,9 +158,10 @@ impl Active {
         self.record_end(node, &settlement, None, changes, now);
     }
 
-    /// The row becomes ours in the state in which it is to be ended; its try stays what it was, so
-    /// that whatever its process may still report is refused by the owner. What is left of the body is
-    /// ended after the commit (`to_end`); if this process dies as well, the next does the same.
+    /// Takes the row over in the state in which it is to be ended; its attempt number does not
+    /// change, so that the owner check refuses any later report of its process. What is left of the
+    /// body is ended after the commit (`to_end`); if this process dies as well, the next one does
+    /// the same.
     fn take_over(
         &mut self,
         node: Node,
@@ -210,7 +212,7 @@ impl Active {
         self.record_end(node, &settlement, None, changes, now);
     }
 
-    /// What is said of a row whose process died.
+    /// The message of a row whose process died.
     fn words(&self, job: &JobDef, row: &QueueEntry, (event, crashes): (QueueEvent, u32)) -> String {
         let (no, died) = (&self.batch.values.batch_no, worker_died(row));
         match event {
@@ -227,7 +229,7 @@ impl Active {
                 "{died} while it ran; whether it took effect is not known, which its definition counts \
                  as failed (on_unknown: fail)"
             ),
-            // What helps is said by whoever is asked about the row.
+            // The hint is given where the row is explained (`why`).
             _ => format!("{died} while it ran; whether it took effect is not known"),
         }
     }

@@ -1,12 +1,12 @@
-//! queueDispatcher: opens batches, decides what goes next, settles what ended.
+//! queueDispatcher: opens batches, decides what starts next, settles what ended.
 //!
-//! One beat gathers everything that is waiting — outcomes, jobs whose time has come, kills — and
-//! writes it in one transaction: settled rows, released children, claims, logs, mails. So a hop
-//! from parent to child costs one durable commit, and ten outcomes that wait together cost one as
-//! well; nothing ever waits in order to be grouped. Bodies start after the commit.
+//! One tick gathers all pending work (outcomes, jobs whose time has come, kills) and writes it in
+//! one transaction: settled rows, released children, claims, logs, notifications. So a hop from
+//! parent to child costs one durable commit, and ten outcomes that wait together cost one as well;
+//! nothing is ever delayed in order to be grouped. Bodies start after the commit.
 //!
-//! When a beat fails, memory is thrown away and rebuilt from the rows: the row is the truth, and
-//! after a lost COMMIT only the row knows.
+//! When a tick fails, memory is discarded and rebuilt from the rows: the row is the truth, and
+//! after a lost COMMIT only the row knows the outcome.
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::cluster::lease::Uptime;
@@ -55,50 +55,51 @@ pub struct QueueDispatcher {
     pub(super) reports: AttemptReports,
     pub(super) ends: EndedBatches,
     pub(super) course: DispatcherCourse,
-    /// Batches that were taken because nobody had them.
+    /// State of the serving loop: batches claimed because no process owned them.
     pub(super) serving: Serving,
     /// The other nodes.
     pub(super) fleet: Fleet,
-    /// The range whose batches are opened here, one after the other ends.
+    /// The backfill whose batches are opened here one after the other.
     pub(super) backfill: Option<ActiveBackfill>,
-    /// Executors of XXL-JOB.
+    /// The admin side of the XXL-JOB protocol.
     pub(super) admin: Arc<Admin>,
     pub(super) news: Option<mpsc::UnboundedSender<ProgressEvent>>,
     pub(super) traces: TraceQueue,
 }
 
-/// The batches that this process dispatches, and the room for their jobs.
+/// The batches that this process dispatches, and the slots for their jobs.
 pub(super) struct DispatchedBatches {
     pub(super) active: BTreeMap<BatchId, Active>,
-    /// Where each row stands.
+    /// The batch and DAG node of each row.
     pub(super) places: HashMap<QueueId, (BatchId, Place)>,
     pub(super) slots: Slots,
-    /// The batch that started a job last; the next one has the first choice.
+    /// The batch that started a job last; the next batch picks first.
     pub(super) last_served: Option<BatchId>,
     pub(super) ageing_ms: i64,
-    /// A job is parked when so many workers in a row have died while it ran.
+    /// Number of consecutive worker deaths after which a job is parked.
     pub(super) park_after: u32,
 }
 
-/// What runs in this process, for batches of its own and for other nodes.
+/// What runs in this process, for its own batches and for other nodes.
 pub(super) struct RunningHere {
     pub(super) around: Arc<Surroundings>,
-    /// Logs of the tries that run here, by row.
+    /// Attempts that run here, by row.
     pub(super) bodies: HashMap<QueueId, LocalAttempt>,
-    /// What runs here for other nodes.
+    /// Attempts that run here for other nodes.
     pub(super) hosted: Hosted,
 }
 
-/// What attempts have reported, until it is in the rows.
+/// Reports of attempts, until they are written to the rows.
 pub(super) struct AttemptReports {
     pub(super) channel: mpsc::UnboundedReceiver<AttemptReport>,
-    /// Reports that are not yet committed; kept over a failed beat.
+    /// Reports that are not yet committed; kept after a failed tick.
     pub(super) waiting: Vec<AttemptReport>,
-    /// Tries whose end is in memory while the answer to its commit is awaited.
+    /// Attempts whose end is in memory while the answer to its commit is awaited.
     pub(super) heard: HashSet<(QueueId, u32)>,
-    /// Results that no row took, to be kept as evidence.
+    /// Results that no row accepted, to be stored as evidence.
     pub(super) late: Vec<Late>,
-    /// What running bodies wish of other batches, until it is done; kept over a failed beat.
+    /// Requests of running bodies about other batches, until they are handled; kept after a failed
+    /// tick.
     pub(super) asks: Vec<AttemptReport>,
 }
 
@@ -109,25 +110,25 @@ impl AttemptReports {
     }
 }
 
-/// How the batches of this process have ended.
+/// Results of the batches of this process.
 #[derive(Default)]
 pub(super) struct EndedBatches {
     pub(super) results: BTreeMap<BatchId, BatchStatus>,
-    /// Who waits for the end of a batch.
+    /// Receivers waiting for the end of a batch.
     pub(super) waiters: HashMap<BatchId, Vec<oneshot::Sender<BatchStatus>>>,
 }
 
-/// Where this process is heading, and what it has to do first.
+/// The course of this process, and what it must do first.
 pub(super) struct DispatcherCourse {
-    /// A beat failed, so memory may differ from the rows and is read anew before anything else.
+    /// A tick failed, so memory may differ from the rows and is read again before anything else.
     pub(super) stale: bool,
-    /// The doubts about the lease that have been heeded.
+    /// The number of lease doubts already handled.
     pub(super) heeded: u64,
-    /// Nothing new is started any more; what runs ends.
+    /// Nothing new is started; what runs may end.
     pub(super) draining: bool,
-    /// When what runs is not waited for any longer, once this process leaves.
+    /// How long a shutdown waits for running bodies.
     pub(super) patience: ShutdownTimeout,
-    /// Something has ended that a batch here waits for.
+    /// A job has ended that a batch here waits for.
     pub(super) look_soon: bool,
 }
 
@@ -138,24 +139,23 @@ impl DispatcherCourse {
     }
 }
 
-/// A try that runs in this process.
+/// An attempt that runs in this process.
 pub(super) struct LocalAttempt {
     pub(super) log: RunLog,
     pub(super) gate: Arc<Gate>,
-    /// Whether its owners were told that it runs long.
+    /// Whether its owners were notified that it runs long.
     pub(super) is_told: bool,
     pub(super) began: Uptime,
     pub(super) job_type: &'static str,
 }
 
-/// How far a batch is.
+/// The progress of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchStanding {
-    /// Its number, group and what else it was opened with.
+    /// Its number, group and the other values it was opened with.
     pub values: BatchValues,
-    /// How many jobs it has.
     pub jobs: u64,
-    /// How many of them have ended.
+    /// Number of its jobs that have ended.
     pub ended: u64,
 }
 
@@ -237,12 +237,11 @@ impl QueueDispatcher {
         })
     }
 
-    /// The identity of this process.
     pub fn node_id(&self) -> &NodeId {
         self.process.node.id()
     }
 
-    /// The admin of executors in this process.
+    /// The XXL-JOB admin of this process.
     pub fn executors(&self) -> &Arc<Admin> {
         &self.admin
     }
@@ -252,7 +251,7 @@ impl QueueDispatcher {
         &self.ends.results
     }
 
-    /// How far an open batch of this process is, by what memory holds.
+    /// The progress of an open batch of this process, from memory.
     pub fn standing(&self, id: BatchId) -> Option<BatchStanding> {
         let active = self.batches.active.get(&id)?;
         let count = |rows: usize| u64::try_from(rows).unwrap_or(u64::MAX);
@@ -263,24 +262,23 @@ impl QueueDispatcher {
         })
     }
 
-    /// Whether no batch is open, and none is going to be.
+    /// Whether no batch is open, and no backfill will open one.
     pub fn is_idle(&self) -> bool {
         self.batches.active.is_empty() && self.backfill.is_none()
     }
 
-    /// When the next beat has something to do without being told: the next not-before, deadline or
-    /// warning.
+    /// When the next tick has work without an event: the next not-before time, deadline or warning.
     pub fn next_wake(&self) -> Option<Millis> {
         self.batches.active.values().filter_map(Active::next_wake).min()
     }
 
-    /// How many bodies this process runs.
+    /// Number of bodies that this process runs.
     pub fn running(&self) -> usize {
         let ours: usize = self.batches.active.values().map(|a| a.in_hand().count()).sum();
         ours + self.running.hosted.count()
     }
 
-    /// How many of them do work of their own, and are not only waiting for something.
+    /// Number of bodies that use a slot, not counting those that only wait.
     pub(super) fn working(&self) -> usize {
         let works = |a: &Active| {
             a.in_hand().filter(|n| handler::kind_of(a.job_at(*n)).takes == Takes::Slots).count()
@@ -288,15 +286,15 @@ impl QueueDispatcher {
         self.batches.active.values().map(works).sum::<usize>() + self.running.hosted.working()
     }
 
-    /// Waits for a report of a worker.
+    /// Waits for one report of a worker.
     pub async fn wait_for_report(&mut self) {
         if let Some(report) = self.reports.channel.recv().await {
             self.take_report(report);
         }
     }
 
-    /// One turn: everything that waits, in one transaction. Wishes about other batches and lists that
-    /// become jobs have transactions of their own. `true` when anything changed.
+    /// One tick: all pending work in one transaction. Requests about other batches, and lists that
+    /// become jobs, have transactions of their own. `true` when anything changed.
     pub async fn run_tick(&mut self) -> Result<bool> {
         self.heed_lease().await;
         if self.course.stale {
@@ -351,8 +349,8 @@ impl QueueDispatcher {
         Ok(true)
     }
 
-    /// Takes the workers' reports in; a row that ended itself is not stopped any more. Slots are freed
-    /// here, so that the same transaction that ends a job starts the next.
+    /// Applies the workers' reports; a row that has ended itself is not stopped any more. Slots are
+    /// freed here, so that the transaction that ends a job also starts the next.
     fn absorb(&mut self, changes: &mut Changes, freed: &mut Vec<(BatchId, Place)>, now: Millis) {
         let ended: Vec<_> = self.reports.waiting.iter().filter_map(recorded).collect();
         for report in &self.reports.waiting {
@@ -363,20 +361,20 @@ impl QueueDispatcher {
             let Some((id, place, active)) =
                 place.and_then(|&(id, place)| Some((id, place, self.batches.active.get_mut(&id)?)))
             else {
-                // Heard, but the batch was lost before it was committed.
+                // The report was received, but the batch was lost before it was committed.
                 self.reports.heard.remove(&(report.queue_id, report.attempt));
                 continue;
             };
             match &report.what {
                 What::Stopping if ended.contains(&report.queue_id) => {}
                 What::Stopping => active.begin_stop(place, changes, now),
-                // Was taken out before.
+                // Removed from the list before.
                 What::Asks(_) => {}
                 What::Ended(outcome, lines) => {
                     if report.by.is_some() && active.away.get(&place) != report.by.as_ref() {
                         continue;
                     }
-                    // A late end of another start must not free what runs here now.
+                    // A late end of another start must not free the slot of the present one.
                     if active.row_at(place).attempt == report.attempt && active.is_out(place) {
                         self.batches.slots.give_back(active.needs(place));
                         freed.push((id, place));
@@ -408,7 +406,7 @@ impl QueueDispatcher {
         for active in self.batches.active.values() {
             if let Some(result) = active.result() {
                 active.tell_end(result, changes, now);
-                // An operator may start a job of it over at this very moment.
+                // An operator may rerun a job of it at this moment.
                 changes.batches.insert(active.batch.batch_id, active.batch.revision);
                 changes.finished.push((active.batch.clone(), result));
             }
@@ -431,13 +429,13 @@ impl QueueDispatcher {
             }
         }
         for waiter in self.ends.waiters.remove(&id).unwrap_or_default() {
-            // Whoever waited may have been stopped.
+            // The receiver may be gone.
             let _ = waiter.send(result);
         }
         self.ends.results.insert(id, result);
     }
 
-    /// After a failed beat: memory of all open batches anew from their rows, slots recounted.
+    /// After a failed tick: reads all open batches again and recounts the slots.
     async fn recover(&mut self) -> Result<()> {
         let ids: Vec<BatchId> = self.batches.active.keys().copied().collect();
         for id in ids {
@@ -448,7 +446,7 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Slots by what runs here.
+    /// Recounts the slots from what runs here.
     pub(super) fn recount(&mut self) {
         self.batches.slots.clear();
         for active in self.batches.active.values() {

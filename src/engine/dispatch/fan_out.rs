@@ -1,8 +1,9 @@
-//! Lists that become jobs: a fan-out over what a job above has found, worked out when it is ready.
+//! Fan-out: expands a job into one job per item of a list, once the job is ready and its parent has
+//! returned the list.
 //!
-//! One transaction adds the rows and replaces the snapshot; then memory is read from the rows again,
-//! as after a crash. So a crash on either side of it leaves a list that is still to be made, or one
-//! that has been.
+//! One transaction adds the rows and replaces the snapshot; then memory is read from the rows
+//! again, as after a crash. So a crash on either side of the commit leaves a list that is still to
+//! be expanded, or one that has been.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::dag::Node;
@@ -19,16 +20,16 @@ use crate::store::{self, batch, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap};
 
-/// Jobs that are ready and have a list.
+/// Ready jobs with a list.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     wanted: BTreeSet<Node>,
-    /// Lists that cannot become jobs: such a job is started, so that it fails with this sentence.
+    /// Lists that cannot be expanded: such a job is started, so that it fails with this message.
     refused: HashMap<Node, String>,
 }
 
 impl Lists {
-    /// Notes a job that is ready, if its list is still to become jobs.
+    /// Notes a ready job whose list is still to be expanded.
     pub(super) fn is_wanted(&mut self, node: Node, job: &JobDef) -> bool {
         let is_wanted = job.for_each.is_some() && !self.refused.contains_key(&node);
         if is_wanted {
@@ -39,8 +40,8 @@ impl Lists {
 }
 
 impl Active {
-    /// The parameters of a job that starts, where nothing has to be asked for them: what a milestone
-    /// tells of its items, or why a list makes no jobs.
+    /// The parameters of a starting job, where no query is needed: the items a milestone reports,
+    /// or why a list cannot be expanded.
     pub(super) fn fixed_params(&self, node: Node) -> Option<Result<Vec<BoundParam>, String>> {
         if let Some(said) = self.lists.refused.get(&node) {
             return Some(Err(said.clone()));
@@ -55,14 +56,14 @@ impl Active {
         }
     }
 
-    /// The snapshot with a job made many, or why it cannot be.
+    /// The snapshot with the job expanded, or why that is not possible.
     fn spread(&self, node: Node) -> Result<Snapshot, String> {
         let job = self.job_at(node);
         let items = match job.for_each.as_ref().map(|f| &f.items) {
             Some(Items::Output(from, name)) => {
                 self.items(from, name).map_err(|why| format!("for_each: job {from}: {why}"))?
             }
-            // Worked out when the batch was opened.
+            // Expanded when the batch was opened.
             Some(Items::List(_) | Items::Param(_)) | None => Vec::new(),
         };
         let mut snapshot = (*self.snapshot).clone();
@@ -70,8 +71,8 @@ impl Active {
         Ok(snapshot)
     }
 
-    /// The items that a job has found. One that handed nothing on at all has found none only when it
-    /// ended well and asked a database: a query without rows leaves nothing behind.
+    /// The items that a job has returned. A job without any output counts as an empty list only if
+    /// it succeeded and queried a database: a query without rows leaves no output.
     fn items(&self, from: &JobCode, name: &str) -> Result<Vec<String>, String> {
         if let Some(found) = self.outputs.get(from) {
             return found.items(name);
@@ -91,7 +92,7 @@ impl Active {
 }
 
 impl QueueDispatcher {
-    /// Makes jobs of every list whose job is ready. `true` when there was one.
+    /// Expands every list whose job is ready. `true` when there was one.
     pub(super) async fn make_lists(&mut self) -> Result<bool> {
         let mut any = false;
         while let Some((id, node)) = self.next_list() {
@@ -122,8 +123,8 @@ impl QueueDispatcher {
         self.batches.active.iter().find_map(|(id, a)| Some((*id, *a.lists.wanted.first()?)))
     }
 
-    /// Adds the rows that the snapshot has and the batch has not, and keeps the snapshot; the inner
-    /// error is the sentence of a refusal.
+    /// Adds the rows that the snapshot has and the batch lacks, and stores the snapshot; the inner
+    /// error is the message of a refusal.
     async fn write_list(&mut self, id: BatchId, snapshot: &Snapshot) -> Result<Result<(), String>> {
         let Some(active) = self.batches.active.get(&id) else { return Ok(Ok(())) };
         let (values, before) = (active.batch.values.clone(), active.snapshot.jobs.len());
@@ -132,7 +133,7 @@ impl QueueDispatcher {
             .map(|job| queue::NewEntry { job_code: &job.code, not_before: None })
             .collect();
         let (now, revision) = (self.process.clock.now(), active.batch.revision);
-        // Until it is read again, memory knows less than the rows.
+        // Until it is read again, memory lacks the new rows.
         self.course.stale = true;
         let mut tx = self.process.db.begin().await?;
         batch::lock_owned(&mut tx, id, self.process.node.id(), revision).await?;

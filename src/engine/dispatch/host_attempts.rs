@@ -1,4 +1,4 @@
-//! Runs attempts for batches that other nodes dispatch, and keeps those going whose batch was lost.
+//! Runs attempts for batches that other nodes dispatch, and continues those whose batch was lost.
 
 use crate::domain::cluster::lease::{BodyProgress, may_be_handed_back};
 use crate::domain::id::{BatchId, JobCode, QueueId};
@@ -23,8 +23,8 @@ use std::collections::{HashMap, HashSet};
 use tokio::sync::watch;
 
 impl QueueDispatcher {
-    /// Takes a report of a body of this process in: of a batch that is dispatched here it is settled,
-    /// else it is written for whoever has the batch.
+    /// Handles a report of a body of this process: settled for a batch that is dispatched here,
+    /// else written for the owner of the batch.
     pub(super) fn take_report(&mut self, report: AttemptReport) {
         let AttemptReport { queue_id, attempt, .. } = report;
         let is_hosted = self.running.hosted.runs_here(queue_id, attempt);
@@ -36,14 +36,15 @@ impl QueueDispatcher {
                 self.running.bodies.remove(&queue_id);
                 self.reports.late.push(Late::of_ours(queue_id, attempt, *outcome, lines));
             }
-            // Its row is not this node's to write; the end says that its time was up.
+            // The row is not this node's to write; the outcome will show that the time limit
+            // passed.
             (true, What::Stopping) => {}
             (_, what) => self.reports.waiting.push(AttemptReport { what, ..report }),
         }
     }
 
-    /// Runs what others have given this node, and stops what they want stopped. `true` when there was
-    /// anything. One statement when there is nothing.
+    /// Runs what other nodes have given to this one, and stops what they request. `true` when there
+    /// was anything. One statement when there is nothing.
     pub(super) async fn run_remote_attempts(&mut self) -> Result<bool> {
         if self.fleet.roles.is_empty() && !self.running.hosted.is_owing() {
             return Ok(false);
@@ -67,10 +68,10 @@ impl QueueDispatcher {
         Ok(any)
     }
 
-    /// Whether nothing of a try was heard of here: it neither runs nor has ended.
+    /// Whether an attempt is unknown here: it neither runs nor has ended.
     fn is_new(&self, given: &HostedRow) -> bool {
         let row = given.queue_id;
-        // An earlier start of it that still ends here is waited for.
+        // An earlier start that still ends here is waited for.
         let runs = self.running.hosted.runs_any(row) || self.batches.places.contains_key(&row);
         let is_it = |r: &AttemptReport| r.queue_id == row && r.attempt == given.attempt;
         let ended =
@@ -78,7 +79,7 @@ impl QueueDispatcher {
         !runs && !ended && !given.is_reported && !self.reports.waiting.iter().any(is_it)
     }
 
-    /// Tells bodies to stop whose rows say so, and those whose rows are not this node's any more.
+    /// Stops bodies whose rows request it, and those whose rows no longer belong to this node.
     async fn stop_unwanted(&mut self, given: &[HostedRow]) -> Result<()> {
         let there: HashMap<(QueueId, u32), QueueStatus> =
             given.iter().map(|g| ((g.queue_id, g.attempt), g.status)).collect();
@@ -97,7 +98,7 @@ impl QueueDispatcher {
         for (row, attempt) in missing {
             let whose = queue::whose(&mut tx, row).await?;
             let is_ours = whose.is_some_and(|(try_no, owner, status)| {
-                // A body of class `same` ends its row itself, and is about to say so.
+                // A body of class `same` ends its row itself, and reports that soon.
                 let may_be_ended = matches!(status, QueueStatus::Success | QueueStatus::Warning);
                 let runs = matches!(status, QueueStatus::Running | QueueStatus::Killing);
                 let by_us = owner.as_ref() == Some(self.process.node.id());
@@ -116,8 +117,8 @@ impl QueueDispatcher {
         most.saturating_sub(self.working())
     }
 
-    /// Begins one job that was given to this node, hands it back when it may not, or leaves it for
-    /// later when there is no room, which nothing is asked for again of those in `queued`. `true` when
+    /// Starts one job that was given to this node; hands it back when it must not run, or leaves it
+    /// for later when no slot is free. Jobs in `queued` are not queried again. `true` when
     /// something was done.
     async fn host_one(
         &mut self,
@@ -162,7 +163,7 @@ impl QueueDispatcher {
         };
         let works = handler::kind_of(&parts.def).takes == Takes::Slots;
         if works && *room == 0 {
-            // Not taken: whoever gave it may give it to another.
+            // Not taken: the owner may give it to another node.
             tx.rollback().await?;
             self.running.hosted.wait_for_room(this);
             return Ok(false);
@@ -194,8 +195,8 @@ impl QueueDispatcher {
         true
     }
 
-    /// A job cannot be read here: it fails before anything of it began, so that somebody hears of it.
-    /// Where the database said no, it is left and tried again.
+    /// Fails a job that cannot be read here before its body begins, so that the failure is
+    /// reported. After a database error the job is left and tried again.
     fn refuse(&mut self, error: &anyhow::Error, back: impl Fn(AttemptEnd, &str) -> Late) -> bool {
         let name = self.process.node.name();
         let why = format!(
@@ -209,7 +210,7 @@ impl QueueDispatcher {
         is_final
     }
 
-    /// What a try needs, from the rows of its batch.
+    /// Reads what an attempt needs from the rows of its batch.
     async fn parts_of(
         &mut self,
         tx: &mut Tx,
@@ -238,7 +239,7 @@ impl QueueDispatcher {
         Ok(LaunchParts { batch: known.batch.clone(), row, def, parents, outputs, fixed: None })
     }
 
-    /// Tells hosted bodies that may start again elsewhere to stop, because this process leaves.
+    /// Stops hosted bodies that may start again elsewhere, because this process shuts down.
     pub(super) fn hand_back_hosted(&self) {
         for (row, this) in self.running.hosted.iter() {
             let after_crash = handler::kind_of(&this.def).after_crash;
@@ -253,7 +254,7 @@ impl QueueDispatcher {
         }
     }
 
-    /// What the next heartbeat says of this node's load.
+    /// Sets the load that the next heartbeat reports.
     pub(super) fn say_load(&self) {
         let load = self.working() + self.running.hosted.queued();
         self.process.heart.set_running(u32::try_from(load).unwrap_or(u32::MAX));
@@ -261,13 +262,13 @@ impl QueueDispatcher {
 }
 
 impl QueueDispatcher {
-    /// Bodies of a batch that is not dispatched here any more go on as those that run for others:
-    /// whoever has the batch hears of their ends.
+    /// Keeps the bodies of a batch that is no longer dispatched here as remote attempts: the owner
+    /// of the batch gets their results.
     pub(super) fn keep_bodies(&mut self, id: BatchId, active: &Active) {
         for (node, stop) in &active.stops {
             let row = active.row_at(*node);
-            // It has ended and only its report is not settled; nothing would ever be heard of it again,
-            // and it would take room for as long as this process lives.
+            // It has ended and only its report is not settled; it would never end again, and would
+            // occupy a slot as long as this process runs.
             let has_ended = |r: &AttemptReport| {
                 let is_it = r.queue_id == row.queue_id && r.attempt == row.attempt;
                 is_it && r.by.is_none() && matches!(r.what, What::Ended(..))
@@ -285,8 +286,8 @@ impl QueueDispatcher {
         self.running.hosted.note_owing();
     }
 
-    /// What ran here for another node is dispatched here now; what of it has ended and was not
-    /// reported yet is settled.
+    /// Takes over attempts that ran here for another node, because their batch is dispatched here
+    /// now; ends that were not reported yet are settled.
     pub(super) fn come_home(&mut self, id: BatchId) {
         let (active, places) = (self.batches.active.get(&id), &self.batches.places);
         self.running.hosted.come_home(id, |row| {

@@ -1,4 +1,5 @@
-//! Results of a beat that no row took: kept as evidence after its commit, or put off while the database is away.
+//! Results of a tick that no row accepted: stored as evidence after its commit, or postponed while
+//! the database is unavailable.
 
 use crate::domain::job::outcome::AttemptStage;
 use crate::engine::attempt::run::{AttemptReport, What};
@@ -7,7 +8,7 @@ use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::store;
 
 impl QueueDispatcher {
-    /// What has been reported so far is in the rows; what no row took is evidence.
+    /// Removes reports that are committed; those that no row accepted become evidence.
     pub(super) fn settled(&mut self) {
         for report in std::mem::take(&mut self.reports.waiting) {
             let AttemptReport { queue_id, attempt, by, what: What::Ended(outcome, lines) } = report
@@ -23,8 +24,9 @@ impl QueueDispatcher {
         self.reports.heard.clear();
     }
 
-    /// Keeps the late results of this beat as evidence. Not in the beat's own transaction: that
-    /// belongs to batches of ours, and these may be anybody's. A database that is away is waited for.
+    /// Stores the late results of this tick as evidence. Not in the tick's own transaction: that
+    /// belongs to batches of this process, and these may belong to any. An unavailable database is
+    /// waited for.
     pub(super) async fn keep_late(&mut self) {
         let now = self.process.clock.now();
         let up = self.process.clock.uptime();
@@ -35,7 +37,7 @@ impl QueueDispatcher {
             let row = late.queue_id.0;
             match store_late_result(&self.process.db, &late, self.process.node.id(), now).await {
                 Ok(()) => {}
-                // The next one would wait as long for the same answer, and the beat with it.
+                // The next one would wait as long for the same answer, and delay the tick.
                 Err(error) if store::is_transient(&error) => {
                     self.reports.late.extend(std::iter::once(late).chain(waiting));
                     return;
@@ -55,16 +57,17 @@ impl QueueDispatcher {
         }
     }
 
-    /// Keeps the end of a body of this node for another try, without the lines, which may be what cannot be
-    /// written: where its row says that it runs here for another, it would be begun again. One that never
-    /// began is handed back with the next look anyway.
+    /// Keeps the end of a body of this node for another attempt to write it, without the lines,
+    /// which may be the cause of the failure: without the end, a body whose row says that it runs
+    /// here for another node would be started again. A body that never began is handed back with
+    /// the next poll anyway.
     fn hold_result(&mut self, late: Late) {
         if late.by.is_none() && late.outcome.reach != AttemptStage::Before {
             self.reports.late.push(late.held_until(self.process.clock.uptime()));
         }
     }
 
-    /// Whether results wait that nothing was wrong with.
+    /// Whether results wait that have not failed to be written.
     pub(super) fn has_late(&self) -> bool {
         self.reports.late.iter().any(|late| !late.is_held())
     }

@@ -1,5 +1,6 @@
-//! When owners hear that something is late, or will be: timers of a batch, found when it is read, so that
-//! they outlive a process. What was missed meanwhile is told by the next beat.
+//! Lateness alerts: notifies owners when something is late or will be. The timers are recomputed
+//! when a batch is read, so they survive the process; an alert that was missed meanwhile is sent by
+//! the next tick.
 
 use crate::domain::batch::history::History;
 use crate::domain::dag::Node;
@@ -20,7 +21,7 @@ use crate::engine::dispatch::writes::{Changes, JobNotices};
 use std::collections::HashMap;
 
 impl Active {
-    /// Tells owners of what is late by now, and of what will be.
+    /// Notifies owners of what is late now, and of what will be.
     fn tell_late(
         &mut self,
         load: Option<&ProcessLoad>,
@@ -84,13 +85,13 @@ impl Active {
         }
     }
 
-    /// Looks at the forecast, when it is time, and tells owners when it says that the batch will be late.
+    /// Evaluates the forecast when it is due, and notifies owners when the batch will be late.
     fn foretell(&mut self, total: u32, changes: &mut Changes, now: Millis) {
         let Some((history, due, before)) = self.alarms.forecast_due(now) else { return };
         let standing: Vec<JobProgress> = self.rows.iter().map(JobProgress::from).collect();
         let forecast = eta::forecast(&self.snapshot, &self.dag, &standing, &history, total, now);
         let Some(forecast) = forecast else {
-            // None of its jobs has a past, and none will have in this process.
+            // None of its jobs has a history, and none will get one in this process.
             self.alarms.end_forecasts();
             return;
         };
@@ -102,11 +103,11 @@ impl Active {
             changes.told.push(LongRunningAlert::Forecast(self.batch.batch_id, foretold));
             self.push_notices(None, notices, changes);
         }
-        // That it was told is known when it is committed.
+        // The forecast counts as sent once it is committed.
         self.alarms.note_forecast(if is_told { before } else { foretold }, now);
     }
 
-    /// What makes the batch late, as far as its rows know.
+    /// The causes of the delay, as far as the rows show them.
     fn delays(
         &self,
         history: &History,
@@ -131,7 +132,7 @@ impl Active {
         Of { batch: &self.batch, snapshot: &self.snapshot, now }
     }
 
-    /// Why each job that has not ended has not.
+    /// Why each unfinished job is unfinished.
     fn waiting_reasons(&self, load: &ProcessLoad, now: Millis) -> HashMap<JobCode, WaitReason> {
         let outside: Vec<_> = self.outside.iter().cloned().collect();
         let values = &self.batch.values;
@@ -152,13 +153,13 @@ impl Active {
 }
 
 impl QueueDispatcher {
-    /// Tells owners of what is late in any batch.
+    /// Notifies owners of lateness in any batch.
     pub(super) fn tell_late(&mut self, changes: &mut Changes, now: Millis) {
         let due = self.batches.active.iter().filter(|(_, active)| active.alarms.is_due(now));
         let due: Vec<BatchId> = due.map(|(id, _)| *id).collect();
         let total = self.fleet.max_parallel;
         for id in due {
-            // A forecast needs none.
+            // A forecast needs no load.
             let is_missed = self.batches.active.get(&id).is_some_and(|a| a.alarms.has_come(now));
             let load = is_missed.then(|| self.load_as_seen_by(id));
             if let Some(active) = self.batches.active.get_mut(&id) {
@@ -167,7 +168,7 @@ impl QueueDispatcher {
         }
     }
 
-    /// What runs in this process, for whoever explains why a job of one batch waits.
+    /// The load of this process, used to explain why a job of one batch waits.
     fn load_as_seen_by(&self, id: BatchId) -> ProcessLoad {
         let (here, others) = self.sites(&[]).into_nodes();
         let deferrals =

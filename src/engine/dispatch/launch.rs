@@ -1,5 +1,5 @@
-//! A claimed row becomes a try: all that the worker needs is put together. A body that needs a session gets
-//! it ready while its claim is being committed; any other begins after that.
+//! Turns a claimed row into an attempt: collects everything the worker needs. A body that needs a
+//! session prepares it while its claim is being committed; any other begins after the commit.
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::dag::Node as Place;
@@ -21,10 +21,10 @@ use crate::handler::{self, StopReason};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What stops a body, and what the body looks at.
+/// The two ends of a stop switch: one stops the body, the body watches the other.
 type Switch = (watch::Sender<Option<StopReason>>, watch::Receiver<Option<StopReason>>);
 
-/// What a try is put together from.
+/// The inputs of an attempt.
 pub(super) struct LaunchParts {
     pub(super) batch: Arc<Batch>,
     pub(super) row: QueueEntry,
@@ -34,14 +34,14 @@ pub(super) struct LaunchParts {
     pub(super) fixed: Option<Result<Vec<BoundParam>, String>>,
 }
 
-/// A task that began before its claim was committed; what is to be kept of it once that is.
+/// A task that began before its claim was committed, and what to keep of it after the commit.
 pub(super) struct EarlyLaunch {
     queue_id: QueueId,
     stopper: watch::Sender<Option<StopReason>>,
     body: LaunchContext,
 }
 
-/// What the dispatcher has in common with the task of a try.
+/// What the dispatcher shares with the task of an attempt.
 pub(super) struct LaunchContext {
     log: RunLog,
     gate: Arc<Gate>,
@@ -55,14 +55,15 @@ impl LaunchContext {
 }
 
 impl QueueDispatcher {
-    /// The same starts with what can begin ahead of the commit that claims their rows.
+    /// The same starts, with tasks begun where they can prepare before the commit that claims their
+    /// rows.
     pub(super) fn begin_all_ahead(
         &self,
         starts: Vec<(BatchId, Place, AttemptRunner)>,
         changes: &Changes,
         claiming: &Claiming,
     ) -> Vec<(BatchId, Place, AttemptRunner, Option<EarlyLaunch>)> {
-        // A mark that this commit sets is looked for by the tasks of the rows that it claims.
+        // The claimed tasks read the marks that this commit may set.
         let may_begin = changes.breaches.is_empty();
         let begun = starts.into_iter().map(|(id, place, runner)| {
             let is_here = may_begin && matches!(runner, AttemptRunner::Here);
@@ -72,8 +73,8 @@ impl QueueDispatcher {
         begun.collect()
     }
 
-    /// Begins the task of a row whose claim is about to be committed, if it is of a kind that can use the
-    /// time. Nothing is kept here of it, so that a claim which fails leaves nothing to be undone.
+    /// Begins the task of a row whose claim is about to be committed, if its job type can use the
+    /// time. Nothing of it is kept here, so that a failed claim leaves nothing to undo.
     fn begin_ahead(
         &self,
         (id, place): (BatchId, Place),
@@ -82,7 +83,7 @@ impl QueueDispatcher {
         let active = self.batches.active.get(&id)?;
         let kind = handler::find_handler(active.job_at(place).job_type.as_str())?;
         let has_body = active.row_at(place).run_mode != Some(RunMode::NoExec);
-        // What the last run of it found may be written by this very commit.
+        // The commit under way may write the results of its last run.
         let looks_back = active.job_at(place).checks.iter().any(DataCheck::looks_back);
         if !kind.gets_ready() || !has_body || looks_back {
             return None;
@@ -98,7 +99,7 @@ impl QueueDispatcher {
         Some(ahead)
     }
 
-    /// Starts the body of a row whose claim is committed, or goes on with what was begun ahead of that.
+    /// Starts the body of a row whose claim is committed, or continues a task begun before.
     pub(super) fn spawn(&mut self, id: BatchId, place: Place, ahead: Option<EarlyLaunch>) {
         if let Some(EarlyLaunch { queue_id, stopper, body }) = ahead {
             if let Some(active) = self.batches.active.get_mut(&id) {
@@ -111,7 +112,7 @@ impl QueueDispatcher {
         }
     }
 
-    /// What a task about a row needs, with its switch and its log kept here.
+    /// Builds a task for a row; keeps its switch and its log here.
     pub(super) fn put_together(
         &mut self,
         id: BatchId,
@@ -143,7 +144,7 @@ impl QueueDispatcher {
         Some((self.job_of(parts, (stopper, stop)), active.snapshot.clone()))
     }
 
-    /// What is kept here of a try, from its start on.
+    /// The record of an attempt that is kept here from its start on.
     pub(super) fn body_of(
         &self,
         LaunchContext { log, gate, job_type }: LaunchContext,
@@ -153,7 +154,7 @@ impl QueueDispatcher {
         LocalAttempt { log, gate, is_told: false, began, job_type }
     }
 
-    /// A task about a row, whosever batch it is of.
+    /// Builds a task for a row of any batch, dispatched here or elsewhere.
     pub(super) fn job_of(&self, parts: LaunchParts, (stopper, stop): Switch) -> AttemptOrder {
         let LaunchParts { batch, row, def, parents, outputs, fixed } = parts;
         let installation = self.process.node.installation();

@@ -1,5 +1,5 @@
-//! When owners hear that something still runs: a job past its `warn_after_sec` or what is usual, a batch
-//! past its group's. Timers, not questions asked again and again. No I/O.
+//! Long-running alerts: notifies owners of a job past its `warn_after_sec` or its usual duration,
+//! and of a batch past its group's limit. Uses timers instead of polling. No I/O.
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
@@ -14,43 +14,43 @@ use crate::engine::dispatch::batch::Active;
 use crate::engine::dispatch::writes::{Changes, JobNotices};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Moments at which owners hear that something still runs.
+/// When owners are notified that something still runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LongRunningWatch {
     jobs: BTreeSet<(Millis, Node)>,
-    /// Kept until the commit that tells of it, so that a failed beat tells of it again.
+    /// Kept until the commit of its notification, so that a failed tick sends it again.
     pub(super) batch: Option<Millis>,
 }
 
-/// What owners were told of, for whoever notes it after the commit.
+/// A notification to owners, to be noted after the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LongRunningAlert {
-    /// That a try runs long: its row, and what its log says of it.
+    /// An attempt runs long: its row, and the line for its log.
     Job(QueueId, String),
-    /// That a batch runs long.
+    /// A batch runs long.
     Batch(BatchId),
-    /// That a moment of a batch was missed.
+    /// A deadline of a batch was missed.
     Late(BatchId, Millis, Alarm),
-    /// That a batch will be late, and what has been said of it by that.
+    /// A batch will be late, and the forecasts reported with this one.
     Forecast(BatchId, Foretold),
 }
 
 impl LongRunningWatch {
-    /// Nothing runs yet; owners hear of the batch then.
+    /// Nothing runs yet; `batch` is when owners are notified about the batch.
     pub(super) fn from_batch_limit(batch: Option<Millis>) -> Self {
         Self { batch, jobs: BTreeSet::new() }
     }
 }
 
 impl Active {
-    /// Its try has started, and its owners have not been told that it runs long.
+    /// Watches an attempt that has started, and whose owners were not notified yet.
     pub(super) fn watch(&mut self, node: Node) {
         if let Some(at) = self.warn_at(node) {
             self.watch.jobs.insert((at, node));
         }
     }
 
-    /// Its try has ended.
+    /// Stops watching an attempt that has ended.
     pub(super) fn unwatch(&mut self, node: Node, now: Millis) {
         self.alarms.heard_end(now);
         if let Some(at) = self.warn_at(node) {
@@ -58,7 +58,8 @@ impl Active {
         }
     }
 
-    /// When it is told: after a fixed time or one that is not usual, whichever is over first.
+    /// When the owners are notified: after the fixed time or the unusual duration, whichever is
+    /// first.
     fn warn_at(&self, node: Node) -> Option<Millis> {
         let job = self.job_at(node);
         let fixed = job.warn_after_sec.map(|sec| i64::from(sec) * 1_000);
@@ -87,14 +88,13 @@ impl Active {
         keyed(notices, &running_long_key(row))
     }
 
-    /// The next moment at which `tell_long` has something to tell.
+    /// The next time at which `tell_long` has something to send.
     pub(super) fn next_long(&self) -> Option<Millis> {
         let job = self.watch.jobs.first().map(|(at, _)| *at);
         job.into_iter().chain(self.watch.batch).min()
     }
 
-    /// Tells of the end of the batch those who want to hear of it, and those who were told of failures
-    /// in it.
+    /// Notifies subscribers of the end of the batch, and recipients of failures in it.
     pub(super) fn tell_end(&self, status: BatchStatus, changes: &mut Changes, now: Millis) {
         let mut counts: BTreeMap<QueueStatus, usize> = BTreeMap::new();
         let mut bad = Vec::new();
@@ -114,7 +114,7 @@ impl Active {
         changes.mended.extend(about.batch_recovered(&end).map(|told| (id, None, told)));
     }
 
-    /// Tells owners of what runs long by now.
+    /// Notifies owners of what runs long by now.
     pub(super) fn tell_long(&mut self, changes: &mut Changes, now: Millis) {
         let id = self.batch.batch_id;
         while let Some(&(at, node)) = self.watch.jobs.first().filter(|(at, _)| *at <= now) {
@@ -148,7 +148,7 @@ impl Active {
     }
 }
 
-/// Whether a job that ended so is listed when its batch has ended.
+/// Whether a job with this result is listed in the notification of the batch's end.
 fn is_bad(status: QueueStatus) -> bool {
     match status {
         QueueStatus::Failed | QueueStatus::Timeout | QueueStatus::Unknown => true,

@@ -1,5 +1,5 @@
-//! What the other nodes mean for the batches here: where their jobs may run, what was reported of them, and which nodes
-//! are dead.
+//! Applies the state of the other nodes to the batches here: where their jobs may run, what was
+//! reported of them, and which nodes are dead.
 
 use crate::domain::dag::Node as Place;
 use crate::domain::id::{BatchId, NodeId, QueueId};
@@ -17,8 +17,8 @@ use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 impl QueueDispatcher {
-    /// What is known of tries of a batch that is about to be read. A try of this node that has ended,
-    /// and whose report is not written yet, is no body here any more and did run all the same.
+    /// What is known of attempts of a batch that is about to be read. An attempt of this node that
+    /// has ended, and whose report is not written yet, is no longer a body here but did run.
     pub(super) fn others(
         &self,
         id: BatchId,
@@ -37,7 +37,7 @@ impl QueueDispatcher {
         others
     }
 
-    /// Where jobs may run now; `freed` have ended, which is not committed yet.
+    /// The nodes that may run jobs now; `freed` have ended, which is not committed yet.
     pub(super) fn sites(&self, freed: &[(BatchId, Place)]) -> Sites {
         let freed: HashSet<_> = freed.iter().copied().collect();
         let mut used = self.running.hosted.slots_used();
@@ -59,7 +59,7 @@ impl QueueDispatcher {
         self.fleet.sites(&self.process.node, rest, used, &ours, labels)
     }
 
-    /// A job was given to another node, and that is committed.
+    /// Notes that a job was given to another node, after the commit.
     pub(super) fn send_away(&mut self, id: BatchId, place: Place, node: NodeId) {
         self.fleet.poll_sooner(self.process.clock.uptime());
         if let Some(active) = self.batches.active.get_mut(&id) {
@@ -67,8 +67,8 @@ impl QueueDispatcher {
         }
     }
 
-    /// Looks what other nodes have to say: which live, what they report, and what they give this one
-    /// to run. `true` when there was anything.
+    /// Polls the other nodes: which are alive, what they report, and what they give this node to
+    /// run. `true` when there was anything.
     pub async fn look_around(&mut self) -> Result<bool> {
         let began = self.process.clock.uptime();
         let any = self.look_at_others().await?;
@@ -99,7 +99,7 @@ impl QueueDispatcher {
         Ok(self.run_remote_attempts().await? || any)
     }
 
-    /// Takes reports of other nodes in, each once; `true` when one is new.
+    /// Applies reports of other nodes, each once; `true` when one is new.
     pub(super) fn hear_reports(&mut self, reports: HostedReports) -> bool {
         self.leave_unread(reports.unread);
         let mut any = false;
@@ -109,7 +109,7 @@ impl QueueDispatcher {
             };
             let is_late =
                 self.reports.late.iter().any(|l| l.queue_id == queue_id && l.attempt == attempt);
-            // A batch that is not in memory yet reads its reports when it is.
+            // A batch that is not in memory yet reads its reports later.
             if is_late
                 || !self.batches.places.contains_key(&queue_id)
                 || self.reports.waiting.iter().any(is_it)
@@ -123,7 +123,8 @@ impl QueueDispatcher {
         any
     }
 
-    /// Says once of each report that it cannot be read. Its row is left: whoever can read it settles it.
+    /// Logs once per report that it cannot be read. Its row is left for a process that can read the
+    /// report.
     fn leave_unread(&mut self, unread: Vec<Unread>) {
         for Unread { queue_id, attempt, owner, why } in unread {
             if self.fleet.note_unread((queue_id, attempt)) {
@@ -139,7 +140,8 @@ impl QueueDispatcher {
         }
     }
 
-    /// Reads batches anew whose jobs run on nodes that are dead; the rows then say what becomes of them.
+    /// Reads batches again whose jobs run on dead nodes; the rows then decide what becomes of the
+    /// jobs.
     async fn mourn(&mut self) -> Result<()> {
         if !self.process.heart.may_take_over() {
             return Ok(());
@@ -178,8 +180,8 @@ impl QueueDispatcher {
     }
 }
 
-/// Fails as stale when a try that `owed` has settled in this transaction was reported since `known`
-/// was read: a node that was silent has a say until its row is locked. From then on it has none.
+/// Fails as stale when an attempt that `owed` has settled in this transaction was reported since
+/// `known` was read: a silent node may still report until its row is locked, but not later.
 pub(super) async fn refuse_overtaken(
     tx: &mut Tx,
     id: BatchId,

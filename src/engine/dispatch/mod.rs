@@ -1,6 +1,6 @@
-//! Runs batches: what starts next and where, what comes of it, and one commit for all of it.
-//! The way of an attempt is `claim`, `launch`, then `attempt::run`, then `settle`; `run_loop` turns, `dispatcher` holds
-//! what is in memory, and `commit` writes it.
+//! Runs batches: decides what starts next and where, settles the results, and commits all of it at
+//! once. An attempt passes through `claim`, `launch`, `attempt::run` and `settle`; `run_loop`
+//! drives the ticks, `dispatcher` holds the memory state, and `commit` writes it.
 
 pub mod acquire;
 pub mod backfill;

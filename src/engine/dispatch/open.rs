@@ -1,4 +1,4 @@
-//! How a batch comes into the hands of this process: opened by an order, or resumed.
+//! How this process gets a batch: opened by an order, or resumed.
 
 use crate::domain::action::OperatorAction;
 use crate::domain::action::refusal::{ActionRefusal, Refusals};
@@ -33,22 +33,21 @@ use crate::store::{self, Tx, batch, hosted, node, queue};
 use anyhow::{Context as _, Result};
 use std::collections::HashMap;
 
-/// How often rows that change while they are taken over are read once more.
+/// How often rows that change while they are taken over are read again.
 const READ_AGAIN: u32 = 5;
 
-/// Called with how far the opening of a batch is.
+/// Called with the progress of opening a batch.
 pub type ReportProgress<'a> = &'a mut (dyn FnMut(OpeningProgress) + Send);
 
-/// A batch that was resumed, and how.
+/// A batch that was resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumed {
-    /// The batch.
     pub batch_id: BatchId,
-    /// Jobs that start over, when it had ended.
+    /// Jobs that start over, if the batch had ended.
     pub again: Vec<JobCode>,
 }
 
-/// A batch as its rows say.
+/// A batch as stored.
 struct StoredBatch {
     batch: Batch,
     snapshot: Snapshot,
@@ -60,8 +59,8 @@ fn is_running(row: &QueueEntry) -> bool {
 }
 
 impl QueueDispatcher {
-    /// Opens the batches an order asks for: snapshot and one queue row per active job, in one
-    /// transaction for all of them. Nothing is written when all of them exist.
+    /// Opens the batches of an order: snapshot and one queue row per active job, in one transaction
+    /// for all of them. Writes nothing when all of them exist.
     pub async fn open_batches(
         &mut self,
         defs: &Definition,
@@ -71,7 +70,8 @@ impl QueueDispatcher {
         Ok(self.open_each(defs, order, by, &mut |_| ()).await?.opened)
     }
 
-    /// As `open`, and names the batches that exist already. `report` is called after each step of a batch of many jobs.
+    /// Like `open_batches`, and returns the batches that exist already. `report` is called after
+    /// each step of a batch of many jobs.
     pub async fn open_each(
         &mut self,
         defs: &Definition,
@@ -84,8 +84,8 @@ impl QueueDispatcher {
         Ok(made)
     }
 
-    /// Writes the batches of an order for this process, without reading them into memory: [`Self::read_opened`] does
-    /// that, for which the definition is not needed any more.
+    /// Writes the batches of an order for this process without reading them into memory:
+    /// [`Self::read_opened`] does that, and needs no definition.
     pub async fn create_batches(
         &self,
         defs: &Definition,
@@ -103,7 +103,7 @@ impl QueueDispatcher {
         .await
     }
 
-    /// Reads batches that were created into memory, and writes the queue rows that are still missing.
+    /// Reads created batches into memory, and writes the queue rows that are still missing.
     pub async fn read_opened(
         &mut self,
         made: &OpeningResult,
@@ -125,9 +125,9 @@ impl QueueDispatcher {
         write_plan(tx, plan, Some(self.process.node.id()), by, now).await
     }
 
-    /// Goes on with a batch: one that a dead process left, where its rows say; one that ended
-    /// badly, from its failures. A living process's batch is refused.
-    /// With `latest` the batch goes on with the present bodies and settings of its jobs.
+    /// Resumes a batch: one that a dead process left, from the state of its rows; one that failed,
+    /// from its failures. A batch of a living process is refused. With `latest` the batch continues
+    /// with the present bodies and settings of its jobs.
     pub async fn resume(
         &mut self,
         there: &Batch,
@@ -137,7 +137,8 @@ impl QueueDispatcher {
         self.resume_by(there, unknown, latest, None, &mut |_| ()).await
     }
 
-    /// As `resume`, and puts on record who did it. `report` is called after each step of one whose opening goes on.
+    /// Like `resume`, and records who did it. `report` is called after each step of a batch whose
+    /// opening continues.
     pub async fn resume_by(
         &mut self,
         there: &Batch,
@@ -161,8 +162,8 @@ impl QueueDispatcher {
         Ok(Resumed { batch_id: there.batch_id, again })
     }
 
-    /// Writes that a batch is ours and goes on; `load` it once that is committed. What it gives are
-    /// the jobs that start over.
+    /// Writes that the batch belongs to this process and continues; call `load_batch` once that is
+    /// committed. Returns the jobs that start over.
     pub(super) async fn take_in(
         &self,
         tx: &mut Tx,
@@ -235,8 +236,8 @@ impl QueueDispatcher {
         Ok(planned.lines.iter().map(|l| l.job_code.clone()).collect())
     }
 
-    /// Reads a batch that was just taken over. A body of class `same` that its last owner left behind may
-    /// end its row in between, or meet us over it; then the rows are read once more.
+    /// Reads a batch that was just taken over. A body of class `same` that its last owner left
+    /// behind may end its row in between, or hold a lock on it; then the rows are read again.
     async fn load_taken(&mut self, id: BatchId, report: ReportProgress<'_>) -> Result<()> {
         for _ in 0..READ_AGAIN {
             match self.open_and_read(id, Judged::ByLease, report).await.context(OfBatch(id)) {
@@ -247,7 +248,7 @@ impl QueueDispatcher {
         self.open_and_read(id, Judged::ByLease, report).await.context(OfBatch(id))
     }
 
-    /// As `read_in`, and writes the queue rows of a batch before that has not all of them.
+    /// Like `read_in`, and first writes the missing queue rows of a batch.
     async fn open_and_read(
         &mut self,
         id: BatchId,
@@ -263,7 +264,7 @@ impl QueueDispatcher {
                 {
                     report(opening.progress());
                 }
-                // It holds the definition, which is read once more now.
+                // The opening holds the definition, which is now read again.
                 drop(opening);
                 self.read_in(id, judged).await
             }
@@ -271,27 +272,28 @@ impl QueueDispatcher {
         }
     }
 
-    /// Reads a batch of ours from its rows into memory, replacing what memory held of it. Memory
-    /// changes only when all of it has been read and what the rows were owed is committed.
+    /// Reads a batch of this process from its rows into memory, replacing its old state. Memory
+    /// changes only when all of it has been read and the changes owed to the rows are committed.
     pub(super) async fn load_batch(&mut self, id: BatchId) -> Result<()> {
-        // One that is new here was somebody's whose lease had run out, or an operator wants it.
+        // A batch that is new here belonged to a process whose lease had expired, or an operator
+        // resumes it.
         let is_new = !self.batches.active.contains_key(&id);
         let judges = is_new || self.process.heart.may_take_over();
         let judged = if judges { Judged::ByLease } else { Judged::NotYet };
         self.open_and_read(id, judged, &mut |_| ()).await.context(OfBatch(id))
     }
 
-    /// As `load`, of a batch that nobody had: whose jobs may run on nodes that are only silent because
-    /// the database was away.
+    /// Like `load_batch`, for a batch that no process owned: its jobs may run on nodes that are
+    /// silent only because the database was unavailable.
     pub(super) async fn load_nobodys(&mut self, id: BatchId) -> Result<()> {
         let judged =
             if self.process.heart.may_take_over() { Judged::ByLease } else { Judged::NotYet };
         self.read_in(id, judged).await.context(OfBatch(id))
     }
 
-    /// Reads batches into memory that were just taken and of which nothing runs, all in one transaction:
-    /// one by one each costs seven round trips, and schedules open hundreds a second. Gives those that
-    /// were read; the others have to be read by themselves.
+    /// Reads just claimed batches without running jobs into memory, all in one transaction: one by
+    /// one each costs seven round trips, and schedules open hundreds per second. Returns those that
+    /// were read; the others must be read one by one.
     pub(super) async fn load_together(&mut self, ids: &[BatchId]) -> Result<Vec<BatchId>> {
         let now = self.process.clock.now();
         let mut tx = self.process.db.begin().await?;
@@ -326,12 +328,13 @@ impl QueueDispatcher {
         Ok(loaded)
     }
 
-    /// Reads a batch without a lock, and writes what its rows were owed in a transaction of its own, which refuses when
-    /// the owner or the revision changed meanwhile. The batch is read before its rows: memory is never of a later
-    /// revision than the rows it was made from.
+    /// Reads a batch without a lock, and writes the changes owed to its rows in a transaction of
+    /// its own, which is refused when the owner or the revision changed meanwhile. The batch is
+    /// read before its rows: memory never has a later revision than the rows it was made from.
     ///
-    /// On SQLite a transaction that may write keeps all others from writing. Unpacking and rebuilding 100,000 jobs within
-    /// it took longer than the lease on a busy machine: the lease was lost, the batch was read again, and so on for ever.
+    /// On SQLite a transaction that may write blocks all others. Unpacking and rebuilding 100,000
+    /// jobs within it took longer than the lease on a busy machine: the lease was lost, the batch
+    /// was read again, and so on forever.
     async fn read_in(&mut self, id: BatchId, judged: Judged) -> Result<()> {
         let now = self.process.clock.now();
         let mut tx = self.process.db.begin_read().await?;
@@ -364,7 +367,7 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Writes what the rows of a batch were owed when it was read.
+    /// Writes the changes owed to the rows of a batch that was read.
     async fn write_owed(
         &self,
         id: BatchId,
@@ -374,14 +377,15 @@ impl QueueDispatcher {
     ) -> Result<()> {
         let mut tx = self.process.db.begin().await?;
         owed.write(&mut tx, self.process.node.id(), now).await?;
-        // After the lock on the batch, which comes first everywhere.
+        // After the lock on the batch, which is always taken first.
         hosted::note_dispatcher(&mut tx, id, Some(self.process.node.id())).await?;
         refuse_overtaken(&mut tx, id, owed, known).await?;
         failpoint!("recover.step");
         tx.commit().await.context("write what the rows of a batch were owed")
     }
 
-    /// Makes memory of a batch from its rows; with it, what the rows were owed and is still to be written.
+    /// Builds the memory state of a batch from its rows, with the changes still to be written to
+    /// them.
     async fn rebuild(
         &self,
         tx: &mut Tx,
@@ -413,8 +417,8 @@ impl QueueDispatcher {
         Ok((active, owed))
     }
 
-    /// By how much each job of a batch steps back for those with less slack; as long as the batch is here, by what was
-    /// read first. Nothing is read for a batch whose jobs need not wait for each other.
+    /// By how much each job of a batch is deferred in favour of jobs with less slack; unchanged
+    /// after the first read. Reads nothing for a batch whose jobs need not wait for each other.
     async fn deferrals(&self, tx: &mut Tx, id: BatchId, snapshot: &Snapshot) -> Result<Vec<i64>> {
         if let Some(there) = self.batches.active.get(&id)
             && there.rows.len() == snapshot.jobs.len()
@@ -431,7 +435,7 @@ impl QueueDispatcher {
         })
     }
 
-    /// Takes a batch into memory once what it was owed is committed.
+    /// Takes a batch into memory once the changes owed to its rows are committed.
     fn adopt(&mut self, mut active: Active, owed: Changes, reports: HostedReports, now: Millis) {
         let id = active.batch.batch_id;
         self.batches.slots.limit_as(&active.snapshot);
@@ -444,7 +448,7 @@ impl QueueDispatcher {
         let untold: Vec<Place> = active.in_hand().filter(untold).collect();
         untold.into_iter().for_each(|node| active.watch(node));
         self.batches.places.extend(active.places().map(|(row, place)| (row, (id, place))));
-        // What an operator wants stopped, its row says since that was committed.
+        // A stop requested by an operator has been committed to the row.
         active.stop_bodies();
         let news = match self
             .batches
@@ -464,7 +468,7 @@ impl QueueDispatcher {
         self.ask_about_locks(id);
     }
 
-    /// What memory knows of a batch beyond its rows; of one that is new to this process, nothing yet.
+    /// What memory knows of a batch beyond its rows; empty for a batch that is new to this process.
     fn kept_state(&self, id: BatchId, snapshot: &Snapshot, now: Millis) -> KeptState {
         let (ageing_ms, park_after) = (self.batches.ageing_ms, self.batches.park_after);
         match self.batches.active.get(&id) {
@@ -491,8 +495,9 @@ impl QueueDispatcher {
         }
     }
 
-    /// A batch that is not ours any more: its bodies here are stopped, because whoever has it now
-    /// may start the same jobs. One that ended (the answer to that commit was lost) is closed.
+    /// Releases a batch that no longer belongs to this process: its bodies here are stopped,
+    /// because the new owner may start the same jobs. A batch that has ended (the answer to that
+    /// commit was lost) is closed.
     fn let_go(&mut self, batch: &Batch) -> Result<()> {
         let id = batch.batch_id;
         if batch.status.is_final() {
@@ -508,7 +513,7 @@ impl QueueDispatcher {
     }
 }
 
-/// Another process has taken a batch over while this one was not heard of.
+/// Another process took the batch over while this one was silent.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "batch {0} of group {1} was taken over by another process, because this one was silent for \

@@ -1,4 +1,4 @@
-//! What whoever watches a batch hears of it. No I/O.
+//! Progress events of a batch. No I/O.
 
 use crate::domain::dag::Node;
 use crate::domain::job::outcome::Stream;
@@ -10,7 +10,7 @@ use crate::engine::dispatch::long_running_alerts::LongRunningAlert;
 use crate::engine::news::ProgressEvent;
 
 impl Active {
-    /// A job as whoever watches hears of it.
+    /// The present state of a job as an event.
     pub(super) fn job_event(&self, node: Node, now: Millis) -> ProgressEvent {
         let row = &self.rows[node.index()];
         let tried = matches!(row.status, QueueStatus::Running) || row.end_time.is_some();
@@ -29,8 +29,8 @@ impl Active {
         }
     }
 
-    /// What operators changed since `before` was read. Not what runs: that was told when it started,
-    /// and `before` may hold ends that were not committed.
+    /// What operators changed since `before` was read. Without running jobs: their starts were
+    /// published, and `before` may hold ends that were not committed.
     pub(super) fn changed_since(&self, before: &Self, now: Millis) -> Vec<ProgressEvent> {
         let rows = self.rows.iter().zip(&before.rows);
         let told = |new: QueueStatus, old: QueueStatus| new != old && new != QueueStatus::Running;
@@ -40,7 +40,8 @@ impl Active {
 }
 
 impl QueueDispatcher {
-    /// What owners were told is committed: they do not hear it again, and the log of the try says it.
+    /// Notes notifications to owners after the commit: they are not sent again, and the log of the
+    /// attempt mentions them.
     pub(super) fn note_told(&mut self, told: &[LongRunningAlert]) {
         for told in told {
             match told {
@@ -72,7 +73,7 @@ impl QueueDispatcher {
     pub(super) fn publish_events(&self, news: Vec<ProgressEvent>) {
         let Some(sender) = &self.news else { return };
         for item in news {
-            // Whoever watched has gone; the rows say the same.
+            // The receiver may be gone; the rows hold the same facts.
             let _ = sender.send(item);
         }
     }

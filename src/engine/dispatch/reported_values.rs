@@ -1,4 +1,5 @@
-//! Values of outputs that another node has stored with its report, for conditions and lists of a batch here.
+//! Output values that another node has stored with its report, for conditions and lists of a batch
+//! here.
 
 use crate::domain::job::outcome::{LargeValue, LargeValues, StoredValue};
 use crate::engine::attempt::run::{AttemptReport, What};
@@ -8,8 +9,8 @@ use crate::store::output_value;
 use anyhow::Result;
 
 impl QueueDispatcher {
-    /// Loads the values that conditions and lists ask for and that another node has stored with its
-    /// report: those of bodies of this node come with their outcomes.
+    /// Loads the values that conditions and lists need and that another node has stored with its
+    /// report; values of this node's bodies come with their outcomes.
     pub(super) async fn load_reported_values(&mut self) -> Result<()> {
         for report in &mut self.reports.waiting {
             let AttemptReport { queue_id, by: Some(_), what: What::Ended(outcome, _), .. } = report

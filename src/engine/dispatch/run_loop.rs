@@ -1,4 +1,5 @@
-//! The loop around the beat: when to beat, when to rest, what to do when the database is away.
+//! The loop around the tick: when to tick, when to wait, what to do when the database is
+//! unavailable.
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::cluster::poll_interval;
@@ -16,8 +17,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 impl QueueDispatcher {
-    /// Looks what operators did to batches of ours: those they changed are read anew, those they want
-    /// stopped are stopped.
+    /// Polls for operators' changes to batches of this process: changed ones are read again, those
+    /// with a stop request are stopped.
     pub async fn poll_changes(&mut self) -> Result<()> {
         let mut tx = self.process.db.begin_read().await?;
         let pulses = batch::pulses(&mut tx, self.process.node.id()).await?;
@@ -40,7 +41,7 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Stops a batch of ours whose row says that it is to be stopped.
+    /// Stops a batch of this process whose row requests it.
     pub(super) async fn stop_batch(&mut self, id: BatchId, now: Millis) -> Result<()> {
         let Some(active) = self.batches.active.get_mut(&id).filter(|a| !a.is_killing()) else {
             return Ok(());
@@ -55,31 +56,31 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Renews this process's lease from now on, until the answer is told to end: for what comes before
+    /// Renews this process's lease until the returned handle is ended: for the work before
     /// `run_until_done`. Opening 100,000 jobs takes longer than a lease on a busy machine.
     pub fn keep_lease(&self) -> LeaseRenewals {
         LeaseRenewals(self.process.heart.start())
     }
 
-    /// Lets time pass and renews this process's lease meanwhile: the wait for another's lease is as
-    /// long as our own.
+    /// Waits, and renews this process's lease meanwhile: waiting for another's lease takes as long
+    /// as the own lease lasts.
     pub async fn pass_time(&self, time: Duration) {
         let beating = self.process.heart.start();
         tokio::time::sleep(time).await;
         beating.end_and_wait().await;
     }
 
-    /// One heartbeat by hand, for whoever does not let the heart beat by itself: the fence if it must
-    /// fall, then a renewal.
+    /// One heartbeat by hand, for callers without the heartbeat task: fences the process if
+    /// necessary, then renews.
     pub async fn heartbeat(&mut self) -> Result<()> {
         self.process.heart.beat_once().await
     }
 
-    /// After a doubt about the lease everything is read anew before anything is written: others may
-    /// have taken over what was ours. Bodies of what they took are stopped then.
+    /// After a doubt about the lease everything is read again before anything is written: other
+    /// processes may have taken batches over. Bodies of lost batches are stopped then.
     ///
-    /// Sessions that wait for a body are given up then: whoever took over what was ours may be about to
-    /// end a session by its number, and no new body is to be on it.
+    /// Idle sessions are dropped as well: a new owner may be about to end a session by its number,
+    /// and no new body may be on it.
     pub(super) async fn heed_lease(&mut self) {
         let doubts = self.process.heart.lease_state().doubts;
         if doubts != self.course.heeded {
@@ -89,9 +90,9 @@ impl QueueDispatcher {
         self.course.heeded = doubts;
     }
 
-    /// Runs until every open batch has ended, or, once `stop` is cancelled, until what runs has ended
-    /// or was handed back; nothing new starts then. A database that is away or asks to try again is
-    /// waited for without end; any other error is given up on after some tries.
+    /// Runs until every open batch has ended or, once `stop` is cancelled, until what runs has
+    /// ended or was handed back; nothing new starts then. An unavailable database and transient
+    /// errors are waited out without limit; any other error is returned after some attempts.
     pub async fn run_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
         let (beating, keeping) = (self.process.heart.start(), self.admin.start());
         let ended = self.turn_until_done(stop).await;
@@ -101,8 +102,8 @@ impl QueueDispatcher {
     }
 
     async fn turn_until_done(&mut self, stop: &CancellationToken) -> Result<()> {
-        // What was read a moment ago is not looked at again before the first jobs start; only where other batches
-        // are waited for, which nobody has looked at.
+        // What was read a moment ago is not polled again before the first jobs start; only the
+        // batches that others wait for are, because nothing has read them yet.
         let mut rounds = Rounds::after_read(self.process.clock.now());
         self.course.look_soon = true;
         let mut lost = None;
@@ -117,9 +118,9 @@ impl QueueDispatcher {
                     let until = rounds.next();
                     self.rest_until(&mut rounds, until, stop).await;
                 }
-                // The other batches of this process go on.
+                // The other batches of this process continue.
                 Err(error) if is_lost(&error) => lost = lost.or(Some(error)),
-                // An operator was faster; the next turn reads what is there now.
+                // An operator's change came first; the next turn reads the present rows.
                 Err(error) if is_revised(&error) => tracing::debug!("{error:#}"),
                 Err(error) if rounds.pause.is_worth_another(&error) => {
                     self.process.meter.beat_failed(error_label(&error));
@@ -132,7 +133,8 @@ impl QueueDispatcher {
         lost.map_or(Ok(()), Err)
     }
 
-    /// Notes for health whether a round went well. What another process or an operator did first is no failure.
+    /// Notes for health checks whether a round succeeded. A change by another process or an
+    /// operator that came first is no failure.
     pub(super) fn note_round<T>(&self, round: &Result<T>) {
         match round {
             Ok(_) => self.process.meter.dispatch_succeeded(),
@@ -145,7 +147,7 @@ impl QueueDispatcher {
         }
     }
 
-    /// One round: the looks that are due, then a beat. `false` when there was nothing to do.
+    /// One round: the polls that are due, then a tick. `false` when there was nothing to do.
     pub(super) async fn round(&mut self, rounds: &mut Rounds) -> Result<bool> {
         self.heed_lease().await;
         self.announce().await?;
@@ -177,8 +179,8 @@ impl QueueDispatcher {
         Ok(beaten)
     }
 
-    /// Milliseconds to the next look at the other nodes: soon after something has happened, or while
-    /// something of ours runs there; sooner still where they cannot tell us.
+    /// Milliseconds to the next poll of the other nodes: short after an exchange with them, or
+    /// while jobs of this process run there; shorter still where no hints are delivered.
     pub fn around_again(&self) -> i64 {
         let quiet = self.fleet.quiet_ms(self.process.clock.uptime());
         let is_busy = quiet < AROUND_BUSY_MS || self.running.hosted.count() > 0;
@@ -217,28 +219,28 @@ impl QueueDispatcher {
         }
     }
 
-    /// Ends this process's lease, so that nobody has to wait for it to run out.
+    /// Ends this process's lease, so that no process waits for its expiry.
     pub async fn leave(self) -> Result<()> {
         self.running.around.sessions.clear().await;
         self.process.node.leave(&self.process.db, self.process.clock.now()).await
     }
 }
 
-/// Renewals of a lease, as long as this lives.
+/// Renews a lease until this is dropped.
 pub struct LeaseRenewals(Beating);
 
 impl LeaseRenewals {
-    /// Ends them, and waits for the one that is under way.
+    /// Stops the renewals, and waits for the one under way.
     pub async fn end_and_wait(self) {
         self.0.end_and_wait().await;
     }
 }
 
-/// When the next looks are due, and how it went lately.
+/// When the next polls are due, and the state of the error pause.
 pub(super) struct Rounds {
-    /// When it is looked what operators did.
+    /// When to poll for operators' changes.
     pub(super) look_at: Millis,
-    /// When it is looked what other nodes have to say.
+    /// When to poll the other nodes.
     pub(super) around_at: Millis,
     pub(super) pause: Pause,
 }
@@ -253,37 +255,37 @@ impl Rounds {
         Self { look_at: now.plus_ms(LOOK_MS), ..Self::new(now) }
     }
 
-    /// The database's clock may have been set back: no look waits longer than its pause.
+    /// The database's clock may have been set back: no poll is further away than its interval.
     pub(super) fn follow_clock(&mut self, now: Millis) {
         self.look_at = self.look_at.min(now.plus_ms(LOOK_MS));
         self.around_at = self.around_at.min(now.plus_ms(AROUND_IDLE_MS));
     }
 
-    /// The other nodes are looked at by then, if not before.
+    /// Polls the other nodes no later than `at`.
     fn look_around_by(&mut self, at: Millis) {
         self.around_at = self.around_at.min(at);
     }
 
-    /// When the next of them is.
+    /// When the next poll is due.
     pub(super) fn next(&self) -> Millis {
         self.look_at.min(self.around_at)
     }
 }
 
-/// How long a process does not look what other nodes have to say, at most, while they have.
+/// Longest poll interval for the other nodes while they run jobs of this process, in milliseconds.
 const AROUND_BUSY_MS: i64 = 200;
-/// The same of a process that has no batch, and may be given something to run.
+/// The same for a process that owns no batch, and may be given something to run.
 const AROUND_IDLE_MS: i64 = 1_000;
 
-/// How often a process looks what operators did to its batches.
+/// Poll interval for operators' changes to batches, in milliseconds.
 const LOOK_MS: i64 = 1_000;
 
-/// Whether another process has what was ours.
+/// Whether another process owns the batch now.
 pub(super) fn is_lost(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<TakenOver>() || e.is::<BackfillTaken>())
 }
 
-/// Whether an operator was faster.
+/// Whether an operator's change came first.
 pub(super) fn is_revised(error: &anyhow::Error) -> bool {
     error.chain().any(|e| matches!(e.downcast_ref(), Some(Stale::Revised)))
 }
@@ -292,12 +294,13 @@ pub(super) fn is_stale(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<Stale>())
 }
 
-/// Whether it passes by itself: the database is away or asks to try again, or memory was old.
+/// Whether the error passes by itself: the database is unavailable, the error is transient, or
+/// memory was out of date.
 pub(super) fn will_pass(error: &anyhow::Error) -> bool {
     store::is_transient(error) || is_stale(error)
 }
 
-/// Why a beat failed, as the meter has it.
+/// Label of a failed tick in metrics.
 pub(super) fn error_label(error: &anyhow::Error) -> &'static str {
     match error {
         _ if store::is_transient(error) => "database",
@@ -306,11 +309,12 @@ pub(super) fn error_label(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Tries of a beat that fails for another reason than a database that is away.
+/// Attempts of a tick that fails for another reason than an unavailable database.
 const TRIES: u32 = 10;
 
-/// Growing pauses between tries, with jitter so that two nodes do not march in step: from 50 ms to
-/// 5 s; to 1 s when the database is away, so that work goes on within a second of its return.
+/// Growing pauses between attempts, with jitter so that two nodes do not synchronise: from 50 ms to
+/// 5 s; to 1 s when the database is unavailable, so that work resumes within a second of its
+/// return.
 #[derive(Default)]
 pub(super) struct Pause {
     tries: u32,
@@ -321,7 +325,7 @@ impl Pause {
         will_pass(error) || self.tries < TRIES
     }
 
-    /// Says what went wrong and waits.
+    /// Logs the error and waits.
     pub(super) async fn after(&mut self, error: &anyhow::Error) {
         let pause = self.next(if will_pass(error) { 1_000 } else { 5_000 });
         tracing::warn!(error = format!("{error:#}"), "a beat failed; trying again");

@@ -1,4 +1,4 @@
-//! How a try ends in memory: judged, recorded, told. No I/O.
+//! Settles attempts in memory: judges the outcome, records it, notifies. No I/O.
 
 use crate::domain::dag::Node;
 use crate::domain::dispatch::settlement::{RetryContext, Settlement, settle, stopped};
@@ -19,7 +19,7 @@ use crate::store::log::ReportedChange;
 use crate::store::queue::SettledRow;
 
 impl Active {
-    /// A try has ended. `false` when this try is not the one the row is in, so that its result is
+    /// Settles an ended attempt. `false` when the row is in another attempt, so that the result is
     /// late and changes nothing.
     pub(super) fn settle_attempt(
         &mut self,
@@ -49,11 +49,11 @@ impl Active {
             unresolved: row.unresolved,
         };
         let mut settlement = settle(self.job_at(node), this, outcome, now);
-        // What is to stop is not tried again because it failed just before.
+        // A job that is to be stopped is not retried because it failed just before.
         if wanted_dead || self.killing {
             settlement = stopped(settlement, &outcome.end);
         }
-        // A stop that raced with another ending: the row never said KILLING.
+        // A stop that raced with another ending: the row was never KILLING.
         if settlement.event == QueueEvent::Kill && row.status == QueueStatus::Running {
             self.begin_stop(node, changes, now);
         }
@@ -66,7 +66,7 @@ impl Active {
         }
         if outcome.end != AttemptEnd::Returned {
             self.rows[node.index()].crash_count = 0;
-            // What executors have told of it is in the row now.
+            // Reports of executors are now in the row.
             let is_remote = self.job_at(node).executor.is_some();
             changes.remote.extend(is_remote.then_some(self.rows[node.index()].queue_id.0));
         }
@@ -74,15 +74,15 @@ impl Active {
         true
     }
 
-    /// A body of ours may have ended its row by itself and be about to say so; the batch is not closed
-    /// before, because closing forgets whose lines and slots those are.
+    /// Waits for reports of bodies here that may have ended their rows themselves; the batch is not
+    /// closed before, because closing forgets which lines and slots belong to them.
     pub(super) fn await_reports(&mut self) {
         let ended = |node: &&Node| self.rows[node.index()].status.is_final();
         self.awaited = self.stops.keys().filter(ended).copied().collect();
     }
 
-    /// A body has written its end itself, so row and log say so already; memory follows. When the row
-    /// was read anew since, memory knows as well, and only the lines are still owed.
+    /// A body has written its end itself, so row and log are up to date; memory follows. If the row
+    /// was read again since, memory is up to date too, and only the lines are missing.
     fn take_recorded(
         &mut self,
         node: Node,
@@ -109,7 +109,7 @@ impl Active {
         changes.news.push(self.job_event(node, now));
     }
 
-    /// Keeps what a job hands on, if another one of the batch may ask for it.
+    /// Keeps a job's outputs, if another job of the batch may refer to them.
     fn keep_outputs(&mut self, node: Node, outcome: &AttemptOutcome) {
         let code = &self.rows[node.index()].job_code;
         if self.wanted.contains(code) {
@@ -118,7 +118,7 @@ impl Active {
         }
     }
 
-    /// A body that ended its transaction by itself: its job is marked and its owners hear of it.
+    /// A body that ended its transaction by itself: marks its job and notifies the owners.
     fn mark_violation(
         &self,
         node: Node,
@@ -185,7 +185,7 @@ impl Active {
         if stops_the_rest(to) {
             blocked.extend(self.stop_at_failure(node, changes, now));
         }
-        // Of a try that is made again, and of warnings, those hear who want to.
+        // Retries and warnings are sent only to recipients who want them.
         let tells =
             settlement.tell_owners || matches!(to, QueueStatus::RetryWait | QueueStatus::Warning);
         if tells {
@@ -199,13 +199,13 @@ impl Active {
         }
     }
 
-    /// What letters are about.
+    /// The batch that notifications are about.
     pub(super) fn about(&self) -> About<'_> {
         let owners = &self.snapshot.shared.owners;
         About { batch: &self.batch, group: &self.snapshot.group, owners }
     }
 
-    /// A job ended well that had been started before: whoever was told that it failed hears of it.
+    /// A job has succeeded that had been started before: notifies the recipients of its failure.
     fn tell_mended(&self, node: Node, to: QueueStatus, changes: &mut Changes, now: Millis) {
         let row = self.row_at(node);
         if matches!(to, QueueStatus::Success | QueueStatus::Warning)
@@ -245,7 +245,7 @@ impl Active {
         }
     }
 
-    /// A running body is being stopped: its row says so.
+    /// Marks the row of a running body as being stopped.
     pub(super) fn begin_stop(&mut self, node: Node, changes: &mut Changes, now: Millis) {
         let row = &mut self.rows[node.index()];
         if row.status != QueueStatus::Running {

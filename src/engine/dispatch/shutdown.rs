@@ -1,8 +1,8 @@
-//! How a process leaves: nothing new is started, what runs may end for a while, what may be started
-//! again elsewhere is then stopped and handed back, and the batches are nobody's again.
+//! How a process shuts down: it starts nothing new, lets running bodies end for a while, then stops
+//! and hands back those that may start again elsewhere, and releases its batches.
 //!
-//! A clean stop leaves no outcome that nobody knows: a body that must not be started twice is waited
-//! for, however long it takes. Whoever cannot wait sends the signal again, which is a crash.
+//! A clean shutdown leaves no unknown outcome: a body that must not be started twice is waited for,
+//! however long it takes. Sending the signal again does not wait, and equals a crash.
 
 use crate::domain::cluster::lease::{BodyProgress, Uptime, may_be_handed_back};
 use crate::domain::id::BatchId;
@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long a process that leaves waits for what runs.
+/// How long a shutdown waits for running bodies.
 pub(super) struct ShutdownTimeout {
     drain_ms: i64,
     ends: Option<Uptime>,
@@ -25,12 +25,12 @@ impl ShutdownTimeout {
         Self { drain_ms, ends: None }
     }
 
-    /// Counts from the first time that this is called.
+    /// Starts the time limit at the first call.
     fn begin(&mut self, now: Uptime) {
         self.ends.get_or_insert(now.plus_ms(self.drain_ms));
     }
 
-    /// How long it lasts still; `None` when nothing is to happen at its end.
+    /// The remaining time; `None` when nothing happens at its end.
     pub(super) fn time_left(&self, now: Uptime) -> Option<Duration> {
         let left = self.ends.map(|ends| ends.since(now)).filter(|ms| *ms > 0)?;
         Some(Duration::from_millis(u64::try_from(left).unwrap_or(0)))
@@ -42,8 +42,8 @@ impl ShutdownTimeout {
 }
 
 impl QueueDispatcher {
-    /// Heeds a wish to leave, and tells bodies to stop when their time is over. What only waits for
-    /// something is not waited for once nothing else runs.
+    /// Applies a shutdown request, and stops bodies when the time limit has passed. Jobs that only
+    /// wait for something are not waited for once nothing else runs.
     pub(super) fn set_course(&mut self, stop: &CancellationToken) {
         let now = self.process.clock.uptime();
         if stop.is_cancelled() {
@@ -82,12 +82,12 @@ impl QueueDispatcher {
         self.course.draining && !runs && !self.course.stale
     }
 
-    /// Whether nothing of anybody is left here.
+    /// Whether no body and no batch of anyone is left here.
     pub(super) fn has_put_all_down(&self) -> bool {
         self.serving.put_down().is_empty() && self.running() == 0 && !self.has_late()
     }
 
-    /// Lets others know that this process takes nothing new, before it hands anything back.
+    /// Announces that this process takes nothing new, before it hands anything back.
     pub(super) async fn announce(&mut self) -> Result<()> {
         if self.course.draining && !self.fleet.roles.is_empty() && self.process.heart.set_leaving()
         {
@@ -97,8 +97,8 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Puts everything down that this process has: its batches are nobody's, so that another takes
-    /// them at once and need not wait for a lease to run out.
+    /// Releases all batches of this process, so that another claims them at once and need not wait
+    /// for a lease to expire.
     pub(super) async fn release_batches(&mut self) -> Result<()> {
         self.put_backfill_down().await?;
         let now = self.process.clock.now();

@@ -1,5 +1,5 @@
-//! How a batch stops before its jobs are done: an operator, its deadline, or a failure that stops
-//! the rest. No I/O.
+//! How a batch stops before its jobs are done: by an operator, its deadline, or a failure that
+//! stops the rest. No I/O.
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::dag::Node;
@@ -22,7 +22,8 @@ pub(super) struct Stopped {
 }
 
 impl Active {
-    /// An operator wants the batch stopped: what waits is killed now, what runs is told to stop.
+    /// An operator has requested a stop of the batch: kills waiting jobs now, and stops running
+    /// ones.
     pub(super) fn kill_jobs(&mut self, changes: &mut Changes, now: Millis) {
         if !self.killing {
             self.killing = true;
@@ -51,12 +52,12 @@ impl Active {
         self.killing
     }
 
-    /// When the batch is stopped if it still runs then.
+    /// When the batch is stopped if it still runs.
     pub(super) fn deadline(&self) -> Option<Millis> {
         self.batch.deadline.filter(|_| !self.killing && !self.readiness.is_done())
     }
 
-    /// Stops a batch whose time is up, as an operator would, and tells its owners.
+    /// Stops an overdue batch, as an operator would, and notifies its owners.
     pub(super) fn stop_overdue(&mut self, changes: &mut Changes, now: Millis) {
         if self.deadline().is_none_or(|at| at > now) {
             return;
@@ -74,8 +75,8 @@ impl Active {
         self.kill_jobs(changes, now);
     }
 
-    /// A job has ended badly for good. In a group that stops at a failure everything that has not
-    /// started, or waits for another try, does not run any more; gives the codes of those jobs.
+    /// Handles a job that has failed for good. In a group that stops at a failure, every job that
+    /// has not started or waits for a retry no longer runs; returns the codes of those jobs.
     pub(super) fn stop_at_failure(
         &mut self,
         failed: Node,
@@ -94,7 +95,7 @@ impl Active {
         left.into_iter().map(|node| self.job_at(node).code.to_string()).collect()
     }
 
-    /// Leaves a job that waits as it is, because the batch has stopped at a failure.
+    /// Leaves a waiting job as it is, because the batch has stopped at a failure.
     fn leave(&mut self, node: Node, changes: &mut Changes, now: Millis) -> bool {
         let row = &self.rows[node.index()];
         if self.stopped.is_some() && row.waits_unresolved() {
@@ -124,8 +125,7 @@ impl Active {
         true
     }
 
-    /// What hangs below a job that is left is given up with it, or would have its turn now; nothing
-    /// has.
+    /// Jobs downstream of a job that was left are given up with it, or would start now; none may.
     fn leave_with(&mut self, released: Released, changes: &mut Changes, now: Millis) {
         for (below, from, to) in released.left {
             self.move_row(below, from, to, changes, now);
@@ -135,8 +135,8 @@ impl Active {
         }
     }
 
-    /// A job that waits is stopped while the outcome of an earlier try is open: nobody may say that it
-    /// did nothing.
+    /// A waiting job is stopped while the outcome of an earlier attempt is unknown: it cannot be
+    /// reported as having had no effect.
     fn lose_track(&mut self, node: Node, changes: &mut Changes, now: Millis) -> Released {
         let (from, to) = (self.row_at(node).status, QueueStatus::Unknown);
         let row = &mut self.rows[node.index()];
@@ -149,8 +149,8 @@ impl Active {
         self.change(node, to)
     }
 
-    /// Whether a try that started then may be followed by another. A job that an operator started
-    /// after the failure goes its own way.
+    /// Whether an attempt that started at this time may be retried. A job that an operator started
+    /// after the failure is retried normally.
     pub(super) fn retries(&self, started: Option<Millis>) -> Retries {
         match &self.stopped {
             Some(stopped) if started.is_none_or(|s| s <= stopped.at) => Retries::Stopped,
@@ -158,7 +158,7 @@ impl Active {
         }
     }
 
-    /// Leaves a job that waits for another try which a failure forbids: one whose worker died.
+    /// Leaves a job whose worker died and which waits for a retry that a failure forbids.
     pub(super) fn leave_if_stopped(
         &mut self,
         node: Node,
@@ -169,9 +169,9 @@ impl Active {
             && self.leave(node, changes, now)
     }
 
-    /// The failure at which the batch had stopped, from its rows. What had not started then says so
-    /// already, because that was written with the failure; what is to be known is only that tries
-    /// from before it are not made again.
+    /// Finds the failure at which the batch had stopped from its rows. Jobs that had not started
+    /// are marked already, because that was written with the failure; what is needed is only that
+    /// attempts from before it are not retried.
     pub(super) fn find_stop(&mut self) {
         if self.snapshot.group.on_failure == GroupFailurePolicy::GoOn {
             return;
@@ -184,7 +184,7 @@ impl Active {
         });
     }
 
-    /// Tells every running body whose row says so to stop; called after the commit that says it.
+    /// Stops every running body whose row requests it; called after the commit of the request.
     pub(super) fn stop_bodies(&self) {
         let wanted =
             |node: Node| self.killing || self.rows[node.index()].status == QueueStatus::Killing;
@@ -193,9 +193,9 @@ impl Active {
         }
     }
 
-    /// Tells every running body to stop at once, because the batch is not ours any more: whoever has
-    /// it may have started the same jobs. Not those whose locks that process waits for: they go on, and end when
-    /// their rows say that they are another's.
+    /// Stops every running body at once, because the batch belongs to another process, which may
+    /// have started the same jobs. Except bodies whose locks that process waits for: they continue,
+    /// and end when their rows name another owner.
     pub(super) fn stop_all(&self) {
         let may_go_on = |node: &Node| self.may_wait_for_lock(*node);
         for (_, stop) in self.stops.iter().filter(|(node, _)| !may_go_on(node)) {
@@ -204,7 +204,7 @@ impl Active {
     }
 }
 
-/// Whether a job that ends so stops the rest of a batch that stops at failures.
+/// Whether a job with this result stops the rest of a batch that stops at failures.
 pub(super) fn stops_the_rest(status: QueueStatus) -> bool {
     match status {
         QueueStatus::Failed | QueueStatus::Timeout => true,

@@ -1,5 +1,5 @@
-//! Batches that jobs open: asked for by a body, opened and watched by the dispatcher of the same
-//! process, so that parent and child end in one place.
+//! Sub-batches that jobs open: requested by a body, opened and watched by the dispatcher of the
+//! same process, so that parent and child end in one place.
 
 use crate::domain::action::rerun::UnknownJobs;
 use crate::domain::batch::open_check::plan_opening;
@@ -17,7 +17,7 @@ use crate::store::{self, Tx, batch};
 use anyhow::{Context as _, Result};
 
 impl QueueDispatcher {
-    /// Does what running bodies wish of other batches. `true` when there was something to do.
+    /// Handles the requests of running bodies about other batches. `true` when there was one.
     pub(super) async fn answer(&mut self) -> Result<bool> {
         let is_ask = |report: &mut AttemptReport| matches!(report.what, What::Asks(_));
         self.reports.asks.extend(self.reports.waiting.extract_if(.., is_ask));
@@ -26,8 +26,8 @@ impl QueueDispatcher {
             any = true;
             let AttemptReport { queue_id, attempt, what, .. } = self.reports.asks.remove(at);
             let What::Asks(ask) = what else { continue };
-            // On an error it is asked again: the answer to a commit may be lost, and what was opened
-            // is then found by its parent.
+            // After an error the request is repeated: the answer to a commit may be lost, and a
+            // batch that was opened is then found by its parent.
             if let Err((ask, error)) = self.do_ask(queue_id, attempt, ask).await {
                 self.reports.asks.push(AttemptReport {
                     queue_id,
@@ -41,7 +41,7 @@ impl QueueDispatcher {
         Ok(any)
     }
 
-    /// Nothing new is opened when the process is to end; whoever resumes the parent opens it then.
+    /// Nothing new is opened during a shutdown; the process that resumes the parent opens it.
     fn next_ask(&self) -> Option<usize> {
         let is_due = |report: &AttemptReport| match &report.what {
             What::Asks(ChildBatchRequest::Open { answer, .. }) => {
@@ -78,13 +78,13 @@ impl QueueDispatcher {
                 None => self.ends.waiters.entry(*id).or_default().push(ended),
             }
         }
-        // Whoever asked may have been stopped; the batch then has no one to hear of its end.
+        // The requester may have been stopped; then no one awaits the end of the batch.
         drop(answer.send(done));
         Ok(())
     }
 
-    /// Opens the batch that a row asks for, from what is defined now; one that this row opened before
-    /// is gone on with.
+    /// Opens the batch that a row requests from the present definition; a batch that this row
+    /// opened before is continued.
     async fn open_child(
         &mut self,
         parent: QueueId,
@@ -106,7 +106,7 @@ impl QueueDispatcher {
         let opener = refuse_ring(&mut tx, parent, order).await?;
         let stores = &self.running.around.secret_stores;
         let defs = stores.add_access(store::job::definition(&mut tx).await?);
-        // Whoever opened the parent as free text meant what it opens too.
+        // Free text allowed for the parent is allowed for its sub-batch too.
         let free_text = order.free_text || opener.is_free_text();
         let order = BatchOrder { free_text, ..order.clone() };
         let plans = PackedPlan::pack_plans(plan_opening(&defs, &order, now)?)?;
@@ -119,9 +119,9 @@ impl QueueDispatcher {
         Ok(id)
     }
 
-    /// A batch that this row opened at an earlier start. It is watched if it runs, taken over if its
-    /// process died, and started over from its failures if those were reported already; an end that
-    /// nobody heard of is reported now.
+    /// Continues a batch that this row opened at an earlier start. It is watched if it runs, taken
+    /// over if its process died, and restarted from its failures if those were reported already; an
+    /// end that was not reported is reported now.
     async fn go_on(&mut self, there: Batch, reported: Option<Millis>) -> Result<BatchId> {
         let id = there.batch_id;
         if self.batches.active.contains_key(&id) {
@@ -150,7 +150,7 @@ impl QueueDispatcher {
     }
 }
 
-/// Why a job cannot have the batch it asks for.
+/// Why a job cannot have the batch it requests.
 #[derive(Debug, thiserror::Error)]
 enum ChildError {
     #[error(
@@ -163,7 +163,7 @@ enum ChildError {
     Ring(String),
 }
 
-/// Whether an error is an answer to whoever asked, and not a trouble of the database.
+/// Whether an error is an answer for the requester, and not a database error.
 fn is_answer(error: &anyhow::Error) -> bool {
     error.is::<ChildError>()
         || error.is::<BatchError>()
@@ -171,7 +171,7 @@ fn is_answer(error: &anyhow::Error) -> bool {
         || error.is::<BadName>()
 }
 
-/// Refuses a group that is among those whose batches led here; gives the batch that asks.
+/// Refuses a group that is among the ancestors of this batch; returns the batch of the requester.
 async fn refuse_ring(tx: &mut Tx, parent: QueueId, order: &BatchOrder) -> Result<Batch> {
     let opener = batch::of_entry(tx, parent).await?;
     let mut way = vec![opener.clone()];
@@ -194,8 +194,8 @@ async fn refuse_ring(tx: &mut Tx, parent: QueueId, order: &BatchOrder) -> Result
     Err(ChildError::Ring(words.join(" -> ")).into())
 }
 
-/// When an earlier start of a row last told how its batch ended: any end of a try but that of a worker
-/// that died, which charges no try.
+/// When an earlier start of a row last reported the end of its batch: any end of an attempt except
+/// a dead worker, which is not charged.
 fn last_report(changes: &[LoggedChange], attempt: u32) -> Option<Millis> {
     let mut tries = 0;
     let mut reported = None;

@@ -1,4 +1,4 @@
-//! What the dispatcher tells the meter.
+//! Metrics of the dispatcher.
 
 use crate::domain::cluster::node_placement::NodeRole;
 use crate::domain::id::QueueId;
@@ -16,26 +16,27 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The word under which the loop of the dispatcher is known to the meter.
+/// The name of the dispatcher loop in metrics.
 pub(super) const NAME: &str = "dispatcher";
 
 impl QueueDispatcher {
-    /// The meters of this process.
+    /// The metrics of this process.
     pub fn meter(&self) -> Arc<Meter> {
         self.process.meter.clone()
     }
 
-    /// A waiter for hints of this process; heard while it serves.
+    /// A waiter for hints of this process; hints arrive while it serves.
     pub fn hints(&self) -> Hints {
         self.process.hints.clone()
     }
 
-    /// Whether schedules may be fired by this process: its lease holds, and what time it is, is sure.
+    /// Whether this process may fire schedules: its lease is valid, and the present time is
+    /// certain.
     pub fn may_schedule(&self) -> bool {
         self.process.heart.may_schedule()
     }
 
-    /// Says that the loop turns, and what there is to do.
+    /// Records that the loop runs, and the present amount of work.
     pub(super) fn measure(&self) {
         self.process.meter.loop_turned(NAME, self.process.clock.uptime());
         self.process.meter.batches(self.batches.active.len());
@@ -47,7 +48,7 @@ impl QueueDispatcher {
         );
     }
 
-    /// A try has ended, and its end is in the rows.
+    /// Records an ended attempt whose end is committed.
     pub(super) fn measure_end(&self, row: QueueId, outcome: &AttemptOutcome) {
         if let Some(body) = self.running.bodies.get(&row) {
             let took = self.process.clock.uptime().since(body.began);
@@ -56,7 +57,7 @@ impl QueueDispatcher {
     }
 }
 
-/// The type of a job for the meter: a closed set, whatever stands in the row.
+/// The job type as a metric label: a closed set, whatever the row contains.
 pub(super) fn kind_word(job: &JobDef) -> &'static str {
     match handler::kind_of(job).name {
         "" => "unknown",
@@ -77,28 +78,29 @@ fn end_label(end: &AttemptEnd) -> &'static str {
 }
 
 impl QueueDispatcher {
-    /// What every loop of this process shares.
+    /// State shared by every loop of this process.
     pub(in crate::engine) fn process(&self) -> &ClusterProcess {
         &self.process
     }
 
-    /// Whether this process fires schedules: one that only works does not.
+    /// Whether this process fires schedules: a node with only the worker role does not.
     pub fn fires_schedules(&self) -> bool {
         self.fleet.roles.is_empty() || self.fleet.roles.contains(&NodeRole::Scheduler)
     }
 
-    /// The vitals of this process: `leaves` is what tells it to stop, `stalled` how long a loop may
-    /// take for a turn, which must be more than the database may take for two answers.
+    /// The health monitor of this process. `leaves` is the shutdown token; `stalled` is the maximum
+    /// duration of one turn of a loop, and must be longer than the database may take for two
+    /// answers.
     pub fn vitals(&self, leaves: &CancellationToken, stalled: Duration) -> HealthMonitor {
         HealthMonitor::new(&self.process, leaves, stalled)
     }
 
-    /// What seals acts in the process that this dispatcher is.
+    /// The audit sealer of this process.
     pub fn audit_sealer(&self) -> AuditSealer {
         AuditSealer::new(&self.process)
     }
 
-    /// What verifies the chain of acts in this process.
+    /// The verifier of the audit chain in this process.
     pub fn audit_watch(&self) -> AuditWatch {
         AuditWatch::new(&self.process)
     }

@@ -1,4 +1,4 @@
-//! What is committed becomes spans.
+//! Turns committed changes into trace spans.
 
 use crate::domain::batch::span::{self, TryEnd};
 use crate::domain::batch::{Batch, BatchStatus};
@@ -12,11 +12,11 @@ use crate::engine::observe::traces::{SpanExporter, TraceQueue};
 use crate::trace::Exporter;
 use std::sync::atomic::Ordering;
 
-/// A try that has ended, and where memory has its job.
+/// An ended attempt, with the batch and DAG node of its job.
 pub(super) type EndedAttempt = (BatchId, Place, TryEnd);
 
 impl Active {
-    /// The try of a row that has just ended, for its span.
+    /// Notes an attempt that has just ended, for its span.
     pub(super) fn note_end(&self, place: Place, changes: &mut Changes, now: Millis) {
         let row = self.row_at(place);
         let ended = TryEnd {
@@ -31,19 +31,19 @@ impl Active {
 }
 
 impl QueueDispatcher {
-    /// From now on spans are made, if there is somewhere to send them to.
+    /// Turns tracing on, if there is an exporter.
     pub fn trace_to(&mut self, exporter: Option<Exporter>) {
         let Some(exporter) = exporter else { return };
         self.traces = TraceQueue::to_exporter(exporter, self.process.meter.clone());
         self.running.around.traced.store(true, Ordering::Relaxed);
     }
 
-    /// What sends them, to be run beside this dispatcher; there is one, once.
+    /// The task that sends the spans, to be run beside this dispatcher; returned once.
     pub fn tracer(&mut self) -> Option<SpanExporter> {
         self.traces.take_tracer()
     }
 
-    /// What is committed becomes spans.
+    /// Creates spans for what is committed.
     pub(super) fn trace(
         &self,
         ended: &[EndedAttempt],

@@ -1,4 +1,4 @@
-//! What one beat is about to write: gathered from memory, written in one transaction.
+//! The changes of one tick: gathered from memory, written in one transaction.
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::id::{BatchId, NodeId, QueueId};
@@ -22,66 +22,66 @@ use crate::store::{
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
 
-/// Rows of a hop that is sent as one statement, at most.
+/// Maximum number of rows of a hop that is sent as one statement.
 const HOP_MOST: usize = 1_024;
 
-/// Mails about a batch, or about one of its jobs.
+/// Notifications about a batch, or about one of its jobs.
 #[derive(Debug)]
 pub(super) struct JobNotices {
     pub(super) batch: BatchId,
     pub(super) queue_id: Option<QueueId>,
-    /// The change of status that they report, where they report one.
+    /// The change of status that they report, if any.
     pub(super) change: Option<ReportedChange>,
     pub(super) notices: Vec<Notice>,
 }
 
 impl JobNotices {
-    /// Mails that report no change of status of a job.
+    /// Notifications that report no change of a job's status.
     pub(super) fn plain(batch: BatchId, queue_id: Option<QueueId>, notices: Vec<Notice>) -> Self {
         Self { batch, queue_id, change: None, notices }
     }
 }
 
-/// Changes of one beat, over all batches.
+/// The changes of one tick, over all batches.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Rows of dead processes that are ours now, to be ended.
+    /// Rows of dead processes that this process has taken over, to be ended.
     pub(super) adopted: Vec<Adopted>,
-    /// Tries that ended or are being stopped.
+    /// Attempts that ended or are being stopped.
     pub(super) settled: Vec<SettledRow>,
-    /// Rows that say now how their runs on executors ended.
+    /// Rows whose executor runs have ended and are settled with this.
     pub(super) remote: Vec<i64>,
     /// Rows that only change state, by (from, to).
     pub(super) moved: BTreeMap<(QueueStatus, QueueStatus), Vec<i64>>,
-    /// Rows that start now, by the state they were in.
+    /// Rows that start now, by their former state and their node.
     pub(super) claimed: BTreeMap<(QueueStatus, AttemptRunner), Vec<i64>>,
-    /// Tries that another node was given, never took and will not take any more.
+    /// Attempts that were given to another node, which has not taken them and will not.
     pub(super) withdrawn: Vec<Untaken>,
     /// Reports of other nodes that are settled with this.
     pub(super) reported: Vec<(QueueId, u32)>,
-    /// One per change, in story order.
+    /// One entry per change, in chronological order.
     pub(super) logs: Vec<store::log::ExecutionLog>,
     /// Jobs that were caught ending their transaction by themselves.
     pub(super) breaches: Vec<Breach>,
-    /// Mails to the owners.
+    /// Notifications to the owners.
     pub(super) notices: Vec<JobNotices>,
-    /// Letters to those who were told of a failure that is mended now.
+    /// Notifications to recipients of a failure that has been fixed.
     pub(super) mended: Vec<(BatchId, Option<QueueId>, notice_batch::RecoveryNotice)>,
-    /// Last lines of bodies that ended.
+    /// Last log lines of bodies that ended.
     pub(super) lines: Vec<NewLines>,
-    /// What rows that only change state say of it.
+    /// Messages of rows that only change state.
     pub(super) said: BTreeMap<String, Vec<i64>>,
     /// Batches that are stopped, and why.
     pub(super) killing: Vec<(BatchId, String)>,
-    /// What owners are told of that runs long.
+    /// Alerts about long-running and late jobs and batches.
     pub(super) told: Vec<LongRunningAlert>,
     /// Batches that end.
     pub(super) finished: Vec<(Batch, BatchStatus)>,
-    /// Batches that any of this belongs to, with the revision it was worked out from.
+    /// Batches affected by these changes, with the revision that the changes are based on.
     pub(super) batches: BTreeMap<BatchId, i64>,
-    /// Tries that have ended, for their spans.
+    /// Ended attempts, for their spans.
     pub(super) ended: Vec<EndedAttempt>,
-    /// To be told after the commit.
+    /// Progress events to publish after the commit.
     pub(super) news: Vec<ProgressEvent>,
 }
 
@@ -94,11 +94,11 @@ impl Changes {
             && self.finished.is_empty()
             && self.killing.is_empty()
             && self.told.is_empty()
-            // A body that wrote its end itself leaves only news and lines.
+            // A body that wrote its end itself leaves only events and lines.
             && self.news.is_empty()
     }
 
-    /// Whether `write` would do no more than look whether the batches are still ours.
+    /// Whether `write` would only check that the batches still belong to this process.
     pub(super) fn writes_nothing(&self) -> bool {
         // Field by field, so that one that is added is not forgotten.
         let Self {
@@ -130,7 +130,7 @@ impl Changes {
         rows && states && records && notices && batches
     }
 
-    /// Whether there is anything that `hop` has no statement for.
+    /// Whether there is anything that the single statement of a hop cannot write.
     fn is_more_than_a_hop(&self) -> bool {
         // Field by field, so that one that is added is not forgotten.
         let Self {
@@ -164,8 +164,8 @@ impl Changes {
             || claimed.keys().any(|(_, runner)| *runner != AttemptRunner::Here)
     }
 
-    /// All of it as statements that do not see each other, when it is no more than a hop has: tries that
-    /// ended, rows that move on, rows that start here, and no row twice.
+    /// All changes as statements that do not depend on each other, if there is no more than a hop
+    /// has: attempts that ended, rows that move on, rows that start here, and no row twice.
     pub(super) fn single_statements(
         &self,
         owner: &NodeId,
@@ -198,8 +198,8 @@ impl Changes {
         Some(all)
     }
 
-    /// Writes everything; the caller commits. In story order, because a row may take two steps in
-    /// one beat (a failed try that starts again at once).
+    /// Writes everything; the caller commits. In chronological order, because a row may take two
+    /// steps in one tick (a failed attempt that starts again at once).
     pub(super) async fn write(&self, tx: &mut Tx, owner: &NodeId, now: Millis) -> Result<()> {
         if !self.batches.is_empty() {
             batch::hold_all(tx, owner, &self.batches).await?;

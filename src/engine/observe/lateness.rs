@@ -1,5 +1,5 @@
-//! The moments at which owners of a batch may have to hear that something is late, and its forecasts: found when the batch is
-//! read, so that they outlive a process.
+//! The lateness alerts and forecasts of a batch. They are recomputed when the batch is read, so
+//! they survive the process.
 
 use crate::domain::batch::history::{Durations, History};
 use crate::domain::batch::{Batch, Snapshot};
@@ -15,12 +15,12 @@ use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// How often a forecast is made while nothing ends, and how often at most while much does: it costs time
-/// in the order of the batch.
+/// Forecast interval in milliseconds, while nothing ends and at most while much does: a forecast
+/// costs time proportional to the size of the batch.
 const FORECAST_MS: i64 = 60_000;
 const FORECAST_LEAST_MS: i64 = 10_000;
 
-/// When a batch is due, and what its forecasts said.
+/// When a batch is due, and the results of its forecasts.
 #[derive(Clone, Copy, Debug)]
 struct Foresight {
     due: Millis,
@@ -29,28 +29,28 @@ struct Foresight {
     foretold: Foretold,
 }
 
-/// The moments of one batch that somebody may have to hear of.
+/// The times of one batch at which an alert may be due.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct Alarms {
     open: BTreeSet<(Millis, Alarm)>,
-    /// Told by this process and committed: rows that are read anew do not bring them back.
+    /// Alerts sent by this process and committed: reading the rows again does not repeat them.
     told: HashSet<(Millis, Alarm)>,
     history: Option<Arc<History>>,
     forecast: Option<Foresight>,
 }
 
-/// What alarms need beyond the rows of a batch.
+/// What alerts need beyond the rows of a batch.
 #[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct AlarmHistory {
     history: Option<Arc<History>>,
-    /// Since when jobs that are held are.
+    /// Since when held jobs are held.
     held: HashMap<QueueId, Millis>,
-    /// When jobs were started over.
+    /// When jobs were rerun.
     again: HashMap<QueueId, Again>,
 }
 
 impl AlarmHistory {
-    /// Reads what is needed; `before` are the alarms that memory has already. Most batches need nothing.
+    /// Reads the history for alerts; `before` are the alerts in memory. Most batches need nothing.
     pub(in crate::engine) async fn read_past(
         tx: &mut Tx,
         batch: &Batch,
@@ -79,7 +79,7 @@ impl AlarmHistory {
 }
 
 impl Alarms {
-    /// Those of a batch as its rows stand; `before` is what this process had.
+    /// The alerts of a batch in its present state; `before` is what this process had.
     pub(in crate::engine) fn for_batch(
         batch: &Batch,
         snapshot: &Snapshot,
@@ -109,29 +109,29 @@ impl Alarms {
         Self { open, told: before.told, history: past.history, forecast }
     }
 
-    /// The next moment at which there is something to look at.
+    /// The next time at which an alert or forecast is due.
     pub(in crate::engine) fn next(&self) -> Option<Millis> {
         let alarm = self.open.first().map(|(at, _)| *at);
         let forecast = self.forecast.map(|f| f.next).filter(|next| !self.is_past_due(*next));
         alarm.into_iter().chain(forecast).min()
     }
 
-    /// From the moment on at which the batch is due there is nothing to foretell.
+    /// Once the batch is overdue there is nothing to forecast.
     fn is_past_due(&self, now: Millis) -> bool {
         self.forecast.is_none_or(|f| f.due <= now) || self.history.is_none()
     }
 
-    /// What is known of how long a job took.
+    /// The known durations of a job.
     pub(in crate::engine) fn durations(&self, code: &JobCode) -> Option<&Durations> {
         self.history.as_ref()?.get(code)
     }
 
-    /// How long the jobs of the group took; nothing of a batch that never asks.
+    /// The durations of the jobs of the group; empty for a batch without forecasts.
     pub(in crate::engine) fn history(&self) -> Arc<History> {
         self.history.clone().unwrap_or_default()
     }
 
-    /// A try has ended, so the forecast may be another.
+    /// Notes that an attempt has ended, so the forecast may change.
     pub(in crate::engine) fn heard_end(&mut self, now: Millis) {
         if let Some(foresight) = &mut self.forecast {
             let soon = foresight.last.map_or(now, |last| last.plus_ms(FORECAST_LEAST_MS).max(now));
@@ -139,25 +139,26 @@ impl Alarms {
         }
     }
 
-    /// What was told is committed.
+    /// Notes a sent alert, after the commit.
     pub(in crate::engine) fn note_told(&mut self, at: Millis, alarm: Alarm) {
         self.told.insert((at, alarm));
     }
 
-    /// The forecast was told, and that is committed.
+    /// Notes a sent forecast, after the commit.
     pub(in crate::engine) fn note_foretold(&mut self, foretold: Foretold) {
         if let Some(foresight) = &mut self.forecast {
             foresight.foretold = foretold;
         }
     }
 
-    /// Nothing can be late any more, until its rows are read again.
+    /// Ends all alerts, until the rows are read again.
     pub(in crate::engine) fn silence(&mut self) {
         self.open.clear();
         self.forecast = None;
     }
 
-    /// The forecast that is to be made now: the past it is made from, when the batch is due, and what was foretold.
+    /// The inputs of the forecast that is due now: the history, when the batch is due, and the
+    /// previous forecast.
     pub(in crate::engine) fn forecast_due(
         &mut self,
         now: Millis,
@@ -170,7 +171,7 @@ impl Alarms {
         (foresight.next <= now).then_some((history, foresight.due, foresight.foretold))
     }
 
-    /// A forecast was made; the next one is due some time later.
+    /// Stores a forecast; the next one is due some time later.
     pub(in crate::engine) fn note_forecast(&mut self, foretold: Foretold, now: Millis) {
         if let Some(foresight) = &mut self.forecast {
             let next = now.plus_ms(FORECAST_MS);
@@ -178,22 +179,22 @@ impl Alarms {
         }
     }
 
-    /// None is made any more: nothing of the batch has a past.
+    /// Makes no more forecasts: no job of the batch has a history.
     pub(in crate::engine) fn end_forecasts(&mut self) {
         self.forecast = None;
     }
 
-    /// Whether a moment has come.
+    /// Whether an alert is due.
     pub(in crate::engine) fn has_come(&self, now: Millis) -> bool {
         self.open.first().is_some_and(|(at, _)| *at <= now)
     }
 
-    /// Whether there is something to look at.
+    /// Whether an alert or forecast is due.
     pub(in crate::engine) fn is_due(&self, now: Millis) -> bool {
         self.next().is_some_and(|at| at <= now)
     }
 
-    /// Takes out the moments that have come.
+    /// Takes out the alerts that are due.
     pub(in crate::engine) fn take_due(&mut self, now: Millis) -> Vec<(Millis, Alarm)> {
         let mut found = Vec::new();
         while let Some(first) = self.open.first().copied().filter(|(at, _)| *at <= now) {

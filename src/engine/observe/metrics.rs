@@ -1,8 +1,8 @@
-//! The meters of this process, for Prometheus. Told with plain values by whoever does something worth
-//! counting; asked for their text by the front door.
+//! The metrics of this process, for Prometheus. Other parts record plain values; the HTTP server
+//! renders the text.
 //!
-//! No label has a value that comes from users: each set is closed, so that a year of batches makes no
-//! more series than a day of them.
+//! No label value comes from users: each set is closed, so that a year of batches creates no more
+//! series than a day of them.
 
 mod audit_chain;
 mod certificates;
@@ -36,26 +36,25 @@ use std::fmt::{Debug, Formatter};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Seconds.
 type Seconds = Gauge<f64, AtomicU64>;
 
-/// The name of the loop that plans firings.
+/// The name of the loop that plans firings, in metrics.
 pub const PLANNER: &str = "planner";
 type MetricLabels<const N: usize> = [(&'static str, &'static str); N];
 type Counters<const N: usize> = Family<MetricLabels<N>, Counter>;
 type Histograms<const N: usize> = Family<MetricLabels<N>, Histogram, fn() -> Histogram>;
 
-/// From a millisecond to an hour: how late a firing may be, or how long a job takes.
+/// Histogram buckets from a millisecond to an hour: delay of a firing, or duration of a job.
 const LONG: [f64; 16] = [
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0,
     3600.0,
 ];
-/// From half a millisecond to ten seconds, the longest that a lock is waited for.
+/// Histogram buckets from half a millisecond to ten seconds, the longest wait for a lock.
 const SHORT: [f64; 14] =
     [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const STATEMENTS: [f64; 8] = [1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 20.0, 50.0];
 
-/// The meters of one process.
+/// The metrics of one process.
 pub struct Meter {
     registry: Registry,
     triggers: TriggerMetrics,
@@ -69,18 +68,18 @@ pub struct Meter {
     process: ProcessMetrics,
     certificates: Certificates,
     audit_chain: AuditChain,
-    /// When each loop of this process turned last, by its name.
+    /// When each loop of this process last completed a turn, by name.
     loops: Mutex<BTreeMap<&'static str, Uptime>>,
-    /// Since when each step of the dispatcher has failed, and what kept the last one.
+    /// Since when the dispatcher has failed, and the reason of the last failure.
     dispatch_failure: Mutex<Option<DispatchFailure>>,
 }
 
-/// Steps of the dispatcher that failed one after the other.
+/// A series of failed steps of the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DispatchFailure {
-    /// When the first of them had failed.
+    /// When the first of them failed.
     pub since: Uptime,
-    /// What kept the last one, without a name or value.
+    /// The reason of the last failure, without a name or value.
     pub obstacle: &'static str,
 }
 
@@ -144,7 +143,7 @@ impl Debug for Meter {
 }
 
 impl Meter {
-    /// A firing was decided: its result (`fired`, `skipped`, `failed`, …), what it came from (`cron`,
+    /// Records a decided firing: its result (`fired`, `skipped`, `failed`, …), its source (`cron`,
     /// `manual`, …), and how many milliseconds after its planned time.
     pub fn fired(&self, result: &'static str, source: &'static str, lateness_ms: i64) {
         let labels = [("result", result), ("source", source)];
@@ -153,19 +152,18 @@ impl Meter {
         lateness.observe(seconds(lateness_ms));
     }
 
-    /// So many planned times were missed.
+    /// Records missed planned times.
     pub fn misfired(&self, count: u64) {
         self.triggers.misfires.inc_by(count);
     }
 
-    /// The lock of the schedules was waited for and held so long, in milliseconds.
+    /// Records how long the schedule lock was waited for and held, in milliseconds.
     pub fn record_lock(&self, wait_ms: i64, hold_ms: i64) {
         self.triggers.lock_wait.observe(seconds(wait_ms));
         self.triggers.lock_hold.observe(seconds(hold_ms));
     }
 
-    /// The scheduler has made a pass: schedules that were due, firings that were written, statements
-    /// that it took.
+    /// Records a pass of the planner: due schedules, inserted firings, statements.
     pub fn record_pass(&self, due: u64, fired: u64, statements: u64) {
         self.triggers.passes.inc();
         self.triggers.due.inc_by(due);
@@ -173,145 +171,148 @@ impl Meter {
         self.triggers.statements.observe(u32::try_from(statements).unwrap_or(u32::MAX).into());
     }
 
-    /// So many firings are on the ring.
+    /// Sets the number of firings on the timer ring.
     pub fn record_ring(&self, len: usize) {
         set_gauge(&self.triggers.ring, len);
     }
 
-    /// So many firings are written, due, and not fired.
+    /// Sets the number of firings that are written, due, and not fired.
     pub fn overdue(&self, count: usize) {
         set_gauge(&self.triggers.overdue, count);
     }
 
-    /// So many firings whose time has come wait in this process for a place in a pool.
+    /// Sets the number of due firings that wait in this process for a place in a pool.
     pub fn firings_waiting(&self, count: usize) {
         set_gauge(&self.triggers.waiting, count);
     }
 
-    /// The planned time or firing of the installation that has waited longest is so many milliseconds
-    /// overdue.
+    /// Sets the delay of the planned time or firing of the installation that has waited longest, in
+    /// milliseconds.
     pub fn firing_delay(&self, ms: i64) {
         self.triggers.delay.set(seconds(ms));
     }
 
-    /// The same in seconds, as this process saw it last; `None` in a process that fires no schedules.
+    /// The last recorded delay in seconds; `None` in a process that fires no schedules.
     pub fn firing_delay_sec(&self) -> Option<f64> {
         self.loops().contains_key(PLANNER).then(|| self.triggers.delay.get())
     }
 
-    /// A loop of this process has turned; from the first time on it counts as one that must.
+    /// Notes that a loop of this process completed a turn; from the first call on the loop is
+    /// expected to run.
     pub fn loop_turned(&self, name: &'static str, now: Uptime) {
         self.loops().insert(name, now);
     }
 
-    /// A loop of this process has ended in order.
+    /// Notes that a loop of this process has ended in order.
     pub fn loop_ended(&self, name: &'static str) {
         self.loops().remove(name);
     }
 
-    /// How many milliseconds ago each loop turned last.
+    /// Milliseconds since each loop last completed a turn.
     pub fn loop_ages(&self, now: Uptime) -> BTreeMap<&'static str, i64> {
         self.loops().iter().map(|(name, at)| (*name, now.since(*at).max(0))).collect()
     }
 
-    /// So many batches are open in this process.
+    /// Sets the number of batches open in this process.
     pub fn batches(&self, open: usize) {
         set_gauge(&self.batches.open, open);
     }
 
-    /// A batch was taken; `how` is the word of its fate (`taken`, `taken_over`).
+    /// Counts a claimed batch; `how` is `taken` or `taken_over`.
     pub fn batch_taken(&self, how: &'static str) {
         self.batches.taken.get_or_create(&[("how", how)]).inc();
     }
 
-    /// A batch has left this process: it ended with this result, or was given back, lost, cast out.
+    /// Counts a batch that has left this process: ended with this result, or given back, lost, cast
+    /// out.
     pub fn batch_ended(&self, result: &'static str) {
         self.batches.ended.get_or_create(&[("result", result)]).inc();
     }
 
-    /// So many jobs run here, so many are ready and wait for a slot, so many reports of workers wait
-    /// to be written.
+    /// Sets the numbers of running jobs, of ready jobs that wait for a slot, and of reports that
+    /// wait to be written.
     pub fn record_jobs(&self, running: usize, ready: usize, reports: usize) {
         set_gauge(&self.jobs.running, running);
         set_gauge(&self.jobs.ready, ready);
         set_gauge(&self.jobs.reports, reports);
     }
 
-    /// A try of a job of this type has started.
+    /// Counts a started attempt of this job type.
     pub fn job_started(&self, job_type: &'static str) {
         self.jobs.starts.get_or_create(&[("type", job_type)]).inc();
     }
 
-    /// A try of a job of this type has ended in this way after so many milliseconds.
+    /// Records an ended attempt of this job type, its result and its duration in milliseconds.
     pub fn job_ended(&self, job_type: &'static str, result: &'static str, took_ms: i64) {
         self.jobs.ends.get_or_create(&[("type", job_type), ("result", result)]).inc();
         self.jobs.duration.get_or_create(&[("type", job_type)]).observe(seconds(took_ms));
     }
 
-    /// The lease of this process could not be renewed.
+    /// Counts a failed lease renewal of this process.
     pub fn renewal_failed(&self) {
         self.cluster.renewals_failed.inc();
     }
 
-    /// All that runs here was stopped, because the lease could not be renewed in time.
+    /// Counts a fence: everything here was stopped, because the lease could not be renewed in time.
     pub fn fenced(&self) {
         self.cluster.fences.inc();
     }
 
-    /// A beat failed and is tried again; `why` is `database`, `stale` or `other`.
+    /// Counts a failed tick that is retried; `why` is `database`, `stale` or `other`.
     pub fn beat_failed(&self, why: &'static str) {
         self.cluster.beats_failed.get_or_create(&[("why", why)]).inc();
     }
 
-    /// A step of the dispatcher has failed by now, kept by this.
+    /// Notes that a step of the dispatcher has failed for this reason.
     pub fn dispatch_failed(&self, obstacle: &'static str, now: Uptime) {
         let mut failure = self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner);
         let since = failure.map_or(now, |failure| failure.since);
         *failure = Some(DispatchFailure { since, obstacle });
     }
 
-    /// A step of the dispatcher went well.
+    /// Notes that a step of the dispatcher has succeeded.
     pub fn dispatch_succeeded(&self) {
         *self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Which steps of the dispatcher fail at present.
+    /// The present series of failed steps of the dispatcher.
     pub fn dispatch_failure(&self) -> Option<DispatchFailure> {
         *self.dispatch_failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many processes have a lease that holds.
+    /// Sets the number of processes with a valid lease.
     pub fn nodes(&self, alive: usize) {
         set_gauge(&self.cluster.nodes, alive);
     }
 
-    /// The database's clock is so many milliseconds ahead of this machine's, give or take.
+    /// Sets how many milliseconds the database's clock is ahead of this machine's, with the
+    /// uncertainty.
     pub fn record_skew(&self, ms: i64, uncertainty_ms: i64) {
         self.cluster.skew.set(seconds(ms));
         self.cluster.uncertainty.set(seconds(uncertainty_ms));
     }
 
-    /// When the certificates of this process end.
+    /// Sets when the certificates of this process expire.
     pub fn set_certificates(&self, ends: Vec<CertificateEnd>) {
         self.certificates.set(ends);
     }
 
-    /// When they do, as it was looked up last.
+    /// When the certificates expire, as of the last check.
     pub(in crate::engine) fn certificates(&self) -> Vec<CertificateEnd> {
         self.certificates.list_ends()
     }
 
-    /// How the chain of the audit log was found just now.
+    /// Sets the result of the last verification of the audit chain.
     pub(in crate::engine) fn set_audit_chain(&self, state: AuditChainState) {
         self.audit_chain.set(state);
     }
 
-    /// How it was found last; none before the first time.
+    /// The result of the last verification; `None` before the first.
     pub(in crate::engine) fn audit_chain(&self) -> Option<AuditChainState> {
         self.audit_chain.last_state()
     }
 
-    /// All meters in the text form of OpenMetrics, with what can be read at this moment.
+    /// All metrics in the OpenMetrics text format, with values that are read at this moment.
     pub fn render_text(&self, counts: &Counts) -> String {
         self.database.set(counts);
         self.process.read_process();
@@ -441,7 +442,7 @@ impl JobMetrics {
     }
 }
 
-/// Registers a meter and gives it back.
+/// Registers a metric and returns it.
 fn add_metric<M: Metric + Clone>(to: &mut Registry, name: &str, help: &str, meter: M) -> M {
     to.register(name, help, meter.clone());
     meter
@@ -451,7 +452,7 @@ fn put_counter(to: &mut Registry, name: &str, help: &str) -> Counter {
     add_metric(to, name, help, Counter::default())
 }
 
-/// Registers a gauge of counts that begins with 0.
+/// Registers a gauge that starts with 0.
 fn put_gauge(to: &mut Registry, name: &str, help: &str) -> Gauge {
     add_metric(to, name, help, Gauge::default())
 }

@@ -1,5 +1,5 @@
-//! What this process says of itself: meters and spans.
-//! Whoever does something worth counting tells it in plain values; it asks nobody.
+//! Metrics, traces and lateness alerts of this process. Other parts record plain values here; this
+//! module queries none of them.
 
 pub(super) mod lateness;
 pub mod metrics;

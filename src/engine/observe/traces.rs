@@ -1,5 +1,5 @@
-//! Traces: what is committed becomes spans, which a task of its own sends, many at a time. Whoever dispatches
-//! never waits for it: when the collector is away or slow, spans are dropped, and counted.
+//! Traces: a task of its own sends spans in groups. The dispatcher never waits for it: when the
+//! collector is unavailable or slow, spans are dropped and counted.
 
 use crate::domain::batch::span::Span;
 use crate::engine::observe::metrics::Meter;
@@ -9,26 +9,26 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Spans that may wait; more are dropped.
+/// Capacity of the queue; further spans are dropped.
 const WAITING_MOST: usize = 16_384;
-/// Spans of one request, at most.
+/// Maximum number of spans per request.
 const TOGETHER_MOST: usize = 512;
-/// How long a span waits for company.
+/// How long a span waits for others to be sent with it.
 const COMPANY: Duration = Duration::from_secs(1);
-/// Tries of one request, further and further apart: 1, 2, 4 and 8 s.
+/// Attempts per request, with growing pauses: 1, 2, 4 and 8 s.
 const TRIES: u32 = 5;
-/// How long a process that ends waits for its last spans to go.
+/// How long a process that ends waits until its last spans are sent.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Where spans go; nowhere when nobody wants them.
+/// The queue of spans to send; closed when tracing is off.
 #[derive(Default)]
 pub(in crate::engine) struct TraceQueue {
     to: Option<mpsc::Sender<Span>>,
-    /// Until somebody lets it run.
+    /// The exporter until its task is started.
     tracer: Option<SpanExporter>,
 }
 
-/// Sends spans.
+/// Sends spans to a collector.
 pub struct SpanExporter {
     spans: mpsc::Receiver<Span>,
     exporter: Exporter,
@@ -36,23 +36,23 @@ pub struct SpanExporter {
 }
 
 impl TraceQueue {
-    /// To this collector.
+    /// A queue that sends to this collector.
     pub(in crate::engine) fn to_exporter(exporter: Exporter, meter: Arc<Meter>) -> Self {
         let (sender, spans) = mpsc::channel(WAITING_MOST);
         Self { to: Some(sender), tracer: Some(SpanExporter { spans, exporter, meter }) }
     }
 
-    /// What sends them; there is one, once.
+    /// The task that sends the spans; returned once.
     pub(in crate::engine) fn take_tracer(&mut self) -> Option<SpanExporter> {
         self.tracer.take()
     }
 
-    /// Whether anybody wants spans.
+    /// Whether tracing is on.
     pub(in crate::engine) fn is_on(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Hands spans over without waiting; gives how many found no room.
+    /// Queues spans without waiting; returns how many were dropped.
     pub(in crate::engine) fn send_spans(&self, spans: impl Iterator<Item = Span>) -> usize {
         let Some(sender) = &self.to else { return 0 };
         spans.filter_map(|span| sender.try_send(span).err()).count()
@@ -60,7 +60,8 @@ impl TraceQueue {
 }
 
 impl SpanExporter {
-    /// Sends what comes until the dispatcher is gone; what is left has five seconds from `done` on.
+    /// Sends spans until the dispatcher is gone; the rest must be sent within five seconds after
+    /// `done`.
     pub async fn run(mut self, done: CancellationToken) {
         let too_long = async {
             done.cancelled().await;

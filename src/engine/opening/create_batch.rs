@@ -1,4 +1,4 @@
-//! An order becomes rows: snapshot and one queue row per active job.
+//! Turns an order into rows: the snapshot and one queue row per active job.
 
 use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{Batch, BatchOrder, BatchPlan, start_times};
@@ -16,21 +16,21 @@ use crate::store::{self, Db, Tx, audit, batch, queue, run_mode};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// What came of an order of several groups: each is opened for itself.
+/// The result of an order for several groups, each of which is opened separately.
 #[derive(Clone, Debug, Default)]
 pub struct OpeningResult {
     /// The batches that were opened.
     pub opened: Vec<BatchId>,
-    /// Those that exist already; nothing was done to them.
+    /// Batches that exist already; they were not changed.
     pub existing: Vec<Batch>,
 }
 
-/// How often a lost race for a batch is looked at again. The winner has committed by then, so that the
-/// second look finds its batch.
+/// How often opening is retried after a lost race for a batch. The winner has committed by then, so
+/// that the second attempt finds its batch.
 const RACES: u32 = 5;
 
-/// Opens the batches an order asks for without having them: the next process that serves takes them.
-/// Refused as `QueueDispatcher::open` refuses.
+/// Opens the batches of an order without an owner: the next serving process claims them. Refused
+/// under the same conditions as `QueueDispatcher::open_batches`.
 pub async fn open_for_anyone(
     db: &Db,
     defs: &Definition,
@@ -41,7 +41,7 @@ pub async fn open_for_anyone(
     Ok(open_unowned(db, defs, order, by, now).await?.opened)
 }
 
-/// As [`open_for_anyone`], and names the batches that exist already.
+/// Like [`open_for_anyone`], and returns the batches that exist already.
 pub async fn open_unowned(
     db: &Db,
     defs: &Definition,
@@ -52,7 +52,8 @@ pub async fn open_unowned(
     open_as(db, None, defs, order, by, now).await
 }
 
-/// As [`open_for_anyone`], on record: who opened them and why. Values of parameters are not written.
+/// Like [`open_for_anyone`], with an audit record of who opened them and why. Parameter values are
+/// not recorded.
 pub async fn open_on_record(
     db: &Db,
     defs: &Definition,
@@ -81,8 +82,8 @@ pub async fn open_on_record(
     Ok(made)
 }
 
-/// Opens them for `owner`, or unowned; in one transaction for all of them. Those that exist are left as
-/// they are; when all exist, that is the refusal.
+/// Opens batches for `owner`, or unowned, in one transaction for all of them. Existing ones are
+/// left as they are; when all exist, the order is refused.
 pub(in crate::engine) async fn open_as(
     db: &Db,
     owner: Option<&NodeId>,
@@ -101,8 +102,8 @@ pub(in crate::engine) async fn open_as(
     Ok(made)
 }
 
-/// Opens batches in a transaction of its own, for the caller to commit. Of two who open the same batch
-/// at once the second finds its key taken; it looks again and finds the batch.
+/// Opens batches in a transaction for the caller to commit. Of two processes that open the same
+/// batch at once, the second gets a duplicate key; it retries and finds the batch.
 async fn begin_opening(
     db: &Db,
     owner: Option<&NodeId>,
@@ -123,7 +124,7 @@ async fn begin_opening(
     }
 }
 
-/// Opens batches within a transaction; an error is a reason to undo it.
+/// Opens batches within a transaction; after an error the caller must roll back.
 pub(in crate::engine) async fn open_in(
     tx: &mut Tx,
     owner: Option<&NodeId>,
@@ -147,7 +148,7 @@ pub(in crate::engine) async fn open_in(
     }
 }
 
-/// A number that does not fit the type of its group was wanted; who wanted it is on record.
+/// Records who opened a batch whose number does not fit the type of its group.
 async fn record_free_text(
     tx: &mut Tx,
     (id, plan): (BatchId, &BatchPlan),
@@ -169,7 +170,8 @@ async fn record_free_text(
     audit::record(tx, &Operator::new(by.to_owned(), host_name()), &[entry], now).await
 }
 
-/// A plan whose snapshot is packed as it is stored, which takes long for many jobs and needs no transaction.
+/// A plan whose snapshot is packed for storage, which takes long for many jobs and needs no
+/// transaction.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct PackedPlan {
     pub(in crate::engine) plan: BatchPlan,
@@ -182,14 +184,14 @@ impl PackedPlan {
         Ok(Self { plan, snapshot })
     }
 
-    /// All plans of an order.
+    /// Packs all plans of an order.
     pub(in crate::engine) fn pack_plans(plans: Vec<BatchPlan>) -> Result<Vec<Self>> {
         plans.into_iter().map(Self::new).collect()
     }
 }
 
-/// Writes one batch with its rows. Of one with many jobs most rows are left to its owner, who writes them in steps
-/// (`UnfinishedOpening`).
+/// Writes one batch with its rows. Of a batch with many jobs most rows are left to its owner, who
+/// writes them in steps (`UnfinishedOpening`).
 pub(in crate::engine) async fn write_plan(
     tx: &mut Tx,
     PackedPlan { plan, snapshot }: &PackedPlan,
@@ -202,7 +204,7 @@ pub(in crate::engine) async fn write_plan(
     let unwritten_jobs = entries.len().saturating_sub(ROWS_PER_STEP);
     if unwritten_jobs > 0 {
         entries.truncate(ROWS_PER_STEP);
-        // The later rows know the moment of the batch alone, so that the first go by it too.
+        // The later rows know only the time of the batch, so the first ones use it too.
         let start_times = start_times(&plan.snapshot, now)?;
         entries.iter_mut().zip(start_times).for_each(|(entry, start)| entry.not_before = start);
     }
@@ -216,7 +218,8 @@ pub(in crate::engine) async fn write_plan(
     Ok(id)
 }
 
-/// Does what follows when all rows of a batch are there: jobs on ice in every batch are left out from the start.
+/// Completes a batch whose rows are all written: jobs that are on ice in every batch are skipped
+/// from the start.
 pub(super) async fn finish_rows(
     tx: &mut Tx,
     id: BatchId,
@@ -239,7 +242,7 @@ pub(super) async fn finish_rows(
     store::log::append(tx, &iced.iter().map(log).collect::<Vec<_>>(), now).await
 }
 
-/// The rows that a plan writes.
+/// The rows of a plan.
 pub(in crate::engine) fn new_entries(plan: &BatchPlan) -> Vec<queue::NewEntry<'_>> {
     let jobs = plan.snapshot.jobs.iter().zip(&plan.not_before);
     jobs.map(|(job, not_before)| queue::NewEntry { job_code: &job.code, not_before: *not_before })

@@ -1,4 +1,4 @@
-//! What jobs wait for in other batches: worked out when a batch is read, looked at again while it runs.
+//! Dependencies on jobs in other batches: computed when a batch is read, polled while it runs.
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::batch_no::RelativeBatch;
@@ -14,14 +14,14 @@ use anyhow::{Context as _, Result};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
-/// The dependencies of one batch on others, each with the job that waits.
+/// The dependencies of one batch on others, each with the waiting job.
 type AwaitedBatchList = Vec<(Node, CrossBatchDependency)>;
 
-/// What is asked of the database for a dependency: whose batches, which job, which condition, and which
-/// numbers. Jobs that ask the same are answered together.
+/// The key of a database query for a dependency: which group, which job, which condition and which
+/// batch numbers. Jobs with the same key share the query.
 type AwaitedQuery = (GroupCode, Option<JobCode>, EdgeCondition, RelativeBatch);
 
-/// Reads how the batches stand that this one's jobs wait for; once for all that ask the same.
+/// Reads the state of the batches that jobs of this one wait for; one query per distinct key.
 pub async fn read_awaited(
     tx: &mut Tx,
     batch: &Batch,
@@ -71,7 +71,7 @@ pub(in crate::engine) async fn find_awaited(
     store::outside::find_awaited(tx, &waiting.external, &waiting.wanted, batch.batch_id).await
 }
 
-/// Keeps what follows from what was seen; gives the edge when it has spoken.
+/// Stores what follows from the state that was read; returns the edge once it is decided.
 fn answer(
     waiting: &mut CrossBatchDependency,
     seen: &[AwaitedBatch],
@@ -89,18 +89,19 @@ fn answer(
     waiting.edge
 }
 
-/// The dependencies of a batch in the hands of this process. A look costs what differs from the one
-/// before, not the number of jobs that wait: 100,000 jobs that wait for one batch are one question.
+/// The dependencies of a running batch. The cost of a poll depends on what differs from the
+/// previous one, not on the number of waiting jobs: 100,000 jobs that wait for one batch are one
+/// query.
 pub(in crate::engine) struct CrossBatchDependencies {
     all: AwaitedBatchList,
     of: HashMap<Node, Vec<usize>>,
     asked: Vec<CrossBatchQuestion>,
-    /// Of those that are open, when waiting for them is over.
+    /// Of open dependencies: when the wait for them is over.
     deadlines: BTreeSet<(Millis, usize)>,
     open: usize,
 }
 
-/// A question, by the places of those that ask it.
+/// A query, with the indexes of the dependencies that share it.
 struct CrossBatchQuestion {
     who: Vec<usize>,
     open: usize,
@@ -135,7 +136,6 @@ impl CrossBatchDependencies {
         this
     }
 
-    /// All of them.
     pub(in crate::engine) fn iter(&self) -> impl Iterator<Item = &(Node, CrossBatchDependency)> {
         self.all.iter()
     }
@@ -145,12 +145,12 @@ impl CrossBatchDependencies {
         self.open > 0
     }
 
-    /// When waiting for the next of them is over.
+    /// When the wait for the next of them is over.
     pub(in crate::engine) fn next_deadline(&self) -> Option<Millis> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// One dependency of each question that is open.
+    /// One dependency of each open query.
     pub(in crate::engine) fn questions(
         &self,
     ) -> impl Iterator<Item = (usize, &CrossBatchDependency)> {
@@ -158,7 +158,7 @@ impl CrossBatchDependencies {
         open.map(|(at, asked)| (at, &self.all[asked.who[0]].1))
     }
 
-    /// Takes in what was seen; gives what has spoken, in the order of the batch.
+    /// Applies the state that was read; returns the decided edges, in the order of the batch.
     pub(in crate::engine) fn take_news(
         &mut self,
         said: Vec<(usize, Vec<AwaitedBatch>)>,
@@ -198,7 +198,7 @@ impl CrossBatchDependencies {
         heard
     }
 
-    /// Why a job that waits for other batches is given up, when it is one of them that failed.
+    /// Why a job that waits for other batches is given up, if one of them failed.
     pub(in crate::engine) fn reason(&self, node: Node) -> Option<String> {
         let own = self.of.get(&node)?.iter().map(|i| &self.all[*i].1);
         let failed = own.filter(|w| matches!(w.edge, Some(Edge::Failed | Edge::Lost)));
@@ -220,19 +220,19 @@ impl CrossBatchDependencies {
         (!said.is_empty()).then(|| format!("not started: {}; {cure}", said.join("; ")))
     }
 
-    /// What the edges from outside say of each job that has any, to begin its tally with.
+    /// The decided edges from other batches per job, as the initial tallies.
     pub(in crate::engine) fn tallies(&self) -> HashMap<Node, EdgeTally> {
         tallies(&self.all)
     }
 }
 
-/// When waiting is over.
+/// When the wait is over.
 fn deadline(batch: &Batch, waiting: &CrossBatchDependency) -> Option<Millis> {
     let limit = waiting.external.wait_sec?;
     Some(batch.create_time.plus_ms(i64::from(limit) * 1_000))
 }
 
-/// What the edges from outside say of each job that has any, to begin its tally with.
+/// The decided edges from other batches per job, as the initial tallies.
 pub(in crate::engine) fn tallies(
     outside: &[(Node, CrossBatchDependency)],
 ) -> HashMap<Node, EdgeTally> {

@@ -1,4 +1,4 @@
-//! Conditions on outputs, answered from those that memory keeps.
+//! Evaluates conditions on outputs, from the outputs kept in memory.
 
 use crate::domain::batch::Snapshot;
 use crate::domain::id::JobCode;
@@ -15,9 +15,9 @@ use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
 
-/// Whether an expression holds of a job's outputs. One that cannot be answered (no such output, a
-/// text compared with a number) does not hold; the log says so, because the branch below is then not
-/// taken.
+/// Whether an expression is true for a job's outputs. One that cannot be evaluated (no such output,
+/// a text compared with a number) counts as false and is logged, because the branch below is then
+/// not taken.
 pub(in crate::engine) fn holds(
     outputs: &HashMap<JobCode, JobOutputs>,
     job: &JobCode,
@@ -27,7 +27,7 @@ pub(in crate::engine) fn holds(
     answer(expr, &|name| found.and_then(|outputs| outputs.output(name)))
 }
 
-/// Whether a job's own condition holds of outputs `CODE.NAME`.
+/// Whether a job's own condition on outputs `CODE.NAME` is true.
 pub(in crate::engine) fn allows(outputs: &HashMap<JobCode, JobOutputs>, expr: &Expr) -> bool {
     let of = |code: &str| outputs.iter().find(|(job, _)| job.as_str() == code).map(|(_, o)| o);
     answer(expr, &|name| {
@@ -43,7 +43,7 @@ fn answer(expr: &Expr, look_up: &dyn Fn(&str) -> Option<OutputValue>) -> bool {
     })
 }
 
-/// Jobs whose outputs others refer to, in parameters or in conditions.
+/// Jobs whose outputs are referred to, in parameters or in conditions.
 pub(in crate::engine) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode> {
     let mut parents: HashMap<&JobCode, Vec<JobCode>> = HashMap::new();
     for d in &snapshot.dependencies {
@@ -57,7 +57,8 @@ pub(in crate::engine) fn wanted_outputs(snapshot: &Snapshot) -> HashSet<JobCode>
     referred.chain(needed_values(snapshot).into_keys()).collect()
 }
 
-/// The outputs that conditions and lists ask for: they are answered from memory, and so need the values.
+/// The outputs that conditions and lists refer to: they are evaluated in memory, and so need the
+/// values.
 pub(in crate::engine) fn needed_values(snapshot: &Snapshot) -> NamesByJob {
     let lists = snapshot.jobs.iter().filter_map(|j| match &j.for_each.as_ref()?.items {
         Items::Output(code, name) => Some((code.clone(), name.clone())),

@@ -1,5 +1,5 @@
-//! Values that are stored aside, loaded for those who need them: conditions and lists of a batch when
-//! outputs come into its memory, parameters when their job begins.
+//! Loads large values, which are stored in a table of their own: for conditions and lists when
+//! outputs are read into memory, for parameters when their job begins.
 
 use crate::domain::id::JobCode;
 use crate::domain::job::outcome::{AttemptOutcome, JobOutputs, StoredValue};
@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Names of outputs, by the job that returns them.
 pub(in crate::engine) type NamesByJob = HashMap<JobCode, BTreeSet<String>>;
 
-/// The references among `outputs` that `names` mean.
+/// The stored references among `outputs` that `names` select.
 pub(in crate::engine) fn references(
     outputs: &JobOutputs,
     names: Option<&BTreeSet<String>>,
@@ -18,7 +18,7 @@ pub(in crate::engine) fn references(
     names.into_iter().flatten().flat_map(|name| outputs.stored_for(name)).collect()
 }
 
-/// The outputs of an outcome as memory keeps them: with the values that `names` mean.
+/// The outputs of an outcome as kept in memory: with the values that `names` select.
 pub(in crate::engine) fn kept_outputs(
     outcome: &AttemptOutcome,
     names: Option<&BTreeSet<String>>,
@@ -32,8 +32,8 @@ pub(in crate::engine) fn kept_outputs(
     kept
 }
 
-/// Loads the values that `names` mean into outputs. What cannot be loaded stays a reference, so that
-/// whoever asks for it gets an error and no value.
+/// Loads the values that `names` select into outputs. A value that cannot be loaded stays a
+/// reference, so that its reader gets an error instead of a value.
 pub(super) async fn load_values(
     tx: &mut Tx,
     outputs: &mut JobOutputs,

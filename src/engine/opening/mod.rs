@@ -1,5 +1,6 @@
-//! What a batch begins with: the rows of an order, the definition it takes over, and what its conditions and its jobs
-//! in other batches say. Everything here works on rows in a transaction of the caller, and holds no batch in memory.
+//! The start of a batch: the rows of an order, the definition it takes over, and the state of its
+//! conditions and of its dependencies on other batches. Everything here works on rows in a
+//! transaction of the caller, and holds no batch in memory.
 
 pub mod create_batch;
 pub(super) mod cross_batch;

@@ -1,4 +1,5 @@
-//! What a batch goes on with when it takes over the present definition.
+//! The snapshot with which a batch continues when it takes over the present definition
+//! (`--latest`).
 
 use crate::domain::batch::{Batch, Snapshot, as_opened};
 use crate::domain::id::JobCode;
@@ -9,7 +10,7 @@ use crate::engine::opening::refused::OpeningRefusal;
 use anyhow::Result;
 use std::collections::HashSet;
 
-/// A snapshot with the present bodies and settings of the same jobs; another shape is refused,
+/// A snapshot with the present bodies and settings of the same jobs; a different shape is refused,
 /// because rows and readiness were made for the old one.
 pub(in crate::engine) fn renewed(
     snapshot: &Snapshot,
@@ -69,7 +70,7 @@ pub(in crate::engine) fn renewed(
     Ok(renewed)
 }
 
-/// Whether what became of a try of a row is still to be looked up.
+/// Whether the outcome of an attempt of a row is still to be looked up.
 fn is_open(row: &QueueEntry) -> bool {
     match row.status {
         QueueStatus::Running | QueueStatus::Killing => true,
@@ -78,7 +79,7 @@ fn is_open(row: &QueueEntry) -> bool {
     }
 }
 
-/// Whether a job that is recorded would be looked up by another rule, or elsewhere.
+/// Whether the outcome of a recorded job would be looked up by another rule, or in another place.
 fn would_not_be_found(code: &JobCode, old: &Snapshot, new: &Snapshot) -> bool {
     let job_of = |s: &Snapshot| s.jobs.iter().find(|j| j.code == *code).cloned();
     let (Some(before), Some(after)) = (job_of(old), job_of(new)) else { return false };

@@ -1,4 +1,4 @@
-//! Why an order does not become a batch, or a batch is not gone on with.
+//! Why an order does not become a batch, or a batch is not resumed.
 
 use crate::domain::batch::{Batch, BatchStatus};
 use crate::domain::time::Millis;
@@ -6,7 +6,7 @@ use crate::domain::time::Millis;
 /// Why an order did not become a batch of this process.
 #[derive(Debug, thiserror::Error)]
 pub enum OpeningRefusal {
-    /// It exists.
+    /// The batch exists.
     #[error("batch {0} of group {1} exists already ({2}); it never runs silently twice. {cure}",
         cure = hint_for(.0, .1, *.2))]
     Exists(String, String, BatchStatus),
@@ -16,7 +16,8 @@ pub enum OpeningRefusal {
          {0} has other jobs or dependencies than the batch: {1}. Go on without --latest"
     )]
     OtherShape(String, String),
-    /// What became of jobs of it is open, and would be looked up where it is not.
+    /// The outcome of some of its jobs is open, and the new definition would look it up in the
+    /// wrong place.
     #[error(
         "what became of {1} is open and will be looked up in the ledger of the data source where it ran; \
          the present definition of group {0} gives another class or another data source, where nothing \
@@ -27,31 +28,29 @@ pub enum OpeningRefusal {
     /// There is nothing to resume.
     #[error("there is no batch {0} of group {1} to resume; leave out --resume to start it")]
     NotThere(String, String),
-    /// A living process has it.
+    /// A living process owns the batch.
     #[error(
         "batch {batch_no} of group {group} is in the hands of another process ({host}, pid {pid}), \
          alive until at least {until}; wait for it, or end it with: procession batch kill {batch_no} \
          --group {group} --reason WHY"
     )]
     Owned {
-        /// The batch number.
         batch_no: String,
-        /// The group.
         group: String,
-        /// Where its process is.
+        /// The host name of the owner.
         host: String,
-        /// Which process.
+        /// The process id of the owner.
         pid: i64,
-        /// When its lease ends unless it is renewed.
+        /// When its lease expires unless renewed.
         until: Millis,
     },
-    /// Another process was faster.
+    /// Another process came first.
     #[error("batch {0} of group {1} has just been taken by another process; let it do its work")]
     Hurried(String, String),
-    /// It ended well.
+    /// The batch has succeeded.
     #[error("batch {0} of group {1} ended {2}; there is nothing left to resume")]
     Ended(String, String, BatchStatus),
-    /// It ended badly, and nothing of it may start over by itself.
+    /// The batch has failed, and no job may start over without a decision.
     #[error(
         "batch {0} of group {1} has only jobs of unknown outcome ({2}) left; look at their data, \
          then: --resume --rerun-unknown"
@@ -60,7 +59,7 @@ pub enum OpeningRefusal {
 }
 
 impl OpeningRefusal {
-    /// The refusal of a batch that is there already.
+    /// The refusal for an existing batch.
     pub fn exists(there: &Batch) -> Self {
         let values = &there.values;
         Self::Exists(values.batch_no.to_string(), values.group.to_string(), there.status)

@@ -1,7 +1,8 @@
-//! The queue rows of a batch of many jobs, written in steps by the process that has the batch.
+//! The queue rows of a batch of many jobs, written in steps by the process that owns the batch.
 //!
-//! Each step is a transaction of its own, so that the lease and other batches have their turn between two of them. A
-//! process that dies between two leaves a row that says how many are missing; the next owner goes on.
+//! Each step is a transaction of its own, so that the lease and other batches get their turn
+//! between two steps. After a crash between two steps the batch row shows how many rows are
+//! missing; the next owner continues.
 
 use crate::domain::batch::{Batch, Snapshot, start_times};
 use crate::domain::id::{BatchId, BatchNo, GroupCode, NodeId};
@@ -11,7 +12,7 @@ use crate::store::batch::{self, ROWS_PER_STEP};
 use crate::store::{Db, queue};
 use anyhow::{Context as _, Result, ensure};
 
-/// A batch of this process whose rows are not all there.
+/// A batch of this process whose rows are not all written.
 pub(in crate::engine) struct UnfinishedOpening {
     batch: Batch,
     snapshot: Snapshot,
@@ -22,7 +23,8 @@ impl UnfinishedOpening {
     /// Reads a batch that `refuse_opening` has refused.
     pub(in crate::engine) async fn read_batch(db: &Db, id: BatchId) -> Result<Self> {
         let (batch, snapshot) = batch::get_with_snapshot(&mut db.begin_read().await?, id).await?;
-        // Times of day are those of the day on which it was opened, whoever writes the row.
+        // Times of day refer to the day on which the batch was opened, whichever process writes the
+        // row.
         let start_times = start_times(&snapshot, batch.create_time)?;
         ensure!(
             batch.unwritten_jobs as usize <= snapshot.jobs.len(),
@@ -34,7 +36,7 @@ impl UnfinishedOpening {
         Ok(Self { batch, snapshot, start_times })
     }
 
-    /// How many of its jobs have their rows, and how many it has.
+    /// Number of jobs with rows, and number of jobs.
     pub(in crate::engine) fn progress(&self) -> OpeningProgress {
         let (batch_no, group) =
             (self.batch.values.batch_no.clone(), self.snapshot.group.code.clone());
@@ -46,8 +48,8 @@ impl UnfinishedOpening {
         self.snapshot.jobs.len() - self.batch.unwritten_jobs as usize
     }
 
-    /// Writes the next rows in a transaction of its own; `true` when none are left. Fails as stale when the batch is
-    /// another process's or was changed.
+    /// Writes the next rows in a transaction of its own; `true` when none are left. Fails as stale
+    /// when the batch has another owner or was changed.
     pub(in crate::engine) async fn write_step(
         &mut self,
         db: &Db,
@@ -79,15 +81,13 @@ impl UnfinishedOpening {
     }
 }
 
-/// How far the opening of a batch is.
+/// Progress of opening a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpeningProgress {
-    /// The number of the batch.
     pub batch_no: BatchNo,
-    /// Its group.
     pub group: GroupCode,
-    /// Jobs whose rows are written.
+    /// Number of jobs whose rows are written.
     pub written: usize,
-    /// All of them.
+    /// Number of all jobs.
     pub total: usize,
 }

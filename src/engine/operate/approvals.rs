@@ -1,5 +1,5 @@
-//! Approvals: asked for by APPROVAL jobs, decided by people, and looked for once a second by each process
-//! for all that wait in it.
+//! Decisions of people on APPROVAL jobs. The process that runs the job polls for the decision once
+//! a second.
 
 use crate::domain::access::Grants;
 use crate::domain::access::approval::{ApprovalStatus, ApprovalVerdict, Approver, ApproverRefused};
@@ -14,47 +14,43 @@ use crate::store::{Db, approval, audit};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// What somebody decides about an APPROVAL job.
+/// A decision about an APPROVAL job.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionRequest<'a> {
-    /// The batch.
     pub batch: &'a Batch,
     /// The row of the job.
     pub row: &'a QueueEntry,
-    /// What is decided.
     pub verdict: ApprovalVerdict,
-    /// A remark; needed to reject.
+    /// A comment; required to reject.
     pub comment: Option<&'a str>,
-    /// Who decides.
     pub by: &'a Operator,
-    /// What the account may do; none on the command line.
+    /// The permissions of the account; `None` on the command line.
     pub grants: Option<&'a Grants>,
 }
 
-/// Why a decision is not taken.
+/// Why a decision is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecisionRefused {
-    /// The job asks nothing.
+    /// The job awaits no approval.
     #[error("job {0} waits for no approval; only a job of type APPROVAL that is RUNNING does")]
     NoApproval(JobCode),
-    /// Others may decide.
+    /// The person is not among the approvers.
     #[error(transparent)]
     Approver(#[from] ApproverRefused),
-    /// A reason is needed.
+    /// A comment is required.
     #[error("comment: say why it is rejected; it is what others will read")]
     NoComment,
-    /// Somebody else was faster, or it is too late.
+    /// The approval is no longer pending: it was decided, has expired or has ended.
     #[error("the approval of job {job} does not wait any more: {state}")]
     Over {
-        /// The job.
         job: JobCode,
-        /// What became of it.
+        /// Its present state.
         state: String,
     },
 }
 
-/// Writes a decision, and gives the approval afterwards; `false` when the same person had decided the same
-/// already. The process that runs the job ends it within a second.
+/// Stores a decision, and returns the approval afterwards; `false` when the same person had made
+/// the same decision already. The process that runs the job ends it within a second.
 pub async fn decide(
     db: &Db,
     request: &DecisionRequest<'_>,
@@ -112,7 +108,7 @@ fn decided_already(job: &JobCode, after: &Approval, now: Millis) -> DecisionRefu
     DecisionRefused::Over { job: job.clone(), state }
 }
 
-/// Whether an error is an answer to whoever decides, and not a trouble of the database.
+/// Whether an error is an answer to the decision, and not a database error.
 pub fn refusal(error: &anyhow::Error) -> Option<&DecisionRefused> {
     error.downcast_ref()
 }

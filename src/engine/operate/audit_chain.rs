@@ -1,7 +1,8 @@
-//! The hash chain over the audit log: sealed beside everything else, a moment after the commit of an act, and verified.
+//! The hash chain over the audit log: records are sealed a moment after their commit, independently
+//! of everything else, and can be verified.
 //!
-//! An act waits for nobody: seals are made of committed rows, by one process at a time under the row of `audit_head`.
-//! The decision is docs/adr/0032-audit-chain.md.
+//! No action waits for its seal: seals are computed from committed rows, by one process at a time
+//! under the lock of the row in `audit_head`. Decision: docs/adr/0032-audit-chain.md.
 
 use crate::domain::access::audit_chain::{AuditHash, AuditHead};
 use crate::domain::time::Millis;
@@ -16,18 +17,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Its name among the loops of a process.
+/// The name of this loop in metrics.
 const NAME: &str = "audit";
-/// Between two looks for new acts.
+/// Poll interval for new records.
 const TICK: Duration = Duration::from_secs(2);
-/// Ticks after which it is looked for acts that committed after later ones.
+/// After this many ticks, also look for records that committed after later ones.
 const FULL_EVERY: u32 = 15;
-/// Acts of one transaction.
+/// Records sealed in one transaction.
 const AT_ONCE: u32 = 500;
-/// Seals that are read at a time.
+/// Seals read per query.
 const PAGE: u32 = 1_000;
 
-/// Seals acts while a process serves.
+/// Seals audit records while a process serves.
 pub struct AuditSealer {
     db: Db,
     clock: Clock,
@@ -35,13 +36,13 @@ pub struct AuditSealer {
 }
 
 impl AuditSealer {
-    /// Of this process.
+    /// The sealer of this process.
     pub(in crate::engine) fn new(process: &ClusterProcess) -> Self {
         let ClusterProcess { db, clock, meter, .. } = process.clone();
         Self { db, clock, meter }
     }
 
-    /// Seals until it is told to stop. No error ends it.
+    /// Seals until it is stopped. No error ends it.
     pub async fn run(self, stop: CancellationToken) {
         let (mut last, mut ticks, mut is_failing) = (None, 0, false);
         while !stop.is_cancelled() {
@@ -64,11 +65,11 @@ impl AuditSealer {
                 () = stop.cancelled() => {}
             }
         }
-        // What ended with this process is sealed by another one, or by the next.
+        // The last records of this process are sealed by another process, or by the next one.
         self.meter.loop_ended(NAME);
     }
 
-    /// Seals what there is, unless no act is newer than `seen`; gives the newest.
+    /// Seals new records, unless none is newer than `seen`; returns the newest id.
     async fn seal_new_acts(&self, seen: Option<i64>) -> Result<i64> {
         let mut tx = self.db.begin_read().await?;
         let last = audit_seal::last_act(&mut tx).await?;
@@ -84,7 +85,7 @@ impl AuditSealer {
     }
 }
 
-/// Seals all acts that have no seal; gives how many.
+/// Seals all records without a seal; returns their number.
 pub async fn seal_acts(db: &Db, clock: &Clock) -> Result<usize> {
     let mut sealed = 0;
     loop {
@@ -100,84 +101,82 @@ pub async fn seal_acts(db: &Db, clock: &Clock) -> Result<usize> {
     }
 }
 
-/// Where the chain does not hold.
+/// Where the chain is broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainBreak {
-    /// A number is missing.
+    /// A seal number is missing.
     #[error("seal {0} is missing: seals were removed")]
     SealMissing(i64),
-    /// A seal does not follow from the one before.
+    /// A seal does not follow from the previous one.
     #[error(
         "seal {seal_no} (act {audit_id}) does not follow from the seal before: one of them was changed"
     )]
     Link {
-        /// The seal.
         seal_no: i64,
-        /// Its act.
+        /// The id of its record.
         audit_id: i64,
     },
-    /// An act is not what was sealed.
+    /// A record differs from what was sealed.
     #[error("act {audit_id} (seal {seal_no}) is not what was sealed: its row was changed")]
     ActChanged {
-        /// The seal.
         seal_no: i64,
-        /// Its act.
+        /// The id of its record.
         audit_id: i64,
     },
-    /// An act is gone, and retention did not remove it.
+    /// A record is gone, and retention did not remove it.
     #[error(
         "act {audit_id} (seal {seal_no}, {at}) is gone, and retention did not remove it: its row was removed"
     )]
     ActMissing {
-        /// The seal.
         seal_no: i64,
-        /// Its act.
+        /// The id of its record.
         audit_id: i64,
-        /// When it was.
+        /// When it was written.
         at: Millis,
     },
-    /// An act has a key among those that are all sealed, and no seal.
+    /// A record without a seal has an id below the last sealed one.
     #[error("act {0} has no seal, and all acts up to later ones have: its row was added by hand")]
     ActAdded(i64),
-    /// The chain does not end where it did.
+    /// The chain does not end where the head row says.
     #[error("the chain ends at {found} and should end at {wanted}: its end was cut off")]
     End {
-        /// Where it ends.
+        /// The last seal found.
         found: AuditHead,
-        /// Where the head row says.
+        /// The last seal according to the head row.
         wanted: AuditHead,
     },
-    /// The row of the head is gone.
+    /// The head row is missing.
     #[error("audit_head has no row: it was removed")]
     HeadMissing,
-    /// A head that was kept elsewhere is not in the chain.
+    /// The chain does not contain a head that was kept elsewhere.
     #[error(
         "the chain does not hold the head {0} that was given: what came after an earlier point was cut off or written anew"
     )]
     KeptHead(AuditHead),
 }
 
-/// What verifying came to.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainReport {
-    /// Acts whose rows are there and as they were sealed.
+    /// Records that exist and match their seals.
     pub verified: u64,
-    /// Acts that retention removed; their seals hold.
+    /// Records removed by retention; their seals match.
     pub removed: u64,
-    /// Acts that have no seal yet.
+    /// Records without a seal so far.
     pub waiting: i64,
     /// The end of the chain.
     pub head: AuditHead,
-    /// The first place where it does not hold.
+    /// The first break.
     pub first_break: Option<ChainBreak>,
 }
 
-/// Looks at every act and seal. `kept` are heads of before that were kept elsewhere: they must be in the chain.
+/// Verifies every record and seal. `kept` are earlier heads that were kept elsewhere: they must be
+/// in the chain.
 pub async fn verify(db: &Db, kept: &[AuditHead]) -> Result<ChainReport> {
     verify_slowly(db, kept, Duration::ZERO).await
 }
 
-/// The same with a pause behind each page, for who does it beside other work.
+/// Like `verify`, with a pause after each page, for verification beside other work.
 pub(super) async fn verify_slowly(
     db: &Db,
     kept: &[AuditHead],
@@ -198,13 +197,13 @@ pub(super) async fn verify_slowly(
     let wanted = audit_seal::find_head(&mut tx).await?;
     drop(tx);
     loop {
-        // A transaction for each page: one over all of them would keep old rows of the whole database.
+        // One transaction per page: a single one would keep old row versions of the whole database.
         let mut tx = db.begin_read().await?;
         let page = audit_seal::sealed_acts(&mut tx, check.report.head.seal_no, PAGE).await?;
         for sealed in &page {
             let mut taken = check.check_act(sealed);
             if let Err(ChainBreak::ActMissing { .. }) = taken {
-                // Retention may have gone on since it was read how far it is.
+                // Retention may have progressed since its limit was read.
                 check.removed_before = audit_seal::removed_before(&mut tx).await?;
                 taken = check.check_act(sealed);
             }
@@ -259,7 +258,8 @@ impl ChainCheck {
         Ok(())
     }
 
-    /// What is seen at the end alone. The chain may have grown since the head was read.
+    /// Finds breaks that only the end of the chain reveals. The chain may have grown since the head
+    /// was read.
     fn find_break(&self, wanted: Option<AuditHead>, foreign: Option<i64>) -> Option<ChainBreak> {
         let found = self.report.head;
         match (wanted, self.kept.first().copied()) {
@@ -275,23 +275,23 @@ fn is_cut(found: AuditHead, wanted: AuditHead) -> bool {
     found.seal_no < wanted.seal_no || (found.seal_no == wanted.seal_no && found.hash != wanted.hash)
 }
 
-/// Acts in the order of the chain, for a file or a stream.
+/// Records in the order of the chain, for a file or a stream.
 pub struct ChainedActs {
-    /// The acts that are there, each with its seal.
+    /// The existing records, each with its seal.
     pub acts: Vec<ChainedAct>,
-    /// Number of the last seal that was read, to go on after.
+    /// The last seal that was read, from which the next page continues.
     pub last: Option<AuditHead>,
 }
 
-/// An act with its place in the chain.
+/// A record with its position in the chain.
 pub struct ChainedAct {
-    /// The act, with its place.
+    /// The record, with its position.
     pub act: AuditRecord,
-    /// SHA-256 of the act alone.
+    /// SHA-256 of the record alone.
     pub row_hash: AuditHash,
 }
 
-/// The head of the chain as it was when this seal was the last; none when the chain does not reach so far.
+/// The head of the chain when this seal was the last; `None` when the chain is shorter.
 pub async fn head_at(db: &Db, seal_no: i64) -> Result<Option<AuditHead>> {
     if seal_no == 0 {
         return Ok(Some(AuditHead::EMPTY));
@@ -302,7 +302,7 @@ pub async fn head_at(db: &Db, seal_no: i64) -> Result<Option<AuditHead>> {
     Ok(sealed.map(|sealed| AuditHead { seal_no, hash: sealed.stored.hash }))
 }
 
-/// The acts after a seal, at this time or later, a page at a time.
+/// The records after a seal, at this time or later, one page at a time.
 pub async fn acts_after(db: &Db, after: i64, since: Option<Millis>) -> Result<ChainedActs> {
     let mut tx = db.begin_read().await?;
     let page = audit_seal::sealed_acts(&mut tx, after, PAGE).await?;

@@ -1,4 +1,5 @@
-//! Verifies the hash chain of the audit log while a process serves, so that a break is not found first by an auditor.
+//! Verifies the hash chain of the audit log while a process serves, so that a break is not found
+//! first by an auditor.
 
 use crate::engine::clock::Clock;
 use crate::engine::cluster::process::ClusterProcess;
@@ -10,14 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Behind the start of the process, which has other things to do first.
+/// Delay after the start of the process, which has other work first.
 const FIRST_AFTER: Duration = Duration::from_secs(10);
-/// Between the end of one round and the next.
+/// Pause between two verifications.
 const EVERY: Duration = Duration::from_secs(6 * 3_600);
-/// Behind each page of 1,000 acts: a million of them take some five minutes, and little of the database.
+/// Pause after each page of 1,000 records: a million of them take about five minutes with little
+/// load on the database.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Verifies the chain, round after round.
+/// Verifies the chain repeatedly.
 pub struct AuditWatch {
     db: Db,
     clock: Clock,
@@ -25,13 +27,13 @@ pub struct AuditWatch {
 }
 
 impl AuditWatch {
-    /// Of this process.
+    /// The verifier of this process.
     pub(in crate::engine) fn new(process: &ClusterProcess) -> Self {
         let ClusterProcess { db, clock, meter, .. } = process.clone();
         Self { db, clock, meter }
     }
 
-    /// Verifies until it is told to stop. No error ends it.
+    /// Verifies until it is stopped. No error ends it.
     pub async fn run(self, stop: CancellationToken) {
         let mut wait = FIRST_AFTER;
         loop {

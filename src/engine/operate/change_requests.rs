@@ -1,5 +1,6 @@
-//! Change requests: filed in place of a change that needs a second person, decided by people, ended when their time is
-//! over. Each step is a row, an act on record and its notifications in one transaction.
+//! Change requests: filed in place of a change that needs a second person, decided by people,
+//! expired after their time limit. Each step is a row, an audit record and its notifications in one
+//! transaction.
 
 use crate::domain::access::Grants;
 use crate::domain::access::user::UserId;
@@ -18,20 +19,21 @@ use crate::store::{Db, Tx, audit, job, outbox};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// Requests of one user that may wait at once: each may hold a body of 16 MiB.
+/// Maximum number of pending requests per user: each may hold a body of 16 MiB.
 const WAITING_MAX: usize = 50;
 
-/// Requests that one user may file in an hour: each is mailed to those who may approve it.
+/// Maximum number of requests that one user may file per hour: each notifies those who may approve
+/// it.
 const FILED_PER_HOUR: usize = 100;
 
-/// A user has filed too many requests of late.
+/// The user has filed too many requests in the last hour.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "you have asked for {FILED_PER_HOUR} changes that need a second person within an hour; ask for further ones later"
 )]
 pub struct TooManyFiled;
 
-/// A user has too many requests that wait.
+/// The user has too many pending requests.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{WAITING_MAX} changes of yours wait for a second person; have some approved or rejected, or withdraw them: \
@@ -39,12 +41,13 @@ pub struct TooManyFiled;
 )]
 pub struct TooManyWaiting;
 
-/// There is no such request, or it is not for the caller to see.
+/// There is no such request, or the caller may not see it.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no change request {0}")]
 pub struct NoChangeRequest(pub ChangeRequestId);
 
-/// Writes a change down that waits, and notifies those who may approve it. Nothing of the change itself is done.
+/// Stores a change as a request, and notifies those who may approve it. The change itself is not
+/// made.
 pub async fn file_request(
     db: &Db,
     new: &NewChangeRequest<'_>,
@@ -76,25 +79,23 @@ pub async fn file_request(
     Ok(made)
 }
 
-/// What somebody decides about a change request.
+/// A decision about a change request.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangeDecisionRequest<'a> {
-    /// Which one.
     pub id: ChangeRequestId,
-    /// What is decided.
     pub verdict: ChangeVerdict,
-    /// What is said about it.
     pub comment: Option<&'a str>,
-    /// Who decides.
     pub by: &'a Operator,
-    /// The account, and what it may do; none on the command line.
+    /// The account and its permissions; `None` on the command line.
     pub account: Option<(UserId, &'a Grants)>,
 }
 
-/// Writes a decision, and gives the request afterwards. One that is approved is carried out after that.
+/// Stores a decision, and returns the request afterwards. The caller carries out an approved
+/// request after that.
 ///
 /// # Errors
-/// `ChangeDecisionRefused` and `NoChangeRequest` are answers to whoever decides.
+///
+/// `ChangeDecisionRefused` and `NoChangeRequest` are answers to the decision.
 pub async fn decide(
     db: &Db,
     rules: &FourEyesRules,
@@ -112,7 +113,7 @@ pub async fn decide(
     let is_alone = request.verdict == ChangeVerdict::BreakGlass;
     let decision = ChangeDecision { status, by: request.by, comment: comment.as_deref(), is_alone };
     if !change_request::decide(&mut tx, there.id, &decision, now).await? {
-        // Somebody else was faster.
+        // Another decision came first.
         let after = get(&mut tx, there.id).await?;
         tx.rollback().await?;
         return Err(ChangeDecisionRefused::Over(after.status).into());
@@ -142,7 +143,7 @@ pub async fn decide(
     Ok(after)
 }
 
-/// Whether somebody may decide, as the request stands now.
+/// Whether the account may decide on the request in its present state.
 pub fn may_decide(
     request: &ChangeRequest,
     rules: &FourEyesRules,
@@ -155,7 +156,7 @@ pub fn may_decide(
     decided_change(request, rule.as_ref()).decide(verdict, by, comment, now).map(drop)
 }
 
-/// Ends the requests that nobody decided in time, on record.
+/// Expires the requests that were not decided in time, with an audit record.
 pub async fn expire_overdue(db: &Db, by: &Operator, now: Millis) -> Result<()> {
     let overdue = change_request::overdue(&mut db.begin_read().await?, now).await?;
     for request in overdue {
@@ -169,21 +170,21 @@ pub async fn expire_overdue(db: &Db, by: &Operator, now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// A change that is made on the database itself, where nobody asks for a second person.
+/// A change made directly on the database, where no second person is required.
 #[derive(Clone, Copy, Debug)]
 pub struct BypassedChange<'a> {
-    /// What kind of change it is.
+    /// The kind of change.
     pub action: GuardedAction,
-    /// The permissions that it would take.
+    /// The permissions that it would require.
     pub demands: &'a Demands,
     /// The change in one line.
     pub summary: &'a str,
-    /// Why.
     pub reason: &'a str,
 }
 
-/// Puts a change on record that needs a second person elsewhere, and notifies those who would have decided; `false`
-/// when it needs none. Done before the change: a process that dies in between has recorded one too many.
+/// Records a change that needs a second person elsewhere, and notifies those who would have
+/// decided; `false` when it needs none. Called before the change: a process that dies in between
+/// has recorded one too many.
 pub async fn record_bypass(
     db: &Db,
     rules: &FourEyesRules,
@@ -218,12 +219,13 @@ pub async fn record_bypass(
     Ok(true)
 }
 
-/// The act of somebody on a change request, for the audit log.
+/// The audit entry of an action on a change request.
 pub fn act_on(request: &ChangeRequest, action: &str, reason: Option<&str>) -> AuditEntry {
     let groups: Vec<&GroupCode> = request.demands.groups.keys().collect();
     AuditEntry {
         action: action.to_owned(),
-        // A change of several groups is told to who sees the first of them, and names the others.
+        // A change of several groups is visible to those who may see the first group, and names the
+        // others.
         group: groups.first().map(|code| (*code).clone()),
         batch: None,
         job: None,

@@ -1,5 +1,5 @@
-//! What people do: actions on jobs and batches, approvals, change requests, and the chain that seals the record of it.
-//! Everything is written to rows; a dispatcher reads them and follows.
+//! Actions of people: on jobs and batches, approvals, change requests, and the hash chain over the
+//! audit log. Everything is written to rows; a dispatcher reads them and acts accordingly.
 
 pub mod approvals;
 pub mod audit_chain;

@@ -1,6 +1,7 @@
-//! What operators do to batches. Worked out from the rows under the batch's lock and written there,
-//! with the reason; whichever process dispatches the batch sees that its revision has moved and
-//! reads it anew. So a command works whoever has the batch, and also when nobody has.
+//! Operators' commands on batches. A command is computed from the rows under the batch's lock and
+//! written there with the reason; the process that dispatches the batch sees the new revision and
+//! reads the batch again. So a command works whichever process owns the batch, and also when none
+//! does.
 
 use crate::domain::action::action_plan::{self, ActionScene, ActionStep, Cause};
 use crate::domain::action::refusal::{ActionRefusal, Refusals};
@@ -32,21 +33,17 @@ use std::collections::{BTreeMap, HashMap};
 /// An operator's command about jobs of a batch.
 #[derive(Clone, Copy)]
 pub struct Command<'a> {
-    /// The batch.
     pub batch: BatchId,
-    /// What is to be done.
     pub action: OperatorAction,
-    /// To which jobs.
+    /// The jobs named in the command.
     pub jobs: &'a [JobCode],
-    /// Goes on with these definitions in place of the batch's own.
+    /// Continues with these definitions in place of the batch's snapshot.
     pub latest: Option<&'a Definition>,
-    /// Who wants it.
     pub by: &'a Operator,
-    /// Why.
     pub reason: &'a str,
 }
 
-/// What is done, by whom and why.
+/// The action, the operator and the reason of a command.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct OperatorCommandOrigin<'a> {
     pub(in crate::engine) action: OperatorAction,
@@ -55,7 +52,7 @@ pub(in crate::engine) struct OperatorCommandOrigin<'a> {
 }
 
 impl OperatorCommandOrigin<'_> {
-    /// The sentence that stays in the row and in its log.
+    /// The sentence stored in the row and in its log.
     fn words(self) -> String {
         let Self { action, by, reason } = self;
         let words = format!("{} by {}: {reason}", action.past_tense(), by.actor);
@@ -66,34 +63,32 @@ impl OperatorCommandOrigin<'_> {
 /// A row that changes, as it is shown and compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionRow {
-    /// The job.
     pub job_code: JobCode,
     /// Its state before.
     pub from: QueueStatus,
     /// Its state after.
     pub to: QueueStatus,
-    /// What an operator wanted with it before.
+    /// Its run mode before.
     pub mode: Option<RunMode>,
-    /// What changes.
     pub changes: Vec<RowChange>,
-    /// Whether it was asked for or follows.
+    /// Whether it was named in the command or follows from it.
     pub cause: Cause,
 }
 
-/// What a command does, or did.
+/// The effects of a command, planned or carried out.
 #[derive(Clone, Debug)]
 pub struct Acted {
-    /// The batch as it was before.
+    /// The batch before the command.
     pub batch: Batch,
-    /// The definition it has afterwards.
+    /// The snapshot after the command.
     pub snapshot: Snapshot,
     /// Exactly the rows that change.
     pub lines: Vec<ActionRow>,
-    /// The living process that dispatches the batch and picks the change up.
+    /// The living process that dispatches the batch and will apply the change.
     pub holder: Option<NodeRow>,
 }
 
-/// Between the list that was shown and its writing the batch went on.
+/// The batch changed between the preview and the command.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the batch went on meanwhile, and other rows would change than those in the list; nothing was \
@@ -101,12 +96,12 @@ pub struct Acted {
 )]
 pub struct Moved;
 
-/// Somebody at this machine.
+/// A person at this machine's command line.
 pub fn operator_here(actor: &str) -> Operator {
     Operator::new(actor.to_owned(), host_name())
 }
 
-/// What a command would do; writes nothing.
+/// Computes what a command would do; writes nothing.
 pub async fn look_ahead(db: &Db, command: &Command<'_>, now: Millis) -> Result<Acted> {
     let mut tx = db.begin_read().await?;
     let there = batch::get(&mut tx, command.batch).await?;
@@ -116,8 +111,8 @@ pub async fn look_ahead(db: &Db, command: &Command<'_>, now: Millis) -> Result<A
     Ok(Acted { batch: there, snapshot: planned.snapshot, lines: planned.lines, holder })
 }
 
-/// Does what a command says, provided that exactly the rows change that were `shown`. A batch that
-/// had ended is open again and nobody's.
+/// Carries out a command, provided that exactly the rows in `shown` change. A batch that had ended
+/// is reopened without an owner.
 pub async fn carry_out(
     db: &Db,
     command: &Command<'_>,
@@ -145,7 +140,7 @@ pub async fn carry_out(
     Ok(Acted { batch: there, snapshot: planned.snapshot, lines: planned.lines, holder })
 }
 
-/// The record of something done to a batch.
+/// The audit entry of an action on a batch.
 pub(in crate::engine) fn of_batch(there: &Batch, action: &str, reason: &str) -> AuditEntry {
     AuditEntry {
         action: action.to_owned(),
@@ -157,13 +152,13 @@ pub(in crate::engine) fn of_batch(there: &Batch, action: &str, reason: &str) -> 
     }
 }
 
-/// The living process that has a batch.
+/// The living process that owns a batch.
 async fn holder_of(tx: &mut Tx, there: &Batch, now: Millis) -> Result<Option<NodeRow>> {
     let Some(owner) = &there.owner else { return Ok(None) };
     Ok(node::find_node(tx, owner).await?.filter(|n| n.lease_until > now))
 }
 
-/// Steps and what they are about.
+/// The planned steps, with the rows they apply to.
 pub(in crate::engine) struct PlannedAction {
     pub(in crate::engine) snapshot: Snapshot,
     rows: Vec<QueueEntry>,
@@ -171,7 +166,7 @@ pub(in crate::engine) struct PlannedAction {
     pub(in crate::engine) lines: Vec<ActionRow>,
 }
 
-/// Works a command out from the rows as this transaction sees them.
+/// Computes a command from the rows as this transaction sees them.
 pub(in crate::engine) async fn plan_in(
     tx: &mut Tx,
     there: &Batch,
@@ -217,7 +212,7 @@ pub(in crate::engine) async fn plan_in(
     Ok(PlannedAction { snapshot, rows, steps, lines })
 }
 
-/// Where the named jobs stand; an alias or `group.CODE` will do.
+/// The DAG indexes of the named jobs; an alias or `group.CODE` is accepted.
 fn places(there: &Batch, snapshot: &Snapshot, jobs: &[JobCode]) -> Result<Vec<Place>, Refusals> {
     let mut known: HashMap<&JobCode, u32> = HashMap::new();
     for (place, job) in (0..).zip(&snapshot.jobs) {
@@ -262,7 +257,7 @@ pub(in crate::engine) async fn write_rows(
         }
     }
     for ((from, to, _, change), ids) in &same {
-        // A row that waits says nothing but that it waits, unless it is held.
+        // A waiting row needs no message, unless it is held.
         let note = (*to != QueueStatus::Pending).then(|| said_of(*to, &words));
         let what = Move { from: *from, to: *to, change: *change, note: note.as_deref() };
         store::action::write(tx, ids, what, now).await?;
@@ -276,7 +271,7 @@ pub(in crate::engine) async fn write_rows(
     store::log::append(tx, &logs, now).await
 }
 
-/// What a row says that was changed by an operator.
+/// The message of a row that an operator changed.
 fn said_of(to: QueueStatus, words: &str) -> String {
     if to == QueueStatus::Unknown {
         return storable(format!("{words}; {NOT_LOOKED_UP}").as_bytes(), MESSAGE_MAX);
@@ -303,7 +298,7 @@ fn log_entry(row: &QueueEntry, step: &ActionStep, words: &str) -> ExecutionLog {
     }
 }
 
-/// Puts every row that changes on record, with what it was and what it is.
+/// Writes an audit record for every row that changes, with its old and new values.
 pub(in crate::engine) async fn write_audit(
     tx: &mut Tx,
     there: &Batch,

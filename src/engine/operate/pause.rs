@@ -1,4 +1,4 @@
-//! What operators do to whole batches, and to jobs in every batch to come.
+//! Operators' commands on whole batches, and on jobs in all future batches.
 
 use crate::domain::action::OperatorAction;
 use crate::domain::id::BatchId;
@@ -13,7 +13,7 @@ use crate::store::{self, Db, Tx, audit, batch};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// Pauses a batch, or lets it go on. `false` when it is so already.
+/// Pauses or resumes a batch. `false` when it is in that state already.
 pub async fn set_going(
     db: &Db,
     id: BatchId,
@@ -37,7 +37,7 @@ pub async fn set_going(
     Ok(true)
 }
 
-/// Asks for a batch to be stopped; `false` when it is not running.
+/// Requests a stop of a batch; `false` when it is not running.
 pub async fn stop_batch(
     db: &Db,
     id: BatchId,
@@ -65,8 +65,8 @@ pub(in crate::engine) async fn stop_in(
     Ok(asked)
 }
 
-/// Takes the mark off jobs that committed by themselves, because somebody says they were mended; gives
-/// those that have none, and writes nothing then.
+/// Clears the mark of jobs that committed by themselves, because an operator states that they are
+/// fixed; returns those without a mark, and writes nothing then.
 pub async fn trust(
     db: &Db,
     jobs: &[JobKey],
@@ -100,7 +100,7 @@ pub async fn trust(
     Ok(Vec::new())
 }
 
-/// Sets or ends what is wanted with jobs in every new batch; gives those that do not exist, and
+/// Sets or clears the run mode of jobs in every new batch; returns jobs that do not exist, and
 /// writes nothing then.
 pub async fn set_standing(
     db: &Db,

@@ -1,4 +1,4 @@
-//! One letter on its way: completed, drawn, carried, judged.
+//! One delivery attempt of a notification: complete, render, send, judge the result.
 
 use super::Sender;
 use crate::domain::notification::outbox_schedule;
@@ -8,11 +8,12 @@ use crate::notify::{Message, NotSent};
 use crate::store;
 use crate::store::outbox::{ClaimedNotification, DeliveryMark};
 
-/// How long letters wait whose channel is not set up before it is looked again.
+/// How long notifications whose channel is not configured wait before the next check, in
+/// milliseconds.
 const NOT_CONFIGURED_MS: i64 = 600_000;
 
 impl Sender {
-    /// Draws one letter and sends it.
+    /// Renders and sends one notification.
     pub(super) async fn send_notification(
         &self,
         mail: ClaimedNotification,
@@ -77,7 +78,8 @@ impl Sender {
         }
     }
 
-    /// The letter with what is known only now: the end of the job's log, and where to look.
+    /// The notification with data that are known only at delivery: the end of the job's log, and
+    /// links.
     async fn complete(&self, mail: &ClaimedNotification) -> Notification {
         let mut letter = mail.letter.clone();
         let topic = &letter.topic;
@@ -106,7 +108,7 @@ impl Sender {
                     letter = letter.with_fact("Usually", "通常耗时", words);
                 }
             }
-            // The letter is worth more than the end of a log.
+            // A notification without the end of the log is better than none.
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::debug!(mail = mail.id, error, "sent without the end of the log");
@@ -116,8 +118,8 @@ impl Sender {
     }
 }
 
-/// The address of the page about what a letter is about: by the first pattern that names nothing which
-/// the letter lacks.
+/// The URL of the page about the subject of a notification: from the first pattern whose
+/// placeholders are all known.
 pub fn page_link(patterns: &[String], topic: &NotificationTopic) -> Option<String> {
     patterns.iter().find_map(|pattern| filled(pattern, topic))
 }

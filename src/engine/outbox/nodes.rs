@@ -1,4 +1,4 @@
-//! Who has died: processes that served and let their leases run out.
+//! Detects dead nodes: processes that served and whose leases expired.
 
 use super::Sender;
 use crate::domain::notice::Notice;
@@ -8,14 +8,15 @@ use crate::store::node::NodeMember;
 use crate::store::{self, outbox};
 use anyhow::{Context as _, Result};
 
-/// Between two looks who has died.
+/// Interval between two checks for dead nodes, in milliseconds.
 const NODES_MS: i64 = 10_000;
-/// A process is given up so long after its lease, and one that has been dead for longer is no news.
+/// How long after the end of its lease a process is reported as dead, in milliseconds. A process
+/// dead for longer is not reported.
 const SILENT_MS: i64 = 10_000;
 const LOST_MS: i64 = 3_600_000;
 
 impl Sender {
-    /// Tells the operators of processes that served and have died, each once.
+    /// Notifies the operators of serving processes that have died, once each.
     pub(super) async fn tell_of_nodes(&mut self, now: Millis) -> Result<()> {
         if self.options.operators.is_empty() || now < self.nodes_at {
             return Ok(());
@@ -52,7 +53,7 @@ impl Sender {
             tx.commit().await.context("tell of processes that have died")
         };
         match told.await {
-            // Another process has told of it at this very moment.
+            // Another process has reported it at this moment.
             Err(error) if store::is_taken(&error) => Ok(()),
             told => told,
         }

@@ -1,4 +1,5 @@
-//! The loop that sends the outbox in a process that serves, and the round at the end of one that does not.
+//! The loop that sends the outbox in a serving process, and the final pass of a process that runs
+//! one batch.
 
 use super::{DeliverySummary, Sender};
 use futures_util::FutureExt as _;
@@ -6,27 +7,28 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Its name among the loops of a process.
+/// The name of this loop in metrics.
 pub(super) const NAME: &str = "outbox";
-/// Between two looks when nothing is due: how long a letter may wait for its first try.
+/// Poll interval when nothing is due, in milliseconds: the longest delay of a first delivery
+/// attempt.
 const LOOK_MS: u64 = 2_000;
-/// Before another try when the database failed.
+/// Pause after a database failure, in milliseconds.
 const AGAIN_MS: u64 = 5_000;
-/// How long a process that is told to stop waits for letters that are on their way.
+/// How long a process that is told to stop waits for sends under way.
 const LAST_SENDS: Duration = Duration::from_secs(5);
-/// How long a process that ends waits for its last letters.
+/// How long a process that ends waits for its last notifications.
 const LAST: Duration = Duration::from_secs(30);
 
-/// Lasts from the wish to stop for as long as letters that are on their way may still take. What is left
-/// then is sent by another, or by this one after a restart.
+/// Ends when the time for sends under way has passed after `stop`. Notifications left then are sent
+/// by another process, or by this one after a restart.
 async fn patience(stop: &CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep(LAST_SENDS).await;
 }
 
 impl Sender {
-    /// Beats until it is told to stop, in a task of its own: whoever dispatches batches waits for nothing
-    /// here. No error ends it.
+    /// Sends until it is stopped, in a task of its own, so that the dispatcher never waits for it.
+    /// No error ends it.
     pub async fn run(self, stop: CancellationToken) {
         if let Err(error) = tokio::spawn(self.run_loop(stop)).await {
             tracing::error!(%error, "what sends mails broke down");
@@ -42,7 +44,7 @@ impl Sender {
         self.meter.loop_ended(NAME);
     }
 
-    /// Beats until it is told to stop, and then once more: for a process that ends with its batch.
+    /// Sends until it is stopped, and then once more: for a process that ends with its batch.
     pub async fn run_to_the_end(mut self, stop: CancellationToken) {
         self.beats(&stop).await;
         match tokio::time::timeout(LAST, self.flush()).await {
@@ -71,7 +73,7 @@ impl Sender {
         }
     }
 
-    /// One beat; gives how long to wait after it.
+    /// One pass; returns how long to wait after it.
     async fn run_once(&mut self) -> Duration {
         if self.heart.as_ref().is_some_and(|heart| heart.is_resting()) {
             return Duration::from_millis(LOOK_MS);
@@ -90,13 +92,14 @@ impl Sender {
         Duration::from_millis(ms)
     }
 
-    /// Sends what is due now, for a process that ends after it; gives what came of it.
+    /// Sends all due notifications, for a process that ends afterwards; returns the result.
     pub async fn flush(&mut self) -> anyhow::Result<DeliverySummary> {
         self.begin().await?;
         self.send_due(self.clock.now()).await
     }
 
-    /// What is not sent any more is due for others at once.
+    /// Releases notifications that will not be sent by this process, so that others send them at
+    /// once.
     async fn release_claims(&self) {
         if let Err(error) = self.let_go().await {
             let error = format!("{error:#}");

@@ -1,5 +1,5 @@
-//! One pass over all that is old: what is half removed first, then batches, lines, and what goes by an age
-//! of its own.
+//! One pass over all old rows: first the batches that are partly removed, then further batches, log
+//! lines, and rows with an age limit of their own.
 
 use super::Sweeper;
 use super::removable_batches::Judging;
@@ -15,32 +15,32 @@ use crate::store::{Db, Tx};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// After which the turn is signed anew.
+/// Interval after which the lock is renewed, in milliseconds.
 const SIGN_MS: i64 = 15_000;
 
-/// Where a pass stands.
+/// The phases of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Batches that an earlier pass has marked.
+    /// Batches marked by an earlier pass.
     Leftover,
-    /// Batches of the group at this place.
+    /// Batches of the group with this index.
     Batches(usize, Cursor),
-    /// Lines of batches of the group at this place.
+    /// Log lines of batches of the group with this index.
     Lines(usize, Cursor),
-    /// Rows of this kind, in the state at this place of its words.
+    /// Rows of this kind (index), in the state with this index.
     Aged(usize, usize, Cursor),
-    /// Nothing is left to do.
+    /// The pass is complete.
     Over,
 }
 
-/// Lines that are being removed of batches that stay.
+/// Log lines of kept batches that are being removed.
 struct LineRemoval {
     batches: Vec<BatchId>,
     cut: Millis,
     after: i64,
 }
 
-/// A pass: how far it is, and what it has removed.
+/// A pass: its phase, and what it has removed.
 pub(super) struct RetentionPass {
     judging: Judging,
     phase: Phase,
@@ -48,18 +48,18 @@ pub(super) struct RetentionPass {
     lines: Option<LineRemoval>,
     marked: u64,
     totals: ByTable,
-    /// When the turn was taken or signed last.
+    /// When the lock was taken or last renewed.
     signed: Millis,
 }
 
-/// What a step came to.
+/// The result of a step.
 pub(super) enum PassStep {
     Did(ByTable),
     Theirs(NodeId),
     Ended(ByTable),
 }
 
-/// A transaction whose turn it is, or whose turn else.
+/// A transaction that holds the lock, or the process that holds it instead.
 enum Mine {
     Tx(Tx),
     Theirs(NodeId),
@@ -87,7 +87,8 @@ macro_rules! turn {
 }
 
 impl RetentionPass {
-    /// Takes the turn and reads what the rule has to know; whose turn it is when it is another's.
+    /// Takes the lock and reads the facts that the rule needs; returns the owner of the lock when
+    /// that is another process.
     pub(super) async fn begin(with: &Sweeper, now: Millis) -> Result<Result<Self, NodeId>> {
         match take_turn(&with.db, &with.me, now).await? {
             Mine::Tx(tx) => tx.commit().await.context("take the turn")?,
@@ -106,14 +107,14 @@ impl RetentionPass {
         }))
     }
 
-    /// Whether batches are half removed.
+    /// Whether batches are partly removed.
     pub(super) fn is_amidst(&self) -> bool {
         !self.removing.is_empty()
     }
 
-    /// One step: a look, a mark, or one transaction that removes rows.
+    /// One step: a read, a mark, or one transaction that removes rows.
     pub(super) async fn run_step(&mut self, with: &Sweeper, now: Millis) -> Result<PassStep> {
-        // A walk over many batches that all stay is long, and the turn has to be held through it.
+        // Reading many batches that are all kept takes long, and the lock must be held meanwhile.
         if now.since(self.signed) > SIGN_MS {
             let tx = turn!(with, now);
             tx.commit().await.context("keep the turn")?;
@@ -169,7 +170,7 @@ impl RetentionPass {
         Ok(self.record_removal(dropped))
     }
 
-    /// Judges a page of batches, and marks those that go.
+    /// Decides about one page of batches, and marks those to be removed.
     async fn batches(
         &mut self,
         with: &Sweeper,
@@ -207,7 +208,7 @@ impl RetentionPass {
         Ok(Self::looked())
     }
 
-    /// What is put on record about a batch that goes.
+    /// The audit entry of a removed batch.
     fn audit_entry(&self, with: &Sweeper, at: usize, gone: &Candidate, now: Millis) -> AuditEntry {
         let days = now.since(gone.ended) / crate::domain::retention::DAY_MS;
         let reason = with.wish.reason.clone().unwrap_or_else(|| format!("ended {days} days ago"));
@@ -221,7 +222,7 @@ impl RetentionPass {
         }
     }
 
-    /// Finds batches whose lines go and which stay.
+    /// Finds kept batches whose log lines are to be removed.
     async fn find_lines(
         &mut self,
         with: &Sweeper,
@@ -251,8 +252,8 @@ impl RetentionPass {
         Ok(Self::looked())
     }
 
-    /// Removes lines of batches that stay. Their rows are locked for the step, and what somebody has
-    /// started over meanwhile is left alone.
+    /// Removes log lines of kept batches. Their rows are locked for the step, and batches restarted
+    /// meanwhile are skipped.
     async fn remove_lines(&mut self, with: &Sweeper, now: Millis) -> Result<PassStep> {
         let Some(lines) = &mut self.lines else { return Ok(Self::looked()) };
         let mut tx = turn!(with, now);
@@ -283,7 +284,7 @@ impl RetentionPass {
         Ok(self.record_removal(dropped))
     }
 
-    /// Removes rows that go by an age of their own, a page at a time.
+    /// Removes rows with an age limit of their own, one page at a time.
     async fn remove_aged(
         &mut self,
         with: &Sweeper,
@@ -322,7 +323,7 @@ impl RetentionPass {
         }
         let is_last = found.len() < usize::try_from(limit)?;
         self.phase = match (kind, found.last()) {
-            // One that had no room is there still, with what goes with it.
+            // A row that did not fit into the step is still there, with its dependent rows.
             (Aged::Backfills, _) if dropped.room == 0 => Phase::Aged(at, word_at, after),
             (_, Some(last)) if !is_last => Phase::Aged(at, word_at, last.place),
             _ => Phase::Aged(at, word_at + 1, Cursor::START),
@@ -330,7 +331,7 @@ impl RetentionPass {
         Ok(self.record_removal(dropped))
     }
 
-    /// Puts on record what the pass removed beside batches, and leaves the turn to others.
+    /// Records what the pass removed besides batches, and releases the lock.
     async fn finish(&mut self, with: &Sweeper, now: Millis) -> Result<PassStep> {
         let mut tx = turn!(with, now);
         let removed: ByTable =
@@ -353,7 +354,8 @@ impl RetentionPass {
     }
 }
 
-/// Puts on record that acts were removed and up to when: without it their seals have no acts, and the chain is broken.
+/// Records that audit records were removed and up to when: otherwise their seals would lack
+/// records, and the chain would be broken.
 async fn note_removed_acts(
     tx: &mut Tx,
     with: &Sweeper,

@@ -1,4 +1,4 @@
-//! Which batches go: the rule, with what has to be read to ask it.
+//! Decides which batches are removed: applies the retention rule to what is read from the database.
 
 use super::RetentionOptions;
 use crate::domain::id::{BatchId, GroupCode};
@@ -16,21 +16,21 @@ pub(super) struct Judging {
     names: NeededNumbers,
     /// Open batches whose snapshot was read.
     known: HashSet<BatchId>,
-    /// From which batch on those of a group are its newest.
+    /// The oldest of each group's newest batches that the rule keeps.
     newest: HashMap<GroupCode, Option<BatchId>>,
     pub(super) groups: Vec<GroupCode>,
 }
 
-/// A page of batches that are old enough, and what becomes of each.
+/// A page of batches that are old enough, with the decision on each.
 pub(super) struct RemovablePage {
     pub(super) judged: Vec<(Candidate, Option<KeepReason>)>,
-    /// Where to go on; none: that was the last page.
+    /// Where to continue; `None` after the last page.
     pub(super) next: Option<Cursor>,
 }
 
 impl Judging {
-    /// Reads what others ask for by number: present definitions for the batches that are kept and those
-    /// that come next.
+    /// Reads which batches are referred to by number: by present definitions, for the kept batches
+    /// and the next ones.
     pub(super) async fn begin(
         tx: &mut Tx,
         options: &RetentionOptions,
@@ -74,7 +74,7 @@ impl Judging {
         Ok(())
     }
 
-    /// Reads what open batches ask for, of those that were not there before: they go by their own
+    /// Reads what open batches refer to, for those opened since the last read: they use their own
     /// snapshot.
     async fn learn_open(&mut self, tx: &mut Tx) -> Result<()> {
         for id in retention::list_open(tx).await? {
@@ -85,7 +85,8 @@ impl Judging {
                         let (no, date) = (&values.batch_no, values.business_date);
                         self.names.add_externals(&snapshot.externals, no, date);
                     }
-                    // What its group's present definition asks for was added with all that is kept.
+                    // The references of the group's present definition were added with all that is
+                    // kept.
                     Err(error) => {
                         let error = format!("{error:#}");
                         tracing::warn!(batch_id = id.0, error, "an open batch cannot be read");
@@ -101,7 +102,7 @@ impl Judging {
         Ok(())
     }
 
-    /// The next batches of a group that are old enough, judged.
+    /// The next batches of a group that are old enough, with the decision on each.
     pub(super) async fn next_page(
         &mut self,
         tx: &mut Tx,
@@ -132,7 +133,7 @@ impl Judging {
                 candidate.needs.insert(RetentionNeed::Named);
             }
         }
-        // Only of those that would go it is asked what else needs them.
+        // Only for candidates is it checked what else needs them.
         let mut asked: Vec<&mut Candidate> =
             found.iter_mut().filter(|c| rule.keeps(&old(c), now).is_none()).collect();
         retention::add_needs(tx, &mut asked, self.options.left).await?;

@@ -1,4 +1,5 @@
-//! The loops that remove old rows: one in a process that serves, one for somebody who waits for it.
+//! The loops that remove old rows: one for a serving process, one for a caller that waits for the
+//! result.
 
 use super::{Beat, ByTable, RetentionIdleReason, Sweeper};
 use crate::domain::time::Millis;
@@ -9,32 +10,33 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Its name among the loops of a process.
+/// The name of this loop in metrics.
 const NAME: &str = "retention";
-/// The longest sleep: a loop that does not turn for longer is taken for stalled.
+/// The longest pause, in milliseconds: a loop without a turn for longer counts as stalled.
 const REST_MS: i64 = 30_000;
-/// Before another try when something failed.
+/// Pause after a failure, in milliseconds.
 const AGAIN_MS: i64 = 10_000;
-/// How often in a row a step for somebody who waits may fail because the database was away or busy.
+/// Maximum number of consecutive transient database failures before a waiting caller gets the
+/// error.
 const TRIES: u32 = 10;
-/// Before such a step is tried again.
+/// Pause before such a step is repeated.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// What came of removing old rows for a while.
+/// The result of removing old rows for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SweepOutcome {
-    /// The pass has ended: all that it removed.
+    /// The pass has ended: the total of removed rows.
     Ended(ByTable),
-    /// The time is up: what was removed in it.
+    /// The time has passed: the rows removed in it.
     Left(ByTable),
-    /// Nothing is done, before this moment.
+    /// Nothing to do before this time.
     Rests(RetentionIdleReason, Millis),
 }
 
 impl Sweeper {
-    /// Beats until the pass has ended, or for so many milliseconds; at least once. `went` hears how many
-    /// rows each step has removed. The turn is another's then, whatever came of it. A task of its own does
-    /// it, so that this holds too when whoever asked for it goes away meanwhile.
+    /// Removes rows until the pass has ended or for so many milliseconds, with at least one step.
+    /// `went` is called with the rows removed by each step. The lock is released afterwards in any
+    /// case. It runs in a task of its own, so that this also holds when the caller is cancelled.
     pub async fn sweep_for(
         self,
         ms: Option<i64>,
@@ -82,7 +84,7 @@ impl Sweeper {
         }
     }
 
-    /// Lets another process have the turn at once; when that fails it has it a minute later.
+    /// Releases the lock; if that fails, another process can take it a minute later.
     async fn leave_turn(&self) {
         if let Err(error) = self.end_turn().await {
             let error = format!("{error:#}");
@@ -90,8 +92,8 @@ impl Sweeper {
         }
     }
 
-    /// Beats until it is told to stop, in a task of its own: whoever dispatches batches waits for nothing
-    /// here. No error ends it.
+    /// Runs until it is stopped, in a task of its own, so that the dispatcher never waits for it.
+    /// No error ends it.
     pub async fn run(self, stop: CancellationToken) {
         if let Err(error) = tokio::spawn(self.run_loop(stop)).await {
             tracing::error!(%error, "what removes old rows broke down");
@@ -111,7 +113,7 @@ impl Sweeper {
         self.meter.loop_ended(NAME);
     }
 
-    /// One beat; gives how long to wait after it.
+    /// One step; returns how long to wait after it.
     async fn run_once(&mut self) -> Duration {
         let (now, asked) = (self.clock.now(), self.clock.uptime());
         let beaten = AssertUnwindSafe(self.run_step(now)).catch_unwind().await;

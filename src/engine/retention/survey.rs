@@ -1,4 +1,4 @@
-//! What a pass would remove, and why the rest stays; nothing is written or locked.
+//! Computes what a pass would remove, and why the rest is kept; writes and locks nothing.
 
 use super::RetentionOptions;
 use super::removable_batches::Judging;
@@ -10,16 +10,15 @@ use crate::store::{Db, Tx};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What goes of a group.
+/// What would be removed of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovableBatches {
-    /// How many batches.
     pub batches: u64,
     /// When the first of them ended.
     pub oldest: Option<Millis>,
     /// When the last of them ended.
     pub newest: Option<Millis>,
-    /// Rows by table, the batches among them.
+    /// Rows by table, including the batches.
     pub rows: ByTable,
 }
 
@@ -37,50 +36,49 @@ impl RemovableBatches {
     }
 }
 
-/// A group: what goes, and what stays.
+/// The removable and the kept batches of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSurvey {
-    /// The group.
     pub group: GroupCode,
-    /// Its rule.
+    /// Its retention rule.
     pub rule: GroupRetentionRule,
-    /// Batches that go.
+    /// Batches to remove.
     pub goes: RemovableBatches,
-    /// Batches that stay and lose their lines, with the lines as rows.
+    /// Kept batches whose log lines are removed, with the number of lines as rows.
     pub lines: RemovableBatches,
-    /// How many batches stay, by the strongest reason of each.
+    /// Number of kept batches, by the strongest reason of each.
     pub kept: BTreeMap<KeepReason, u64>,
 }
 
-/// Rows that go by an age of their own.
+/// Rows with an age limit of their own that would be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgedGoes {
-    /// Which.
     pub kind: Aged,
-    /// How many; for backfills, `batches` counts them and `rows` has their batches too.
+    /// What would be removed; for backfills, `batches` counts them, and `rows` includes their
+    /// batches.
     pub goes: RemovableBatches,
-    /// How many that are old enough stay, because something needs them.
+    /// Number of rows that are old enough but still needed.
     pub needed: u64,
 }
 
-/// What a pass would do.
+/// What a pass would remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionSurvey {
     /// Each group that has batches.
     pub groups: Vec<GroupSurvey>,
-    /// Batches that an earlier pass has begun to remove, with what is left of them.
+    /// Batches that an earlier pass has partly removed, with the remaining rows.
     pub leftover: RemovableBatches,
-    /// Rows that go by an age of their own.
+    /// Rows with an age limit of their own.
     pub aged: Vec<AgedGoes>,
 }
 
 impl RetentionSurvey {
-    /// How many batches lose their lines and stay.
+    /// Number of kept batches whose log lines are removed.
     pub fn lines(&self) -> u64 {
         self.groups.iter().map(|g| g.lines.batches).sum()
     }
 
-    /// All rows that go, by table.
+    /// All rows to remove, by table.
     pub fn totals(&self) -> ByTable {
         let of_groups = self.groups.iter().flat_map(|g| [&g.goes, &g.lines]);
         let all = of_groups.chain([&self.leftover]).chain(self.aged.iter().map(|a| &a.goes));
@@ -91,7 +89,7 @@ impl RetentionSurvey {
     }
 }
 
-/// Looks what a pass would remove now.
+/// Reads what a pass would remove now.
 pub async fn survey(db: &Db, options: &RetentionOptions, now: Millis) -> Result<RetentionSurvey> {
     let mut tx = db.begin_read().await?;
     let mut judging = Judging::begin(&mut tx, options, now).await?;
@@ -108,7 +106,7 @@ pub async fn survey(db: &Db, options: &RetentionOptions, now: Millis) -> Result<
     Ok(RetentionSurvey { groups, leftover, aged })
 }
 
-/// Counts rows of batches that go; those of tables that are left to partitions do not.
+/// Counts rows of batches to remove, except in tables that are partitioned.
 async fn counted(tx: &mut Tx, options: &RetentionOptions, ids: &[i64]) -> Result<ByTable> {
     let mut rows = retention::counted(tx, ids).await?;
     let left = options.left;
@@ -231,7 +229,7 @@ async fn of_age(
     Ok(found)
 }
 
-/// Adds those of a page that go when the batches that go are gone.
+/// Adds the rows of a page that can be removed once the removable batches are gone.
 async fn weigh(
     tx: &mut Tx,
     rows: &[AgedRow],
@@ -246,7 +244,7 @@ async fn weigh(
     }
     for row in rows {
         let goes = match row.goes {
-            // The mails of a batch that goes were counted with it.
+            // The notifications of a removed batch were counted with it.
             retention::AgedRowRemoval::Yes if row.of_batch.is_some_and(|id| gone.contains(&id)) => {
                 continue;
             }

@@ -1,10 +1,11 @@
-//! Sealing: a secret under the installation's key, so that a table or a file may hold it.
+//! Sealing: encrypts a secret with the installation's key, so that a table or a file may hold it.
 //!
-//! ChaCha20-Poly1305 with a fresh random nonce each time; the secret's name is bound to it, so a sealed
-//! text that is moved to another name does not open.
+//! ChaCha20-Poly1305 with a fresh random nonce each time; the secret's name is authenticated data,
+//! so a sealed text that is moved to another name does not open.
 //!
-//! An installation has one current key, which seals, and any number of previous keys, which only open. A sealed text
-//! names no key: each key is tried, and the text itself proves which one is right.
+//! An installation has one current key, which seals, and any number of previous keys, which only
+//! open. A sealed text contains no key id: each key is tried, and authentication shows which one is
+//! right.
 
 use crate::secret_store::secret_file::{SecretFile, SecretFileError};
 use base64::Engine as _;
@@ -20,43 +21,43 @@ pub const KEY_VARIABLE: &str = "PROCESSION_SECRET_KEY";
 pub const KEY_FILE_VARIABLE: &str = "PROCESSION_SECRET_KEY_FILE";
 
 const KEY_LEN: usize = 32;
-/// What a sealed text starts with; another way of sealing will have another.
+/// The prefix of a sealed text; another scheme will have another.
 const FORM: &str = "v1:";
 
-/// Why something cannot be sealed or opened; `Display` is the sentence for the user.
+/// Why sealing or opening failed; `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Neither variable is set.
+    /// Neither environment variable is set.
     #[error(
         "there is no key for sealed secrets; make one (procession secret key), unless this installation has \
          one, and give it in {KEY_VARIABLE}, or the path of a file with it in {KEY_FILE_VARIABLE}"
     )]
     NoKey,
-    /// The file cannot be read.
+    /// The key file cannot be read.
     #[error("the key in {KEY_FILE_VARIABLE}: {0}")]
     KeyFile(String),
-    /// Not a key.
+    /// The text is not a valid key.
     #[error(
         "key {number} in {variable} is not 32 bytes in base64; take the text that procession secret key printed"
     )]
     BadKey {
-        /// Where it stands.
+        /// The environment variable it came from.
         variable: &'static str,
-        /// Which one there, counted from 1.
+        /// Its position there, counted from 1.
         number: usize,
     },
-    /// Another key, another name, or a damaged text.
+    /// Sealed with another key or under another name, or damaged.
     #[error(
         "the sealed secret {0} does not open with this key, nor with a previous one that is given: it was sealed \
          with another key or under another name, or it is damaged; seal it again (procession secret set {0})"
     )]
     DoesNotOpen(String),
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes; try again")]
     NoRandom,
 }
 
-/// The name that is bound to the sealed second factor of a user, so that it opens for no other user.
+/// The name under which a user's second factor is sealed, so that it opens for no other user.
 pub fn second_factor_name(user_id: i64) -> String {
     format!("second factor of user {user_id}")
 }
@@ -64,7 +65,7 @@ pub fn second_factor_name(user_id: i64) -> String {
 /// One key.
 struct EncryptionKey(LessSafeKey);
 
-/// A new key as text.
+/// Generates a key, as text.
 pub fn new_key() -> Result<SecretString, SealError> {
     let mut bytes = [0u8; KEY_LEN];
     SystemRandom::new().fill(&mut bytes).map_err(|_| SealError::NoRandom)?;
@@ -104,20 +105,20 @@ pub struct KeyRing {
     previous: Vec<EncryptionKey>,
 }
 
-/// Which key a sealed text opens with.
+/// The key that a sealed text opens with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedUnder {
-    /// The one that seals now.
+    /// The key that seals.
     CurrentKey,
-    /// One that only opens.
+    /// A key that only opens.
     PreviousKey,
-    /// None that is given here.
+    /// None of the given keys.
     UnknownKey,
 }
 
 impl KeyRing {
-    /// The keys that the environment gives, in a variable or in a file that one names. They are read each time, so that
-    /// a changed file counts at once.
+    /// The keys from the environment: a variable, or a file that a variable names. They are read
+    /// each time, so that a changed file takes effect at once.
     pub fn from_environment() -> Result<Self, SealError> {
         if let Ok(text) = std::env::var(KEY_VARIABLE)
             && !text.trim().is_empty()
@@ -136,8 +137,8 @@ impl KeyRing {
         Self::parse(&file.whole(), KEY_FILE_VARIABLE)
     }
 
-    /// Reads keys: the current one first, then the previous ones, with white space between them. `variable` is where they
-    /// came from, for the message.
+    /// Parses keys separated by white space: the current one first, then the previous ones.
+    /// `variable` is their origin, for error messages.
     pub fn parse(text: &SecretString, variable: &'static str) -> Result<Self, SealError> {
         let mut keys = Vec::new();
         for (at, word) in text.expose_secret().split_whitespace().enumerate() {
@@ -152,7 +153,7 @@ impl KeyRing {
         Ok(Self { current, previous })
     }
 
-    /// How many previous keys there are.
+    /// Number of previous keys.
     pub fn previous_keys(&self) -> usize {
         self.previous.len()
     }
@@ -162,14 +163,14 @@ impl KeyRing {
         self.current.seal_text(name, text)
     }
 
-    /// Opens what was sealed under that name, with any of the keys.
+    /// Opens a text sealed under that name, with any of the keys.
     pub fn open_sealed(&self, name: &str, sealed: &str) -> Result<SecretString, SealError> {
         let mut keys = std::iter::once(&self.current).chain(&self.previous);
         let opened = keys.find_map(|key| key.open_sealed(name, sealed));
         opened.ok_or_else(|| SealError::DoesNotOpen(name.to_owned()))
     }
 
-    /// Which key a text opens with.
+    /// The key that a text opens with.
     pub fn sealed_under(&self, name: &str, sealed: &str) -> SealedUnder {
         match self.current.open_sealed(name, sealed) {
             Some(_) => SealedUnder::CurrentKey,

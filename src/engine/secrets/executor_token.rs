@@ -1,5 +1,5 @@
-//! The token that a group of executors shares with us: sealed, because executors are shown it, and as a
-//! digest, by which it is known when they show it.
+//! The token that an executor group shares with this installation. It is stored sealed, because it
+//! is sent to executors, and as a digest, by which an incoming token is found.
 
 use crate::domain::executor::token::{BadToken, validate_token};
 use crate::domain::xxl::xxl_run::AppName;
@@ -11,16 +11,16 @@ use ring::digest::{SHA256, digest as sha};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// A token that cannot be kept or read; nothing of it is in the text.
+/// A token that cannot be stored or read; the message contains no part of it.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It cannot be one.
+    /// The text is not acceptable as a token.
     #[error(transparent)]
     Bad(#[from] BadToken),
     /// It cannot be sealed.
     #[error("the token of executors is kept sealed: {0}")]
     Seal(SealError),
-    /// It does not open with the key that this process has.
+    /// It does not open with the key of this process.
     #[error(
         "the token of executor group {0} does not open with the key of this process; start it with the key \
          that the token was sealed with, or give the group a token anew: procession executor-group token {0}"
@@ -29,14 +29,13 @@ pub enum TokenError {
     /// It cannot be opened.
     #[error("the token of executor group {app} cannot be read: {cause}")]
     Open {
-        /// Whose.
+        /// The executor group.
         app: AppName,
-        /// Why.
         cause: SealError,
     },
 }
 
-/// A new token: 256 bits.
+/// Generates a token of 256 bits.
 pub fn fresh() -> Result<SecretString, TokenError> {
     let mut bytes = [0_u8; 32];
     let filled = SystemRandom::new().fill(&mut bytes);
@@ -44,12 +43,12 @@ pub fn fresh() -> Result<SecretString, TokenError> {
     Ok(URL_SAFE_NO_PAD.encode(bytes).into())
 }
 
-/// By which a token is known.
+/// The digest by which a token is found.
 pub fn digest(token: &[u8]) -> String {
     sha(&SHA256, token).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A token as it is kept. Needs the installation's key.
+/// A token in its stored form. Needs the installation's key.
 pub fn seal_token(app: &AppName, token: &SecretString) -> Result<KeptToken, TokenError> {
     validate_token(token.expose_secret())?;
     let key = KeyRing::from_environment().map_err(TokenError::Seal)?;
@@ -57,7 +56,7 @@ pub fn seal_token(app: &AppName, token: &SecretString) -> Result<KeptToken, Toke
     Ok(KeptToken { sealed, digest: digest(token.expose_secret().as_bytes()) })
 }
 
-/// The token that was sealed for a group. Needs the installation's key.
+/// Opens the stored token of a group. Needs the installation's key.
 pub fn open_token(app: &AppName, sealed: &str) -> Result<SecretString, TokenError> {
     let opened = KeyRing::from_environment().and_then(|key| key.open_sealed(&named(app), sealed));
     opened.map_err(|cause| match cause {
@@ -69,7 +68,7 @@ pub fn open_token(app: &AppName, sealed: &str) -> Result<SecretString, TokenErro
     })
 }
 
-/// The name that is bound to it: one that is moved to another group does not open.
+/// The name under which it is sealed: a token moved to another group does not open.
 pub fn named(app: &AppName) -> String {
     format!("executor-group:{app}")
 }

@@ -1,5 +1,5 @@
-//! Sealed secrets: the keys, the tokens of executors, and sealing everything anew under another key.
-//! It reads no definition and runs nothing; whoever needs a value opens it with a key ring.
+//! Sealed secrets: the keys, the tokens of executor groups, and re-sealing under another key. It
+//! reads no definition and runs nothing; a caller that needs a value opens it with a key ring.
 
 pub mod encryption;
 pub mod executor_token;

@@ -1,7 +1,7 @@
-//! Seals everything again under the current key, and finds what still needs a previous one.
+//! Re-seals all secrets under the current key, and finds those that still need a previous one.
 //!
-//! All rows are re-sealed in one transaction. A process that is killed in the middle has changed nothing, and the old
-//! texts open with the previous key for as long as that is given.
+//! All rows are re-sealed in one transaction. A process that is killed in the middle has changed
+//! nothing, and the old texts still open with the previous key.
 
 use crate::domain::time::Millis;
 use crate::engine::secrets::encryption::{KeyRing, SealError, SealedUnder, second_factor_name};
@@ -15,29 +15,29 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What re-sealing did.
+/// The result of re-sealing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
-    /// Stored secrets that are under the current key now and were not.
+    /// Stored secrets that were re-sealed under the current key.
     pub secrets: u64,
-    /// Tokens of groups of executors of which the same is true.
+    /// Tokens of executor groups that were re-sealed.
     pub executor_tokens: u64,
-    /// Second factors of users of which the same is true.
+    /// Second factors of users that were re-sealed.
     pub second_factors: u64,
     /// Rows that were under the current key before.
     pub current: u64,
-    /// What opens with no key that is given: `stored secret NAME`.
+    /// Sealed texts that open with none of the given keys, as `stored secret NAME`.
     pub not_opened: Vec<String>,
 }
 
-/// Which keys sealed texts of one kind open with.
+/// Number of sealed texts of one kind, by the key they open with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyUse {
-    /// With the current one.
+    /// Under the current key.
     pub current: u64,
-    /// With a previous one.
+    /// Under a previous key.
     pub previous: u64,
-    /// With none that is given.
+    /// Under none of the given keys.
     pub unknown: u64,
 }
 
@@ -51,13 +51,12 @@ impl KeyUse {
     }
 }
 
-/// A secret of the present definition whose text is sealed with a previous key, and the text that its file should
-/// have.
+/// A secret of the present definition that is sealed with a previous key, with its replacement text
+/// for the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacementText {
-    /// The secret's name.
     pub name: String,
-    /// It, sealed with the current key.
+    /// The secret, sealed with the current key.
     pub sealed: String,
 }
 
@@ -66,13 +65,13 @@ pub struct ReplacementText {
 pub struct KeySurvey {
     /// Stored secrets.
     pub stored_secrets: KeyUse,
-    /// Tokens of groups of executors.
+    /// Tokens of executor groups.
     pub executor_tokens: KeyUse,
     /// Second factors of users.
     pub second_factors: KeyUse,
     /// Sealed texts of definitions.
     pub definitions: BTreeMap<DefinitionCopy, KeyUse>,
-    /// What the files of the present definition should say instead.
+    /// Replacement texts for the files of the present definition.
     pub replacements: Vec<ReplacementText>,
 }
 
@@ -83,18 +82,18 @@ impl KeySurvey {
             .chain(self.definitions.values())
     }
 
-    /// Whether something needs a previous key.
+    /// Whether any text needs a previous key.
     pub fn needs_previous_key(&self) -> bool {
         self.key_uses().any(|each| each.previous > 0)
     }
 
-    /// How many sealed texts open with no key that is given.
+    /// Number of sealed texts that open with none of the given keys.
     pub fn unknown(&self) -> u64 {
         self.key_uses().map(|each| each.unknown).sum()
     }
 }
 
-/// The name that is bound to a sealed text, and how people call it.
+/// The name that a text is sealed under, and its name in messages.
 fn names(row: &SealedRow) -> (String, String) {
     match row {
         SealedRow::StoredSecret(name) => (name.clone(), format!("stored secret {name}")),
@@ -153,7 +152,7 @@ async fn reseal_row(
         SealedUnder::UnknownKey => done.not_opened.push(called),
         SealedUnder::PreviousKey => {
             let sealed = seal_again(keys, &name, &old.sealed)?;
-            // A value that was set meanwhile is under its own process's current key.
+            // A value that was set meanwhile is sealed with the current key of its own process.
             if sealed_text::replace(tx, old, &sealed).await? {
                 match old.row {
                     SealedRow::StoredSecret(_) => done.secrets += 1,
@@ -170,7 +169,7 @@ fn seal_again(keys: &KeyRing, name: &str, sealed: &str) -> Result<String, SealEr
     keys.open_sealed(name, sealed).and_then(|text| keys.seal_text(name, &text))
 }
 
-/// Finds which keys are in use, everywhere.
+/// Reads which keys are in use, everywhere.
 pub async fn survey(db: &Db, keys: &KeyRing) -> Result<KeySurvey> {
     let mut survey = KeySurvey::default();
     let mut tx = db.begin_read().await?;

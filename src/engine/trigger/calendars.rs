@@ -1,5 +1,5 @@
-//! Lets owners know in time that a calendar of their schedules ends: once a month for each list that is
-//! missing, from October on, because the first batch that needs it runs in January.
+//! Warns owners in time that a calendar of their schedules ends: once a month for each missing
+//! year, from October on, because the first batch that needs it runs in January.
 
 use crate::domain::calendar::{CalendarGap, CalendarWarning, warnings};
 use crate::domain::id::CalendarCode;
@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result};
 use chrono::{Datelike as _, NaiveDate};
 use std::collections::BTreeSet;
 
-/// Looks at all schedules that are on and puts mails into the outbox. Asked a few times a day by every
-/// node; the first of a month tells.
+/// Checks all enabled schedules and puts notifications into the outbox. Called a few times a day by
+/// every node; only the first call of a month sends.
 pub(super) async fn warn_of_calendars(db: &Db, now: Millis) -> Result<()> {
     let mut tx = db.begin_read().await?;
     let mut triggers = trigger::readable(&mut tx).await?;

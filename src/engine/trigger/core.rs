@@ -1,8 +1,9 @@
-//! The core's two loops: one plans ahead under the lock, the other turns the ring and fires.
+//! The two loops of the trigger core: one plans ahead under the schedule lock, the other runs the
+//! timer ring and fires.
 //!
-//! They meet at a channel of firings that are rows already, so that a pass which hangs at the database
-//! delays no firing that was decided before. What is in memory is never the truth: rows that this
-//! process drops, or another left behind, are found by the look and fired once.
+//! They are connected by a channel of committed firings, so that a pass that hangs at the database
+//! delays no firing that was decided before. Memory is never the truth: firings that this process
+//! drops, or another left behind, are found by polling and fired once.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::domain::schedule::firing::{Firing, FiringId};
@@ -29,25 +30,25 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// A firing that is so late is nobody's: whoever had it is dead or stalled.
+/// A firing overdue by this many milliseconds counts as abandoned: its process is dead or stalled.
 const LOST_MS: i64 = 2_000;
-/// Firings that are taken over at one look.
+/// Number of firings taken over in one poll.
 const LOST_MOST: u32 = 5_000;
-/// Firings in memory; what is beyond stays a row until there is room.
+/// Maximum number of firings in memory; further ones stay rows until there is capacity.
 const HELD_MAX: usize = 100_000;
-/// Between two looks while something is near, and when nothing is.
+/// Poll intervals in milliseconds: while a planned time is near, and otherwise.
 const LOOK_MS: (i64, i64) = (1_000, 2_500);
-/// Between two looks at firings that wait for a batch, unless a batch ends.
+/// Poll interval for firings that wait for a batch, unless a batch ends, in milliseconds.
 const WAIT_MS: i64 = 2_000;
-/// Between two looks for batches whose end makes something fire.
+/// Poll interval for batches whose end fires a schedule, in milliseconds.
 const FOLLOW_MS: i64 = 2_000;
-/// The same when a batch is said to have ended; many may end in a second.
+/// The same after a hint that a batch has ended, in milliseconds; many may end in a second.
 const SOON_MS: i64 = 200;
 
-/// Between two looks whether a calendar in use ends too soon.
+/// Interval between two checks of the calendars in use, in milliseconds.
 const CALENDARS_MS: i64 = 6 * 3_600_000;
 
-/// Plans: looks what is near, passes, finds what others lost.
+/// The planning loop: polls for near planned times, runs passes, finds abandoned firings.
 pub struct Planning {
     db: Db,
     clock: Clock,
@@ -55,25 +56,25 @@ pub struct Planning {
     planner: Planner,
     hints: Hints,
     heart: Arc<Heart>,
-    /// By the machine's count, which a clock that goes back does not stop.
+    /// On the monotonic clock, which does not stop when the database's clock goes back.
     waited_at: Uptime,
     followed_at: Uptime,
     calendars_at: Uptime,
 }
 
-/// What one look came to.
+/// The result of one planning tick.
 #[derive(Debug, Default)]
 pub struct PlanningResult {
-    /// Firings to be put on the ring; those that wait for a batch are due at once.
+    /// Firings for the ring; those that wait for a batch are due at once.
     pub firings: Vec<Firing>,
-    /// When to look again.
+    /// When to poll again.
     pub again_at: Millis,
-    /// The first of what failed.
+    /// The first error.
     pub failed: Option<anyhow::Error>,
 }
 
 impl PlanningResult {
-    /// What a step came to; its failure is kept.
+    /// The value of a step; its error is kept.
     fn take_result<T>(&mut self, step: Result<T>) -> Option<T> {
         match step {
             Ok(came) => Some(came),
@@ -85,7 +86,7 @@ impl PlanningResult {
     }
 }
 
-/// Turns the ring and fires.
+/// The firing loop: runs the timer ring and fires.
 pub struct Ticking {
     clock: Clock,
     meter: Arc<Meter>,
@@ -97,9 +98,9 @@ pub struct Ticking {
 
 /// The trigger core of one process.
 pub struct TriggerCore {
-    /// Plans.
+    /// The planning loop.
     pub planning: Planning,
-    /// Fires.
+    /// The firing loop.
     pub ticking: Ticking,
 }
 
@@ -123,17 +124,17 @@ impl Planning {
         }
     }
 
-    /// One look, and what it asks for. What fails of it stops nothing of the rest.
+    /// One poll and the steps that it requires. An error of one step does not stop the others.
     pub async fn run_tick(&mut self) -> Result<PlanningResult> {
         let (now, up) = (self.clock.now(), self.clock.uptime());
         let mut found =
             PlanningResult { again_at: now.plus_ms(LOOK_MS.0), ..PlanningResult::default() };
-        // A node that is drained plans nothing new; what it decided before it still fires.
+        // A drained node plans nothing new; firings that it decided before still fire.
         if !self.heart.may_schedule() || self.heart.is_resting() {
             return Ok(found);
         }
         let (look, ends) = self.outlook(up).await?;
-        // A database that has gone back asks for what has been done: nothing of it is decided.
+        // A database restored from a backup shows past work as due: nothing of it is decided.
         if self.heart.is_suspended() {
             return Ok(found);
         }
@@ -187,7 +188,7 @@ impl Planning {
         Ok(found)
     }
 
-    /// Firings that nobody does.
+    /// Abandoned firings.
     async fn left_behind(&self, look: TriggerForecast, now: Millis) -> Result<Vec<Firing>> {
         let (lost, soon) = (now.plus_ms(-LOST_MS), now.plus_ms(AHEAD_MS));
         let is_any =
@@ -206,13 +207,13 @@ impl Planning {
         firing::waiting_first(&mut tx, LOST_MOST).await
     }
 
-    /// Leaves what was decided here and has not fired to the others.
+    /// Releases decided firings that have not fired to other processes.
     pub async fn leave(self) -> Result<()> {
         self.planner.leave().await
     }
 
-    /// What there is to do, and, when it is time to look, what ended; in one transaction, because this
-    /// is most of what a process asks that has nothing to do.
+    /// Reads the pending work and, when a poll for it is due, the ended batches; in one
+    /// transaction, because this is most of what an idle process queries.
     async fn outlook(&self, up: Uptime) -> Result<(TriggerForecast, Option<Following>)> {
         let committed = self.heart.committed();
         let mut tx = self.db.begin_read().await?;
@@ -225,7 +226,7 @@ impl Planning {
         Ok((outlook, ends))
     }
 
-    /// Beats until it is told to stop. No error ends it.
+    /// Runs until it is stopped. No error ends it.
     async fn run(
         mut self,
         ring: mpsc::UnboundedSender<Vec<Firing>>,
@@ -254,13 +255,13 @@ impl Planning {
                 break;
             }
             if failures > 0 {
-                // 200 ms, 400 ms, then each second: a second late is a second too many.
+                // 200 ms, 400 ms, then each second: a firing must not be late by more than that.
                 again_at = self.clock.now().plus_ms((100i64 << failures.min(4)).min(1_000));
             }
             tokio::select! {
                 _ = self.hints.wait_until(&[HintTopic::Trigger], again_at) => {}
                 () = ended.wait_for_topic(&[HintTopic::Batch]) => {
-                    // Firings may wait for that end, or follow it.
+                    // Firings may wait for the end of that batch, or follow it.
                     let soon = self.clock.uptime().plus_ms(SOON_MS);
                     self.waited_at = self.waited_at.min(soon);
                     self.followed_at = self.followed_at.min(soon);
@@ -284,7 +285,7 @@ impl Ticking {
         Self { clock, meter, ring, held: HashSet::new(), pools, heart }
     }
 
-    /// Puts firings on the ring; those that it has stay as they are.
+    /// Puts firings on the ring; those already there stay as they are.
     pub fn add_firings(&mut self, firings: Vec<Firing>) {
         for firing in firings {
             if self.held.len() < HELD_MAX && self.held.insert(firing.firing_id) {
@@ -294,8 +295,8 @@ impl Ticking {
         self.meter.record_ring(self.ring.len());
     }
 
-    /// Hands what has come to its time to the pools. Nothing while the lease is lost, for others do it
-    /// then, or while it is in doubt what time it is.
+    /// Hands due firings to the pools. Does nothing while the lease is lost, because other
+    /// processes fire then, or while the present time is in doubt.
     pub fn fire_due(&mut self) {
         if !self.heart.may_schedule() {
             return;
@@ -307,7 +308,7 @@ impl Ticking {
         self.meter.record_ring(self.ring.len());
     }
 
-    /// One turn, and all that it sets off is waited for; for whoever beats by hand.
+    /// One tick, and waits for everything it starts; for callers that tick by hand.
     pub async fn run_tick(&mut self) {
         self.fire_due();
         while let Some((ended, again)) = self.pools.next().await {
@@ -322,8 +323,8 @@ impl Ticking {
         self.add_firings(again);
     }
 
-    /// Turns until it is told to stop; what is on its way to a handler then is waited for. The rest
-    /// are rows, and others find them.
+    /// Runs until it is stopped; handlers under way are waited for. All other firings are rows,
+    /// which other processes find.
     async fn run(
         mut self,
         mut from: mpsc::UnboundedReceiver<Vec<Firing>>,
@@ -338,7 +339,7 @@ impl Ticking {
             self.meter.firings_waiting(self.pools.waiting());
             let now = self.clock.now();
             let until = self.ring.next().map_or(1_000, |at| at.since(now).clamp(1, 1_000));
-            // What is due and may not fire is looked at now and then.
+            // Due firings that may not fire are checked again periodically.
             let until = if self.heart.may_schedule() { until } else { until.max(200) };
             tokio::select! {
                 Some(firings) = from.recv() => self.add_firings(firings),
@@ -354,7 +355,7 @@ impl Ticking {
 }
 
 impl TriggerCore {
-    /// One beat of each, by hand: looks, passes, turns, and waits for all that fires.
+    /// One tick of each loop, by hand: polls, passes, fires, and waits for all that fires.
     pub async fn run_tick(&mut self) -> Result<()> {
         let found = self.planning.run_tick().await.context("plan")?;
         self.ticking.add_firings(found.firings);
@@ -362,7 +363,7 @@ impl TriggerCore {
         found.failed.map_or(Ok(()), Err)
     }
 
-    /// Runs until it is told to stop, and leaves in order then.
+    /// Runs until it is stopped, then shuts down in order.
     pub async fn run(self, stop: CancellationToken) {
         let (ring, from) = mpsc::unbounded_channel();
         let planning = tokio::spawn(self.planning.run(ring, stop.clone()));
@@ -380,7 +381,7 @@ impl TriggerCore {
         }
     }
 
-    /// How many firings are in memory.
+    /// Number of firings in memory.
     pub fn firings_held(&self) -> usize {
         self.ticking.held.len()
     }

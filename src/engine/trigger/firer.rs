@@ -1,9 +1,10 @@
-//! Fires: takes firings whose time has come and hands them to their handlers.
+//! Fires: hands due firings to their handlers.
 //!
-//! Those that need nothing but their row are fired by one statement for all that wait. Those that open
-//! batches go one transaction each, through two pools of XXL-JOB's kind: a schedule that was slow more
-//! than ten times in a minute goes through the slow one, so that it delays no other. What does not fit
-//! waits in memory until it is missed; its row is there until the misfire policy has decided.
+//! Firings that need nothing but their row are fired by one statement for all that wait. Those that
+//! open batches take one transaction each, through two pools as in XXL-JOB: a schedule that was
+//! slow more than ten times in a minute goes through the slow pool, so that it delays no other.
+//! Further firings wait in memory until they count as missed; each row stays until the misfire
+//! policy has decided.
 
 use crate::domain::id::NodeId;
 use crate::domain::job::Definition;
@@ -23,47 +24,49 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Longer than this a try counts as slow. XXL-JOB's figure.
+/// Duration in milliseconds beyond which an attempt counts as slow; XXL-JOB's value.
 const SLOW_MS: i64 = 500;
-/// After so many slow tries in a minute a schedule goes through the slow pool. XXL-JOB's figure.
+/// After more than this many slow attempts in a minute a schedule goes through the slow pool;
+/// XXL-JOB's value.
 const SLOW_MOST: u32 = 10;
-/// How long a firing waits whose database was away or asked to try again; that is no try of its own.
+/// How long a firing waits after a transient database error, in milliseconds; that does not count
+/// as an attempt.
 pub(super) const AWAY_MS: i64 = 1_000;
 
-/// Fires.
+/// Fires due firings in one process.
 pub struct Firer {
     pub(super) db: Db,
     pub(super) clock: Clock,
     pub(super) node: NodeId,
     pub(super) meter: Arc<Meter>,
     secret_stores: SecretStores,
-    /// The definition as it was when so many changes had been counted.
+    /// The definition, with the change counter at the time it was read.
     defs: Mutex<Option<(i64, Arc<Definition>)>>,
     slow: Mutex<Slow>,
-    /// What each schedule does when it fires while its last batch runs, as it was read last.
+    /// The overlap policy of each schedule, as last read.
     overlaps: Mutex<HashMap<TriggerId, Overlap>>,
 }
 
-/// How often each schedule was slow in the present minute.
+/// Number of slow attempts of each schedule in the present minute.
 #[derive(Default)]
 struct Slow {
     minute: i64,
     counts: HashMap<TriggerId, u32>,
 }
 
-/// Which pool a firing goes through.
+/// The pool that a firing goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FiringLane {
     /// One statement for all of them.
     Together,
-    /// The pool of those that are quick.
+    /// The pool of fast schedules.
     Fast,
-    /// The pool of those that were slow lately.
+    /// The pool of schedules that were slow recently.
     Slow,
 }
 
 impl Firer {
-    /// Fires for this process.
+    /// The firer of this process.
     pub fn new(db: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
         let slow = Mutex::new(Slow::default());
         let overlaps = Mutex::default();
@@ -71,13 +74,13 @@ impl Firer {
         Self { db, clock, node, meter, secret_stores, defs: Mutex::new(None), slow, overlaps }
     }
 
-    /// The same with the rules of secrets that the settings name.
+    /// Sets the secret rules from the settings.
     #[must_use]
     pub fn with_secret_stores(self, secret_stores: SecretStores) -> Self {
         Self { secret_stores, ..self }
     }
 
-    /// Which way a firing goes.
+    /// The pool for a firing.
     pub fn lane_of(&self, firing: &Firing) -> FiringLane {
         if firing.handler == NOOP {
             return FiringLane::Together;
@@ -88,8 +91,8 @@ impl Firer {
         if is_slow { FiringLane::Slow } else { FiringLane::Fast }
     }
 
-    /// Whether the firings of a schedule must be tried in the order of their planned times. It need not
-    /// when its batches may overlap; until it was read once nobody knows.
+    /// Whether the firings of a schedule must be attempted in the order of their planned times. Not
+    /// if its batches may overlap; until the policy was read, yes.
     pub(super) fn keeps_order(&self, id: TriggerId) -> bool {
         let overlaps = self.overlaps.lock().unwrap_or_else(PoisonError::into_inner);
         overlaps.get(&id) != Some(&Overlap::Parallel)
@@ -100,8 +103,8 @@ impl Firer {
         overlaps.insert(id, overlap);
     }
 
-    /// Fires all of these, which need nothing but their rows, in one statement. Gives them back when the
-    /// database is away.
+    /// Fires all of these, which need nothing but their rows, in one statement. Returns them when
+    /// the database is unavailable.
     pub async fn fire_together(&self, firings: Vec<Firing>) -> Vec<Firing> {
         match self.write_together(&firings).await {
             Ok(()) => Vec::new(),
@@ -115,7 +118,7 @@ impl Firer {
 
     async fn write_together(&self, firings: &[Firing]) -> Result<()> {
         let mut ids: Vec<_> = firings.iter().map(|f| f.firing_id).collect();
-        // In one order everywhere, so that two processes with the same rows do not lock each other out.
+        // Sorted in every process, so that two processes with the same rows do not deadlock.
         ids.sort_unstable();
         let mut tx = self.db.begin().await?;
         let now = self.clock.now();
@@ -133,7 +136,7 @@ impl Firer {
         Ok(())
     }
 
-    /// Fires one. Gives it back, with the time of its next try, when it is not settled.
+    /// Fires one firing. Returns it, with the time of the next attempt, when it is not settled.
     pub async fn fire_one(&self, firing: Firing) -> Option<Firing> {
         let began = self.clock.uptime();
         let left = self.try_one(&firing).await;
@@ -191,7 +194,7 @@ impl Firer {
         self.again(firing, &trigger, &said).await
     }
 
-    /// Writes that a firing is tried again later.
+    /// Stores the time of the next attempt.
     async fn again(
         &self,
         firing: &Firing,
@@ -236,7 +239,7 @@ impl Firer {
         Ok(())
     }
 
-    /// The schedule of a firing as it is now.
+    /// The present schedule of a firing.
     async fn trigger(&self, id: TriggerId) -> Result<Option<Trigger>> {
         let mut tx = self.db.begin_read().await?;
         match trigger::by_ids(&mut tx, &[id]).await?.pop() {
@@ -249,8 +252,7 @@ impl Firer {
         }
     }
 
-    /// The definition as it is now, and how many changes of it have been counted; read anew only after
-    /// one.
+    /// The present definition and its change counter; read again only after a change.
     pub(super) async fn definition(&self) -> Result<(i64, Arc<Definition>)> {
         let mut tx = self.db.begin_read().await?;
         let now = epoch::read_epoch(&mut tx, Epoch::Definition).await?;
@@ -261,7 +263,7 @@ impl Firer {
         }
         let defs = job::definition(&mut tx).await?;
         let defs = Arc::new(self.secret_stores.add_access(defs));
-        // The count from before it was read: a change meanwhile makes it be read once more.
+        // The counter from before the read: after a change meanwhile the definition is read again.
         *self.defs.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, defs.clone()));
         Ok((now, defs))
     }

@@ -1,4 +1,5 @@
-//! What follows the end of a batch: a firing of a schedule of kind `after`, the beginning of a fixed delay.
+//! Effects of the end of a batch: a firing of a schedule of kind `after`, or the start of a fixed
+//! delay.
 
 use crate::domain::calendar::Calendars;
 use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source, TriggerId};
@@ -11,7 +12,7 @@ use crate::store::trigger::ScheduleProgress;
 use crate::store::{Tx, firing};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The rows that answer what was found.
+/// The rows to write for the ended batches.
 pub(super) fn plan_followers(
     found: &Following,
     known: &HashMap<TriggerId, Trigger>,
@@ -39,7 +40,7 @@ pub(super) fn plan_followers(
         let (_, mark) = marks.entry(end.trigger_id).or_insert((end.revision, end.mark));
         *mark = mark_after(*mark, end.at);
         if !counts && *mark == end.mark {
-            // Nothing is to be written about it.
+            // No firing is to be written for it.
             marks.remove(&end.trigger_id);
         }
     }
@@ -75,7 +76,7 @@ fn answer(trigger: &Trigger, end: &BatchEndRow, now: Millis) -> NewFiring {
     }
 }
 
-/// From when a fixed delay is due; why never again.
+/// When a fixed delay is next due, or why it never is again.
 fn begin(
     trigger: &Trigger,
     delay: &Delay,
@@ -93,11 +94,11 @@ fn begin(
     let next = next.map_err(|error| format!("it cannot be planned: {error}"))?;
     let next = next.ok_or("it has no planned time any more")?.planned;
     let (trigger_id, revision, last_time) = (delay.trigger_id, delay.revision, delay.last_time);
-    // What was due while nothing could look is due now: a delay has no times that it missed.
+    // What was due while no process was running is due now: a delay cannot miss planned times.
     Ok(ScheduleProgress { trigger_id, revision, next_time: Some(next.max(now)), last_time })
 }
 
-/// Two batches may end in the same millisecond, and a schedule has one row for each moment: the second is
+/// Two batches may end in the same millisecond, and a schedule has one row per time: the second is
 /// dated a millisecond later.
 pub(super) async fn shift_taken(tx: &mut Tx, rows: &mut [NewFiring]) -> anyhow::Result<()> {
     let mut taken = HashSet::new();

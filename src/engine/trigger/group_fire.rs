@@ -1,10 +1,10 @@
-//! Many firings in one transaction.
+//! Fires many schedules in one transaction.
 //!
-//! A shop that comes from XXL-JOB has hundreds of schedules with one job each. One by one a firing costs
-//! eighteen round trips, and at 300 a second a process could open the batches of a third of them. Here those
-//! that have nothing special share one transaction of some dozen round trips. Everything else (an order
-//! that is refused, a batch that exists, an overlap, a job on ice) is left to [`Firer::fire_one`], which
-//! decides about it by itself.
+//! A user of XXL-JOB has hundreds of schedules with one job each. Fired one by one, each costs
+//! eighteen round trips, and at 300 a second a process could open the batches of only a third of
+//! them. Here firings without special conditions share one transaction of about a dozen round
+//! trips. Everything else (an order that is refused, a batch that exists, an overlap, a job on ice)
+//! is left to [`Firer::fire_one`].
 
 use crate::domain::batch::{Batch, BatchPlan};
 use crate::domain::id::{BatchNo, GroupCode};
@@ -36,7 +36,8 @@ impl GroupFiring<'_> {
 }
 
 impl Firer {
-    /// Fires all of these: together what can be, the rest one by one. Gives those that are to be tried again.
+    /// Fires all of these: together where possible, the rest one by one. Returns those to be
+    /// retried.
     pub async fn fire_group(&self, firings: Vec<Firing>) -> Vec<Firing> {
         let done = match self.open_together(&firings).await {
             Ok(done) => done,
@@ -49,7 +50,7 @@ impl Firer {
                 return firings.into_iter().map(|f| Firing { fire_at: at, ..f }).collect();
             }
             Err(error) => {
-                // Which of them it belongs to is found when they are fired one by one.
+                // The failing firing is found when they are fired one by one.
                 tracing::debug!(error = format!("{error:#}"), "firings are not written together");
                 HashSet::new()
             }
@@ -65,7 +66,8 @@ impl Firer {
         again
     }
 
-    /// Opens the batches of those firings that have nothing special, in one transaction; gives these firings.
+    /// Opens the batches of firings without special conditions, in one transaction; returns these
+    /// firings.
     async fn open_together(&self, firings: &[Firing]) -> Result<HashSet<FiringId>> {
         let (seen, defs) = self.definition().await?;
         let triggers = self.triggers(firings).await?;
@@ -98,7 +100,7 @@ impl Firer {
         Ok(members.iter().map(|member| member.firing.firing_id).collect())
     }
 
-    /// The schedules of firings as they are now; those that cannot be read are left out.
+    /// The present schedules of firings; those that cannot be read are left out.
     async fn triggers(&self, firings: &[Firing]) -> Result<HashMap<TriggerId, Trigger>> {
         let ids: HashSet<TriggerId> = firings.iter().map(|firing| firing.trigger_id).collect();
         let ids: Vec<TriggerId> = ids.into_iter().collect();
@@ -145,8 +147,8 @@ impl Firer {
     }
 }
 
-/// Those firings that open exactly one batch. Two of one group go together only when its batches may
-/// overlap: else the second has to see the batch of the first.
+/// The firings that open exactly one batch. Two of one group are combined only when its batches may
+/// overlap: otherwise the second must see the batch of the first.
 fn members<'a>(
     firings: &'a [Firing],
     triggers: &'a HashMap<TriggerId, Trigger>,
@@ -160,7 +162,8 @@ fn members<'a>(
             && firing.parent_batch_id.is_none();
         let Some(Ok(mut plans)) = is_plain.then(|| plans(firing, trigger)) else { continue };
         let (Some(plan), true) = (plans.pop(), plans.is_empty()) else { continue };
-        // Free text is put on record, by itself; of many jobs some rows are left to the owner.
+        // Free text is recorded separately; of a batch with many jobs some rows are left to the
+        // owner.
         if plan.is_free_text() || plan.snapshot.jobs.len() > batch::ROWS_PER_STEP {
             continue;
         }
@@ -175,8 +178,8 @@ fn members<'a>(
     members
 }
 
-/// Leaves out what has to be decided by itself: another batch or firing is ahead, the batch exists, or
-/// an operator has put a job on ice for every batch.
+/// Removes firings that must be decided separately: another batch or firing precedes them, the
+/// batch exists, or an operator has put a job on ice for every batch.
 async fn leave_special(tx: &mut Tx, members: &mut Vec<GroupFiring<'_>>, now: Millis) -> Result<()> {
     if members.is_empty() {
         return Ok(());

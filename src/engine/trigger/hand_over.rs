@@ -1,8 +1,8 @@
-//! queueDispatcherHandler: the order of a firing becomes batches.
+//! queueDispatcherHandler: turns the order of a firing into batches.
 //!
-//! The firing's own row and the batches it opens are one transaction: compare-and-set first, so that of
-//! two processes with the same firing one waits at the row and then finds it done. A retry or a time-out
-//! of a firing therefore never makes a second batch.
+//! The firing's row and its batches are written in one transaction, with a compare-and-set of the
+//! firing first: of two processes with the same firing one waits at the row and then finds it done.
+//! So a retry or a timeout of a firing never opens a second batch.
 
 use crate::domain::batch::open_check::plan_opening;
 use crate::domain::batch::{Batch, BatchError, BatchPlan, BatchStatus};
@@ -21,16 +21,16 @@ use crate::store::firing::{self, SettledFiring};
 use crate::store::{Tx, batch, fired};
 use anyhow::{Context as _, Result};
 
-/// What came of one try.
+/// The result of one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handed {
-    /// The firing is settled in this state, by us.
+    /// This process has settled the firing with this status.
     As(FiringStatus),
-    /// Another process was faster.
+    /// Another process came first.
     Elsewhere,
 }
 
-/// What one try needs.
+/// The inputs of one attempt.
 pub(super) struct HandOverAttempt<'a> {
     pub(super) firer: &'a Firer,
     pub(super) trigger: &'a Trigger,
@@ -39,13 +39,13 @@ pub(super) struct HandOverAttempt<'a> {
 }
 
 impl HandOverAttempt<'_> {
-    /// One try of a firing whose order opens batches. An error is a reason to try again, or one that
-    /// `refusal` knows.
+    /// One attempt to fire a firing whose order opens batches. An error means a retry, unless
+    /// `refusal` recognises it.
     pub(super) async fn hand_over(&self) -> Result<Handed> {
         let (plans, seen) = self.plans().await?;
         let no = plans.first().map(|packed| packed.plan.values.batch_no.to_string());
         let mut tx = self.firer.db.begin().await?;
-        // First, because it locks the row: whoever else has this firing waits here.
+        // First, because it locks the row: another process with this firing waits here.
         let done = self.settled(FiringStatus::Fired, no.as_deref(), None);
         if !firing::settle(&mut tx, self.firing, &done, &self.firer.node, self.now).await? {
             tx.rollback().await?;
@@ -55,7 +55,7 @@ impl HandOverAttempt<'_> {
         let groups: Vec<GroupCode> =
             plans.iter().map(|packed| packed.plan.values.group.clone()).collect();
         let running = fired::running_of(&mut tx, &groups).await?;
-        // Whoever applies a definition holds these groups; it may have been waited for.
+        // A process that applies a definition locks these groups; it may have been waited for.
         if epoch::read_epoch(&mut tx, Epoch::Definition).await? != seen {
             tx.rollback().await?;
             return Box::pin(self.hand_over()).await;
@@ -73,7 +73,7 @@ impl HandOverAttempt<'_> {
         }
     }
 
-    /// The batches of its order, by the definition as it was when so many changes had been counted.
+    /// The batches of its order, with the change counter of the definition used.
     async fn plans(&self) -> Result<(Vec<PackedPlan>, i64)> {
         let (seen, defs) = self.firer.definition().await?;
         let parent = match self.firing.parent_batch_id {
@@ -89,8 +89,8 @@ impl HandOverAttempt<'_> {
 
     async fn open_batches(&self, mut tx: Tx, plans: &[PackedPlan]) -> Result<Handed> {
         let by = format!("schedule {}", self.trigger.def.code);
-        // Not when the try began: the batch it waited for may have ended since, and would seem to end after
-        // this one began.
+        // Not the start of the attempt: the batch that it waited for may have ended since, and
+        // would seem to end after this one began.
         let now = self.now.max(self.firer.clock.now());
         let made = open_in(&mut tx, None, plans, &by, now).await?;
         for id in made.opened {
@@ -112,7 +112,8 @@ impl HandOverAttempt<'_> {
         Ok(Handed::As(FiringStatus::Fired))
     }
 
-    /// Something is ahead: the firing waits or is left out, in a transaction of its own.
+    /// Another batch or firing precedes this one: it waits or is skipped, in a transaction of its
+    /// own.
     async fn step_aside(
         &self,
         turn: OverlapDecision,
@@ -151,8 +152,8 @@ impl HandOverAttempt<'_> {
         Ok(Handed::As(status))
     }
 
-    /// The state a firing is left in for good when its order is refused; `None` when the error is none
-    /// of the order's.
+    /// The final status of a firing whose order is refused; `None` when the error does not concern
+    /// the order.
     pub(super) fn refusal(error: &anyhow::Error) -> Option<FiringStatus> {
         let is = |found: Option<FiringStatus>, e: &(dyn std::error::Error + 'static)| {
             found.or_else(|| match e.downcast_ref::<OpeningRefusal>() {
@@ -167,7 +168,7 @@ impl HandOverAttempt<'_> {
         error.chain().fold(None, is)
     }
 
-    /// Settles a firing for good, and tells its owners.
+    /// Settles a firing as failed or skipped, and notifies its owners.
     pub(super) async fn give_up(&self, status: FiringStatus, why: &str) -> Result<Handed> {
         let mut tx = self.firer.db.begin().await?;
         let to = self.settled(status, None, Some(why));
@@ -194,13 +195,14 @@ impl HandOverAttempt<'_> {
         reason: Option<&'a str>,
     ) -> SettledFiring<'a> {
         let Firing { fire_at, attempt, .. } = *self.firing;
-        // One that waits for a batch has not been tried yet.
+        // A firing that waits for a batch has not been attempted yet.
         let attempt = attempt + u32::from(status.is_final());
         SettledFiring { status, fire_at, attempt, batch_no, reason }
     }
 }
 
-/// The batches that a firing opens by these definitions; `parent` is the batch whose end made it.
+/// The batches that a firing opens with this definition; `parent` is the batch whose end caused the
+/// firing.
 pub(super) fn plans_of(
     defs: &Definition,
     trigger: &Trigger,
@@ -217,14 +219,14 @@ pub(super) fn plans_of(
         parent: parent.map(|b| (&b.values.batch_no, b.values.business_date)),
     };
     let mut order = order.resolve_order(at, FiringOverrides::parse(firing.params.as_deref())?)?;
-    // Whoever opened the batch that it follows as free text meant what follows too.
+    // Free text allowed for the batch that it follows is allowed here too.
     order.free_text |= parent.is_some_and(Batch::is_free_text);
-    // Times of day of its jobs are read on the day it was planned for: what should have begun last
-    // night does not wait for tonight.
+    // Times of day of its jobs refer to the planned day: a job planned for last night must not wait
+    // until tonight.
     Ok(plan_opening(defs, &order, firing.planned_at)?)
 }
 
-/// What is ahead of a firing whose group has these open batches.
+/// What precedes a firing whose group has these open batches.
 pub(super) fn ahead(running: &[Batch], waits: bool) -> PrecedingFiring {
     if waits {
         return PrecedingFiring::Firing;
@@ -235,7 +237,7 @@ pub(super) fn ahead(running: &[Batch], waits: bool) -> PrecedingFiring {
     if running.is_empty() { PrecedingFiring::Nothing } else { PrecedingFiring::Dying }
 }
 
-/// A schedule whose handler opens batches, and which says not which.
+/// A schedule whose handler opens batches, but which names none.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the schedule names no group and no batch number; give it both: procession schedule edit CODE --group GROUP --batch-no EXPR --reason WHY"

@@ -1,5 +1,5 @@
-//! Firings that were decided in time and that nobody did: the processes were gone, or stalled, when their
-//! time came. Beyond five seconds they are misses like any other, and the policy decides.
+//! Firings that were decided in time and not fired: the processes were dead or stalled. When they
+//! are more than five seconds late they count as misfires, and the policy decides.
 
 use crate::domain::schedule::firing::{Firing, FiringStatus, NewFiring, Source, TriggerId};
 use crate::domain::schedule::misfire::{LATE, fires_late};
@@ -13,9 +13,9 @@ use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Planner {
-    /// Decides about late firings under the lock, after a pass, so that the newest planned times have
-    /// rows. Gives those that fire. A row that another session has locked keeps those of its own schedule from being
-    /// written, and of no other.
+    /// Decides about late firings under the schedule lock, after a pass, so that the newest planned
+    /// times have rows. Returns those that fire. A row locked by another session blocks only the
+    /// firings of its own schedule.
     pub(super) async fn decide_late(&mut self, late: Vec<Firing>) -> Result<Vec<Firing>> {
         let mut by_schedule: BTreeMap<TriggerId, Vec<Firing>> = BTreeMap::new();
         for firing in &late {
@@ -31,7 +31,7 @@ impl Planner {
         for (id, late) in by_schedule {
             match self.decide_together(late).await {
                 Ok(decided) => fires.extend(decided),
-                // They are found again at the next look.
+                // They are found again by the next poll.
                 Err(error) if store::asks_again(&error) => {
                     tracing::warn!(schedule = id.0, "late firings of a schedule wait: {error:#}");
                 }
@@ -69,7 +69,7 @@ impl Planner {
             let newer = since
                 .get(&firing.trigger_id)
                 .map_or(0, |all| all.iter().filter(|at| **at > firing.planned_at).count());
-            // Of one that is gone the firer says so.
+            // The firer reports a removed schedule.
             let known = self.known(firing.trigger_id);
             let misfire = known.map(|t| t.def.misfire);
             let age = now.since(firing.planned_at);
@@ -95,7 +95,7 @@ impl Planner {
     }
 }
 
-/// What a mail says of one.
+/// The notification about one firing.
 fn firing_notice(firing: &Firing, (status, why): (FiringStatus, &str)) -> NewFiring {
     NewFiring {
         trigger_id: firing.trigger_id,

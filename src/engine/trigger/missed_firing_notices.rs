@@ -1,4 +1,4 @@
-//! Who hears that a planned time was missed, that a schedule has ended, or that a firing came to nothing:
+//! Notifications of missed planned times, ended schedules, and firings that failed or were skipped:
 //! rows of the outbox, in the transaction of the change.
 
 use crate::domain::notice::notice_trigger::{self as words, Audience};
@@ -9,7 +9,7 @@ use crate::store::{Tx, job, outbox};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap};
 
-/// Tells of planned times that were missed: one mail to each address for each schedule.
+/// Notifies of missed planned times: one notification per recipient and schedule.
 pub(super) async fn misses(
     tx: &mut Tx,
     known: &HashMap<TriggerId, Trigger>,
@@ -35,7 +35,7 @@ pub(super) async fn misses(
     outbox::enqueue_plain(tx, &notices, now).await
 }
 
-/// Tells of schedules that will not fire any more.
+/// Notifies of schedules that will not fire any more.
 pub(super) async fn ended(
     tx: &mut Tx,
     known: &HashMap<TriggerId, Trigger>,
@@ -55,7 +55,7 @@ pub(super) async fn ended(
     outbox::enqueue_plain(tx, &notices, now).await
 }
 
-/// Tells of a firing that opened nothing: it failed, or was left out.
+/// Notifies of a firing that opened nothing: it failed or was skipped.
 pub(super) async fn not_fired(
     tx: &mut Tx,
     trigger: &Trigger,

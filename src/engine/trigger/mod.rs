@@ -1,7 +1,7 @@
 //! The trigger core: schedules become firings, firings become batches.
 //!
-//! `planner` writes rows under the schedule lock, `core` turns the ring, `pools` and `firer` fire,
-//! `hand_over` is the handler that opens batches, `missed_firing_notices` lets owners know.
+//! `planner` writes rows under the schedule lock, `core` runs the timer ring, `pools` and `firer`
+//! fire, `hand_over` is the handler that opens batches, `missed_firing_notices` notifies owners.
 
 mod calendars;
 pub mod core;
@@ -25,18 +25,18 @@ use crate::engine::trigger::pools::{FiringPools, Widths};
 use crate::store::Db;
 use std::sync::Arc;
 
-/// The same database through sessions of their own, whose locks the server takes back soon from a process that has
-/// stopped.
+/// Connections to the same database for short locks: the server soon releases the locks of a
+/// process that has stopped.
 #[derive(Clone)]
 pub struct TriggerDatabases {
-    /// Under the schedule lock (`Keeping::Brief`).
+    /// For work under the schedule lock (`Keeping::Brief`).
     pub planning: Db,
-    /// Opens the batches of firings (`Keeping::Firing`).
+    /// For opening the batches of firings (`Keeping::Firing`).
     pub firing: Db,
 }
 
 impl QueueDispatcher {
-    /// The trigger core of this process; it lives by the same lease.
+    /// The trigger core of this process, under the same lease.
     pub fn trigger_core(&self, databases: TriggerDatabases, widths: Widths) -> TriggerCore {
         let process = self.process().clone();
         let ClusterProcess { db, clock, node, heart, meter, hints, secret_stores } = process;

@@ -1,4 +1,4 @@
-//! One schedule that is due: its rows, its next time, or why it has none any more. No I/O.
+//! Plans one due schedule: its rows and its next time, or why it has none any more. No I/O.
 
 use crate::domain::schedule::firing::{FiringStatus, NewFiring, Source};
 use crate::domain::schedule::misfire;
@@ -7,7 +7,7 @@ use crate::engine::trigger::planner::{AHEAD_MS, PlannedWrites, Planner};
 use crate::store::trigger::{DueTrigger, ScheduleProgress};
 
 impl Planner {
-    /// What is written for a schedule that is due.
+    /// Adds what is to be written for a due schedule.
     pub(super) fn plan_one(&self, due: &DueTrigger, now: Millis, work: &mut PlannedWrites) {
         let standing = |next_time, last_time| ScheduleProgress {
             trigger_id: due.trigger_id,
@@ -15,7 +15,7 @@ impl Planner {
             next_time,
             last_time,
         };
-        // Unreadable, or removed by a statement of somebody else's: its time row goes nowhere.
+        // Unreadable, or removed by a statement from outside: its time row is cleared.
         let Some(known) = self.known.get(&due.trigger_id) else {
             work.standings.push(standing(None, due.last_time));
             return;
@@ -32,7 +32,7 @@ impl Planner {
         };
         match plan {
             Ok(plan) => {
-                // A flood goes on with the next pass, which need not wait.
+                // The rest of many missed times follows in the next pass, immediately.
                 work.more |= plan.next.is_some_and(|next| next <= now);
                 work.standings.push(standing(plan.next, plan.last.or(due.last_time)));
                 if plan.next.is_none() && known.ends_without_next() {
@@ -50,7 +50,7 @@ impl Planner {
     }
 }
 
-/// The row of a planned time of a schedule that cannot be planned any more.
+/// The failed row of a planned time of a schedule that can no longer be planned.
 fn failed(due: &DueTrigger, handler: &str, reason: &str) -> NewFiring {
     NewFiring {
         trigger_id: due.trigger_id,

@@ -1,8 +1,9 @@
-//! The pass: under the schedule lock, what falls due within seconds gets its rows and its next time.
+//! The planner pass: under the schedule lock, schedules that are due within seconds get their
+//! firing rows and their next time.
 //!
-//! One transaction: the lock row, what is due in the order of time, rows of `job_firing` and next times
-//! in bulk, commit. Nothing slow is under the lock: no HTTP, no job, no mail but its row. Whatever goes
-//! wrong undoes all of it. The firings go on the ring only once they are rows that are committed.
+//! It is one transaction: the lock row, the due schedules in chronological order, rows of
+//! `job_firing` and next times in bulk, commit. Nothing slow happens under the lock: no HTTP, no
+//! job, no sending. An error undoes all of it. Firings are put on the ring only after the commit.
 
 use crate::domain::calendar::Calendars;
 use crate::domain::id::NodeId;
@@ -23,31 +24,33 @@ use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// How far ahead firings are decided. XXL-JOB's figure; also the longest silence that a fail-over may
-/// take, because firings decided by a process that then dies are rows which wait.
+/// How far ahead firings are decided, in milliseconds; XXL-JOB's value. Also the longest delay of a
+/// failover, because firings decided by a process that then dies are rows that wait.
 pub(super) const AHEAD_MS: i64 = 5_000;
-/// Schedules of one pass, so that the lock is held for a fraction of a second even at the top of an
-/// hour; what is left comes with the next pass, at once.
+/// Number of schedules per pass, so that the lock is held for a fraction of a second even on the
+/// hour; the rest follows in the next pass at once.
 const LIMIT: u32 = 5_000;
-/// Schedules that are read under the lock; more are read before it is taken.
+/// Maximum number of schedules read under the lock; a larger number is read before the lock is
+/// taken.
 const UNREAD_MOST: usize = 200;
-/// Schedules whose definition is kept in memory.
+/// Number of schedules whose definition is kept in memory.
 const KNOWN_MAX: usize = 50_000;
 
 /// Plans firings; one per process.
 pub struct Planner {
-    /// A door whose sessions lose what they have locked after 5 s of silence.
+    /// A pool whose sessions lose their locks after 5 s of silence.
     pub(super) door: Db,
     clock: Clock,
     node: NodeId,
     meter: Arc<Meter>,
     pub(super) known: HashMap<TriggerId, Trigger>,
     pub(super) calendars: (i64, Calendars),
-    /// Whether the next pass looks first which of its rows are there already.
+    /// Whether the next pass first checks which of its rows exist already.
     caution: Caution,
-    /// Whether the schedules that are due were read before the lock was taken.
+    /// Whether the due schedules were read before the lock was taken.
     has_read: HasRead,
-    /// Groups whose next run is to be written: after the commit, because groups are large and the lock is short.
+    /// Groups whose next run is to be written: after the commit, because groups are large and the
+    /// lock must be short.
     stale: StaleGroups,
 }
 
@@ -58,23 +61,23 @@ enum HasRead {
     All,
 }
 
-/// Whether a pass trusts that no row is ahead of a schedule.
+/// Whether a pass may assume that no row is ahead of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caution {
     Trusting,
     Careful,
 }
 
-/// What a pass has done.
+/// The result of a pass.
 #[derive(Debug, Default)]
 pub struct PlannerPass {
-    /// What is to fire, and when; committed.
+    /// The committed firings, with their times.
     pub firings: Vec<Firing>,
-    /// Whether more is due than one pass takes.
+    /// Whether more schedules are due than one pass takes.
     pub more: bool,
 }
 
-/// The lock row was not there.
+/// The lock row was missing.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the row schedule_lock was gone from job_lock, so nothing was locked and nothing was planned; it has \
@@ -82,33 +85,34 @@ pub struct PlannerPass {
 )]
 pub struct LockGone;
 
-/// How far the database's clock may be from what this process takes for it.
+/// Maximum accepted difference between the database's clock and this process's view of it, in
+/// milliseconds.
 const DOUBT_MS: i64 = 1_000;
 
-/// The database's clock is not where this process believes it to be.
+/// The database's clock differs from this process's view of it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the clock of the database is {0} ms away from where it was; nothing is planned until that is sure"
 )]
 pub struct InDoubt(i64);
 
-/// Rows that one pass writes, more or less: of a flood of missed times the rest comes with the next
-/// passes, because between two statements no more may be thought than the server waits for (5 s).
+/// Approximate maximum number of rows per pass: the rest of many missed times follows in the next
+/// passes, because the time between two statements must not exceed the server's timeout (5 s).
 const ROWS_MOST: usize = 20_000;
 
-/// What one pass writes.
+/// The writes of one pass.
 #[derive(Default)]
 pub(super) struct PlannedWrites {
     pub(super) rows: Vec<NewFiring>,
     pub(super) standings: Vec<ScheduleProgress>,
-    /// Schedules that cannot go on, and why.
+    /// Schedules that cannot continue, and why.
     pub(super) ended: Vec<(TriggerId, String)>,
-    /// Whether some of what is due is left to the next pass.
+    /// Whether some due schedules are left to the next pass.
     pub(super) more: bool,
 }
 
 impl Planner {
-    /// A planner behind `door` (see `Keeping::Brief`).
+    /// A planner on the pool `door` (see `Keeping::Brief`).
     pub fn new(door: Db, clock: Clock, node: NodeId, meter: Arc<Meter>) -> Self {
         Self {
             door,
@@ -119,12 +123,12 @@ impl Planner {
             calendars: (-1, Calendars::default()),
             caution: Caution::Trusting,
             has_read: HasRead::Little,
-            // What an earlier process left between its commit and this.
+            // Left over by an earlier process between its commit and this step.
             stale: StaleGroups::All,
         }
     }
 
-    /// One pass.
+    /// Runs one pass.
     pub async fn run_pass(&mut self) -> Result<PlannerPass> {
         let (asked, said) = (self.clock.uptime(), self.door.counts().statements);
         let mut tx = self.door.begin().await?;
@@ -151,8 +155,8 @@ impl Planner {
         let (firings, more) = match self.write(&mut tx, &due, now).await {
             Ok(written) => written,
             Err(error) => {
-                // Dropped and not rolled back: nothing more is asked of a connection that failed under
-                // the lock, and the server undoes what it has.
+                // Dropped without a rollback: a connection that failed under the lock gets no
+                // further statement, and the server undoes the transaction.
                 drop(tx);
                 self.known.clear();
                 if store::is_taken(&error) {
@@ -168,7 +172,7 @@ impl Planner {
         self.caution = Caution::Trusting;
         let (wait_ms, hold_ms) = (gained.since(asked), self.clock.uptime().since(gained));
         self.meter.record_lock(wait_ms, hold_ms);
-        // On SQLite, where this door is everybody's, with what others read meanwhile.
+        // On SQLite, where this pool is shared, the count includes concurrent reads.
         let statements = self.door.counts().statements - said;
         let (due_count, rows) = (u64::try_from(due.len())?, u64::try_from(firings.len())?);
         self.meter.record_pass(due_count, rows, statements);
@@ -177,20 +181,20 @@ impl Planner {
         Ok(PlannerPass { firings, more })
     }
 
-    /// A pass that leaves the lock alone until it has read the schedules that are due. After a start all
-    /// of them are new, and to read 5,000 takes longer than to plan and write them.
+    /// A pass that reads the due schedules before it takes the lock. After a start all of them are
+    /// unknown, and reading 5,000 takes longer than planning and writing them.
     async fn pass_having_read(&mut self, due: &[DueTrigger]) -> Result<PlannerPass> {
         let news = self.unknown(due);
         let mut tx = self.door.begin_read().await?;
-        // One that cannot be read is read once more under the lock, and ended there.
+        // A schedule that cannot be read is read again under the lock, and ended there.
         self.read_triggers(&mut tx, &news).await?;
         tx.rollback().await?;
         self.has_read = HasRead::All;
         Box::pin(self.run_pass()).await
     }
 
-    /// Answers the ends of batches that make something fire, or let a fixed delay begin; for whoever has
-    /// seen that there are some.
+    /// Writes the firings that follow the ends of batches, and starts fixed delays; called when a
+    /// poll has found some.
     pub async fn follow(&mut self) -> Result<()> {
         let mut tx = self.door.begin().await?;
         if lock::hold_lock(&mut tx, SCHEDULE_LOCK).await?.is_none() {
@@ -198,7 +202,7 @@ impl Planner {
             return self.repair_firings().await.map(drop);
         }
         let now = self.due_time(&mut tx).await?;
-        // Under the lock, for another node may have been faster.
+        // Read again under the lock, because another node may have come first.
         let found = batch_end_schedules::find_following(&mut tx).await?;
         let due: Vec<DueTrigger> = found
             .trigger_ids()
@@ -213,7 +217,7 @@ impl Planner {
         self.learn(&mut tx, &due, &mut work).await?;
         follow::plan_followers(&found, &self.known, &self.calendars.1, now, &mut work);
         if work.rows.is_empty() && work.standings.is_empty() && work.ended.is_empty() {
-            // Ends that count for nobody; they are seen until newer ones come.
+            // Ends that concern no schedule; they are found until newer ones replace them.
             return Ok(tx.rollback().await?);
         }
         follow::shift_taken(&mut tx, &mut work.rows).await?;
@@ -226,8 +230,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Has the next runs of all groups compared with the schedules at the next beat: two nodes that wrote at once may
-    /// have left an older one.
+    /// Compares the next runs of all groups with the schedules at the next tick: of two nodes that
+    /// wrote at once, the older value may have been stored.
     pub fn doubt_next_runs(&mut self) {
         self.stale = StaleGroups::All;
     }
@@ -237,8 +241,8 @@ impl Planner {
         known.for_each(|trigger| self.stale.add_schedule(&trigger.def));
     }
 
-    /// Writes `job_def.next_run_time` of the groups whose schedules have moved. What fails is done with the next
-    /// pass.
+    /// Writes `job_def.next_run_time` of the groups whose schedules have changed. A failed write is
+    /// repeated with the next pass.
     pub async fn write_next_runs(&mut self) -> Result<()> {
         if self.stale.is_empty() {
             return Ok(());
@@ -252,7 +256,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Leaves what this process decided and has not fired to the others, at once.
+    /// Releases decided firings that have not fired to other processes, at once.
     pub async fn leave(self) -> Result<()> {
         let mut tx = self.door.begin().await?;
         firing::release(&mut tx, &self.node, self.clock.now()).await?;
@@ -261,8 +265,9 @@ impl Planner {
         Ok(())
     }
 
-    /// What counts as now: the database's clock, for it is the same for all nodes. Nothing is planned
-    /// while what we take for it is another time; the next heartbeats settle which is right.
+    /// The present time for planning: the database's clock, which is the same for all nodes.
+    /// Nothing is planned while this process's view of it differs; the next heartbeats correct
+    /// that.
     pub(super) async fn due_time(&self, tx: &mut Tx) -> Result<Millis> {
         let asked = self.clock.uptime();
         let server = tx.server_time().await?.into();
@@ -313,7 +318,7 @@ impl Planner {
         Ok((firing::written(tx, work.rows, newest, &self.node).await?, more))
     }
 
-    /// Ends schedules that cannot go on, and tells their owners.
+    /// Ends schedules that cannot continue, and notifies their owners.
     async fn end_schedules(
         &self,
         tx: &mut Tx,
@@ -339,7 +344,7 @@ impl Planner {
         &self.node
     }
 
-    /// A schedule that was read.
+    /// A schedule in memory.
     pub(super) fn known(&self, id: TriggerId) -> Option<&Trigger> {
         self.known.get(&id)
     }
@@ -348,7 +353,7 @@ impl Planner {
         &self.known
     }
 
-    /// Reads the schedules that memory does not have, or has in another version.
+    /// Reads the schedules that memory lacks, or has in another version.
     pub(super) async fn learn(
         &mut self,
         tx: &mut Tx,
@@ -369,7 +374,7 @@ impl Planner {
         Ok(())
     }
 
-    /// The schedules that memory does not have, or has in another version.
+    /// The schedules that memory lacks, or has in another version.
     fn unknown(&self, due: &[DueTrigger]) -> Vec<TriggerId> {
         let is_known = |due: &&DueTrigger| {
             self.known.get(&due.trigger_id).is_some_and(|known| known.revision == due.revision)
@@ -377,7 +382,7 @@ impl Planner {
         due.iter().filter(|due| !is_known(due)).map(|due| due.trigger_id).collect()
     }
 
-    /// Reads these into memory; gives those that cannot be read, and why.
+    /// Reads these schedules into memory; returns those that cannot be read, and why.
     async fn read_triggers(
         &mut self,
         tx: &mut Tx,
@@ -400,7 +405,7 @@ impl Planner {
 const AHEAD: &str = "write the firings of a pass (a taken key means that a schedule has a row for a time \
      ahead of it: was job_trigger_time written by hand? The next pass leaves that time out)";
 
-/// Leaves out what has a row.
+/// Removes rows that exist already.
 async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
     let planned = || rows.iter().map(|row| row.planned_at);
     let (Some(first), Some(last)) = (planned().min(), planned().max()) else { return Ok(()) };

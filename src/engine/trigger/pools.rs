@@ -1,5 +1,6 @@
-//! The pools that firings go through: so many at a time. The rest waits in queues, which the ring
-//! bounds (`HELD_MAX`), and from which missed firings are dropped (`domain::schedule::firing_queue`).
+//! The pools of firings under way, with a maximum size each. Further firings wait in queues, which
+//! the ring bounds (`HELD_MAX`), and from which missed firings are dropped
+//! (`domain::schedule::firing_queue`).
 
 use crate::domain::schedule::firing::{Firing, FiringId};
 use crate::domain::schedule::firing_queue::FiringQueue;
@@ -8,42 +9,42 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::task::{Id, JoinSet};
 
-/// Firings that one statement fires. Of 20,000 that are due at once the first are durable after a few
+/// Firings per statement. Of 20,000 that are due at once the first are durable after a few
 /// milliseconds, and none waits for a statement that takes a tenth of a second.
 const TOGETHER_MOST: usize = 1_024;
 
-/// Firings that open batches in one transaction. It holds the rows of their groups, for which `apply` and
-/// other firings of the same groups wait: some tens of milliseconds.
+/// Firings that open batches in one transaction. It locks the rows of their groups, for which
+/// `apply` and other firings of the same groups wait: some tens of milliseconds.
 const GROUP_MOST: usize = 64;
 
-/// How many firings that open batches are on their way at a time.
+/// Maximum number of batch-opening firings under way at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Widths {
-    /// Of those that are quick.
+    /// For fast schedules.
     pub fast: usize,
-    /// Of those that were slow lately.
+    /// For schedules that were slow recently.
     pub slow: usize,
 }
 
-/// What waits to be fired and what is on its way.
+/// The firings that wait, and those under way.
 pub struct FiringPools {
     firer: Arc<Firer>,
     widths: Widths,
     together: VecDeque<Firing>,
     fast: FiringQueue,
     slow: FiringQueue,
-    /// Missed firings that left a queue and are not reported yet.
+    /// Missed firings that were dropped from a queue and are not reported yet.
     left_to_policy: Vec<FiringId>,
-    /// How many tasks of each lane are on their way.
+    /// Number of tasks under way per lane.
     running: [usize; 3],
-    /// What each of them has, for one that panics.
+    /// The firings of each task, for one that panics.
     started: HashMap<Id, (FiringLane, Vec<FiringId>)>,
-    /// Each gives what is to be tried again.
+    /// Each task returns the firings to be retried.
     tasks: JoinSet<Vec<Firing>>,
 }
 
 impl FiringPools {
-    /// Empty ones.
+    /// Empty pools.
     pub fn new(firer: Arc<Firer>, widths: Widths) -> Self {
         Self {
             firer,
@@ -58,7 +59,7 @@ impl FiringPools {
         }
     }
 
-    /// Puts a firing in its queue, and starts it when there is room.
+    /// Queues a firing, and starts it when there is capacity.
     pub(super) fn enqueue(&mut self, firing: Firing) {
         match self.firer.lane_of(&firing) {
             FiringLane::Together => self.together.push_back(firing),
@@ -67,13 +68,14 @@ impl FiringPools {
         }
     }
 
-    /// How many firings wait for a place.
+    /// Number of firings that wait.
     pub(super) fn waiting(&self) -> usize {
         self.together.len() + self.fast.len() + self.slow.len()
     }
 
-    /// Starts what there is room for, and waits for the next that ends: what is settled or left to the
-    /// misfire policy, and what is to be tried again. `None` when nothing is on its way. May be dropped at any point.
+    /// Starts firings up to the capacity, and waits for the next task to end: returns the firings
+    /// that are settled or left to the misfire policy, and those to be retried. `None` when nothing
+    /// is under way. May be dropped at any point.
     pub(super) async fn next(&mut self) -> Option<(Vec<FiringId>, Vec<Firing>)> {
         self.start();
         if !self.left_to_policy.is_empty() {
@@ -82,7 +84,7 @@ impl FiringPools {
         let (task, again) = match self.tasks.join_next_with_id().await? {
             Ok(ended) => ended,
             Err(error) => {
-                // Its rows are nobody's now: whoever looks next finds them overdue.
+                // Its rows are abandoned: the next poll finds them overdue.
                 tracing::error!(%error, "a firing broke down");
                 (error.id(), Vec::new())
             }
@@ -92,7 +94,7 @@ impl FiringPools {
         Some((ids, again))
     }
 
-    /// Starts nothing any more.
+    /// Starts no further firings.
     pub(super) fn close(&mut self) {
         self.together.clear();
         self.fast.clear();
@@ -129,7 +131,7 @@ impl FiringPools {
         }
     }
 
-    /// Takes the firings of a pool that go next, at most so many.
+    /// Takes the next firings of a pool, at most `most`.
     fn take_from(&mut self, lane: FiringLane, most: usize) -> Vec<Firing> {
         let queue = if lane == FiringLane::Slow { &mut self.slow } else { &mut self.fast };
         let now = self.firer.clock.now();

@@ -1,5 +1,5 @@
-//! What people do to schedules. Each act holds the schedule lock, so that a pass never meets one half
-//! done, works out the next time anew, and is put on record with its reason.
+//! Actions of people on schedules. Each action holds the schedule lock, so that no pass sees half
+//! of it, recomputes the next time, and is recorded with its reason.
 
 mod firing_now;
 mod metadata_gap;
@@ -30,35 +30,32 @@ use crate::store::{self, Db, Tx, audit, calendar, firing, job, trigger};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
-/// Where a schedule came from that a definition file holds.
+/// Origin of a schedule that a definition file contains.
 pub const FROM_FILE: &str = "file";
-/// Where a schedule came from that a person made by a command.
+/// Origin of a schedule that a person created by a command.
 pub const FROM_PERSON: &str = "person";
 
-/// Who does it, why and when.
+/// Who acts, why and when.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleActionOrigin<'a> {
-    /// Who.
     pub by: &'a Operator,
-    /// Why.
     pub reason: Option<&'a str>,
-    /// When, by the database's clock.
+    /// The time, by the database's clock.
     pub now: Millis,
 }
 
-/// A schedule as it stands after an act.
+/// A schedule after an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleStanding {
-    /// The schedule.
     pub trigger: Trigger,
     /// Its next firing by the clock.
     pub next: Option<Occurrence>,
-    /// What is allowed and probably not meant.
+    /// Settings that are allowed but probably unintended.
     pub warnings: Vec<WordFault>,
 }
 
-/// A transaction that holds the schedule lock, always before any other lock. A row of it that is gone is
-/// put back first.
+/// Begins a transaction that holds the schedule lock, which is always taken before any other lock.
+/// A missing lock row is restored first.
 pub(crate) async fn locked(db: &Db, now: Millis) -> Result<Tx> {
     let mut tx = db.begin().await?;
     if lock::hold_lock(&mut tx, SCHEDULE_LOCK).await?.is_some() {
@@ -74,7 +71,7 @@ pub(crate) async fn locked(db: &Db, now: Millis) -> Result<Tx> {
     Ok(tx)
 }
 
-/// Makes a schedule. `expected` are the lengths of batches as far as they are known, milliseconds.
+/// Adds a schedule. `expected` are the known durations of batches, in milliseconds.
 pub async fn add_schedule(
     db: &Db,
     def: &TriggerDef,
@@ -90,7 +87,7 @@ pub async fn add_schedule(
     finish(tx, &def.code, warnings, deed.now).await
 }
 
-/// Changes what a schedule says. One that is paused stays paused.
+/// Changes the definition of a schedule. A paused schedule stays paused.
 pub async fn edit_schedule(
     db: &Db,
     code: &TriggerCode,
@@ -110,7 +107,7 @@ pub async fn edit_schedule(
     finish(tx, code, warnings, deed.now).await
 }
 
-/// Takes a schedule away. Its firings stay on record; those still to come are left out.
+/// Removes a schedule. Its firings stay on record; decided ones that have not fired are skipped.
 pub async fn remove(
     db: &Db,
     code: &TriggerCode,
@@ -125,7 +122,7 @@ pub async fn remove(
     Ok(was)
 }
 
-/// Lets a schedule fire no more: nothing is planned, and what was decided ahead is left out.
+/// Pauses a schedule: nothing is planned, and decided firings are skipped.
 pub async fn pause(
     db: &Db,
     code: &TriggerCode,
@@ -146,8 +143,8 @@ pub async fn pause(
     finish(tx, code, Vec::new(), deed.now).await
 }
 
-/// Lets a schedule plan again, from now on: what fell due meanwhile was kept back on purpose and is no
-/// miss.
+/// Resumes a schedule from now on: planned times during the pause were skipped on purpose and are
+/// no misfires.
 pub async fn resume(
     db: &Db,
     code: &TriggerCode,
@@ -169,7 +166,7 @@ pub async fn resume(
     finish(tx, code, Vec::new(), deed.now).await
 }
 
-/// Leaves the next planned time out; gives it, and how the schedule stands then.
+/// Skips the next planned time; returns it, and the schedule afterwards.
 pub async fn skip_next(
     db: &Db,
     code: &TriggerCode,
@@ -184,7 +181,7 @@ pub async fn skip_next(
     }
     let calendars = calendar::list_calendars(&mut tx).await?;
     let anchor = anchor(&mut tx, &was, deed.now).await?;
-    // One that was decided ahead comes before the next that is planned.
+    // A firing that was decided ahead precedes the next planned time.
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
     let first = ahead.first().map(|f| f.planned_at).or(was.next_time);
     let from = first.map_or(deed.now, |at| at.plus_ms(-1));
@@ -213,9 +210,9 @@ pub async fn skip_next(
     Ok((skipped, finish(tx, code, Vec::new(), deed.now).await?))
 }
 
-/// Works the next times of all schedules out anew that use this calendar, or one made of it; for
-/// whoever has changed it in the same transaction and holds the schedule lock. Gives the schedules whose
-/// next time has moved.
+/// Recomputes the next times of all schedules that use this calendar, or one derived from it; for a
+/// caller that has changed it in the same transaction and holds the schedule lock. Returns the
+/// schedules whose next time has changed.
 pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<Vec<Trigger>> {
     let calendars = calendar::list_calendars(tx).await?;
     let users = calendars.users_of(code);
@@ -224,7 +221,7 @@ pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<
     };
     let (mut moved, mut standings) = (Vec::new(), Vec::new());
     for was in trigger::readable(tx).await?.into_iter().filter(uses) {
-        // What is overdue the next pass decides, by the calendar as it is then.
+        // The next pass decides about overdue times, by the calendar at that time.
         if was.status != TriggerStatus::Enabled || was.is_overdue(now) {
             continue;
         }
@@ -245,7 +242,7 @@ pub async fn replan_in(tx: &mut Tx, code: &CalendarCode, now: Millis) -> Result<
     Ok(moved)
 }
 
-/// As [`replan_in`], in a transaction of its own.
+/// Like [`replan_in`], in a transaction of its own.
 pub async fn replan(db: &Db, code: &CalendarCode, now: Millis) -> Result<Vec<Trigger>> {
     let mut tx = locked(db, now).await?;
     let moved = replan_in(&mut tx, code, now).await?;
@@ -253,7 +250,7 @@ pub async fn replan(db: &Db, code: &CalendarCode, now: Millis) -> Result<Vec<Tri
     Ok(moved)
 }
 
-/// The schedule of this code.
+/// The schedule with this code.
 pub async fn found(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
     if let Some(found) = trigger::find_trigger(tx, code).await? {
         return Ok(found);
@@ -269,7 +266,7 @@ pub async fn found(tx: &mut Tx, code: &TriggerCode) -> Result<Trigger> {
     Err(NotDone::Unknown { code: code.clone(), cure }.into())
 }
 
-/// What is found about a schedule before it is saved: an error, or warnings.
+/// Checks a schedule before it is saved: returns an error, or warnings.
 async fn sound(
     tx: &mut Tx,
     def: &TriggerDef,
@@ -301,8 +298,8 @@ async fn sound(
     Err(NotDone::Unsound { code: def.code.clone(), faults: faults(refused) }.into())
 }
 
-/// The next firing of a schedule as `def` says it, later than now and than every planned time that has a
-/// row.
+/// The next firing of a schedule with definition `def`: later than now and than every planned time
+/// that has a row.
 async fn next_of(
     tx: &mut Tx,
     was: &Trigger,
@@ -325,8 +322,8 @@ fn next_in(
     Ok(next.map_err(|error| NotDone::Calendar { code: def.code.clone(), error: Box::new(error) })?)
 }
 
-/// What a rate or a delay is counted from. While a firing is open, the end of its batch sets the next
-/// time of a delay, not we.
+/// The start point of a rate or a delay. While a firing is open, the next time of a delay is set by
+/// the end of its batch.
 async fn anchor(tx: &mut Tx, was: &Trigger, now: Millis) -> Result<Anchor> {
     let mut anchor = Anchor { last_planned: was.last_time, ..Anchor::new(was.create_time) };
     let is_delay = matches!(was.def.timing.schedule, FiringRule::FixedDelay { .. });
@@ -336,7 +333,7 @@ async fn anchor(tx: &mut Tx, was: &Trigger, now: Millis) -> Result<Anchor> {
     Ok(anchor)
 }
 
-/// A schedule that answers ends of batches answers those from now on.
+/// A schedule that reacts to ends of batches reacts to those from now on.
 fn from_now(was: &Trigger, now: Millis) -> Trigger {
     match was.def.timing.schedule {
         FiringRule::After { .. } => Trigger { last_time: Some(now), ..was.clone() },
@@ -372,7 +369,7 @@ async fn stand(
         .await
 }
 
-/// Puts an act on record.
+/// Writes the audit record of an action.
 async fn record(
     tx: &mut Tx,
     action: &str,
@@ -395,7 +392,7 @@ async fn record(
     audit::record(tx, deed.by, &[entry], deed.now).await
 }
 
-/// Commits, and gives how the schedule stands.
+/// Commits, and returns the schedule.
 async fn finish(
     mut tx: Tx,
     code: &TriggerCode,
@@ -417,7 +414,7 @@ async fn finish(
     Ok(ScheduleStanding { trigger: now_is, next, warnings })
 }
 
-/// Whether an error is a code that somebody else has just taken.
+/// Turns a duplicate-key error into the message that the code is taken.
 fn taken(error: anyhow::Error, code: &TriggerCode) -> anyhow::Error {
     if store::is_taken(&error) { NotDone::Exists(code.clone()).into() } else { error }
 }

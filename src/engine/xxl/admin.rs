@@ -1,8 +1,9 @@
-//! This installation as the admin of XXL-JOB's executors: jobs are run by them, and their ends come back.
+//! This installation as the admin of XXL-JOB executors: they run jobs and report how the runs
+//! ended.
 //!
-//! A run is a row before an executor is asked for it, and it is asked for once. What happens to runs is
-//! gathered and written in one transaction a beat; whatever is sent is sent after that. Nothing is done for
-//! a run that only waits.
+//! A run is stored before an executor receives it, and it is sent once. Events of runs are gathered
+//! and written in one transaction per tick; requests are sent after that. A run that only waits
+//! costs nothing.
 
 mod dispatch;
 mod executor_requests;
@@ -41,38 +42,38 @@ pub struct Admin {
     me: NodeId,
     hints: Hints,
     line: Arc<ExecutorClient>,
-    /// How long a run that is to be stopped is waited for.
+    /// How long the end of a run is waited for after a stop request, in milliseconds.
     give_up_ms: i64,
     next_call: AtomicU64,
     inbox: Mutex<Vec<Inbound>>,
     nudge: Notify,
     book: tokio::sync::Mutex<RunRegister>,
-    /// Tokens that were opened, with what they were sealed as.
+    /// Opened tokens, with their sealed form.
     tokens: Mutex<HashMap<AppName, (String, SecretString)>>,
 }
 
-/// What has happened and is not dealt with yet.
+/// Events that are not handled yet.
 #[derive(Debug)]
 enum Inbound {
-    /// A try wants a run, or to go on with one.
+    /// An attempt requests a run, or continues one.
     Begin(Begin),
-    /// A try is to stop.
+    /// An attempt is to stop.
     Stop(CallId, StopWhy),
-    /// A try is not waited for here any more.
+    /// This process no longer waits for the attempt.
     Leave(CallId),
-    /// An executor was asked whether a run may go there.
+    /// The answer of an executor to an idle check.
     Tested(CallId, String, Result<(), String>),
-    /// It was asked to run.
+    /// The answer to a run request.
     Posted(LogId, Posted),
-    /// It was asked whether it is busy.
+    /// The answer to a busy check.
     Looked(LogId, Looked),
-    /// It was asked for lines of a log.
+    /// The answer to a log request.
     Logged(LogId, Option<LogPage>),
-    /// Its executor has not said elsewhere either that it is there.
+    /// The executor of the run is no longer registered anywhere.
     Gone(LogId),
 }
 
-/// One call of a try, in this process.
+/// One call of an attempt, in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct CallId(u64);
 
@@ -81,7 +82,7 @@ struct Begin {
     id: CallId,
     queue_id: QueueId,
     attempt: u32,
-    /// None, when what there is is to be ended.
+    /// `None` to end the existing runs.
     ask: Option<RemoteCall>,
     log: RunLog,
     waits: watch::Sender<Option<RunWait>>,
@@ -89,7 +90,7 @@ struct Begin {
 }
 
 impl Admin {
-    /// Of the process that is this node.
+    /// The admin of this node's process.
     pub(in crate::engine) fn new(
         (db, clock): (Db, Clock),
         me: NodeId,
@@ -104,7 +105,7 @@ impl Admin {
         Self { db, clock, me, hints, line, give_up_ms, next_call, inbox, nudge, book, tokens }
     }
 
-    /// Tells it what a sealed token is, so that it needs no key to open it.
+    /// Adds an opened token, so that this admin needs no key to open it.
     pub fn know_token(&self, app: &AppName, sealed: &str, token: SecretString) {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         tokens.insert(app.clone(), (sealed.to_owned(), token));
@@ -120,15 +121,15 @@ impl Admin {
     }
 }
 
-/// A call that was handed in.
+/// A submitted call.
 struct SubmittedCall {
     id: CallId,
     answered: oneshot::Receiver<AttemptOutcome>,
-    /// What it waits for before an executor is asked.
+    /// What it waits for before an executor receives it.
     waiting: watch::Receiver<Option<RunWait>>,
 }
 
-/// The door to executors that one try is given.
+/// The access to executors that one attempt is given.
 struct OfTry {
     admin: Arc<Admin>,
     queue_id: QueueId,
@@ -191,7 +192,7 @@ impl RemoteExecutors for OfTry {
             let why = match reason {
                 StopReason::TimedOut => StopWhy::TimedOut,
                 StopReason::Killed => StopWhy::Killed,
-                // The next start finds its run where it is.
+                // The next start finds the run where it is.
                 StopReason::HandedBack | StopReason::Fenced | StopReason::Disowned => {
                     return self.outcome_of(id);
                 }

@@ -1,8 +1,8 @@
-//! This process as an executor of XXL-JOB: what its admin asks for becomes batches, and the admin hears
-//! how they ended.
+//! This process as an executor of XXL-JOB: runs requested by its admin become batches, and their
+//! ends are reported.
 //!
-//! A run is a row before the admin hears that it was taken, and stays to be told until an admin has taken
-//! its end. So nothing is lost when this process dies, and any process of the same appname goes on.
+//! A run is stored before it is acknowledged, and its end is reported until an admin has accepted
+//! it. So nothing is lost when this process dies, and any process of the same app name continues.
 
 mod admin_reports;
 mod executor_loops;
@@ -36,24 +36,23 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// A handler of the field that is none here.
+/// A handler name that is common elsewhere but does not exist here.
 const WORKER: &str = "workerHandler";
-/// The one kind of job that is run.
+/// The only job type that is run.
 const BEAN: &str = "BEAN";
-/// Longest word of a stranger that is written, in bytes.
+/// Maximum length of quoted text from a request, in bytes.
 const WORD_MAX: usize = 60;
-/// Longest parameters of a run, in bytes; an admin's own page takes 2,048.
+/// Maximum length of the parameters of a run, in bytes; the admin's own page accepts 2,048.
 const PARAMS_MAX: usize = 16_000;
 
-/// What this executor is to its admins.
+/// Settings of this executor, from the configuration.
 pub struct ExecutorOptions {
-    /// Its name.
+    /// Its app name.
     pub app_name: AppName,
     /// The URL at which the admins reach it.
     pub address: String,
-    /// Where the admins are, in words.
+    /// The admins' addresses, for messages.
     pub admin: String,
-    /// The admins.
     pub admins: Admins,
 }
 
@@ -63,47 +62,46 @@ pub struct Executor {
     clock: Clock,
     options: ExecutorOptions,
     by: Operator,
-    /// Something new is to be followed or told.
+    /// Wakes the loops when there is something to follow or to report.
     nudge: Notify,
     news: Notify,
     refused: RejectedAccesses,
     secret_stores: SecretStores,
 }
 
-/// What an admin asks for.
+/// A run request of an admin.
 #[derive(Clone, Debug)]
 pub struct RunAsked {
-    /// Its job.
     pub job_id: XxlJobId,
-    /// Its key of the run.
+    /// The admin's key of the run.
     pub log_id: XxlLogId,
-    /// When it triggered the run, as it says.
+    /// The trigger time according to the admin.
     pub log_date_time: i64,
     /// `BEAN`, or the language of a script.
     pub kind: String,
-    /// What is to be called.
+    /// The name of the handler.
     pub handler: String,
-    /// With what.
+    /// The parameters of the handler.
     pub params: String,
-    /// What to do while an earlier run is not over.
+    /// What to do while an earlier run has not ended.
     pub block: BlockStrategy,
-    /// How long its batches may run; seconds.
+    /// Time limit of its batches in seconds.
     pub timeout_sec: Option<u32>,
-    /// Which part of a broadcast, of how many.
+    /// Index and number of parts of a broadcast.
     pub shard: (i64, i64),
 }
 
-/// What an admin is answered.
+/// The answer to an admin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExecutorReply {
-    /// The run is a row, and its end will be told.
+    /// The run is stored, and its end will be reported.
     Taken(String),
-    /// Nothing was written, and why.
+    /// Nothing was stored, for this reason.
     Refused(String),
 }
 
 impl Executor {
-    /// On this database.
+    /// An executor on this database.
     pub fn new(db: Db, clock: Clock, options: ExecutorOptions) -> Self {
         let actor = format!("xxl-job {}", options.app_name);
         let by = Operator::new(actor, host_name());
@@ -113,18 +111,17 @@ impl Executor {
         Self { db, clock, options, by, nudge, news, refused, secret_stores }
     }
 
-    /// The same with the rules of secrets that the settings name.
+    /// Sets the secret rules from the settings.
     #[must_use]
     pub fn with_secret_stores(self, secret_stores: SecretStores) -> Self {
         Self { secret_stores, ..self }
     }
 
-    /// Its name.
     pub fn app_name(&self) -> &AppName {
         &self.options.app_name
     }
 
-    /// Notes that somebody asked for `what` without showing the token.
+    /// Notes that `peer` requested `what` without a valid token.
     pub async fn note_refused(&self, peer: &str, what: &str) {
         let by = Operator::new(STRANGER.to_owned(), peer.to_owned());
         let what = storable(what.as_bytes(), WORD_MAX);
@@ -132,17 +129,17 @@ impl Executor {
         self.refused.note_refusal("token", Knock { by, detail }).await;
     }
 
-    /// Puts refusals on record that were held back for a minute, until `stop`.
+    /// Records refusals that were held back for a minute, until `stop`.
     pub async fn keep_refused(&self, stop: &CancellationToken) {
         self.refused.record_held_back(stop).await;
     }
 
-    /// Puts the last of them on record: nobody is answered any more.
+    /// Records the last of them; no further requests are answered.
     pub async fn close(&self) {
         self.refused.close().await;
     }
 
-    /// Takes a run on, or refuses it. What it comes to is told when it is over.
+    /// Accepts a run, or refuses it. Its result is reported when it has ended.
     pub async fn run_job(&self, ask: &RunAsked) -> Result<ExecutorReply> {
         if let Err(why) = acceptable(ask) {
             return Ok(ExecutorReply::Refused(why));
@@ -150,7 +147,7 @@ impl Executor {
         match self.take_run(ask).await {
             Ok(answer) => Ok(answer),
             Err(error) => {
-                // The answer to the commit may be what was lost.
+                // The answer to an earlier commit may have been lost.
                 let key = (ask.log_id, ask.log_date_time);
                 let mut tx = self.db.begin_read().await.context("look for a run")?;
                 match xxl_run::find_run(&mut tx, self.app_name(), key).await? {
@@ -174,7 +171,7 @@ impl Executor {
         }
         let before = match ask.shard.0 {
             0 => xxl_run::list_open(&mut tx, app, Some(ask.job_id)).await?,
-            // Its one part does the work; the others neither wait nor stop anything.
+            // One part does all the work; the others neither wait nor stop anything.
             _ => Vec::new(),
         };
         let busy = if before.is_empty() { Busy::Idle } else { Busy::Busy };
@@ -218,7 +215,7 @@ impl Executor {
         }
     }
 
-    /// A part of a broadcast other than the first: the first one opens the batch.
+    /// Stores a part of a broadcast other than the first: the first one opens the batch.
     async fn leave_shard(
         &self,
         tx: &mut Tx,
@@ -234,14 +231,14 @@ impl Executor {
         Ok(said)
     }
 
-    /// Whether a run of this job is not over.
+    /// Whether a run of this job has not ended.
     pub async fn is_busy(&self, job: XxlJobId) -> Result<bool> {
         let mut tx = self.db.begin_read().await?;
         Ok(!xxl_run::list_open(&mut tx, self.app_name(), Some(job)).await?.is_empty())
     }
 
-    /// Stops every run of a job that is not over; gives how many. That is on record when it is answered;
-    /// the batches end when their jobs are really gone.
+    /// Stops every unfinished run of a job; returns their number. The stop is recorded before the
+    /// answer; the batches end when their jobs have really ended.
     pub async fn kill_job(&self, job: XxlJobId) -> Result<usize> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
@@ -255,7 +252,7 @@ impl Executor {
         Ok(open.len())
     }
 
-    /// Says that a run is to stop, and has its batches stopped.
+    /// Marks a run as stopping, and stops its batches.
     async fn stop_run(&self, tx: &mut Tx, run: &XxlRun, why: Stopping, now: Millis) -> Result<()> {
         if run.status == XxlStatus::Waiting {
             xxl_run::end_run(tx, run, &RunResult::failed(why.words()), now).await?;
@@ -264,7 +261,7 @@ impl Executor {
         if !xxl_run::stop_run(tx, run.run_id, why, now).await? {
             return Ok(());
         }
-        // Its batches may have been opened since it was read; now its row is ours.
+        // Its batches may have been opened since it was read; now its row is locked.
         let key = (run.log_id, run.log_date_time);
         let run =
             xxl_run::find_run(tx, &run.app_name, key).await?.context("a run that was there")?;
@@ -276,14 +273,14 @@ impl Executor {
         Ok(())
     }
 
-    /// There is something to follow and to tell.
+    /// Wakes the loops.
     fn nudge(&self) {
         self.nudge.notify_one();
         self.news.notify_one();
     }
 }
 
-/// Whether a run can be taken on at all, without a look at any row.
+/// Checks a request without reading any row.
 fn acceptable(ask: &RunAsked) -> Result<(), String> {
     if ask.kind != BEAN {
         return Err(format!(

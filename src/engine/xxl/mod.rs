@@ -1,5 +1,5 @@
-//! XXL-JOB from both sides: `admin` has executors run jobs, `executor` runs batches for another admin.
-//! `rejected_access` counts callers without the right token.
+//! XXL-JOB in both roles: `admin` lets executors run jobs, `executor` runs batches for another
+//! admin. `rejected_access` records callers without a valid token.
 
 pub mod admin;
 pub mod executor;

@@ -1,7 +1,7 @@
-//! Who was refused at a door that executors or admins of XXL-JOB knock at, on record.
+//! Records refused requests to the APIs for executors and admins of XXL-JOB.
 //!
-//! Of each reason the first is put on record at once, and what follows within a minute together: whoever
-//! knocks a thousand times a second must not fill the table.
+//! The first refusal of each reason is recorded at once, and those that follow within a minute
+//! together: a client that sends a thousand requests per second must not fill the table.
 
 use crate::domain::cluster::lease::Uptime;
 use crate::engine::clock::Clock;
@@ -14,34 +14,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The actor of a record when no token was shown that is known.
+/// The actor of a record when no known token was sent.
 pub(super) const STRANGER: &str = "unknown, without the token";
-/// Between two records of one reason.
+/// Minimum time between two records of one reason, in milliseconds.
 const ONCE_MS: i64 = 60_000;
-/// Between two looks for what was held back.
+/// Interval at which held-back refusals are checked.
 const LOOK: Duration = Duration::from_secs(30);
-/// How long putting it on record may take before the next look, and before the process goes.
+/// Time limit for recording, per check and before the process ends.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// One who was refused, in the words of the record: who, and an object of what is known.
+/// One refused caller as recorded: the client, and an object of what is known.
 #[derive(Clone, Debug)]
 pub(super) struct Knock {
     pub(in crate::engine) by: Operator,
     pub(in crate::engine) detail: Value,
 }
 
-/// What was refused for one reason.
+/// Unrecorded refusals of one reason.
 #[derive(Debug, Default)]
 struct Unsaid {
-    /// When it was put on record last.
+    /// When one was last recorded.
     last: Option<Uptime>,
-    /// How often since.
+    /// Number of refusals since.
     times: u64,
-    /// Who knocked last.
+    /// The last refused caller.
     knock: Option<Knock>,
 }
 
-/// Which refusals are put on record now.
+/// Which refusals to record now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RefusalSelection {
     /// Those that were held back for a minute.
@@ -50,7 +50,7 @@ enum RefusalSelection {
     All,
 }
 
-/// What is not on record yet, by reason.
+/// Refusals that are not recorded yet, by reason.
 pub(in crate::engine) struct RejectedAccesses {
     db: Db,
     clock: Clock,
@@ -77,8 +77,8 @@ impl RejectedAccesses {
         }
     }
 
-    /// Puts on record what was held back, as it becomes due, until `stop`: of whoever has stopped knocking
-    /// nothing else would bring it there.
+    /// Records held-back refusals as they become due, until `stop`: nothing else would record those
+    /// of a client that has stopped.
     pub(in crate::engine) async fn record_held_back(&self, stop: &CancellationToken) {
         while !stop.is_cancelled() {
             tokio::select! {
@@ -90,12 +90,12 @@ impl RejectedAccesses {
         }
     }
 
-    /// Puts on record what was held back for a minute.
+    /// Records what was held back for a minute.
     pub(super) async fn say_due(&self) {
         self.say_held(RefusalSelection::Due).await;
     }
 
-    /// Puts all on record that is not: the process ends.
+    /// Records everything that is left: the process ends.
     pub(in crate::engine) async fn close(&self) {
         if tokio::time::timeout(PATIENCE, self.say_held(RefusalSelection::All)).await.is_err() {
             tracing::error!("not all refusals are on record");
@@ -153,7 +153,7 @@ impl RejectedAccesses {
     }
 }
 
-/// Refusals that are being put on record. Those of which that failed, or was broken off, are held back.
+/// Refusals that are being recorded. If that fails or is cancelled, they are held back again.
 struct TakenRefusals<'a> {
     from: &'a RejectedAccesses,
     why: &'static str,

@@ -1,4 +1,4 @@
-//! A backfill as it is shown: each of its batches with how far it is.
+//! A backfill for display: each of its batches with its progress.
 
 use super::entry_status;
 use crate::db::Row;
@@ -11,33 +11,28 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};
 
-/// One batch of a backfill as it is shown.
+/// One batch of a backfill for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackfillBatchRow {
-    /// Number, state in the backfill, message.
     pub entry: BackfillEntry,
-    /// The batch, if there is one.
+    /// The batch, if it exists.
     pub batch: Option<ShownBatch>,
 }
 
-/// The `job_batch` row behind a batch of a backfill.
+/// The `job_batch` row of a batch of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownBatch {
-    /// Key.
     pub batch_id: BatchId,
-    /// State.
     pub status: BatchStatus,
-    /// When it was opened.
     pub create_time: Millis,
-    /// When it ended.
     pub end_time: Option<Millis>,
-    /// How many of its jobs are in each state.
+    /// Number of its jobs in each state.
     pub jobs: BTreeMap<QueueStatus, u64>,
-    /// Jobs that did not end well by themselves, each with its state.
+    /// Jobs that failed or have an unknown outcome, with their states.
     pub failed: Vec<(JobCode, QueueStatus)>,
 }
 
-/// The batches of a backfill, in their order, with how far each is.
+/// The batches of a backfill, in order, with their progress.
 pub async fn shown(tx: &mut Tx, id: BackfillId) -> Result<Vec<BackfillBatchRow>> {
     let rows = tx
         .fetch_all(
@@ -78,7 +73,7 @@ pub async fn shown(tx: &mut Tx, id: BackfillId) -> Result<Vec<BackfillBatchRow>>
         .collect()
 }
 
-/// From the queue rows of all batches of a backfill.
+/// Joins the queue rows of all batches of a backfill.
 const OF_ITS_BATCHES: &str = "FROM job_queue q JOIN job_batch b ON b.batch_id = q.batch_id \
      JOIN backfill f ON f.group_code = b.group_code \
      JOIN backfill_batch e ON e.backfill_id = f.backfill_id AND e.batch_no = b.batch_no \

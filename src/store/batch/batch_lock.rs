@@ -1,4 +1,5 @@
-//! Batches are held while something of theirs is written, and revised by whoever changes them from outside.
+//! Locks batches while their rows are written, and raises their revision when they are changed by
+//! anyone but their owner.
 
 use crate::db::Dialect;
 use crate::db::single_round_trip::CountedStatement;
@@ -10,15 +11,16 @@ use crate::store::{Stale, Tx};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
-/// Locks a batch's row, as `hold_all` does.
+/// Locks a batch's row, like `hold_all`.
 pub async fn lock_owned(tx: &mut Tx, id: BatchId, owner: &NodeId, revision: i64) -> Result<()> {
     hold_all(tx, owner, &BTreeMap::from([(id, revision)])).await
 }
 
-/// Locks the rows of batches to the end of the transaction, in the order of their keys so that no two
-/// wait for each other, and makes sure that they are still this owner's: a process that was silent for
-/// longer than its lease must not write into what another has taken over. And that no operator has
-/// changed one since its revision: what was worked out from older rows is not written.
+/// Locks the rows of batches until the end of the transaction, in the order of their keys to avoid
+/// deadlocks, and checks that they still belong to this owner: a process that was silent for longer
+/// than its lease must not write into a batch that another has taken over. Also checks that no
+/// operator has changed a batch since its revision: results computed from older rows are not
+/// written.
 pub async fn hold_all(tx: &mut Tx, owner: &NodeId, held: &BTreeMap<BatchId, i64>) -> Result<()> {
     let ids: Vec<i64> = held.keys().map(|id| id.0).collect();
     let lock = format!("ORDER BY batch_id{}", tx.dialect().for_update());
@@ -34,7 +36,7 @@ pub async fn hold_all(tx: &mut Tx, owner: &NodeId, held: &BTreeMap<BatchId, i64>
     Ok(())
 }
 
-/// The statements of `hold_all` for whoever only asks whether all of it is so.
+/// The statements of `hold_all` for a caller that only checks.
 pub fn lock_statements(
     owner: &NodeId,
     held: &BTreeMap<BatchId, i64>,
@@ -54,8 +56,8 @@ pub fn lock_statements(
     by_revision.into_iter().map(locked).collect()
 }
 
-/// Says that an operator has changed a batch or its rows, so that whoever dispatches it reads it
-/// anew. One that had ended is open again and nobody's. The caller holds its lock.
+/// Raises the revision after an operator's change to a batch or its rows, so that its dispatcher
+/// reads it again. A batch that had ended is reopened without an owner. The caller holds its lock.
 pub async fn revise(tx: &mut Tx, seen: &Batch, now: Millis) -> Result<()> {
     let reopen =
         ", status = 'RUNNING', owner = NULL, end_time = NULL, reason = NULL, is_paused = 0";

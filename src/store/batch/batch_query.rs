@@ -1,4 +1,4 @@
-//! Batches as people look for them: by what is said of them, a page at a time.
+//! Searches batches for people: by filter, one page at a time.
 
 use super::{COLUMNS, batch};
 use crate::db::{Row, SqlValue, filled};
@@ -10,24 +10,21 @@ use crate::store::Tx;
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};
 
-/// Which batches are asked for; what is `None` or empty does not matter.
+/// A filter for batches; a `None` or empty field does not restrict.
 #[derive(Clone, Debug, Default)]
 pub struct BatchFilter {
-    /// Of one of these groups.
     pub groups: Option<Vec<GroupCode>>,
-    /// Of this number.
     pub batch_no: Option<BatchNo>,
-    /// With this text in their number or group.
+    /// A text contained in the batch number or group.
     pub text: Option<String>,
-    /// In one of these states.
     pub statuses: Vec<BatchStatus>,
-    /// Of this type.
+    /// The type of the group.
     pub batch_type: Option<String>,
-    /// Opened at this moment or later.
+    /// Opened at or after this time.
     pub from: Option<Millis>,
-    /// Opened before this moment.
+    /// Opened before this time.
     pub to: Option<Millis>,
-    /// Opened before this one.
+    /// Older than this batch.
     pub before: Option<BatchId>,
 }
 
@@ -77,7 +74,7 @@ impl BatchFilter {
     }
 }
 
-/// A pattern of LIKE, whose escape is `!`, for what has this text in it.
+/// A LIKE pattern for columns that contain this text; its escape character is `!`.
 pub(in crate::store) fn containing(text: &str) -> String {
     let mut pattern = "%".to_owned();
     for c in text.to_lowercase().chars() {
@@ -100,7 +97,7 @@ pub async fn list_page(tx: &mut Tx, asked: &BatchFilter, limit: u32) -> Result<V
     rows.iter().map(batch).collect()
 }
 
-/// How many jobs of each of these batches, a page of them, are in each state.
+/// Number of jobs in each state, for each of these batches (one page).
 pub async fn counts_of(
     tx: &mut Tx,
     ids: &[BatchId],

@@ -8,8 +8,9 @@ use crate::store::batch::key_list;
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeMap;
 
-/// Ends batches: their results, no owner any more; the last run of each of their jobs is noted in `job_def`, group by
-/// group in the order of their codes (`next_run::refresh` says why). Fails when one is another process's by now.
+/// Ends batches: sets their results, clears their owners, and stores the last run of each of their
+/// jobs in `job_def`, group by group in the order of their codes (`next_run::refresh` explains
+/// why). Fails when one belongs to another process now.
 pub async fn finish_all(
     tx: &mut Tx,
     finished: &[(Batch, BatchStatus)],
@@ -37,7 +38,7 @@ pub async fn finish_all(
             ids.len()
         );
     }
-    // A later batch of a group comes after an earlier one, as they stand in the list.
+    // Batches of one group stay in the order of the list, so the later one is stored last.
     let mut in_order: Vec<&Batch> = finished.iter().map(|(batch, _)| batch).collect();
     in_order.sort_by(|one, other| one.values.group.cmp(&other.values.group));
     for batch in in_order {
@@ -46,7 +47,7 @@ pub async fn finish_all(
     Ok(())
 }
 
-/// Notes the last run of each job of a batch in `job_def`.
+/// Stores the last run of each job of a batch in `job_def`.
 async fn note_last_runs(tx: &mut Tx, batch: &Batch) -> Result<()> {
     tx.execute(
         "UPDATE job_def SET \
@@ -54,9 +55,9 @@ async fn note_last_runs(tx: &mut Tx, batch: &Batch) -> Result<()> {
          status = (SELECT q.status FROM job_queue q WHERE q.batch_id = ? AND q.job_code = job_def.job_code) \
          WHERE group_code = ? AND (SELECT q.start_time FROM job_queue q WHERE q.batch_id = ? \
          AND q.job_code = job_def.job_code) IS NOT NULL",
-        // By batch and job, which is a key. And for a value, not for whether one EXISTS: PostgreSQL makes a join
-        // of that, and on tables of which it had no statistics yet it joined by the batch number alone
-        // (0.56 s for 2,000 jobs).
+        // By batch and job, which is a key. And it selects a value instead of testing EXISTS:
+        // PostgreSQL turns that into a join, and on tables without statistics it joined by the
+        // batch number alone (0.56 s for 2,000 jobs).
         &[
             batch.batch_id.0.into(),
             batch.batch_id.0.into(),

@@ -1,8 +1,8 @@
-//! A batch of many jobs gets its queue rows in several transactions.
+//! Writes the queue rows of a batch with many jobs in several transactions.
 //!
-//! 63,569 rows in one transaction took 37 s on a busy machine in a debug build. On SQLite nothing else is written
-//! meanwhile, the lease of the writer included. What is still to be written the row of the batch says: its snapshot
-//! names all jobs, and their rows are written in its order.
+//! 63,569 rows in one transaction took 37 s on a busy machine in a debug build. On SQLite no other
+//! write happens meanwhile, including the lease of the writer. The batch row shows how many rows
+//! are missing: its snapshot names all jobs, and their rows are written in its order.
 
 use crate::domain::batch::{Batch, Snapshot};
 use crate::domain::id::{BatchId, BatchNo, GroupCode};
@@ -10,11 +10,12 @@ use crate::store::long_computation::compute;
 use crate::store::{Stale, Tx, packed};
 use anyhow::{Context as _, Result, ensure};
 
-/// Queue rows that one transaction writes when a batch is opened: a tenth of a second on SQLite, and a second in a debug
-/// build on a busy machine.
+/// Queue rows per transaction when a batch is opened: a tenth of a second on SQLite, and a second
+/// in a debug build on a busy machine.
 pub const ROWS_PER_STEP: usize = 2_000;
 
-/// A snapshot as the column stores it. Packing 100,000 jobs takes seconds in a debug build and needs no transaction.
+/// A snapshot in its stored form. Packing 100,000 jobs takes seconds in a debug build and needs no
+/// transaction.
 #[derive(Clone, Debug)]
 pub struct PackedSnapshot {
     pub(super) text: String,
@@ -27,24 +28,22 @@ impl PackedSnapshot {
     }
 }
 
-/// A batch whose queue rows are not all there, asked for what needs them.
+/// The queue rows of the batch are incomplete, and the operation needs all of them.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "batch {batch_no} of group {group} is still being opened: {written} of {total} jobs are there. Try again when it is \
      open; procession serve, or run with --resume, goes on with it"
 )]
 pub struct StillOpening {
-    /// Its number.
     pub batch_no: BatchNo,
-    /// Its group.
     pub group: GroupCode,
-    /// Jobs whose rows are written.
+    /// Number of jobs whose rows are written.
     pub written: u64,
-    /// All of its jobs.
+    /// Number of all its jobs.
     pub total: u64,
 }
 
-/// Refuses a batch whose queue rows are not all there.
+/// Refuses a batch whose queue rows are incomplete.
 pub async fn refuse_opening(tx: &mut Tx, batch: &Batch) -> Result<()> {
     if batch.unwritten_jobs == 0 {
         return Ok(());
@@ -59,8 +58,8 @@ pub async fn refuse_opening(tx: &mut Tx, batch: &Batch) -> Result<()> {
     Err(StillOpening { batch_no, group, written, total }.into())
 }
 
-/// Counts rows that were just written off those that are still to be written. The caller holds the batch's lock and has
-/// read `unwritten` before; another count is a process that writes them too.
+/// Subtracts just written rows from the number of missing rows. The caller holds the batch's lock
+/// and has read `unwritten` before; a different count means that another process writes them too.
 pub async fn count_written(tx: &mut Tx, id: BatchId, unwritten: u32, rows: usize) -> Result<()> {
     let rows = i64::try_from(rows)?;
     let sql = "UPDATE job_batch SET unwritten_jobs = unwritten_jobs - ? \

@@ -1,4 +1,4 @@
-//! What executors tell of the ends of their runs.
+//! Ends of runs as reported by executors.
 
 use crate::db::SqlValue;
 use crate::domain::executor::LogId;
@@ -10,32 +10,29 @@ use crate::store::hint::{self, HintTopic};
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 
-/// Messages of one statement; each is a value of its own.
+/// Messages per statement; each is a value of its own.
 const MESSAGES: usize = 64;
 
-/// The end of a run, as its executor tells it.
+/// The end of a run, as its executor reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedRunEnd {
-    /// Which run.
     pub log_id: LogId,
-    /// 200, or what an executor has for a failure.
+    /// 200 for success, other values for failures.
     pub code: i32,
-    /// Words.
     pub msg: Option<String>,
 }
 
-/// What is known of a run of which an executor tells.
+/// What is known of a reported run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRun {
-    /// Which run.
     pub log_id: LogId,
-    /// The group whose executor was asked.
+    /// The group of the executor.
     pub app_name: AppName,
-    /// Whether an executor was asked at all.
+    /// Whether the run was sent to an executor at all.
     pub was_asked: bool,
 }
 
-/// Those of these runs that are known.
+/// The known ones of these runs.
 pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<KnownRun>> {
     let sql = "SELECT log_id, app_name, status FROM executor_run WHERE log_id";
     let rows = tx.fetch_in(sql, ids, "").await.context("look for runs of executors")?;
@@ -49,9 +46,10 @@ pub async fn known(tx: &mut Tx, ids: &[i64]) -> Result<Vec<KnownRun>> {
     rows.iter().map(read).collect()
 }
 
-/// Writes the reported ends of runs; returns how many rows changed. A run that is over stays as it is, so a
-/// report that comes again, or says otherwise, changes nothing. One whose stop was never confirmed is
-/// confirmed by it: the report is kept as evidence, and other runs of its job may begin. All different runs.
+/// Stores the reported ends of runs; returns the number of changed rows. A run that has ended stays
+/// as it is, so a repeated or contradicting report changes nothing. If its stop was never
+/// confirmed, the report confirms it and is kept as evidence, and other runs of its job may begin.
+/// Runs must be distinct.
 pub async fn report_ends(tx: &mut Tx, ends: &[ReportedRunEnd], now: Millis) -> Result<u64> {
     let mut by_code: BTreeMap<i32, Vec<&ReportedRunEnd>> = BTreeMap::new();
     for end in ends {
@@ -72,7 +70,7 @@ pub async fn report_ends(tx: &mut Tx, ends: &[ReportedRunEnd], now: Millis) -> R
     Ok(written)
 }
 
-/// Ends of one code; all of them with words, or none.
+/// Stores ends with the same code; either all of them have a message, or none.
 async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&ReportedRunEnd], now: Millis) -> Result<u64> {
     let Some(last) = ends.last() else { return Ok(0) };
     let now = now.to_utc();
@@ -80,7 +78,7 @@ async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&ReportedRunEnd], now: Milli
     let words = match last.msg {
         None => "NULL".to_owned(),
         Some(_) => {
-            // Filled up to a power of two, so that a handful of texts stays prepared.
+            // Padded to a power of two, so that only a few statements need to be prepared.
             let size = ends.len().next_power_of_two();
             let filled = ends.iter().chain(std::iter::repeat(last)).take(size);
             for end in filled {
@@ -103,7 +101,7 @@ async fn tell_alike(tx: &mut Tx, code: i32, ends: &[&ReportedRunEnd], now: Milli
     tx.execute_in(&sql, &values, &ids, "", &[]).await.context("write how runs of executors ended")
 }
 
-/// How many runs of a group are not over.
+/// Number of unfinished runs of a group.
 pub async fn open_runs(tx: &mut Tx, app: &AppName) -> Result<i64> {
     let sql = "SELECT COUNT(*) AS runs FROM executor_run WHERE app_name = ? AND end_time IS NULL";
     let row = tx.fetch_optional(sql, &[app.as_str().into()]).await.context("count open runs")?;

@@ -1,4 +1,5 @@
-//! What says where a run goes: the group and where its executors are, and how often a job was sent where.
+//! The inputs of routing: the group with the addresses of its executors, and how often a job was
+//! sent to each.
 
 use crate::domain::access::group_access::GroupAccess;
 use crate::domain::executor::route::{RouteState, RouteStrategy, Use};
@@ -10,32 +11,32 @@ use crate::store::{Tx, executor_registry, group_access};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeMap, HashMap};
 
-/// How long uses count.
+/// How long uses count, in milliseconds.
 const DAY_MS: i64 = 86_400_000;
 
-/// An executor group as its runs need it.
+/// An executor group, as its runs need it.
 #[derive(Clone, Debug)]
 pub struct RunExecutorGroup {
-    /// Where its executors are now, in the order of the alphabet.
+    /// Addresses of its living executors, in alphabetical order.
     pub addresses: Vec<String>,
-    /// What each said last that it speaks, also one that is not there any more.
+    /// The last known dialect of each executor, including those no longer alive.
     spoken: BTreeMap<String, Spoken>,
     /// Whether scripts may be sent to them.
     pub glue: GluePolicy,
     /// Which groups of jobs may use them.
     pub access: GroupAccess,
-    /// Its token, sealed.
+    /// Its sealed token.
     pub sealed: String,
 }
 
 impl RunExecutorGroup {
-    /// What is spoken to an executor. Of one that has never said so itself it is what releases speak.
+    /// The dialect of an executor; for one that has never shown its own, that of releases.
     pub fn spoken(&self, address: &str) -> Spoken {
         self.spoken.get(address).copied().unwrap_or(Spoken::Run)
     }
 }
 
-/// The group of this name; none when nobody has made it.
+/// The group of this name; `None` when it does not exist.
 pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<RunExecutorGroup>> {
     let sql = "SELECT addresses, allows_glue, owner_group, allowed_groups, token_sealed FROM executor_group \
                WHERE app_name = ?";
@@ -67,7 +68,7 @@ pub async fn group(tx: &mut Tx, app: &AppName, now: Millis) -> Result<Option<Run
     }))
 }
 
-/// Whether an executor has said lately that it is there.
+/// Whether an executor has registered recently.
 pub async fn address_is_seen(
     tx: &mut Tx,
     app: &AppName,
@@ -80,7 +81,7 @@ pub async fn address_is_seen(
     Ok(tx.fetch_optional(sql, &values).await.context("read executor_registry")?.is_some())
 }
 
-/// The number by which executors know a job; given when it has none. The caller holds the lock.
+/// The job's id for executors; assigned when it has none. The caller holds the lock.
 pub async fn number(tx: &mut Tx, job: &JobKey) -> Result<i64> {
     let values = [job.group.as_str().into(), job.code.as_str().into()];
     let sql = "SELECT job_id FROM executor_job WHERE group_code = ? AND job_code = ?";
@@ -92,14 +93,14 @@ pub async fn number(tx: &mut Tx, job: &JobKey) -> Result<i64> {
     tx.insert_id(sql, "job_id", &values).await.context("number a job")
 }
 
-/// How many turns jobs have had, by their numbers.
+/// How often jobs were routed, by their ids.
 pub async fn rounds(tx: &mut Tx, jobs: &[i64]) -> Result<HashMap<i64, i64>> {
     let sql = "SELECT job_id, rounds FROM executor_job WHERE job_id";
     let rows = tx.fetch_in(sql, jobs, "").await.context("read executor_job")?;
     rows.iter().map(|row| Ok((row.get_int("job_id")?, row.get_int("rounds")?))).collect()
 }
 
-/// What its route needs to know of a job with so many turns; nothing is asked for routes that need
+/// What the route of a job needs, given how often it was routed; runs no query for routes that need
 /// nothing.
 pub async fn route_state(
     tx: &mut Tx,
@@ -128,14 +129,14 @@ pub async fn route_state(
     Ok(state)
 }
 
-/// These jobs were sent in their turns, each once.
+/// Counts a routing for each of these jobs.
 pub async fn took_turns(tx: &mut Tx, jobs: &[i64]) -> Result<()> {
     let sql = "UPDATE executor_job SET rounds = rounds + 1 WHERE job_id";
     tx.execute_in(sql, &[], jobs, "", &[]).await.context("count turns")?;
     Ok(())
 }
 
-/// A job was sent there; counted anew each day.
+/// Counts a run of a job on an executor; the count restarts each day.
 pub async fn note_use(tx: &mut Tx, job_id: i64, address: &str, now: Millis) -> Result<()> {
     let sql = "SELECT uses, since_time FROM executor_use WHERE job_id = ? AND address = ?";
     let row = tx.fetch_optional(sql, &[job_id.into(), address.into()]).await;
@@ -160,7 +161,7 @@ pub async fn note_use(tx: &mut Tx, job_id: i64, address: &str, now: Millis) -> R
         .context("count a use of an executor")
 }
 
-/// Forgets uses that do not count any more.
+/// Removes uses that no longer count.
 pub async fn forget_uses(tx: &mut Tx, before: Millis) -> Result<u64> {
     let sql = "DELETE FROM executor_use WHERE used_time < ?";
     tx.execute(sql, &[before.to_utc().into()]).await.context("forget uses of executors")

@@ -1,4 +1,4 @@
-//! What becomes of runs.
+//! State changes of runs.
 
 use crate::db::SqlValue;
 use crate::domain::executor::LogId;
@@ -11,36 +11,32 @@ use crate::store::Tx;
 use crate::store::hint::{self, HintTopic};
 use anyhow::{Context as _, Result};
 
-/// A run about to be written.
+/// A new run.
 #[derive(Clone, Debug)]
 pub struct NewExecutorRun<'a> {
-    /// The row of its job.
     pub queue_id: QueueId,
     /// Which run of that row.
     pub run_no: i64,
-    /// The start that begins it.
+    /// The attempt that begins it.
     pub attempt: u32,
-    /// Its batch.
     pub batch_id: BatchId,
-    /// Its job.
     pub job: &'a JobCode,
-    /// The number by which executors know the job.
+    /// The job's id for executors.
     pub job_id: i64,
-    /// The executor group.
     pub app: &'a AppName,
-    /// What is called.
+    /// The name of the handler.
     pub handler: Option<&'a str>,
     /// `BEAN`, or the language of a script.
     pub glue_type: &'a str,
-    /// With what.
+    /// The parameters of the handler.
     pub params: &'a str,
-    /// What is done while an earlier run is not over.
+    /// What to do while an earlier run has not ended.
     pub block: BlockStrategy,
-    /// The executor that is asked next; none of one that waits.
+    /// The executor that receives it; `None` for a waiting run.
     pub address: Option<&'a str>,
-    /// Which part, of how many.
+    /// Index and number of parts.
     pub shard: (i64, i64),
-    /// How it ended, when it has already.
+    /// How it ended, if it has ended already.
     pub ended: Option<(UnreportedEnd, &'a str)>,
 }
 
@@ -69,7 +65,7 @@ const INSERTED: [&str; 22] = [
     "end_time",
 ];
 
-/// Writes runs; their keys are found by `of_rows`.
+/// Inserts runs; their keys are read by `of_rows`.
 pub async fn insert(
     tx: &mut Tx,
     runs: &[NewExecutorRun<'_>],
@@ -116,7 +112,7 @@ pub async fn insert(
     tx.insert_many("executor_run", &INSERTED, rows).await.context("write runs of executors")
 }
 
-/// Runs of an earlier start are waited for here.
+/// Makes this process wait for runs of an earlier attempt.
 pub async fn adopt(tx: &mut Tx, runs: &[i64], me: &NodeId, now: Millis) -> Result<()> {
     let sql = "UPDATE executor_run SET node_id = ?, update_time = ? WHERE status NOT IN ('DONE', 'UNCONFIRMED') \
          AND log_id";
@@ -125,7 +121,7 @@ pub async fn adopt(tx: &mut Tx, runs: &[i64], me: &NodeId, now: Millis) -> Resul
     Ok(())
 }
 
-/// A run that waits is about to be sent there; `false` when it does not wait any more.
+/// Marks a waiting run as being sent to an executor; `false` when it no longer waits.
 pub async fn note_request(
     tx: &mut Tx,
     run: LogId,
@@ -139,7 +135,7 @@ pub async fn note_request(
     Ok(tx.execute(sql, &values).await.context("send a run")? == 1)
 }
 
-/// A run of which nothing was sent waits for another executor; `false` when it is over.
+/// Puts a run that was not sent back into the queue; `false` when it has ended.
 pub async fn wait_again(
     tx: &mut Tx,
     (run, me): (LogId, &NodeId),
@@ -153,7 +149,7 @@ pub async fn wait_again(
     Ok(tx.execute(sql, &values).await.context("put a run back")? == 1)
 }
 
-/// Executors took these.
+/// Marks runs that executors have accepted.
 pub async fn began(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
     let sql = "UPDATE executor_run SET status = 'RUNNING', trigger_code = 200, update_time = ? \
                WHERE status = 'ASKED' AND log_id";
@@ -163,7 +159,7 @@ pub async fn began(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// Executors were seen to be busy with these.
+/// Marks runs that executors were seen to run.
 pub async fn saw_busy(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
     let sql = "UPDATE executor_run SET busy_time = ?, idle_time = NULL, update_time = ? \
                WHERE status IN ('ASKED', 'RUNNING') AND log_id";
@@ -172,7 +168,7 @@ pub async fn saw_busy(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// Executors said that they do not run these.
+/// Marks runs that executors say they do not run.
 pub async fn saw_idle(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
     let sql = "UPDATE executor_run SET idle_time = ?, update_time = ? \
                WHERE status IN ('ASKED', 'RUNNING') AND log_id";
@@ -181,7 +177,7 @@ pub async fn saw_idle(tx: &mut Tx, runs: &[i64], now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// These are being stopped; a first reason stays.
+/// Marks runs as being stopped; a first reason is kept.
 pub async fn stop_runs(tx: &mut Tx, runs: &[i64], why: StopWhy, now: Millis) -> Result<()> {
     let sql = "UPDATE executor_run SET stopping = COALESCE(stopping, ?), update_time = ? \
                WHERE status IN ('ASKED', 'RUNNING') AND log_id";
@@ -190,8 +186,8 @@ pub async fn stop_runs(tx: &mut Tx, runs: &[i64], why: StopWhy, now: Millis) -> 
     Ok(())
 }
 
-/// Runs of other tries are covered by a later one: those that wait are over, the others are stopped by
-/// the processes that have them.
+/// Stops runs of other attempts that a later run covers: waiting ones end, the others are stopped
+/// by their processes.
 pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> Result<()> {
     let time = || SqlValue::from(now.to_utc());
     let covered = UnreportedEnd::Stopped(StopWhy::Covered).as_str();
@@ -203,7 +199,7 @@ pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> 
     hint::send_hint(tx, HintTopic::Run).await
 }
 
-/// A run ended, and no executor tells how; `false` when it was over already.
+/// Ends a run without a report of its executor; `false` when it had ended already.
 pub async fn end_run(
     tx: &mut Tx,
     run: LogId,
@@ -217,7 +213,7 @@ pub async fn end_run(
     Ok(tx.execute(sql, &values).await.context("end a run")? == 1)
 }
 
-/// The rows of these jobs say how their runs ended.
+/// Marks the runs of these jobs as settled in their rows.
 pub async fn settled(tx: &mut Tx, rows: &[i64], now: Millis) -> Result<()> {
     let sql = "UPDATE executor_run SET status = CASE WHEN result = 'UNCONFIRMED' AND handle_code IS NULL \
                THEN 'UNCONFIRMED' ELSE 'DONE' END, update_time = ? WHERE status = 'TOLD' AND queue_id";

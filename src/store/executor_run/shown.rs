@@ -1,4 +1,4 @@
-//! What executors were asked to run, for people.
+//! Runs sent to executors, for display.
 
 use crate::db::{Row, SqlValue};
 use crate::domain::time::Millis;
@@ -6,48 +6,42 @@ use crate::domain::xxl::xxl_run::AppName;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// A run as it is listed.
+/// A run for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSeen {
-    /// The key by which its executor knows it.
+    /// The log id that its executor knows.
     pub log_id: i64,
-    /// The batch of its job.
     pub batch_id: i64,
-    /// The number of that batch.
     pub batch_no: String,
-    /// The group of its job.
     pub group: String,
-    /// Its job.
     pub job_code: String,
-    /// Which start of the job.
+    /// The attempt number.
     pub attempt: i64,
-    /// Where it was sent; none before that is known.
+    /// The executor; `None` before one is chosen.
     pub address: Option<String>,
-    /// The handler; none of a script.
+    /// The handler; `None` for a script.
     pub handler: Option<String>,
     /// `BEAN`, or the language of a script.
     pub glue_type: String,
-    /// Which part of a broadcast, of how many.
+    /// Index and number of parts of a broadcast.
     pub shard: (i64, i64),
-    /// How far it is.
     pub status: String,
     /// Why it is being stopped.
     pub stopping: Option<String>,
     /// When it was sent.
     pub trigger_time: Option<Millis>,
-    /// How it ended, as its executor told it.
+    /// The code that its executor reported.
     pub handle_code: Option<i64>,
-    /// Its words.
+    /// The message of its executor.
     pub handle_msg: Option<String>,
-    /// How it ended when its executor did not tell.
+    /// How it ended when its executor did not report it.
     pub result: Option<String>,
-    /// When it was written.
     pub create_time: Millis,
     /// When its end was known.
     pub end_time: Option<Millis>,
 }
 
-/// The runs of a group, newest first, from behind the run `before` on.
+/// The runs of a group, newest first, older than the run `before`.
 pub async fn of_group(
     tx: &mut Tx,
     app: &AppName,

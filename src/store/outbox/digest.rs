@@ -1,4 +1,4 @@
-//! Letters that wait to go out as one.
+//! Notifications that wait to be sent as one.
 
 use super::due_notices::{COLUMNS, ClaimedNotification, claimed};
 use super::{BODY_MAX, COLUMNS as NEW};
@@ -11,24 +11,22 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// Letters read at once. What is left over is put together at the next beat.
+/// Number of notifications read at once. The rest is combined at the next tick.
 const MOST: u32 = 2_000;
 
-/// Letters that go out as one: all to one recipient.
+/// Notifications to one recipient to be sent as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DigestCandidate {
-    /// Whom they are for.
     pub recipient: String,
-    /// In which language.
     pub lang: Option<Lang>,
-    /// The batch that all are about.
+    /// The batch, if all are about the same.
     pub batch: Option<BatchId>,
-    /// The letters, the oldest first.
+    /// The notifications, oldest first.
     pub letters: Vec<ClaimedNotification>,
 }
 
-/// What waited for its batch and that has ended, and what waited for the day's digest and was written
-/// before `day`.
+/// Notifications that waited for the end of a batch that has ended, and those that waited for the
+/// daily digest and were written before `day`.
 pub async fn due_digests(tx: &mut Tx, day: Millis) -> Result<Vec<DigestCandidate>> {
     let (lock, mut all) = (tx.dialect().for_update_of_free(), Vec::new());
     for batch in ended_batches(tx).await? {
@@ -55,7 +53,7 @@ pub async fn due_digests(tx: &mut Tx, day: Millis) -> Result<Vec<DigestCandidate
     Ok(all)
 }
 
-/// Batches with letters that wait for their end, and have ended.
+/// Ended batches with notifications that wait for their end.
 async fn ended_batches(tx: &mut Tx) -> Result<Vec<BatchId>> {
     let sql = "SELECT DISTINCT batch_id FROM email_notifications WHERE status = 'pending' \
                AND next_at IS NULL AND told = 'batch' AND batch_id IS NOT NULL";
@@ -71,7 +69,7 @@ async fn ended_batches(tx: &mut Tx) -> Result<Vec<BatchId>> {
     Ok(ended)
 }
 
-/// Letters to one recipient that are due and more than `over`.
+/// Due notifications to recipients with more than `over` of them.
 pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<DigestCandidate>> {
     let sql = "SELECT recipient_email FROM email_notifications WHERE status = 'pending' \
                AND next_at <= ? GROUP BY recipient_email HAVING COUNT(*) > ?";
@@ -93,7 +91,7 @@ pub async fn crowds(tx: &mut Tx, over: usize, now: Millis) -> Result<Vec<DigestC
     Ok(all)
 }
 
-/// Letters that were muted and are due, by recipient.
+/// Muted notifications that are due, by recipient.
 pub async fn due_repeats(tx: &mut Tx, now: Millis) -> Result<Vec<DigestCandidate>> {
     let lock = tx.dialect().for_update_of_free();
     let sql = format!(
@@ -108,7 +106,7 @@ pub async fn due_repeats(tx: &mut Tx, now: Millis) -> Result<Vec<DigestCandidate
     Ok(all)
 }
 
-/// Letters to one, with the batch that all of them are about.
+/// Notifications to one recipient, with the batch that all of them are about.
 fn of_one(letters: Vec<ClaimedNotification>) -> Option<DigestCandidate> {
     let first = letters.first()?;
     let (recipient, lang, batch) = (first.recipient.clone(), first.lang, first.batch);
@@ -129,8 +127,8 @@ fn gather(all: &mut Vec<DigestCandidate>, letter: ClaimedNotification, batch: Op
     }
 }
 
-/// Writes the one letter that goes out in place of several, and marks those; what is only one goes out
-/// as it is.
+/// Writes the one notification that is sent in place of several, and marks those; a single one is
+/// sent as it is.
 pub async fn put_together(
     tx: &mut Tx,
     waiting: &DigestCandidate,

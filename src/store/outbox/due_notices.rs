@@ -1,4 +1,4 @@
-//! What is due: taken by one process, sent outside of any transaction, marked.
+//! Due notifications: claimed by one process, sent outside of any transaction, marked.
 
 use super::letter_of;
 use crate::db::{Row, SqlValue};
@@ -10,18 +10,16 @@ use crate::domain::time::Millis;
 use crate::store::{Tx, log};
 use anyhow::{Context as _, Result};
 
-/// A letter that this process sends.
+/// A notification that this process sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedNotification {
-    /// Its row.
+    /// Its key.
     pub id: i64,
-    /// Whom it is for.
     pub recipient: String,
-    /// In which language; the installation's where it is none.
+    /// The language; the installation's if `None`.
     pub lang: Option<Lang>,
-    /// What happened.
     pub event: NotificationEvent,
-    /// What it says.
+    /// The content.
     pub letter: Notification,
     /// The batch that it is about.
     pub batch: Option<BatchId>,
@@ -29,25 +27,25 @@ pub struct ClaimedNotification {
     pub queue_id: Option<QueueId>,
     /// When it was written.
     pub written: Millis,
-    /// Tries that failed.
+    /// Number of failed attempts.
     pub failed: u32,
 }
 
-/// What came of a try.
+/// The result of a delivery attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryMark {
-    /// Its server took it, with this subject and text.
+    /// Accepted by its server.
     Sent {
-        /// As it was sent.
+        /// The subject as sent.
         subject: String,
-        /// As it was sent.
+        /// The text as sent.
         body: String,
     },
-    /// It failed and is tried again then.
+    /// Failed, to be retried at this time, with the reason.
     Again(Millis, String),
-    /// It was not tried, and waits until then.
+    /// Not attempted, waits until this time, with the reason.
     Wait(Millis, String),
-    /// It is given up.
+    /// Given up, with the reason.
     Failed(String),
 }
 
@@ -69,8 +67,8 @@ pub(super) fn claimed(row: &Row) -> Result<ClaimedNotification> {
     })
 }
 
-/// Takes letters that are due, `most` of them, the longest due first: until `until` no other process takes
-/// them, and if this one dies they are due again.
+/// Claims up to `most` due notifications, the longest due first: until `until` no other process
+/// claims them, and if this one dies they are due again.
 pub async fn claim(
     tx: &mut Tx,
     me: &NodeId,
@@ -92,7 +90,8 @@ pub async fn claim(
     Ok(claimed)
 }
 
-/// Lets taken letters wait, without counting a try: until then nobody wants to hear of them.
+/// Postpones claimed notifications without counting an attempt, because they are snoozed until
+/// then.
 pub async fn put_off(
     tx: &mut Tx,
     me: &NodeId,
@@ -108,7 +107,7 @@ pub async fn put_off(
     Ok(())
 }
 
-/// When the same was told to the same one last, if that was after `since`.
+/// When the same event was last sent to the same recipient, if after `since`.
 pub async fn last_told(
     tx: &mut Tx,
     mail: &ClaimedNotification,
@@ -129,7 +128,7 @@ pub async fn last_told(
     Ok(row.map(|row| row.get_time("send_time")).transpose()?.map(Millis::from))
 }
 
-/// Lets a repeat wait until then, to go out with others.
+/// Postpones a repeat until then, to be sent with others.
 pub async fn mute_notice(
     tx: &mut Tx,
     me: &NodeId,
@@ -143,7 +142,7 @@ pub async fn mute_notice(
     tx.execute(sql, &values).await.context("mute a mail").map(drop)
 }
 
-/// Notes what came of a try; `false` when the row is not this process's any more.
+/// Stores the result of an attempt; `false` when the row no longer belongs to this process.
 pub async fn mark_notice(
     tx: &mut Tx,
     me: &NodeId,
@@ -181,7 +180,8 @@ pub async fn mark_notice(
     Ok(is_ours)
 }
 
-/// The changes of status that a mail reports: its own, or those of the mails that went out with it.
+/// The changes of status that a notification reports: its own, or those of the notifications in its
+/// digest.
 async fn reported_changes(tx: &mut Tx, id: i64) -> Result<Vec<i64>> {
     let sql = "SELECT log_id FROM email_notifications WHERE id = ? AND log_id IS NOT NULL \
                UNION ALL \
@@ -191,7 +191,7 @@ async fn reported_changes(tx: &mut Tx, id: i64) -> Result<Vec<i64>> {
     rows.iter().map(|row| Ok(row.get_int("log_id")?)).collect()
 }
 
-/// Letters that waited for this reason, because nothing could carry them, are due.
+/// Makes notifications due that waited for this reason, because their channel was missing.
 pub async fn carried_now(tx: &mut Tx, reason: &str, now: Millis) -> Result<()> {
     let sql = "UPDATE email_notifications SET next_at = ?, fail_reason = NULL \
                WHERE status = 'pending' AND next_at > ? AND claimed_by IS NULL AND fail_reason = ?";
@@ -199,7 +199,7 @@ pub async fn carried_now(tx: &mut Tx, reason: &str, now: Millis) -> Result<()> {
     tx.execute(sql, &values).await.context("take letters that waited").map(drop)
 }
 
-/// What this process has taken is anybody's again, at once.
+/// Releases all claims of this process at once.
 pub async fn let_go(tx: &mut Tx, me: &NodeId, now: Millis) -> Result<()> {
     let sql = "UPDATE email_notifications SET claimed_by = NULL, next_at = ? \
                WHERE status = 'pending' AND next_at > ? AND claimed_by = ?";
@@ -207,7 +207,7 @@ pub async fn let_go(tx: &mut Tx, me: &NodeId, now: Millis) -> Result<()> {
     tx.execute(sql, &values).await.context("give back mails").map(drop)
 }
 
-/// When the next letter is due; none waits where it is none.
+/// When the next notification is due; `None` when none waits.
 pub async fn next_due(tx: &mut Tx) -> Result<Option<Millis>> {
     let sql = "SELECT next_at FROM email_notifications WHERE status = 'pending' \
                AND next_at IS NOT NULL ORDER BY next_at LIMIT 1";
@@ -215,7 +215,7 @@ pub async fn next_due(tx: &mut Tx) -> Result<Option<Millis>> {
     Ok(row.map(|row| row.get_time("next_at")).transpose()?.map(Millis::from))
 }
 
-/// Whether letters wait to go out as one.
+/// Whether notifications wait for a digest.
 pub async fn waits_for_digest(tx: &mut Tx) -> Result<bool> {
     let sql =
         "SELECT id FROM email_notifications WHERE status = 'pending' AND next_at IS NULL LIMIT 1";

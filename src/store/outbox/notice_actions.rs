@@ -1,4 +1,4 @@
-//! What people do about letters: send again, take notice, not want to hear for a while, throw away.
+//! Actions of people on notifications: resend, acknowledge, snooze, remove.
 
 use super::OutboxFilter;
 use crate::domain::notification::event::NotificationEvent;
@@ -7,11 +7,11 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// Rows that one statement changes, at most.
+/// Maximum number of rows changed by one statement.
 const STEP: u32 = 1_000;
 
-/// Lets rows of `ids` go out anew, with the Message-ID that they had; gives how many. One that went out
-/// in a digest, or is being sent, is left.
+/// Makes rows of `ids` due again, with their Message-ID; returns their number. Those sent in a
+/// digest, or being sent, are skipped.
 pub async fn resend(tx: &mut Tx, ids: &[i64], now: Millis) -> Result<u64> {
     let set = "UPDATE email_notifications SET status = 'pending', next_at = ?, updated_at = ?, \
                retry_count = 0, fail_reason = NULL, claimed_by = NULL, told = 'now' WHERE id";
@@ -20,7 +20,7 @@ pub async fn resend(tx: &mut Tx, ids: &[i64], now: Millis) -> Result<u64> {
     tx.execute_in(set, &[at.into(), at.into()], ids, after, &[]).await.context("send mails again")
 }
 
-/// Takes rows that wait off the way: somebody knows already.
+/// Acknowledges waiting rows, so that they are not sent.
 pub async fn acknowledge(tx: &mut Tx, ids: &[i64], who_and_why: &str, now: Millis) -> Result<u64> {
     let set = "UPDATE email_notifications SET status = 'acked', send_time = ?, updated_at = ?, \
                fail_reason = ?, next_at = NULL, claimed_by = NULL WHERE id";
@@ -30,8 +30,9 @@ pub async fn acknowledge(tx: &mut Tx, ids: &[i64], who_and_why: &str, now: Milli
     tx.execute_in(set, &values, ids, after, &[]).await.context("acknowledge mails")
 }
 
-/// Removes rows behind `after`, the oldest first, that are done with or given up and older than `before`:
-/// a step of them. Gives how many, and behind which row the next step begins; none after the last.
+/// Removes rows after `after`, oldest first, that are sent, acknowledged or given up and older than
+/// `before`: one step. Returns their number, and the row after which the next step begins; `None`
+/// after the last.
 pub async fn purge(
     tx: &mut Tx,
     filter: &OutboxFilter,
@@ -50,7 +51,7 @@ pub async fn purge(
     Ok((gone, ids.last().copied()))
 }
 
-/// Remembers what nobody wants to hear of; what has ended long ago is forgotten with it.
+/// Stores a snooze; removes those that ended long ago.
 pub async fn snooze(tx: &mut Tx, snooze: &Snooze, now: Millis) -> Result<i64> {
     let sql = "DELETE FROM notify_snooze WHERE until_time < ?";
     tx.execute(sql, &[now.plus_ms(-30 * 86_400_000).to_utc().into()]).await?;
@@ -68,7 +69,7 @@ pub async fn snooze(tx: &mut Tx, snooze: &Snooze, now: Millis) -> Result<i64> {
     tx.insert_id(sql, "snooze_id", &values).await.context("write a snooze")
 }
 
-/// What nobody wants to hear of now.
+/// The snoozes in effect.
 pub async fn snoozes(tx: &mut Tx, now: Millis) -> Result<Vec<Snooze>> {
     let sql = "SELECT snooze_id, group_code, job_code, type, until_time, actor, reason \
                FROM notify_snooze WHERE until_time > ? ORDER BY snooze_id";
@@ -88,8 +89,8 @@ pub async fn snoozes(tx: &mut Tx, now: Millis) -> Result<Vec<Snooze>> {
     Ok(all)
 }
 
-/// Ends a snooze now; letters that waited for its end are due. Gives it, or none when there is no such
-/// one that still lasts.
+/// Ends a snooze now; notifications that waited for its end are due. Returns it, or `None` when no
+/// such snooze is in effect.
 pub async fn end_snooze(tx: &mut Tx, id: i64, now: Millis) -> Result<Option<Snooze>> {
     let known = snoozes(tx, now).await?.into_iter().find(|snooze| snooze.id == id);
     let Some(snooze) = known else { return Ok(None) };

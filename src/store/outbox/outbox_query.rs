@@ -1,4 +1,4 @@
-//! What stands in the outbox.
+//! Reads the outbox for people.
 
 use super::letter_of;
 use crate::db::{Row, SqlValue};
@@ -11,55 +11,47 @@ use crate::store::seen::AuditScope;
 use crate::store::{Tx, job_condition};
 use anyhow::{Context as _, Result};
 
-/// Which rows are asked for; what is `None` does not matter.
+/// A filter for notifications; a `None` field does not restrict.
 #[derive(Clone, Debug, Default)]
 pub struct OutboxFilter {
-    /// In this state.
     pub status: Option<MailStatus>,
-    /// To this recipient.
     pub to: Option<String>,
-    /// About this group.
     pub group: Option<String>,
-    /// About these jobs.
     pub job: Option<JobFilter>,
-    /// Of this event, by its word.
+    /// The name of the event.
     pub event: Option<String>,
 }
 
-/// A row as people look at it.
+/// A notification for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationRow {
-    /// Its key.
     pub id: i64,
-    /// Whom it is for.
     pub recipient: String,
-    /// Its language, by its code; the installation's where it is none.
+    /// The language code; the installation's if `None`.
     pub lang: Option<String>,
-    /// The word of its event.
+    /// The name of the event.
     pub event: String,
-    /// Its state.
     pub status: MailStatus,
     /// `now`, `batch` or `day`.
     pub told: String,
-    /// One line.
+    /// The subject line.
     pub subject: String,
-    /// The text, as it was sent once it was.
+    /// The text; as sent, once it was sent.
     pub body: String,
-    /// What it says.
+    /// The content.
     pub letter: Notification,
-    /// When it was written.
     pub created: Millis,
-    /// When its server took it.
+    /// When its server accepted it.
     pub sent: Option<Millis>,
-    /// When it is tried next.
+    /// When it is next attempted.
     pub next_at: Option<Millis>,
-    /// Tries that failed.
+    /// Number of failed attempts.
     pub failed: u32,
-    /// Why the last one did, or why it waits.
+    /// Why the last attempt failed, or why it waits.
     pub reason: Option<String>,
-    /// Who sends it at the moment.
+    /// The process that is sending it.
     pub claimed_by: Option<String>,
-    /// The digest that it went out with.
+    /// The digest in which it was sent.
     pub digest: Option<i64>,
 }
 
@@ -143,7 +135,7 @@ pub async fn of_row(
     rows.context("read the mails about a job")?.iter().map(shown).collect()
 }
 
-/// Rows of what is told, newest first, from behind the row `before` on.
+/// Rows that the caller may see, newest first, older than the row `before`.
 pub async fn list_page(
     tx: &mut Tx,
     filter: &OutboxFilter,
@@ -166,14 +158,14 @@ pub async fn list_page(
     rows.iter().map(shown).collect()
 }
 
-/// One row.
 pub async fn find_notification(tx: &mut Tx, id: i64) -> Result<Option<NotificationRow>> {
     let sql = format!("SELECT {COLUMNS} FROM email_notifications WHERE id = ?");
     let row = tx.fetch_optional(&sql, &[id.into()]).await.context("read a mail")?;
     row.as_ref().map(shown).transpose()
 }
 
-/// How many rows wait, and how many were given up. Of those that went there may be millions.
+/// Number of rows that wait, and that were given up. The sent ones may be millions and are not
+/// counted.
 pub async fn counts(tx: &mut Tx) -> Result<Vec<(MailStatus, i64)>> {
     let mut all = Vec::new();
     for status in [MailStatus::Pending, MailStatus::Failed] {

@@ -1,4 +1,4 @@
-//! How the ends of tries are written into `job_queue`.
+//! Writes ends of attempts into `job_queue`.
 
 use crate::db::SqlValue;
 use crate::db::single_round_trip::CountedStatement;
@@ -11,37 +11,35 @@ use crate::store::{Tx, output_value};
 use anyhow::{Context as _, Result};
 use std::collections::HashSet;
 
-/// What a row becomes when a try of it has ended.
+/// The new values of a row whose attempt has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledRow {
-    /// The row.
     pub queue_id: QueueId,
-    /// The try that ended; a late result of an older one changes nothing.
+    /// The ended attempt; a late result of an older one changes nothing.
     pub attempt: u32,
-    /// The process that held it; a row that was taken over meanwhile is not ours to end.
+    /// The process that owned it; a row that was taken over meanwhile is not changed.
     pub owner: Option<NodeId>,
-    /// The state the row must still be in.
+    /// The expected present state.
     pub from: QueueStatus,
-    /// Its new state.
+    /// The new state.
     pub to: QueueStatus,
     /// Retries so far.
     pub try_count: u32,
-    /// When it may start again.
+    /// The earliest time of the next start.
     pub not_before: Option<Millis>,
-    /// What was said.
     pub error_message: Option<String>,
     /// Outputs as JSON text.
     pub outputs: Option<String>,
     /// The values that the outputs only refer to.
     pub large_values: LargeValues,
-    /// How many workers in a row have died while it ran.
+    /// Number of consecutive worker deaths while it ran.
     pub crash_count: u32,
-    /// Tries in a row whose outcome is open.
+    /// Number of consecutive attempts whose outcome is open.
     pub unresolved: u32,
 }
 
 impl SettledRow {
-    /// Whether it differs from another in its row and outputs alone.
+    /// Whether it differs from another only in its row and outputs.
     fn ends_as(&self, other: &Self) -> bool {
         let but_row = |s: &Self| Self {
             queue_id: QueueId(0),
@@ -53,15 +51,15 @@ impl SettledRow {
     }
 }
 
-/// Rows of one statement, at most: each row with outputs is a branch in it.
+/// Maximum number of rows per statement: each row with outputs is a CASE branch in it.
 const SETTLED_MOST: usize = 128;
 
-/// Records the end of a try. Accepted only for the current attempt, owner and state.
+/// Stores the end of an attempt. Accepted only for the present attempt, owner and state.
 pub async fn settle(tx: &mut Tx, settled: &SettledRow, now: Millis) -> Result<()> {
     settle_all(tx, std::slice::from_ref(settled), now).await
 }
 
-/// Records the ends of tries, in their order. Each is accepted only for the row's current attempt, owner
+/// Stores ends of attempts, in order. Each is accepted only for the row's present attempt, owner
 /// and state.
 pub async fn settle_all(tx: &mut Tx, settled: &[SettledRow], now: Millis) -> Result<()> {
     for group in groups(settled) {
@@ -83,8 +81,8 @@ pub fn settled_alike(
     groups(settled).map(move |group| alike(group, now))
 }
 
-/// Those that differ in nothing but their outputs go together: of 8 bodies that end while a commit runs,
-/// most end alike. A row may take two steps in one beat, and a statement would take only one of them.
+/// Groups rows that differ only in their outputs: of 8 bodies that end during a commit most end
+/// alike. A row may take two steps in one tick, and one statement would apply only one of them.
 fn groups(settled: &[SettledRow]) -> impl Iterator<Item = &[SettledRow]> {
     let mut rest = settled;
     std::iter::from_fn(move || {
@@ -98,7 +96,7 @@ fn groups(settled: &[SettledRow]) -> impl Iterator<Item = &[SettledRow]> {
     })
 }
 
-/// Settles rows that differ in nothing but their outputs.
+/// Settles rows that differ only in their outputs.
 fn alike(group: &[SettledRow], now: Millis) -> CountedStatement {
     let like = group.first().expect("a group has a first row");
     let ended = (like.to != QueueStatus::Killing).then_some(now.to_utc());
@@ -112,9 +110,10 @@ fn alike(group: &[SettledRow], now: Millis) -> CountedStatement {
         ended.into(),
         now.to_utc().into(),
     ];
-    // One that is being stopped still runs where it ran. Of a row that was never hosted it changes nothing.
+    // A row that is being stopped still runs on its node. No effect on a row that was never hosted.
     let home = if ended.is_some() { ", hosted_by = NULL" } else { "" };
-    // Filled up to a power of two by branches that no row takes, for the reason given at `insert_many`.
+    // Padded to a power of two with branches that match no row, for the reason given at
+    // `insert_many`.
     let mut outputs = "NULL".to_owned();
     let with_outputs: Vec<&SettledRow> = group.iter().filter(|s| s.outputs.is_some()).collect();
     if !with_outputs.is_empty() {

@@ -1,4 +1,4 @@
-//! How many rows would go.
+//! Counts the rows that would be removed.
 
 use super::remove_rows::rows_of;
 use super::{ByTable, RetentionQuery, placed};
@@ -7,10 +7,10 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// More rows than a page of batches has.
+/// A limit above the number of rows that any page of batches has.
 const EVERY: u64 = 1 << 30;
 
-/// Counts the rows of these batches by table, and them.
+/// Counts the rows of these batches by table, including the batches.
 pub async fn counted(tx: &mut Tx, ids: &[i64]) -> Result<ByTable> {
     let mut all = ByTable::from([("job_batch", u64::try_from(ids.len())?)]);
     for (table, text) in [
@@ -33,7 +33,7 @@ pub async fn counted(tx: &mut Tx, ids: &[i64]) -> Result<ByTable> {
     Ok(all)
 }
 
-/// Counts the lines of these batches.
+/// Counts the log lines of these batches.
 pub async fn lines(tx: &mut Tx, ids: &[i64]) -> Result<u64> {
     let rows = rows_of(tx, ids, EVERY).await?;
     count(tx, RetentionQuery::CountLines, &rows).await
@@ -48,10 +48,10 @@ async fn count(tx: &mut Tx, text: RetentionQuery, ids: &[i64]) -> Result<u64> {
     Ok(found)
 }
 
-/// How many batches of a group are kept without a look at them.
+/// Number of batches of a group that are kept without further checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ages {
-    /// Those that have not ended.
+    /// Unfinished ones.
     pub open: u64,
     /// Those that ended at `cut` or later.
     pub young: u64,

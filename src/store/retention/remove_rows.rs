@@ -1,7 +1,7 @@
-//! Removes what was found: children before parents, by their keys, no more rows than there is room for.
+//! Removes rows: children before parents, by their keys, up to the limit of the step.
 //!
-//! A batch is marked first (`remove_time`), in a transaction of its own; from then on nobody does anything
-//! with it. What a step leaves behind, or a crash, the next one finds by the mark.
+//! A batch is marked first (`remove_time`), in a transaction of its own; from then on it cannot be
+//! used. Rows left over by a step, or by a crash, are found by the mark in the next step.
 
 use super::{Aged, ByTable, Candidate, LeftTables, RetentionQuery, placed};
 use crate::db::{Row, SqlValue};
@@ -11,11 +11,11 @@ use crate::domain::time::Millis;
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// Rows of `job_queue` that are looked at together.
+/// Rows of `job_queue` handled together.
 const ROWS: u64 = 256;
 
-/// Marks those of these batches that are as they were seen: not revised, reopened or held by anybody
-/// since. Gives those that were marked.
+/// Marks those of these batches that are unchanged: not revised, reopened or owned since. Returns
+/// those that were marked.
 pub async fn mark_batches(tx: &mut Tx, seen: &[Candidate], now: Millis) -> Result<Vec<BatchId>> {
     let ids: Vec<i64> = seen.iter().map(|c| c.batch_id.0).collect();
     let lock = tx.dialect().for_update_of_free();
@@ -47,24 +47,24 @@ async fn lock_in(tx: &mut Tx, sql: &str, ids: &[i64], lock: &str) -> Result<Vec<
     Ok(tx.fetch_all(&format!("{sql} IN ({places}){lock}"), &values).await?)
 }
 
-/// Batches that are marked, the first marked first; at most `limit`.
+/// Marked batches, in the order of marking; at most `limit`.
 pub async fn marked(tx: &mut Tx, limit: u32) -> Result<Vec<BatchId>> {
     let rows = tx.fetch_all(&RetentionQuery::Marked.statement(1), &[limit.into()]).await;
     let rows = rows.context("look for batches that are being removed")?;
     rows.iter().map(|row| Ok(BatchId(row.get_int("batch_id")?))).collect()
 }
 
-/// What one step removed.
+/// The result of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Rows by table.
+    /// Number of removed rows by table.
     pub rows: ByTable,
-    /// How many more there is room for.
+    /// Number of rows that the step may still remove.
     pub room: u64,
 }
 
 impl Dropped {
-    /// Nothing yet.
+    /// Nothing removed yet.
     pub fn new(room: u64) -> Self {
         Self { rows: ByTable::new(), room }
     }
@@ -74,14 +74,14 @@ impl Dropped {
         self.room = self.room.saturating_sub(rows);
     }
 
-    /// How many rows in all.
+    /// Number of removed rows.
     pub fn total(&self) -> u64 {
         self.rows.values().sum()
     }
 }
 
-/// Removes rows of marked batches, as many as there is room for; the batches themselves last, once
-/// nothing is left of them. Gives how many of the batches, from the first on, are gone.
+/// Removes rows of marked batches, up to the limit; the batches themselves last, once nothing is
+/// left of them. Returns how many of the batches, from the first on, are removed.
 pub async fn finish_some(
     tx: &mut Tx,
     batches: &[BatchId],
@@ -109,7 +109,7 @@ pub async fn finish_some(
     Ok(0)
 }
 
-/// Keys of rows of batches, in no order.
+/// Keys of rows of batches, unordered.
 pub(super) async fn rows_of(tx: &mut Tx, batches: &[i64], limit: u64) -> Result<Vec<i64>> {
     let mut found = Vec::new();
     for (sql, values) in placed(RetentionQuery::Rows, batches, &[u32::try_from(limit)?.into()]) {
@@ -138,8 +138,8 @@ async fn remove(
     Ok(())
 }
 
-/// Removes the stored values of these rows; `false` when there was no room for all. A chunk is a row of
-/// half a MiB, so they go by their keys, as many as there is room for.
+/// Removes the stored values of these rows; `false` when the limit was reached. A chunk is a row of
+/// half a MiB, so they are removed by their keys, up to the limit.
 async fn remove_output_values(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
     for (sql, values) in placed(RetentionQuery::OutputValues, rows, &[room.into()]) {
@@ -158,7 +158,7 @@ async fn remove_output_values(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) 
     Ok(dropped.room > 0)
 }
 
-/// Removes the logged changes of these rows; `false` when there was no room for all.
+/// Removes the logged changes of these rows; `false` when the limit was reached.
 async fn remove_logs(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = dropped.room;
     let mut keys = Vec::new();
@@ -172,7 +172,7 @@ async fn remove_logs(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result
     Ok(dropped.room > 0)
 }
 
-/// Removes the lines of these rows; `false` when there was no room for all.
+/// Removes the log lines of these rows; `false` when the limit was reached.
 async fn remove_lines(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let mut having = Vec::new();
     let mut found = 0;
@@ -188,7 +188,7 @@ async fn remove_lines(tx: &mut Tx, rows: &[i64], dropped: &mut Dropped) -> Resul
         remove(tx, "job_log_line", "queue_id", &having, dropped).await?;
         return Ok(dropped.room > 0);
     }
-    // More than there is room for: one row after the other, the last of them in part.
+    // More than the limit: row by row, the last of them partly.
     for id in rows {
         if !remove_lines_of_one(tx, *id, dropped).await? {
             return Ok(false);
@@ -230,7 +230,7 @@ async fn remove_lines_of_one(tx: &mut Tx, id: i64, dropped: &mut Dropped) -> Res
     Ok(false)
 }
 
-/// Removes what hangs on batches that have no rows any more, and then them.
+/// Removes the dependent rows of batches without queue rows, and then the batches.
 async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<usize> {
     let room = u32::try_from(dropped.room)?;
     let mut mails = Vec::new();
@@ -261,7 +261,7 @@ async fn finish_heads(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result
     Ok(most)
 }
 
-/// Removes the runs of executors for these batches; `false` when there was no room for all.
+/// Removes the executor runs of these batches; `false` when the limit was reached.
 async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
     let mut runs = Vec::new();
@@ -275,7 +275,7 @@ async fn remove_runs(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<
     Ok(dropped.room > 0)
 }
 
-/// Removes the approvals of these batches; `false` when there was no room for all.
+/// Removes the approvals of these batches; `false` when the limit was reached.
 async fn remove_approvals(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Result<bool> {
     let room = u32::try_from(dropped.room)?;
     let mut keys = Vec::new();
@@ -289,8 +289,8 @@ async fn remove_approvals(tx: &mut Tx, ids: &[i64], dropped: &mut Dropped) -> Re
     Ok(dropped.room > 0)
 }
 
-/// Locks those of these batches to the end of the transaction that still are over and whose end is before
-/// `cut`; the others are somebody's.
+/// Locks those of these batches until the end of the transaction that still have ended before
+/// `cut`; the others were reopened.
 pub async fn still_over(tx: &mut Tx, batches: &[BatchId], cut: Millis) -> Result<Vec<BatchId>> {
     let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();
     let lock = tx.dialect().for_update_of_free();
@@ -307,8 +307,8 @@ pub async fn still_over(tx: &mut Tx, batches: &[BatchId], cut: Millis) -> Result
     Ok(batches.iter().filter(|id| over.contains(id)).copied().collect())
 }
 
-/// Removes lines of a batch that stays, as many as there is room for, of the rows after `after`. Gives the
-/// row to go on after; none when nothing is left.
+/// Removes log lines of a kept batch, up to the limit, of the rows after `after`. Returns the row
+/// to continue after; `None` when nothing is left.
 pub async fn remove_lines_of(
     tx: &mut Tx,
     batch: BatchId,
@@ -329,7 +329,7 @@ pub async fn remove_lines_of(
     }
 }
 
-/// Notes of a batch that its lines are gone.
+/// Stores that the log lines of a batch were removed.
 pub async fn note_lines(tx: &mut Tx, batch: BatchId, now: Millis) -> Result<()> {
     let sql = "UPDATE job_batch SET lines_time = ? WHERE batch_id = ?";
     let done = tx.execute(sql, &[now.to_utc().into(), batch.0.into()]).await;
@@ -337,8 +337,8 @@ pub async fn note_lines(tx: &mut Tx, batch: BatchId, now: Millis) -> Result<()> 
     Ok(())
 }
 
-/// Removes rows that go by an age of their own. A backfill goes when its batches fit, and before that
-/// loses as many of them as there is room for, the last ones first.
+/// Removes rows with an age limit of their own. A backfill is removed when its batches fit into the
+/// step; before that as many of them as fit are removed, the last ones first.
 pub async fn remove_keys(
     tx: &mut Tx,
     kind: Aged,

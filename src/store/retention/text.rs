@@ -1,4 +1,4 @@
-//! Every statement of retention that finds rows, so that each can be asked how it would be carried out.
+//! Every statement of retention that finds rows, so that the plan of each can be checked.
 
 use crate::db::{SqlValue, filled};
 use crate::domain::job::queue::QueueStatus;
@@ -8,7 +8,7 @@ use crate::domain::job::queue::QueueStatus;
 pub enum RetentionQuery {
     /// The next group that has batches.
     NextGroup,
-    /// The oldest of the newest batches of a group that ended well.
+    /// The oldest of the newest successful batches of a group.
     NewestFrom,
     /// Batches of a group that ended long ago.
     Candidates,
@@ -16,9 +16,9 @@ pub enum RetentionQuery {
     RowsUnknown,
     /// Batches with a row that has not ended or whose outcome is open.
     RowsOpen,
-    /// Rows of batches beside what is open in the ledger under their batch number and code.
+    /// Rows of batches with the open ledger entries of their batch number and code.
     Ledger,
-    /// Batches with a mail that was not sent.
+    /// Batches with a notification that was not sent.
     Mails,
     /// Batches that a firing still follows.
     Firings,
@@ -34,7 +34,7 @@ pub enum RetentionQuery {
     Numbers,
     /// Batches that have not ended.
     Open,
-    /// Batches whose lines may go.
+    /// Batches whose log lines may be removed.
     WithLines,
     /// Batches that are being removed.
     Marked,
@@ -44,9 +44,9 @@ pub enum RetentionQuery {
     RowsAfter,
     /// Keys of the changes of rows.
     Logs,
-    /// How many lines rows have, if they are few.
+    /// Number of log lines of rows, if they are few.
     Lines,
-    /// How many lines one row has, if they are few.
+    /// Number of log lines of one row, if they are few.
     LinesOfOne,
     /// The last of so many lines of one row.
     LinesUpTo,
@@ -54,48 +54,48 @@ pub enum RetentionQuery {
     Reports,
     /// Keys of the stored values of rows.
     OutputValues,
-    /// Runs of executors for batches.
+    /// Executor runs of batches.
     Runs,
     /// Approvals of batches.
     Approvals,
-    /// Mails of batches.
+    /// Notifications of batches.
     MailsOf,
-    /// How many rows batches have.
+    /// Number of rows of batches.
     CountRows,
-    /// How many changes rows have.
+    /// Number of changes of rows.
     CountLogs,
-    /// How many lines rows have.
+    /// Number of log lines of rows.
     CountLines,
-    /// How many chunks of stored values rows have.
+    /// Number of chunks of stored values of rows.
     CountOutputValues,
-    /// How many reports batches have.
+    /// Number of reports of batches.
     CountReports,
-    /// How many runs of executors batches have.
+    /// Number of executor runs of batches.
     CountRuns,
-    /// How many approvals batches have.
+    /// Number of approvals of batches.
     CountApprovals,
-    /// How many mails batches have.
+    /// Number of notifications of batches.
     CountMails,
-    /// How many batches of a group have not ended.
+    /// Number of unfinished batches of a group.
     CountOpen,
-    /// How many batches of a group ended late enough to be kept.
+    /// Number of batches of a group that ended late enough to be kept.
     CountYoung,
-    /// Firings that are over.
+    /// Settled firings.
     Firing,
-    /// Batches that firings have to do with.
+    /// Batches that firings refer to.
     OfFirings,
     /// Batches of backfills.
     OfBackfills,
-    /// Mails that were sent.
+    /// Sent notifications.
     SentMails,
-    /// Backfills that are over.
+    /// Ended backfills.
     Backfill,
-    /// Acts on record.
+    /// Audit records.
     Audit,
 }
 
-// A walk in the order of time compares it twice: the first bound is what the index goes by, so that a page
-// costs a page, whatever stays behind the cursor.
+// A walk in chronological order compares the time twice: the first condition selects the index
+// range, so that a page costs a page, whatever lies behind the cursor.
 const NEXT_GROUP: &str = "SELECT MIN(group_code) AS group_code FROM job_batch WHERE group_code > ?";
 const NEWEST_FROM: &str = "SELECT batch_id FROM job_batch WHERE group_code = ? AND status IN (?, ?) \
      ORDER BY batch_id DESC LIMIT 1 OFFSET ?";
@@ -111,7 +111,8 @@ const ROWS_UNKNOWN: &str =
     "SELECT DISTINCT batch_id FROM job_queue WHERE batch_id IN ({list}) AND status = 'UNKNOWN'";
 const ROWS_OPEN: &str = "SELECT DISTINCT batch_id FROM job_queue WHERE batch_id IN ({list}) \
      AND (unresolved > 0 OR status IN ({open}))";
-// The ledger knows a job by its code, which several groups may have; its key says whose row it is.
+// The ledger contains only the job's code, which several groups may use; its key tells whose row it
+// is.
 const LEDGER: &str = "SELECT b.batch_id, b.group_code, b.batch_no, q.job_code, q.run_no, q.key_has_group, l.idem_key \
      FROM job_batch b \
      JOIN procession_ledger l ON l.batch_no = b.batch_no AND l.state = 'open' \
@@ -140,7 +141,7 @@ const ROWS: &str = "SELECT queue_id FROM job_queue WHERE batch_id IN ({list}) LI
 const ROWS_AFTER: &str = "SELECT queue_id FROM job_queue WHERE batch_id = ? AND queue_id > ? \
      ORDER BY queue_id LIMIT ?";
 const LOGS: &str = "SELECT log_id FROM job_execution_logs WHERE queue_id IN ({list}) LIMIT ?";
-// The inner limit bounds what is read: one try may have printed a hundred thousand lines.
+// The inner limit bounds what is read: one attempt may have printed a hundred thousand lines.
 const LINES: &str = "SELECT queue_id, COUNT(*) AS n FROM (SELECT queue_id FROM job_log_line \
      WHERE queue_id IN ({list}) LIMIT ?) t GROUP BY queue_id";
 const LINES_OF_ONE: &str = "SELECT COUNT(*) AS n FROM (SELECT queue_id FROM job_log_line \
@@ -162,7 +163,7 @@ const COUNT_RUNS: &str = "SELECT COUNT(*) AS n FROM executor_run WHERE batch_id 
 const COUNT_APPROVALS: &str = "SELECT COUNT(*) AS n FROM job_approval WHERE batch_id IN ({list})";
 const COUNT_MAILS: &str = "SELECT COUNT(*) AS n FROM email_notifications \
      WHERE batch_id IN ({list}) AND status NOT IN ('pending', 'failed')";
-// By keys of rows and not by a join: of one, PostgreSQL would read all of the logs for 64 batches.
+// By keys of rows and not by a join: for a join PostgreSQL would read all logs for 64 batches.
 const COUNT_LOGS: &str = "SELECT COUNT(*) AS n FROM job_execution_logs WHERE queue_id IN ({list})";
 const COUNT_LINES: &str = "SELECT COUNT(*) AS n FROM job_log_line WHERE queue_id IN ({list})";
 const COUNT_OPEN: &str =
@@ -308,12 +309,12 @@ impl RetentionQuery {
     }
 }
 
-/// Keys of one list at most. MariaDB makes a subquery of a list of 1,000 and more, and then reads the
-/// table from one end to the other.
+/// Maximum number of keys in a list. MariaDB turns a list of 1,000 and more into a subquery, and
+/// then reads the whole table.
 const LIST_MOST: usize = 256;
 
-/// A statement for any number of keys, in as few texts as there are powers of two: the list is filled up
-/// with its last key, so that the texts stay prepared.
+/// A statement for any number of keys, in as few texts as there are powers of two: the list is
+/// padded with its last key, so that the texts stay prepared.
 pub fn placed(
     text: RetentionQuery,
     ids: &[i64],

@@ -1,4 +1,4 @@
-//! The batches of a run as its admin is shown them.
+//! The batches of a run, as shown to its admin.
 
 use crate::db::SqlValue;
 use crate::domain::batch::Batch;
@@ -9,7 +9,7 @@ use crate::store::Tx;
 use crate::store::batch::{COLUMNS, batch};
 use anyhow::{Context as _, Result};
 
-/// Those of these batches that there are; old ones may have been removed.
+/// The existing batches of these; old ones may have been removed.
 pub async fn batches(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<Batch>> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let sql = format!("SELECT {COLUMNS} FROM job_batch WHERE batch_id");
@@ -17,7 +17,7 @@ pub async fn batches(tx: &mut Tx, ids: &[BatchId]) -> Result<Vec<Batch>> {
     rows.iter().map(batch).collect()
 }
 
-/// The first jobs of a batch that ended badly, and what they said.
+/// The first failed jobs of a batch, with their messages.
 pub async fn failures(
     tx: &mut Tx,
     id: BatchId,
@@ -39,22 +39,18 @@ pub async fn failures(
 /// A change of a job of one of the batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownChange {
-    /// When.
     pub at: Millis,
-    /// The batch.
     pub batch_no: String,
-    /// The job.
     pub job_code: String,
-    /// Its state from then on.
+    /// The new state.
     pub status: String,
-    /// Which start of it.
+    /// The attempt number.
     pub attempt: i64,
-    /// What was said.
     pub said: Option<String>,
 }
 
-/// Changes of jobs of these batches until a moment, in the order in which they were written: without the
-/// first `skip` of them, `most` at most.
+/// Changes of jobs of these batches until a time, in the order in which they were written: skips
+/// the first `skip` of them, returns at most `most`.
 pub async fn changes(
     tx: &mut Tx,
     ids: &[BatchId],
@@ -65,7 +61,7 @@ pub async fn changes(
         return Ok(Vec::new());
     }
     let places = vec!["?"; ids.len()].join(", ");
-    // The sum, because in the order of that key some servers walk all changes there ever were.
+    // The sum, because in the order of that key some servers read all changes there ever were.
     let sql = format!(
         "SELECT l.log_time AS log_time, q.batch_no AS batch_no, q.job_code AS job_code, \
          l.status AS status, l.attempt AS attempt, l.error_message AS error_message \
@@ -89,7 +85,7 @@ pub async fn changes(
         .collect()
 }
 
-/// How many changes these are until a moment.
+/// Number of these changes until a time.
 pub async fn count_changes(tx: &mut Tx, ids: &[BatchId], until: Millis) -> Result<i64> {
     if ids.is_empty() {
         return Ok(0);

@@ -1,4 +1,4 @@
-//! Which ends of runs an admin is still to be told, and what came of telling it.
+//! Ends of runs that are still to be reported to an admin, and the results of reporting them.
 
 use super::{COLUMNS, read_runs};
 use crate::domain::time::Millis;
@@ -6,17 +6,17 @@ use crate::domain::xxl::xxl_run::{AppName, XxlRun, XxlRunId};
 use crate::store::Tx;
 use anyhow::{Context as _, Result};
 
-/// There is nothing to tell yet.
+/// There is no end to report yet.
 pub(super) const NOTHING: &str = "NONE";
-/// The admin is to be told.
+/// The end is to be reported.
 pub(super) const DUE: &str = "DUE";
-/// An admin has said that it took it.
+/// An admin has accepted the end.
 const TAKEN: &str = "TAKEN";
 
-/// A run whose end is to be told.
+/// A run whose end is to be reported.
 pub type UnreportedRun = XxlRun;
 
-/// Ends that are to be told by now, the longest due first.
+/// Ends that are due to be reported, the longest due first.
 pub async fn list_due(
     tx: &mut Tx,
     app: &AppName,
@@ -31,7 +31,8 @@ pub async fn list_due(
     read_runs(tx, &sql, &values).await
 }
 
-/// Takes one to tell it; nobody else does `until` then. `false` when somebody else was faster.
+/// Claims an end in order to report it; no other process does so before `until`. `false` when
+/// another process came first.
 pub async fn claim(tx: &mut Tx, was: &UnreportedRun, until: Millis, now: Millis) -> Result<bool> {
     let sql = "UPDATE xxl_run SET callback_tries = ?, callback_at = ?, update_time = ? \
                WHERE run_id = ? AND callback = ? AND callback_tries = ?";
@@ -46,7 +47,7 @@ pub async fn claim(tx: &mut Tx, was: &UnreportedRun, until: Millis, now: Millis)
     Ok(tx.execute(sql, &values).await.context("take ends of runs to tell")? == 1)
 }
 
-/// An admin has taken these.
+/// Marks ends as accepted by an admin.
 pub async fn taken(tx: &mut Tx, runs: &[XxlRunId], now: Millis) -> Result<()> {
     let sql = "UPDATE xxl_run SET callback = ?, callback_at = NULL, callback_error = NULL, \
                update_time = ? WHERE callback = ? AND run_id";
@@ -56,7 +57,7 @@ pub async fn taken(tx: &mut Tx, runs: &[XxlRunId], now: Millis) -> Result<()> {
     Ok(())
 }
 
-/// No admin took this one; it is told again then.
+/// Postpones the report of an end that no admin accepted.
 pub async fn put_off(
     tx: &mut Tx,
     run: XxlRunId,
@@ -70,7 +71,7 @@ pub async fn put_off(
     Ok(())
 }
 
-/// Removes runs that their admin knew the end of before then, so many at most.
+/// Removes up to `most` runs whose end their admin knew before that time.
 pub async fn forget(tx: &mut Tx, app: &AppName, before: Millis, most: u32) -> Result<u64> {
     let sql = "SELECT run_id FROM xxl_run WHERE app_name = ? AND callback = ? AND end_time < ? \
                ORDER BY run_id LIMIT ?";

@@ -1,4 +1,4 @@
-//! What is said to the other provider and what it answers. Every token is verified: signature by its
+//! Requests to the other provider and their answers. Every token is verified: signature by its
 //! published keys, issuer, audience, nonce and time.
 
 use crate::app::access::oidc::NotProved;
@@ -25,12 +25,12 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use url::Url;
 
-/// How long the provider may take for an answer.
+/// Time limit of an answer of the provider.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most bytes of an answer.
+/// Maximum size of an answer in bytes.
 const ANSWER_MAX: usize = 1 << 20;
 
-/// Claims that the standard does not name.
+/// Claims outside of the standard.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct OtherClaims(Map<String, Value>);
 
@@ -64,7 +64,7 @@ type OidcProvider = Client<
     EndpointMaybeSet,
 >;
 
-/// Signatures that only the provider can make.
+/// Signature algorithms that only the provider can use (asymmetric ones).
 const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -77,7 +77,7 @@ const SIGNATURES: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// What the provider sends back with the browser.
+/// The state parameter that the provider returns with the browser.
 pub(super) fn state(secret: &SecretString) -> String {
     derived(secret, "oidc state")
 }
@@ -90,13 +90,13 @@ fn verifier(secret: &SecretString) -> PkceCodeVerifier {
     PkceCodeVerifier::new(derived(secret, "oidc verifier"))
 }
 
-/// An answer that never came.
+/// A request without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct NoAnswer(String);
 
-/// One request to the provider. Redirects are not followed, TLS is verified, and nothing goes in clear
-/// but to this machine.
+/// One request to the provider. Redirects are not followed, TLS is verified, and plain HTTP is
+/// allowed only to this machine.
 async fn carry(request: HttpRequest) -> Result<HttpResponse, NoAnswer> {
     let lost = |error: reqwest::Error| NoAnswer(error.without_url().to_string());
     let (parts, body) = request.into_parts();
@@ -107,7 +107,7 @@ async fn carry(request: HttpRequest) -> Result<HttpResponse, NoAnswer> {
     let client = outbound::client(TransportProtection::for_url(&url))
         .map_err(NoAnswer)?
         .connect_timeout(PATIENCE);
-    // Asked once per login: a connection that is kept may be found dead.
+    // One request per login: a pooled connection may be found dead.
     let client = outbound::built(client.pool_max_idle_per_host(0)).map_err(NoAnswer)?;
     let asked = client.request(parts.method, url).headers(parts.headers).body(body);
     let mut answer = asked.timeout(PATIENCE).send().await.map_err(lost)?;
@@ -150,7 +150,7 @@ fn client_secret(oidc: &Oidc) -> Result<Option<SecretString>> {
     Ok(Some(text.expose_secret().lines().next().unwrap_or_default().into()))
 }
 
-/// The address that somebody is sent to.
+/// The authorization URL.
 pub(super) async fn leave(oidc: &Oidc, back: &str, secret: &SecretString) -> Result<String> {
     let provider = provider(oidc, back).await?;
     let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier(secret));
@@ -165,7 +165,7 @@ pub(super) async fn leave(oidc: &Oidc, back: &str, secret: &SecretString) -> Res
     Ok(to.to_string())
 }
 
-/// Everything that the provider says of somebody who came back with this code.
+/// All claims of the provider about the user with this code.
 pub(super) async fn claims(
     oidc: &Oidc,
     back: &str,

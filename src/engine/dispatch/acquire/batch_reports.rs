@@ -1,41 +1,37 @@
-//! What a process that serves tells of its batches.
+//! Reports of a serving process about its batches.
 
 use crate::domain::batch::BatchStatus;
 use crate::domain::id::{BatchNo, GroupCode};
 use crate::domain::time::Millis;
 
-/// What a process that serves has to tell.
+/// One report about a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// When.
     pub at: Millis,
-    /// Which batch.
     pub batch_no: BatchNo,
-    /// Of which group.
     pub group: GroupCode,
-    /// What became of it.
     pub what: BatchOutcome,
 }
 
-/// What became of a batch in the hands of a process that serves.
+/// What happened to a batch in a serving process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchOutcome {
-    /// It was taken: nobody had it.
+    /// Claimed: no process owned it.
     Taken,
-    /// It was taken: the process that had it is dead.
+    /// Claimed: its owner is dead.
     TakenOver,
     /// It ended.
     Ended(BatchStatus),
-    /// It is nobody's again, because this process leaves.
+    /// Released, because this process shuts down.
     GivenBack,
-    /// Another process has it now.
+    /// Another process owns it now.
     Lost,
-    /// It cannot be gone on with here, for this reason; it is nobody's for a while.
+    /// Excluded and released for a while, for this reason.
     CastOut(String),
 }
 
 impl BatchOutcome {
-    /// Its word for programs.
+    /// The value in machine-readable output.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Taken => "taken",

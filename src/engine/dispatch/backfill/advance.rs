@@ -1,4 +1,5 @@
-//! One step of a backfill: what has ended is noted, what is next is opened, in one transaction.
+//! One step of a backfill: notes which batches have ended and opens the next ones, in one
+//! transaction.
 
 use super::{ActiveBackfill, BackfillCourse, BackfillTaken, BatchNews, found, order};
 use crate::domain::action::rerun::UnknownJobs;
@@ -19,26 +20,26 @@ use crate::store::{Tx, backfill, batch, node};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
 
-/// What a step has done, to be made known once it is committed.
+/// The effects of a step, published once it is committed.
 #[derive(Default)]
 struct AdvanceStep {
     load: Vec<BatchId>,
     news: Vec<BatchNews>,
 }
 
-/// What has become of a batch whose turn has come.
+/// What became of a batch that was to be opened.
 enum EntryOpenResult {
     Open(BatchId),
     Not(EntryStatus, Option<String>),
 }
 
 impl QueueDispatcher {
-    /// Whether a backfill here is on its way out, so that nothing new is started.
+    /// Whether a backfill here is stopping, so that nothing new is started.
     pub(in crate::engine::dispatch) fn backfill_ends(&self) -> bool {
         self.backfill.as_ref().is_some_and(|b| b.course != BackfillCourse::On)
     }
 
-    /// Looks whether an operator wants the backfill stopped.
+    /// Checks whether an operator has requested a stop of the backfill.
     pub async fn look_for_stop(&mut self) -> Result<()> {
         let Some(id) = self.backfill.as_ref().map(|b| b.id) else { return Ok(()) };
         let mut tx = self.process.db.begin_read().await?;
@@ -51,8 +52,8 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Notes which batches of the backfill have ended and opens those that are next. Costs nothing
-    /// while none has ended.
+    /// Notes which batches of the backfill have ended and opens the next ones. Costs nothing while
+    /// none has ended.
     pub(in crate::engine::dispatch) async fn advance(&mut self) -> Result<()> {
         let Some(mut backfill) = self.backfill.take() else { return Ok(()) };
         match self.advance_backfill(&mut backfill).await {
@@ -68,7 +69,8 @@ impl QueueDispatcher {
         Ok(())
     }
 
-    /// Leaves a backfill that has not ended as STOPPED; as FAILED when it could not have gone on.
+    /// Stores a backfill that has not ended as STOPPED, or as FAILED if it could not have
+    /// continued.
     pub(in crate::engine::dispatch) async fn put_backfill_down(&mut self) -> Result<()> {
         if self.backfill.is_none() {
             return Ok(());
@@ -127,14 +129,14 @@ impl QueueDispatcher {
         }
         (backfill.stale, backfill.fresh) = (false, false);
         if let Some(sender) = &backfill.news {
-            // Whoever watched has gone; the rows say the same.
+            // The receiver may be gone; the rows hold the same facts.
             step.news.into_iter().for_each(|item| drop(sender.send(item)));
         }
         Ok(ended)
     }
 
-    /// A batch that was open is not in memory any more: it has ended, or another process has it, or
-    /// reading it failed and has to be done again.
+    /// Handles a batch that was open and is no longer in memory: it has ended, another process owns
+    /// it, or reading it failed and must be repeated.
     async fn note_end(
         &self,
         tx: &mut Tx,
@@ -203,7 +205,7 @@ impl QueueDispatcher {
         }
     }
 
-    /// Opens a batch, or goes on with it, by what there is of it at this moment.
+    /// Opens or resumes a batch, depending on its present state.
     async fn take_entry_turn(
         &self,
         tx: &mut Tx,
@@ -218,7 +220,7 @@ impl QueueDispatcher {
             (&there, &found)
             && backfill::opened_by(tx, batch.batch_id).await? == Some(backfill.id)
         {
-            // Its own batch, left open: not something else that `--only missing` leaves alone.
+            // The backfill's own batch that was left open, not one that `--only missing` skips.
             action = BackfillAction::GoOn;
         }
         match (action, there) {
@@ -266,10 +268,10 @@ impl QueueDispatcher {
         Ok(EntryOpenResult::Open(id))
     }
 
-    /// When nothing runs and every open batch waits for one that did not end well, the backfill ends
-    /// here: its batches stay open for whoever goes on with it after the cure.
+    /// Ends the backfill when nothing runs and every open batch waits for one that did not succeed:
+    /// its batches stay open for a resume after the cause is fixed.
     fn give_up_hope(&self, backfill: &mut ActiveBackfill) {
-        // What has just ended may be what somebody waits for; and a time that comes may help.
+        // A batch that has just ended may be awaited, and a timer may allow progress.
         let may_move = self.running() > 0 || self.course.look_soon || self.next_wake().is_some();
         if backfill.course != BackfillCourse::On || may_move || backfill.open.is_empty() {
             return;
@@ -301,7 +303,7 @@ impl QueueDispatcher {
     }
 }
 
-/// A refusal becomes the batch's end in this backfill; whatever else went wrong is tried again.
+/// A refusal becomes the batch's result in this backfill; any other error is retried.
 fn refused(error: anyhow::Error) -> Result<EntryOpenResult> {
     let hurried = matches!(error.downcast_ref(), Some(OpeningRefusal::Hurried(..)));
     if (error.is::<OpeningRefusal>() || error.is::<BatchError>()) && !hurried {
@@ -311,7 +313,7 @@ fn refused(error: anyhow::Error) -> Result<EntryOpenResult> {
 }
 
 impl ActiveBackfill {
-    /// Memory anew from the rows.
+    /// Reads the rows of the backfill into memory again.
     async fn read_rows(&mut self, tx: &mut Tx) -> Result<()> {
         self.entries = backfill::entries(tx, self.id).await?;
         self.open.clear();

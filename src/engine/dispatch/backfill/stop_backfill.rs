@@ -1,4 +1,4 @@
-//! A backfill is asked to stop.
+//! Requests a stop of a backfill.
 
 use super::audit_entry;
 use crate::domain::backfill::BackfillStatus;
@@ -9,8 +9,8 @@ use crate::store::{Db, node};
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-/// Asks for a backfill to be stopped; `false` when it is not running. One whose process has died is
-/// stopped at once: nobody else would say that it has.
+/// Requests a stop of a backfill; `false` when it is not running. A backfill whose process has died
+/// is marked as stopped at once, because no process would do it.
 pub async fn stop_backfill(
     db: &Db,
     there: &Backfill,

@@ -1,4 +1,4 @@
-//! What a backfill would do, and why it would be refused; it changes nothing.
+//! Computes what a backfill would do, and why it would be refused. Changes nothing.
 
 use super::Request;
 use crate::domain::backfill::{
@@ -19,14 +19,14 @@ use std::collections::HashMap;
 /// What a backfill would do, batch by batch.
 #[derive(Clone, Debug)]
 pub struct BackfillSurvey {
-    /// One per number, in the order in which they are run.
+    /// One step per batch number, in the order of execution.
     pub steps: Vec<BackfillStep>,
     /// Why it would be refused, if it would.
     pub refused: Option<BackfillError>,
     pub(super) needs: Vec<Vec<BackfillNeed>>,
 }
 
-/// Looks what there is of a range, and says what is done with it. Changes nothing.
+/// Reads the present batches of a range and plans an action for each. Changes nothing.
 pub async fn survey(
     tx: &mut Tx,
     defs: &Definition,
@@ -36,7 +36,7 @@ pub async fn survey(
     lay_out(defs, request, &backfill::standing(tx, &request.group).await?, now)
 }
 
-/// The same where there are no tables yet.
+/// The same for a database without tables.
 pub fn survey_of_nothing(
     defs: &Definition,
     request: &Request,
@@ -64,7 +64,7 @@ fn lay_out(
     Ok(BackfillSurvey { steps, refused, needs })
 }
 
-/// What the steps wait for of each other, or why they cannot be run so.
+/// Which steps wait for others, or why they cannot run in this way.
 pub(super) fn weigh(
     defs: &Definition,
     group: &GroupCode,
@@ -73,7 +73,7 @@ pub(super) fn weigh(
     now: Millis,
 ) -> Result<Result<Vec<Vec<BackfillNeed>>, BackfillError>> {
     let Some(first) = steps.first() else { return Ok(Ok(Vec::new())) };
-    // Whatever is wrong with the definition is said before anything is written.
+    // An invalid definition is reported before anything is written.
     let planned = plan(defs, &order(group, &first.batch_no, options), now)?;
     let mut opened = steps.iter().filter(|step| step.action == BackfillAction::Open).peekable();
     if let Some(step) = opened.peek() {

@@ -1,4 +1,4 @@
-//! How the hash chain of the audit log was found when it was verified last.
+//! Metrics of the last verification of the audit log's hash chain.
 
 use super::{Seconds, add_metric};
 use crate::domain::time::Millis;
@@ -6,14 +6,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::{PoisonError, RwLock};
 
-/// What a round of verifying found.
+/// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditChainState {
-    /// Whether it does not hold somewhere.
+    /// Whether the chain is broken.
     pub is_broken: bool,
-    /// Acts that are as they were sealed.
+    /// Records that match their seals.
     pub verified: u64,
-    /// When the round ended.
+    /// When the verification ended.
     pub at: Millis,
 }
 

@@ -1,4 +1,4 @@
-//! When the certificates of this process end.
+//! Metrics of certificate expiry.
 
 use super::{Seconds, add_metric};
 use crate::domain::access::certificate_expiry::CertificateEnd;
@@ -20,11 +20,11 @@ impl Certificates {
         Self { expiry, ends: RwLock::default() }
     }
 
-    /// What was looked up just now.
+    /// Sets the values of the last check.
     pub(super) fn set(&self, ends: Vec<CertificateEnd>) {
         self.expiry.clear();
         for end in &ends {
-            // Two secret stores have the same setting: the first end counts.
+            // Two secret stores share a setting: the first expiry counts.
             let gauge = self.expiry.get_or_create(&[("setting", end.setting)]);
             let (seconds, before) = (seconds(end), gauge.get());
             if before == 0.0 || seconds < before {

@@ -1,4 +1,4 @@
-//! What this process knows of itself and the others as members of a cluster.
+//! Metrics of the cluster membership of this process.
 
 use super::{Counters, Seconds, add_metric};
 use prometheus_client::metrics::counter::Counter;

@@ -1,4 +1,4 @@
-//! What the door to the database has counted.
+//! Metrics of database access, from the counters of `db`.
 
 use super::{add_metric, set_gauge};
 use crate::store::Counts;
@@ -51,7 +51,7 @@ impl DatabaseMetrics {
         }
     }
 
-    /// The door counts; here it is only shown.
+    /// Copies the counters.
     pub(super) fn set(&self, now: &Counts) {
         self.statements.inner().store(now.statements, Ordering::Relaxed);
         self.errors.inner().store(now.errors, Ordering::Relaxed);

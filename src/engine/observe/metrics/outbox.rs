@@ -1,4 +1,4 @@
-//! What became of letters.
+//! Metrics of notifications.
 
 use super::{Counters, Meter, add_metric};
 use prometheus_client::metrics::family::Family;
@@ -16,7 +16,7 @@ impl Outbox {
 }
 
 impl Meter {
-    /// Letters were tried: so many were sent, are tried again, and have failed.
+    /// Counts notifications: sent, to be retried, and failed.
     pub fn mails(&self, sent: usize, again: usize, failed: usize) {
         for (word, n) in [("sent", sent), ("again", again), ("failed", failed)] {
             if n > 0 {

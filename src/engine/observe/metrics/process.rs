@@ -1,5 +1,4 @@
-//! This process as the system counts it, read from /proc; elsewhere nothing is shown of it but its
-//! version.
+//! Metrics of this process from /proc; on other systems only its version.
 
 use super::{Seconds, add_metric};
 use prometheus_client::metrics::counter::Counter;
@@ -56,11 +55,11 @@ impl ProcessMetrics {
     }
 }
 
-/// Ticks per second of the times in /proc; 100 on every Linux there is, and asking needs libc.
+/// Clock ticks per second in /proc; 100 on every Linux, and reading the value needs libc.
 const TICKS: f64 = 100.0;
 
-/// A field of /proc/self/stat by its number there, from 3 on. The second is the program's name in
-/// brackets, which may hold anything.
+/// A field of /proc/self/stat by its documented number, from 3 on. Field 2 is the program name in
+/// parentheses, which may contain anything.
 fn field(stat: &str, number: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_ascii_whitespace().nth(number - 3)?.parse().ok()

@@ -1,4 +1,4 @@
-//! What retention has removed, and when it last did.
+//! Metrics of retention: removed rows, and the last pass.
 
 use super::{Counters, Meter, Seconds, add_metric, seconds};
 use crate::domain::time::Millis;
@@ -47,20 +47,20 @@ impl RetentionMetrics {
 }
 
 impl Meter {
-    /// Old rows were removed.
+    /// Counts removed rows.
     pub fn retention_removed(&self, rows: &ByTable) {
         for (table, n) in rows {
             self.retention.removed.get_or_create(&[("table", table)]).inc_by(*n);
         }
     }
 
-    /// A pass has come to its end.
+    /// Notes that a pass has ended.
     pub fn retention_passed(&self, now: Millis) {
         self.retention.passes.inc();
         self.retention.last_pass.set(seconds(now.0));
     }
 
-    /// A pass failed, and is begun anew.
+    /// Notes that a pass has failed and starts over.
     pub fn retention_failed(&self, now: Millis) {
         self.retention.last_failure.set(seconds(now.0));
     }

@@ -1,4 +1,4 @@
-//! What became of spans.
+//! Metrics of trace spans.
 
 use super::{Counters, Meter, add_metric};
 use prometheus_client::metrics::family::Family;
@@ -16,7 +16,7 @@ impl SpanMetrics {
 }
 
 impl Meter {
-    /// So many spans were `sent` or `dropped`.
+    /// Counts spans that were `sent` or `dropped`.
     pub fn spans(&self, result: &'static str, count: usize) {
         let n = u64::try_from(count).unwrap_or(u64::MAX);
         self.spans.spans.get_or_create(&[("result", result)]).inc_by(n);

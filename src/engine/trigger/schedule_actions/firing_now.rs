@@ -1,4 +1,4 @@
-//! Firings that a person or a program makes.
+//! Firings caused by a person or a program.
 
 use super::{NotDone, ScheduleActionOrigin, found, locked, record};
 use crate::domain::id::TriggerCode;
@@ -11,27 +11,27 @@ use crate::store::hint::{self, HintTopic};
 use crate::store::{Db, Tx, calendar, event_key, firing, trigger};
 use anyhow::{Context as _, Result};
 
-/// A firing that was made, or why not.
+/// A firing that was created, or why it was skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
-    /// Whose.
+    /// The code of the schedule.
     pub code: TriggerCode,
-    /// Its planned time; with the schedule the firing's name.
+    /// Its planned time, which together with the schedule identifies the firing.
     pub planned: Millis,
-    /// Why it was left out: a blackout, a pause.
+    /// Why it was skipped: a blackout, a pause.
     pub left_out: Option<String>,
 }
 
-/// What an event came to.
+/// The result of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventFiringResult {
-    /// It made these firings.
+    /// The event created these firings.
     Fired(Vec<Fired>),
-    /// It had come before, at this moment, under the same key; nothing was done.
+    /// The event was received before, at this time, under the same key; nothing was done.
     Before(Millis),
 }
 
-/// Fires a schedule once, at once, whatever its timing says and also while it is paused.
+/// Fires a schedule once, at once, independently of its timing and also while it is paused.
 pub async fn fire_now(
     db: &Db,
     code: &TriggerCode,
@@ -50,9 +50,9 @@ pub async fn fire_now(
     Ok(Fired { code: code.clone(), planned, left_out: None })
 }
 
-/// Fires every schedule that waits for this event. With a key, the same event once: a sender that does
-/// not know whether it was heard sends it again. What falls into a blackout is a firing that was left
-/// out, and says so.
+/// Fires every schedule that waits for this event. An event with a key takes effect once: a sender
+/// that does not know whether it was received sends it again. During a blackout a skipped firing is
+/// recorded and returned.
 pub async fn event(
     db: &Db,
     name: &str,
@@ -108,8 +108,8 @@ fn left_out(was: &Trigger, swallowed: Option<&Swallowed>) -> Option<String> {
     }
 }
 
-/// A row for this moment. Whole seconds are the clock's, so one is stepped off; and no two of a schedule
-/// are planned for one moment.
+/// A firing row for this time. Whole seconds belong to planned times, so a millisecond is added; no
+/// two firings of a schedule share a time.
 async fn new_row(
     tx: &mut Tx,
     was: &Trigger,

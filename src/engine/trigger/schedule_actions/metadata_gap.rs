@@ -1,4 +1,5 @@
-//! What operators decide after the metadata has gone back in time: a gap is declared, shown and accepted.
+//! Operators' decisions after the metadata was restored to an earlier state: declaring, showing and
+//! accepting a gap.
 
 use super::{NotDone, ScheduleActionOrigin, from_now, locked, next_of, schedule_rows, stand};
 use crate::domain::cluster::metadata_gap::MetadataGap;
@@ -13,41 +14,41 @@ use crate::store::next_run::{self, StaleGroups};
 use crate::store::{Db, Tx, audit, batch, firing, metadata_gap, trigger};
 use anyhow::{Context as _, Result};
 
-/// What becomes of planned times that have passed, by the restored rows, without a firing.
+/// What to do with past planned times that have no firing in the restored rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PastTimes {
-    /// They were fired before the restore, or shall not be: each schedule goes on from now.
+    /// They were fired before the restore, or are not wanted: each schedule continues from now.
     MarkFired,
     /// They were not fired: the misfire policy of each schedule decides, as after an outage.
     Fire,
 }
 
-/// What becomes of batches that are open by the restored rows.
+/// What to do with batches that are open in the restored rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenBatchesPolicy {
-    /// They are paused, so that nothing of them starts twice before somebody has looked.
+    /// Pause them, so that nothing starts twice before an operator has checked.
     Pause,
-    /// They go on from where the restored rows stand.
+    /// Continue from the state of the restored rows.
     GoOn,
 }
 
-/// What accepting a gap came to.
+/// The result of accepting a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// The gap.
     pub gap: MetadataGap,
-    /// Schedules that go on from now, with planned times left out.
+    /// Schedules that continue from now, without past planned times.
     pub schedules: usize,
-    /// Firings that were decided before and are left out.
+    /// Decided firings that are skipped.
     pub firings: u64,
     /// Batches that were paused.
     pub batches: usize,
 }
 
-/// Firings that are left out in one statement.
+/// Firings skipped in one statement.
 const FIRINGS_MOST: u32 = 5_000;
 
-/// Puts on record that the metadata was restored, before a process finds it: for a restore while none ran.
+/// Records that the metadata was restored, before a process detects it: for a restore while none
+/// ran.
 pub async fn declare_gap(db: &Db, deed: ScheduleActionOrigin<'_>) -> Result<MetadataGap> {
     let mut tx = db.begin().await?;
     let mark = metadata_gap::read_mark(&mut tx).await?;
@@ -64,7 +65,8 @@ pub async fn declare_gap(db: &Db, deed: ScheduleActionOrigin<'_>) -> Result<Meta
     Ok(gap)
 }
 
-/// Accepts the gap: decides about planned times and open batches, and lets work go on, in one transaction.
+/// Accepts the gap: decides about planned times and open batches, and lets work continue, in one
+/// transaction.
 pub async fn accept_gap(
     db: &Db,
     past: PastTimes,
@@ -82,7 +84,8 @@ pub async fn accept_gap(
         accepted.batches = pause_open(&mut tx, deed).await?;
     }
     metadata_gap::close(&mut tx).await?;
-    // What the ledgers of data sources know of the lost time is accepted with it, also when no process runs.
+    // The lost time known from the ledgers of data sources is accepted with it, also when no
+    // process runs.
     let mark = metadata_gap::read_mark(&mut tx).await?;
     metadata_gap::raise_start(&mut tx, &mark, deed.now).await?;
     let detail = serde_json::json!({
@@ -95,7 +98,7 @@ pub async fn accept_gap(
     Ok(accepted)
 }
 
-/// Refuses to start anything by rows that are not the present.
+/// Refuses to start anything from rows of an earlier state.
 pub async fn refuse_while_suspended(tx: &mut Tx) -> Result<()> {
     match metadata_gap::read_mark(tx).await?.gap {
         Some(gap) => Err(NotDone::Suspended(gap.restored_to).into()),
@@ -107,7 +110,7 @@ fn reason(deed: ScheduleActionOrigin<'_>) -> String {
     format!("before the metadata was restored; left out by {}", deed.by.actor)
 }
 
-/// Leaves out every firing that is decided and whose time has come.
+/// Skips every decided firing whose time has come.
 async fn leave_out_firings(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<u64> {
     let mut count = 0;
     loop {
@@ -122,7 +125,7 @@ async fn leave_out_firings(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Resul
     }
 }
 
-/// Lets every schedule go on from now that has passed planned times without a firing.
+/// Continues every schedule from now that has past planned times without a firing.
 async fn leave_out_planned(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<usize> {
     let mut count = 0;
     for was in trigger::readable(tx).await? {
@@ -139,7 +142,7 @@ async fn leave_out_planned(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Resul
     Ok(count)
 }
 
-/// Pauses what is open by rows that may be older than what has run.
+/// Pauses open batches, whose rows may be older than what has run.
 async fn pause_open(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<usize> {
     let mut count = 0;
     for found in batch::list_open(tx).await? {

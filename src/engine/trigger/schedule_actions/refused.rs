@@ -1,19 +1,19 @@
-//! Why people were not let do something to a schedule.
+//! Why an action on a schedule is refused.
 
 use crate::domain::id::TriggerCode;
 use crate::domain::schedule::ScheduleError;
 use crate::domain::schedule::trigger::WordFault;
 use crate::domain::time::Millis;
 
-/// Why an act was refused; `Display` is the sentence for the user.
+/// Why an action was refused; `Display` is the message for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NotDone {
-    /// No such schedule.
+    /// No schedule has this code.
     #[error("there is no schedule {code}; {cure}")]
     Unknown {
-        /// What was asked for.
+        /// The code in the request.
         code: TriggerCode,
-        /// What to do.
+        /// The hint for the user.
         cure: String,
     },
     /// The code is taken.
@@ -21,62 +21,59 @@ pub enum NotDone {
         "schedule {0} is there already; change it with: procession schedule edit {0} … --reason WHY"
     )]
     Exists(TriggerCode),
-    /// It would not do what is meant.
+    /// The schedule has errors.
     #[error("schedule {code} is not saved:{}", listed(.faults))]
     Unsound {
-        /// The schedule.
         code: TriggerCode,
-        /// Why.
+        /// The errors.
         faults: Vec<WordFault>,
     },
     /// Nothing is suspended.
     #[error("the metadata has no gap: nothing is suspended, so there is nothing to accept")]
     NoGap,
-    /// A gap is on record.
+    /// A metadata gap is on record.
     #[error(
         "the metadata has gone back to {0}: nothing is started until an operator decides; procession metadata show"
     )]
     Suspended(Millis),
-    /// Nothing to do.
+    /// The schedule is in that state already.
     #[error("schedule {0} is {1} already")]
     Already(TriggerCode, &'static str),
-    /// It cannot go on.
+    /// It has no planned time from now on.
     #[error(
         "schedule {0} has no planned time from now on; give it one: procession schedule edit {0} … --reason WHY"
     )]
     NeverAgain(TriggerCode),
-    /// It is not by the clock.
+    /// It is not planned by the clock.
     #[error("schedule {code} is not fired by the clock ({kind}), so it has no next time to skip")]
     NoClock {
-        /// The schedule.
         code: TriggerCode,
         /// What fires it.
         kind: &'static str,
     },
-    /// The event means nothing.
+    /// No schedule waits for this event.
     #[error("no schedule waits for event {event}; {cure}")]
     NoSuchEvent {
-        /// What was sent.
+        /// The event in the request.
         event: String,
-        /// What to do.
+        /// The hint for the user.
         cure: String,
     },
-    /// A code of a file that is somebody else's.
+    /// A code in a file that belongs to another owner.
     #[error(
         "schedule {code} {whose}; rename it in the file, or: procession schedule remove {code} --reason WHY"
     )]
     Foreign {
-        /// The schedule.
         code: TriggerCode,
-        /// Whose it is.
+        /// Its owner.
         whose: String,
     },
-    /// Its calendar.
+    /// Its calendar is missing or invalid.
     #[error("schedule {code}: {error}")]
     Calendar {
-        /// The schedule.
+        /// The schedule that uses the calendar.
         code: TriggerCode,
-        /// What is wrong.
+        /// What is wrong with the calendar.
         error: Box<ScheduleError>,
     },
 }

@@ -1,4 +1,4 @@
-//! Rows of schedules under the lock: new, changed, gone, and those of a whole file.
+//! Writes schedule rows under the lock: new, changed and removed ones, and those of a whole file.
 
 use super::{
     FROM_FILE, FROM_PERSON, NotDone, ScheduleActionOrigin, from_now, next_of, record, set_status,
@@ -16,7 +16,7 @@ use crate::store::next_run::{self, StaleGroups};
 use crate::store::{Tx, calendar, firing, trigger};
 use anyhow::{Context as _, Result};
 
-/// Writes a new schedule with its next time.
+/// Inserts a schedule with its next time.
 pub(super) async fn insert(
     tx: &mut Tx,
     def: &TriggerDef,
@@ -30,7 +30,7 @@ pub(super) async fn insert(
     record(tx, "schedule add", def, Some(detail), deed).await
 }
 
-/// Writes what a schedule says from now on, with its next time.
+/// Replaces the definition of a schedule, with its next time.
 pub(super) async fn replace(
     tx: &mut Tx,
     was: &Trigger,
@@ -46,8 +46,8 @@ pub(super) async fn replace(
     record(tx, "schedule edit", def, Some(detail), deed).await
 }
 
-/// What was decided ahead by what the schedule said before fires if it says the same time now, as it says
-/// it now; else it is left out.
+/// Decided firings of the old definition fire only if the new one has the same planned time, with
+/// the new order; otherwise they are skipped.
 async fn withhold_moved(
     tx: &mut Tx,
     was: &Trigger,
@@ -84,16 +84,16 @@ async fn settle(
     }
     if was.is_overdue(deed.now) {
         if def.timing == was.def.timing {
-            // The next pass decides about it, as if nobody had come meanwhile.
+            // The next pass decides about it, as if the change had not been made.
             return stand(tx, was, revision, was.next_time, deed.now).await;
         }
         let words = format!("it was due when {} changed the schedule", deed.by.actor);
         leave_overdue(tx, was, &words, deed.now).await?;
     }
-    // By what it says now: a rate becomes a delay, and its open firing counts at once.
+    // By the new definition: a rate becomes a delay, and its open firing counts at once.
     let mut as_now = Trigger { def: def.clone(), ..was.clone() };
     if def.timing != was.def.timing {
-        // What was left out far ahead says nothing about another timing.
+        // Times skipped far ahead have no meaning for another timing.
         as_now.last_time = was.last_time.map(|last| last.min(deed.now.plus_ms(AHEAD_MS)));
     }
     if def.timing.schedule != was.def.timing.schedule {
@@ -110,7 +110,7 @@ async fn settle(
     stand(tx, &as_now, revision, next, deed.now).await
 }
 
-/// Takes a schedule away.
+/// Removes a schedule.
 pub(super) async fn remove(
     tx: &mut Tx,
     was: &Trigger,
@@ -121,8 +121,8 @@ pub(super) async fn remove(
     record(tx, "schedule remove", &was.def, Some(detail), deed).await
 }
 
-/// Writes one row for the planned times of a schedule that have passed and have none: they will not be
-/// planned any more, because somebody pauses or changes it.
+/// Writes one row for the past planned times of a schedule that have no row: they will not be
+/// planned any more, because the schedule is paused or changed.
 pub(super) async fn leave_overdue(
     tx: &mut Tx,
     was: &Trigger,
@@ -149,7 +149,7 @@ pub(super) async fn leave_overdue(
     firing::append(tx, &[row], None, now).await
 }
 
-/// Why a planned time is left out.
+/// Why a planned time is skipped.
 pub(super) fn left_out(deed: ScheduleActionOrigin<'_>) -> String {
     match deed.reason {
         Some(why) => format!("left out by {}: {why}", deed.by.actor),
@@ -157,7 +157,7 @@ pub(super) fn left_out(deed: ScheduleActionOrigin<'_>) -> String {
     }
 }
 
-/// Writes the row of a planned time that an operator leaves out.
+/// Writes the row of a planned time that an operator skips.
 pub(super) async fn leave_out(
     tx: &mut Tx,
     was: &Trigger,
@@ -181,9 +181,9 @@ pub(super) async fn leave_out(
     firing::append(tx, &[row], None, deed.now).await
 }
 
-/// Makes the stored schedules say what a file says: writes those of `wanted`, takes away those of
-/// `spoken_of` that it does not have. What is unchanged is not touched, so its next time stays. The
-/// caller holds the schedule lock and has seen what is refused (`refuse_foreign`).
+/// Makes the stored schedules match a file: writes those in `wanted`, removes those in `spoken_of`
+/// that it lacks. Unchanged schedules are not touched, so their next time stays. The caller holds
+/// the schedule lock and has checked `refuse_foreign`.
 pub(crate) async fn apply_in(
     tx: &mut Tx,
     stored: &[Trigger],
@@ -218,8 +218,8 @@ pub(crate) async fn apply_in(
     Ok(())
 }
 
-/// Refuses schedules of a file whose codes are somebody else's: of a person who says otherwise, or of a
-/// group in another file.
+/// Refuses schedules of a file whose codes belong to others: to a person, or to a group in another
+/// file.
 pub(crate) fn refuse_foreign(
     stored: &[Trigger],
     wanted: &Definition,
@@ -231,7 +231,8 @@ pub(crate) fn refuse_foreign(
             continue;
         };
         let code = def.code.clone();
-        // Codes are the installation's, so that it is taken has to be said; whose it is, to those who see it.
+        // Codes are unique in the installation, so it must be reported that one is taken; the owner
+        // only to those who may see it.
         if was.def.group().is_some_and(|group| !has(group) && !sees(group)) {
             let whose = "has a code that is taken".to_owned();
             return Err(NotDone::Foreign { code, whose });

@@ -1,4 +1,4 @@
-//! Which runs have their turn, and where they go: decided under one lock for all processes.
+//! Decides which runs may start, and on which executor: under one lock for all processes.
 
 mod desk;
 
@@ -23,28 +23,28 @@ use desk::DispatchContext;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::PoisonError;
 
-/// What is known once the transaction is committed.
+/// A fact that holds once the transaction is committed.
 pub(super) enum CommittedFact {
-    /// The row is not this try's any more.
+    /// The row no longer belongs to this attempt.
     NotOurs(CallId),
-    /// There is nothing that could be ended.
+    /// There is nothing to end.
     Nothing(CallId),
-    /// There are rows of an earlier start.
+    /// An earlier start has left rows.
     Found(CallId, Vec<(ExecutorRunRow, Option<ExecutorAddress>)>),
-    /// It is to stop, and nothing was begun.
+    /// It is to stop, and nothing had begun.
     Stopped(CallId, StopWhy),
-    /// It is in line, with a row.
+    /// It waits in the queue, with a row.
     Waits(CallId, ExecutorRunRow, Option<RunWait>),
-    /// It is in line, and executors are asked whether they can.
+    /// It waits in the queue, and executors are being checked for idleness.
     Tests(CallId, ExecutorRunRow, Candidates),
-    /// Executors are to be asked.
+    /// Executors are to receive a run request.
     Asked(CallId, ExecutorRunRow, Vec<(LogId, ExecutorAddress, (i64, i64))>),
-    /// It is over.
+    /// It has ended.
     Over(CallId, ExecutorRunRow),
 }
 
 impl CommittedFact {
-    /// Of which call.
+    /// The call it concerns.
     pub(super) fn call(&self) -> CallId {
         match self {
             Self::NotOurs(call) | Self::Nothing(call) | Self::Stopped(call, _) => *call,
@@ -54,9 +54,9 @@ impl CommittedFact {
     }
 }
 
-/// What is decided of a call.
+/// The decision on a call.
 enum CallDecision {
-    /// For this one, or for the one before it in the same transaction.
+    /// It waits for this run, or for the one before it in the same transaction.
     Wait(Option<RunWait>),
     Ask(Vec<ExecutorAddress>),
     Test(Candidates),
@@ -70,7 +70,7 @@ struct Fresh {
     job_id: i64,
 }
 
-/// A call with what was decided of it.
+/// A call with the decision on it.
 struct DecidedCall<'a> {
     id: CallId,
     call: &'a ExecutorCallState,
@@ -81,7 +81,7 @@ struct DecidedCall<'a> {
 }
 
 impl Admin {
-    /// Looks up new calls, and gives turns.
+    /// Looks up new calls, and decides which runs start.
     pub(super) async fn turns(
         &self,
         tx: &mut Tx,
@@ -119,7 +119,7 @@ impl Admin {
         Ok(facts)
     }
 
-    /// What rows there are of new calls; those without any are given.
+    /// Reads the rows of new calls; returns those without any.
     async fn look_up(
         &self,
         tx: &mut Tx,
@@ -252,7 +252,7 @@ impl Admin {
 }
 
 impl<'a> DecidedCall<'a> {
-    /// The rows it needs beside the one that it has.
+    /// The rows it needs besides an existing one.
     fn new_rows(&'a self, first: Option<LogId>) -> Vec<NewExecutorRun<'a>> {
         let (handler, glue_type) = match &self.ask.what {
             RemoteBody::Bean(name) => (Some(name.as_str()), "BEAN"),
@@ -296,7 +296,7 @@ impl<'a> DecidedCall<'a> {
             }
             CallDecision::Test(candidates) => CommittedFact::Tests(self.id, first, candidates),
             CallDecision::End(..) => CommittedFact::Over(self.id, first),
-            // A run that is over meanwhile is found when its row is read.
+            // A run that has ended meanwhile is noticed when its row is read.
             CallDecision::Ask(to) => {
                 let asked = |run: &&ExecutorRunRow| run.status == RunStatus::Asked;
                 let at = |run: &ExecutorRunRow| {
@@ -310,7 +310,7 @@ impl<'a> DecidedCall<'a> {
     }
 }
 
-/// How a run that was found is gone on with.
+/// How to continue a run that was found.
 pub(super) fn found(
     call: CallId,
     run: &ExecutorRunRow,

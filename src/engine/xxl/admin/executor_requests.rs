@@ -1,5 +1,4 @@
-//! What is sent to executors, each in a task of its own; what they answer comes back as something that has
-//! happened.
+//! Requests to executors, each in a task of its own; the answers come back as events.
 
 use super::run_state::{CallRun, Effect, ExecutorCallState, RunRegister};
 use super::{Admin, Inbound};
@@ -11,12 +10,12 @@ use crate::handler::remote::RemoteBody;
 use crate::remote::executors::{ExecutorResponse, RunAsk};
 use std::sync::Arc;
 
-/// A run that could not be sent for so long is not sent any more: whoever took its row over may believe by
-/// then that it never will be.
+/// A run that could not be sent for this long is not sent any more, in milliseconds: a process that
+/// took its row over may assume by then that it never will be.
 const TOO_LATE_MS: i64 = 20_000;
 
 impl Admin {
-    /// Sends something; what is written of it is committed.
+    /// Sends a request whose record is committed.
     pub(super) fn send_request(self: &Arc<Self>, book: &RunRegister, effect: Effect, now: Millis) {
         let admin = self.clone();
         match effect {
@@ -88,8 +87,9 @@ fn run_ask(run: LogId, part: &CallRun, call: &ExecutorCallState, now: Millis) ->
         executor_handler: Some(handler.to_owned()),
         executor_params: Some(ask.params.clone()),
         executor_block_strategy: Some(ask.block.as_str().to_owned()),
-        // Our own clock ends a run that takes too long. With a time-out of its own, an executor in Java runs
-        // the handler in a FutureTask and reports its end at once, while the handler may still be running.
+        // Our own time limit ends a run that takes too long. With a timeout of its own, a Java
+        // executor runs the handler in a FutureTask and reports its end at once, while the handler
+        // may still be running.
         executor_timeout: Some(0),
         log_id: run.0,
         log_date_time: Some(part.sent.0),
@@ -110,7 +110,7 @@ fn posted(answer: ExecutorResponse) -> Posted {
     }
 }
 
-/// A no is what executors that run the job answer.
+/// Executors that run the job answer with an error.
 fn looked(answer: &ExecutorResponse) -> Looked {
     match answer {
         ExecutorResponse::Yes(_) => Looked::Idle,

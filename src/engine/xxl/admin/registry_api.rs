@@ -1,7 +1,8 @@
-//! The desk at which executors register and tell how their runs ended.
+//! The endpoint where executors register and report how their runs ended.
 //!
-//! What they say is durable before they are answered. All that waits is written in one transaction; nobody
-//! waits so that more may come. An executor that got no answer says it again, and that changes nothing.
+//! A message is durable before it is answered. All waiting messages are written in one transaction;
+//! none is delayed to be grouped. An executor without an answer sends the message again, which
+//! changes nothing.
 
 use crate::domain::access::network::Network;
 use crate::domain::cluster::lease::Uptime;
@@ -26,32 +27,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// How long what is known of tokens is believed. What is written looks at them anew.
+/// How long cached tokens are trusted, in milliseconds. Writes check them again.
 const BELIEVED_MS: i64 = 3_000;
-/// How long it is believed that a token is none.
+/// How long an unknown token is remembered as unknown, in milliseconds.
 const UNKNOWN_MS: i64 = 500;
-/// How long a name may take to be found.
+/// Time limit of a name lookup.
 const LOOKUP: Duration = Duration::from_secs(1);
 
-/// What showing a token has proved.
+/// What a token proves.
 #[derive(Clone, Debug)]
 pub struct VerifiedToken {
-    /// By which the token is known.
+    /// The digest by which the token is found.
     pub(super) digest: String,
     /// The groups that share it, or the one that was named.
     apps: BTreeSet<AppName>,
-    /// Whether a name was shown, as 3.5 does.
+    /// Whether an app name was sent, as 3.5 does.
     shows_app_name: bool,
 }
 
-/// Why something is refused; the text is what the executor is answered. None of it changes when it is
-/// said again.
+/// Why a message is refused; the text is the answer to the executor. Sending it again does not
+/// change the result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdminApiRefusal {
-    /// No token, or one of no group, or not of the group that is named.
+    /// No token, an unknown one, or not that of the named group.
     #[error("The access token is wrong.")]
     Token,
-    /// No certificate, where executors have to show one.
+    /// No client certificate, where executors must present one.
     #[error(
         "executors have to show a certificate here (http.tls_client_ca); ask the administrator of the server for one"
     )]
@@ -59,42 +60,42 @@ pub enum AdminApiRefusal {
     /// Not POST.
     #[error("invalid request, HttpMethod not support: only POST is")]
     Method,
-    /// No such thing can be asked.
+    /// No such endpoint.
     #[error(
         "invalid request, uri-mapping not found: registry, registryRemove and callback are there"
     )]
     Path,
-    /// It cannot be read.
+    /// The body cannot be parsed.
     #[error("the request cannot be read: {0}")]
     Unreadable(String),
-    /// It is too long.
+    /// The body is too long.
     #[error("the request broke off, or has more than {0} bytes")]
     TooLong(usize),
-    /// It takes too long.
+    /// The body arrives too slowly.
     #[error("the request took too long to come")]
     TooSlow,
-    /// Too much at once.
+    /// Too many entries at once.
     #[error("{0} ends of runs at once; send {1} at most")]
     TooMany(usize, usize),
-    /// A group that is not there, or has another token.
+    /// The group does not exist, or has another token.
     #[error(
         "there is no executor group {0} with this token; an administrator adds it: procession \
          executor-group add"
     )]
     Group(String),
-    /// Where the executor says it is.
+    /// The address that the executor sent is refused.
     #[error(transparent)]
     Address(#[from] BadAddress),
-    /// A run that is another group's.
+    /// The run belongs to another group.
     #[error("run {0} is not one of this executor's")]
     OtherRun(i64),
-    /// A run that no executor was asked for.
+    /// No executor was sent this run.
     #[error("run {0} has not been asked for")]
     NotAsked(i64),
 }
 
 impl AdminApiRefusal {
-    /// The word in the audit log.
+    /// The value in the audit log.
     pub fn audit_label(&self) -> &'static str {
         match self {
             Self::Token => "token",
@@ -113,23 +114,23 @@ impl AdminApiRefusal {
     }
 }
 
-/// What an executor says.
+/// A message of an executor.
 #[derive(Clone, Debug)]
 pub(super) enum ExecutorMessage {
-    /// That it is there.
+    /// A registration.
     There(There),
-    /// That it goes.
+    /// A deregistration.
     Gone(AppName, String),
-    /// How runs ended.
+    /// Ends of runs.
     Ends(Vec<ReportedRunEnd>, BTreeSet<AppName>),
 }
 
-/// Where executors are heard.
+/// The API for executors.
 pub struct ExecutorApi {
     db: Db,
     clock: Clock,
     networks: Vec<Network>,
-    /// Ports of this process, which are no executor's.
+    /// Ports of this process, which cannot be an executor's.
     own_ports: Vec<u16>,
     batcher: Arc<Batcher>,
     known: Mutex<Option<(Uptime, GroupsByToken)>>,
@@ -140,7 +141,7 @@ pub struct ExecutorApi {
 type GroupsByToken = Arc<BTreeMap<String, BTreeSet<AppName>>>;
 
 impl ExecutorApi {
-    /// On this database; executors may also say that they are in these networks.
+    /// An API on this database; executors may also have addresses in these networks.
     pub fn new(db: Db, clock: Clock, networks: Vec<Network>) -> Self {
         let batcher = Arc::new(Batcher::new(db.clone(), clock.clone()));
         let refused = rejected_access::RejectedAccesses::new(db.clone(), clock.clone());
@@ -148,7 +149,8 @@ impl ExecutorApi {
         Self { db, clock, networks, own_ports, batcher, known: Mutex::default(), refused }
     }
 
-    /// The same, where no executor is at these ports of this machine, because this process listens there.
+    /// Excludes these ports of this machine as executor addresses, because this process listens on
+    /// them.
     #[must_use]
     pub fn with_own_ports(self, own_ports: Vec<u16>) -> Self {
         Self { own_ports, ..self }
@@ -159,7 +161,7 @@ impl ExecutorApi {
         refuse_own_port(url, address, &self.own_ports)
     }
 
-    /// Looks at a token and a name that were shown. An error is one of the database.
+    /// Checks a token and an app name. An error is a database error.
     pub async fn admit(
         &self,
         token: &[u8],
@@ -179,8 +181,8 @@ impl ExecutorApi {
         })
     }
 
-    /// Puts on record that somebody was refused, once a minute for each reason; `app` only when a token of
-    /// its was shown.
+    /// Records a refusal, once a minute for each reason; `app` only when a token of that group was
+    /// sent.
     pub async fn note_refused(
         &self,
         refused: &AdminApiRefusal,
@@ -197,7 +199,7 @@ impl ExecutorApi {
         self.refused.note_refusal(refused.audit_label(), Knock { by, detail }).await;
     }
 
-    /// An executor says that it is there.
+    /// Registers an executor.
     pub async fn register(
         &self,
         pass: &VerifiedToken,
@@ -213,7 +215,7 @@ impl ExecutorApi {
         self.batcher.write(pass, ExecutorMessage::There(there)).await
     }
 
-    /// An executor says that it goes.
+    /// Deregisters an executor.
     pub async fn remove(
         &self,
         pass: &VerifiedToken,
@@ -228,8 +230,7 @@ impl ExecutorApi {
         }
     }
 
-    /// An executor tells how runs ended. One whose end is known already, or that nobody knows, changes
-    /// nothing.
+    /// Stores ends of runs. One that is known already, or that belongs to no run, changes nothing.
     pub async fn callback(
         &self,
         pass: &VerifiedToken,
@@ -238,24 +239,24 @@ impl ExecutorApi {
         let mut seen = BTreeSet::new();
         let mut ends: Vec<ReportedRunEnd> = ends
             .into_iter()
-            // 0 is what a run has of which nothing is known yet. Of two ends of one run the first counts.
+            // 0 means that nothing is known of a run yet. Of two ends of one run the first counts.
             .filter(|end| end.code != 0 && seen.insert(end.log_id))
             .map(|end| ReportedRunEnd {
                 msg: end.msg.map(|words| storable(words.as_bytes(), MESSAGE_MAX)),
                 ..end
             })
             .collect();
-        // In one order in every process, so that no two wait for each other.
+        // Sorted in every process, to avoid deadlocks.
         ends.sort_by_key(|end| end.log_id);
         self.batcher.write(pass, ExecutorMessage::Ends(ends, pass.apps.clone())).await
     }
 
-    /// A group or a token has changed in this process.
+    /// Forgets cached tokens after a group or a token has changed in this process.
     pub fn forget_tokens(&self) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Puts refusals on record that were held back for a minute, until `stop`.
+    /// Records refusals that were held back for a minute, until `stop`.
     pub async fn keep_refused(&self, stop: &CancellationToken) {
         self.refused.record_held_back(stop).await;
     }
@@ -265,13 +266,13 @@ impl ExecutorApi {
         self.refused.say_due().await;
     }
 
-    /// Waits until what is being written is written, and puts on record who else was refused.
+    /// Waits for writes under way, and records the remaining refusals.
     pub async fn close(&self) {
         self.batcher.close().await;
         self.refused.close().await;
     }
 
-    /// The groups of every token; read anew when it is old, or when this token is not among them.
+    /// The groups of every token; read again when the cache is old, or when it lacks this token.
     async fn tokens(&self, digest: &str) -> Result<GroupsByToken> {
         let now = self.clock.uptime();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -288,7 +289,7 @@ impl ExecutorApi {
         Ok(tokens)
     }
 
-    /// The group and the address that an executor says, if it may.
+    /// The group and the address that an executor sent, if it is allowed.
     async fn place(
         &self,
         pass: &VerifiedToken,
@@ -305,7 +306,7 @@ impl ExecutorApi {
             }
             HostPattern::Named(name, port) => {
                 let found = match self.networks.is_empty() {
-                    // Whatever is found, none of it is allowed: nobody is asked for it.
+                    // No address it might resolve to is allowed, so no lookup is made.
                     true => return Err(BadAddress::NoNames(name).into()),
                     false => look_up(&name, port).await,
                 };
@@ -321,8 +322,8 @@ impl ExecutorApi {
     }
 }
 
-/// Whether this machine has the address: only then can a socket be bound to it.
-/// Refuses a URL at an address of this machine whose port is one of these.
+/// Refuses a URL at an address of this machine whose port is one of these. A socket can be bound
+/// only to an address of this machine, which is the test.
 pub fn refuse_own_port(
     url: &ExecutorUrl,
     address: IpAddr,
@@ -339,7 +340,7 @@ fn is_of_this_machine(address: IpAddr) -> bool {
     address.is_loopback() || std::net::UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Where a name is found; nowhere when that takes long.
+/// The addresses of a name; empty when the lookup takes too long.
 async fn look_up(name: &str, port: u16) -> Vec<IpAddr> {
     match tokio::time::timeout(LOOKUP, tokio::net::lookup_host((name, port))).await {
         Ok(Ok(found)) => found.map(|address| address.ip()).collect(),

@@ -1,5 +1,4 @@
-//! What this process knows of the calls of its tries and of their runs. No I/O: what is to be written and
-//! what is to be sent is gathered here.
+//! The state of calls and runs in this process. No I/O: writes and requests are only gathered here.
 
 mod calls;
 mod lines;
@@ -21,59 +20,59 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, VecDeque};
 use tokio::sync::{oneshot, watch};
 
-/// What this process knows.
+/// The state of calls and runs in this process.
 #[derive(Default)]
 pub(super) struct RunRegister {
     pub(super) calls: HashMap<CallId, ExecutorCallState>,
     pub(super) parts: HashMap<LogId, CallRun>,
-    /// Calls of which it was not looked yet what rows there are.
+    /// Calls whose rows were not looked up yet.
     pub(super) new: Vec<CallId>,
-    /// Calls that wait for their turn, by the number of their job.
+    /// Calls that wait for their turn, by job id.
     pub(super) lines: BTreeMap<i64, VecDeque<CallId>>,
-    /// Jobs whose first in line may have its turn now.
+    /// Jobs whose first waiting call may start now.
     pub(super) turns: BTreeSet<i64>,
     due: BinaryHeap<Reverse<(Millis, LogId)>>,
     pub(super) writes: Writes,
     pub(super) effects: Vec<Effect>,
-    /// When rows are looked at without a hint.
+    /// When to poll the rows without a hint.
     pub(super) look_at: Millis,
-    /// Rows are to be looked at now.
+    /// Whether to poll the rows now.
     pub(super) look_now: bool,
-    /// When it is looked for what nobody waits for.
+    /// When to check for runs that no attempt waits for.
     pub(super) tidy_at: Millis,
 }
 
-/// A call of a try.
+/// A call of an attempt.
 pub(super) struct ExecutorCallState {
     pub(super) queue_id: QueueId,
     pub(super) attempt: u32,
     pub(super) ask: Option<RemoteCall>,
     pub(super) log: RunLog,
-    /// What its try is told that it waits for.
+    /// Publishes to the attempt what it waits for.
     pub(super) waits: watch::Sender<Option<RunWait>>,
     pub(super) answer: Option<oneshot::Sender<AttemptOutcome>>,
     pub(super) stop: Option<StopWhy>,
     pub(super) job_id: i64,
     pub(super) run_no: i64,
     pub(super) batch_id: BatchId,
-    /// Its runs; before its turn none, or the one that waits.
+    /// Its runs; while it waits none, or the one that waits.
     pub(super) runs: Vec<LogId>,
     pub(super) ends: Vec<RunEnd>,
-    /// Executors that are still to be tried, when each is asked first whether it can.
+    /// Executors that are still to be checked, when each is checked before use.
     pub(super) candidates: Option<Candidates>,
 }
 
-/// Executors that are asked in turn whether they can.
+/// Executors that are checked in turn.
 pub(super) struct Candidates {
     pub(super) test: Test,
     pub(super) left: VecDeque<ExecutorAddress>,
-    /// The one that is asked, or said that it can.
+    /// The executor being checked, or the one that is available.
     pub(super) at: Option<ExecutorAddress>,
     pub(super) is_fit: bool,
     pub(super) said: Vec<String>,
 }
 
-/// A run of a call, or a part of one.
+/// A run of a call, or a part of a broadcast.
 pub(super) struct CallRun {
     pub(super) call: CallId,
     pub(super) to: Option<ExecutorAddress>,
@@ -91,14 +90,14 @@ struct LogReadState {
     asked: u32,
     at: Option<Millis>,
     is_asking: bool,
-    /// What is awaited was asked for before its run was over.
+    /// The pending request was sent before its run had ended.
     is_early: bool,
-    /// Its run is over, and these are the last.
+    /// Its run has ended, and the last lines are requested until this time.
     until: Option<Millis>,
     empty: u32,
 }
 
-/// What is to be written.
+/// The writes to make.
 #[derive(Default)]
 pub(super) struct Writes {
     pub(super) began: Vec<i64>,
@@ -122,14 +121,14 @@ impl Writes {
     }
 }
 
-/// What is sent once everything is written.
+/// Requests that are sent after the commit.
 #[derive(Debug)]
 pub(super) enum Effect {
     Test(CallId, Test, ExecutorAddress, i64),
     Post(LogId),
     Look(LogId, ExecutorAddress, i64),
     Kill(ExecutorAddress, i64),
-    /// Lines from this one on, of a run that was sent then.
+    /// Log lines from this one on, of a run that was sent at that time.
     Log(LogId, ExecutorAddress, Millis, i64),
 }
 
@@ -154,7 +153,7 @@ impl CallRun {
 }
 
 impl RunRegister {
-    /// Takes in what has happened.
+    /// Handles an event.
     pub(super) fn take_in(&mut self, inbound: Inbound, give_up: i64, now: Millis) {
         match inbound {
             Inbound::Begin(begin) => self.begin(begin),
@@ -188,7 +187,7 @@ impl RunRegister {
         call.log.add_line(Stream::System, said);
     }
 
-    /// What an event makes of a run.
+    /// Applies an event to a run.
     pub(super) fn apply_event(&mut self, run: LogId, event: &RunEvent, give_up: i64, now: Millis) {
         let Some(part) = self.parts.get_mut(&run) else { return };
         let dos = part.state.apply_event(event, give_up, now);
@@ -199,7 +198,7 @@ impl RunRegister {
         self.schedule_run(run);
     }
 
-    /// Remembers when the run is due next.
+    /// Stores when the run is due next.
     pub(super) fn schedule_run(&mut self, run: LogId) {
         let Some(part) = self.parts.get(&run) else { return };
         let next = part.state.next.into_iter().chain(part.lines.at).min();
@@ -228,20 +227,20 @@ impl RunRegister {
                     self.effects.push(Effect::Look(run, to.clone(), job_id));
                 }
                 (RunDo::Kill, Some(to)) => self.effects.push(Effect::Kill(to.clone(), job_id)),
-                // Where it was sent is always known.
+                // The executor of a sent run is always known.
                 (RunDo::Look | RunDo::Kill, None) => {}
             }
         }
     }
 
-    /// When something is due.
+    /// When the next action is due.
     pub(super) fn next(&self) -> Option<Millis> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Does what is due by now.
+    /// Performs the actions that are due.
     pub(super) fn run_due(&mut self, give_up: i64, now: Millis) {
-        // What is due again at once is of the next beat.
+        // Runs that are due again at once wait for the next tick.
         let mut ready = BTreeSet::new();
         while let Some(Reverse((at, run))) = self.due.peek().copied() {
             if at > now {
@@ -256,7 +255,7 @@ impl RunRegister {
         }
     }
 
-    /// Whether anything is to be waited for.
+    /// Whether nothing is awaited.
     pub(super) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.parts.is_empty() && self.writes.is_empty()
     }

@@ -1,5 +1,4 @@
-//! The loop around the beat, and what is done now and then: runs that nobody waits for are ended, old
-//! rows go.
+//! The loop around the tick, and periodic maintenance: ends abandoned runs, removes old rows.
 
 use super::dispatch::found;
 use super::run_state::{ExecutorCallState, RunRegister};
@@ -18,27 +17,27 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Between two looks for runs that nobody waits for.
+/// Interval between two checks for abandoned runs, in milliseconds.
 const TIDY_MS: i64 = 30_000;
-/// Such runs that are ended at once.
+/// Number of abandoned runs ended at once.
 const TIDY_MOST: u32 = 200;
-/// How long rows are kept of executors that are gone, and of uses that count no more.
+/// How long rows of deregistered executors and of expired uses are kept, in milliseconds.
 const DAY_MS: i64 = 86_400_000;
-/// Rows that are removed at once.
+/// Number of rows removed at once.
 const FORGET_MOST: u32 = 500;
-/// Between two beats when the database failed.
+/// Pause after a database failure.
 const AWAY: Duration = Duration::from_millis(500);
-/// The longest rest.
+/// The longest pause, in milliseconds.
 const REST_MS: i64 = 5_000;
 
-/// A task that beats; it stops when this is dropped.
+/// A running loop; dropping this stops it.
 pub(in crate::engine) struct AdminTask {
     task: JoinHandle<()>,
     stop: DropGuard,
 }
 
 impl AdminTask {
-    /// Ends it and waits for its end.
+    /// Stops the loop and waits for its end.
     pub(in crate::engine) async fn end_and_wait(self) {
         drop(self.stop);
         if let Err(error) = self.task.await {
@@ -48,7 +47,7 @@ impl AdminTask {
 }
 
 impl Admin {
-    /// Beats in a task of its own until it is told to end.
+    /// Runs the loop in a task of its own until it is ended.
     pub(in crate::engine) fn start(self: &Arc<Self>) -> AdminTask {
         let stop = CancellationToken::new();
         let task = tokio::spawn(self.clone().keep_running(stop.clone()));
@@ -57,7 +56,7 @@ impl Admin {
 
     async fn keep_running(self: Arc<Self>, stop: CancellationToken) {
         let mut hints = self.hints.clone();
-        // Not of a process that does one batch and goes.
+        // Not for a process that runs one batch and ends.
         self.book.lock().await.tidy_at = self.clock.now().plus_ms(TIDY_MS);
         while !stop.is_cancelled() {
             match self.round().await {
@@ -96,7 +95,7 @@ impl Admin {
         Ok(false)
     }
 
-    /// Looks at once for runs that nobody waits for.
+    /// Checks for abandoned runs at once.
     pub async fn tidy_now(&self) -> Result<()> {
         self.end_stale_runs(&mut *self.book.lock().await, self.clock.now()).await
     }
@@ -109,8 +108,8 @@ impl Admin {
         Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).clamp(1, 5_000))
     }
 
-    /// Ends runs whose jobs are over although nobody has waited for their ends: they would keep others of
-    /// their jobs from their turn. Removes what is old.
+    /// Ends runs whose jobs have ended while no attempt waited: they would block other runs of
+    /// their jobs. Removes old rows.
     async fn end_stale_runs(&self, book: &mut RunRegister, now: Millis) -> Result<()> {
         let mut tx = self.db.begin_read().await?;
         let mut left = rows::left_over(&mut tx, TIDY_MOST).await?;
@@ -143,7 +142,7 @@ impl Admin {
     }
 }
 
-/// A call that nobody waits for.
+/// A call that no attempt waits for.
 fn orphan(run: &ExecutorRunRow) -> ExecutorCallState {
     ExecutorCallState {
         queue_id: run.queue_id,

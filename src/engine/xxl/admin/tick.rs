@@ -1,4 +1,4 @@
-//! One beat: what has happened, what is due, one transaction, and what is sent after it.
+//! One tick: events, due actions, one transaction, and the requests that follow it.
 
 use super::dispatch::{CommittedFact, found};
 use super::run_state::RunRegister;
@@ -15,11 +15,11 @@ use crate::store::hint::{self, HintTopic};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
 
-/// Between two looks at rows when nobody hints: where hints come from this process alone, and where they
-/// come from all.
+/// Poll intervals in milliseconds: where hints come from this process alone, and where they come
+/// from all.
 const LOOK_MS: (i64, i64) = (1_000, 5_000);
 
-/// Whether a transaction decides about turns too.
+/// Whether a transaction also decides which runs start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TurnDecisions {
     Given,
@@ -30,15 +30,15 @@ enum TurnDecisions {
 #[derive(Default)]
 struct TickFindings {
     facts: Vec<CommittedFact>,
-    /// Runs that this process has ended; others were faster with the rest.
+    /// Runs that this process has ended; others were ended elsewhere.
     ended: Vec<LogId>,
     beaten: bool,
     gone: Vec<LogId>,
 }
 
 impl Admin {
-    /// One turn: everything that waits. `true` when anything was to be done. After an error what was to be
-    /// written is written by the next.
+    /// One tick: all pending work. `true` when there was any. After an error the next tick repeats
+    /// the writes.
     pub async fn run_tick(self: &Arc<Self>) -> Result<bool> {
         let mut book = self.book.lock().await;
         let now = self.clock.now();
@@ -59,12 +59,12 @@ impl Admin {
         Ok(any)
     }
 
-    /// Rows are to be looked at in the next beat.
+    /// Polls the rows in the next tick.
     pub async fn look_soon(&self) {
         self.book.lock().await.look_now = true;
     }
 
-    /// Reads which runs of this process have ended, and which others want stopped.
+    /// Reads which runs of this process have ended, and which others request to stop.
     async fn poll_rows(&self, book: &mut RunRegister, now: Millis) -> Result<()> {
         let mut tx = self.db.begin_read().await?;
         let told = rows::list_reported(&mut tx, &self.me).await?;
@@ -77,7 +77,7 @@ impl Admin {
         book.look_now = false;
         if is_time {
             book.look_at = now.plus_ms(self.hints.poll_interval(LOOK_MS.0, LOOK_MS.1));
-            // Others may have made room.
+            // Other processes may have freed capacity.
             let waiting: Vec<i64> = book.lines.keys().copied().collect();
             book.turns.extend(waiting);
         }
@@ -186,7 +186,7 @@ impl Admin {
             }
         }
         if !written.ended.is_empty() {
-            // Others may wait for their turn.
+            // Other calls may wait for their turn.
             hint::send_hint(tx, HintTopic::Run).await?;
         }
         for run in &writes.missed {
@@ -199,7 +199,7 @@ impl Admin {
         Ok(written)
     }
 
-    /// Takes in what was found under the lock.
+    /// Applies a fact found under the lock.
     fn apply_fact(&self, book: &mut RunRegister, fact: CommittedFact, now: Millis) {
         match fact {
             CommittedFact::NotOurs(call) => {
@@ -242,7 +242,7 @@ impl Admin {
         }
     }
 
-    /// Goes on with the runs that an earlier start of the try has begun.
+    /// Continues runs that an earlier start of the attempt has begun.
     fn go_on(
         &self,
         book: &mut RunRegister,
@@ -256,7 +256,7 @@ impl Admin {
         let mut ours = Vec::new();
         for (run, to) in runs {
             let log_id = run.log_id;
-            // Written by a transaction of this start whose answer was lost: nobody has sent it.
+            // Written by a transaction of this start whose answer was lost: it was not sent.
             let is_unsent = run.attempt == attempt && run.status == RunStatus::Asked;
             match (run.status, to) {
                 (RunStatus::Told | RunStatus::Done | RunStatus::Unconfirmed, to) => {
@@ -277,7 +277,7 @@ impl Admin {
                 }
             }
         }
-        // It would leave the line.
+        // It would leave the queue.
         if !ours.is_empty() {
             book.asked(id, ours, now);
         }

@@ -1,4 +1,5 @@
-//! Writes what executors say: all that waits in one transaction, and each is answered after the commit.
+//! Writes messages of executors: all waiting ones in one transaction, each answered after the
+//! commit.
 
 use super::registry_api::{AdminApiRefusal, ExecutorMessage, VerifiedToken};
 use crate::domain::executor::LogId;
@@ -13,14 +14,16 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-/// Ends of runs and registrations of one transaction, but for those of one request: so that it is short.
+/// Maximum number of ends and registrations per transaction, except for a single larger request, to
+/// keep it short.
 const AT_ONCE: usize = 5_000;
-/// Between two tries while the database is away.
+/// Pause between two attempts while the database is unavailable.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Tries of a transaction that met another, before its requests wait as if the database were away.
+/// Attempts of a transaction with a serialization conflict, before its requests wait as if the
+/// database were unavailable.
 const TRIES: usize = 5;
 
-/// One thing that was said, and who waits for the answer.
+/// A message, with the receiver of the answer.
 struct PendingWrite {
     digest: String,
     said: ExecutorMessage,
@@ -42,7 +45,7 @@ struct Queue {
     is_written: bool,
 }
 
-/// Writes what was said.
+/// Writes messages in groups.
 pub(super) struct Batcher {
     db: Db,
     clock: Clock,
@@ -61,8 +64,8 @@ impl Batcher {
         self.tasks.wait().await;
     }
 
-    /// Has something written; an error is one of the database, which may have written it all the same. Who
-    /// stops waiting takes nothing back.
+    /// Writes a message; an error is a database error, after which the message may be written
+    /// nevertheless. Cancelling the wait takes nothing back.
     pub(super) async fn write(
         self: &Arc<Self>,
         pass: &VerifiedToken,
@@ -76,14 +79,15 @@ impl Batcher {
             !std::mem::replace(&mut queue.is_written, true)
         };
         if is_first {
-            // A task of its own: whoever asked may go away, and others wait for the same transaction.
+            // A task of its own: the requester may be cancelled, and others wait for the same
+            // transaction.
             let this = Writing(self.clone());
             self.tasks.spawn(async move { this.0.write_all().await });
         }
         answered.await.map_err(|_| anyhow!("what executors said was not written"))?
     }
 
-    /// Until nothing waits.
+    /// Writes until nothing waits.
     async fn write_all(&self) {
         loop {
             let batch = self.next();
@@ -94,7 +98,7 @@ impl Batcher {
         }
     }
 
-    /// What is written next. Whoever has gone will say it again.
+    /// The next messages to write. A requester that is gone will send its message again.
     fn next(&self) -> Vec<PendingWrite> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.waiting.retain(|waiting| !waiting.answer.is_closed());
@@ -117,7 +121,7 @@ impl Batcher {
         match self.commit_again(&said).await {
             Ok(verdicts) => {
                 for (waiting, verdict) in batch.into_iter().zip(verdicts) {
-                    // One who has gone needs no answer.
+                    // A requester that is gone needs no answer.
                     let _gone = waiting.answer.send(Ok(verdict));
                 }
             }
@@ -138,7 +142,7 @@ impl Batcher {
         queue.waiting.splice(0..0, batch);
     }
 
-    /// One that cannot be written must not keep the others from it.
+    /// A message that cannot be written must not block the others.
     async fn write_each(&self, batch: Vec<PendingWrite>, error: &anyhow::Error) {
         tracing::error!(error = format!("{error:#}"), "what executors say cannot be written");
         let alone = batch.len() == 1;
@@ -168,7 +172,7 @@ impl Batcher {
         }
     }
 
-    /// One transaction; an answer for each.
+    /// One transaction; an answer for each message.
     async fn commit(
         &self,
         said: &[(&str, &ExecutorMessage)],
@@ -176,7 +180,7 @@ impl Batcher {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
         let digests: BTreeSet<String> = said.iter().map(|(d, _)| (*d).to_owned()).collect();
-        // A token that was changed meanwhile is none.
+        // A token that was changed meanwhile is invalid.
         let tokens = executor_group::of_tokens(&mut tx, &digests).await?;
         let ids: BTreeSet<i64> = said.iter().flat_map(|(_, said)| log_ids(said)).collect();
         let ids: Vec<i64> = ids.into_iter().collect();
@@ -204,7 +208,7 @@ impl Batcher {
     }
 }
 
-/// That somebody writes; when that ends in whatever way, the next who comes begins anew.
+/// Marks that a task is writing; however that ends, the next message starts a new one.
 struct Writing(Arc<Batcher>);
 
 impl Drop for Writing {
@@ -223,7 +227,7 @@ fn log_ids(said: &ExecutorMessage) -> Vec<i64> {
     }
 }
 
-/// All that a transaction writes.
+/// All writes of a transaction.
 #[derive(Default)]
 struct WriteBatch {
     there: BTreeSet<executor_registry::There>,
@@ -232,7 +236,7 @@ struct WriteBatch {
 }
 
 impl WriteBatch {
-    /// Takes one thing up, if it may be said by who has this token.
+    /// Adds one message, if its token allows it.
     fn take_message(
         &mut self,
         said: &ExecutorMessage,
@@ -242,7 +246,7 @@ impl WriteBatch {
         match said {
             ExecutorMessage::There(there) => {
                 holds(token, &there.app_name)?;
-                // Of two words of one executor in one transaction the later one counts.
+                // Of two messages of one executor in one transaction the later one counts.
                 self.gone.remove(&(there.app_name.clone(), there.address.clone()));
                 let other = executor_registry::There {
                     shows_app_name: !there.shows_app_name,
@@ -259,7 +263,8 @@ impl WriteBatch {
             ExecutorMessage::Ends(ends, apps) => {
                 let mut refused = Ok(());
                 for end in ends {
-                    // One that nobody knows was removed with its batch, or is another installation's.
+                    // An unknown run was removed with its batch, or belongs to another
+                    // installation.
                     let Some(run) = known.get(&end.log_id) else {
                         tracing::info!(
                             log_id = end.log_id.0,

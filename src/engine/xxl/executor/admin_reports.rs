@@ -1,4 +1,4 @@
-//! What the admins are told: that this executor is there, and how runs ended.
+//! Reports to the admins: registrations of this executor, and ends of runs.
 
 use super::Executor;
 use crate::domain::text::{MESSAGE_MAX, storable};
@@ -8,27 +8,28 @@ use crate::remote::admin::{AdminRefusal, Callback};
 use crate::store::xxl_run;
 use anyhow::{Context as _, Result};
 
-/// Ends of runs that are told at once, as XXL-JOB's own executors do.
+/// Ends of runs per report, as XXL-JOB's own executors send them.
 const AT_ONCE: u32 = 50;
-/// How long what was told may take to be noted, beside what telling it takes.
+/// Time to record that a report was accepted, beyond the time of sending it, in milliseconds.
 const NOTE_MS: i64 = 30_000;
-/// How long runs are kept whose end the admin knows: as long as XXL-JOB keeps its logs.
+/// How long runs are kept after the admin knows their end, in milliseconds: as long as XXL-JOB
+/// keeps its logs.
 const KEPT_MS: i64 = 30 * 86_400_000;
-/// Runs that are removed in one step.
+/// Runs removed in one step.
 const FORGET_MOST: u32 = 500;
 
-/// What telling came to.
+/// The result of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportOutcome {
-    /// Ends that an admin took.
+    /// Ends that an admin accepted.
     pub taken: usize,
-    /// Ends that none took; they are told again.
+    /// Ends that none accepted; they are reported again.
     pub again: usize,
 }
 
 impl Executor {
-    /// Tells the admins which runs ended. One that dies between telling and noting it tells twice; an
-    /// admin ignores the second.
+    /// Reports ended runs to the admins. A process that dies between the report and its record
+    /// reports twice; an admin ignores the second.
     pub async fn report_ends(&self) -> Result<ReportOutcome> {
         let ended = self.claimed().await?;
         if ended.is_empty() {
@@ -58,7 +59,7 @@ impl Executor {
         }
     }
 
-    /// Takes ends of runs to tell, so that no other process tells them meanwhile.
+    /// Claims ended runs to report, so that no other process reports them meanwhile.
     async fn claimed(&self) -> Result<Vec<XxlRun>> {
         let now = self.clock.now();
         let mut tx = self.db.begin_read().await?;
@@ -80,17 +81,17 @@ impl Executor {
         Ok(ours)
     }
 
-    /// Says that this executor is there; again every half minute.
+    /// Registers this executor; repeated every half minute.
     pub async fn register(&self) -> Result<(), AdminRefusal> {
         self.options.admins.register(self.app_name().as_str(), &self.options.address).await
     }
 
-    /// Says that it goes.
+    /// Deregisters this executor.
     pub async fn deregister(&self) -> Result<(), AdminRefusal> {
         self.options.admins.remove(self.app_name().as_str(), &self.options.address).await
     }
 
-    /// Removes runs whose end an admin knew a month ago.
+    /// Removes runs whose end an admin has known for a month.
     pub async fn forget(&self) -> Result<u64> {
         let before: Millis = self.clock.now().plus_ms(-KEPT_MS);
         let mut tx = self.db.begin().await?;

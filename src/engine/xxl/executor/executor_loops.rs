@@ -1,22 +1,22 @@
-//! The loops of an executor. None ends by an error: what could not be done is done later.
+//! The loops of an executor. No error ends them: failed work is repeated later.
 
 use super::Executor;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks at runs, and at ends that are to be told, when nobody nudges.
+/// Poll interval for runs, and for ends to report, without a wake-up.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two looks when the database failed.
+/// Pause after a database failure.
 const AWAY: Duration = Duration::from_secs(5);
-/// Between two registrations; an admin forgets an executor after 90 s.
+/// Registration interval; an admin forgets an executor after 90 s.
 const REGISTER: Duration = Duration::from_secs(30);
-/// Registrations between two removals of old runs.
+/// Number of registrations between two removals of old runs.
 const FORGET_EVERY: u32 = 120;
-/// How long a process that ends goes on telling.
+/// How long a process that ends continues to report.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
 impl Executor {
-    /// Follows runs until it is told to stop.
+    /// Follows runs until it is stopped.
     pub async fn keep_following(&self, stop: &CancellationToken) {
         loop {
             let pause = match self.follow().await {
@@ -35,7 +35,7 @@ impl Executor {
         }
     }
 
-    /// Tells ends of runs until it is told to stop, and then what is due once more.
+    /// Reports ends of runs until it is stopped, and then once more those that are due.
     pub async fn keep_telling(&self, stop: &CancellationToken) {
         let mut is_away = false;
         while !stop.is_cancelled() {
@@ -76,7 +76,7 @@ impl Executor {
         }
     }
 
-    /// Says again and again that this executor is there, until it is told to stop; and then that it goes.
+    /// Registers this executor repeatedly until it is stopped, and then deregisters it.
     pub async fn keep_registered(&self, stop: &CancellationToken) {
         let mut was_taken = true;
         let mut round = 0_u32;

@@ -1,4 +1,4 @@
-//! The batches of a run whose turn has come.
+//! Opens the batches of a run that may start.
 
 use super::Executor;
 use crate::domain::batch::open_check::plan_opening;
@@ -11,8 +11,8 @@ use crate::store::{self, job, xxl_run};
 use anyhow::{Context as _, Result};
 
 impl Executor {
-    /// Opens the batches of a run for whoever serves; a run that cannot have any is over. An error is one
-    /// of the database: the run is as it was.
+    /// Opens the batches of a run without an owner; a run that cannot have any ends. An error is a
+    /// database error: the run is unchanged.
     pub(super) async fn open_batches(&self, run: &XxlRun, now: Millis) -> Result<()> {
         let error = match self.try_to_open(run, now).await {
             Ok(()) => return Ok(()),
@@ -30,8 +30,8 @@ impl Executor {
         Ok(())
     }
 
-    /// The run's row and its batches are one transaction, its row first: of two processes one waits there
-    /// and finds it done. So a crash at any point opens them once.
+    /// The run's row and its batches are written in one transaction, the row first: of two
+    /// processes one waits there and finds it done. So a crash at any point opens them once.
     async fn try_to_open(&self, run: &XxlRun, now: Millis) -> Result<()> {
         let mut tx = self.db.begin_read().await?;
         let defs = self.secret_stores.add_access(job::definition(&mut tx).await?);
@@ -56,7 +56,7 @@ impl Executor {
     }
 }
 
-/// Whether an error says what is wrong with the order, and nothing of ours.
+/// Whether an error describes a fault of the order, and not of this program.
 fn is_the_orders(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.is::<BatchError>() || e.is::<OpeningRefusal>())
 }

@@ -1,6 +1,6 @@
-//! The log of a run, made of its row and of what its batches' rows went through.
+//! The log of a run, built from its row and the changes of its batches' rows.
 //!
-//! Lines keep their numbers: an admin asks for what comes behind those it has.
+//! Line numbers never change: an admin requests the lines after those it has.
 
 use super::Executor;
 use crate::domain::batch::Batch;
@@ -10,37 +10,38 @@ use crate::domain::xxl::xxl_run::{XxlLogId, XxlRun, XxlStatus};
 use crate::store::xxl_run::{self, ShownChange};
 use anyhow::Result;
 
-/// Lines of one page.
+/// Lines per page.
 const LINES_MOST: usize = 500;
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_MAX: usize = 2_000;
-/// Changes are shown when they are so old: those of two batches are numbered by whoever commits first.
+/// Changes are shown only when they are this old, in milliseconds: those of two batches are
+/// numbered in the order of their commits.
 const SETTLED_MS: i64 = 1_000;
 
 /// Lines of the log of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLogPage {
-    /// The number of the first.
+    /// The number of the first line.
     pub from: i64,
-    /// The number of the last; less than the first when there is none.
+    /// The number of the last line; less than `from` when there is none.
     pub to: i64,
     /// The lines.
     pub text: String,
-    /// Whether nothing comes behind them.
+    /// Whether further lines may follow.
     pub end: LogEnd,
 }
 
-/// Whether more lines may come.
+/// Whether further lines may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEnd {
     /// They may.
     Open,
-    /// None do.
+    /// They cannot.
     Reached,
 }
 
 impl Executor {
-    /// Lines of the log of a run, from the one of this number on; the first has number 1.
+    /// Lines of the log of a run, from this number on; the first line has number 1.
     pub async fn read_log(&self, log: XxlLogId, from: i64) -> Result<RunLogPage> {
         let from = from.max(1);
         let mut tx = self.db.begin_read().await?;
@@ -56,7 +57,7 @@ impl Executor {
         let until = run.end_time.unwrap_or(self.clock.now().plus_ms(-SETTLED_MS));
         let room = LINES_MOST.saturating_sub(lines.len());
         let behind = (from - 1 - heads).max(0);
-        // One more than there is room for says whether these are all.
+        // One more than fits shows whether these are all.
         let most = (behind, u32::try_from(room + 1)?);
         let changes = xxl_run::changes(&mut tx, &ids, until, most).await?;
         let is_all = changes.len() <= room;
@@ -65,7 +66,7 @@ impl Executor {
         if let (XxlStatus::Done, true, Some(result)) = (run.status, is_all, &run.result) {
             end = LogEnd::Reached;
             let total = xxl_run::count_changes(&mut tx, &ids, until).await?;
-            // Behind the last change; an admin that has it already is given nothing.
+            // Follows the last change; an admin that has it already gets nothing.
             if from <= heads + total + 1 {
                 let at = run.end_time.unwrap_or_default();
                 lines.push(format!("{at} over: code {}: {}", result.code, result.message));
@@ -77,7 +78,7 @@ impl Executor {
     }
 }
 
-/// The lines before the first change: how many there are does not change once batches are open.
+/// The lines before the first change: their number does not change once batches are open.
 fn head_lines(run: &XxlRun, there: &[Batch], opened: usize) -> Vec<String> {
     let XxlRun { log_id, job_id, create_time, .. } = run;
     let mut lines = vec![format!("{create_time} run {log_id} of job {job_id} was taken")];

@@ -1,5 +1,5 @@
-//! What becomes of runs: their turn comes, their batches are opened, stopped when their time is over, and
-//! end.
+//! Follows runs: starts those whose turn it is, opens their batches, stops them after their time
+//! limit, and notes their ends.
 
 use super::Executor;
 use crate::domain::batch::Batch;
@@ -12,18 +12,18 @@ use crate::store::{self, batch, xxl_run};
 use anyhow::{Context as _, Result};
 use std::collections::{BTreeSet, HashMap};
 
-/// What one look came to.
+/// The result of one poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
-    /// Runs that are not over.
+    /// Runs that have not ended.
     pub open: usize,
-    /// Runs that had their turn, or are over.
+    /// Runs that were started or have ended.
     pub moved: usize,
 }
 
 impl Executor {
-    /// One look at all runs that are not over. An error of one stops none of the others; the first is
-    /// given when all were looked at.
+    /// Polls all unfinished runs once. An error of one does not stop the others; the first error is
+    /// returned after all were polled.
     pub async fn follow(&self) -> Result<Followed> {
         let now = self.clock.now();
         let (open, batches) = self.read_runs().await?;
@@ -38,7 +38,7 @@ impl Executor {
         for run in open.iter().filter(|run| run.status == XxlStatus::Running) {
             count(self.follow_one(run, &batches, now).await);
         }
-        // After those that have ended just now made room.
+        // After those that have just ended have freed capacity.
         match self.give_turns(&open, now).await {
             Ok(runs) => {
                 for run in &runs {
@@ -67,12 +67,12 @@ impl Executor {
     ) -> Result<usize> {
         let Some(ids) = &run.batches else {
             return match run.stopping {
-                // A process died after its turn had come.
+                // A process died after the run was started.
                 None => self.open_batches(run, now).await.map(|()| 1),
                 Some(why) => self.end_run(run, &RunResult::failed(why.words()), now).await,
             };
         };
-        // What is gone was old, and retention removes nothing that has not ended.
+        // A missing batch was old, and retention removes only ended ones.
         let there: Vec<&Batch> = ids.iter().filter_map(|id| batches.get(id)).collect();
         if there.iter().all(|batch| batch.status.is_final()) {
             let result = self.result_of(run, &there).await?;
@@ -110,7 +110,7 @@ impl Executor {
         Ok(usize::from(is_ours))
     }
 
-    /// Of each job that has no run in its turn, the oldest that waits; one commit for all of them.
+    /// Starts the oldest waiting run of each job without a running one; one commit for all of them.
     async fn give_turns(&self, seen: &[XxlRun], now: Millis) -> Result<Vec<XxlRun>> {
         if !seen.iter().any(|run| run.status == XxlStatus::Waiting) {
             return Ok(Vec::new());
@@ -129,7 +129,7 @@ impl Executor {
         Ok(next)
     }
 
-    /// What the database asks to do again is not worth a word.
+    /// Transient database errors are not worth a warning.
     pub(super) fn log_failure(what: &str, error: &anyhow::Error) {
         let error_text = format!("{error:#}");
         match store::asks_again(error) {

@@ -1,4 +1,4 @@
-//! One job after the other: whose turn it is, and which executor it is sent to.
+//! Decides for one job after the other which of its runs starts next, and on which executor.
 
 use super::{CallDecision, DecidedCall, Fresh};
 use crate::domain::executor::GluePolicy;
@@ -19,14 +19,14 @@ use crate::store::executor_run::{self as rows, ExecutorRunRow, RunExecutorGroup}
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-/// What is read once for all calls of a transaction.
+/// Data that are read once for all calls of a transaction.
 pub(super) struct DispatchContext<'a> {
     pub(super) admin: &'a Admin,
     pub(super) now: Millis,
     pub(super) groups: HashMap<AppName, Option<RunExecutorGroup>>,
-    /// How many turns jobs have had, those of this transaction among them.
+    /// How often each job has been routed, including this transaction.
     pub(super) rounds: HashMap<i64, i64>,
-    /// Jobs that have a turn in this transaction.
+    /// Jobs that were routed in this transaction.
     pub(super) turned: BTreeSet<i64>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> DispatchContext<'a> {
         Ok(found)
     }
 
-    /// Gives the turns of one job: first to those in line, then to those that have just come.
+    /// Decides about the runs of one job: first those in the queue, then new ones.
     pub(super) async fn of_job<'b>(
         &mut self,
         tx: &mut Tx,
@@ -107,7 +107,7 @@ impl<'a> DispatchContext<'a> {
         self.of_fresh(tx, book, (job_id, fresh, open), (taken, waiting), decided).await
     }
 
-    /// The same for calls that have just come, behind those in line.
+    /// The same for new calls, after those in the queue.
     async fn of_fresh<'b>(
         &mut self,
         tx: &mut Tx,
@@ -131,7 +131,7 @@ impl<'a> DispatchContext<'a> {
             let sent = taken || others.iter().any(|run| is_sent(run));
             let any = sent || waiting || !others.is_empty();
             let decision = match ask.block.decide(if any { Busy::Busy } else { Busy::Idle }) {
-                // It would have no row yet that the later one could stop.
+                // It would have no row that the later run could stop.
                 _ if last_cover.is_some_and(|last| n < last) => CallDecision::End(
                     UnreportedEnd::Stopped(StopWhy::Covered),
                     LATER_CAME.to_owned(),
@@ -162,7 +162,7 @@ impl<'a> DispatchContext<'a> {
         Ok(())
     }
 
-    /// Where a run goes whose turn has come.
+    /// Chooses the executor of a run that may start.
     async fn route(
         &mut self,
         tx: &mut Tx,
@@ -176,7 +176,7 @@ impl<'a> DispatchContext<'a> {
             let said = format!("there is no executor group {app}; {cure}");
             return Ok(CallDecision::End(UnreportedEnd::NotReached, said));
         };
-        // Checked again here, because who may use them may have changed since the batch was opened.
+        // Checked again here, because the permissions may have changed since the batch was opened.
         let resource = SharedResource::ExecutorGroup(app.to_string());
         if let Err(found) = ForbiddenUse::check(&ask.group, resource, &group.access) {
             let said = format!("{found}; {}", found.hint_text());
@@ -240,10 +240,10 @@ impl<'a> DispatchContext<'a> {
     }
 }
 
-/// What is said of a run that a later one covers.
+/// Message of a run that a later one covers.
 const LATER_CAME: &str = "a later run came";
 
-/// What a run waits for that comes after another.
+/// What a run that follows another waits for.
 fn wait_for(block: BlockStrategy, earlier: &ExecutorRunRow) -> RunWait {
     match block {
         _ if earlier.is_unconfirmed() => RunWait::Confirmation(earlier.log_id),
@@ -264,7 +264,7 @@ fn discarded(others: &[&ExecutorRunRow]) -> String {
     format!("{other} of this job is not over, and its block strategy is DISCARD_LATER")
 }
 
-/// Whether an executor may be running it, or is being asked to.
+/// Whether an executor may be running it, or is about to receive it.
 fn is_sent(run: &ExecutorRunRow) -> bool {
     matches!(run.status, RunStatus::Asked | RunStatus::Running) || run.is_unconfirmed()
 }

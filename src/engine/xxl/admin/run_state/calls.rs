@@ -1,4 +1,4 @@
-//! Calls of tries: they come, stand in line, and go to an executor.
+//! Calls of attempts: they arrive, wait in the queue, and are sent to an executor.
 
 use super::{CallRun, Candidates, Effect, ExecutorCallState, RunRegister};
 use crate::domain::executor::LogId;
@@ -37,20 +37,20 @@ impl RunRegister {
     pub(super) fn stop_call(&mut self, id: CallId, why: StopWhy, give_up: i64, now: Millis) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.stop.get_or_insert(why);
-        // Of a new one it is first looked what rows there are.
+        // The rows of a new call are looked up first.
         for run in call.runs.clone() {
             self.apply_event(run, &RunEvent::Stop(why), give_up, now);
         }
     }
 
-    /// What a row says of the job of a call.
+    /// Stores the job id of a call from its row.
     pub(in crate::engine::xxl::admin) fn note_job(&mut self, id: CallId, run: &ExecutorRunRow) {
         if let Some(call) = self.calls.get_mut(&id) {
             (call.job_id, call.run_no, call.batch_id) = (run.job_id, run.run_no, run.batch_id);
         }
     }
 
-    /// A run of a call, or a part of one.
+    /// A run of a call, or a part of a broadcast.
     pub(in crate::engine::xxl::admin) fn add_part(
         &mut self,
         id: CallId,
@@ -64,7 +64,7 @@ impl RunRegister {
         self.parts.insert(run, part);
     }
 
-    /// A call is the last in line.
+    /// Puts a call at the end of the queue.
     pub(in crate::engine::xxl::admin) fn stand(
         &mut self,
         id: CallId,
@@ -85,14 +85,14 @@ impl RunRegister {
         }
     }
 
-    /// What a call waits for, or that it does not; its try hears when that is another than before.
+    /// Sets what a call waits for; the attempt is notified of a change.
     pub(in crate::engine::xxl::admin) fn waits_for(&self, id: CallId, wait: Option<RunWait>) {
         if let Some(call) = self.calls.get(&id) {
             call.waits.send_if_modified(|told| std::mem::replace(told, wait) != wait);
         }
     }
 
-    /// Executors are asked whether they can, one after the other.
+    /// Checks executors one after the other.
     pub(in crate::engine::xxl::admin) fn find_idle_executor(
         &mut self,
         id: CallId,
@@ -104,7 +104,7 @@ impl RunRegister {
         call.candidates = Some(candidates);
     }
 
-    /// Executors are to be asked; that is written.
+    /// Sends run requests to executors; they are committed.
     pub(in crate::engine::xxl::admin) fn asked(
         &mut self,
         id: CallId,
@@ -128,7 +128,7 @@ impl RunRegister {
         }
     }
 
-    /// A call is not of this process any more; its rows stay as they are.
+    /// Forgets a call that no longer belongs to this process; its rows stay as they are.
     pub(in crate::engine::xxl::admin) fn forget(&mut self, id: CallId) {
         let Some(call) = self.calls.remove(&id) else { return };
         for run in call.runs {
@@ -151,7 +151,7 @@ impl RunRegister {
     pub(super) fn tested(&mut self, id: CallId, address: &str, answer: Result<(), String>) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let Some(candidates) = &mut call.candidates else { return };
-        // It may have been routed anew meanwhile.
+        // It may have been routed again meanwhile.
         if candidates.at.as_ref().is_none_or(|to| to.address != address) {
             return;
         }
@@ -164,7 +164,7 @@ impl RunRegister {
         }
     }
 
-    /// Tries the next executor; without one the run ends.
+    /// Checks the next executor; without one the run ends.
     pub(super) fn next_candidate(&mut self, id: CallId, said: &str) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let job_id = call.job_id;
@@ -190,7 +190,7 @@ impl RunRegister {
         self.leave_line(job_id, id);
     }
 
-    /// A run that no executor took is the first in line again.
+    /// Puts a run that no executor accepted at the head of the queue.
     pub(super) fn stand_first(&mut self, job_id: i64, id: CallId) {
         let goes_on = self.calls.get(&id).is_some_and(|call| call.candidates.is_some());
         if goes_on {
@@ -200,7 +200,8 @@ impl RunRegister {
         }
     }
 
-    /// After a transaction that failed: what it was to write may be there. Calls that wait look again.
+    /// After a failed transaction, which may have been committed: waiting calls read their rows
+    /// again.
     pub(in crate::engine::xxl::admin) fn doubt(&mut self) {
         for (_, line) in std::mem::take(&mut self.lines) {
             for id in line {

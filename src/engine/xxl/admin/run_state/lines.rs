@@ -1,4 +1,4 @@
-//! The ends of runs: what is left of their logs is read, and their tries hear.
+//! Ends of runs: the rest of their logs is read, then their attempts are notified.
 
 use super::{Effect, RunRegister};
 use crate::domain::executor::LogId;
@@ -8,9 +8,9 @@ use crate::domain::xxl::executor_run::{RunEnd, RunEvent, UnreportedEnd, log_afte
 use crate::engine::xxl::admin::CallId;
 use crate::remote::executors::LogPage;
 
-/// How long the last lines of a log are asked for.
+/// How long the last lines of a log are requested, in milliseconds.
 const LAST_LINES_MS: i64 = 20_000;
-/// The pause before a log that is empty is asked for once more.
+/// Pause before an empty log is requested again, in milliseconds.
 const LINES_AGAIN_MS: i64 = 300;
 
 impl RunRegister {
@@ -37,12 +37,13 @@ impl RunRegister {
         let text = page.map(|page| page.log_content).unwrap_or_default();
         let is_final = part.lines.until.is_some() && !part.lines.is_early;
         let (notice, text) = if is_missing { (text, String::new()) } else { (String::new(), text) };
-        // While the run goes on its file may still come. Asked 500 times before, once for each notice.
+        // While the run continues its file may still appear. Before this check 500 requests were
+        // sent, each with a notice.
         if let Some(call) = self.calls.get(&part.call).filter(|_| is_missing && is_final) {
             let said = format!("its executor has no log of run {run}: {}", notice.trim());
             call.log.add_line(Stream::System, said);
         }
-        // Counted by what came: what a page says of its numbers differs from client to client.
+        // Counted from the text: clients disagree on the line numbers of a page.
         let count = i64::try_from(text.lines().count()).unwrap_or(0);
         if let Some(call) = self.calls.get(&part.call) {
             for line in text.lines() {
@@ -81,7 +82,7 @@ impl RunRegister {
         self.schedule_run(run);
     }
 
-    /// A run is over, and its row says so. What is left of its log is read first.
+    /// Handles an ended run, whose row is final. The rest of its log is read first.
     pub(in crate::engine::xxl::admin) fn finish_run(
         &mut self,
         run: LogId,
@@ -117,7 +118,7 @@ impl RunRegister {
         self.schedule_run(run);
     }
 
-    /// Nothing more is to be read of a run; when it was the last of its call, the try hears.
+    /// Closes a run whose log is complete; after the last run of a call the attempt is notified.
     pub(super) fn close(&mut self, run: LogId) {
         let Some(mut part) = self.parts.remove(&run) else { return };
         let Some(call) = self.calls.get_mut(&part.call) else { return };
@@ -130,16 +131,16 @@ impl RunRegister {
         self.answer(part.call, outcome);
     }
 
-    /// Tells a try how it ended.
+    /// Sends an attempt its outcome.
     pub(in crate::engine::xxl::admin) fn answer(&mut self, id: CallId, outcome: AttemptOutcome) {
         if let Some(answer) = self.calls.get_mut(&id).and_then(|call| call.answer.take()) {
-            // A try that is gone was stopped, and its row says so.
+            // A dropped receiver means that the attempt was stopped, and its row says so.
             let _ = answer.send(outcome);
         }
         self.forget(id);
     }
 
-    /// A try ends without a run.
+    /// Ends an attempt without a run.
     pub(in crate::engine::xxl::admin) fn refuse(
         &mut self,
         id: CallId,
