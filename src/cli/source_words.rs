@@ -1,8 +1,8 @@
 //! The output of `source`, in both languages.
 
 use crate::app::sources::{
-    DefinerStop, LedgerChange, LedgerState, Password, Prepared, ServerIdentity, SourceCheckResult, SourceFault,
-    StopTrial, TrialBody, for_the_dba, place,
+    DefinerStop, LedgerChange, LedgerState, Password, Prepared, ServerIdentity, SourceCheckResult,
+    SourceFault, StopTrial, TrialBody, for_the_dba, place,
 };
 use crate::cli::out;
 use crate::domain::id::SourceName;
@@ -227,7 +227,9 @@ pub(super) fn cures(
     let name = &uses.source.name;
     if checked.as_ref().is_err_and(|fault| fault.is_away) {
         let en = "start the server, or mend its URL or the network; no job can run there";
-        return vec![lang.select(en, "请启动服务器，或检查其 URL 或网络；作业无法在此运行").to_owned()];
+        return vec![
+            lang.select(en, "请启动服务器，或检查其 URL 或网络；作业无法在此运行").to_owned(),
+        ];
     }
     let Ok(checked) = checked else {
         let en = "mend its URL, its password or the network; no job can run there";
