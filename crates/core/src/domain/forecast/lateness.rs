@@ -126,7 +126,8 @@ pub struct Again {
 /// told, or kept, when it ran before. A batch in which something had failed was not done by then, and is
 /// late also when it goes on only afterwards.
 pub fn is_of_an_earlier_run(
-    (at, alarm): (Millis, Alarm),
+    at: Millis,
+    alarm: Alarm,
     rows: &[QueueEntry],
     again: &HashMap<QueueId, Again>,
 ) -> bool {
