@@ -20,7 +20,8 @@ use serde::Deserialize;
 pub(super) fn routes() -> Noun {
     let needs = CallerNeeds::Somewhere(Permission::View);
     Noun::new("audit").get("/audit", needs, "Acts, the latest first", list_acts).media(
-        ("/audit/export", "text/csv, application/x-ndjson"),
+        "/audit/export",
+        "text/csv, application/x-ndjson",
         needs,
         "Acts as a file, 5,000 at a time; the header X-Next-Cursor says where it goes on",
         export,
@@ -112,7 +113,7 @@ async fn read_acts(
     let (filter, told) = (which.filter()?, authorize::audit_scope(ask)?);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
-    let found: Vec<AuditRecord> = acts(&mut tx, &filter, (&told, before), more).await?;
+    let found: Vec<AuditRecord> = acts(&mut tx, &filter, &told, before, more).await?;
     Ok(Page::from_items(found.iter().map(Act::from).collect(), limit, |act: &Act| act.audit_id))
 }
 

@@ -22,7 +22,8 @@ pub(super) fn routes() -> Noun {
     Noun::new("graphs")
         .expensive()
         .media(
-            ("/groups/{group}/batches/{batch_no}/dag", "application/json"),
+            "/groups/{group}/batches/{batch_no}/dag",
+            "application/json",
             needs,
             "The graph of a batch with its states, in any shape that `dag --format` knows",
             of_batch,
@@ -36,7 +37,8 @@ pub(super) fn routes() -> Noun {
         )
         .expensive()
         .media(
-            ("/groups/{group}/dag", "application/json"),
+            "/groups/{group}/dag",
+            "application/json",
             needs,
             "The graph of a group as it is defined now",
             of_group,

@@ -181,7 +181,7 @@ pub(super) async fn briefs(ask: &ApiRequest, listed: &[Listed]) -> Result<Vec<Br
 impl BatchPath {
     /// The batch, for somebody who may see it.
     pub(super) async fn find_visible(&self, ask: &ApiRequest) -> Result<Batch, Problem> {
-        authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
+        authorize::batch(ask, Permission::View, &self.group, &self.batch_no).await
     }
 }
 

@@ -45,7 +45,7 @@ const AGAIN: i64 = 64;
 
 pub(super) fn routes() -> Noun {
     Noun::new("events").media(
-        ("/events", "text/event-stream"),
+        "/events", "text/event-stream",
         CallerNeeds::Somewhere(Permission::View),
         "What happens to batches and jobs, as it happens; `event: reset` says that too much was missed",
         listen,

@@ -157,7 +157,7 @@ async fn send_firing(ask: ApiRequest, at: NamePath, sent: ByHand) -> Result<Fire
         false => &[Permission::Run],
     };
     for permission in needed {
-        mine.iter().try_for_each(|t| touch(&ask, *permission, (&t.def, &defs), &what))?;
+        mine.iter().try_for_each(|t| touch(&ask, *permission, &t.def, &defs, &what))?;
     }
     for trigger in &mine {
         may_give(&ask, &trigger.def, &defs, &sent.params).await?;

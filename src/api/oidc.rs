@@ -1,6 +1,7 @@
 //! There and back: logging in at another provider.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
+use crate::api::client_address::CookieNames;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::app::access::{NotProved, Returning};
@@ -16,13 +17,15 @@ use serde::Deserialize;
 pub(super) fn routes() -> Noun {
     Noun::new("session")
         .media(
-            ("/oidc/start", "text/plain"),
+            "/oidc/start",
+            "text/plain",
             CallerNeeds::Nothing,
             "Go to the other provider to log in (302)",
             start,
         )
         .media(
-            ("/oidc/callback", "text/plain"),
+            "/oidc/callback",
+            "text/plain",
             CallerNeeds::Nothing,
             "Come back from there (302 to the console)",
             finish_login,
@@ -30,7 +33,8 @@ pub(super) fn routes() -> Noun {
 }
 
 /// What the browser keeps until it comes back. Lax, because it comes from another site then.
-const COOKIES: (&str, &str) = ("__Host-procession-oidc", "procession-oidc");
+const COOKIES: CookieNames =
+    CookieNames { tls: "__Host-procession-oidc", clear: "procession-oidc" };
 /// Seconds it keeps it.
 const KEPT: u32 = 600;
 

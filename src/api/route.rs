@@ -70,7 +70,8 @@ impl ResponseKind {
 impl Route {
     /// One whose place is a `P`, without a query and without a body.
     pub(super) fn new<P: JsonSchema, S, X: 'static>(
-        (method, path): (Method, &'static str),
+        method: Method,
+        path: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
         answer: ResponseKind,
@@ -169,13 +170,14 @@ impl Noun {
         Fut: Future<Output = Result<T, Problem>> + Send + 'static,
     {
         let write: ResponseWriter<T> = |headers, answer| tagged(headers, &answer);
-        self.add_read((path, needs, summary), f, (ResponseKind::json_of::<T>(), write))
+        self.add_read(path, needs, summary, f, ResponseKind::json_of::<T>(), write)
     }
 
     /// `GET` that answers something else than JSON: a picture, a file, a stream of events.
     pub fn media<P, Q, F, Fut>(
         self,
-        (path, media): (&'static str, &'static str),
+        path: &'static str,
+        media: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
         f: F,
@@ -187,15 +189,18 @@ impl Noun {
         Fut: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
         let write: ResponseWriter<Response> = |_, answer| Ok(answer);
-        self.add_read((path, needs, summary), f, (ResponseKind::Media(media), write))
+        self.add_read(path, needs, summary, f, ResponseKind::Media(media), write)
     }
 
     /// `GET`, with what becomes of what `f` finds.
     fn add_read<P, Q, T, F, Fut>(
         self,
-        (path, needs, summary): (&'static str, CallerNeeds, &'static str),
+        path: &'static str,
+        needs: CallerNeeds,
+        summary: &'static str,
         f: F,
-        (answer, write): (ResponseKind, ResponseWriter<T>),
+        answer: ResponseKind,
+        write: ResponseWriter<T>,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -218,15 +223,18 @@ impl Noun {
                 cost.run_read(&ask, work).await
             }
         };
-        let of = (Method::GET, path);
-        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).asking::<Q>())
+        let get = Method::GET;
+        self.with_route(
+            Route::new::<P, _, _>(get, path, needs, summary, answer, serve).asking::<Q>(),
+        )
     }
 
     /// A change: reads a JSON body, answers JSON. Done once when it is sent twice with one
     /// `Idempotency-Key`.
     pub fn change<P, B, T, F, Fut>(
         self,
-        of: (Method, &'static str),
+        method: Method,
+        path: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
         f: F,
@@ -260,7 +268,7 @@ impl Noun {
                             Err(Problem { held: Some(held), .. }) => held,
                             Err(problem) => return Err(problem),
                         };
-                        file_change(&ask, (&method, &uri), &bytes, *held).await
+                        file_change(&ask, &method, &uri, &bytes, *held).await
                     }
                 };
                 let runner = ask.clone();
@@ -271,12 +279,16 @@ impl Noun {
                         let kind = [(CONTENT_TYPE, "application/json")];
                         Ok((status, kind, bytes).into_response())
                     }
-                    Some(keyed) => idempotency::run_once(&ask, keyed, Box::pin(work)).await,
+                    Some((key, request)) => {
+                        idempotency::run_once(&ask, key, request, Box::pin(work)).await
+                    }
                 }
             }
         };
         let answer = ResponseKind::json_of::<T>();
-        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
+        self.with_route(
+            Route::new::<P, _, _>(method, path, needs, summary, answer, serve).reading::<B>(),
+        )
     }
 
     /// The same, where the last change may have to wait for a second person.

@@ -38,7 +38,8 @@ impl Noun {
     /// A change with a secret in it.
     pub(super) fn secret<P, B, T, F, Fut>(
         self,
-        of: (Method, &'static str),
+        method: Method,
+        path: &'static str,
         needs: CallerNeeds,
         summary: &'static str,
         f: F,
@@ -71,7 +72,9 @@ impl Noun {
             }
         };
         let answer = ResponseKind::json_of::<T>();
-        self.with_route(Route::new::<P, _, _>(of, needs, summary, answer, serve).reading::<B>())
+        self.with_route(
+            Route::new::<P, _, _>(method, path, needs, summary, answer, serve).reading::<B>(),
+        )
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn routes() -> Noun {
         .get("/groups/{group}/versions", needs, "The versions of a group, the latest first", list_versions)
         .expensive()
         .media(
-            ("/groups/{group}/versions/{no}", YAML),
+            "/groups/{group}/versions/{no}", YAML,
             needs,
             "A version of a group as a definition file",
             get_version,
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Noun {
         )
         .expensive()
         .media(
-            ("/definition/export", YAML),
+            "/definition/export", YAML,
             needs,
             "What is stored, as a definition file: a group with what it names, or everything",
             export,
@@ -118,7 +118,7 @@ async fn get_version(ask: ApiRequest, at: VersionPath, _: Nothing) -> Result<Res
     if at.no == 0 {
         return Err(Problem::not_found(format!("version 0 of group {group}")));
     }
-    file_response(&ask, &group, defs, (DefinitionFormat::Yaml, &format!("{group}-{}", at.no)))
+    file_response(&ask, &group, defs, DefinitionFormat::Yaml, &format!("{group}-{}", at.no))
 }
 
 async fn diff_versions(
@@ -173,13 +173,13 @@ async fn export(ask: ApiRequest, _: Nothing, wanted: ExportQuery) -> Result<Resp
         let knows =
             grants.allow_everywhere(Permission::Edit) || grants.allow_everywhere(Permission::Admin);
         let all = if knows { all } else { without_places(all) };
-        return written(&all, (format, "procession"));
+        return written(&all, format, "procession");
     };
     let group = authorize::group(&ask, Permission::View, word)?;
     let stored = ask.house.app.definition_with_schedules().await?;
     let missing = || Problem::not_found(format!("group {group}"));
     let part = of_group(&stored, &group).ok_or_else(missing)?;
-    file_response(&ask, &group, part, (format, group.as_str()))
+    file_response(&ask, &group, part, format, group.as_str())
 }
 
 /// Whether the caller may know where sources are: who edits needs it to write the file back.
@@ -192,16 +192,14 @@ fn file_response(
     ask: &ApiRequest,
     group: &GroupCode,
     defs: Definition,
-    how: (DefinitionFormat, &str),
+    format: DefinitionFormat,
+    name: &str,
 ) -> Result<Response, Problem> {
     let defs = if knows_places(ask, group) { defs } else { without_places(defs) };
-    written(&defs, how)
+    written(&defs, format, name)
 }
 
-fn written(
-    defs: &Definition,
-    (format, name): (DefinitionFormat, &str),
-) -> Result<Response, Problem> {
+fn written(defs: &Definition, format: DefinitionFormat, name: &str) -> Result<Response, Problem> {
     if defs.jobs.is_empty() {
         return Err(Problem::refused(
             "no job is defined there; a definition file has at least one",

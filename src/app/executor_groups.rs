@@ -201,7 +201,8 @@ impl App {
 pub(super) async fn bring(
     tx: &mut Tx,
     by: &Operator,
-    (group, kept): (&ExecutorGroup, &KeptToken),
+    group: &ExecutorGroup,
+    kept: &KeptToken,
     now: Millis,
 ) -> Result<bool> {
     // It stands in another admin, which has ports of its own.

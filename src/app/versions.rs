@@ -179,7 +179,7 @@ impl App {
         record(&mut tx, &versions, by, now).await?;
         let deed = ScheduleActionOrigin { by: &by.by, reason: by.remark.as_deref(), now };
         let spoken_of = part::schedules_of(&stored, wanted);
-        schedules::apply_in(&mut tx, &there, (wanted, &spoken_of), deed).await?;
+        schedules::apply_in(&mut tx, &there, wanted, &spoken_of, deed).await?;
         tx.commit().await.context("apply the definition")?;
         Ok(Applied { changes, versions })
     }
@@ -192,7 +192,7 @@ impl App {
         by: &Authorship,
         reason: &str,
     ) -> Result<Vec<DefinitionDifference>> {
-        Ok(self.rollback_guarded(to, how, (by, reason), Guard::unrestricted()).await?.changes)
+        Ok(self.rollback_guarded(to, how, by, reason, Guard::unrestricted()).await?.changes)
     }
 
     /// As `rollback`, behind a guard.
@@ -200,7 +200,8 @@ impl App {
         &self,
         to: &Version,
         how: Apply,
-        (by, reason): (&Authorship, &str),
+        by: &Authorship,
+        reason: &str,
         guard: Guard<'_>,
     ) -> Result<Applied> {
         let mut tx = self.db.begin().await?;

@@ -346,7 +346,8 @@ pub(super) fn prepared(
 /// How many rows went.
 pub(super) fn pruned(
     name: &SourceName,
-    (count, days): (u64, u32),
+    count: u64,
+    days: u32,
     change: LedgerChange,
     lang: Lang,
 ) -> String {

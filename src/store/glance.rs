@@ -124,7 +124,8 @@ pub async fn tries(
 /// has it. `before` is the batch before which it begins.
 pub async fn list_runs(
     tx: &mut Tx,
-    (group, job): (&GroupCode, &JobCode),
+    group: &GroupCode,
+    job: &JobCode,
     before: Option<BatchId>,
     batches: u32,
 ) -> Result<Vec<(BatchId, Option<QueueEntry>)>> {

@@ -278,17 +278,19 @@ pub async fn give_to_node(
     tx: &mut Tx,
     ids: &[i64],
     from: QueueStatus,
-    to: (&NodeId, Acknowledgement),
+    owner: &NodeId,
+    taken: Acknowledgement,
     now: Millis,
 ) -> Result<()> {
-    expect_all(ids.len(), tx.run_statement(given(ids, from, to, now)).await?)
+    expect_all(ids.len(), tx.run_statement(given(ids, from, owner, taken, now)).await?)
 }
 
 /// The statement of `give`.
 pub fn given(
     ids: &[i64],
     from: QueueStatus,
-    (owner, taken): (&NodeId, Acknowledgement),
+    owner: &NodeId,
+    taken: Acknowledgement,
     now: Millis,
 ) -> CountedStatement {
     CountedStatement::OnEach {
@@ -375,7 +377,7 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
 
 /// Whether a row still belongs to this attempt of this process and is to run.
 pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> Result<bool> {
-    is_in(tx, id, (attempt, owner), QueueStatus::Running).await
+    is_in(tx, id, attempt, owner, QueueStatus::Running).await
 }
 
 /// Whether a row still belongs to this attempt of this process and is to be ended.
@@ -385,13 +387,14 @@ pub async fn is_ours_to_end(
     attempt: u32,
     owner: &NodeId,
 ) -> Result<bool> {
-    is_in(tx, id, (attempt, owner), QueueStatus::Killing).await
+    is_in(tx, id, attempt, owner, QueueStatus::Killing).await
 }
 
 async fn is_in(
     tx: &mut Tx,
     id: QueueId,
-    (attempt, owner): (u32, &NodeId),
+    attempt: u32,
+    owner: &NodeId,
     status: QueueStatus,
 ) -> Result<bool> {
     let row = tx
@@ -420,15 +423,27 @@ pub async fn ours_of(db: &Db, ids: &[QueueId], owner: &NodeId) -> Result<HashMap
     rows.iter().map(read).collect()
 }
 
-/// To which try of which process a row belongs, and its state.
-pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<(u32, Option<NodeId>, QueueStatus)>> {
+/// Which attempt of which process has a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowHolder {
+    /// The attempt.
+    pub attempt: u32,
+    /// The process; none before the first attempt.
+    pub owner: Option<NodeId>,
+    /// The state of the row.
+    pub status: QueueStatus,
+}
+
+/// The attempt and process that have a row; none when it is gone.
+pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<RowHolder>> {
     let sql = "SELECT attempt, owner, status FROM job_queue WHERE queue_id = ?";
     let row = tx.fetch_optional(sql, &[id.0.into()]).await?;
     let read = |row: Row| {
         let word = row.get_text("status")?;
         let status = QueueStatus::parse(&word)
             .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-        Ok((u32::try_from(row.get_int("attempt")?)?, row.opt_text("owner")?.map(NodeId), status))
+        let attempt = u32::try_from(row.get_int("attempt")?)?;
+        Ok(RowHolder { attempt, owner: row.opt_text("owner")?.map(NodeId), status })
     };
     row.map(read).transpose()
 }

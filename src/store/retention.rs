@@ -372,8 +372,10 @@ pub struct AgedRow {
 /// backfill while a batch of it is there.
 pub async fn list_aged(
     tx: &mut Tx,
-    (kind, word): (Aged, &str),
-    (cut, after): (Millis, Cursor),
+    kind: Aged,
+    word: &str,
+    cut: Millis,
+    after: Cursor,
     limit: u32,
 ) -> Result<Vec<AgedRow>> {
     let [from, at, key] = after.values();

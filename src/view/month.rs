@@ -148,8 +148,10 @@ fn read_day(span: &MonthRequest<'_>, calendars: &Calendars, date: NaiveDate) -> 
 /// Adds what a schedule fires from `now` on; `groups` are those it opens.
 pub fn add_firings(
     days: &mut DaysByDate,
-    (span, calendars): (&MonthRequest<'_>, &Calendars),
-    (t, groups): (&Trigger, Vec<String>),
+    span: &MonthRequest<'_>,
+    calendars: &Calendars,
+    t: &Trigger,
+    groups: Vec<String>,
     now: Millis,
 ) -> Result<()> {
     let timing = &t.def.timing;

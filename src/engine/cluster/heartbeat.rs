@@ -175,7 +175,7 @@ impl Heart {
     /// Takes in what the database says of its past, read beside other things; the next heartbeat puts on record what
     /// is found.
     pub(in crate::engine) fn observe_history(&self, mark: &HistoryMark, committed: Option<Millis>) {
-        self.suspension.observe((mark, committed), self.clock.now(), self.node.name());
+        self.suspension.observe(mark, committed, self.clock.now(), self.node.name());
     }
 
     /// How long a lease is.
@@ -432,7 +432,7 @@ impl Heart {
         self.meter.nodes(node::alive(&mut tx, at).await?);
         self.write_state(&mut tx, at).await?;
         let mark = metadata_gap::read_mark(&mut tx).await?;
-        if let Some(gap) = self.suspension.observe((&mark, committed), at, self.node.name()) {
+        if let Some(gap) = self.suspension.observe(&mark, committed, at, self.node.name()) {
             metadata_gap::open_gap(&mut tx, &gap).await?;
         }
         metadata_gap::raise(&mut tx, &mark, at).await?;

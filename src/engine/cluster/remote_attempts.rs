@@ -89,8 +89,8 @@ impl Hosted {
     }
 
     /// A try waits for room.
-    pub(in crate::engine) fn wait_for_room(&mut self, this: (QueueId, u32)) {
-        self.queued.insert(this);
+    pub(in crate::engine) fn wait_for_room(&mut self, queue_id: QueueId, attempt: u32) {
+        self.queued.insert((queue_id, attempt));
     }
 
     /// Those that wait for room; none do from here on.

@@ -38,7 +38,8 @@ impl Suspension {
     /// whole installation stopped (p11 on MariaDB, November 2026).
     pub(in crate::engine) fn observe(
         &self,
-        (mark, committed): (&HistoryMark, Option<Millis>),
+        mark: &HistoryMark,
+        committed: Option<Millis>,
         now: Millis,
         me: &str,
     ) -> Option<MetadataGap> {

@@ -91,7 +91,8 @@ struct Begin {
 impl Admin {
     /// Of the process that is this node.
     pub(in crate::engine) fn new(
-        (db, clock): (Db, Clock),
+        db: Db,
+        clock: Clock,
         me: NodeId,
         hints: Hints,
         give_up_ms: i64,

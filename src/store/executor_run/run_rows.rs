@@ -129,7 +129,8 @@ pub async fn adopt(tx: &mut Tx, runs: &[i64], me: &NodeId, now: Millis) -> Resul
 pub async fn note_request(
     tx: &mut Tx,
     run: LogId,
-    (address, total): (&str, i64),
+    address: &str,
+    total: i64,
     now: Millis,
 ) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'ASKED', address = ?, shard_total = ?, trigger_time = ?, \
@@ -142,7 +143,8 @@ pub async fn note_request(
 /// A run of which nothing was sent waits for another executor; `false` when it is over.
 pub async fn wait_again(
     tx: &mut Tx,
-    (run, me): (LogId, &NodeId),
+    run: LogId,
+    me: &NodeId,
     said: &str,
     now: Millis,
 ) -> Result<bool> {
@@ -207,7 +209,8 @@ pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> 
 pub async fn end_run(
     tx: &mut Tx,
     run: LogId,
-    (ended, said): (UnreportedEnd, &str),
+    ended: UnreportedEnd,
+    said: &str,
     now: Millis,
 ) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'TOLD', result = ?, handle_msg = ?, end_time = ?, \
