@@ -221,7 +221,7 @@ impl App {
     ) -> Sweeper {
         let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
         let me = NodeId(format!("retention-run-{}-{id}", std::process::id()));
-        Sweeper::new((self.db.clone(), self.clock.clone()), me, options, wish)
+        Sweeper::new(self.db.clone(), self.clock.clone(), me, options, wish)
     }
 
     /// The stored definition without schedules.

@@ -200,11 +200,11 @@ impl AdminRequest<'_> {
             let said = format!("registryGroup is not {EXECUTOR_GROUP}");
             return Ok(Err(AdminApiRefusal::Unreadable(said)));
         }
-        let place = (said.registry_key.as_str(), said.registry_value.as_str());
+        let (key, value) = (said.registry_key.as_str(), said.registry_value.as_str());
         match word {
-            AdminEndpoint::Remove => self.house.executors.remove(pass, place, self.peer).await,
+            AdminEndpoint::Remove => self.house.executors.remove(pass, key, value, self.peer).await,
             AdminEndpoint::Registry | AdminEndpoint::Callback => {
-                self.house.executors.register(pass, place, self.peer).await
+                self.house.executors.register(pass, key, value, self.peer).await
             }
         }
     }

@@ -78,11 +78,11 @@ async fn list_approvals(
     let seen = caller.grants.places(Permission::View);
     let mut tx = authorize::open_read(&ask).await?;
     let most = u32::try_from(limit + 1).map_err(anyhow::Error::from)?;
-    let found = approval::list_page(&mut tx, &filter, (seen.as_ref(), before), most).await?;
-    let approver = (caller.name.as_str(), Some(&caller.grants));
+    let found = approval::list_page(&mut tx, &filter, seen.as_ref(), before, most).await?;
+    let (approver, grants) = (caller.name.as_str(), Some(&caller.grants));
     let mut items = Vec::new();
     for one in &found {
-        items.push(ApprovalView::read_view(&mut tx, one, approver, ask.lang).await?);
+        items.push(ApprovalView::read_view(&mut tx, one, approver, grants, ask.lang).await?);
     }
     Ok(Page::from_items(items, limit, |item| item.approval_id))
 }
@@ -127,8 +127,8 @@ async fn give_decision(
     let decided = decide(&ask.house.app.db, &request, now).await;
     let (approval, written) = decided.map_err(refused)?;
     let mut tx = authorize::open_read(&ask).await?;
-    let approver = (caller.name.as_str(), Some(&caller.grants));
-    let approval = ApprovalView::read_view(&mut tx, &approval, approver, ask.lang).await?;
+    let (approver, grants) = (caller.name.as_str(), Some(&caller.grants));
+    let approval = ApprovalView::read_view(&mut tx, &approval, approver, grants, ask.lang).await?;
     Ok(DecisionAnswer { written, approval })
 }
 

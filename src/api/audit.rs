@@ -117,7 +117,7 @@ async fn read_acts(
     let (filter, told) = (which.filter()?, authorize::audit_scope(ask)?);
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
-    let found: Vec<AuditRecord> = acts(&mut tx, &filter, (&told, before), more).await?;
+    let found: Vec<AuditRecord> = acts(&mut tx, &filter, &told, before, more).await?;
     Ok(Page::from_items(
         found.iter().map(AuditEntryDetail::from).collect(),
         limit,

@@ -106,7 +106,8 @@ pub(super) async fn find_job(
 pub(super) async fn batch(
     ask: &ApiRequest,
     permission: Permission,
-    (group, no): (&str, &str),
+    group: &str,
+    no: &str,
 ) -> Result<Batch, Problem> {
     let missing = || Problem::not_found(format!("batch {no} of group {group}"));
     let group = GroupCode::parse(group).map_err(|_| missing())?;

@@ -238,7 +238,7 @@ async fn stop_backfill(
     let there = found(&ask, at.id).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
     let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
-    if !backfill::stop_backfill(db, &there, (&by, Some(reason)), now).await? {
+    if !backfill::stop_backfill(db, &there, &by, Some(reason), now).await? {
         let said = format!("backfill {} is {}; there is nothing to stop", at.id, there.status);
         return Err(Problem::conflict("is-so", said));
     }

@@ -283,7 +283,7 @@ async fn act_on_batch(
 ) -> Result<BatchActionResult, Problem> {
     let action = wish.action()?;
     let batch =
-        authorize::batch(&ask, action.permission(), (at.group.as_str(), at.batch_no.as_str()))
+        authorize::batch(&ask, action.permission(), at.group.as_str(), at.batch_no.as_str())
             .await?;
     let jobs = wish.select_jobs(&ask, &batch, action).await?;
     if wish.options.latest && !matches!(action, OperatorAction::Rerun(..)) {

@@ -224,8 +224,8 @@ async fn open_batches(
     let existing = match order.dry_run {
         true => existing(app, &plans).await?,
         false => {
-            let by = (&ask.operator()?, reason);
-            open_on_record(&app.db, &defs, &made, by, now).await?.existing
+            let by = ask.operator()?;
+            open_on_record(&app.db, &defs, &made, &by, reason, now).await?.existing
         }
     };
     let is_new = |p: &&BatchPlan| existing.iter().all(|b| b.values.group != p.values.group);
@@ -301,11 +301,11 @@ async fn pause_or_resume(
     why: ReasonBody,
     to: Going,
 ) -> Result<BatchControlResult, Problem> {
-    let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
+    let batch = authorize::batch(&ask, Permission::Run, &at.group, &at.batch_no).await?;
     let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
     let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
-    if !pause::set_going(db, batch.batch_id, to, (&by, reason), now).await? {
+    if !pause::set_going(db, batch.batch_id, to, &by, reason, now).await? {
         let (no, status) = (&at.batch_no, batch.status);
         let is = match (status.is_final(), to) {
             (true, _) => format!("has ended ({status})"),
@@ -328,12 +328,12 @@ async fn kill_batch(
     at: BatchPath,
     why: ReasonBody,
 ) -> Result<BatchControlResult, Problem> {
-    let batch = authorize::batch(&ask, Permission::Run, (&at.group, &at.batch_no)).await?;
+    let batch = authorize::batch(&ask, Permission::Run, &at.group, &at.batch_no).await?;
     let reason = authorize::reason(why.reason.as_deref())?;
     let by = ask.operator()?;
     let (db, now) = (&ask.house.app.db, authorize::now(&ask).await?);
-    let asked = !batch.status.is_final()
-        && pause::stop_batch(db, batch.batch_id, (&by, reason), now).await?;
+    let asked =
+        !batch.status.is_final() && pause::stop_batch(db, batch.batch_id, &by, reason, now).await?;
     let mut tx = db.begin_read().await.map_err(anyhow::Error::from)?;
     let after = store::batch::get(&mut tx, batch.batch_id).await?;
     if !asked {

@@ -11,7 +11,7 @@ use crate::domain::job::job_key::{find_named, parse_code_within};
 use crate::domain::job::outcome::{JobOutputs, StoredValue};
 use crate::domain::job::queue::QueueEntry;
 use crate::store;
-use crate::store::log::LogLine;
+use crate::store::log::{LogLine, LogPosition};
 use crate::view::batch::BatchView;
 use crate::view::job_of_batch::BatchJobDetail;
 use crate::view::log::{self, LogLineDetail, LogSelection};
@@ -78,7 +78,7 @@ pub(super) struct BatchJobPath {
 
 impl BatchJobPath {
     async fn batch(&self, ask: &ApiRequest) -> Result<Batch, Problem> {
-        authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
+        authorize::batch(ask, Permission::View, &self.group, &self.batch_no).await
     }
 
     fn missing(&self) -> Problem {
@@ -149,9 +149,11 @@ struct LogLinesPage {
     removed: Option<String>,
 }
 
-/// Parses `2:117`: attempt and line number.
-fn parse_position(name: &str, said: &str) -> Result<(u32, u64), Problem> {
-    let read = said.split_once(':').and_then(|(a, l)| Some((a.parse().ok()?, l.parse().ok()?)));
+/// `2:117`: a start and a line of it.
+fn parse_position(name: &str, said: &str) -> Result<LogPosition, Problem> {
+    let read = said.split_once(':').and_then(|(attempt, line)| {
+        Some(LogPosition { attempt: attempt.parse().ok()?, line_no: line.parse().ok()? })
+    });
     let refused =
         || Problem::unreadable(format!("{name}: {said} is no line; write ATTEMPT:LINE_NO, 1:250"));
     read.ok_or_else(refused)
@@ -167,17 +169,14 @@ impl ListLogLinesQuery {
                 )));
             }
         };
-        let begin = self.attempt.map_or((0, 0), |attempt| (attempt, 0));
+        let begin = LogPosition::start_of(self.attempt.unwrap_or(0));
         let after = match self.cursor.as_deref().or(self.after.as_deref()) {
             Some(said) => parse_position("after", said)?.max(begin),
             None => begin,
         };
         let wanted = match self.before.as_deref() {
-            Some(said) => {
-                let (attempt, line) = parse_position("before", said)?;
-                LogSelection::Before(attempt, line)
-            }
-            None => LogSelection::After(after.0, after.1),
+            Some(said) => LogSelection::Before(parse_position("before", said)?),
+            None => LogSelection::After(after),
         };
         Ok((wanted, limit))
     }
@@ -229,7 +228,7 @@ async fn download_log(
 ) -> Result<Response, Problem> {
     let (_, row) = of.find_row(&ask).await?;
     let name = format!("{}-{}-{}.log.txt", of.group, of.batch_no, row.job_code);
-    let begin = (only.attempt.unwrap_or(0), 0);
+    let begin = LogPosition::start_of(only.attempt.unwrap_or(0));
     let pieces = stream::unfold(Some(begin), move |after| {
         let ask = ask.clone();
         async move { piece(&ask, row.queue_id, after?, only.attempt).await }
@@ -322,29 +321,29 @@ async fn next_chunk(
     }
 }
 
-type LogPiece = (anyhow::Result<Bytes>, Option<(u32, u64)>);
+type LogPiece = (anyhow::Result<Bytes>, Option<LogPosition>);
 
 /// The next lines of a file, and where to continue; `None` at its end.
 async fn piece(
     ask: &ApiRequest,
     row: QueueId,
-    after: (u32, u64),
+    after: LogPosition,
     only: Option<u32>,
 ) -> Option<LogPiece> {
-    let found = log::lines(&ask.house.app, row, LogSelection::After(after.0, after.1), PIECE).await;
+    let found = log::lines(&ask.house.app, row, LogSelection::After(after), PIECE).await;
     let found = match found {
         Ok(found) => found,
         // The body is aborted, so that the reader notices that the file is incomplete.
         Err(error) => return Some((Err(error), None)),
     };
-    let last = found.last().map(|line| (line.attempt, line.line_no));
+    let last = found.last().map(LogLine::position);
     let more = found.len() == PIECE as usize;
     let wanted: Vec<LogLine> =
         found.into_iter().filter(|line| only.is_none_or(|only| only == line.attempt)).collect();
     if wanted.is_empty() {
         return None;
     }
-    Some((Ok(Bytes::from(lines_as_text(&wanted, after.0))), last.filter(|_| more)))
+    Some((Ok(Bytes::from(lines_as_text(&wanted, after.attempt))), last.filter(|_| more)))
 }
 
 /// Lines as in a file; each attempt after the attempt `before` has a heading.
@@ -378,7 +377,10 @@ mod tests {
 
     #[test]
     fn a_line_is_named_by_its_start_and_number() {
-        assert_eq!(parse_position("after", "2:117").expect("a line"), (2, 117));
+        assert_eq!(
+            parse_position("after", "2:117").expect("a line"),
+            LogPosition { attempt: 2, line_no: 117 }
+        );
         for said in ["", "2", "2:", ":7", "-1:7", "2:x"] {
             assert!(parse_position("after", said).is_err(), "{said}");
         }

@@ -116,8 +116,8 @@ async fn compare(
     of: GroupPath,
     two: CompareBatchesQuery,
 ) -> Result<BatchComparison, Problem> {
-    let a = authorize::batch(&ask, Permission::View, (&of.group, &two.a)).await?;
-    let b = authorize::batch(&ask, Permission::View, (&of.group, &two.b)).await?;
+    let a = authorize::batch(&ask, Permission::View, &of.group, &two.a).await?;
+    let b = authorize::batch(&ask, Permission::View, &of.group, &two.b).await?;
     let (a, b) = compare::read_both(&ask.house.app, a.batch_id, b.batch_id).await?;
     Ok(BatchComparison::from_views(&a, &b))
 }
@@ -143,6 +143,6 @@ async fn history(
     drop(tx);
     let limit = u32::try_from(page::limit(past.limit)?).unwrap_or(u32::MAX);
     let before = page::read_cursor::<i64>(past.cursor.as_deref())?.map(BatchId);
-    let (items, next) = job_history::read_page(app, (&job.group, &job.code), before, limit).await?;
+    let (items, next) = job_history::read_page(app, &job.group, &job.code, before, limit).await?;
     Ok(Page { items, next: next.map(|id| page::cursor(&id.0)) })
 }

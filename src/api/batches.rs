@@ -193,7 +193,7 @@ pub(super) async fn briefs(
 impl BatchPath {
     /// The batch, if the caller may see it.
     pub(super) async fn find_visible(&self, ask: &ApiRequest) -> Result<Batch, Problem> {
-        authorize::batch(ask, Permission::View, (&self.group, &self.batch_no)).await
+        authorize::batch(ask, Permission::View, &self.group, &self.batch_no).await
     }
 }
 

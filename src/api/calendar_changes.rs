@@ -115,7 +115,9 @@ async fn change(
     ask: &ApiRequest,
     at: &CodePath,
     make: &(dyn Fn(Option<&Calendar>) -> Done<Option<Calendar>> + Sync),
-    (action, how, reason): (&str, Apply, Option<&str>),
+    action: &str,
+    how: Apply,
+    reason: Option<&str>,
 ) -> Result<CalendarChangeResult, Problem> {
     let by = ask.operator()?;
     let act = CalendarAct { action, by: &by, reason };
@@ -231,7 +233,7 @@ async fn put_calendar(
         }))
     };
     let action = if file.is_some() { "calendar import" } else { "calendar add" };
-    change(&ask, &at, &make, (action, how, reason)).await
+    change(&ask, &at, &make, action, how, reason).await
 }
 
 /// A change of one day.
@@ -284,7 +286,7 @@ async fn set_day(
         }
         Ok(Some(made))
     };
-    change(&ask, &at, &make, ("calendar day", Apply::Write, Some(reason))).await
+    change(&ask, &at, &make, "calendar day", Apply::Write, Some(reason)).await
 }
 
 async fn remove(
@@ -297,5 +299,5 @@ async fn remove(
     let make = |old: Option<&Calendar>| -> Done<Option<Calendar>> {
         old.map(|_| None).ok_or_else(|| missing().into())
     };
-    change(&ask, &at, &make, ("calendar remove", Apply::Write, Some(reason))).await
+    change(&ask, &at, &make, "calendar remove", Apply::Write, Some(reason)).await
 }

@@ -147,7 +147,7 @@ async fn month(
         let groups: Vec<String> =
             opens(&t.def, &groups).into_iter().filter(told).map(GroupCode::to_string).collect();
         if !groups.is_empty() {
-            add_firings(&mut found, (&span, &calendars), (&t, groups), now)?;
+            add_firings(&mut found, &span, &calendars, &t, groups, now)?;
         }
     }
     Ok(Page::whole(found.into_values().collect()))

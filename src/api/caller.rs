@@ -98,7 +98,7 @@ impl ApiRequest {
         let approved = parts.extensions.get::<Arc<ReplayedChange>>().cloned();
         let caller = match (&approved, needs) {
             (Some(approved), _) => Some(house.author_of(approved).await?),
-            (None, needs) => Self::caller_of(house, parts, (&way, needs)).await?,
+            (None, needs) => Self::caller_of(house, parts, &way, needs).await?,
         };
         let request_caller = parts.extensions.get::<RequestCaller>().cloned().unwrap_or_default();
         if let Some(caller) = &caller {
@@ -137,7 +137,8 @@ impl ApiRequest {
     async fn caller_of(
         house: &Arc<ApiState>,
         parts: &Parts,
-        (way, needs): (&RequestOrigin, CallerNeeds),
+        way: &RequestOrigin,
+        needs: CallerNeeds,
     ) -> Result<Option<Caller>, Problem> {
         match needs {
             CallerNeeds::Nothing => Ok(None),

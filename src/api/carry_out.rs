@@ -144,7 +144,7 @@ impl ApiState {
             true => ChangeRequestStatus::Done,
             false => ChangeRequestStatus::Failed,
         };
-        store::finish(&mut tx, change, status, (code.as_u16(), &answer), now).await?;
+        store::finish(&mut tx, change, status, code.as_u16(), &answer, now).await?;
         let after = store::find_request(&mut tx, change.id).await?;
         if after.is_some_and(|after| after.status == ChangeRequestStatus::Failed) {
             let why = answer["detail"].as_str();

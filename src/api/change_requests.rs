@@ -170,7 +170,7 @@ async fn give_decision(
     let decided = decide(&house.app.db, &house.four_eyes, &request, now).await;
     let after = match decided {
         Ok(after) => after,
-        Err(error) => return refused(&ask, id, (verdict, error)).await,
+        Err(error) => return refused(&ask, id, verdict, error).await,
     };
     if after.status != ChangeRequestStatus::Approved {
         return Ok(ChangeRequestView::from_request(&after, reader));
@@ -186,7 +186,8 @@ async fn give_decision(
 async fn refused(
     ask: &ApiRequest,
     id: ChangeRequestId,
-    (verdict, error): (ChangeVerdict, anyhow::Error),
+    verdict: ChangeVerdict,
+    error: anyhow::Error,
 ) -> Result<ChangeRequestView, Problem> {
     use ChangeDecisionRefused as Refused;
     if error.is::<NoChangeRequest>() {

@@ -31,9 +31,17 @@ pub(super) enum TransportSecurity {
     Tls,
 }
 
-/// The name of the session cookie, with and without TLS. `__Host-` keeps neighbouring hosts from
-/// setting it.
-const COOKIES: (&str, &str) = ("__Host-procession", "procession");
+/// What a cookie is called. `__Host-` lets no neighbour set it, and works with TLS alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CookieNames {
+    /// With TLS.
+    pub(super) tls: &'static str,
+    /// Without.
+    pub(super) clear: &'static str,
+}
+
+/// What the session's cookie is called.
+const COOKIES: CookieNames = CookieNames { tls: "__Host-procession", clear: "procession" };
 
 impl RequestOrigin {
     /// The origin of a request.
@@ -103,7 +111,7 @@ impl RequestOrigin {
     }
 
     /// The value of a cookie by its two names.
-    pub(super) fn cookie(&self, headers: &HeaderMap, names: (&str, &str)) -> Option<String> {
+    pub(super) fn cookie(&self, headers: &HeaderMap, names: CookieNames) -> Option<String> {
         let name = self.named(names);
         let all = headers.get_all(COOKIE).iter().filter_map(|v| v.to_str().ok());
         let mut pairs =
@@ -111,10 +119,10 @@ impl RequestOrigin {
         pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
     }
 
-    fn named<'a>(&self, (tls, clear): (&'a str, &'a str)) -> &'a str {
+    fn named(&self, names: CookieNames) -> &'static str {
         match self.transport {
-            TransportSecurity::Tls => tls,
-            TransportSecurity::Clear => clear,
+            TransportSecurity::Tls => names.tls,
+            TransportSecurity::Clear => names.clear,
         }
     }
 
@@ -126,7 +134,7 @@ impl RequestOrigin {
     /// The header that sets a cookie for this many seconds, or removes it.
     pub(super) fn set_cookie(
         &self,
-        names: (&str, &str),
+        names: CookieNames,
         value: Option<&str>,
         site: &str,
         seconds: Option<u32>,

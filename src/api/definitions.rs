@@ -274,7 +274,7 @@ async fn diff_definition(
     mut wanted: DefinitionRequest,
 ) -> Result<DefinitionChangeResult, Problem> {
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
-    store(&ask, &loaded, (&wanted, Apply::DryRun), require_visible).await
+    store(&ask, &loaded, &wanted, Apply::DryRun, require_visible).await
 }
 
 async fn apply(
@@ -284,7 +284,7 @@ async fn apply(
 ) -> Result<DefinitionChangeResult, Problem> {
     let loaded = std::mem::take(&mut wanted.sent).sound(&ask).await?;
     let how = if wanted.dry_run { Apply::DryRun } else { Apply::Write };
-    store(&ask, &loaded, (&wanted, how), require_all).await
+    store(&ask, &loaded, &wanted, how, require_all).await
 }
 
 /// The author and the remark of a change.
@@ -301,7 +301,8 @@ impl DefinitionRequest {
 async fn store(
     ask: &ApiRequest,
     loaded: &Loaded,
-    (wanted, how): (&DefinitionRequest, Apply),
+    wanted: &DefinitionRequest,
+    how: Apply,
     look: fn(&ApiRequest, &Demands) -> Result<(), Problem>,
 ) -> Result<DefinitionChangeResult, Problem> {
     let remark = match how {
@@ -472,14 +473,14 @@ async fn rollback(
     let by = authorship(&ask, None)?;
     let app = &ask.house.app;
     if how == Apply::Write && ask.is_guarded() {
-        let ahead = app.rollback_guarded(to, Apply::DryRun, (&by, reason), guard).await?;
+        let ahead = app.rollback_guarded(to, Apply::DryRun, &by, reason, guard).await?;
         noted.pass_four_eyes(
             &ahead,
             &format!("roll group {group} back to version {}", to.no),
             reason,
         )?;
     }
-    let done = app.rollback_guarded(to, how, (&by, reason), guard).await?;
+    let done = app.rollback_guarded(to, how, &by, reason, guard).await?;
     let needs = NeededPermissions::from_demands(&noted.demands());
     Ok(outcome(done, how, needs, Vec::new()))
 }

@@ -169,7 +169,7 @@ async fn send_firing(
         false => &[Permission::Run],
     };
     for permission in needed {
-        mine.iter().try_for_each(|t| touch(&ask, *permission, (&t.def, &defs), &what))?;
+        mine.iter().try_for_each(|t| touch(&ask, *permission, &t.def, &defs, &what))?;
     }
     for trigger in &mine {
         may_give(&ask, &trigger.def, &defs, &sent.params).await?;

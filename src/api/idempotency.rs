@@ -6,7 +6,7 @@ use crate::api::problem::Problem;
 use crate::app::App;
 use crate::app::task::as_task;
 use crate::domain::time::Millis;
-use crate::store::idempotency_key as kept;
+use crate::store::idempotency_key::{self as kept, IdempotencyKey, StoredAnswer};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -73,36 +73,37 @@ pub(super) fn digest(parts: &Parts, caller: &Caller, body: &[u8]) -> String {
 /// Carries a change out once for this key, or returns the first answer.
 pub(super) async fn run_once(
     ask: &ApiRequest,
-    (key, request): (String, String),
+    key: String,
+    request: String,
     work: IdempotentChange,
 ) -> Result<Response, Problem> {
-    let user = ask.caller()?.user_id;
+    let of = IdempotencyKey { user: ask.caller()?.user_id, key: &key };
     let app = &ask.house.app;
     let now = app.server_now().await?;
-    if !begin(app, (user, &key), &request, now).await? {
-        return before(app, (user, &key), &request, now).await;
+    if !begin(app, of, &request, now).await? {
+        return before(app, of, &request, now).await;
     }
-    let house = ask.house.clone();
-    // A task of its own: a change that was begun is completed and its answer stored, even if the
-    // client disconnects.
+    let (house, user) = (ask.house.clone(), of.user);
+    // A task of its own: what was begun is ended and its answer kept, also when nobody waits any more.
     let done = as_task(async move {
         let done = work.await;
-        store_answer(&house.app, (user, &key), &done).await.map(|()| done)
+        let of = IdempotencyKey { user, key: &key };
+        store_answer(&house.app, of, &done).await.map(|()| done)
     });
     done.await?.and_then(|(status, bytes)| answer(status, bytes))
 }
 
 async fn begin(
     app: &App,
-    (user, key): (i64, &str),
+    key: IdempotencyKey<'_>,
     request: &str,
     now: Millis,
 ) -> Result<bool, Problem> {
     let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
-    kept::expire(&mut tx, (user, key), now.plus_ms(-DAY_MS)).await?;
+    kept::expire(&mut tx, key, now.plus_ms(-DAY_MS)).await?;
     tx.commit().await.map_err(anyhow::Error::from)?;
     let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
-    let is_first = kept::begin(&mut tx, (user, key), request, now).await?;
+    let is_first = kept::begin(&mut tx, key, request, now).await?;
     match is_first {
         true => tx.commit().await.map_err(anyhow::Error::from)?,
         // After an error PostgreSQL accepts no further statement in a transaction.
@@ -116,20 +117,22 @@ async fn begin(
 /// repeated under this key.
 async fn store_answer(
     app: &App,
-    (user, key): (i64, &str),
+    key: IdempotencyKey<'_>,
     done: &Result<(StatusCode, Vec<u8>), Problem>,
 ) -> Result<(), Problem> {
     let mut tx = app.db.begin().await.map_err(anyhow::Error::from)?;
     match done {
         Ok((status, bytes)) => {
             let text = String::from_utf8_lossy(bytes);
-            kept::store_answer(&mut tx, (user, key), (status.as_u16(), &text)).await?;
+            let answer = StoredAnswer { status: status.as_u16(), text: &text };
+            kept::store_answer(&mut tx, key, answer).await?;
         }
         Err(problem) if problem.status.is_server_error() => {
-            let (status, text) = (problem.status.as_u16(), problem.document().to_string());
-            kept::store_answer(&mut tx, (user, key), (status, &text)).await?;
+            let text = problem.document().to_string();
+            let answer = StoredAnswer { status: problem.status.as_u16(), text: &text };
+            kept::store_answer(&mut tx, key, answer).await?;
         }
-        Err(_) => kept::forget(&mut tx, (user, key)).await?,
+        Err(_) => kept::forget(&mut tx, key).await?,
     }
     Ok(tx.commit().await.map_err(anyhow::Error::from)?)
 }
@@ -137,7 +140,7 @@ async fn store_answer(
 /// The first answer.
 async fn before(
     app: &App,
-    (user, key): (i64, &str),
+    key: IdempotencyKey<'_>,
     request: &str,
     now: Millis,
 ) -> Result<Response, Problem> {
@@ -147,8 +150,8 @@ async fn before(
                     seconds, and if this stays, look what became of it and send another key";
         Problem { retry_after: Some(SOON), ..Problem::conflict("begun", said) }
     };
-    // Removed between two reads: it was refused, and may be sent again.
-    let Some(there) = kept::find_key(&mut tx, (user, key), now.plus_ms(-DAY_MS)).await? else {
+    // Gone between two looks: it was refused, and may be sent again.
+    let Some(there) = kept::find_key(&mut tx, key, now.plus_ms(-DAY_MS)).await? else {
         return Err(begun());
     };
     if there.request.get(..REQUEST_DIGITS) == request.get(..REQUEST_DIGITS)

@@ -110,12 +110,12 @@ async fn set_modes(
     if !sent.dry_run {
         let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
         if action.permission() == Permission::Force {
-            let change = guarded_modes(&ask, &jobs, (action, mode), reason).await?;
+            let change = guarded_modes(&ask, &jobs, action, mode, reason).await?;
             ask.pass_four_eyes(change)?;
         }
         let now = authorize::now(&ask).await?;
         let db = &ask.house.app.db;
-        let gone = pause::set_standing(db, &jobs, mode, (&by, reason), now).await?;
+        let gone = pause::set_standing(db, &jobs, mode, &by, reason, now).await?;
         if let Some(job) = gone.first() {
             return Err(Problem::not_found(format!("job {job}")));
         }
@@ -135,7 +135,8 @@ fn codes_of(jobs: &[JobKey]) -> String {
 async fn guarded_modes(
     ask: &ApiRequest,
     jobs: &[JobKey],
-    (action, mode): (OperatorAction, Option<RunMode>),
+    action: OperatorAction,
+    mode: Option<RunMode>,
     reason: &str,
 ) -> Result<GuardedChange, Problem> {
     let standing = run_mode::standing(&mut authorize::open_read(ask).await?).await?;
@@ -169,7 +170,7 @@ async fn trust(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<TrustJo
     ask.pass_four_eyes(guarded_trust(&ask, &jobs, reason).await?)?;
     let now = authorize::now(&ask).await?;
     let db = &ask.house.app.db;
-    if !pause::trust(db, &jobs, (&by, reason), now).await?.is_empty() {
+    if !pause::trust(db, &jobs, &by, reason, now).await?.is_empty() {
         let said = format!("job {} was not caught committing by itself", at.code);
         return Err(Problem::conflict("is-so", said));
     }

@@ -27,15 +27,26 @@ pub struct NoListener {
     cure: &'static str,
 }
 
-/// The setting of the address, and the hint when it is unavailable.
-const FRONT: (&str, &str) = (
-    "http.listen",
-    "give another address (--http ADDR or http.listen, port 0 for any free one), or --http off",
-);
+/// The setting that says where a door is, and what helps when it cannot be there.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenerSetting {
+    /// What it is called.
+    pub setting: &'static str,
+    /// What helps.
+    pub cure: &'static str,
+}
 
-/// The hint when probes cannot be served at their address.
-const PROBES: (&str, &str) =
-    ("http.probes", "give another address (port 0 for any free one), or http.probes = \"off\"");
+/// Where requests come in.
+const FRONT: ListenerSetting = ListenerSetting {
+    setting: "http.listen",
+    cure: "give another address (--http ADDR or http.listen, port 0 for any free one), or --http off",
+};
+
+/// Where probes alone are answered.
+const PROBES: ListenerSetting = ListenerSetting {
+    setting: "http.probes",
+    cure: "give another address (port 0 for any free one), or http.probes = \"off\"",
+};
 
 /// A listener that is open and not yet served: connecting clients wait.
 pub struct Door {
@@ -84,9 +95,10 @@ impl Door {
 
     /// Opens a listener with another setting and hint.
     pub async fn open_as(
-        (setting, cure): (&'static str, &'static str),
+        setting: ListenerSetting,
         address: SocketAddr,
     ) -> Result<Self, NoListener> {
+        let ListenerSetting { setting, cure } = setting;
         let said = |cause| NoListener { address, cause, setting, cure };
         let listener = listen(address).map_err(said)?;
         let address = listener.local_addr().map_err(said)?;

@@ -75,7 +75,7 @@ mod versions;
 mod watch;
 
 pub use connection_limit::Peer;
-pub use listener::{Attended, Door, Front, NoListener};
+pub use listener::{Attended, Door, Front, ListenerSetting, NoListener};
 pub use state::ApiState;
 pub use tls::ListenerTls;
 

@@ -1,6 +1,7 @@
 //! Login at another provider: the redirect there, and the return.
 
 use crate::api::caller::{ApiRequest, CallerNeeds};
+use crate::api::client_address::CookieNames;
 use crate::api::problem::Problem;
 use crate::api::route::{Nothing, Noun};
 use crate::app::access::{NotProved, Returning};
@@ -33,10 +34,10 @@ pub(super) fn routes() -> Noun {
         )
 }
 
-/// The cookie for the time of the login. SameSite=Lax, because the browser returns from another
-/// site.
-const COOKIES: (&str, &str) = ("__Host-procession-oidc", "procession-oidc");
-/// Its lifetime in seconds.
+/// What the browser keeps until it comes back. Lax, because it comes from another site then.
+const COOKIES: CookieNames =
+    CookieNames { tls: "__Host-procession-oidc", clear: "procession-oidc" };
+/// Seconds it keeps it.
 const KEPT: u32 = 600;
 
 /// The other provider, and our return URL.

@@ -74,7 +74,7 @@ async fn list_notifications(
     let told = authorize::audit_scope(&ask)?;
     let more = u32::try_from(limit + 1).unwrap_or(u32::MAX);
     let mut tx = ask.house.app.db.begin_read().await.map_err(anyhow::Error::from)?;
-    let rows = outbox::list_page(&mut tx, &filter, (&told, before), more).await?;
+    let rows = outbox::list_page(&mut tx, &filter, &told, before, more).await?;
     let Page { items, next } = Page::from_items(rows, limit, |row| row.id);
     Ok(Page { items: items.iter().map(NotificationSummary::from_row).collect(), next })
 }

@@ -48,7 +48,7 @@ impl Reads {
             } else if left > 0 && batch.removing.is_none() && batch.unwritten_jobs == 0 {
                 left -= 1;
                 let fresh = Prospect::read_prospect(app, id).await?;
-                self.remember(id, (now, batch.revision, fresh));
+                self.remember(id, batch.revision, fresh, now);
                 found.insert(id, fresh);
             }
         }
@@ -61,13 +61,13 @@ impl Reads {
         (*of == revision && now.since(*at) < FRESH_MS).then_some(*known)
     }
 
-    fn remember(&self, id: BatchId, known: (Millis, i64, Prospect)) {
+    fn remember(&self, id: BatchId, revision: i64, prospect: Prospect, now: Millis) {
         let mut all = self.prospects.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if all.len() >= PROSPECTS {
-            all.retain(|_, (at, _, _)| known.0.since(*at) < FRESH_MS);
+            all.retain(|_, (at, _, _)| now.since(*at) < FRESH_MS);
         }
         if all.len() < PROSPECTS {
-            all.insert(id, known);
+            all.insert(id, (now, revision, prospect));
         }
     }
 

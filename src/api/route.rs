@@ -264,7 +264,7 @@ impl Noun {
                             Err(Problem { held: Some(held), .. }) => held,
                             Err(problem) => return Err(problem),
                         };
-                        file_change(&ask, (&method, &uri), &bytes, *held).await
+                        file_change(&ask, &method, &uri, &bytes, *held).await
                     }
                 };
                 let runner = ask.clone();
@@ -275,7 +275,9 @@ impl Noun {
                         let kind = [(CONTENT_TYPE, "application/json")];
                         Ok((status, kind, bytes).into_response())
                     }
-                    Some(keyed) => idempotency::run_once(&ask, keyed, Box::pin(work)).await,
+                    Some((key, request)) => {
+                        idempotency::run_once(&ask, key, request, Box::pin(work)).await
+                    }
                 }
             }
         };

@@ -176,7 +176,8 @@ impl ScheduleRequest {
 pub(super) fn touch(
     ask: &ApiRequest,
     permission: Permission,
-    (def, defs): (&TriggerDef, &Definition),
+    def: &TriggerDef,
+    defs: &Definition,
     what: &str,
 ) -> Result<(), Problem> {
     let groups: Vec<&GroupCode> = opens(def, &defs.groups);
@@ -213,7 +214,7 @@ pub(super) async fn found(
     let found = store::trigger::find_trigger(&mut tx, &code).await?;
     let found = found.ok_or_else(|| Problem::not_found(&what))?;
     drop(tx);
-    touch(ask, permission, (&found.def, &app.definition().await?), &what)?;
+    touch(ask, permission, &found.def, &app.definition().await?, &what)?;
     Ok(found)
 }
 
@@ -250,7 +251,7 @@ async fn add_schedule(
         return Ok(ScheduleState::checked(&def));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
-    pass_four_eyes(&ask, (None, Some(&def)), &defs, reason)?;
+    pass_four_eyes(&ask, None, Some(&def), &defs, reason)?;
     let stands =
         schedule_actions::add_schedule(&app.db, &def, &expected, schedule_deed(&by, reason, now))
             .await;
@@ -289,7 +290,7 @@ async fn edit_schedule(
         return Ok(ScheduleState::checked(&def));
     }
     let (by, reason) = (ask.operator()?, authorize::reason(sent.reason.as_deref())?);
-    pass_four_eyes(&ask, (Some(&was), Some(&def)), &defs, reason)?;
+    pass_four_eyes(&ask, Some(&was), Some(&def), &defs, reason)?;
     let deed = schedule_deed(&by, reason, now);
     let stands =
         schedule_actions::edit_schedule(&app.db, &was.def.code, &make, &expected, deed).await;
@@ -300,7 +301,8 @@ async fn edit_schedule(
 /// approved: after any other change of the schedule the request must be filed again.
 fn pass_four_eyes(
     ask: &ApiRequest,
-    (was, is): (Option<&Trigger>, Option<&TriggerDef>),
+    was: Option<&Trigger>,
+    is: Option<&TriggerDef>,
     defs: &Definition,
     reason: &str,
 ) -> Result<(), Problem> {
@@ -351,7 +353,7 @@ fn unsound(error: anyhow::Error) -> Problem {
 async fn remove(ask: ApiRequest, at: CodePath, why: ReasonBody) -> Result<ScheduleState, Problem> {
     let was = found(&ask, Permission::Edit, &at.code).await?;
     let (by, reason) = (ask.operator()?, authorize::reason(why.reason.as_deref())?);
-    pass_four_eyes(&ask, (Some(&was), None), &ask.house.app.definition().await?, reason)?;
+    pass_four_eyes(&ask, Some(&was), None, &ask.house.app.definition().await?, reason)?;
     let now = authorize::now(&ask).await?;
     schedule_actions::remove(&ask.house.app.db, &was.def.code, schedule_deed(&by, reason, now))
         .await?;

@@ -230,14 +230,15 @@ async fn next(ask: ApiRequest, at: CodePath, ahead: PreviewRange) -> Result<Next
     let t = found(&ask, &mut tx, &at).await?;
     let asked = FiringPreviewRequest::stored(&mut tx, &t.def.code, now).await?;
     drop(tx);
-    shown(&ask, &asked, (ahead.n, ahead.from.as_deref()), now).await
+    shown(&ask, &asked, ahead.n, ahead.from.as_deref(), now).await
 }
 
 /// The firings and the skipped times.
 async fn shown(
     ask: &ApiRequest,
     asked: &FiringPreviewRequest,
-    (n, from): (Option<u32>, Option<&str>),
+    n: Option<u32>,
+    from: Option<&str>,
     now: Millis,
 ) -> Result<NextFirings, Problem> {
     let count = match n.unwrap_or(20) {
@@ -277,8 +278,8 @@ async fn firings(
     let all = match before {
         None => store::firing::of_trigger(&mut tx, id, more).await?,
         Some((planned, firing)) => {
-            let place = (Millis(planned), FiringId(firing));
-            store::firing::of_trigger_before(&mut tx, id, place, more).await?
+            let (planned, firing) = (Millis(planned), FiringId(firing));
+            store::firing::of_trigger_before(&mut tx, id, planned, firing, more).await?
         }
     };
     let Page { items, next } = Page::from_items(all, limit, |f| (f.planned_at.0, f.firing_id.0));
@@ -321,7 +322,7 @@ async fn preview(
     let number = words.batch_no.as_deref().map(NumberRule::parse).transpose();
     let number = number.map_err(anyhow::Error::from)?;
     let asked = FiringPreviewRequest::written(timing, number, now);
-    shown(&ask, &asked, (tried.n, tried.from.as_deref()), now).await
+    shown(&ask, &asked, tried.n, tried.from.as_deref(), now).await
 }
 
 /// A cron expression.
@@ -353,6 +354,6 @@ async fn preview_cron(
     let timing = Timing { calendar, ..Timing::plain(schedule::FiringRule::Cron(cron), zone) };
     let now = authorize::now(&ask).await?;
     let asked_for = FiringPreviewRequest::written(timing, None, now);
-    let firings = shown(&ask, &asked_for, (asked.n, None), now).await?;
+    let firings = shown(&ask, &asked_for, asked.n, None, now).await?;
     Ok(CronPreview { firings, expression: asked.expr, dialect, cron_sentence })
 }

@@ -174,7 +174,7 @@ async fn confirm(
     let from = ask.way.stranger(&ask.headers);
     let name = ask.caller()?.user_name();
     let porter = &ask.house.porter;
-    let codes = porter.confirm_second_factor(name, (&sent.code, session), &from).await?;
+    let codes = porter.confirm_second_factor(name, &sent.code, session, &from).await?;
     Ok(RecoveryCodes::from_codes(&codes).into())
 }
 

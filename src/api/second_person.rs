@@ -106,7 +106,8 @@ pub(super) fn changed_since() -> Problem {
 /// Files a held change; returns the answer.
 pub(super) async fn file_change(
     ask: &ApiRequest,
-    (method, uri): (&Method, &Uri),
+    method: &Method,
+    uri: &Uri,
     body: &[u8],
     held: HeldChange,
 ) -> Result<(StatusCode, Vec<u8>), Problem> {

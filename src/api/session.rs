@@ -294,8 +294,8 @@ async fn set_up(
     let name = UserName::parse(&sent.name).map_err(anyhow::Error::from)?;
     let display_name = display_name(sent.display_name, &name)?;
     let from = ask.way.stranger(&ask.headers);
-    let named = (&name, display_name.as_str());
-    let within = ask.house.porter.set_up(&sent.secret, named, sent.password, &from).await?;
+    let porter = &ask.house.porter;
+    let within = porter.set_up(&sent.secret, &name, &display_name, sent.password, &from).await?;
     entered(&ask, within).await
 }
 
@@ -354,8 +354,8 @@ async fn change_password(
         return Err(Problem::refused("a password is changed in a session, not with a token"));
     }
     let from = ask.way.stranger(&ask.headers);
-    let passwords = (sent.old, sent.new);
-    let within = ask.house.porter.change_password(caller.user_name(), passwords, &from).await?;
+    let (porter, name) = (&ask.house.porter, caller.user_name());
+    let within = porter.change_password(name, sent.old, sent.new, &from).await?;
     entered(&ask, within).await
 }
 

@@ -136,7 +136,7 @@ async fn get_version(ask: ApiRequest, at: VersionPath, _: Nothing) -> Result<Res
     if at.no == 0 {
         return Err(Problem::not_found(format!("version 0 of group {group}")));
     }
-    file_response(&ask, &group, defs, (DefinitionFormat::Yaml, &format!("{group}-{}", at.no)))
+    file_response(&ask, &group, defs, DefinitionFormat::Yaml, &format!("{group}-{}", at.no))
 }
 
 async fn diff_versions(
@@ -191,13 +191,13 @@ async fn export(ask: ApiRequest, _: Nothing, wanted: ExportQuery) -> Result<Resp
         let knows =
             grants.allow_everywhere(Permission::Edit) || grants.allow_everywhere(Permission::Admin);
         let all = if knows { all } else { without_places(all) };
-        return written(&all, (format, "procession"));
+        return written(&all, format, "procession");
     };
     let group = authorize::group(&ask, Permission::View, word)?;
     let stored = ask.house.app.definition_with_schedules().await?;
     let missing = || Problem::not_found(format!("group {group}"));
     let part = of_group(&stored, &group).ok_or_else(missing)?;
-    file_response(&ask, &group, part, (format, group.as_str()))
+    file_response(&ask, &group, part, format, group.as_str())
 }
 
 /// Whether the caller may see addresses of sources: an author needs them to write the file back.
@@ -210,16 +210,14 @@ fn file_response(
     ask: &ApiRequest,
     group: &GroupCode,
     defs: Definition,
-    how: (DefinitionFormat, &str),
+    format: DefinitionFormat,
+    name: &str,
 ) -> Result<Response, Problem> {
     let defs = if knows_places(ask, group) { defs } else { without_places(defs) };
-    written(&defs, how)
+    written(&defs, format, name)
 }
 
-fn written(
-    defs: &Definition,
-    (format, name): (DefinitionFormat, &str),
-) -> Result<Response, Problem> {
+fn written(defs: &Definition, format: DefinitionFormat, name: &str) -> Result<Response, Problem> {
     if defs.jobs.is_empty() {
         return Err(Problem::refused(
             "no job is defined there; a definition file has at least one",

@@ -198,7 +198,8 @@ impl App {
 pub(super) async fn bring(
     tx: &mut Tx,
     by: &Operator,
-    (group, kept): (&ExecutorGroup, &KeptToken),
+    group: &ExecutorGroup,
+    kept: &KeptToken,
     now: Millis,
 ) -> Result<bool> {
     // It was valid in another admin, whose ports are its own.

@@ -102,7 +102,8 @@ impl App {
     pub async fn bring_from_xxl(
         &self,
         by: &Authority,
-        (executors, token): (&[NewExecutors], Option<&SecretString>),
+        executors: &[NewExecutors],
+        token: Option<&SecretString>,
         users: &[ImportedUser],
         apply: Apply,
     ) -> Result<Brought> {
@@ -130,12 +131,12 @@ impl App {
         let mut tx = self.db.begin().await?;
         for (new, kept) in executors.iter().zip(&kept) {
             let added =
-                executor_groups::bring(&mut tx, &by.operator, (&new.group, kept), now).await?;
+                executor_groups::bring(&mut tx, &by.operator, &new.group, kept, now).await?;
             let list = if added { &mut brought.executors } else { &mut brought.executors_there };
             list.push(new.group.app_name.clone());
         }
         for (user, hash) in users.iter().zip(&hashes) {
-            let added = access::bring(&mut tx, by, (user, hash.as_deref()), now).await?;
+            let added = access::bring(&mut tx, by, user, hash.as_deref(), now).await?;
             let list = if added { &mut brought.users } else { &mut brought.users_there };
             list.push(user.name.clone());
         }

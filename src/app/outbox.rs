@@ -40,8 +40,8 @@ impl App {
         let (carriers, templates) = self.carriers()?;
         let id: String = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
         let me = NodeId(format!("outbox-send-{}-{id}", std::process::id()));
-        let place = (self.db.clone(), self.clock.clone());
-        Ok(Sender::new(place, me, carriers, templates, self.config.outbox()?))
+        let (db, clock) = (self.db.clone(), self.clock.clone());
+        Ok(Sender::new(db, clock, me, carriers, templates, self.config.outbox()?))
     }
 
     fn carriers(&self) -> Result<(Carriers, MessageTemplates)> {

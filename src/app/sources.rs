@@ -54,7 +54,8 @@ impl App {
     pub async fn prune_source(
         &self,
         source: &DataSource,
-        (days, now): (u32, Millis),
+        days: u32,
+        now: Millis,
         change: LedgerChange,
     ) -> Result<u64, SourceFault> {
         let cut = now.plus_ms(-i64::from(days) * DAY_MS).to_utc();

@@ -243,7 +243,7 @@ impl App {
         record(&mut tx, &versions, by, now).await?;
         let deed = ScheduleActionOrigin { by: &by.by, reason: by.remark.as_deref(), now };
         let spoken_of: Vec<_> = part::schedules_of(&stored, wanted).into_iter().cloned().collect();
-        schedules::apply_in(&mut tx, &there, (wanted, &spoken_of), deed).await?;
+        schedules::apply_in(&mut tx, &there, wanted, &spoken_of, deed).await?;
         tx.commit().await.context("apply the definition")?;
         Ok(Applied { changes, versions })
     }
@@ -256,7 +256,7 @@ impl App {
         by: &Authorship,
         reason: &str,
     ) -> Result<Vec<DefinitionDifference>> {
-        Ok(self.rollback_guarded(to, how, (by, reason), Guard::unrestricted()).await?.changes)
+        Ok(self.rollback_guarded(to, how, by, reason, Guard::unrestricted()).await?.changes)
     }
 
     /// Like `rollback`, with a guard.
@@ -264,7 +264,8 @@ impl App {
         &self,
         to: &Version,
         how: Apply,
-        (by, reason): (&Authorship, &str),
+        by: &Authorship,
+        reason: &str,
         guard: Guard<'_>,
     ) -> Result<Applied> {
         let mut tx = self.db.begin().await?;

@@ -129,7 +129,7 @@ async fn act_on_batch(global: &Global, app: &App, wish: BatchActionOrder) -> Res
         let summary =
             format!("{} in batch {} of group {}", action.as_str(), values.batch_no, values.group);
         let change = four_eyes::forced([&values.group]);
-        four_eyes::record(app, change, (&summary, Some(&how.reason)), global.language()).await?;
+        four_eyes::record(app, change, &summary, Some(&how.reason), global.language()).await?;
     }
     let acted = operator_actions::carry_out(&app.db, &command, &ahead.lines, now).await?;
     let reopened = acted.batch.status.is_final();
@@ -245,13 +245,13 @@ async fn in_every_batch(
     let shown = shown.join(", ");
     if !how.dry_run {
         let now = batch::server_now(app).await?;
-        let why = (&by, how.reason.trim());
+        let reason = how.reason.trim();
         if action.permission() == Permission::Force {
             let change = four_eyes::forced(jobs.iter().map(|job| &job.group));
             let summary = format!("{} in every new batch: {shown}", action.as_str());
-            four_eyes::record(app, change, (&summary, Some(why.1)), global.language()).await?;
+            four_eyes::record(app, change, &summary, Some(reason), global.language()).await?;
         }
-        pause::set_standing(&app.db, &jobs, mode, why, now).await?;
+        pause::set_standing(&app.db, &jobs, mode, &by, reason, now).await?;
     }
     if global.json {
         out::print_json(
@@ -271,8 +271,8 @@ async fn set_going(global: &Global, app: &App, going: GoingArgs, to: Going) -> R
     let batch = going.batch.find_batch(app).await?;
     let no = &batch.values.batch_no;
     let now = batch::server_now(app).await?;
-    let why = (&by, going.reason.trim());
-    if !pause::set_going(&app.db, batch.batch_id, to, why, now).await? {
+    let reason = going.reason.trim();
+    if !pause::set_going(&app.db, batch.batch_id, to, &by, reason, now).await? {
         let is = if batch.status.is_final() {
             format!("has ended ({})", batch.status)
         } else if to == Going::Paused {

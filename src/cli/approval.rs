@@ -92,7 +92,7 @@ pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<V
     let filter = ApprovalFilter { is_waiting: !args.all, group, batch_no: None };
     let found = {
         let mut tx = app.db.begin_read().await?;
-        store::approval::list_page(&mut tx, &filter, (None, None), args.limit).await?
+        store::approval::list_page(&mut tx, &filter, None, None, args.limit).await?
     };
     let mut items = Vec::new();
     for one in &found {
@@ -128,5 +128,5 @@ pub(super) async fn approvals(global: &Global, args: &ApprovalsArgs) -> Result<V
 
 async fn shown(app: &App, approval: &Approval, lang: Lang) -> Result<ApprovalView> {
     let mut tx = app.db.begin_read().await?;
-    ApprovalView::read_view(&mut tx, approval, (&whoami(), None), lang).await
+    ApprovalView::read_view(&mut tx, approval, &whoami(), None, lang).await
 }

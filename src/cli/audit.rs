@@ -123,8 +123,8 @@ async fn export(app: &App, filter: &AuditFilter, form: ExportForm, limit: u32) -
     let (mut before, mut left) = (None, limit);
     while left > 0 {
         let mut tx = app.db.begin_read().await?;
-        let reach = (&AuditScope::All, before);
-        let page = store::audit::list_page(&mut tx, filter, reach, left.min(AT_ONCE)).await?;
+        let (all, most) = (&AuditScope::All, left.min(AT_ONCE));
+        let page = store::audit::list_page(&mut tx, filter, all, before, most).await?;
         drop(tx);
         let Some(last) = page.last() else { break };
         before = Some(last.audit_id);

@@ -222,7 +222,7 @@ async fn run_backfill(
     }
     let done = BackfillView::read_view(&app, id).await?.count_final();
     let sender = app.sender(&dispatcher)?;
-    to_the_end((dispatcher, sender), watch(news, show_as, done, lang), lang).await?;
+    to_the_end(dispatcher, sender, watch(news, show_as, done, lang), lang).await?;
     let view = BackfillView::read_view(&app, id).await?;
     print_backfill(global, &view)?;
     app.close().await;
@@ -324,7 +324,7 @@ async fn stop_backfill(
     let view = BackfillView::read_view(&app, id).await?;
     let now = batch::server_now(&app).await?;
     let by = operator_here(&whoami());
-    if !backfill::stop_backfill(&app.db, &view.row, (&by, reason), now).await? {
+    if !backfill::stop_backfill(&app.db, &view.row, &by, reason, now).await? {
         let status = view.row.status;
         return Err(BadInput(format!("backfill {id} is {status}; there is nothing to stop")).into());
     }

@@ -22,7 +22,8 @@ pub(super) type AllNews = (UnboundedReceiver<ProgressEvent>, UnboundedReceiver<B
 pub(super) async fn watch(
     (mut jobs, mut batches): AllNews,
     show: Show,
-    (done, total): (usize, usize),
+    done: usize,
+    total: usize,
     lang: Lang,
 ) {
     let mut live = match show {

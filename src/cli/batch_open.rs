@@ -45,7 +45,7 @@ pub(super) async fn open_batches(global: &Global, args: OpenArgs) -> Result<Verb
     let now = batch::server_now(&app).await?;
     let order = order::work_out(asked, &defs, now)?;
     if let Some(file) = &args.file {
-        take_file(&app, (&defs, &warnings), &order, (file, &args.by), args.quiet).await?;
+        take_file(&app, &defs, &warnings, &order, file, &args.by, args.quiet).await?;
     }
     let made = open_unowned(&app.db, &defs, &order, &app::whoami(), now).await?;
     note_existing(&made.existing, global.language());

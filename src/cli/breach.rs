@@ -87,8 +87,8 @@ pub(super) async fn trust(
     let now = batch::server_now(app).await?;
     let change = four_eyes::forced(jobs.iter().map(|job| &job.group));
     let summary = "trust jobs again that committed by themselves";
-    four_eyes::record(app, change, (summary, Some(reason)), global.language()).await?;
-    let unmarked = pause::trust(&app.db, &jobs, (&by, reason.trim()), now).await?;
+    four_eyes::record(app, change, summary, Some(reason), global.language()).await?;
+    let unmarked = pause::trust(&app.db, &jobs, &by, reason.trim(), now).await?;
     if !unmarked.is_empty() {
         let codes: Vec<&str> = unmarked.iter().map(|job| job.code.as_str()).collect();
         return Err(BadInput(format!(

@@ -31,10 +31,10 @@ pub(super) async fn calendar(global: &Global, verb: CalendarVerb) -> Result<Verb
                 (CombinationRule::AnyOf, any_of)
             };
             let members = members.iter().map(|m| parse(m)).collect::<Result<_>>()?;
-            combine(global, &code, Combine { how, members }, (name.as_deref(), &why)).await
+            combine(global, &code, Combine { how, members }, name.as_deref(), &why).await
         }
         CalendarVerb::Day { code, date, kind, label, reason } => {
-            set_day(global, &code, date, (kind, label), &reason).await
+            set_day(global, &code, date, kind, label, &reason).await
         }
         CalendarVerb::List => list_calendars(global).await,
         CalendarVerb::Show { code, year } => show_calendar(global, &code, year).await,
@@ -57,7 +57,9 @@ async fn change(
     global: &Global,
     code: &CalendarCode,
     make: MakeCalendar<'_>,
-    (action, how, reason): (&str, Apply, Option<&str>),
+    action: &str,
+    how: Apply,
+    reason: Option<&str>,
 ) -> Result<CalendarChange> {
     let app = match how {
         // A calendar is created before the first definition that names it.
@@ -72,8 +74,9 @@ async fn change(
     let by = operator_here(&app::whoami());
     let act = CalendarAct { action, by: &by, reason };
     if how == Apply::Write {
-        let why = (format!("{action} {code}"), reason);
-        four_eyes::record(&app, four_eyes::calendar(), (&why.0, why.1), global.language()).await?;
+        let summary = format!("{action} {code}");
+        let lang = global.language();
+        four_eyes::record(&app, four_eyes::calendar(), &summary, reason, lang).await?;
     }
     let change = app.change_calendar(code, make, how, act).await?;
     app.close().await;
@@ -139,8 +142,8 @@ async fn import(global: &Global, args: &ImportArgs) -> Result<VerbResult> {
         Ok(Some(old.map_or_else(|| made.clone(), |old| merged(old, &made, scope))))
     };
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
-    let act = ("calendar import", how, args.why.reason.as_deref());
-    let change = change(global, &code, &make, act).await?;
+    let reason = args.why.reason.as_deref();
+    let change = change(global, &code, &make, "calendar import", how, reason).await?;
     print_change(global, &code, &change, how)?;
     Ok(VerbResult::Well)
 }
@@ -174,8 +177,8 @@ async fn add_calendar(
         made.weekend = head.weekend.unwrap_or(made.weekend);
         Ok(Some(made))
     };
-    let act = ("calendar add", Apply::Write, why.reason.as_deref());
-    let change = change(global, &code, &make, act).await?;
+    let reason = why.reason.as_deref();
+    let change = change(global, &code, &make, "calendar add", Apply::Write, reason).await?;
     print_change(global, &code, &change, Apply::Write)?;
     Ok(VerbResult::Well)
 }
@@ -184,7 +187,8 @@ async fn combine(
     global: &Global,
     code: &str,
     combine: Combine,
-    (name, why): (Option<&str>, &ReasonArgs),
+    name: Option<&str>,
+    why: &ReasonArgs,
 ) -> Result<VerbResult> {
     let code = parse(code)?;
     let make = |old: Option<&Calendar>| {
@@ -200,8 +204,8 @@ async fn combine(
         made.name = name.map_or(made.name, str::to_owned);
         Ok(Some(made))
     };
-    let act = ("calendar combine", Apply::Write, why.reason.as_deref());
-    let change = change(global, &code, &make, act).await?;
+    let reason = why.reason.as_deref();
+    let change = change(global, &code, &make, "calendar combine", Apply::Write, reason).await?;
     print_change(global, &code, &change, Apply::Write)?;
     Ok(VerbResult::Well)
 }
@@ -210,7 +214,8 @@ async fn set_day(
     global: &Global,
     code: &str,
     date: NaiveDate,
-    (kind, label): (SetTo, Option<String>),
+    kind: SetTo,
+    label: Option<String>,
     reason: &str,
 ) -> Result<VerbResult> {
     let code = parse(code)?;
@@ -239,8 +244,8 @@ async fn set_day(
         }
         Ok(Some(made))
     };
-    let act = ("calendar day", Apply::Write, Some(reason));
-    let change = change(global, &code, &make, act).await?;
+    let reason = Some(reason);
+    let change = change(global, &code, &make, "calendar day", Apply::Write, reason).await?;
     print_change(global, &code, &change, Apply::Write)?;
     Ok(VerbResult::Well)
 }
@@ -249,8 +254,7 @@ async fn remove(global: &Global, code: &str, reason: &str) -> Result<VerbResult>
     let code = parse(code)?;
     let known = open_app(global).await?.calendars().await?;
     known.get(&code)?;
-    let act = ("calendar remove", Apply::Write, Some(reason));
-    change(global, &code, &|_| Ok(None), act).await?;
+    change(global, &code, &|_| Ok(None), "calendar remove", Apply::Write, Some(reason)).await?;
     out::eprint_line(&calendar_words::removed(&code, global.language()));
     Ok(VerbResult::Well)
 }

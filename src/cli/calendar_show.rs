@@ -48,7 +48,7 @@ pub(super) fn print(all: &Calendars, code: &CalendarCode, year: i32, lang: Lang)
     });
     let ink = if out::may_colour() { Ink::Colour } else { Ink::Plain };
     let months: Vec<Vec<String>> =
-        period.months().into_iter().map(|m| month(m, &looks, all, (lang, ink))).collect();
+        period.months().into_iter().map(|m| month(m, &looks, all, lang, ink)).collect();
     for row in months.chunks(ACROSS) {
         let lines = row.iter().map(Vec::len).max().unwrap_or_default();
         for at in 0..lines {
@@ -88,12 +88,7 @@ enum Ink {
 }
 
 /// A month: its name, the days of the week, and its weeks.
-fn month(
-    period: Period,
-    looks: &YearDays,
-    all: &Calendars,
-    (lang, ink): (Lang, Ink),
-) -> Vec<String> {
+fn month(period: Period, looks: &YearDays, all: &Calendars, lang: Lang, ink: Ink) -> Vec<String> {
     let first = period.first_day();
     let title = format!("{} ({})", first.format("%Y-%m"), worked(looks, period));
     let width = measure_text_width(&title);

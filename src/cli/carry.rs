@@ -35,7 +35,7 @@ pub(super) async fn carry(global: &Global, app: &App, id: BatchId) -> Result<()>
     let (total, done) = standing.first().map_or((0, 0), |one| (one.jobs, one.ended));
     let expected = RunWatch::for_batches(app, &ids, global.language());
     let show = if global.json { Show::Nothing } else { Show::for_terminal() };
-    let shown = progress::watch(news, show, (total, done), expected);
+    let shown = progress::watch(news, show, total, done, expected);
     let sender = app.sender(&dispatcher)?;
-    to_the_end((dispatcher, sender), shown, global.language()).await
+    to_the_end(dispatcher, sender, shown, global.language()).await
 }

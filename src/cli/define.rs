@@ -267,7 +267,7 @@ async fn changes(
     app.look_at_uses(&loaded.definition, None).await?.iter().for_each(warn_of_secret);
     if how == Apply::Write && app.config.four_eyes()?.is_on() {
         let ahead = app.apply_all(&loaded.definition, Apply::DryRun, by).await?;
-        record_bypass(&app, &loaded.definition, (ahead.len(), by), global.language()).await?;
+        record_bypass(&app, &loaded.definition, ahead.len(), by, global.language()).await?;
     }
     let changes = app.apply_all(&loaded.definition, how, by).await?;
     if how == Apply::Write {
@@ -282,7 +282,8 @@ async fn changes(
 pub(super) async fn record_bypass(
     app: &App,
     defs: &Definition,
-    (changes, by): (usize, &Authorship),
+    changes: usize,
+    by: &Authorship,
     lang: Lang,
 ) -> Result<()> {
     if changes == 0 {
@@ -290,8 +291,7 @@ pub(super) async fn record_bypass(
     }
     let groups: Vec<&str> = defs.groups.iter().map(|group| group.code.as_str()).collect();
     let summary = format!("store a definition of {} ({changes} changes)", groups.join(", "));
-    let why = (summary.as_str(), by.remark.as_deref());
-    four_eyes::record(app, four_eyes::applied(defs), why, lang).await
+    four_eyes::record(app, four_eyes::applied(defs), &summary, by.remark.as_deref(), lang).await
 }
 
 /// Prints the changes and their number.

@@ -1,7 +1,7 @@
 //! `executor`: runs this process as an executor of an XXL-JOB admin, until it is stopped.
 
 use crate::api::executor::{ExecutorEndpoint, ExecutorRequestLimits};
-use crate::api::{Attended, Door, ListenerTls};
+use crate::api::{Attended, Door, ListenerSetting, ListenerTls};
 use crate::app::executor::ExecutorWords;
 use crate::app::{App, EmptyDatabase};
 use crate::cli::run::{Signalled, stop_on_signal};
@@ -65,10 +65,12 @@ pub(super) struct ExecutorArgs {
     quiet: bool,
 }
 
-/// The setting of the address, and the hint when the port is taken.
-const DOOR: (&str, &str) =
-    ("--listen", "give another address (--listen ADDR, port 0 for any free one)");
-/// Time limit of the last answers: as long as an admin waits for one.
+/// What helps when the port is taken.
+const DOOR: ListenerSetting = ListenerSetting {
+    setting: "--listen",
+    cure: "give another address (--listen ADDR, port 0 for any free one)",
+};
+/// How long the last answers may take: what an admin waits for one.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// Interval of clock measurements, where no dispatcher measures.
 const CLOCK: Duration = Duration::from_secs(30);
@@ -112,7 +114,7 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ver
     let desk = ExecutorEndpoint::new(executor.clone(), &token, ExecutorRequestLimits::default());
     let attended = door.staffed(desk.router(), LAST_ANSWERS);
     let stop = CancellationToken::new();
-    let all = attend((&app, works), &executor, (attended, &stop), (global, args));
+    let all = attend(&app, works, &executor, attended, &stop, global, args);
     tokio::select! {
         () = all => {}
         never = stop_on_signal(&stop, Signalled::Serve, global.language()) => match never {},
@@ -123,10 +125,13 @@ pub(super) async fn executor(global: &Global, args: &ExecutorArgs) -> Result<Ver
 
 /// Runs everything concurrently, until it is stopped and the last ends are reported.
 async fn attend(
-    (app, works): (&App, Option<Works>),
+    app: &App,
+    works: Option<Works>,
     executor: &Executor,
-    (attended, stop): (Attended, &CancellationToken),
-    (global, args): (&Global, &ExecutorArgs),
+    attended: Attended,
+    stop: &CancellationToken,
+    global: &Global,
+    args: &ExecutorArgs,
 ) {
     let over = CancellationToken::new();
     let (tells, news) = mpsc::unbounded_channel();

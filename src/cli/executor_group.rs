@@ -108,8 +108,8 @@ async fn run_verb(global: &Global, app: &App, verb: ExecutorGroupVerb) -> Result
         ExecutorGroupVerb::Show { app_name } => {
             show_group(global, app, &AppName::parse(&app_name)?).await?;
         }
-        ExecutorGroupVerb::Add(args) => add_group((app, &by), args, global).await?,
-        ExecutorGroupVerb::Set(args) => change_group((app, &by), args, lang).await?,
+        ExecutorGroupVerb::Add(args) => add_group(app, &by, args, global).await?,
+        ExecutorGroupVerb::Set(args) => change_group(app, &by, args, lang).await?,
         ExecutorGroupVerb::Token { app_name, file } => {
             let name = AppName::parse(&app_name)?;
             let chosen = file.as_deref().map(token).transpose()?;
@@ -160,7 +160,8 @@ fn print_once(global: &Global, name: &AppName, made: Option<&SecretString>) -> R
 }
 
 async fn add_group(
-    (app, by): (&App, &Operator),
+    app: &App,
+    by: &Operator,
     args: ExecutorGroupAddArgs,
     global: &Global,
 ) -> Result<()> {
@@ -193,7 +194,8 @@ async fn add_group(
 }
 
 async fn change_group(
-    (app, by): (&App, &Operator),
+    app: &App,
+    by: &Operator,
     args: ExecutorGroupSetArgs,
     lang: Lang,
 ) -> Result<()> {

@@ -44,8 +44,10 @@ pub(super) fn calendar() -> (GuardedAction, Demands) {
 /// Called before a change is written.
 pub(super) async fn record(
     app: &App,
-    (action, demands): (GuardedAction, Demands),
-    (summary, reason): (&str, Option<&str>),
+    action: GuardedAction,
+    demands: Demands,
+    summary: &str,
+    reason: Option<&str>,
     lang: Lang,
 ) -> Result<()> {
     let rules = app.config.four_eyes()?;

@@ -81,9 +81,8 @@ pub(super) async fn rollback(global: &Global, args: &RollbackArgs) -> Result<Ver
     let how = if args.dry_run { Apply::DryRun } else { Apply::Write };
     if how == Apply::Write {
         let summary = format!("roll group {} back to version {}", to.group, to.no);
-        let why = (summary.as_str(), Some(args.reason.as_str()));
         let change = four_eyes::applied(&to.definition);
-        four_eyes::record(&app, change, why, global.language()).await?;
+        four_eyes::record(&app, change, &summary, Some(&args.reason), global.language()).await?;
     }
     let changes = app.rollback(to, how, &args.by.authorship(), &args.reason).await?;
     app.close().await;

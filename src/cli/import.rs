@@ -233,15 +233,17 @@ pub(super) fn deliver(
     from: &str,
     to: &ImportOutputArgs,
 ) -> Result<VerbResult> {
-    deliver_more(global, (made, from), to, (&[], json!({})))
+    deliver_more(global, made, from, to, &[], json!({}))
 }
 
 /// The same, with additional output of an importer: lines, and keys of the JSON document.
 pub(super) fn deliver_more(
     global: &Global,
-    (made, from): (&Imported, &str),
+    made: &Imported,
+    from: &str,
     to: &ImportOutputArgs,
-    (lines, more): (&[String], serde_json::Value),
+    lines: &[String],
+    more: serde_json::Value,
 ) -> Result<VerbResult> {
     let lang = global.language();
     let folder = to.out.as_deref().filter(|_| !to.dry_run);

@@ -55,7 +55,7 @@ pub(super) async fn import_from(
     let made = import::import_tables(system, &tables, &to.asked()?, &app::job_kinds())?;
     let version = &tables.server.version;
     let from = format!("{} ({}, {version})", system.name(), app::shown_url(url));
-    deliver_more(global, (&made, &from), to, (&[], json!({ "version": version })))
+    deliver_more(global, &made, &from, to, &[], json!({ "version": version }))
 }
 
 /// The first line of a file, or the variable.

@@ -82,7 +82,7 @@ pub(super) async fn import(global: &Global, args: &XxlImportArgs) -> Result<Verb
         });
     }
     let from = format!("XXL-JOB {} ({})", tables.schema, app::shown_url(&args.url));
-    deliver_more(global, (&made.imported, &from), &args.to, (&lines, more))
+    deliver_more(global, &made.imported, &from, &args.to, &lines, more)
 }
 
 async fn bring(
@@ -96,7 +96,7 @@ async fn bring(
     app.server_now().await?;
     let by = Authority { operator: operator_here(&app::whoami()), user: None };
     let apply = if args.to.dry_run { Apply::DryRun } else { Apply::Write };
-    let brought = app.bring_from_xxl(&by, (&made.executors, token), &made.users, apply).await;
+    let brought = app.bring_from_xxl(&by, &made.executors, token, &made.users, apply).await;
     app.close().await;
     brought
 }

@@ -6,6 +6,7 @@ use crate::domain::id::QueueId;
 use crate::domain::job::job_key::find_named;
 use crate::domain::job::queue::QueueStatus;
 use crate::domain::text::lang::Lang;
+use crate::store::log::LogPosition;
 use crate::store::{self, log};
 use anyhow::Result;
 use clap::Args;
@@ -63,8 +64,12 @@ pub(super) async fn print_logs(global: &Global, args: &LogsArgs) -> Result<VerbR
             Lang::Zh => format!("该批次的日志行已到期限，于 {at} 删除（log_lines_days）"),
         });
     }
-    let mut reader =
-        LogPrinter { queue_id: row.queue_id, after: (0, 0), changes: 0, only: args.attempt };
+    let mut reader = LogPrinter {
+        queue_id: row.queue_id,
+        after: LogPosition::default(),
+        changes: 0,
+        only: args.attempt,
+    };
     loop {
         // The state is read before the lines: when it is final, no line arrives later.
         let ended = state(&app, &reader).await?.is_final();
@@ -84,7 +89,7 @@ async fn state(app: &App, reader: &LogPrinter) -> Result<QueueStatus> {
 
 struct LogPrinter {
     queue_id: QueueId,
-    after: (u32, u64),
+    after: LogPosition,
     changes: usize,
     only: Option<u32>,
 }
@@ -98,7 +103,7 @@ impl LogPrinter {
         drop(tx);
         let more = lines.len() == PAGE as usize;
         if let Some(last) = lines.last() {
-            self.after = (last.attempt, last.line_no);
+            self.after = last.position();
         }
         let wanted = |attempt: u32| self.only.is_none_or(|only| only == attempt);
         // By attempt, then by time; at the same millisecond RUNNING comes before its lines, an end

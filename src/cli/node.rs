@@ -55,10 +55,10 @@ pub(super) async fn run_node_verb(global: &Global, verb: NodeVerb) -> Result<Ver
         NodeVerb::List { all } => list_nodes(global, &app, if all { ENDED_MS } else { 0 }).await?,
         NodeVerb::Scripts { node } => show_scripts(global, &app, node.as_deref()).await?,
         NodeVerb::Drain { node, reason } => {
-            mark_node(global, &app, &node, (Stay::Leaves, &reason)).await?;
+            mark_node(global, &app, &node, Stay::Leaves, &reason).await?;
         }
         NodeVerb::Undrain { node, reason } => {
-            mark_node(global, &app, &node, (Stay::Stays, &reason)).await?;
+            mark_node(global, &app, &node, Stay::Stays, &reason).await?;
         }
     }
     app.close().await;
@@ -239,7 +239,8 @@ async fn mark_node(
     global: &Global,
     app: &App,
     which: &str,
-    (stay, reason): (Stay, &str),
+    stay: Stay,
+    reason: &str,
 ) -> Result<()> {
     let now = server_now(app).await?;
     let mut tx = app.db.begin().await?;

@@ -122,11 +122,11 @@ pub(super) async fn outbox(global: &Global, verb: OutboxVerb) -> Result<VerbResu
         OutboxVerb::Show { id } => show_notification(global, id).await,
         OutboxVerb::Send => send_notifications(global).await,
         OutboxVerb::Resend { whom } => {
-            change(global, &whom, (None, "outbox resend"), MailStatus::Failed).await
+            change(global, &whom, None, "outbox resend", MailStatus::Failed).await
         }
         OutboxVerb::Ack { whom, reason } => {
             require_reason(&reason)?;
-            change(global, &whom, (Some(reason), "outbox ack"), MailStatus::Pending).await
+            change(global, &whom, Some(reason), "outbox ack", MailStatus::Pending).await
         }
         OutboxVerb::Purge { which, older_than, reason } => {
             require_reason(&reason)?;
@@ -252,7 +252,8 @@ async fn send_notifications(global: &Global) -> Result<VerbResult> {
 async fn change(
     global: &Global,
     whom: &NoticeSelection,
-    (reason, action): (Option<String>, &str),
+    reason: Option<String>,
+    action: &str,
     usual: MailStatus,
 ) -> Result<VerbResult> {
     let app = global.open_app(EmptyDatabase::Refuse).await?;
@@ -267,7 +268,7 @@ async fn change(
             outbox::acknowledge(&mut tx, &ids, &said, now).await?
         }
     };
-    record(&mut tx, &who, (action, reason), json!({"notices": ids, "changed": done}), now).await?;
+    record(&mut tx, &who, action, reason, json!({"notices": ids, "changed": done}), now).await?;
     tx.commit().await.with_context(|| action.to_owned())?;
     let left = u64::try_from(ids.len()).unwrap_or(u64::MAX).saturating_sub(done);
     if global.json {
@@ -285,7 +286,8 @@ async fn change(
 async fn record(
     tx: &mut Tx,
     who: &audit::Operator,
-    (action, reason): (&str, Option<String>),
+    action: &str,
+    reason: Option<String>,
     detail: Json,
     now: crate::domain::time::Millis,
 ) -> Result<()> {
@@ -338,8 +340,8 @@ async fn purge(
         (removed, after) = (removed + n, next);
         if next.is_none() {
             let detail = json!({"older_than_days": days, "removed": removed});
-            let why = ("outbox purge", Some(reason.to_owned()));
-            record(&mut tx, &operator_here(&whoami()), why, detail, now).await?;
+            let (by, reason) = (operator_here(&whoami()), Some(reason.to_owned()));
+            record(&mut tx, &by, "outbox purge", reason, detail, now).await?;
         }
         tx.commit().await.context("remove old notices")?;
     }

@@ -33,7 +33,8 @@ impl Show {
 pub(super) async fn watch(
     mut news: mpsc::UnboundedReceiver<ProgressEvent>,
     show: Show,
-    (total, done): (u64, u64),
+    total: u64,
+    done: u64,
     expected: impl Future<Output = RunWatch>,
 ) {
     match show {

@@ -111,7 +111,7 @@ async fn run_retention(
         RemovalOrder { by: operator_here(&whoami()), reason: Some(reason), limit: args.limit };
     let sweeper = app.sweeper_by_hand(options, wish);
     let show = if args.quiet || global.json { Show::Nothing } else { Show::for_terminal() };
-    let removed = sweep(sweeper, (show, rows), global.language()).await?;
+    let removed = sweep(sweeper, show, rows, global.language()).await?;
     app.close().await;
     print_removed(global, &removed)
 }
@@ -138,8 +138,8 @@ fn agreed(global: &Global, rows: u64) -> Result<bool> {
     Ok(yes)
 }
 
-/// Runs until the pass has ended. After an interruption the next pass continues.
-async fn sweep(sweeper: Sweeper, (show, rows): (Show, u64), lang: Lang) -> Result<ByTable> {
+/// Goes on until the pass has ended. What is killed in between is gone on with by the next pass.
+async fn sweep(sweeper: Sweeper, show: Show, rows: u64, lang: Lang) -> Result<ByTable> {
     let shown = progress_bar(show, rows, lang);
     let (bar, mut told) = (shown.clone(), 0u64);
     let went = move |n| {

@@ -87,7 +87,7 @@ pub(super) async fn run_batch(global: &Global, args: RunArgs) -> Result<VerbResu
         refuse_hopeless(&app, &defs, &order, global.language()).await?;
     }
     if let Some(file) = args.file.as_deref() {
-        store_before_run(&app, (&defs, &warnings), &order, (file, &args)).await?;
+        store_before_run(&app, &defs, &warnings, &order, file, &args).await?;
     }
     let (tells, news) = mpsc::unbounded_channel();
     let mut dispatcher = start_dispatcher(&app, tells).await?;
@@ -122,9 +122,9 @@ pub(super) async fn run_batch(global: &Global, args: RunArgs) -> Result<VerbResu
     }
     // Read while the first jobs run.
     let expected = RunWatch::for_batches(&app, &ids, global.language());
-    let shown = progress::watch(news, show, (total, done), expected);
+    let shown = progress::watch(news, show, total, done, expected);
     let sender = app.sender(&dispatcher)?;
-    to_the_end((dispatcher, sender), shown, global.language()).await?;
+    to_the_end(dispatcher, sender, shown, global.language()).await?;
     let ended = summarise(global, &app, &ids).await;
     app.close().await;
     ended
@@ -219,7 +219,8 @@ pub(super) fn note_existing(existing: &[Batch], lang: Lang) {
 /// Runs a dispatcher until its batches have ended or, after a signal, until what runs has ended,
 /// while `shown` displays the progress. `shown` ends when the senders of events are dropped.
 pub(super) async fn to_the_end(
-    (mut dispatcher, sender): (QueueDispatcher, Option<Sender>),
+    mut dispatcher: QueueDispatcher,
+    sender: Option<Sender>,
     shown: impl Future<Output = ()>,
     lang: Lang,
 ) -> Result<()> {
@@ -266,16 +267,18 @@ impl RunArgs {
 
 async fn store_before_run(
     app: &App,
-    (defs, warnings): (&Definition, &[DefinitionFault]),
+    defs: &Definition,
+    warnings: &[DefinitionFault],
     order: &BatchOrder,
-    (file, args): (&Path, &RunArgs),
+    file: &Path,
+    args: &RunArgs,
 ) -> Result<()> {
     if !args.resume {
-        return take_file(app, (defs, warnings), order, (file, &args.by), args.quiet).await;
+        return take_file(app, defs, warnings, order, file, &args.by, args.quiet).await;
     }
     print_warnings(warnings);
     if args.latest {
-        store_file(app, defs, (file, &args.by), args.quiet).await?;
+        store_file(app, defs, file, &args.by, args.quiet).await?;
     }
     Ok(())
 }
@@ -283,19 +286,21 @@ async fn store_before_run(
 /// Stores the file of an order that opens new batches, unless all of them exist.
 pub(super) async fn take_file(
     app: &App,
-    (defs, warnings): (&Definition, &[DefinitionFault]),
+    defs: &Definition,
+    warnings: &[DefinitionFault],
     order: &BatchOrder,
-    whose: (&Path, &AuthorArgs),
+    file: &Path,
+    by: &AuthorArgs,
     quiet: bool,
 ) -> Result<()> {
     print_warnings(warnings);
     refuse_existing(app, defs, order).await?;
     if !defs.schedules.is_empty() && !quiet {
-        let (file, n) = (whose.0.display(), defs.schedules.len());
-        let n = out::count(n, "schedule");
+        let n = out::count(defs.schedules.len(), "schedule");
+        let file = file.display();
         out::eprint_line(&format!("{file}: {n} left as stored; to store: procession apply {file}"));
     }
-    store_file(app, defs, whose, quiet).await
+    store_file(app, defs, file, by, quiet).await
 }
 
 fn print_warnings(warnings: &[DefinitionFault]) {
@@ -322,13 +327,14 @@ async fn refuse_existing(app: &App, defs: &Definition, order: &BatchOrder) -> Re
 async fn store_file(
     app: &App,
     wanted: &Definition,
-    (file, by): (&Path, &AuthorArgs),
+    file: &Path,
+    by: &AuthorArgs,
     quiet: bool,
 ) -> Result<()> {
     let by = by.authorship();
     if app.config.four_eyes()?.is_on() {
         let ahead = app.apply_as(wanted, Apply::DryRun, &by).await?;
-        record_bypass(app, wanted, (ahead, &by), Lang::default()).await?;
+        record_bypass(app, wanted, ahead, &by, Lang::default()).await?;
     }
     let changes = app.apply_as(wanted, Apply::Write, &by).await?;
     if changes > 0 && !quiet {

@@ -134,7 +134,7 @@ async fn list_schedules(global: &Global, args: &ScheduleListArgs) -> Result<Verb
         ));
         return Ok(VerbResult::Well);
     }
-    out::print_line(&schedule_words::table(&all, &last, (now, lang)));
+    out::print_line(&schedule_words::table(&all, &last, now, lang));
     if more > 0 {
         out::print_line(&format!("… {more} {} (--limit)", lang.select("more", "条未显示")));
     }

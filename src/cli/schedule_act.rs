@@ -134,9 +134,10 @@ pub(super) async fn add_schedule(global: &Global, args: &ScheduleAddArgs) -> Res
     let zone = from_groups.zone;
     let def = from_groups.calendar_into(words).parse_trigger(zone)?;
     let expected = desk.app.expected(&defs, std::slice::from_ref(&def), desk.now).await?;
-    let why = (format!("make schedule {}", def.code), args.reason.as_deref());
+    let summary = format!("make schedule {}", def.code);
     let change = four_eyes::scheduled(&def, &defs);
-    four_eyes::record(&desk.app, change, (&why.0, why.1), global.language()).await?;
+    four_eyes::record(&desk.app, change, &summary, args.reason.as_deref(), global.language())
+        .await?;
     let deed = desk.to_operation(args.reason.as_deref());
     let stands = schedule_actions::add_schedule(&desk.app.db, &def, &expected, deed).await?;
     desk.app.close().await;
@@ -166,8 +167,7 @@ pub(super) async fn edit_schedule(global: &Global, args: &EditArgs) -> Result<Ve
     let expected = desk.app.expected(&defs, &[change(was.def.clone())?], desk.now).await?;
     let summary = format!("change schedule {code}");
     let touched = four_eyes::scheduled(&was.def, &defs);
-    four_eyes::record(&desk.app, touched, (&summary, Some(&args.reason)), global.language())
-        .await?;
+    four_eyes::record(&desk.app, touched, &summary, Some(&args.reason), global.language()).await?;
     let deed = desk.to_operation(Some(&args.reason));
     let stands =
         schedule_actions::edit_schedule(&desk.app.db, &code, &change, &expected, deed).await?;
@@ -218,8 +218,8 @@ pub(super) async fn remove(global: &Global, args: &WhyArgs) -> Result<VerbResult
         schedule_actions::found(&mut tx, &code).await?
     };
     let touched = four_eyes::scheduled(&there.def, &desk.app.definition().await?);
-    let why = (format!("remove schedule {code}"), Some(args.reason.as_str()));
-    four_eyes::record(&desk.app, touched, (&why.0, why.1), global.language()).await?;
+    let summary = format!("remove schedule {code}");
+    four_eyes::record(&desk.app, touched, &summary, Some(&args.reason), global.language()).await?;
     let was = schedule_actions::remove(&desk.app.db, &code, desk.to_operation(Some(&args.reason)))
         .await?;
     desk.app.close().await;

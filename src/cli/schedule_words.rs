@@ -116,7 +116,8 @@ fn last_words(last: Option<&Firing>, zone: Tz) -> String {
 pub(super) fn table(
     all: &[Trigger],
     last: &HashMap<TriggerId, Firing>,
-    (now, lang): (Millis, Lang),
+    now: Millis,
+    lang: Lang,
 ) -> String {
     let header = match lang {
         Lang::En => ["CODE", "STATUS", "WHEN", "ZONE", "OPENS", "NEXT", "LAST", "WHY"],

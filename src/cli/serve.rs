@@ -76,7 +76,7 @@ pub(super) async fn serve(global: &Global, args: &ServeArgs) -> Result<VerbResul
     }
     let attended = let_in(front, house.clone(), lang).await?;
     let gone = CancellationToken::new();
-    let ending = end_aside(&house, (stop.clone(), gone.clone()));
+    let ending = end_aside(&house, stop.clone(), gone.clone());
     let work = async {
         let _gone = gone.drop_guard();
         works.run(&stop, tells).await;
@@ -117,8 +117,8 @@ fn settings(global: &Global, args: &ServeArgs) -> Result<config::Config> {
     Ok(config)
 }
 
-/// Ends background backfills, once this process is told to stop or has stopped.
-async fn end_aside(house: &ApiState, (stop, gone): (CancellationToken, CancellationToken)) {
+/// Ends what runs beside, once this process is told to stop or has stopped.
+async fn end_aside(house: &ApiState, stop: CancellationToken, gone: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
         () = gone.cancelled() => {}

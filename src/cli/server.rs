@@ -138,7 +138,8 @@ impl ServerVerb<'_> {
         &self,
         path: &[&str],
         query: &[(&str, String)],
-        (most, columns): (usize, &[TableColumn]),
+        most: usize,
+        columns: &[TableColumn],
     ) -> Result<VerbResult> {
         let items = self.server.list_items(path, query, most).await?;
         match self.global.json {
@@ -219,7 +220,7 @@ impl ServerVerb<'_> {
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(USUAL);
-                return self.print_list(&["batches"], &[], (most, BATCHES)).await;
+                return self.print_list(&["batches"], &[], most, BATCHES).await;
             }
             "open" => return self.open_batch().await,
             "no" => return Err(not_there(&["batch", "no"])),
@@ -236,17 +237,17 @@ impl ServerVerb<'_> {
             }
             "why" => {
                 let document = self.server.get(&below("why"), &[]).await?;
-                self.show_list(&document, ("jobs", REASONS))
+                self.show_list(&document, "jobs", REASONS)
             }
             "eta" => self.print_document(&self.server.get(&below("eta"), &[]).await?, &[]),
-            "wait" => self.wait_for_batch((&group, &no)).await,
-            "kill" => self.kill_batch((&group, &no)).await,
+            "wait" => self.wait_for_batch(&group, &no).await,
+            "kill" => self.kill_batch(&group, &no).await,
             "pause" | "resume" => {
                 let word = if verb == "pause" { "pause" } else { "resume" };
                 let body = json!({"reason": self.said.value("reason")});
                 self.print_document(&self.server.post_json(&below(word), &body).await?, &[])
             }
-            "rerun" => self.rerun_batch((&group, &no)).await,
+            "rerun" => self.rerun_batch(&group, &no).await,
             _ => Err(not_there(&["batch", verb])),
         }
     }
@@ -255,7 +256,8 @@ impl ServerVerb<'_> {
     fn show_list(
         &self,
         document: &Value,
-        (name, columns): (&str, &[TableColumn]),
+        name: &str,
+        columns: &[TableColumn],
     ) -> Result<VerbResult> {
         let items = document.as_array().or_else(|| document[name].as_array());
         let items = items.or_else(|| document["items"].as_array());
@@ -276,7 +278,7 @@ impl ServerVerb<'_> {
                     return Err(BadInput(said.to_owned()).into());
                 }
                 let query = self.query(&[("group", "group"), ("tag", "tag")]);
-                self.print_list(&["jobs"], &query, (100_000, JOBS)).await
+                self.print_list(&["jobs"], &query, 100_000, JOBS).await
             }
             "show" => {
                 let code = self.said.required_value("code");
@@ -313,7 +315,7 @@ impl ServerVerb<'_> {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(USUAL);
                 let query = self.query(&[("group", "group")]);
-                self.print_list(&["schedules"], &query, (most, SCHEDULES)).await
+                self.print_list(&["schedules"], &query, most, SCHEDULES).await
             }
             "show" => self.print_document(&self.server.get(&["schedules", &code], &[]).await?, &[]),
             "next" if !code.is_empty() => {
@@ -325,7 +327,7 @@ impl ServerVerb<'_> {
             }
             "firings" if !code.is_empty() => {
                 let most = self.said.number("limit").unwrap_or(20);
-                self.print_list(&["schedules", &code, "firings"], &[], (most, FIRINGS)).await
+                self.print_list(&["schedules", &code, "firings"], &[], most, FIRINGS).await
             }
             "pause" | "resume" | "skip-next" => self.print_document(
                 &self.server.post_json(&["schedules", &code, verb], &why).await?,
@@ -392,7 +394,7 @@ impl ServerVerb<'_> {
         let most = self.said.number("limit").unwrap_or(USUAL);
         let mut query = self.query(&[("group", "group")]);
         query.extend(self.said.has_flag("all").then(|| ("all", "true".to_owned())));
-        self.print_list(&["approvals"], &query, (most, APPROVALS)).await
+        self.print_list(&["approvals"], &query, most, APPROVALS).await
     }
 
     async fn run_node_verb(&self, verb: &str) -> Result<VerbResult> {
@@ -400,7 +402,7 @@ impl ServerVerb<'_> {
             let query: &[(&str, String)] =
                 if self.said.has_flag("all") { &[("all", "true".to_owned())] } else { &[] };
             let document = self.server.get(&["nodes"], query).await?;
-            return self.show_list(&document, ("items", NODES));
+            return self.show_list(&document, "items", NODES);
         }
         let body = json!({"reason": self.said.value("reason")});
         let node = self.said.required_value("node");
@@ -413,7 +415,7 @@ impl ServerVerb<'_> {
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(USUAL);
-                self.print_list(&["outbox"], &self.query(&names), (most, NOTICES)).await
+                self.print_list(&["outbox"], &self.query(&names), most, NOTICES).await
             }
             "show" => {
                 let id = self.said.required_value("id");
@@ -445,7 +447,7 @@ impl ServerVerb<'_> {
         match verb {
             "list" => {
                 let most = self.said.number("limit").unwrap_or(20);
-                self.print_list(&["backfills"], &[], (most, BACKFILLS)).await
+                self.print_list(&["backfills"], &[], most, BACKFILLS).await
             }
             "show" => {
                 let document = self.server.get(&["backfills", &id], &[]).await?;
@@ -498,12 +500,12 @@ impl ServerVerb<'_> {
             return Ok(VerbResult::Well);
         }
         let most = self.said.number("limit").unwrap_or(USUAL);
-        self.print_list(&["audit"], &query, (most, ACTS)).await
+        self.print_list(&["audit"], &query, most, ACTS).await
     }
 
     async fn history(&self) -> Result<VerbResult> {
         let group = self.said.required_value("group");
-        self.print_list(&["groups", &group, "versions"], &[], (10_000, VERSIONS)).await
+        self.print_list(&["groups", &group, "versions"], &[], 10_000, VERSIONS).await
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) async fn source(global: &Global, verb: SourceVerb) -> Result<VerbResu
     let ended = match verb {
         SourceVerb::List => list_sources(global, &defs),
         SourceVerb::Check { names } => {
-            check(global, &app, (&source_uses(&defs, &names)?, &defs.dependencies)).await
+            check(global, &app, &source_uses(&defs, &names)?, &defs.dependencies).await
         }
         SourceVerb::Prepare { names, dry_run } => {
             let change = if dry_run { LedgerChange::Look } else { LedgerChange::Make };
@@ -128,7 +128,8 @@ fn list_sources(global: &Global, defs: &Definition) -> Result<VerbResult> {
 async fn check(
     global: &Global,
     app: &App,
-    (all, dependencies): (&[SourceUses<'_>], &[JobDependency]),
+    all: &[SourceUses<'_>],
+    dependencies: &[JobDependency],
 ) -> Result<VerbResult> {
     let (mut missing, mut away) = (0, 0);
     let mut documents = Vec::new();
@@ -292,14 +293,14 @@ async fn prune(
     change: LedgerChange,
 ) -> Result<VerbResult> {
     let now = batch::server_now(app).await?;
-    let count = app.prune_source(source, (days, now), change).await;
+    let count = app.prune_source(source, days, now, change).await;
     let count = count.map_err(|fault| BadInput(fault.said))?;
     if global.json {
         let removed = change == LedgerChange::Make;
         out::print_json(&json!({"name": source.name, "rows": count, "removed": removed}))?;
         return Ok(VerbResult::Well);
     }
-    out::print_line(&source_words::pruned(&source.name, (count, days), change, global.language()));
+    out::print_line(&source_words::pruned(&source.name, count, days, change, global.language()));
     Ok(VerbResult::Well)
 }
 

@@ -352,7 +352,8 @@ pub(super) fn prepared(
 /// The number of removed rows.
 pub(super) fn pruned(
     name: &SourceName,
-    (count, days): (u64, u32),
+    count: u64,
+    days: u32,
     change: LedgerChange,
     lang: Lang,
 ) -> String {

@@ -31,7 +31,7 @@ pub(super) async fn kill_batch(
     }
     let now = server_now(app).await?;
     let by = operator_actions::operator_here(&whoami());
-    let asked = pause::stop_batch(&app.db, found.batch_id, (&by, reason), now).await?;
+    let asked = pause::stop_batch(&app.db, found.batch_id, &by, reason, now).await?;
     if !asked {
         return Err(BadInput(format!("batch {no} has just ended; nothing to stop")).into());
     }

@@ -84,7 +84,8 @@ impl Session {
     pub async fn try_lock_and_look(
         &mut self,
         name: &str,
-        (schema, routine): (Option<&str>, &str),
+        schema: Option<&str>,
+        routine: &str,
     ) -> Result<(Lock, Option<Vec<Routine>>), SessionError> {
         if self.dialect() != Dialect::Postgres {
             return Ok((self.try_lock(name).await?, None));

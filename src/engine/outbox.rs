@@ -139,7 +139,7 @@ impl QueueDispatcher {
         options: OutboxOptions,
     ) -> Sender {
         let ClusterProcess { db, clock, node, heart, meter, .. } = self.process().clone();
-        let sender = Sender::new((db, clock), node.id().clone(), carriers, templates, options);
+        let sender = Sender::new(db, clock, node.id().clone(), carriers, templates, options);
         Sender { heart: Some(heart), meter, ..sender }
     }
 }
@@ -147,7 +147,8 @@ impl QueueDispatcher {
 impl Sender {
     /// A sender outside of a serving process.
     pub fn new(
-        (db, clock): (Db, Clock),
+        db: Db,
+        clock: Clock,
         me: NodeId,
         carriers: Carriers,
         templates: MessageTemplates,
@@ -265,7 +266,7 @@ impl Sender {
             }
         }
         let most = u32::try_from(room).unwrap_or(u32::MAX);
-        let claimed = outbox::claim(&mut tx, &self.me, (now, until), most).await?;
+        let claimed = outbox::claim(&mut tx, &self.me, now, until, most).await?;
         let letters = self.without_snoozed(&mut tx, claimed, &snoozes).await?;
         let letters = self.without_repeats(&mut tx, letters, now).await?;
         let installation = store::installation(&mut tx).await?.unwrap_or_default();

@@ -148,7 +148,7 @@ impl QueueDispatcher {
         let by = Operator::new("serve".to_owned(), crate::engine::host::host_name());
         let wish = RemovalOrder { by, reason: None, limit: None };
         let ClusterProcess { db, clock, node, heart, meter, .. } = self.process().clone();
-        let sweeper = Sweeper::new((db, clock), node.id().clone(), options, wish);
+        let sweeper = Sweeper::new(db, clock, node.id().clone(), options, wish);
         Sweeper { heart: Some(heart), meter, ..sweeper }
     }
 }
@@ -156,7 +156,8 @@ impl QueueDispatcher {
 impl Sweeper {
     /// A sweeper outside of a serving process.
     pub fn new(
-        (db, clock): (Db, Clock),
+        db: Db,
+        clock: Clock,
         me: NodeId,
         options: RetentionOptions,
         wish: RemovalOrder,

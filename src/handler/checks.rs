@@ -184,7 +184,7 @@ async fn query_source(
     params: &[BoundParam],
 ) -> Result<ResultSet, CheckFailure> {
     let (target, at) = target(source, task, &ctx.options).map_err(CheckFailure::Said)?;
-    let mut session = open_session(ctx, source, (&target, &at)).await?;
+    let mut session = open_session(ctx, source, &target, &at).await?;
     let ladder = Ladder::new(&session, &target, &task.lock_name, ctx);
     let log = ctx.log.clone();
     let sink: notice::NoticeSink =
@@ -211,7 +211,8 @@ async fn query_source(
 async fn open_session(
     ctx: &Context,
     source: &DataSource,
-    (target, at): (&SessionTarget, &str),
+    target: &SessionTarget,
+    at: &str,
 ) -> Result<Session, CheckFailure> {
     tokio::select! {
         biased;

@@ -59,7 +59,7 @@ async fn climb(task: &AttemptTask, ctx: &Context) -> AttemptOutcome {
     };
     let mut ended = None;
     for _ in 0..HOLDERS {
-        let holder = match holder(task, ctx, (source, &target, &at)).await {
+        let holder = match holder(task, ctx, source, &target, &at).await {
             Ok(holder) => holder,
             Err(outcome) => return unconfirmed(&outcome.message.unwrap_or_default()),
         };
@@ -115,7 +115,7 @@ pub(crate) async fn holder_of_lock(
 ) -> Result<Option<i64>, String> {
     let Some(source) = &task.source else { return Ok(None) };
     let (target, at) = run_on_source::target(source, task, &ctx.options)?;
-    match holder(task, ctx, (source, &target, &at)).await {
+    match holder(task, ctx, source, &target, &at).await {
         Ok((session, holder)) => {
             session.close().await;
             Ok(holder.map(|holder| holder.id.number))
@@ -128,11 +128,13 @@ pub(crate) async fn holder_of_lock(
 async fn holder(
     task: &AttemptTask,
     ctx: &Context,
-    (source, target, at): (&DataSource, &SessionTarget, &str),
+    source: &DataSource,
+    target: &SessionTarget,
+    at: &str,
 ) -> Result<(Session, Option<LockHolder>), AttemptOutcome> {
-    let mut away = Away::new(task, ctx, (&source.name, at), SourceWaiter::Cleaner);
+    let mut away = Away::new(task, ctx, &source.name, at, SourceWaiter::Cleaner);
     loop {
-        let trouble = match source_connection::connect(ctx, &source.name, (target, at)).await {
+        let trouble = match source_connection::connect(ctx, &source.name, target, at).await {
             Ok(mut session) => match session.lock_holder(&task.lock_name).await {
                 Ok(holder) => {
                     away.is_over().await;

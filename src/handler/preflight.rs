@@ -232,11 +232,11 @@ impl<'a> Visit<'a> {
         for (job, asked) in jobs.iter().zip(asked) {
             let params = without_values(&job.params);
             let fitting = asked.and_then(|(name, spellings)| {
-                choose_entry(&name, session.dialect(), (&spellings, &found), &params)
+                choose_entry(&name, session.dialect(), &spellings, &found, &params)
             });
             match fitting {
                 Some(entry) => self.judge(session, job, &params, entry).await?,
-                None => self.look_up_alone(session, job, (&params, &found)).await?,
+                None => self.look_up_alone(session, job, &params, &found).await?,
             }
         }
         Ok(())
@@ -248,7 +248,8 @@ impl<'a> Visit<'a> {
         &mut self,
         session: &mut Session,
         job: &JobDef,
-        (params, found): (&[BoundParam], &[CatalogueEntry]),
+        params: &[BoundParam],
+        found: &[CatalogueEntry],
     ) -> Result<(), SessionError> {
         let name = job.proc_name.as_deref().unwrap_or_default();
         let routine = match find_routine(session, name, params).await {
@@ -282,9 +283,9 @@ impl<'a> Visit<'a> {
             (None, None) => None,
         };
         let (definer, runs_as_definer) = whose.map_or((None, false), |(d, r)| (Some(d), r));
-        let facts = self.facts(session, (routine, params), (definer, runs_as_definer), None);
-        let facts = facts.await?;
-        self.judge_facts(job, &facts);
+        let facts = self.facts(session, routine, params, definer, runs_as_definer, None);
+        let (facts, signature) = facts.await?;
+        self.judge_facts(job, &facts, &signature);
         Ok(())
     }
 
@@ -296,9 +297,10 @@ impl<'a> Visit<'a> {
         entry: CatalogueEntry,
     ) -> Result<(), SessionError> {
         let CatalogueEntry { routine, definer, runs_as_definer, may_execute, .. } = entry;
-        let whose = (Some(definer), runs_as_definer);
-        let facts = self.facts(session, (routine, params), whose, may_execute).await?;
-        self.judge_facts(job, &facts);
+        let facts =
+            self.facts(session, routine, params, Some(definer), runs_as_definer, may_execute);
+        let (facts, signature) = facts.await?;
+        self.judge_facts(job, &facts, &signature);
         Ok(())
     }
 
@@ -307,8 +309,10 @@ impl<'a> Visit<'a> {
     async fn facts(
         &self,
         session: &mut Session,
-        (routine, params): (Routine, &[BoundParam]),
-        (definer, runs_as_definer): (Option<String>, bool),
+        routine: Routine,
+        params: &[BoundParam],
+        definer: Option<String>,
+        runs_as_definer: bool,
         may_execute: Option<bool>,
     ) -> Result<(CallFacts, String), SessionError> {
         let by_grants = self.grants.as_ref().map(|grants| {
@@ -341,13 +345,13 @@ impl<'a> Visit<'a> {
         Ok((facts, routine.to_string()))
     }
 
-    fn judge_facts(&mut self, job: &JobDef, (facts, signature): &(CallFacts, String)) {
+    fn judge_facts(&mut self, job: &JobDef, facts: &CallFacts, signature: &str) {
         let stops = can_be_stopped(facts, &self.caller);
         self.report.jobs.push(JobPreflight {
             group: job.group.clone(),
             job: job.code.clone(),
             source: self.source.name.clone(),
-            calls: signature.clone(),
+            calls: signature.to_owned(),
             runs_as: other_definer(facts, &self.caller).map(str::to_owned),
             can_be_stopped: stops,
         });
@@ -487,7 +491,8 @@ fn spell(name: &Name, dialect: Dialect, wanted: &mut Vec<WantedRoutine>) -> Vec<
 fn choose_entry(
     name: &Name,
     dialect: Dialect,
-    (spellings, found): (&[usize], &[CatalogueEntry]),
+    spellings: &[usize],
+    found: &[CatalogueEntry],
     params: &[BoundParam],
 ) -> Option<CatalogueEntry> {
     let of = |place: usize| found.iter().filter(move |entry| entry.wanted == place);

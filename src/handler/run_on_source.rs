@@ -121,7 +121,7 @@ pub(crate) async fn run_on_source(
         reason = ctx.stopped() => {
             Err(AttemptOutcome::ended(end_of(reason), "stopped before it began").before_it_began())
         }
-        ready = get_ready(task, ctx, (&source.name, &target, &at), body) => ready,
+        ready = get_ready(task, ctx, &source.name, &target, &at, body) => ready,
     };
     let mut session = match ready {
         Ok(session) => session,

@@ -71,7 +71,7 @@ async fn watch(task: &AttemptTask, ctx: &Context) -> Result<AttemptOutcome, Stri
     let (since, mut last, mut polls) = (Stopwatch::start(), String::new(), 0_u32);
     loop {
         polls += 1;
-        match query_once(task, ctx, (&at.0, &at.1)).await {
+        match query_once(task, ctx, &at.0, &at.1).await {
             SensorAnswer::Over(outcome) => return Ok(outcome),
             SensorAnswer::Stopped(reason) => return Ok(stopped(reason, polls - 1, &last)),
             SensorAnswer::Yes(mut outputs) => {
@@ -108,7 +108,8 @@ fn stopped(reason: StopReason, answers: u32, last: &str) -> AttemptOutcome {
 async fn query_once(
     task: &AttemptTask,
     ctx: &Context,
-    (target, at): (&SessionTarget, &str),
+    target: &SessionTarget,
+    at: &str,
 ) -> SensorAnswer {
     let opened = tokio::select! {
         biased;

@@ -37,10 +37,12 @@ enum NotReady {
 pub(crate) async fn get_ready(
     task: &AttemptTask,
     ctx: &Context,
-    (source, target, at): (&SourceName, &SessionTarget, &str),
+    source: &SourceName,
+    target: &SessionTarget,
+    at: &str,
     body: &dyn SessionBody,
 ) -> Result<Session, AttemptOutcome> {
-    let mut away = Away::new(task, ctx, (source, at), SourceWaiter::Try);
+    let mut away = Away::new(task, ctx, source, at, SourceWaiter::Try);
     let mut asking = None;
     loop {
         // For a recorded body on MySQL its COMMIT statements are counted, from zero.
@@ -49,13 +51,14 @@ pub(crate) async fn get_ready(
         let is_kept = kept.is_some();
         let opened = match kept {
             Some(session) => Ok(session),
-            None => connect(ctx, source, (target, at)).await,
+            None => connect(ctx, source, target, at).await,
         };
         let trouble = match opened {
             Ok(mut session) => {
                 tracing::trace!(target: "procession::moment", id = task.queue_id.0, "connected");
-                let patience = (&mut away, &mut asking);
-                match lock_and_ask((&mut session, is_kept), (task, body), ctx, patience).await {
+                let ready =
+                    lock_and_ask(&mut session, is_kept, task, body, ctx, &mut away, &mut asking);
+                match ready.await {
                     Ok(()) => return Ok(session),
                     Err(NotReady::Spent) => {
                         session.close().await;
@@ -81,15 +84,18 @@ pub(crate) async fn get_ready(
 
 /// The steps on a session before a body may run on it.
 async fn lock_and_ask(
-    (session, is_kept): (&mut Session, bool),
-    (task, body): (&AttemptTask, &dyn SessionBody),
+    session: &mut Session,
+    is_kept: bool,
+    task: &AttemptTask,
+    body: &dyn SessionBody,
     ctx: &Context,
-    (away, asking): (&mut Away<'_>, &mut Option<Stopwatch>),
+    away: &mut Away<'_>,
+    asking: &mut Option<Stopwatch>,
 ) -> Result<(), NotReady> {
     session.introduce(facts(task), &label(task), body.gives(session.dialect()));
     // The ledger may show that a recorded body is done already.
     let body = Some(body).filter(|_| !task.job.tx.is_recorded());
-    gain_lock((session, is_kept), (task, body), ctx, away).await?;
+    gain_lock(session, is_kept, task, body, ctx, away).await?;
     tracing::trace!(target: "procession::moment", id = task.queue_id.0, "locked");
     claim(session, body, ctx, asking).await
 }
@@ -123,7 +129,8 @@ async fn ask_and_look(
 pub(crate) async fn connect(
     ctx: &Context,
     source: &SourceName,
-    (target, at): (&SessionTarget, &str),
+    target: &SessionTarget,
+    at: &str,
 ) -> Result<Session, SourceUnavailable> {
     let opened = Session::open_session(target).await;
     let mut session = opened.map_err(|none| SourceUnavailable::opening(source, at, none))?;
@@ -147,8 +154,10 @@ fn whose(session: &Session) -> String {
 /// Waits until no earlier start of the row holds its lock. The server holds it for exactly as long
 /// as that start lives, whatever happened to its worker.
 async fn gain_lock(
-    (session, mut is_kept): (&mut Session, bool),
-    (task, body): (&AttemptTask, Option<&dyn SessionBody>),
+    session: &mut Session,
+    mut is_kept: bool,
+    task: &AttemptTask,
+    body: Option<&dyn SessionBody>,
     ctx: &Context,
     away: &mut Away<'_>,
 ) -> Result<(), NotReady> {
@@ -219,8 +228,8 @@ async fn try_lock(
     let Some((body, name)) = body.and_then(|body| Some((body, body.calls()?))) else {
         return session.try_lock(lock).await;
     };
-    let routine = (name.schema.as_deref(), name.name.as_str());
-    let (locked, found) = session.try_lock_and_look(lock, routine).await?;
+    let (schema, routine) = (name.schema.as_deref(), name.name.as_str());
+    let (locked, found) = session.try_lock_and_look(lock, schema, routine).await?;
     if let Some(found) = found {
         body.found(found);
     }

@@ -279,12 +279,12 @@ impl<'a> StatementRunner<'a> {
         for (at, statement) in self.statements.iter().enumerate() {
             let (text, args) = self.bound(statement);
             let start = Stopwatch::start();
-            let before = (results.rows_read, results.rows_affected);
+            let (read, changed) = (results.rows_read, results.rows_affected);
             session
                 .run_into(&text, &args, &mut results)
                 .await
                 .map_err(|error| self.failed(at, error))?;
-            self.log_statement(at, before, &results, start.elapsed_ms());
+            self.log_statement(at, read, changed, &results, start.elapsed_ms());
             log_warnings(session, self.log).await.map_err(|e| BodyFault::At(self.place(at), e))?;
         }
         Ok(bind::outputs(results, self.limits))
@@ -297,7 +297,7 @@ impl<'a> StatementRunner<'a> {
         let (text, args) = self.single_statement()?;
         let done = session.change_alone(&text, &args, &mut results).await;
         done.map_err(|error| self.failed(0, error))?;
-        self.log_statement(0, (0, 0), &results, start.elapsed_ms());
+        self.log_statement(0, 0, 0, &results, start.elapsed_ms());
         Ok(bind::outputs(results, self.limits))
     }
 
@@ -316,9 +316,9 @@ impl<'a> StatementRunner<'a> {
         BodyFault::At(place, error)
     }
 
-    /// Logs the effect of the statement `at`; `before` are the rows `(read, changed)` so far.
-    fn log_statement(&self, at: usize, before: (u64, u64), results: &Results, took: i64) {
-        let rows = match (results.rows_read - before.0, results.rows_affected - before.1) {
+    /// Says what the statement `at` did; `read` and `changed` are the rows of the statements before it.
+    fn log_statement(&self, at: usize, read: u64, changed: u64, results: &Results, took: i64) {
+        let rows = match (results.rows_read - read, results.rows_affected - changed) {
             (0, changed) => format!("{changed} rows changed"),
             (read, 0) => format!("{read} rows"),
             (read, changed) => format!("{read} rows, {changed} rows changed"),

@@ -109,7 +109,7 @@ pub(crate) async fn try_stop(
     };
     let gone = match Control::open_control(target).await {
         Ok(Some(mut control)) => {
-            let gone = stop_running(&mut session, &statement, &mut control, (lock_name, patience));
+            let gone = stop_running(&mut session, &statement, &mut control, lock_name, patience);
             let gone = gone.await;
             control.close().await;
             gone
@@ -166,7 +166,8 @@ async fn stop_running(
     session: &mut Session,
     statement: &str,
     control: &mut Control,
-    (lock_name, patience): (&str, Duration),
+    lock_name: &str,
+    patience: Duration,
 ) -> Result<Duration, String> {
     let Some(id) = session.id().cloned() else { return Ok(Duration::ZERO) };
     let is_postgres = session.dialect() == Dialect::Postgres;

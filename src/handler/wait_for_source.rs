@@ -89,7 +89,8 @@ impl<'a> Away<'a> {
     pub(crate) fn new(
         task: &AttemptTask,
         ctx: &'a Context,
-        (source, at): (&'a SourceName, &'a str),
+        source: &'a SourceName,
+        at: &'a str,
         whose: SourceWaiter,
     ) -> Self {
         let roll = task.queue_id.0.unsigned_abs().wrapping_add(task.attempt.into());

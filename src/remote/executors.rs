@@ -125,7 +125,9 @@ impl ExecutorClient {
     pub async fn fetch_log(
         &self,
         to: &ExecutorAddress,
-        (log_id, at, from): (i64, i64, i64),
+        log_id: i64,
+        at: i64,
+        from: i64,
     ) -> Option<LogPage> {
         let (tim, time) = match to.spoken {
             Spoken::Run => (Some(at), None),

@@ -75,7 +75,9 @@ pub struct Approval {
 /// The attempt of a row that a process runs; `None` when the row no longer belongs to it.
 pub async fn asking_try(
     tx: &mut Tx,
-    (queue_id, attempt, owner): (QueueId, u32, &NodeId),
+    queue_id: QueueId,
+    attempt: u32,
+    owner: &NodeId,
 ) -> Result<Option<AskingTry>> {
     let sql = "SELECT run_no, try_count FROM job_queue \
                WHERE queue_id = ? AND attempt = ? AND owner = ? AND status IN ('RUNNING', 'KILLING')";
@@ -147,7 +149,8 @@ pub async fn ended(tx: &mut Tx, ids: &[ApprovalId]) -> Result<Vec<ApprovalId>> {
 pub async fn decide(
     tx: &mut Tx,
     id: ApprovalId,
-    (verdict, comment): (ApprovalVerdict, Option<&str>),
+    verdict: ApprovalVerdict,
+    comment: Option<&str>,
     by: &Operator,
     now: Millis,
 ) -> Result<bool> {
@@ -189,7 +192,8 @@ pub struct ApprovalFilter {
 pub async fn list_page(
     tx: &mut Tx,
     filter: &ApprovalFilter,
-    (seen, before): (Option<&BTreeSet<GroupCode>>, Option<i64>),
+    seen: Option<&BTreeSet<GroupCode>>,
+    before: Option<i64>,
     limit: u32,
 ) -> Result<Vec<Approval>> {
     let (among, mut values) = among("a.group_code", seen);

@@ -133,7 +133,7 @@ pub async fn list_records(
     filter: &AuditFilter,
     limit: u32,
 ) -> Result<Vec<AuditRecord>> {
-    list_page(tx, filter, (&AuditScope::All, None), limit).await
+    list_page(tx, filter, &AuditScope::All, None, limit).await
 }
 
 /// Up to this many groups are queried one by one, so that each query walks an index of its own;
@@ -144,30 +144,31 @@ const APART: usize = 32;
 pub async fn list_page(
     tx: &mut Tx,
     filter: &AuditFilter,
-    (told, before): (&AuditScope, Option<i64>),
+    told: &AuditScope,
+    before: Option<i64>,
     limit: u32,
 ) -> Result<Vec<AuditRecord>> {
     let Some(keys) = find_keys(tx, filter, before).await? else { return Ok(Vec::new()) };
     let limit = usize::try_from(limit)?;
     let AuditScope::Groups(seen) = told else {
-        return read_records(tx, filter, &keys, told.condition("group_code"), limit).await;
+        let (condition, bound) = told.condition("group_code");
+        return read_records(tx, filter, &keys, &condition, bound, limit).await;
     };
     if let Some(group) = &filter.group {
-        let everything = (String::new(), Vec::new());
         return match seen.contains(group) {
-            true => read_records(tx, filter, &keys, everything, limit).await,
+            true => read_records(tx, filter, &keys, "", Vec::new(), limit).await,
             false => Ok(Vec::new()),
         };
     }
     if seen.len() > APART {
-        return read_records(tx, filter, &keys, among("group_code", Some(seen)), limit).await;
+        let (condition, bound) = among("group_code", Some(seen));
+        return read_records(tx, filter, &keys, &condition, bound, limit).await;
     }
     let mut found = Vec::new();
     for group in seen {
         let only = [group.clone()].into();
-        found.extend(
-            read_records(tx, filter, &keys, among("group_code", Some(&only)), limit).await?,
-        );
+        let (condition, bound) = among("group_code", Some(&only));
+        found.extend(read_records(tx, filter, &keys, &condition, bound, limit).await?);
     }
     found.sort_by_key(|record: &AuditRecord| std::cmp::Reverse(record.audit_id));
     found.truncate(limit);
@@ -207,7 +208,8 @@ async fn read_records(
     tx: &mut Tx,
     filter: &AuditFilter,
     keys: &Keys,
-    (more, its): (String, Vec<SqlValue>),
+    more: &str,
+    bound: Vec<SqlValue>,
     limit: usize,
 ) -> Result<Vec<AuditRecord>> {
     let wanted: [(&str, Option<SqlValue>); 8] = [
@@ -233,8 +235,8 @@ async fn read_records(
         sql.push_str(&format!(" AND {condition}"));
         values.extend(its);
     }
-    sql.push_str(&more);
-    values.extend(its);
+    sql.push_str(more);
+    values.extend(bound);
     sql.push_str(" ORDER BY audit_id DESC LIMIT ?");
     let sql = format!(
         "SELECT a.*, s.seal_no AS seal_no, s.chain_hash AS chain_hash FROM ({sql}) a \

@@ -346,7 +346,8 @@ pub async fn finish(
     tx: &mut Tx,
     change: &ApprovedChange,
     status: ChangeRequestStatus,
-    (code, answer): (u16, &Json),
+    code: u16,
+    answer: &Json,
     now: Millis,
 ) -> Result<()> {
     let answer = packed::pack_value(answer)?;

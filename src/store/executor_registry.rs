@@ -32,7 +32,7 @@ pub async fn note_seen(tx: &mut Tx, all: &BTreeSet<There>, now: Millis) -> Resul
     }
     for ((app, shows), addresses) in alike {
         for addresses in addresses.chunks(MOST) {
-            seen_alike(tx, (app, shows), addresses, now).await?;
+            seen_alike(tx, app, shows, addresses, now).await?;
         }
     }
     Ok(())
@@ -40,7 +40,8 @@ pub async fn note_seen(tx: &mut Tx, all: &BTreeSet<There>, now: Millis) -> Resul
 
 async fn seen_alike(
     tx: &mut Tx,
-    (app, shows): (&AppName, bool),
+    app: &AppName,
+    shows: bool,
     addresses: &[&str],
     now: Millis,
 ) -> Result<()> {

@@ -106,7 +106,8 @@ pub async fn written(
 /// their process is dead, stalled, or lost them; and unowned ones due `soon`.
 pub async fn unattended(
     tx: &mut Tx,
-    (before, soon): (Millis, Millis),
+    before: Millis,
+    soon: Millis,
     limit: u32,
 ) -> Result<Vec<Firing>> {
     let sql = format!(
@@ -141,7 +142,8 @@ pub async fn ahead(tx: &mut Tx, trigger: TriggerId, now: Millis) -> Result<Vec<F
 pub async fn planned_between(
     tx: &mut Tx,
     triggers: &[TriggerId],
-    (after, until): (Millis, Millis),
+    after: Millis,
+    until: Millis,
 ) -> Result<Vec<(TriggerId, Millis)>> {
     let mut found = Vec::new();
     for chunk in triggers.chunks(1_000) {
@@ -163,7 +165,8 @@ pub async fn planned_between(
 pub async fn mark_late(
     tx: &mut Tx,
     firings: &[Firing],
-    (reason, owner): (&str, &NodeId),
+    reason: &str,
+    owner: &NodeId,
     now: Millis,
 ) -> Result<u64> {
     let set = "source = ?, reason = ?, owner = ?, update_time = ?";
@@ -181,7 +184,8 @@ pub async fn mark_late(
 pub async fn withhold(
     tx: &mut Tx,
     firings: &[Firing],
-    (status, reason): (FiringStatus, &str),
+    status: FiringStatus,
+    reason: &str,
     now: Millis,
 ) -> Result<u64> {
     let set = "status = ?, reason = ?, update_time = ?";
@@ -237,7 +241,8 @@ pub async fn of_trigger(tx: &mut Tx, trigger: TriggerId, limit: u32) -> Result<V
 pub async fn of_trigger_before(
     tx: &mut Tx,
     trigger: TriggerId,
-    (planned, id): (Millis, FiringId),
+    planned: Millis,
+    id: FiringId,
     limit: u32,
 ) -> Result<Vec<Firing>> {
     let sql = format!(

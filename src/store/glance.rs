@@ -120,7 +120,8 @@ pub async fn tries(
 /// has no row of the job. Starts before the batch `before`.
 pub async fn list_runs(
     tx: &mut Tx,
-    (group, job): (&GroupCode, &JobCode),
+    group: &GroupCode,
+    job: &JobCode,
     before: Option<BatchId>,
     batches: u32,
 ) -> Result<Vec<(BatchId, Option<QueueEntry>)>> {

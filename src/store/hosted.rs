@@ -188,8 +188,8 @@ pub async fn report(tx: &mut Tx, reported: &Reported, now: Millis) -> Result<boo
         // The process that ended the batch knew it from the row.
         return Ok(false);
     }
-    let is_ours = there.is_some_and(|(try_no, whose, status)| {
-        try_no == *attempt && whose.as_ref() == Some(owner) && runs(status)
+    let is_ours = there.is_some_and(|row| {
+        row.attempt == *attempt && row.owner.as_ref() == Some(owner) && runs(row.status)
     });
     if !is_ours {
         return Ok(false);

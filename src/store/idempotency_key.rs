@@ -5,7 +5,25 @@ use crate::domain::time::Millis;
 use crate::store::{Tx, is_taken};
 use anyhow::{Context as _, Result};
 
-/// An earlier request under a key.
+/// The key of a change, which is unique among the changes of one user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey<'a> {
+    /// The user who sent it.
+    pub user: i64,
+    /// The text that was sent.
+    pub key: &'a str,
+}
+
+/// The answer to a change, as it is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredAnswer<'a> {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// A change that was sent before under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Before {
     /// A digest of the request.
@@ -20,7 +38,7 @@ const A_FEW: i64 = 8;
 /// Notes that a request has begun. `false` when the key is taken; then nothing is written.
 pub async fn begin(
     tx: &mut Tx,
-    (user, key): (i64, &str),
+    IdempotencyKey { user, key }: IdempotencyKey<'_>,
     request: &str,
     now: Millis,
 ) -> Result<bool> {
@@ -38,7 +56,7 @@ pub async fn begin(
 /// The request sent under a key after `since`.
 pub async fn find_key(
     tx: &mut Tx,
-    (user, key): (i64, &str),
+    IdempotencyKey { user, key }: IdempotencyKey<'_>,
     since: Millis,
 ) -> Result<Option<Before>> {
     let sql = "SELECT request_hash, status, answer FROM idempotency_key \
@@ -57,23 +75,27 @@ pub async fn find_key(
 /// Stores the answer to a request.
 pub async fn store_answer(
     tx: &mut Tx,
-    (user, key): (i64, &str),
-    (status, answer): (u16, &str),
+    IdempotencyKey { user, key }: IdempotencyKey<'_>,
+    answer: StoredAnswer<'_>,
 ) -> Result<()> {
     let sql =
         "UPDATE idempotency_key SET status = ?, answer = ? WHERE user_id = ? AND idem_key = ?";
-    let values = [i64::from(status).into(), answer.into(), user.into(), key.into()];
+    let values = [i64::from(answer.status).into(), answer.text.into(), user.into(), key.into()];
     tx.execute(sql, &values).await.map(drop).context("keep the answer to a change")
 }
 
-/// Removes a key, because nothing was changed.
-pub async fn forget(tx: &mut Tx, (user, key): (i64, &str)) -> Result<()> {
+/// Forgets a key, because nothing was changed.
+pub async fn forget(tx: &mut Tx, IdempotencyKey { user, key }: IdempotencyKey<'_>) -> Result<()> {
     let sql = "DELETE FROM idempotency_key WHERE user_id = ? AND idem_key = ?";
     tx.execute(sql, &[user.into(), key.into()]).await.map(drop).context("forget a key")
 }
 
-/// Removes a few keys from before this time, and this one if it is among them.
-pub async fn expire(tx: &mut Tx, (user, key): (i64, &str), before: Millis) -> Result<()> {
+/// Removes a few keys that were sent before this moment, and this one if it is such a key.
+pub async fn expire(
+    tx: &mut Tx,
+    IdempotencyKey { user, key }: IdempotencyKey<'_>,
+    before: Millis,
+) -> Result<()> {
     let sql = "DELETE FROM idempotency_key WHERE user_id = ? AND idem_key = ? AND create_time <= ?";
     let values = [user.into(), key.into(), before.to_utc().into()];
     tx.execute(sql, &values).await.context("forget a key that has expired")?;

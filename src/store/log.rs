@@ -217,7 +217,14 @@ pub struct LogLine {
     pub at: Millis,
 }
 
-/// A line to be stored: its number within the attempt, time, stream and text.
+impl LogLine {
+    /// Its place in the log.
+    pub fn position(&self) -> LogPosition {
+        LogPosition { attempt: self.attempt, line_no: self.line_no }
+    }
+}
+
+/// A line about to be stored: its number within the start, when it came, from where, its text.
 pub type NewLine = (u64, Millis, Stream, String);
 
 /// Lines to be stored, with their row and attempt number.
@@ -310,11 +317,27 @@ pub async fn last_line(
         .transpose()
 }
 
-/// At most `limit` lines of a row after (`attempt`, `line_no`), oldest first.
+/// A place in the log of a job of a batch, ordered as its lines are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogPosition {
+    /// The attempt; the first one is 1.
+    pub attempt: u32,
+    /// A line of the attempt; 0 stands before the first one.
+    pub line_no: u64,
+}
+
+impl LogPosition {
+    /// Before the first line of an attempt.
+    pub fn start_of(attempt: u32) -> Self {
+        Self { attempt, line_no: 0 }
+    }
+}
+
+/// At most `limit` lines of a row after a position, oldest first.
 pub async fn lines_after(
     tx: &mut Tx,
     queue_id: QueueId,
-    after: (u32, u64),
+    after: LogPosition,
     limit: u32,
 ) -> Result<Vec<LogLine>> {
     let rows = tx
@@ -324,9 +347,9 @@ pub async fn lines_after(
              ORDER BY attempt, line_no LIMIT ?",
             &[
                 queue_id.0.into(),
-                after.0.into(),
-                after.0.into(),
-                i64::try_from(after.1)?.into(),
+                after.attempt.into(),
+                after.attempt.into(),
+                i64::try_from(after.line_no)?.into(),
                 limit.into(),
             ],
         )
@@ -334,11 +357,11 @@ pub async fn lines_after(
     rows.iter().map(|row| line_of_row(queue_id, row)).collect()
 }
 
-/// The last lines of one attempt before the line `before`, oldest first.
+/// The last lines of the attempt of a position that come before it, oldest first.
 pub async fn lines_before(
     tx: &mut Tx,
     queue_id: QueueId,
-    (attempt, before): (u32, u64),
+    before: LogPosition,
     limit: u32,
 ) -> Result<Vec<LogLine>> {
     let rows = tx
@@ -347,8 +370,8 @@ pub async fn lines_before(
              WHERE queue_id = ? AND attempt = ? AND line_no < ? ORDER BY line_no DESC LIMIT ?",
             &[
                 queue_id.0.into(),
-                attempt.into(),
-                i64::try_from(before).unwrap_or(i64::MAX).into(),
+                before.attempt.into(),
+                i64::try_from(before.line_no).unwrap_or(i64::MAX).into(),
                 limit.into(),
             ],
         )

@@ -36,15 +36,15 @@ pub async fn read_mark(tx: &mut Tx) -> Result<HistoryMark> {
 
 /// Raises the newest heartbeat; a later one of another process is kept.
 pub async fn raise(tx: &mut Tx, mark: &HistoryMark, to: Millis) -> Result<()> {
-    raise_time(tx, (NEWEST, mark.newest), to).await
+    raise_time(tx, NEWEST, mark.newest, to).await
 }
 
 /// Raises the time at which a process last started.
 pub async fn raise_start(tx: &mut Tx, mark: &HistoryMark, to: Millis) -> Result<()> {
-    raise_time(tx, (START, mark.newest_start), to).await
+    raise_time(tx, START, mark.newest_start, to).await
 }
 
-async fn raise_time(tx: &mut Tx, (name, there): (&str, Option<Millis>), to: Millis) -> Result<()> {
+async fn raise_time(tx: &mut Tx, name: &str, there: Option<Millis>, to: Millis) -> Result<()> {
     let value = format!("{:013}", to.0);
     if there.is_none() {
         // Another process may have inserted the first, earlier one meanwhile: it was kept, this

@@ -267,7 +267,7 @@ pub async fn claim(
     owner: &NodeId,
     now: Millis,
 ) -> Result<()> {
-    give_to_node(tx, ids, from, (owner, Acknowledgement::Yes), now).await
+    give_to_node(tx, ids, from, owner, Acknowledgement::Yes, now).await
 }
 
 /// Like `claim`, for any process; another one takes the rows before it starts anything
@@ -276,17 +276,19 @@ pub async fn give_to_node(
     tx: &mut Tx,
     ids: &[i64],
     from: QueueStatus,
-    to: (&NodeId, Acknowledgement),
+    owner: &NodeId,
+    taken: Acknowledgement,
     now: Millis,
 ) -> Result<()> {
-    expect_all(ids.len(), tx.run_statement(given(ids, from, to, now)).await?)
+    expect_all(ids.len(), tx.run_statement(given(ids, from, owner, taken, now)).await?)
 }
 
 /// The statement of `claim` and `give_to_node`.
 pub fn given(
     ids: &[i64],
     from: QueueStatus,
-    (owner, taken): (&NodeId, Acknowledgement),
+    owner: &NodeId,
+    taken: Acknowledgement,
     now: Millis,
 ) -> CountedStatement {
     CountedStatement::OnEach {
@@ -372,7 +374,7 @@ pub async fn reset(tx: &mut Tx, ids: &[i64], from: QueueStatus, now: Millis) -> 
 
 /// Whether a row still belongs to this attempt of this process and is to run.
 pub async fn is_ours(tx: &mut Tx, id: QueueId, attempt: u32, owner: &NodeId) -> Result<bool> {
-    is_in(tx, id, (attempt, owner), QueueStatus::Running).await
+    is_in(tx, id, attempt, owner, QueueStatus::Running).await
 }
 
 /// Whether a row still belongs to this attempt of this process and is to be ended.
@@ -382,13 +384,14 @@ pub async fn is_ours_to_end(
     attempt: u32,
     owner: &NodeId,
 ) -> Result<bool> {
-    is_in(tx, id, (attempt, owner), QueueStatus::Killing).await
+    is_in(tx, id, attempt, owner, QueueStatus::Killing).await
 }
 
 async fn is_in(
     tx: &mut Tx,
     id: QueueId,
-    (attempt, owner): (u32, &NodeId),
+    attempt: u32,
+    owner: &NodeId,
     status: QueueStatus,
 ) -> Result<bool> {
     let row = tx
@@ -418,15 +421,27 @@ pub async fn ours_of(db: &Db, ids: &[QueueId], owner: &NodeId) -> Result<HashMap
     rows.iter().map(read).collect()
 }
 
-/// The attempt, owner and state of a row.
-pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<(u32, Option<NodeId>, QueueStatus)>> {
+/// Which attempt of which process has a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowHolder {
+    /// The attempt.
+    pub attempt: u32,
+    /// The process; none before the first attempt.
+    pub owner: Option<NodeId>,
+    /// The state of the row.
+    pub status: QueueStatus,
+}
+
+/// The attempt and process that have a row; none when it is gone.
+pub async fn whose(tx: &mut Tx, id: QueueId) -> Result<Option<RowHolder>> {
     let sql = "SELECT attempt, owner, status FROM job_queue WHERE queue_id = ?";
     let row = tx.fetch_optional(sql, &[id.0.into()]).await?;
     let read = |row: Row| {
         let word = row.get_text("status")?;
         let status = QueueStatus::parse(&word)
             .with_context(|| format!("job_queue.status holds {word:?}, which is no state"))?;
-        Ok((u32::try_from(row.get_int("attempt")?)?, row.opt_text("owner")?.map(NodeId), status))
+        let attempt = u32::try_from(row.get_int("attempt")?)?;
+        Ok(RowHolder { attempt, owner: row.opt_text("owner")?.map(NodeId), status })
     };
     row.map(read).transpose()
 }

@@ -369,8 +369,10 @@ pub struct AgedRow {
 /// schedule; a backfill while one of its batches exists.
 pub async fn list_aged(
     tx: &mut Tx,
-    (kind, word): (Aged, &str),
-    (cut, after): (Millis, Cursor),
+    kind: Aged,
+    word: &str,
+    cut: Millis,
+    after: Cursor,
     limit: u32,
 ) -> Result<Vec<AgedRow>> {
     let [from, at, key] = after.values();

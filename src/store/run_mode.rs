@@ -43,7 +43,8 @@ pub async fn set_standing(
 /// are skipped at once. Returns their rows.
 pub async fn take_over(
     tx: &mut Tx,
-    (batch, group): (BatchId, &GroupCode),
+    batch: BatchId,
+    group: &GroupCode,
     note: &str,
     now: Millis,
 ) -> Result<Vec<QueueId>> {

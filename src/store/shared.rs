@@ -14,16 +14,23 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
-/// Tables of shared objects: name of the table and of its key.
-const SHARED: [(&str, &str); 5] = [
-    ("job_owner", "owner_name"),
-    ("resource_pool", "pool_name"),
-    ("http_host", "host_name"),
-    ("secret_source", "secret_name"),
-    ("global_param", "param_name"),
+/// Tables of what all groups share: name of the table and of its key.
+const SHARED: [SharedTable; 5] = [
+    SharedTable { table: "job_owner", key: "owner_name" },
+    SharedTable { table: "resource_pool", key: "pool_name" },
+    SharedTable { table: "http_host", key: "host_name" },
+    SharedTable { table: "secret_source", key: "secret_name" },
+    SharedTable { table: "global_param", key: "param_name" },
 ];
 
-/// The query for owners.
+/// A table of what groups share, and the column of the name.
+#[derive(Clone, Copy)]
+struct SharedTable {
+    table: &'static str,
+    key: &'static str,
+}
+
+/// Asks for owners.
 pub(super) const OWNER_QUERY: &str = "SELECT body FROM job_owner ORDER BY owner_id";
 /// The query for the secrets that definitions declare.
 const SECRET_QUERY: &str = "SELECT body FROM secret_source ORDER BY secret_id";
@@ -121,15 +128,16 @@ fn bodies<T: DeserializeOwned>(rows: &[Row], table: &str) -> Result<Vec<T>> {
 
 async fn write_one<T: Serialize + PartialEq>(
     tx: &mut Tx,
-    (table, key): (&str, &'static str),
-    (stored, wanted): (&[T], &[T]),
+    to: SharedTable,
+    stored: &[T],
+    wanted: &[T],
     name: impl Fn(&T) -> Vec<(&'static str, SqlValue)>,
     now: Millis,
 ) -> Result<()> {
     for item in wanted.iter().filter(|w| !stored.contains(w)) {
         let mut columns = name(item);
         columns.push(("body", serde_json::to_string(item)?.into()));
-        upsert(tx, table, key, columns, now).await?;
+        upsert(tx, to.table, to.key, columns, now).await?;
     }
     Ok(())
 }
@@ -143,13 +151,13 @@ pub(super) async fn write(
 ) -> Result<()> {
     let named = |key: &'static str, name: &str| vec![(key, SqlValue::from(name))];
     let [owner, pool, host, secret, param] = SHARED;
-    write_one(tx, owner, (&stored.owners, &wanted.owners), |o| named(owner.1, &o.code), now)
+    write_one(tx, owner, &stored.owners, &wanted.owners, |o| named(owner.key, &o.code), now)
         .await?;
     let slots =
-        |p: &SlotPool| vec![(pool.1, SqlValue::from(p.name.as_str())), ("slots", p.slots.into())];
-    write_one(tx, pool, (&stored.pools, &wanted.pools), slots, now).await?;
-    write_one(tx, host, (&stored.hosts, &wanted.hosts), |h| named(host.1, &h.name), now).await?;
-    let secrets = (&stored.secrets[..], &wanted.secrets[..]);
-    write_one(tx, secret, secrets, |s| named(secret.1, &s.name), now).await?;
-    write_one(tx, param, (&stored.params, &wanted.params), |p| named(param.1, &p.name), now).await
+        |p: &SlotPool| vec![(pool.key, SqlValue::from(p.name.as_str())), ("slots", p.slots.into())];
+    write_one(tx, pool, &stored.pools, &wanted.pools, slots, now).await?;
+    write_one(tx, host, &stored.hosts, &wanted.hosts, |h| named(host.key, &h.name), now).await?;
+    write_one(tx, secret, &stored.secrets, &wanted.secrets, |s| named(secret.key, &s.name), now)
+        .await?;
+    write_one(tx, param, &stored.params, &wanted.params, |p| named(param.key, &p.name), now).await
 }

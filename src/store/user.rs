@@ -241,7 +241,8 @@ pub async fn set_password(
 pub async fn renew_password(
     tx: &mut Tx,
     id: UserId,
-    (old, new): (&str, &str),
+    old: &str,
+    new: &str,
     until: Option<Millis>,
     now: Millis,
 ) -> Result<bool> {

@@ -10,9 +10,12 @@ use crate::domain::time::Millis;
 /// one row. Accepted only for the present attempt and owner, like `settle`; a row that is being
 /// stopped has succeeded nevertheless.
 pub fn end_within(
-    (queue_id, attempt, owner): (QueueId, u32, &NodeId),
+    queue_id: QueueId,
+    attempt: u32,
+    owner: &NodeId,
     to: QueueStatus,
-    (message, outputs): (Option<&str>, Option<&str>),
+    message: Option<&str>,
+    outputs: Option<&str>,
     now: Millis,
 ) -> (String, Vec<SqlValue>) {
     let sql = "UPDATE job_queue SET status = ?, error_message = ?, outputs = ?, not_before = NULL, \

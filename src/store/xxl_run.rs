@@ -85,7 +85,8 @@ pub async fn insert(tx: &mut Tx, run: &NewXxlRun<'_>, now: Millis) -> Result<Xxl
 pub async fn find_run(
     tx: &mut Tx,
     app: &AppName,
-    (log, log_date_time): (XxlLogId, i64),
+    log: XxlLogId,
+    log_date_time: i64,
 ) -> Result<Option<XxlRun>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM xxl_run WHERE app_name = ? AND log_id = ? AND log_date_time = ?"
@@ -142,7 +143,8 @@ pub async fn hold_unopened(tx: &mut Tx, run: XxlRunId, now: Millis) -> Result<bo
 pub async fn set_batches(
     tx: &mut Tx,
     run: XxlRunId,
-    (batches, deadline): (&[BatchId], Option<Millis>),
+    batches: &[BatchId],
+    deadline: Option<Millis>,
     now: Millis,
 ) -> Result<()> {
     let ids: Vec<i64> = batches.iter().map(|id| id.0).collect();

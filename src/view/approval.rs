@@ -53,7 +53,8 @@ impl ApprovalView {
     pub async fn read_view(
         tx: &mut Tx,
         approval: &Approval,
-        (approver, grants): (&str, Option<&Grants>),
+        approver: &str,
+        grants: Option<&Grants>,
         lang: Lang,
     ) -> Result<Self> {
         let is_waiting = approval.decision.status == ApprovalStatus::Waiting;

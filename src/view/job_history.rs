@@ -34,12 +34,13 @@ pub struct JobRunSummary {
 /// Runs of a job, and the batch before which the next page begins; `None` after the first batch.
 pub async fn read_page(
     app: &App,
-    (group, job): (&GroupCode, &JobCode),
+    group: &GroupCode,
+    job: &JobCode,
     before: Option<BatchId>,
     batches: u32,
 ) -> Result<(Vec<JobRunSummary>, Option<BatchId>)> {
     let mut tx = app.db.begin_read().await?;
-    let found = store::glance::list_runs(&mut tx, (group, job), before, batches).await?;
+    let found = store::glance::list_runs(&mut tx, group, job, before, batches).await?;
     let ids: Vec<BatchId> = found.iter().map(|(id, _)| *id).collect();
     let of = store::changed::of_batches(&mut tx, &ids).await?;
     drop(tx);

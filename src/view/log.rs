@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::domain::id::QueueId;
-use crate::store::log::{self, LogLine};
+use crate::store::log::{self, LogLine, LogPosition};
 use anyhow::Result;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,10 +37,10 @@ impl From<&LogLine> for LogLineDetail {
 /// Which lines of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogSelection {
-    /// After this line: attempt, and line number within it.
-    After(u32, u64),
-    /// The last ones of this attempt before this line.
-    Before(u32, u64),
+    /// Behind this line.
+    After(LogPosition),
+    /// The last ones of its attempt before this line.
+    Before(LogPosition),
 }
 
 /// At most `limit` of them, oldest first.
@@ -52,11 +52,7 @@ pub async fn lines(
 ) -> Result<Vec<LogLine>> {
     let mut tx = app.db.begin_read().await?;
     match wanted {
-        LogSelection::After(attempt, line) => {
-            log::lines_after(&mut tx, row, (attempt, line), limit).await
-        }
-        LogSelection::Before(attempt, line) => {
-            log::lines_before(&mut tx, row, (attempt, line), limit).await
-        }
+        LogSelection::After(position) => log::lines_after(&mut tx, row, position, limit).await,
+        LogSelection::Before(position) => log::lines_before(&mut tx, row, position, limit).await,
     }
 }

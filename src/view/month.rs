@@ -147,8 +147,10 @@ fn read_day(span: &MonthRequest<'_>, calendars: &Calendars, date: NaiveDate) -> 
 /// Adds the firings of a schedule from `now` on; `groups` are those it opens.
 pub fn add_firings(
     days: &mut DaysByDate,
-    (span, calendars): (&MonthRequest<'_>, &Calendars),
-    (t, groups): (&Trigger, Vec<String>),
+    span: &MonthRequest<'_>,
+    calendars: &Calendars,
+    t: &Trigger,
+    groups: Vec<String>,
     now: Millis,
 ) -> Result<()> {
     let timing = &t.def.timing;

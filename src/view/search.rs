@@ -100,7 +100,7 @@ pub async fn find_all(
                 status: b.status.to_string(),
             })
             .collect(),
-        schedules: schedules(tx, text, (&groups, &sees)).await?,
+        schedules: schedules(tx, text, &groups, &sees).await?,
     })
 }
 
@@ -131,7 +131,8 @@ async fn find_jobs(
 async fn schedules(
     tx: &mut Tx,
     text: &str,
-    (groups, sees): (&[crate::domain::job::Group], &impl Fn(&GroupCode) -> bool),
+    groups: &[crate::domain::job::Group],
+    sees: &impl Fn(&GroupCode) -> bool,
 ) -> Result<Vec<MatchedSchedule>> {
     let found = store::trigger::holding(tx, text, SCHEDULES).await?;
     let mut told = Vec::new();

@@ -424,7 +424,14 @@ async fn ask_everything(db: &Db) {
     changed::of_batches(&mut tx, &ids).await.expect("batches");
     let row = procession::domain::id::QueueId(1);
     store::outbox::of_row(&mut tx, ids[0], row, 5).await.expect("mails");
-    store::log::lines_before(&mut tx, row, (1, u64::MAX), 5).await.expect("lines");
+    store::log::lines_before(
+        &mut tx,
+        row,
+        store::log::LogPosition { attempt: 1, line_no: u64::MAX },
+        5,
+    )
+    .await
+    .expect("lines");
     store::queue::outputs(&mut tx, &[row]).await.expect("outputs");
     ask_for_access(&mut tx).await;
 }

@@ -213,7 +213,7 @@ struct Score {
 }
 
 impl Score {
-    fn add(&mut self, (end, bad): (Millis, Millis), at: Millis, came: Millis) {
+    fn add(&mut self, end: Millis, bad: Millis, at: Millis, came: Millis) {
         let (left, said) = (came.since(at).max(1), end.since(at));
         self.forecasts += 1;
         self.error += 100.0 * (said - left).abs() as f64 / came.since(NOW) as f64;
@@ -252,16 +252,16 @@ struct Scores {
 
 impl Scores {
     fn add(&mut self, played: &Played, at: Millis) {
-        self.before.add(played.as_before(at), at, played.end);
+        let (end, bad) = played.as_before(at);
+        self.before.add(end, bad, at, played.end);
         let found = played.forecast(at);
-        let ends = (found.end, found.bad_end);
-        self.now.add(ends, at, played.end);
+        self.now.add(found.end, found.bad_end, at, played.end);
         let place = match found.confidence.certainty {
             Certainty::Sure => 0,
             Certainty::Rough => 1,
             Certainty::Unknown => 2,
         };
-        self.by_certainty[place].add(ends, at, played.end);
+        self.by_certainty[place].add(found.end, found.bad_end, at, played.end);
     }
 }
 

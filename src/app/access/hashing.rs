@@ -12,15 +12,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 
-/// Memory in KiB, rounds and lanes of one hash (OWASP's first choice for argon2id is 19 MiB, 2, 1).
-const COST: (u32, u32, u32) = (19_456, 2, 1);
-/// Maximum number of concurrent hashes.
+/// OWASP's first choice for argon2id: 19 MiB, 2, 1.
+const COST: HashCost = HashCost { memory_kib: 19_456, rounds: 2, lanes: 1 };
+/// Hashes at once.
 const AT_ONCE: usize = 2;
 /// Length of a salt, and of a hash, in bytes.
 const SALT: usize = 16;
 const HASH: usize = 32;
 
-/// Hashes and verifies passwords.
+/// What one hash costs.
+#[derive(Clone, Copy)]
+struct HashCost {
+    memory_kib: u32,
+    rounds: u32,
+    lanes: u32,
+}
+
+/// Hashes and compares passwords.
 #[derive(Clone)]
 pub(super) struct Hashing {
     places: Arc<Semaphore>,
@@ -42,7 +50,7 @@ impl Hashing {
     pub(super) async fn hash(&self, password: SecretString) -> Result<String> {
         let salt = bytes::<SALT>()?;
         let hash = self.run_hash(password, salt, COST).await?;
-        let (m, t, p) = COST;
+        let HashCost { memory_kib: m, rounds: t, lanes: p } = COST;
         let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
         Ok(format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${hash}"))
     }
@@ -77,8 +85,9 @@ impl Hashing {
         &self,
         password: SecretString,
         salt: [u8; SALT],
-        (m, t, p): (u32, u32, u32),
+        cost: HashCost,
     ) -> Result<[u8; HASH]> {
+        let HashCost { memory_kib: m, rounds: t, lanes: p } = cost;
         let place = self.places.clone().acquire_owned().await?;
         self.spent.fetch_add(u64::from(m) * u64::from(t), Ordering::Relaxed);
         let hashed = tokio::task::spawn_blocking(move || {
@@ -94,13 +103,14 @@ impl Hashing {
     }
 }
 
-type HashParts = ((u32, u32, u32), [u8; SALT], [u8; HASH]);
+type HashParts = (HashCost, [u8; SALT], [u8; HASH]);
 
 fn parse(stored: &str) -> Option<HashParts> {
     let rest = stored.strip_prefix("$argon2id$v=19$")?;
     let [cost, salt, hash] = rest.split('$').collect::<Vec<_>>().try_into().ok()?;
     let mut cost = cost.split(',').filter_map(|part| part.split_once('=')?.1.parse().ok());
-    let cost = (cost.next()?, cost.next()?, cost.next()?);
+    let (memory_kib, rounds, lanes) = (cost.next()?, cost.next()?, cost.next()?);
+    let cost = HashCost { memory_kib, rounds, lanes };
     let salt = STANDARD_NO_PAD.decode(salt).ok()?.try_into().ok()?;
     Some((cost, salt, STANDARD_NO_PAD.decode(hash).ok()?.try_into().ok()?))
 }

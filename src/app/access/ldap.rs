@@ -215,7 +215,7 @@ impl Porter {
         // The grants from the directory are stored even when the code is wrong: the account is
         // authenticated.
         tx.commit().await?;
-        self.check_second_factor(&user, login.code.as_ref(), ("ldap", login.from)).await?;
+        self.check_second_factor(&user, login.code.as_ref(), "ldap", login.from).await?;
         let mut tx = self.db.begin().await?;
         store::login_attempt::take_back(&mut tx, login.attempt).await?;
         let entered = self.enter(&mut tx, user, "ldap", login.from).await?;

@@ -130,7 +130,7 @@ async fn renew(
 ) -> Result<User> {
     let Renewed { hash, until } = renewed;
     let old = user.password.as_ref().map_or("", |stored| stored.expose_secret());
-    if !store::user::renew_password(tx, user.id, (old, &hash), until, now).await? {
+    if !store::user::renew_password(tx, user.id, old, &hash, until, now).await? {
         return Ok(user);
     }
     let detail = json!({ "user": user.name, "must_change": until.is_some() });
@@ -203,8 +203,8 @@ impl Porter {
         };
         match (user, why) {
             (Some(user), None) => {
-                let proof = ("password", from);
-                let checked = self.check_second_factor(&user, code.as_ref(), proof).await;
+                let code = code.as_ref();
+                let checked = self.check_second_factor(&user, code, "password", from).await;
                 self.keep_attempt_of_wrong_code(checked, attempt).await?;
                 let renewed = self.renewed(&user, password).await?;
                 let mut tx = self.db.begin().await?;
@@ -376,7 +376,8 @@ impl Porter {
     pub async fn change_password(
         &self,
         name: &UserName,
-        (old, new): (SecretString, SecretString),
+        old: SecretString,
+        new: SecretString,
         from: &Stranger,
     ) -> Result<Entered> {
         let _room = self.logins.enter()?;

@@ -31,7 +31,8 @@ impl Porter {
 pub(in crate::app) async fn bring(
     tx: &mut Tx,
     by: &Authority,
-    (user, hash): (&ImportedUser, Option<&str>),
+    user: &ImportedUser,
+    hash: Option<&str>,
     now: Millis,
 ) -> Result<bool> {
     if store::user::by_name(tx, &user.name).await?.is_some() {

@@ -127,8 +127,7 @@ impl Porter {
             Some(user) => user,
             None => {
                 let shown = text("name").unwrap_or(name.as_str());
-                let whom = (&name, shown, subject);
-                self.oidc_first(&mut tx, oidc, whom, from).await?
+                self.oidc_first(&mut tx, oidc, &name, shown, subject, from).await?
             }
         };
         if !user.is_active {
@@ -156,7 +155,9 @@ impl Porter {
         &self,
         tx: &mut Tx,
         oidc: &Oidc,
-        (name, shown, subject): (&UserName, &str, &str),
+        name: &UserName,
+        shown: &str,
+        subject: &str,
         from: &Stranger,
     ) -> Result<User> {
         let now = self.clock.now();

@@ -112,7 +112,8 @@ impl Porter {
         &self,
         user: &User,
         code: Option<&SecretString>,
-        (proof, from): (&str, &Stranger),
+        proof: &str,
+        from: &Stranger,
     ) -> Result<()> {
         let found = second_factor::find_factor(&mut self.db.begin_read().await?, user.id).await?;
         let Some(factor) = found.filter(|factor| factor.is_active) else { return Ok(()) };
@@ -223,7 +224,8 @@ impl Porter {
     pub async fn confirm_second_factor(
         &self,
         name: &UserName,
-        (code, session): (&SecretString, i64),
+        code: &SecretString,
+        session: i64,
         from: &Stranger,
     ) -> Result<Vec<SecretString>> {
         let mut tx = self.db.begin_read().await?;

@@ -41,7 +41,8 @@ impl Porter {
     pub async fn set_up(
         &self,
         given: &SecretString,
-        (name, display_name): (&UserName, &str),
+        name: &UserName,
+        display_name: &str,
         password: SecretString,
         from: &Stranger,
     ) -> Result<Entered> {

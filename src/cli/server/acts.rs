@@ -33,18 +33,18 @@ impl ServerVerb<'_> {
                 return Err(BadInput(said).into());
             };
             let (group, no) = self.which_with_jobs(no.clone(), jobs).await?;
-            return self.two_steps((&group, &no), json!({"action": verb, "jobs": jobs})).await;
+            return self.two_steps(&group, &no, json!({"action": verb, "jobs": jobs})).await;
         }
         let (no, jobs) = (said.required_value("batch_no"), said.values("jobs"));
         let (group, no) = self.which_with_jobs(no, &jobs).await?;
         let wish = json!({"action": verb, "jobs": jobs, "options": self.action_options()});
-        self.two_steps((&group, &no), wish).await
+        self.two_steps(&group, &no, wish).await
     }
 
     /// `batch rerun`.
-    pub(super) async fn rerun_batch(&self, batch: (&str, &str)) -> Result<VerbResult> {
+    pub(super) async fn rerun_batch(&self, group: &str, no: &str) -> Result<VerbResult> {
         let wish = json!({"action": "rerun", "jobs": self.said.values("jobs"), "options": self.action_options()});
-        self.two_steps(batch, wish).await
+        self.two_steps(group, no, wish).await
     }
 
     fn action_options(&self) -> Value {
@@ -68,9 +68,8 @@ impl ServerVerb<'_> {
         far
     }
 
-    /// Shows exactly what would change, asks for confirmation if that is more than was named, and
-    /// does it.
-    async fn two_steps(&self, (group, no): (&str, &str), mut wish: Value) -> Result<VerbResult> {
+    /// Shows exactly what would change, asks where more changes than was named, and does it.
+    async fn two_steps(&self, group: &str, no: &str, mut wish: Value) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "actions"];
         let ahead = self.server.post_json(&path, &wish).await?;
         for change in ahead["definition_changes"].as_array().into_iter().flatten() {
@@ -167,7 +166,7 @@ impl ServerVerb<'_> {
     }
 
     /// `batch kill`.
-    pub(super) async fn kill_batch(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
+    pub(super) async fn kill_batch(&self, group: &str, no: &str) -> Result<VerbResult> {
         let path = ["groups", group, "batches", no, "kill"];
         let body = json!({"reason": self.said.value("reason")});
         let asked = self.server.post_json(&path, &body).await?;
@@ -182,7 +181,7 @@ impl ServerVerb<'_> {
                 Ok(VerbResult::Well)
             };
         }
-        self.wait_for_batch((group, no)).await.map(|_| VerbResult::Well)
+        self.wait_for_batch(group, no).await.map(|_| VerbResult::Well)
     }
 }
 

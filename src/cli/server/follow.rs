@@ -13,8 +13,8 @@ const LOOK: Duration = Duration::from_millis(1_000);
 const BLIND: u32 = 60;
 
 impl ServerVerb<'_> {
-    /// Waits for the end of a batch, and exits with its result.
-    pub(super) async fn wait_for_batch(&self, (group, no): (&str, &str)) -> Result<VerbResult> {
+    /// Waits for the end of a batch, and ends as it did.
+    pub(super) async fn wait_for_batch(&self, group: &str, no: &str) -> Result<VerbResult> {
         let query = [("batch_no", no.to_owned()), ("group", group.to_owned())];
         let (mut said, mut blind) = (String::new(), 0);
         let status = loop {

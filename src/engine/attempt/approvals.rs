@@ -136,8 +136,8 @@ impl AttemptApprovals {
     async fn ask_once(&self, rule: &ApprovalRule) -> Result<Option<(Approval, Option<usize>)>> {
         let now = self.clock.now();
         let mut tx = self.db.begin().await?;
-        let key = (self.queue_id, self.attempt, &self.owner);
-        let Some(of) = approval::asking_try(&mut tx, key).await? else {
+        let asking = approval::asking_try(&mut tx, self.queue_id, self.attempt, &self.owner);
+        let Some(of) = asking.await? else {
             self.lost.mark_lost();
             return Ok(None);
         };

@@ -116,8 +116,9 @@ impl LedgerContext for Recording {
             attempt: self.attempt,
             owner: Some(self.owner.clone()),
         };
-        let said = (message.as_deref(), outputs.as_deref());
-        let row = within::end_within((self.queue_id, self.attempt, &self.owner), status, said, now);
+        let (queue_id, attempt) = (self.queue_id, self.attempt);
+        let (said, values) = (message.as_deref(), outputs.as_deref());
+        let row = within::end_within(queue_id, attempt, &self.owner, status, said, values, now);
         let write = |(sql, values)| LedgerWrite { sql, values };
         let mut writes = vec![write(row), write(append_within(&log, now))];
         let large = output_value::inserts(outcome.large_values.unwritten(), now);

@@ -210,7 +210,7 @@ async fn run_attempt(
         let message = format!("this binary knows no job type {}", job.def.job_type);
         return AttemptOutcome::ended(AttemptEnd::Failed, message);
     };
-    let task = match build_task(job, snapshot, (params, secrets), around).await {
+    let task = match build_task(job, snapshot, params, secrets, around).await {
         Ok(task) => task,
         Err(outcome) => return outcome,
     };
@@ -284,7 +284,8 @@ pub(in crate::engine) fn find_host<'a>(
 async fn build_task(
     job: &AttemptOrder,
     snapshot: &Snapshot,
-    (params, secrets): (Vec<BoundParam>, Secrets),
+    params: Vec<BoundParam>,
+    secrets: Secrets,
     around: &Surroundings,
 ) -> Result<AttemptTask, AttemptOutcome> {
     refuse_marked(job, around).await?;

@@ -176,7 +176,7 @@ impl Heart {
     /// Evaluates the database's history mark, which another query has read; the next heartbeat
     /// records a gap that it reveals.
     pub(in crate::engine) fn observe_history(&self, mark: &HistoryMark, committed: Option<Millis>) {
-        self.suspension.observe((mark, committed), self.clock.now(), self.node.name());
+        self.suspension.observe(mark, committed, self.clock.now(), self.node.name());
     }
 
     /// The lease duration in milliseconds.
@@ -436,7 +436,7 @@ impl Heart {
         self.meter.nodes(node::alive(&mut tx, at).await?);
         self.write_state(&mut tx, at).await?;
         let mark = metadata_gap::read_mark(&mut tx).await?;
-        if let Some(gap) = self.suspension.observe((&mark, committed), at, self.node.name()) {
+        if let Some(gap) = self.suspension.observe(&mark, committed, at, self.node.name()) {
             metadata_gap::open_gap(&mut tx, &gap).await?;
         }
         metadata_gap::raise(&mut tx, &mark, at).await?;

@@ -16,6 +16,7 @@ use crate::engine::attempt::run::dated;
 use crate::handler::log::JobLogLine;
 use crate::store::hosted::{self, Reported};
 use crate::store::log::NewLine;
+use crate::store::queue::RowHolder;
 use crate::store::{Db, Tx, log, queue};
 use anyhow::{Context as _, Result};
 
@@ -84,8 +85,8 @@ pub(in crate::engine) async fn store_late_result(
     let there = queue::whose(&mut tx, late.queue_id).await?;
     if let Some(by) = &late.by {
         let runs = |s: &QueueStatus| matches!(s, QueueStatus::Running | QueueStatus::Killing);
-        if there.as_ref().is_some_and(|(attempt, owner, status)| {
-            *attempt == late.attempt && owner.as_ref() == Some(by) && runs(status)
+        if there.as_ref().is_some_and(|row| {
+            row.attempt == late.attempt && row.owner.as_ref() == Some(by) && runs(&row.status)
         }) {
             // The batch was lost before this was settled; the new owner finds the report there.
             return Ok(tx.rollback().await?);
@@ -137,10 +138,8 @@ async fn deliver(tx: &mut Tx, late: &Late, me: &NodeId, now: Millis) -> Result<b
     Ok(true)
 }
 
-fn describe_late_result(
-    late: &Late,
-    (attempt, owner, status): &(u32, Option<NodeId>, QueueStatus),
-) -> String {
+fn describe_late_result(late: &Late, row: &RowHolder) -> String {
+    let RowHolder { attempt, owner, status } = row;
     let node = owner.as_ref().and_then(|o| o.0.split('-').next()).unwrap_or("unknown");
     let why = if *attempt == late.attempt {
         format!("the row is {status}, by node {node}")

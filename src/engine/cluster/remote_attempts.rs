@@ -88,9 +88,9 @@ impl Hosted {
         self.is_owing = true;
     }
 
-    /// Notes that an attempt waits for a free slot.
-    pub(in crate::engine) fn wait_for_room(&mut self, this: (QueueId, u32)) {
-        self.queued.insert(this);
+    /// A try waits for room.
+    pub(in crate::engine) fn wait_for_room(&mut self, queue_id: QueueId, attempt: u32) {
+        self.queued.insert((queue_id, attempt));
     }
 
     /// Takes the attempts that wait for a free slot out of the queue.

@@ -39,7 +39,8 @@ impl Suspension {
     /// November 2026).
     pub(in crate::engine) fn observe(
         &self,
-        (mark, committed): (&HistoryMark, Option<Millis>),
+        mark: &HistoryMark,
+        committed: Option<Millis>,
         now: Millis,
         me: &str,
     ) -> Option<MetadataGap> {

@@ -100,12 +100,12 @@ impl Serving {
     pub(super) fn is_put_down(&mut self, at: Millis) {
         (self.owed, self.outcasts) = (BTreeMap::new(), BTreeMap::new());
         self.openings.clear();
-        for name in std::mem::take(&mut self.taken).into_values() {
-            self.tell_of(name, at, BatchOutcome::GivenBack);
+        for (no, group) in std::mem::take(&mut self.taken).into_values() {
+            self.tell_of(no, group, at, BatchOutcome::GivenBack);
         }
     }
 
-    fn tell_of(&self, (batch_no, group): (BatchNo, GroupCode), at: Millis, what: BatchOutcome) {
+    fn tell_of(&self, batch_no: BatchNo, group: GroupCode, at: Millis, what: BatchOutcome) {
         match &what {
             BatchOutcome::Taken | BatchOutcome::TakenOver => self.meter.batch_taken(what.as_str()),
             BatchOutcome::Ended(status) => self.meter.batch_ended(status.as_str()),
@@ -291,9 +291,9 @@ impl QueueDispatcher {
             };
             for id in loaded {
                 if let Some((no, group, fate)) = self.serving.owed.remove(&id) {
-                    let name = (no, group);
-                    self.serving.tell_of(name.clone(), self.process.clock.now(), fate);
-                    self.serving.taken.insert(id, name);
+                    let now = self.process.clock.now();
+                    self.serving.tell_of(no.clone(), group.clone(), now, fate);
+                    self.serving.taken.insert(id, (no, group));
                 }
             }
         }
@@ -328,7 +328,7 @@ impl QueueDispatcher {
         let Some((no, group, fate)) = self.serving.owed.remove(&id) else { return };
         match loaded {
             Ok(()) => {
-                self.serving.tell_of((no.clone(), group.clone()), self.process.clock.now(), fate);
+                self.serving.tell_of(no.clone(), group.clone(), self.process.clock.now(), fate);
                 self.serving.taken.insert(id, (no, group));
             }
             // The commit that was to claim it never happened, or another process has claimed it
@@ -405,8 +405,8 @@ impl QueueDispatcher {
             error = said,
             "this batch cannot be gone on with; it is given back, the others go on; {again}"
         );
-        if let Some(name) = self.serving.taken.remove(&id) {
-            self.serving.tell_of(name, now, BatchOutcome::CastOut(said));
+        if let Some((no, group)) = self.serving.taken.remove(&id) {
+            self.serving.tell_of(no, group, now, BatchOutcome::CastOut(said));
         }
     }
 
@@ -440,15 +440,15 @@ impl QueueDispatcher {
         let now = self.process.clock.now();
         for (id, status) in std::mem::take(&mut self.ends.results) {
             self.serving.shunned.remove(&id);
-            if let Some(name) = self.serving.taken.remove(&id) {
-                self.serving.tell_of(name, now, BatchOutcome::Ended(status));
+            if let Some((no, group)) = self.serving.taken.remove(&id) {
+                self.serving.tell_of(no, group, now, BatchOutcome::Ended(status));
                 looks.poll_no_later(now);
             }
         }
         let here = |id: &BatchId| self.batches.active.contains_key(id);
         let lost: Vec<_> = self.serving.taken.extract_if(.., |id, _| !here(id)).collect();
-        for (_, name) in lost {
-            self.serving.tell_of(name, now, BatchOutcome::Lost);
+        for (_, (no, group)) in lost {
+            self.serving.tell_of(no, group, now, BatchOutcome::Lost);
         }
     }
 }

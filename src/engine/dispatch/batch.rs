@@ -75,7 +75,14 @@ pub(super) struct Active {
     pub(super) since: Millis,
 }
 
-/// State that a rebuild takes over from memory, because the rows do not hold it.
+/// A batch as its rows say.
+pub(super) struct StoredBatch {
+    pub(super) batch: Batch,
+    pub(super) snapshot: Snapshot,
+    pub(super) rows: Vec<QueueEntry>,
+}
+
+/// What a rebuild takes over from memory, because rows do not say it.
 pub(super) struct KeptState {
     pub(super) stops: HashMap<Node, watch::Sender<Option<StopReason>>>,
     pub(super) since: Millis,
@@ -116,14 +123,14 @@ impl Active {
     /// Builds the memory state from rows. Also returns the changes still to be written to the rows:
     /// jobs that a dead process left running, and jobs below a failure that are not marked yet.
     pub(super) fn rebuild(
-        batch: Batch,
-        snapshot: Snapshot,
-        mut rows: Vec<QueueEntry>,
-        (outputs, outside): (HashMap<JobCode, JobOutputs>, CrossBatchDependencies),
+        stored: StoredBatch,
+        outputs: HashMap<JobCode, JobOutputs>,
+        outside: CrossBatchDependencies,
         me: &NodeId,
         kept: KeptState,
         now: Millis,
     ) -> Result<(Self, Changes)> {
+        let StoredBatch { batch, snapshot, mut rows } = stored;
         let dag = snapshot.build_dag()?;
         in_order(&mut rows, &snapshot, &batch)?;
         let status: Vec<QueueStatus> = rows.iter().map(|r| r.status).collect();
@@ -176,7 +183,8 @@ impl Active {
         let mut changes = Changes::default();
         this.take_in(released, &mut changes, now);
         this.adopt_orphans(me, kept.park_after, &mut changes, now);
-        this.alarms = Alarms::for_batch(&this.batch, &this.snapshot, &this.rows, kept.alarms, now);
+        let (before, past) = kept.alarms;
+        this.alarms = Alarms::for_batch(&this.batch, &this.snapshot, &this.rows, before, past, now);
         Ok((this, changes))
     }
 

@@ -49,9 +49,9 @@ impl QueueDispatcher {
             }
             for id in &order {
                 let Some(active) = self.batches.active.get_mut(id) else { continue };
-                let room = (&mut self.batches.slots, &mut aside, &mut sites);
+                let (slots, me) = (&mut self.batches.slots, self.process.node.id());
                 let Some((place, runner)) =
-                    active.claim_ready_job(room, self.process.node.id(), changes, now)
+                    active.claim_ready_job(slots, &mut aside, &mut sites, me, changes, now)
                 else {
                     continue;
                 };
@@ -72,7 +72,9 @@ impl Active {
     /// Starts one ready job if there is capacity for it and the batch is not paused.
     pub(super) fn claim_ready_job(
         &mut self,
-        (slots, aside, sites): (&mut Slots, &mut SetAside, &mut Sites),
+        slots: &mut Slots,
+        aside: &mut SetAside,
+        sites: &mut Sites,
         me: &NodeId,
         changes: &mut Changes,
         now: Millis,

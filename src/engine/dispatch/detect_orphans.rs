@@ -204,7 +204,7 @@ impl Active {
             event,
             try_count: row.try_count,
             not_before: (event == QueueEvent::Orphan).then_some(now),
-            message: Some(self.words(job, row, (event, crashes))),
+            message: Some(self.words(job, row, event, crashes)),
             tell_owners: event != QueueEvent::Orphan,
             unresolved: row.unresolved + u32::from(job.is_looked_up()),
         };
@@ -212,8 +212,8 @@ impl Active {
         self.record_end(node, &settlement, None, changes, now);
     }
 
-    /// The message of a row whose process died.
-    fn words(&self, job: &JobDef, row: &QueueEntry, (event, crashes): (QueueEvent, u32)) -> String {
+    /// What is said of a row whose process died.
+    fn words(&self, job: &JobDef, row: &QueueEntry, event: QueueEvent, crashes: u32) -> String {
         let (no, died) = (&self.batch.values.batch_no, worker_died(row));
         match event {
             QueueEvent::Orphan if job.is_looked_up() => {

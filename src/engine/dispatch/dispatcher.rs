@@ -165,9 +165,9 @@ fn admin_of(
     options: &EngineOptions,
 ) -> Result<Arc<Admin>> {
     let give_up = i64::try_from((handlers.kill_grace + handlers.kill_confirm).as_millis())?;
-    let place = (db.clone(), clock.clone());
     Ok(Arc::new(Admin::new(
-        place,
+        db.clone(),
+        clock.clone(),
         node.id().clone(),
         hints.clone(),
         give_up,

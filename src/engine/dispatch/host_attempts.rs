@@ -17,6 +17,7 @@ use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::launch::{LaunchContext, LaunchParts};
 use crate::handler::{self, StopReason};
 use crate::store::hosted::{self, HostedRow};
+use crate::store::queue::RowHolder;
 use crate::store::{Tx, queue};
 use anyhow::{Context as _, Result};
 use std::collections::{HashMap, HashSet};
@@ -97,8 +98,8 @@ impl QueueDispatcher {
         let mut tx = self.process.db.begin_read().await?;
         for (row, attempt) in missing {
             let whose = queue::whose(&mut tx, row).await?;
-            let is_ours = whose.is_some_and(|(try_no, owner, status)| {
-                // A body of class `same` ends its row itself, and reports that soon.
+            let is_ours = whose.is_some_and(|RowHolder { attempt: try_no, owner, status }| {
+                // A body of class `same` ends its row itself, and is about to say so.
                 let may_be_ended = matches!(status, QueueStatus::Success | QueueStatus::Warning);
                 let runs = matches!(status, QueueStatus::Running | QueueStatus::Killing);
                 let by_us = owner.as_ref() == Some(self.process.node.id());
@@ -141,9 +142,8 @@ impl QueueDispatcher {
                 .push(back(AttemptEnd::Returned, "handed back: its node takes no new work"));
             return Ok(true);
         }
-        let this = (given.queue_id, given.attempt);
-        if *room == 0 && queued.contains(&this) {
-            self.running.hosted.wait_for_room(this);
+        if *room == 0 && queued.contains(&(given.queue_id, given.attempt)) {
+            self.running.hosted.wait_for_room(given.queue_id, given.attempt);
             return Ok(false);
         }
         let now = self.process.clock.now();
@@ -165,7 +165,7 @@ impl QueueDispatcher {
         if works && *room == 0 {
             // Not taken: the owner may give it to another node.
             tx.rollback().await?;
-            self.running.hosted.wait_for_room(this);
+            self.running.hosted.wait_for_room(given.queue_id, given.attempt);
             return Ok(false);
         }
         failpoint!("host.before_take");

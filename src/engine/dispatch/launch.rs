@@ -67,19 +67,15 @@ impl QueueDispatcher {
         let may_begin = changes.breaches.is_empty();
         let begun = starts.into_iter().map(|(id, place, runner)| {
             let is_here = may_begin && matches!(runner, AttemptRunner::Here);
-            let ahead = is_here.then(|| self.begin_ahead((id, place), claiming)).flatten();
+            let ahead = is_here.then(|| self.begin_ahead(id, place, claiming)).flatten();
             (id, place, runner, ahead)
         });
         begun.collect()
     }
 
-    /// Begins the task of a row whose claim is about to be committed, if its job type can use the
-    /// time. Nothing of it is kept here, so that a failed claim leaves nothing to undo.
-    fn begin_ahead(
-        &self,
-        (id, place): (BatchId, Place),
-        claiming: &Claiming,
-    ) -> Option<EarlyLaunch> {
+    /// Begins the task of a row whose claim is about to be committed, if it is of a kind that can use the
+    /// time. Nothing is kept here of it, so that a claim which fails leaves nothing to be undone.
+    fn begin_ahead(&self, id: BatchId, place: Place, claiming: &Claiming) -> Option<EarlyLaunch> {
         let active = self.batches.active.get(&id)?;
         let kind = handler::find_handler(active.job_at(place).job_type.as_str())?;
         let has_body = active.row_at(place).run_mode != Some(RunMode::NoExec);

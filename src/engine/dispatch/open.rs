@@ -13,7 +13,7 @@ use crate::domain::job::queue::{QueueEntry, QueueStatus};
 use crate::domain::time::Millis;
 use crate::engine::cluster::registry::{Judged, RemoteAttemptTable};
 use crate::engine::dispatch::acquire::OfBatch;
-use crate::engine::dispatch::batch::{Active, KeptState};
+use crate::engine::dispatch::batch::{Active, KeptState, StoredBatch};
 use crate::engine::dispatch::dispatcher::QueueDispatcher;
 use crate::engine::dispatch::look_around::refuse_overtaken;
 use crate::engine::dispatch::run_loop::is_stale;
@@ -46,13 +46,6 @@ pub struct Resumed {
     pub batch_id: BatchId,
     /// Jobs that start over, if the batch had ended.
     pub again: Vec<JobCode>,
-}
-
-/// A batch as stored.
-struct StoredBatch {
-    batch: Batch,
-    snapshot: Snapshot,
-    rows: Vec<QueueEntry>,
 }
 
 fn is_running(row: &QueueEntry) -> bool {
@@ -155,7 +148,7 @@ impl QueueDispatcher {
     ) -> Result<Resumed> {
         let now = self.process.clock.now();
         let mut tx = self.process.db.begin().await?;
-        let again = match self.take_in(&mut tx, there, unknown, (latest, by), now).await {
+        let again = match self.take_in(&mut tx, there, unknown, latest, by, now).await {
             Ok(again) => again,
             Err(refused) => {
                 tx.rollback().await?;
@@ -175,7 +168,8 @@ impl QueueDispatcher {
         tx: &mut Tx,
         there: &Batch,
         unknown: UnknownJobs,
-        (latest, by): (Option<&Definition>, Option<&Operator>),
+        latest: Option<&Definition>,
+        by: Option<&Operator>,
         now: Millis,
     ) -> Result<Vec<JobCode>> {
         let (no, group) = (there.values.batch_no.to_string(), there.values.group.to_string());
@@ -192,7 +186,7 @@ impl QueueDispatcher {
         if let Some(latest) = latest {
             batch::refuse_opening(tx, there).await?;
             let rows = queue::of_batch(tx, there.batch_id).await?;
-            let present = renewed(&old, (latest, there), &rows)?;
+            let present = renewed(&old, latest, there, &rows)?;
             batch::replace_snapshot(tx, there.batch_id, &present).await?;
             timeout_sec = present.group.batch_timeout_sec;
         }
@@ -395,29 +389,22 @@ impl QueueDispatcher {
     async fn rebuild(
         &self,
         tx: &mut Tx,
-        StoredBatch { batch, snapshot, rows }: StoredBatch,
+        stored: StoredBatch,
         others: RemoteAttemptTable,
         now: Millis,
     ) -> Result<(Active, Changes)> {
+        let StoredBatch { batch, snapshot, rows } = &stored;
         let (id, revision) = (batch.batch_id, batch.revision);
-        let outputs = outputs_of(tx, &snapshot, &rows).await?;
-        let outside = cross_batch::read_awaited(tx, &batch, &snapshot, now).await?;
-        let outside = CrossBatchDependencies::from_awaited(&batch, outside);
+        let outputs = outputs_of(tx, snapshot, rows).await?;
+        let outside = cross_batch::read_awaited(tx, batch, snapshot, now).await?;
+        let outside = CrossBatchDependencies::from_awaited(batch, outside);
         let before = self.batches.active.get(&id).map(|a| a.alarms.clone()).unwrap_or_default();
-        let past = AlarmHistory::read_past(tx, &batch, &snapshot, &rows, &before).await?;
-        let deferrals = self.deferrals(tx, id, &snapshot).await?;
+        let past = AlarmHistory::read_past(tx, batch, snapshot, rows, &before).await?;
+        let deferrals = self.deferrals(tx, id, snapshot).await?;
         let alarms = (before, past);
-        let kept = KeptState { others, alarms, deferrals, ..self.kept_state(id, &snapshot, now) };
+        let kept = KeptState { others, alarms, deferrals, ..self.kept_state(id, snapshot, now) };
         let (active, mut owed) = compute(rows.len(), || {
-            Active::rebuild(
-                batch,
-                snapshot,
-                rows,
-                (outputs, outside),
-                self.process.node.id(),
-                kept,
-                now,
-            )
+            Active::rebuild(stored, outputs, outside, self.process.node.id(), kept, now)
         })?;
         owed.batches.insert(id, revision);
         Ok((active, owed))

@@ -186,7 +186,7 @@ impl Changes {
         all.extend(queue::settled_alike(&self.settled, now));
         all.extend(self.moved.iter().map(|((from, to), ids)| queue::moved(ids, *from, *to, now)));
         let given = |((from, _), ids): (&(QueueStatus, AttemptRunner), &Vec<i64>)| {
-            queue::given(ids, *from, (owner, Acknowledgement::Yes), now)
+            queue::given(ids, *from, owner, Acknowledgement::Yes, now)
         };
         all.extend(self.claimed.iter().map(given));
         if !self.logs.is_empty() {
@@ -225,11 +225,11 @@ impl Changes {
             hint::send_hint(tx, HintTopic::Work).await?;
         }
         for ((from, runner), ids) in &self.claimed {
-            let runner = match runner {
+            let (node, taken) = match runner {
                 AttemptRunner::Here => (owner, Acknowledgement::Yes),
                 AttemptRunner::There(node) => (node, Acknowledgement::NotYet),
             };
-            queue::give_to_node(tx, ids, *from, runner, now).await?;
+            queue::give_to_node(tx, ids, *from, node, taken, now).await?;
         }
         for (queue_id, attempt) in &self.reported {
             hosted::remove(tx, *queue_id, *attempt).await?;

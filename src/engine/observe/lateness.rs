@@ -84,13 +84,14 @@ impl Alarms {
         batch: &Batch,
         snapshot: &Snapshot,
         rows: &[QueueEntry],
-        (before, past): (Self, AlarmHistory),
+        before: Self,
+        past: AlarmHistory,
         now: Millis,
     ) -> Self {
         let is_new = |(at, alarm): &(Millis, Alarm)| {
             !before.told.contains(&(*at, *alarm))
                 && is_missed(*alarm, rows)
-                && !is_of_an_earlier_run((*at, *alarm), rows, &past.again)
+                && !is_of_an_earlier_run(*at, *alarm, rows, &past.again)
         };
         let moments = moments(snapshot, batch.create_time);
         let due = moments.iter().find(|(_, alarm)| *alarm == Alarm::Batch).map(|(at, _)| *at);

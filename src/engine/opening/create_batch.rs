@@ -59,7 +59,8 @@ pub async fn open_on_record(
     db: &Db,
     defs: &Definition,
     order: &BatchOrder,
-    (by, reason): (&Operator, &str),
+    by: &Operator,
+    reason: &str,
     now: Millis,
 ) -> Result<OpeningResult> {
     let plans =
@@ -170,7 +171,8 @@ impl<'a> From<&'a Operator> for BatchOpener<'a> {
 /// A number that does not fit the type of its group was wanted; who wanted it is on record.
 async fn record_free_text(
     tx: &mut Tx,
-    (id, plan): (BatchId, &BatchPlan),
+    id: BatchId,
+    plan: &BatchPlan,
     by: BatchOpener<'_>,
     now: Millis,
 ) -> Result<()> {
@@ -230,7 +232,7 @@ pub(in crate::engine) async fn write_plan(
     }
     let new = NewBatch { plan, snapshot, unwritten_jobs, owner, started_by: by.actor };
     let id = batch::insert(tx, new, now).await?;
-    record_free_text(tx, (id, plan), by, now).await?;
+    record_free_text(tx, id, plan, by, now).await?;
     queue::generate(tx, id, values.batch_no.as_str(), &entries, now).await?;
     if unwritten_jobs == 0 {
         finish_rows(tx, id, &values.group, now).await?;
@@ -247,7 +249,7 @@ pub(super) async fn finish_rows(
     now: Millis,
 ) -> Result<()> {
     let note = "on ice in every batch, by an operator (procession job list shows it)";
-    let iced = run_mode::take_over(tx, (id, group), note, now).await?;
+    let iced = run_mode::take_over(tx, id, group, note, now).await?;
     let log = |queue_id: &QueueId| store::log::ExecutionLog {
         queue_id: *queue_id,
         status: QueueStatus::Skipped,

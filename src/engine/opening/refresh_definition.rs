@@ -14,7 +14,8 @@ use std::collections::HashSet;
 /// because rows and readiness were made for the old one.
 pub(in crate::engine) fn renewed(
     snapshot: &Snapshot,
-    (latest, there): (&Definition, &Batch),
+    latest: &Definition,
+    there: &Batch,
     rows: &[QueueEntry],
 ) -> Result<Snapshot> {
     let latest = &as_opened(snapshot, latest)?;

@@ -178,7 +178,7 @@ pub(in crate::engine) async fn plan_in(
     let mut snapshot = batch::snapshot(tx, there.batch_id).await?;
     let rows = queue::of_batch(tx, there.batch_id).await?;
     if let Some(latest) = latest {
-        snapshot = renewed(&snapshot, (latest, there), &rows)?;
+        snapshot = renewed(&snapshot, latest, there, &rows)?;
     }
     let outputs = outputs_of(tx, &snapshot, &rows).await?;
     let dag = snapshot.build_dag()?;

@@ -18,7 +18,8 @@ pub async fn set_going(
     db: &Db,
     id: BatchId,
     going: Going,
-    (by, reason): (&Operator, &str),
+    by: &Operator,
+    reason: &str,
     now: Millis,
 ) -> Result<bool> {
     let mut tx = db.begin().await?;
@@ -41,11 +42,12 @@ pub async fn set_going(
 pub async fn stop_batch(
     db: &Db,
     id: BatchId,
-    (by, reason): (&Operator, &str),
+    by: &Operator,
+    reason: &str,
     now: Millis,
 ) -> Result<bool> {
     let mut tx = db.begin().await?;
-    let asked = stop_in(&mut tx, id, (by, reason), now).await?;
+    let asked = stop_in(&mut tx, id, by, reason, now).await?;
     tx.commit().await.context("ask for a batch to be stopped")?;
     Ok(asked)
 }
@@ -54,7 +56,8 @@ pub async fn stop_batch(
 pub(in crate::engine) async fn stop_in(
     tx: &mut Tx,
     id: BatchId,
-    (by, reason): (&Operator, &str),
+    by: &Operator,
+    reason: &str,
     now: Millis,
 ) -> Result<bool> {
     let there = batch::lock_batch(tx, id).await?;
@@ -70,7 +73,8 @@ pub(in crate::engine) async fn stop_in(
 pub async fn trust(
     db: &Db,
     jobs: &[JobKey],
-    (by, reason): (&Operator, &str),
+    by: &Operator,
+    reason: &str,
     now: Millis,
 ) -> Result<Vec<JobKey>> {
     let mut tx = db.begin().await?;
@@ -106,7 +110,8 @@ pub async fn set_standing(
     db: &Db,
     jobs: &[JobKey],
     mode: Option<RunMode>,
-    (by, reason): (&Operator, &str),
+    by: &Operator,
+    reason: &str,
     now: Millis,
 ) -> Result<Vec<JobKey>> {
     let mut tx = db.begin().await?;

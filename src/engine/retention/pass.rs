@@ -128,11 +128,9 @@ impl RetentionPass {
         }
         match self.phase {
             Phase::Leftover => self.leftover(with).await,
-            Phase::Batches(group, after) => self.batches(with, (group, after), now).await,
-            Phase::Lines(group, after) => self.find_lines(with, (group, after), now).await,
-            Phase::Aged(kind, word, after) => {
-                self.remove_aged(with, (kind, word, after), now).await
-            }
+            Phase::Batches(group, after) => self.batches(with, group, after, now).await,
+            Phase::Lines(group, after) => self.find_lines(with, group, after, now).await,
+            Phase::Aged(kind, word, after) => self.remove_aged(with, kind, word, after, now).await,
             Phase::Over => self.finish(with, now).await,
         }
     }
@@ -174,7 +172,8 @@ impl RetentionPass {
     async fn batches(
         &mut self,
         with: &Sweeper,
-        (at, after): (usize, Cursor),
+        at: usize,
+        after: Cursor,
         now: Millis,
     ) -> Result<PassStep> {
         let rest = with.wish.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.marked));
@@ -226,7 +225,8 @@ impl RetentionPass {
     async fn find_lines(
         &mut self,
         with: &Sweeper,
-        (at, after): (usize, Cursor),
+        at: usize,
+        after: Cursor,
         now: Millis,
     ) -> Result<PassStep> {
         let Some(group) = self.judging.groups.get(at).filter(|_| !with.options.left.lines) else {
@@ -288,7 +288,9 @@ impl RetentionPass {
     async fn remove_aged(
         &mut self,
         with: &Sweeper,
-        (at, word_at, after): (usize, usize, Cursor),
+        at: usize,
+        word_at: usize,
+        after: Cursor,
         now: Millis,
     ) -> Result<PassStep> {
         let Some(kind) = Aged::ALL.get(at).copied() else {
@@ -303,7 +305,7 @@ impl RetentionPass {
         };
         let limit = with.options.rows_per_step;
         let mut tx = with.db.begin_read().await?;
-        let found = retention::list_aged(&mut tx, (kind, word), (cut, after), limit).await?;
+        let found = retention::list_aged(&mut tx, kind, word, cut, after, limit).await?;
         tx.rollback().await?;
         let go: Vec<(i64, u64)> = found
             .iter()

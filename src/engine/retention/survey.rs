@@ -218,7 +218,7 @@ async fn of_age(
     for word in words {
         let mut after = Cursor::START;
         loop {
-            let rows = retention::list_aged(tx, (kind, word), (cut, after), limit).await?;
+            let rows = retention::list_aged(tx, kind, word, cut, after, limit).await?;
             weigh(tx, &rows, gone, &mut found).await?;
             match rows.last().filter(|_| rows.len() == limit as usize) {
                 Some(last) => after = last.place,

@@ -33,7 +33,7 @@ pub(super) async fn warn_of_calendars(db: &Db, now: Millis) -> Result<()> {
             })
         };
         let of: Vec<&Trigger> = triggers.iter().filter(hit).collect();
-        notify_owners(db, &warning, &of, (today, now)).await?;
+        notify_owners(db, &warning, &of, today, now).await?;
     }
     Ok(())
 }
@@ -42,7 +42,8 @@ async fn notify_owners(
     db: &Db,
     warning: &CalendarWarning,
     of: &[&Trigger],
-    (today, now): (NaiveDate, Millis),
+    today: NaiveDate,
+    now: Millis,
 ) -> Result<()> {
     let year = match warning.lack {
         CalendarGap::Calendar => 0,

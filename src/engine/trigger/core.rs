@@ -106,7 +106,9 @@ pub struct TriggerCore {
 
 impl Planning {
     pub(super) fn new(
-        (db, clock, meter): (Db, Clock, Arc<Meter>),
+        db: Db,
+        clock: Clock,
+        meter: Arc<Meter>,
         planner: Planner,
         hints: Hints,
         heart: Arc<Heart>,
@@ -197,7 +199,7 @@ impl Planning {
             return Ok(Vec::new());
         }
         let mut tx = self.db.begin_read().await?;
-        let found = firing::unattended(&mut tx, (lost, soon), LOST_MOST).await?;
+        let found = firing::unattended(&mut tx, lost, soon, LOST_MOST).await?;
         self.meter.overdue(found.len());
         Ok(found)
     }

@@ -176,14 +176,8 @@ impl HandOverAttempt<'_> {
             tx.rollback().await?;
             return Ok(Handed::Elsewhere);
         }
-        missed_firing_notices::not_fired(
-            &mut tx,
-            self.trigger,
-            self.firing,
-            (status, why),
-            self.now,
-        )
-        .await?;
+        missed_firing_notices::not_fired(&mut tx, self.trigger, self.firing, status, why, self.now)
+            .await?;
         tx.commit().await.context("give a firing up")?;
         Ok(Handed::As(status))
     }

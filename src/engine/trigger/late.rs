@@ -60,7 +60,7 @@ impl Planner {
         let due: Vec<DueTrigger> = ids.iter().map(due).collect();
         self.learn(&mut tx, &due, &mut Default::default()).await?;
         let mut since: BTreeMap<TriggerId, Vec<Millis>> = BTreeMap::new();
-        for (id, at) in firing::planned_between(&mut tx, &ids, (first, now)).await? {
+        for (id, at) in firing::planned_between(&mut tx, &ids, first, now).await? {
             since.entry(id).or_default().push(at);
         }
         let (mut fires, mut rows) = (Vec::new(), Vec::new());
@@ -75,18 +75,18 @@ impl Planner {
             let age = now.since(firing.planned_at);
             match misfire.map_or(Ok(()), |misfire| fires_late(misfire, age, newer)) {
                 Ok(()) => {
-                    rows.push(firing_notice(&firing, (FiringStatus::Pending, LATE)));
+                    rows.push(firing_notice(&firing, FiringStatus::Pending, LATE));
                     fires.push(Firing { source: Source::Misfire, ..firing });
                 }
                 Err(why) => {
-                    rows.push(firing_notice(&firing, (FiringStatus::Misfired, why)));
+                    rows.push(firing_notice(&firing, FiringStatus::Misfired, why));
                     left.entry(why).or_default().push(firing);
                 }
             }
         }
-        firing::mark_late(&mut tx, &fires, (LATE, self.node_id()), now).await?;
+        firing::mark_late(&mut tx, &fires, LATE, self.node_id(), now).await?;
         for (why, firings) in &left {
-            firing::withhold(&mut tx, firings, (FiringStatus::Misfired, why), now).await?;
+            firing::withhold(&mut tx, firings, FiringStatus::Misfired, why, now).await?;
         }
         missed_firing_notices::misses(&mut tx, self.all_known(), &rows, now).await?;
         self.count_missed(rows.len());
@@ -95,8 +95,8 @@ impl Planner {
     }
 }
 
-/// The notification about one firing.
-fn firing_notice(firing: &Firing, (status, why): (FiringStatus, &str)) -> NewFiring {
+/// What a mail says of one.
+fn firing_notice(firing: &Firing, status: FiringStatus, why: &str) -> NewFiring {
     NewFiring {
         trigger_id: firing.trigger_id,
         planned_at: firing.planned_at,

@@ -60,11 +60,12 @@ pub(super) async fn not_fired(
     tx: &mut Tx,
     trigger: &Trigger,
     firing: &Firing,
-    (status, why): (FiringStatus, &str),
+    status: FiringStatus,
+    why: &str,
     now: Millis,
 ) -> Result<()> {
     let audience = audience(tx).await?;
-    let notices = words::not_fired(&trigger.def, firing, (status, why), &audience);
+    let notices = words::not_fired(&trigger.def, firing, status, why, &audience);
     outbox::enqueue_plain(tx, &notices, now).await
 }
 

@@ -47,9 +47,15 @@ impl QueueDispatcher {
                 .with_secret_stores(secret_stores),
         );
         let pools = FiringPools::new(firer, widths);
-        let with = (db, clock.clone(), meter.clone());
         TriggerCore {
-            planning: Planning::new(with, planner, hints, heart.clone()),
+            planning: Planning::new(
+                db,
+                clock.clone(),
+                meter.clone(),
+                planner,
+                hints,
+                heart.clone(),
+            ),
             ticking: Ticking::new(clock, meter, pools, heart),
         }
     }

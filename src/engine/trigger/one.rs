@@ -23,9 +23,9 @@ impl Planner {
         let next_after = |after: Millis| known.goes_on(&self.calendars.1, after);
         let plan = match known.planned_at(&self.calendars.1, due.next_time) {
             Ok(Some(first)) => {
-                let span = (now, now.plus_ms(AHEAD_MS));
-                let of = (due.trigger_id, known.def.handler.as_str());
-                misfire::plan_firings(of, first, span, known.def.misfire, next_after)
+                let (id, handler) = (due.trigger_id, known.def.handler.as_str());
+                let (horizon, misfire) = (now.plus_ms(AHEAD_MS), known.def.misfire);
+                misfire::plan_firings(id, handler, first, now, horizon, misfire, next_after)
             }
             Ok(None) => Ok(misfire::MisfirePlan { rows: Vec::new(), next: None, last: None }),
             Err(error) => Err(error),

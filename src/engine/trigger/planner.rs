@@ -411,7 +411,7 @@ async fn drop_known(tx: &mut Tx, rows: &mut Vec<NewFiring>) -> Result<()> {
     let (Some(first), Some(last)) = (planned().min(), planned().max()) else { return Ok(()) };
     let ids: BTreeSet<TriggerId> = rows.iter().map(|row| row.trigger_id).collect();
     let ids: Vec<TriggerId> = ids.into_iter().collect();
-    let there = firing::planned_between(tx, &ids, (first.plus_ms(-1), last)).await?;
+    let there = firing::planned_between(tx, &ids, first.plus_ms(-1), last).await?;
     let there: HashSet<_> = there.into_iter().collect();
     rows.retain(|row| !there.contains(&(row.trigger_id, row.planned_at)));
     Ok(())

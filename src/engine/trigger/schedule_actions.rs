@@ -138,7 +138,7 @@ pub async fn pause(
     set_status(&mut tx, &was, TriggerStatus::Paused, Some(&words), deed.now).await?;
     stand(&mut tx, &was, was.revision, None, deed.now).await?;
     let ahead = firing::ahead(&mut tx, was.trigger_id, deed.now).await?;
-    firing::withhold(&mut tx, &ahead, (FiringStatus::Skipped, &words), deed.now).await?;
+    firing::withhold(&mut tx, &ahead, FiringStatus::Skipped, &words, deed.now).await?;
     record(&mut tx, "schedule pause", &was.def, None, deed).await?;
     finish(tx, code, Vec::new(), deed.now).await
 }
@@ -196,7 +196,7 @@ pub async fn skip_next(
     if let Some(first) = ahead.first() {
         let first = std::slice::from_ref(first);
         let why = schedule_rows::left_out(deed);
-        firing::withhold(&mut tx, first, (FiringStatus::Skipped, &why), deed.now).await?;
+        firing::withhold(&mut tx, first, FiringStatus::Skipped, &why, deed.now).await?;
     } else {
         schedule_rows::leave_out(&mut tx, &was, &skipped, deed).await?;
         let next_time = next_after(skipped.planned)?.map(|o| o.planned);

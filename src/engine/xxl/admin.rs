@@ -92,7 +92,8 @@ struct Begin {
 impl Admin {
     /// The admin of this node's process.
     pub(in crate::engine) fn new(
-        (db, clock): (Db, Clock),
+        db: Db,
+        clock: Clock,
         me: NodeId,
         hints: Hints,
         give_up_ms: i64,

@@ -147,10 +147,10 @@ impl Executor {
         match self.take_run(ask).await {
             Ok(answer) => Ok(answer),
             Err(error) => {
-                // The answer to an earlier commit may have been lost.
-                let key = (ask.log_id, ask.log_date_time);
+                // The answer to the commit may be what was lost.
                 let mut tx = self.db.begin_read().await.context("look for a run")?;
-                match xxl_run::find_run(&mut tx, self.app_name(), key).await? {
+                let app = self.app_name();
+                match xxl_run::find_run(&mut tx, app, ask.log_id, ask.log_date_time).await? {
                     Some(_) => Ok(ExecutorReply::Taken("taken".to_owned())),
                     None => Err(error),
                 }
@@ -162,9 +162,7 @@ impl Executor {
         let (now, app) = (self.clock.now(), self.app_name());
         let mut tx = self.db.begin().await?;
         xxl_run::lock_runs(&mut tx, now).await?;
-        if let Some(there) =
-            xxl_run::find_run(&mut tx, app, (ask.log_id, ask.log_date_time)).await?
-        {
+        if let Some(there) = xxl_run::find_run(&mut tx, app, ask.log_id, ask.log_date_time).await? {
             tx.rollback().await?;
             let said = format!("run {} is known already ({})", ask.log_id, there.status.as_str());
             return Ok(ExecutorReply::Taken(said));
@@ -193,7 +191,7 @@ impl Executor {
         xxl_run::insert(&mut tx, &self.new_row(ask), now).await?;
         let said = match ask.shard {
             (0, _) => ahead.map_or("taken".to_owned(), |run| format!("taken; waits for run {run}")),
-            shard => self.leave_shard(&mut tx, ask, shard, now).await?,
+            (index, total) => self.leave_shard(&mut tx, ask, index, total, now).await?,
         };
         tx.commit().await.context("take a run on")?;
         self.nudge();
@@ -220,13 +218,13 @@ impl Executor {
         &self,
         tx: &mut Tx,
         ask: &RunAsked,
-        (index, total): (i64, i64),
+        index: i64,
+        total: i64,
         now: Millis,
     ) -> Result<String> {
         let said = format!("part {index} of {total}: the batch is opened by part 0 alone");
-        let key = (ask.log_id, ask.log_date_time);
-        let run =
-            xxl_run::find_run(tx, self.app_name(), key).await?.context("a run that was written")?;
+        let run = xxl_run::find_run(tx, self.app_name(), ask.log_id, ask.log_date_time);
+        let run = run.await?.context("a run that was written")?;
         xxl_run::end_run(tx, &run, &RunResult::success(&said), now).await?;
         Ok(said)
     }
@@ -261,13 +259,12 @@ impl Executor {
         if !xxl_run::stop_run(tx, run.run_id, why, now).await? {
             return Ok(());
         }
-        // Its batches may have been opened since it was read; now its row is locked.
-        let key = (run.log_id, run.log_date_time);
-        let run =
-            xxl_run::find_run(tx, &run.app_name, key).await?.context("a run that was there")?;
+        // Its batches may have been opened since it was read; now its row is ours.
+        let run = xxl_run::find_run(tx, &run.app_name, run.log_id, run.log_date_time);
+        let run = run.await?.context("a run that was there")?;
         for batch in xxl_run::batches(tx, &run.batches.unwrap_or_default()).await? {
             if !batch.status.is_final() {
-                pause::stop_in(tx, batch.batch_id, (&self.by, why.words()), now).await?;
+                pause::stop_in(tx, batch.batch_id, &self.by, why.words(), now).await?;
             }
         }
         Ok(())

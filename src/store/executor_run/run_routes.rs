@@ -104,8 +104,10 @@ pub async fn rounds(tx: &mut Tx, jobs: &[i64]) -> Result<HashMap<i64, i64>> {
 /// nothing.
 pub async fn route_state(
     tx: &mut Tx,
-    (job_id, route): (i64, RouteStrategy),
-    (roll, rounds): (u64, i64),
+    job_id: i64,
+    route: RouteStrategy,
+    roll: u64,
+    rounds: i64,
     now: Millis,
 ) -> Result<RouteState> {
     let mut state = RouteState { job_id, roll, rounds, ..RouteState::default() };

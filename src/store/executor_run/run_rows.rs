@@ -125,7 +125,8 @@ pub async fn adopt(tx: &mut Tx, runs: &[i64], me: &NodeId, now: Millis) -> Resul
 pub async fn note_request(
     tx: &mut Tx,
     run: LogId,
-    (address, total): (&str, i64),
+    address: &str,
+    total: i64,
     now: Millis,
 ) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'ASKED', address = ?, shard_total = ?, trigger_time = ?, \
@@ -138,7 +139,8 @@ pub async fn note_request(
 /// Puts a run that was not sent back into the queue; `false` when it has ended.
 pub async fn wait_again(
     tx: &mut Tx,
-    (run, me): (LogId, &NodeId),
+    run: LogId,
+    me: &NodeId,
     said: &str,
     now: Millis,
 ) -> Result<bool> {
@@ -203,7 +205,8 @@ pub async fn stop_others(tx: &mut Tx, runs: &[i64], said: &str, now: Millis) -> 
 pub async fn end_run(
     tx: &mut Tx,
     run: LogId,
-    (ended, said): (UnreportedEnd, &str),
+    ended: UnreportedEnd,
+    said: &str,
     now: Millis,
 ) -> Result<bool> {
     let sql = "UPDATE executor_run SET status = 'TOLD', result = ?, handle_msg = ?, end_time = ?, \

@@ -72,7 +72,8 @@ pub(super) fn claimed(row: &Row) -> Result<ClaimedNotification> {
 pub async fn claim(
     tx: &mut Tx,
     me: &NodeId,
-    (now, until): (Millis, Millis),
+    now: Millis,
+    until: Millis,
     most: u32,
 ) -> Result<Vec<ClaimedNotification>> {
     let lock = tx.dialect().for_update_of_free();

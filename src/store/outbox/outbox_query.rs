@@ -139,7 +139,8 @@ pub async fn of_row(
 pub async fn list_page(
     tx: &mut Tx,
     filter: &OutboxFilter,
-    (told, before): (&AuditScope, Option<i64>),
+    told: &AuditScope,
+    before: Option<i64>,
     limit: u32,
 ) -> Result<Vec<NotificationRow>> {
     let (mut wanted, mut values) = filter.condition();

@@ -55,7 +55,8 @@ pub async fn changes(
     tx: &mut Tx,
     ids: &[BatchId],
     until: Millis,
-    (skip, most): (i64, u32),
+    skip: i64,
+    most: u32,
 ) -> Result<Vec<ShownChange>> {
     if ids.is_empty() {
         return Ok(Vec::new());

@@ -61,7 +61,8 @@ pub async fn taken(tx: &mut Tx, runs: &[XxlRunId], now: Millis) -> Result<()> {
 pub async fn put_off(
     tx: &mut Tx,
     run: XxlRunId,
-    (at, said): (Millis, &str),
+    at: Millis,
+    said: &str,
     now: Millis,
 ) -> Result<()> {
     let sql = "UPDATE xxl_run SET callback_at = ?, callback_error = ?, update_time = ? \

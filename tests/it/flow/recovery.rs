@@ -14,6 +14,7 @@ use procession::engine::dispatch::dispatcher::QueueDispatcher;
 use procession::engine::operate::operator_actions::{self, Command};
 use procession::store;
 use procession::store::audit::Operator;
+use procession::store::log::LogPosition;
 use std::path::Path;
 
 /// A job LONG that never ends by itself and swallows cancels, where the server allows that.
@@ -115,7 +116,9 @@ async fn said(bench: &Bench, id: BatchId, at: usize) -> String {
 async fn lines(bench: &Bench, id: BatchId, at: usize) -> Vec<String> {
     let row = row(bench, id, at).await;
     let mut tx = bench.db.begin_read().await.expect("read");
-    let lines = store::log::lines_after(&mut tx, row.queue_id, (0, 0), 1_000).await.expect("log");
+    let lines = store::log::lines_after(&mut tx, row.queue_id, LogPosition::default(), 1_000)
+        .await
+        .expect("log");
     lines.into_iter().map(|l| format!("{}: {}", l.attempt, l.text)).collect()
 }
 

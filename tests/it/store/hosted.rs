@@ -21,10 +21,9 @@ fn third() -> NodeId {
 async fn given(place: &Place) -> HostedRow {
     let (id, rows) = opened(place, &["A"]).await;
     let mut tx = place.db.begin().await.expect("begin");
-    let to = (&other(), Acknowledgement::NotYet);
-    queue::give_to_node(&mut tx, &[rows[0].queue_id.0], QueueStatus::Pending, to, later(10))
-        .await
-        .expect("give");
+    let (ids, pending, taken) =
+        ([rows[0].queue_id.0], QueueStatus::Pending, Acknowledgement::NotYet);
+    queue::give_to_node(&mut tx, &ids, pending, &other(), taken, later(10)).await.expect("give");
     tx.commit().await.expect("commit");
     let status = QueueStatus::Running;
     let (queue_id, revision) = (rows[0].queue_id, 0);

@@ -5,7 +5,7 @@ use procession::domain::id::QueueId;
 use procession::domain::job::outcome::Stream;
 use procession::domain::job::queue::QueueStatus;
 use procession::domain::text::{LINE_MAX, MESSAGE_MAX, storable};
-use procession::store::log::{self, ExecutionLog, LogLine};
+use procession::store::log::{self, ExecutionLog, LogLine, LogPosition};
 
 fn change(queue_id: QueueId, status: QueueStatus) -> ExecutionLog {
     ExecutionLog {
@@ -77,11 +77,11 @@ pub(super) async fn lines_are_paged_over_attempts(place: Place) {
     log::append_lines(&mut tx, QueueId(id.0 + 1), 1, &first).await.expect("another row");
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin_read().await.expect("read");
-    let (mut after, mut pages) = ((0, 0), Vec::new());
+    let (mut after, mut pages) = (LogPosition::default(), Vec::new());
     loop {
         let page = log::lines_after(&mut tx, id, after, 2).await.expect("page");
         let Some(last) = page.last() else { break };
-        after = (last.attempt, last.line_no);
+        after = last.position();
         pages.push(page);
     }
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 2]);
@@ -98,8 +98,15 @@ pub(super) async fn lines_are_paged_over_attempts(place: Place) {
     assert_eq!(places, expected);
     let (number, text, at) = (all[3].line_no, all[3].text.as_str(), all[3].at);
     assert_eq!((number, text, at), (4, "第4行", later(40)));
-    assert!(log::lines_after(&mut tx, id, (2, 1), 10).await.expect("end").is_empty());
-    let rest = log::lines_after(&mut tx, id, (1, 4), u32::MAX).await.expect("rest");
+    assert!(
+        log::lines_after(&mut tx, id, LogPosition { attempt: 2, line_no: 1 }, 10)
+            .await
+            .expect("end")
+            .is_empty()
+    );
+    let rest = log::lines_after(&mut tx, id, LogPosition { attempt: 1, line_no: 4 }, u32::MAX)
+        .await
+        .expect("rest");
     assert_eq!(rest.len(), 2);
 }
 
@@ -113,7 +120,8 @@ pub(super) async fn any_line_can_be_stored(place: Place) {
     log::append_lines(&mut tx, row.queue_id, 1, &lines).await.expect("lines");
     tx.commit().await.expect("commit");
     let mut tx = place.db.begin_read().await.expect("read");
-    let found = log::lines_after(&mut tx, row.queue_id, (0, 0), 10).await.expect("lines");
+    let found =
+        log::lines_after(&mut tx, row.queue_id, LogPosition::default(), 10).await.expect("lines");
     let found: Vec<String> = found.into_iter().map(|l| l.text).collect();
     assert_eq!(found, texts);
 }

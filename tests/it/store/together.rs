@@ -5,7 +5,7 @@ use procession::db::Error as DbError;
 use procession::domain::id::QueueId;
 use procession::domain::job::outcome::Stream;
 use procession::domain::job::queue::{Acknowledgement, QueueStatus};
-use procession::store::log::{self, ExecutionLog, NewLine};
+use procession::store::log::{self, ExecutionLog, LogPosition, NewLine};
 use procession::store::queue::{self, SettledRow};
 use procession::store::{CountedStatement, Dialect, Together, batch};
 use std::collections::BTreeMap;
@@ -182,7 +182,8 @@ pub(super) async fn rows_of_a_hop_keep_every_character(place: Place) {
             tx.commit().await.expect("commit");
         }
         let mut tx = place.db.begin_read().await.expect("read");
-        let found = log::lines_after(&mut tx, rows[0].queue_id, (attempt, 0), 500).await;
+        let found =
+            log::lines_after(&mut tx, rows[0].queue_id, LogPosition::start_of(attempt), 500).await;
         let found: Vec<NewLine> = found
             .expect("lines")
             .into_iter()

@@ -83,12 +83,11 @@ impl DependencyCheck<'_> {
             report.fault(&one.depends_on.at, what, cure);
             return None;
         }
-        let (job, parent) = (is_job?, is_parent?);
-        if let Err((what, cure)) = check_edge(job, parent, &mut self.seen) {
+        let (&(at, job), &(above, parent)) = (is_job?, is_parent?);
+        if let Err((what, cure)) = check_edge(at, job, above, parent, &mut self.seen) {
             report.fault(&one.depends_on.at, what, cure);
             return None;
         }
-        let ((_, job), (_, parent)) = (job, parent);
         warn_of_inactive(job, parent, &one.depends_on.at, report);
         let value = JobDependency {
             group: job.def.group.clone(),
@@ -156,15 +155,17 @@ fn in_another_group(one: &RawDependency, names: &JobNames, report: &mut FaultRep
 }
 
 fn check_edge(
-    (at, job): &(u32, &CheckedJob),
-    (above, parent): &(u32, &CheckedJob),
+    at: u32,
+    job: &CheckedJob,
+    above: u32,
+    parent: &CheckedJob,
     seen: &mut HashSet<(u32, u32)>,
 ) -> Result<(), (String, String)> {
     let (code, other) = (&job.def.code, &parent.def.code);
     if code == other {
         return Err((format!("job {code} depends on itself"), "remove that dependency".to_owned()));
     }
-    if !seen.insert((*at, *above)) {
+    if !seen.insert((at, above)) {
         let what = format!("job {code} lists its dependency on {other} twice");
         return Err((what, "list it once".to_owned()));
     }

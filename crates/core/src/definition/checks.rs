@@ -296,7 +296,7 @@ impl Maker<'_> {
     ) -> Option<Expect> {
         match raw {
             RawExpect::ZeroRows => Some(Expect::ZeroRows),
-            RawExpect::Between { at, min, max } => between(whose, at, (min, max), report),
+            RawExpect::Between { at, min, max } => between(whose, at, min, max, report),
             RawExpect::Equals { at, query, tolerance } => {
                 let whose = format!("{whose}: equals");
                 let other = match &query.source {
@@ -323,7 +323,8 @@ impl Maker<'_> {
 fn between(
     whose: &str,
     at: &SourcePlace,
-    (min, max): (&Option<Located<String>>, &Option<Located<String>>),
+    min: &Option<Located<String>>,
+    max: &Option<Located<String>>,
     report: &mut FaultReport,
 ) -> Option<Expect> {
     let mut end = |text: &Option<Located<String>>| match text {

@@ -38,16 +38,11 @@ pub(crate) fn group(whose: &str, raw: &RawGroup, report: &mut FaultReport) {
     if let (Some(warn), Some(limit)) = (&raw.warn_after_sec, &raw.batch_timeout_sec)
         && warn.value >= limit.value
     {
-        never_comes(whose, warn, ("batch_timeout_sec", limit.value), report);
+        never_comes(whose, warn, "batch_timeout_sec", limit.value, report);
     }
 }
 
-fn never_comes(
-    whose: &str,
-    warn: &Located<u32>,
-    (key, limit): (&str, u32),
-    report: &mut FaultReport,
-) {
+fn never_comes(whose: &str, warn: &Located<u32>, key: &str, limit: u32, report: &mut FaultReport) {
     let what = format!("{whose}: warn_after_sec is {}, {key} is {limit}", warn.value);
     let cure = format!("make warn_after_sec less than {key}, or nobody will ever be warned");
     report.fault(&warn.at, what, cure);
@@ -133,7 +128,7 @@ fn warning(
     if warn.value < def.timeout_sec {
         def.warn_after_sec = Some(warn.value);
     } else if own.warn_after_sec.is_some() || own.timeout_sec.is_none() {
-        never_comes(whose, warn, ("timeout_sec", def.timeout_sec), report);
+        never_comes(whose, warn, "timeout_sec", def.timeout_sec, report);
     }
 }
 

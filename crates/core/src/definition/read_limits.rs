@@ -54,19 +54,26 @@ fn whole_number(
     number
 }
 
+/// The keys that a job's uses of something are written under: `pools`, and in it `pool` and `weight`.
+struct UseKeys {
+    list: &'static str,
+    name: &'static str,
+    how: &'static str,
+}
+
 /// A job's `pools`: `{ NAME: weight }`, a list of names (one slot each) or of `{ pool, weight }`.
 pub(crate) fn pool_uses(fields: &mut Fields<'_>) -> Option<RawUses<u32>> {
-    let (whose, words) = (fields.whose.clone(), ("pools", "pool", "weight"));
+    let keys = UseKeys { list: "pools", name: "pool", how: "weight" };
     let weight = |what: &str, text: Located<String>, report: &mut FaultReport| {
         whole_number(what, &text, PARALLEL_MAX, report).map(|n| text.with_value(n))
     };
-    read_uses(fields, &whose, words, POOL_USE, 1, weight)
+    read_uses(fields, &keys, POOL_USE, 1, weight)
 }
 
 /// A job's `locks`: `{ NAME: exclusive | shared }`, a list of names (exclusive) or of
 /// `{ lock, mode }`.
 pub(crate) fn locks(fields: &mut Fields<'_>) -> Option<RawUses<LockMode>> {
-    let (whose, words) = (fields.whose.clone(), ("locks", "lock", "mode"));
+    let keys = UseKeys { list: "locks", name: "lock", how: "mode" };
     let mode = |what: &str, text: Located<String>, report: &mut FaultReport| {
         let found = LOCK_MODES.iter().find(|(word, _)| *word == text.value.to_ascii_lowercase());
         if found.is_none() {
@@ -75,17 +82,18 @@ pub(crate) fn locks(fields: &mut Fields<'_>) -> Option<RawUses<LockMode>> {
         }
         found.map(|(_, mode)| text.with_value(*mode))
     };
-    read_uses(fields, &whose, words, LOCK_USE, LockMode::Exclusive, mode)
+    read_uses(fields, &keys, LOCK_USE, LockMode::Exclusive, mode)
 }
 
 fn read_uses<T: Copy>(
     fields: &mut Fields<'_>,
-    whose: &str,
-    (key, name_key, how_key): (&str, &str, &str),
+    keys: &UseKeys,
     known: &[&str],
     usual: T,
     read: impl Fn(&str, Located<String>, &mut FaultReport) -> Option<Located<T>>,
 ) -> Option<RawUses<T>> {
+    let UseKeys { list: key, name: name_key, how: how_key } = keys;
+    let whose = fields.whose.clone();
     let node = fields.take_node(key)?;
     let report = &mut *fields.report;
     let how = |name: &Located<String>, text: Option<Located<String>>, report: &mut FaultReport| {

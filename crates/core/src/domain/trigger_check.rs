@@ -103,7 +103,7 @@ pub fn check(def: &TriggerDef, around: &TriggerCheckContext<'_>) -> Vec<TriggerF
     } else {
         Vec::new()
     };
-    found.extend(numbers::check(def, order, (&ahead, around.defs), around.now));
+    found.extend(numbers::check(def, order, &ahead, around.defs, around.now));
     if is_timed {
         found.extend(numbers::clock_back(def, order, calendars, around.now));
     }

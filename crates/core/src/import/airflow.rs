@@ -188,7 +188,7 @@ fn import(dags: &[SerializedDag], draft: &mut Draft) {
         dags.first().map_or_else(ImportOrigin::default, |dag| ImportOrigin::new(&dag.at.file, 0));
     draft.note(
         Level::Look,
-        (&whole, ""),
+        &whole, "",
         (
             "serialised DAGs hold no connections and no arguments beside templates: each SQL task is one transaction here, \
              which is what autocommit=False means there",
@@ -202,7 +202,7 @@ fn import(dags: &[SerializedDag], draft: &mut Draft) {
     if dags.iter().any(|dag| dag.pause == Pause::Unknown) {
         draft.note(
             Level::Look,
-            (&whole, ""),
+            &whole, "",
             (
                 "whether Airflow had paused these DAGs is in its database and not in these files: their schedules are on",
                 "这些文件不说明 DAG 是否已暂停（该信息在数据库中）：其调度均为启用",
@@ -307,7 +307,8 @@ impl SerializedDag {
             if !is_parameter_name(&name) {
                 draft.note(
                     Level::LeftOut,
-                    (&self.at, &self.id),
+                    &self.at,
+                    &self.id,
                     (
                         format!("parameter {name:?} cannot have that name here"),
                         format!("参数 {name:?} 在此处不能使用该名称"),
@@ -323,7 +324,7 @@ impl SerializedDag {
             if !is_plain {
                 draft.note(
                     Level::LeftOut,
-                    (&self.at, &self.id),
+                    &self.at, &self.id,
                     (
                         format!("the default of parameter {name} has ${{, which would mean something here"),
                         format!("参数 {name} 的默认值含有 ${{，在此处有特殊含义"),

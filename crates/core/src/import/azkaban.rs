@@ -116,7 +116,7 @@ fn of_the_whole(flows: &[AzkabanFlow], draft: &mut Draft) {
     if !unscheduled.is_empty() {
         draft.note(
             Level::Look,
-            (&at, ""),
+            &at, "",
             (
                 format!(
                     "no trigger in these files starts {}; schedules that were set in Azkaban's console are in its \
@@ -136,7 +136,7 @@ fn of_the_whole(flows: &[AzkabanFlow], draft: &mut Draft) {
     }
     draft.note(
         Level::Differs,
-        (&at, ""),
+        &at, "",
         ("Azkaban starts commands without a shell; here sh runs them, to which * > | and $ mean something",
          "Azkaban 直接启动命令,不经过 shell;此处由 sh 执行,* > | $ 等字符有特殊含义"),
         ("", ""),
@@ -171,7 +171,8 @@ fn without_mac_metadata(files: Vec<Given>, draft: &mut Draft) -> Vec<Given> {
         let count = metadata.len();
         draft.note(
             Level::LeftOut,
-            (&ImportOrigin::new(&first.path, 0), ""),
+            &ImportOrigin::new(&first.path, 0),
+            "",
             (
                 format!("{count} entries that macOS adds are left out: __MACOSX/, ._*, .DS_Store"),
                 format!("未迁移 macOS 附加的 {count} 个条目:__MACOSX/、._*、.DS_Store"),

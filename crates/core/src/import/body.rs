@@ -67,7 +67,7 @@ pub(crate) fn failing(
         "其位置由一个必定失败的作业占据;请填写其内容,或从依赖中移除后设为 is_active: false",
     );
     let code = job.code.to_string();
-    draft.note(Level::LeftOut, (at, &code), why.clone(), cure);
+    draft.note(Level::LeftOut, at, &code, why.clone(), cure);
     draft.leave_item_out();
     job
 }

@@ -146,7 +146,7 @@ fn note_other(name: &str, kind: &str, node: &SourceNode, draft: &mut Draft) {
     } else {
         ("", "")
     };
-    draft.note(Level::LeftOut, (&origin(node), name), said, cure);
+    draft.note(Level::LeftOut, &origin(node), name, said, cure);
 }
 
 /// A folder with the jobs in it and in its sub-folders.
@@ -228,7 +228,7 @@ fn collect<'a>(
                     format!("文件夹的 {kind:?} 未迁移:此处事件、资源和动作属于作业"),
                 );
                 let cure = ("write it at the jobs that it is about", "请写到相关作业上");
-                draft.note(Level::LeftOut, (&origin(value), &name), said, cure);
+                draft.note(Level::LeftOut, &origin(value), &name, said, cure);
             }
         }
     }
@@ -292,7 +292,7 @@ fn make_definitions(folders: &[CtmFolder<'_>], profiles: &body::Profiles, draft:
                         format!("its flow names {before} and {after}, of which one is not there"),
                         format!("流程引用了 {before} 和 {after},其中之一不存在"),
                     );
-                    draft.note(Level::LeftOut, (&folder.at, folder.name), said, ("", ""));
+                    draft.note(Level::LeftOut, &folder.at, folder.name, said, ("", ""));
                 }
             }
         }
@@ -342,7 +342,7 @@ fn make_jobs(
                 groups.len()
             ),
         );
-        draft.note(Level::Differs, (&folder.at, folder.name), said, ("", ""));
+        draft.note(Level::Differs, &folder.at, folder.name, said, ("", ""));
     }
     (made, defs)
 }
@@ -375,7 +375,7 @@ fn make_group(
             format!("TimeZone {word} 由 Control-M 自行定义:此处按导入时的时区"),
         );
         let cure = ("write time_zone in the group", "请在作业组中填写 time_zone");
-        draft.note(Level::Look, (&folder.at, title), said, cure);
+        draft.note(Level::Look, &folder.at, title, said, cure);
     }
     schedule(folder, job, &group, title, draft);
     draft.end_item();
@@ -397,7 +397,7 @@ fn schedule(
                 format!("procession schedule add CODE --group {group} …"),
                 format!("请另行添加:procession schedule add CODE --group {group} …"),
             );
-            draft.note(Level::LeftOut, (&folder.at, title), why, cure);
+            draft.note(Level::LeftOut, &folder.at, title, why, cure);
             return;
         }
     };
@@ -409,7 +409,7 @@ fn schedule(
             ),
             format!("OrderMethod {method}(专用 User Daily)在其自定时间下单;此处 00:00 打开"),
         );
-        draft.note(Level::Look, (&folder.at, title), said, ("correct its cron", "请修改其 cron"));
+        draft.note(Level::Look, &folder.at, title, said, ("correct its cron", "请修改其 cron"));
     }
     let firing = if ["Manual", "None"].contains(&method) {
         SourceScheduleState::Off
@@ -472,7 +472,7 @@ fn connect(
                     found.len()
                 ),
             );
-            draft.note(Level::Look, (&job.at, made.code.as_str()), said, ("", ""));
+            draft.note(Level::Look, &job.at, made.code.as_str(), said, ("", ""));
         }
         for (adder, when) in found {
             if adder.is_cyclic {
@@ -494,7 +494,7 @@ fn note_whole(folders: &[CtmFolder<'_>], draft: &mut Draft) {
     let at = ImportOrigin::new(&first.at.file, 0);
     draft.note(
         Level::Look,
-        (&at, ""),
+        &at, "",
         (
             "a day of Control-M begins at the New Day time of its server, which no file says: here batches are opened at 00:00, \
              FromTime is schedule_time on that day, and a job whose FromTime is before the New Day time ran a day later",
@@ -508,7 +508,7 @@ fn note_whole(folders: &[CtmFolder<'_>], draft: &mut Draft) {
     );
     draft.note(
         Level::Differs,
-        (&at, ""),
+        &at, "",
         (
             format!("Control-M limits no run: time-outs are {LONGEST_SEC} s (30 days) here, the longest there is"),
             "Control-M 不限制运行时长:此处超时设为上限 30 天".to_owned(),
@@ -518,7 +518,7 @@ fn note_whole(folders: &[CtmFolder<'_>], draft: &mut Draft) {
     if draft.asked.zone.is_none() {
         draft.note(
             Level::Look,
-            (&at, ""),
+            &at, "",
             (
                 "Control-M goes by the clock of its server: times here are UTC where no TimeZone is known",
                 "Control-M 使用其服务器的时区:没有可识别的 TimeZone 时,此处按 UTC 计",

@@ -92,7 +92,7 @@ fn crontab(path: &str, text: &str, draft: &mut Draft) {
 fn of_the_whole(at: &ImportOrigin, users: Users, draft: &mut Draft) {
     draft.note(
         Level::Differs,
-        (at, ""),
+        at, "",
         (
             "cron limits no run: time-outs are 30 days here, the longest there is; a time that was missed is \
              not made up for (misfire: skip), and runs may overlap (overlap: parallel), as with cron",
@@ -104,7 +104,7 @@ fn of_the_whole(at: &ImportOrigin, users: Users, draft: &mut Draft) {
     );
     draft.note(
         Level::Differs,
-        (at, ""),
+        at, "",
         (
             "cron mails whatever a run prints; here it is kept in the job's log, and mails tell of failures",
             "cron 会邮寄任务的全部输出;此处输出保存在作业日志中,邮件只通知失败",
@@ -114,7 +114,7 @@ fn of_the_whole(at: &ImportOrigin, users: Users, draft: &mut Draft) {
     if draft.asked.zone.is_none() {
         draft.note(
             Level::Look,
-            (at, ""),
+            at, "",
             (
                 "cron goes by the clock of its machine, which a crontab does not say: times here are UTC",
                 "cron 使用所在机器的时区,crontab 中没有写明:此处时间按 UTC 计",
@@ -126,7 +126,7 @@ fn of_the_whole(at: &ImportOrigin, users: Users, draft: &mut Draft) {
     if users == Users::Named {
         draft.note(
             Level::Look,
-            (at, ""),
+            at, "",
             (
                 "its lines name the user they run as; scripts here run as the user of procession serve",
                 "各行写明了运行用户;此处脚本以 procession serve 的用户运行",
@@ -142,7 +142,8 @@ fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
     match name {
         "SHELL" if !is_shell(value) => draft.note(
             Level::Look,
-            (at, name),
+            at,
+            name,
             (
                 format!("{value} is no interpreter that is set up here; the lines run with sh"),
                 format!("{value} 不是已配置的解释器;各行用 sh 运行"),
@@ -158,7 +159,8 @@ fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
         }
         "RANDOM_DELAY" | "START_HOURS_RANGE" => draft.note(
             Level::LeftOut,
-            (at, name),
+            at,
+            name,
             (
                 format!("{name}={value} is left out: times are exact here"),
                 format!("{name}={value} 未迁移:此处时间是准确的"),
@@ -167,7 +169,8 @@ fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
         ),
         "MAILFROM" | "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING" => draft.note(
             Level::LeftOut,
-            (at, name),
+            at,
+            name,
             (
                 format!("{name}={value} is left out: it is about mails with the output of a line"),
                 format!("{name}={value} 未迁移:它只影响含输出的邮件"),
@@ -182,7 +185,8 @@ fn setting(at: &ImportOrigin, name: &str, value: &str, draft: &mut Draft) {
                 if Recipient::parse(word).is_err() {
                     draft.note(
                         Level::Look,
-                        (at, name),
+                        at,
+                        name,
                         (
                             format!("{word} is a user of that machine and no address"),
                             format!("{word} 是该机器上的用户,不是邮件地址"),
@@ -226,7 +230,8 @@ fn entry(
     if let Some(random) = entry.random {
         draft.note(
             Level::Differs,
-            (at, &title),
+            at,
+            &title,
             (
                 format!(
                     "{random}: cron chooses a time at random; here it is the first of the range"
@@ -291,7 +296,7 @@ fn note_extra(at: &ImportOrigin, title: &str, extra: &Extra, draft: &mut Draft) 
         }
         Extra::Flags(_) | Extra::Group(_) | Extra::Unlogged => ("", ""),
     };
-    draft.note(Level::LeftOut, (at, title), said, cure);
+    draft.note(Level::LeftOut, at, title, said, cure);
 }
 
 /// When a line runs; none when nothing here fires so, which is said.
@@ -305,7 +310,8 @@ fn timing(
         LineSchedule::Reboot => {
             draft.note(
                 Level::LeftOut,
-                (at, title),
+                at,
+                title,
                 (
                     "@reboot: nothing here fires when a machine starts",
                     "@reboot:此处没有随机器启动的触发",

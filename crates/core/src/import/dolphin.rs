@@ -22,7 +22,7 @@ use crate::import::Given;
 use crate::import::body::text;
 use crate::import::draft::Draft;
 use crate::import::keys::{KeyNote, check_keys, hint};
-use crate::import::note::{ImportOrigin, Level};
+use crate::import::note::Level;
 use crate::import::schedule::SourceScheduleState;
 use crate::import::tally::CountedKind;
 use crate::import::tree::word;
@@ -103,7 +103,8 @@ fn workflow(flow: &Workflow, jobs: Vec<JobDef>, codes: &DolphinCodes, draft: &mu
     if let Some(worker) = workers.iter().find(|w| !w.is_empty() && **w != "default") {
         draft.note(
             Level::Look,
-            (&flow.at, group.as_str()),
+            &flow.at,
+            group.as_str(),
             (
                 format!(
                     "its tasks name worker groups, such as {worker}; here they run on any node"
@@ -137,7 +138,8 @@ fn note_cut_timeout(flow: &Workflow, group: &str, draft: &mut Draft) {
     }
     draft.note(
         Level::Differs,
-        (&flow.at, group),
+        &flow.at,
+        group,
         (
             format!(
                 "its time-out of {} min is cut to 30 days, the longest there is",
@@ -157,7 +159,8 @@ fn params(flow: &Workflow, draft: &mut Draft) -> Vec<ParamDecl> {
             Turned::Unknown => {
                 draft.note(
                     Level::Look,
-                    (&flow.at, name),
+                    &flow.at,
+                    name,
                     (
                         format!("its value {text} has no form here, so it has none"),
                         format!("其值 {text} 没有对应的写法,因此留空"),
@@ -188,7 +191,7 @@ fn declare_resource_dir(flow: &Workflow, group: &GroupCode, draft: &mut Draft) {
     }
     draft.note(
         Level::Look,
-        (&flow.at, group.as_str()),
+        &flow.at, group.as_str(),
         (
             "its scripts start files of DolphinScheduler's resource centre, which are not in an export",
             "其脚本启动资源中心的文件,导出文件不含这些文件",
@@ -252,7 +255,8 @@ fn scheduled(flow: &Workflow, schedule: &Scheduled, group: &GroupCode, draft: &m
         let named = schedule.zone.as_deref().unwrap_or("none");
         draft.note(
             Level::Look,
-            (at, &flow.name),
+            at,
+            &flow.name,
             (
                 format!("its time zone ({named}) is not one that is known here"),
                 format!("其时区({named})无法识别"),
@@ -307,7 +311,7 @@ fn note_schedule_limits(flow: &Workflow, schedule: &Scheduled, draft: &mut Draft
     if schedule.failure == "END" {
         draft.note(
             Level::Differs,
-            (at, &flow.name),
+            at, &flow.name,
             (
                 "failureStrategy END: on_failure of the group starts nothing new after a failure, whatever started \
                  the batch; what runs already goes on to its end",
@@ -331,9 +335,4 @@ fn note_schedule_limits(flow: &Workflow, schedule: &Scheduled, draft: &mut Draft
             draft.note_key(note, form);
         }
     }
-}
-
-/// Where something of a task stands.
-fn place<'a>(task: &'a DolphinTask, job: &'a JobDef) -> (&'a ImportOrigin, &'a str) {
-    (&task.at, job.code.as_str())
 }

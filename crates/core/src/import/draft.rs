@@ -159,7 +159,7 @@ impl Draft {
                 ),
                 format!("以下键只描述原系统的记录,与运行无关,此处没有对应:{}", keys.join("、")),
             );
-            self.note(Level::Differs, (&ImportOrigin::new(file, 0), ""), said, ("", ""));
+            self.note(Level::Differs, &ImportOrigin::new(file, 0), "", said, ("", ""));
         }
     }
 
@@ -167,7 +167,8 @@ impl Draft {
     pub fn note(
         &mut self,
         level: Level,
-        (origin, about): (&ImportOrigin, &str),
+        origin: &ImportOrigin,
+        about: &str,
         said: impl Into<BilingualSentence>,
         cure: impl Into<BilingualSentence>,
     ) {
@@ -304,7 +305,7 @@ impl Draft {
         // It is about the source, and not about the first job that names it.
         let item = self.tally.current();
         self.tally.work_on(None);
-        self.note(Level::Look, (at, name.as_str()), said, cure);
+        self.note(Level::Look, at, name.as_str(), said, cure);
         self.tally.work_on(item);
         self.source_of.insert(title.to_owned(), name.clone());
         name
@@ -363,7 +364,7 @@ impl Draft {
                     format!("its time-out of {seconds} s is cut to 30 days, the longest there is"),
                     format!("超时 {seconds} 秒超过上限,改为 30 天"),
                 );
-                self.note(Level::Differs, (at, about), said, ("", ""));
+                self.note(Level::Differs, at, about, said, ("", ""));
                 LONGEST_SEC
             }
         }

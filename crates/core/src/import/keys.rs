@@ -113,7 +113,7 @@ impl Draft {
                 format!("{key}:{value} 未迁移"),
             ),
         };
-        self.note(Level::LeftOut, (at, about), said, (hint.en, hint.zh));
+        self.note(Level::LeftOut, at, about, said, (hint.en, hint.zh));
     }
 
     /// A key that no table knows. What stands there is not shown: it may be a password.
@@ -127,7 +127,7 @@ impl Draft {
             "see what it does there, and write it by hand if it is needed",
             "请确认其作用,需要时手工补充",
         );
-        self.note(Level::LeftOut, (at, about), said, cure);
+        self.note(Level::LeftOut, at, about, said, cure);
     }
 }
 

@@ -117,7 +117,7 @@ fn note_server(tables: &SchedulerTables, draft: &mut Draft) {
     if !state.is_empty() && !["ON", "1"].contains(&state.to_ascii_uppercase().as_str()) {
         draft.note(
             Level::Look,
-            (&ImportOrigin::new(EVENTS, 0), ""),
+            &ImportOrigin::new(EVENTS, 0), "",
             (
                 format!("event_scheduler is {state} on this server: no event fires there now, and here all that are ENABLED will"),
                 format!("该服务器的 event_scheduler 为 {state}:目前没有事件触发,而此处 ENABLED 的都会触发"),
@@ -148,7 +148,7 @@ fn note_server_zone(zone: ServerZone, draft: &mut Draft) {
         "import again with --zone, such as --zone Asia/Shanghai, if its clock changes in the year or is another",
         "如果不符,请加 --zone 重新导入,例如 --zone Asia/Shanghai",
     );
-    draft.note(Level::Look, (&ImportOrigin::new(EVENTS, 0), name), said, cure);
+    draft.note(Level::Look, &ImportOrigin::new(EVENTS, 0), name, said, cure);
 }
 
 impl MysqlEvent<'_> {
@@ -177,7 +177,7 @@ impl MysqlEvent<'_> {
         cure: impl Into<BilingualSentence>,
         draft: &mut Draft,
     ) {
-        draft.note(level, (&self.at, &self.about), said, cure);
+        draft.note(level, &self.at, &self.about, said, cure);
     }
 
     fn check_columns(&self, tables: &SchedulerTables, draft: &mut Draft) {
@@ -187,7 +187,7 @@ impl MysqlEvent<'_> {
             draft.end_item_for(|draft| {
                 draft.note(
                     Level::Look,
-                    (&self.at, definer),
+                    &self.at, definer,
                     (
                         format!("events of {definer} run with the rights of {definer}; here they run as the user of their source"),
                         format!("{definer} 的事件以其权限运行;此处以数据源的用户运行"),

@@ -86,7 +86,7 @@ fn note_server(tables: &SchedulerTables, zone: Option<Tz>, draft: &mut Draft) {
         let name = tables.setting("cron.timezone").unwrap_or_default();
         draft.note(
             Level::Look,
-            (&whole, ""),
+            &whole, "",
             (
                 format!("cron.timezone is {name:?}, which is no zone that is known here: times are in UTC"),
                 format!("cron.timezone 为 {name:?},无法识别:此处按 UTC 计"),
@@ -100,7 +100,7 @@ fn note_server(tables: &SchedulerTables, zone: Option<Tz>, draft: &mut Draft) {
     if tables.setting("is_superuser") == Some("off") {
         draft.note(
             Level::Look,
-            (&whole, ""),
+            &whole, "",
             (
                 "the user that read them is no superuser: a policy of pg_cron shows a user their own jobs alone, so there may \
                  be others",
@@ -111,7 +111,7 @@ fn note_server(tables: &SchedulerTables, zone: Option<Tz>, draft: &mut Draft) {
     }
     draft.note(
         Level::Differs,
-        (&whole, ""),
+        &whole, "",
         (
             "pg_cron limits no run: time-outs are 30 days here, the longest there is; a time that was missed is not made up \
              for (misfire: skip), as there",
@@ -196,7 +196,8 @@ impl<'a> CronJob<'a> {
             Err(why) => {
                 draft.note(
                     Level::LeftOut,
-                    (&self.at, &self.title),
+                    &self.at,
+                    &self.title,
                     why,
                     (
                         format!("procession schedule add CODE --group {group} …"),

@@ -58,7 +58,7 @@ pub(crate) fn read_chains(given: &[Given], draft: &mut Draft) {
         if draft.asked.zone.is_none() && chains.iter().any(|c| get(c, "schedule").is_some()) {
             draft.note(
                 Level::Look,
-                (&ImportOrigin::new(&file.path, 0), ""),
+                &ImportOrigin::new(&file.path, 0), "",
                 ("pg_timetable goes by the time zone of its PostgreSQL server: times here are UTC",
                  "pg_timetable 使用其 PostgreSQL 服务器的时区:此处时间按 UTC 计"),
                 ("import again with --zone, such as --zone Asia/Shanghai",
@@ -94,7 +94,7 @@ fn chain(chain: &SourceNode, draft: &mut Draft) -> Option<GroupCode> {
     let mut before: Option<(JobCode, task::OnError)> = None;
     let mut sql = 0;
     for (place, one) in (1..).zip(tasks) {
-        let Some((code, on_error, is_sql)) = task::make_task(one, &group, (name, place), draft)
+        let Some((code, on_error, is_sql)) = task::make_task(one, &group, name, place, draft)
         else {
             continue;
         };
@@ -117,7 +117,7 @@ fn chain(chain: &SourceNode, draft: &mut Draft) -> Option<GroupCode> {
     if sql > 1 {
         draft.note(
             Level::Differs,
-            (&at, name),
+            &at, name,
             ("there the SQL tasks of a chain are one transaction; here each is one of its own, so what a \
               task did stays when a later one fails",
              "原系统中一条链的 SQL 任务在同一事务内;此处每个任务各为一个事务,后面的失败不会撤销前面的结果"),
@@ -137,7 +137,8 @@ fn check_chain_keys(chain: &SourceNode, at: &ImportOrigin, name: &str, draft: &m
     if is_yes(chain, "self_destruct") == Some(true) {
         draft.note(
             Level::Differs,
-            (at, name),
+            at,
+            name,
             (
                 "self_destruct: there it is removed once it has run well; here it stays",
                 "self_destruct:原系统成功运行后删除自身;此处会保留",
@@ -151,7 +152,8 @@ fn check_chain_keys(chain: &SourceNode, at: &ImportOrigin, name: &str, draft: &m
     if is_yes(chain, "exclusive") == Some(true) {
         draft.note(
             Level::Look,
-            (at, name),
+            at,
+            name,
             (
                 "exclusive: there no other chain runs beside it; here others do",
                 "exclusive:原系统运行它时暂停其他链;此处不会",
@@ -175,7 +177,8 @@ fn check_chain_keys(chain: &SourceNode, at: &ImportOrigin, name: &str, draft: &m
             };
             draft.note(
                 Level::LeftOut,
-                (at, name),
+                at,
+                name,
                 (format!("{key}: {value}"), format!("{key}:{value}")),
                 cure,
             );
@@ -202,7 +205,8 @@ fn schedule(
         Ok(None) => {
             draft.note(
                 Level::LeftOut,
-                (at, name),
+                at,
+                name,
                 (
                     "@reboot: nothing here fires when a server starts",
                     "@reboot:此处没有随服务器启动的触发",
@@ -227,7 +231,7 @@ fn schedule(
         Some(most) => {
             draft.note(
                 Level::Differs,
-                (at, name),
+                at, name,
                 (format!("max_instances: {most}; here a batch is opened while others run, however many"),
                  format!("max_instances:{most};此处不限制同时运行的批次数")),
                 ("overlap: skip allows one at a time", "overlap: skip 表示同时只运行一个"),

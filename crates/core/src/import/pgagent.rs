@@ -134,7 +134,7 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
     if !is_sure {
         draft.note(
             Level::Look,
-            (&whole, zone.name()),
+            &whole, zone.name(),
             (
                 format!("pgAgent goes by the time zone of its session, which no table names: times here are in {zone}"),
                 format!("pgAgent 按其会话的时区触发,表中没有记录:此处时间按 {zone} 计"),
@@ -147,7 +147,7 @@ pub(crate) fn read(tables: &SchedulerTables, draft: &mut Draft) {
     }
     draft.note(
         Level::Differs,
-        (&whole, ""),
+        &whole, "",
         (
             "pgAgent limits no run: time-outs are 30 days here, the longest there is; a time that was missed is made up for \
              once (misfire: once), and a job that still runs is not started again (overlap: skip), as there",
@@ -188,7 +188,8 @@ impl<'a> AgentJob<'a> {
             draft.begin_item(CountedKind::Job, &self.at, &self.title);
             draft.note(
                 Level::LeftOut,
-                (&self.at, &self.title),
+                &self.at,
+                &self.title,
                 (
                     "it has no steps, so it does nothing, there, too",
                     "它没有步骤,原系统中也不做任何事",
@@ -277,7 +278,8 @@ impl<'a> AgentJob<'a> {
             job.is_active = false;
             draft.note(
                 Level::Differs,
-                (&at, code.as_str()),
+                &at,
+                code.as_str(),
                 (
                     "it is disabled: it is not active here, and the job goes past it, as there",
                     "已停用:此处为未启用,任务跳过它,与原系统一致",
@@ -465,7 +467,7 @@ fn on_error(
     let there = if word == "s" { "counts as a success" } else { "is ignored" };
     draft.note(
         Level::Differs,
-        (at, about),
+        at, about,
         (
             format!(
                 "there its failure {there} and the job goes on: what comes after it runs in any case (when: done), and the \

@@ -102,7 +102,7 @@ pub(crate) fn read_store(tables: &SchedulerTables, draft: &mut Draft) {
 fn note_store(draft: &mut Draft) {
     draft.note(
         Level::Differs,
-        (&ImportOrigin::new(JOBS, 0), ""),
+        &ImportOrigin::new(JOBS, 0), "",
         (
             "Quartz limits no run: time-outs are 30 days here, the longest there is; start times are cut to the second",
             "Quartz 不限制运行时长：此处超时设为上限 30 天；开始时间截到秒",
@@ -230,7 +230,7 @@ impl<'a> StoredJob<'a> {
         let app = store.apps.get(scheduler).expect("every scheduler has a name").clone();
         draft.note(
             Level::Look,
-            (&self.at, job.code.as_str()),
+            &self.at, job.code.as_str(),
             (
                 format!("its class {class} stays in its program: here it is handler {handler} of the executors {app}"),
                 format!("其类 {class} 仍在原程序中：此处为执行器 {app} 的处理器 {handler}"),

@@ -30,7 +30,7 @@ pub(crate) fn queue_or_skip(
     }
     draft.note(
         Level::Differs,
-        (place.at, place.about),
+        place.at, place.about,
         (
             "there a firing waits while the run before it goes on; here it is left out (overlap: skip), because a queue \
              behind a batch that may take 30 days could grow without end",

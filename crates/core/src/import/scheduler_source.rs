@@ -35,7 +35,7 @@ impl ServerDatabase<'_> {
             draft.end_item_for(|draft| {
                 draft.note(
                     Level::Look,
-                    (at, name.as_str()),
+                    at, name.as_str(),
                     (
                         format!("source {name} is {url}, without a password"),
                         format!("数据源 {name} 为 {url},不含密码"),
@@ -86,7 +86,7 @@ pub(crate) fn note_no_limits(table: &str, system: &str, draft: &mut Draft) {
     draft.end_item();
     draft.note(
         Level::Differs,
-        (&ImportOrigin::new(table, 0), ""),
+        &ImportOrigin::new(table, 0), "",
         (
             format!(
                 "{system}: no run is limited there; time-outs are 30 days here, the longest there is; a time that was missed is not \

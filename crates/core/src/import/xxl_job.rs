@@ -82,7 +82,7 @@ pub fn xxl_job(
     let (zone, doubt) = schedule::find_zone(tables, asked.zone);
     let mut draft = Draft::new(ImportRequest { zone: Some(zone), ..asked.clone() });
     if let Some((said, cure)) = doubt {
-        draft.note(Level::Look, (&ImportOrigin::new(JOBS, 0), zone.name()), said, cure);
+        draft.note(Level::Look, &ImportOrigin::new(JOBS, 0), zone.name(), said, cure);
     }
     if tables.jobs.is_empty() {
         let fix = "give the database of an admin that has jobs";
@@ -172,7 +172,7 @@ fn say_endless(tables: &XxlTables, draft: &mut Draft) {
             format!("{count} 个任务没有超时限制;这里为 30 天(上限)"),
         );
         let cure = ("write timeout_sec to what they may take", "请按实际情况填写 timeout_sec");
-        draft.note(Level::Differs, (&ImportOrigin::new(JOBS, 0), ""), said, cure);
+        draft.note(Level::Differs, &ImportOrigin::new(JOBS, 0), "", said, cure);
     }
 }
 
@@ -313,7 +313,7 @@ impl XxlConverter<'_> {
             };
             let at = origin(&self.tables.jobs[child]);
             draft.resume_item(self.items[child].job);
-            draft.note(Level::Differs, (&at, &about), said, cure);
+            draft.note(Level::Differs, &at, &about, said, cure);
         }
         draft.end_item();
     }
@@ -344,7 +344,7 @@ impl XxlConverter<'_> {
                 ),
             };
             draft.resume_item(self.items[*at].job);
-            draft.note(Level::LeftOut, (&origin(&jobs[*at]), &self.job_code(*at)), said, ("", ""));
+            draft.note(Level::LeftOut, &origin(&jobs[*at]), &self.job_code(*at), said, ("", ""));
         }
         for (parent, child) in &plan.circles {
             let (from, to) = (&jobs[*parent], &jobs[*child]);
@@ -358,7 +358,7 @@ impl XxlConverter<'_> {
             );
             let cure = ("check which of the two comes first", "请确认二者的先后顺序");
             draft.resume_item(self.items[*parent].job);
-            draft.note(Level::LeftOut, (&origin(from), &self.job_code(*parent)), said, cure);
+            draft.note(Level::LeftOut, &origin(from), &self.job_code(*parent), said, cure);
         }
         for at in &plan.apart {
             let said = (
@@ -366,7 +366,7 @@ impl XxlConverter<'_> {
                 "与其他任务共享子任务,但调度不同,因此按调度拆成多个流水线;子任务只等待第一个成功的父任务",
             );
             draft.resume_item(self.items[*at].job);
-            draft.note(Level::Differs, (&origin(&jobs[*at]), &self.job_code(*at)), said, ("", ""));
+            draft.note(Level::Differs, &origin(&jobs[*at]), &self.job_code(*at), said, ("", ""));
         }
         self.say_copies(plan, draft);
         draft.end_item();
@@ -390,7 +390,7 @@ impl XxlConverter<'_> {
                 ),
             );
             draft.resume_item(self.items[at].job);
-            draft.note(Level::Differs, (&origin(&jobs[at]), &self.job_code(at)), said, ("", ""));
+            draft.note(Level::Differs, &origin(&jobs[at]), &self.job_code(at), said, ("", ""));
         }
         for pipeline in &plan.pipelines {
             let led_to = |at: &&usize| pipeline.edges.iter().any(|(_, child)| child == *at);
@@ -402,7 +402,8 @@ impl XxlConverter<'_> {
                 draft.resume_item(self.items[*at].job);
                 draft.note(
                     Level::Differs,
-                    (&origin(&jobs[*at]), &self.job_code(*at)),
+                    &origin(&jobs[*at]),
+                    &self.job_code(*at),
                     said,
                     ("", ""),
                 );

@@ -240,7 +240,8 @@ fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
         } else {
             ConflictKind::Race
         };
-        add(conflict(kind, (one, a), (two, b)));
+        let (a, b) = (AccessOfJob { job: one, access: a }, AccessOfJob { job: two, access: b });
+        add(conflict(kind, &a, &b));
     }
     for (guesser, other) in [(one, two), (two, one)] {
         let all = other.reading.accesses.iter().chain(&other.reading.guesses);
@@ -249,7 +250,9 @@ fn conflicts_of(one: &JobLineage, two: &JobLineage) -> Vec<JobConflict> {
             let met = guesses.filter(|guess| !other.ignores(&guess.access));
             for guess in met.filter(|guess| accesses_meet(guess, access)) {
                 if !guesser.accepts_opaque {
-                    add(conflict(ConflictKind::Possible, (guesser, guess), (other, access)));
+                    let guess = AccessOfJob { job: guesser, access: guess };
+                    let access = AccessOfJob { job: other, access };
+                    add(conflict(ConflictKind::Possible, &guess, &access));
                 }
             }
         }
@@ -276,24 +279,35 @@ fn best_pair<'a>(
     best.map(|(a, b, _)| (a, b))
 }
 
-fn conflict(
-    kind: ConflictKind,
-    one: (&JobLineage, &JobAccess),
-    two: (&JobLineage, &JobAccess),
-) -> JobConflict {
-    let is_reader_first = !one.1.access.mode.is_write() && two.1.access.mode.is_write();
+/// One of two accesses that collide, and the job that makes it.
+struct AccessOfJob<'a> {
+    job: &'a JobLineage,
+    access: &'a JobAccess,
+}
+
+impl AccessOfJob<'_> {
+    fn is_write(&self) -> bool {
+        self.access.access.mode.is_write()
+    }
+
+    fn side(&self) -> ConflictSide {
+        ConflictSide {
+            job: self.job.code.clone(),
+            verb: self.access.access.mode.as_verb(),
+            rows: self.access.access.slice.to_string(),
+            place: self.access.place.clone(),
+        }
+    }
+}
+
+fn conflict(kind: ConflictKind, one: &AccessOfJob<'_>, two: &AccessOfJob<'_>) -> JobConflict {
+    let is_reader_first = !one.is_write() && two.is_write();
     let (first, second) = if is_reader_first { (two, one) } else { (one, two) };
-    let side = |(job, access): (&JobLineage, &JobAccess)| ConflictSide {
-        job: job.code.clone(),
-        verb: access.access.mode.as_verb(),
-        rows: access.access.slice.to_string(),
-        place: access.place.clone(),
-    };
     JobConflict {
         kind,
-        table: first.1.access.table.to_string(),
-        first: side(first),
-        second: side(second),
+        table: first.access.access.table.to_string(),
+        first: first.side(),
+        second: second.side(),
     }
 }
 

@@ -40,7 +40,7 @@ pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine>
     }
     let (name, after) = read_name(&tokens, at, dialect)?;
     if words.is_word(kind, "TRIGGER") {
-        return parse_trigger(text, &tokens, (name, after), dialect);
+        return parse_trigger(text, &tokens, name, after, dialect);
     }
     let close = words.after_brackets(after);
     let params = read_params(&tokens[after..close], words.is_word(kind, "FUNCTION"), dialect);
@@ -62,7 +62,8 @@ pub fn parse_routine(text: &str, dialect: DialectName) -> Option<CreatedRoutine>
 fn parse_trigger(
     text: &str,
     tokens: &[TokenWithSpan],
-    (name, after): (ObjectName, usize),
+    name: ObjectName,
+    after: usize,
     dialect: DialectName,
 ) -> Option<CreatedRoutine> {
     let words = TokenSlice(tokens);

@@ -213,7 +213,7 @@ impl WordReader<'_> {
             at = match self.name(at) {
                 // A query is met by itself.
                 _ if words.is_token(at, &Token::LParen) => self.after_brackets(at),
-                Some((name, next)) => self.listed(name, (at, next), mode),
+                Some((name, next)) => self.listed(name, at, next, mode),
                 None => match outer.pop() {
                     Some(end) => end,
                     None => return,
@@ -234,7 +234,7 @@ impl WordReader<'_> {
     }
 
     /// A name in such a list, and the place behind it.
-    fn listed(&mut self, name: ObjectName, (at, next): (usize, usize), mode: AccessMode) -> usize {
+    fn listed(&mut self, name: ObjectName, at: usize, next: usize, mode: AccessMode) -> usize {
         if self.words.is_token(next, &Token::LParen) && mode == AccessMode::Read {
             // A function.
             return self.after_brackets(next);

@@ -348,7 +348,7 @@ impl StatementReader<'_> {
             JoinSide::Full => Some(0..0),
         };
         if let Some(constraint) = constraint {
-            self.join_constraint(constraint, (first, left_end))?;
+            self.join_constraint(constraint, first, left_end)?;
         }
         self.narrowed = outer;
         for (at, source) in self.sources().iter_mut().enumerate().skip(first) {
@@ -365,7 +365,8 @@ impl StatementReader<'_> {
     fn join_constraint(
         &mut self,
         constraint: &JoinConstraint,
-        (first, left_end): (usize, usize),
+        first: usize,
+        left_end: usize,
     ) -> ScopeResult<()> {
         match constraint {
             JoinConstraint::On(on) => self.condition(on),

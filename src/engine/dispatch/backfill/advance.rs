@@ -111,7 +111,7 @@ impl QueueDispatcher {
         }
         let mut step = AdvanceStep::default();
         for (place, id) in gone(&backfill.open, self) {
-            self.note_end(&mut tx, backfill, (place, id), &mut step, now).await?;
+            self.note_end(&mut tx, backfill, place, id, &mut step, now).await?;
         }
         if !self.course.draining && backfill.course == BackfillCourse::On {
             self.open_next(&mut tx, backfill, &mut step, now).await?;
@@ -141,7 +141,8 @@ impl QueueDispatcher {
         &self,
         tx: &mut Tx,
         backfill: &mut ActiveBackfill,
-        (place, id): (usize, BatchId),
+        place: usize,
+        id: BatchId,
         step: &mut AdvanceStep,
         now: Millis,
     ) -> Result<()> {
@@ -227,7 +228,7 @@ impl QueueDispatcher {
             (BackfillAction::Open, None) => self.open_one(tx, backfill, no, now).await,
             (BackfillAction::Leave, _) => Ok(EntryOpenResult::Not(EntryStatus::Left, None)),
             (_, Some(there)) => {
-                match self.take_in(tx, &there, UnknownJobs::Leave, (None, None), now).await {
+                match self.take_in(tx, &there, UnknownJobs::Leave, None, None, now).await {
                     Ok(_) => Ok(EntryOpenResult::Open(there.batch_id)),
                     Err(error) => refused(error),
                 }

@@ -14,7 +14,8 @@ use serde_json::json;
 pub async fn stop_backfill(
     db: &Db,
     there: &Backfill,
-    (by, reason): (&Operator, Option<&str>),
+    by: &Operator,
+    reason: Option<&str>,
     now: Millis,
 ) -> Result<bool> {
     let mut tx = db.begin().await?;

@@ -114,12 +114,12 @@ fn reason(deed: ScheduleActionOrigin<'_>) -> String {
 async fn leave_out_firings(tx: &mut Tx, deed: ScheduleActionOrigin<'_>) -> Result<u64> {
     let mut count = 0;
     loop {
-        let firings = firing::unattended(tx, (deed.now, deed.now), FIRINGS_MOST).await?;
+        let firings = firing::unattended(tx, deed.now, deed.now, FIRINGS_MOST).await?;
         if firings.is_empty() {
             return Ok(count);
         }
         let (status, why) = (FiringStatus::Skipped, reason(deed));
-        let left = firing::withhold(tx, &firings, (status, &why), deed.now).await?;
+        let left = firing::withhold(tx, &firings, status, &why, deed.now).await?;
         anyhow::ensure!(left > 0, "pending firings cannot be left out");
         count += left;
     }

@@ -68,7 +68,7 @@ async fn withhold_moved(
         !same.is_ok_and(|next| next.is_some_and(|next| next.at == f.planned_at))
     });
     let reason = format!("the schedule was changed by {}", deed.by.actor);
-    firing::withhold(tx, &moved, (FiringStatus::Skipped, &reason), deed.now).await.map(drop)
+    firing::withhold(tx, &moved, FiringStatus::Skipped, &reason, deed.now).await.map(drop)
 }
 
 /// The next time of a schedule that was just written, and whether it fires at all.
@@ -187,7 +187,8 @@ pub(super) async fn leave_out(
 pub(crate) async fn apply_in(
     tx: &mut Tx,
     stored: &[Trigger],
-    (wanted, spoken_of): (&Definition, &[TriggerDef]),
+    wanted: &Definition,
+    spoken_of: &[TriggerDef],
     deed: ScheduleActionOrigin<'_>,
 ) -> Result<()> {
     let there = |def: &TriggerDef| stored.iter().find(|t| t.def.code == def.code);

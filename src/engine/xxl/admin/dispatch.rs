@@ -19,7 +19,7 @@ use crate::store::executor_run::{
     self as rows, ExecutorRunRow, NewExecutorRun, RunExecutorGroup, RunQueueEntry,
 };
 use anyhow::Result;
-use desk::DispatchContext;
+use desk::{DispatchContext, JobCalls};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::PoisonError;
 
@@ -111,7 +111,8 @@ impl Admin {
             let mut fresh = by_job.remove(&job).unwrap_or_default();
             fresh.sort_by_key(|one| one.entry.batch_id);
             let open = open.remove(&job).unwrap_or_default();
-            desk.of_job(tx, book, (job, fresh, &open), &mut decided).await?;
+            let calls = JobCalls { job_id: job, fresh, open: &open };
+            desk.of_job(tx, book, calls, &mut decided).await?;
         }
         let turned: Vec<i64> = std::mem::take(&mut desk.turned).into_iter().collect();
         rows::took_turns(tx, &turned).await?;
@@ -188,12 +189,12 @@ impl Admin {
                     let total = i64::try_from(to.len())?;
                     let Some(to) = to.first() else { continue };
                     // Covered by a later run meanwhile: its other parts must not begin alone.
-                    if !rows::note_request(tx, run, (&to.address, total), now).await? {
+                    if !rows::note_request(tx, run, &to.address, total, now).await? {
                         continue;
                     }
                 }
                 (CallDecision::End(ended, said), Some(run)) => {
-                    rows::end_run(tx, run, (*ended, said), now).await?;
+                    rows::end_run(tx, run, *ended, said, now).await?;
                 }
                 (CallDecision::Wait(_) | CallDecision::Test(_), _) | (_, None) => {}
             }
@@ -317,8 +318,8 @@ pub(super) fn found(
     to: Option<ExecutorAddress>,
     now: Millis,
 ) -> CallRun {
-    let seen = (run.busy_time.is_some(), run.idle_time);
-    let state = RunState::found(run.status, seen, run.stopping, now);
+    let (was_busy, idle_since) = (run.busy_time.is_some(), run.idle_time);
+    let state = RunState::found(run.status, was_busy, idle_since, run.stopping, now);
     let mut part = CallRun::new(call, to, run.job_id, state);
     part.shard = run.shard;
     part.sent = run.trigger_time.filter(|_| run.address.is_some()).unwrap_or(Millis(0));

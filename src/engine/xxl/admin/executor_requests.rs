@@ -50,7 +50,7 @@ impl Admin {
             }
             Effect::Log(run, to, at, from) => {
                 tokio::spawn(async move {
-                    let page = admin.line.fetch_log(&to, (run.0, at.0, from)).await;
+                    let page = admin.line.fetch_log(&to, run.0, at.0, from).await;
                     admin.receive(Inbound::Logged(run, page));
                 });
             }

@@ -203,10 +203,11 @@ impl ExecutorApi {
     pub async fn register(
         &self,
         pass: &VerifiedToken,
-        (key, value): (&str, &str),
+        key: &str,
+        value: &str,
         peer: IpAddr,
     ) -> Result<Result<(), AdminApiRefusal>> {
-        let (app, url) = match self.place(pass, (key, value), peer).await {
+        let (app, url) = match self.place(pass, key, value, peer).await {
             Ok(place) => place,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -219,10 +220,11 @@ impl ExecutorApi {
     pub async fn remove(
         &self,
         pass: &VerifiedToken,
-        (key, value): (&str, &str),
+        key: &str,
+        value: &str,
         peer: IpAddr,
     ) -> Result<Result<(), AdminApiRefusal>> {
-        match self.place(pass, (key, value), peer).await {
+        match self.place(pass, key, value, peer).await {
             Ok((app, url)) => {
                 self.batcher.write(pass, ExecutorMessage::Gone(app, url.into())).await
             }
@@ -293,7 +295,8 @@ impl ExecutorApi {
     async fn place(
         &self,
         pass: &VerifiedToken,
-        (key, value): (&str, &str),
+        key: &str,
+        value: &str,
         peer: IpAddr,
     ) -> Result<(AppName, ExecutorUrl), AdminApiRefusal> {
         let app = pass.apps.iter().find(|app| app.as_str() == key).cloned();

@@ -123,7 +123,7 @@ impl Admin {
             left.into_iter().partition(|run| run.status == RunStatus::Waiting);
         for run in &waiting {
             let ended = UnreportedEnd::Stopped(StopWhy::Killed);
-            rows::end_run(&mut tx, run.log_id, (ended, said), now).await?;
+            rows::end_run(&mut tx, run.log_id, ended, said, now).await?;
         }
         let ids: Vec<i64> = sent.iter().map(|run| run.log_id.0).collect();
         rows::adopt(&mut tx, &ids, &self.me, now).await?;

@@ -177,10 +177,10 @@ impl Admin {
             rows::stop_runs(tx, runs, *why, now).await?;
         }
         for (run, said) in &writes.back {
-            rows::wait_again(tx, (*run, &self.me), said, now).await?;
+            rows::wait_again(tx, *run, &self.me, said, now).await?;
         }
         for (run, ended, said) in &writes.ends {
-            match rows::end_run(tx, *run, (*ended, said), now).await? {
+            match rows::end_run(tx, *run, *ended, said, now).await? {
                 true => written.ended.push(*run),
                 false => written.beaten = true,
             }

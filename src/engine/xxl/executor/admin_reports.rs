@@ -48,7 +48,7 @@ impl Executor {
                 let said = storable(not_taken.to_string().as_bytes(), MESSAGE_MAX);
                 for run in &ended {
                     let at = now.plus_ms(again_after_ms(run.tries.saturating_add(1)));
-                    xxl_run::put_off(&mut tx, run.run_id, (at, &said), now).await?;
+                    xxl_run::put_off(&mut tx, run.run_id, at, &said, now).await?;
                 }
             }
         }

@@ -57,9 +57,9 @@ impl Executor {
         let until = run.end_time.unwrap_or(self.clock.now().plus_ms(-SETTLED_MS));
         let room = LINES_MOST.saturating_sub(lines.len());
         let behind = (from - 1 - heads).max(0);
-        // One more than fits shows whether these are all.
-        let most = (behind, u32::try_from(room + 1)?);
-        let changes = xxl_run::changes(&mut tx, &ids, until, most).await?;
+        // One more than there is room for says whether these are all.
+        let most = u32::try_from(room + 1)?;
+        let changes = xxl_run::changes(&mut tx, &ids, until, behind, most).await?;
         let is_all = changes.len() <= room;
         lines.extend(changes.iter().take(room).map(words));
         let mut end = LogEnd::Open;

@@ -36,7 +36,8 @@ pub fn follow(
     gates: Gates<'_>,
     status: &[QueueStatus],
     changed: &[Node],
-    (decided, within): (RedecideMode, Within),
+    decided: RedecideMode,
+    within: Within,
     outside: &dyn Fn(Node) -> EdgeTally,
 ) -> Vec<(Node, QueueStatus)> {
     let looked_at = match within {

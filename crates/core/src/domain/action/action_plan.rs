@@ -319,7 +319,7 @@ fn consequences(
     };
     let rules = scene.rules.clone().with_modes(modes);
     let gates = Gates { dag: scene.dag, rules: &rules, holds: scene.holds, allows: scene.allows };
-    follow(gates, &status, &changed, (decided, within), scene.outside)
+    follow(gates, &status, &changed, decided, within, scene.outside)
 }
 
 #[cfg(test)]

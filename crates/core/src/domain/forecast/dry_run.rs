@@ -72,7 +72,7 @@ pub fn dry_run(defs: &Definition, order: &BatchOrder, types: &[&str], now: Milli
             let (group, reason) = (Some(code.clone()), error.to_string());
             found.refusals.push(OrderRefusal { group, job: None, reason });
         } else if let Some(plan) = mended(defs.clone(), &alone, now, &mut found.refusals) {
-            preview(plan, (defs, types), &mut found);
+            preview(plan, defs, types, &mut found);
         }
     }
     if found.batches.is_empty() && found.refusals.is_empty() {
@@ -137,8 +137,8 @@ fn take_out(defs: &mut Definition, error: &BatchError) -> bool {
     false
 }
 
-fn preview(plan: BatchPlan, (defs, types): (&Definition, &[&str]), found: &mut DryRun) {
-    // The graph of a plan has been built successfully before.
+fn preview(plan: BatchPlan, defs: &Definition, types: &[&str], found: &mut DryRun) {
+    // A plan's graph has been built once already.
     let Ok(dag) = plan.snapshot.build_dag() else { return };
     let sources: HashSet<_> = plan.snapshot.sources.iter().map(|s| &s.name).collect();
     let mut refuse = |job: &JobDef, reason: String| {

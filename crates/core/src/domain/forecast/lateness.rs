@@ -126,7 +126,8 @@ pub struct Again {
 /// when that ran before. A batch in which something had failed was not done by then, and is late
 /// even if it is resumed only afterwards.
 pub fn is_of_an_earlier_run(
-    (at, alarm): (Millis, Alarm),
+    at: Millis,
+    alarm: Alarm,
     rows: &[QueueEntry],
     again: &HashMap<QueueId, Again>,
 ) -> bool {

@@ -90,17 +90,17 @@ fn what_runs_again_is_not_held_against_moments_before() {
         // The other has been running all the time.
         (499, Alarm::Batch, false),
     ] {
-        let found = is_of_an_earlier_run((Millis(moment), alarm), &rows, &again);
+        let found = is_of_an_earlier_run(Millis(moment), alarm, &rows, &again);
         assert_eq!(found, wanted, "{moment} {alarm:?}");
     }
     let rows =
         [row(QueueStatus::Pending), QueueEntry { status: QueueStatus::Success, ..rows[1].clone() }];
-    assert!(is_of_an_earlier_run((Millis(499), Alarm::Batch), &rows, &again));
-    assert!(!is_of_an_earlier_run((Millis(501), Alarm::Batch), &rows, &again));
+    assert!(is_of_an_earlier_run(Millis(499), Alarm::Batch, &rows, &again));
+    assert!(!is_of_an_earlier_run(Millis(501), Alarm::Batch, &rows, &again));
     let failed = started(true);
     let said = "it had failed, so it was not done by then";
-    assert!(!is_of_an_earlier_run((Millis(499), Alarm::Batch), &rows, &failed), "{said}");
-    assert!(is_of_an_earlier_run((Millis(499), at(0)), &rows, &failed), "the job was told");
+    assert!(!is_of_an_earlier_run(Millis(499), Alarm::Batch, &rows, &failed), "{said}");
+    assert!(is_of_an_earlier_run(Millis(499), at(0), &rows, &failed), "the job was told");
 }
 
 #[test]

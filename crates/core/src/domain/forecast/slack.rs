@@ -79,7 +79,7 @@ pub fn passes(dag: &Dag, left: &[Option<RemainingWork>], now: Millis) -> Passes 
         slack[node.index()] =
             Some(latest_end[node.index()].plus_ms(-job.ms).since(start[node.index()]));
     }
-    let path = path(dag, left, (&start, &finish), end);
+    let path = path(dag, left, &start, &finish, end);
     Passes { end, slack, path }
 }
 
@@ -99,7 +99,8 @@ fn awaited<'a>(
 fn path(
     dag: &Dag,
     left: &[Option<RemainingWork>],
-    (start, finish): (&[Millis], &[Millis]),
+    start: &[Millis],
+    finish: &[Millis],
     end: Millis,
 ) -> Vec<Node> {
     let best = |nodes: &mut dyn Iterator<Item = Node>, ends: Millis| {

@@ -76,7 +76,7 @@ impl About<'_> {
         if self.notify_when(event, None) == NotifyWhen::Off {
             return Vec::new();
         }
-        self.of_batch(self.end_letter(event, (en, zh), end))
+        self.of_batch(self.end_letter(event, en, zh, end))
     }
 
     /// About a batch that ended well after failures in it were told: for those who were.
@@ -85,8 +85,8 @@ impl About<'_> {
         if !end.status.is_success() || when == NotifyWhen::Off {
             return None;
         }
-        let words = ("is done after failures in it", "在失败后已完成");
-        let letter = self.end_letter(NotificationEvent::BatchRecovered, words, end);
+        let (en, zh) = ("is done after failures in it", "在失败后已完成");
+        let letter = self.end_letter(NotificationEvent::BatchRecovered, en, zh, end);
         let letter = Notification { topic: self.topic(None), ..letter };
         Some(RecoveryNotice { when, letter: self.where_to_look(letter, None) })
     }
@@ -94,7 +94,8 @@ impl About<'_> {
     fn end_letter(
         &self,
         event: NotificationEvent,
-        (en, zh): (&str, &str),
+        en: &str,
+        zh: &str,
         end: &BatchEndFacts<'_>,
     ) -> Notification {
         let (no, group, name) = (&self.batch.values.batch_no, &self.group.code, &self.group.name);

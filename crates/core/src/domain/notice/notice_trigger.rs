@@ -163,7 +163,8 @@ pub fn calendar_ends<'a>(
 pub fn not_fired(
     def: &TriggerDef,
     firing: &Firing,
-    (status, why): (FiringStatus, &str),
+    status: FiringStatus,
+    why: &str,
     audience: &Audience,
 ) -> Vec<Notice> {
     let (code, name, planned) = (&def.code, &def.name, firing.planned_at);

@@ -80,9 +80,11 @@ pub struct MisfirePlan {
 /// older than the window share one. One call returns at most `ROWS_MAX` rows: then `next` is in the
 /// past, and the next pass continues from there.
 pub fn plan_firings<E>(
-    (trigger, handler): (TriggerId, &str),
+    trigger: TriggerId,
+    handler: &str,
     due: PlannedTime,
-    (now, horizon): (Millis, Millis),
+    now: Millis,
+    horizon: Millis,
     misfire: Misfire,
     mut next_after: impl FnMut(Millis) -> Result<Option<PlannedTime>, E>,
 ) -> Result<MisfirePlan, E> {
@@ -92,7 +94,8 @@ pub fn plan_firings<E>(
     if first < edge.min(now.plus_ms(-LATE_MS)) {
         let reason = OUTSIDE;
         let mut row = new_row(
-            (trigger, handler),
+            trigger,
+            handler,
             at.take().expect("it was just put there"),
             FiringStatus::Misfired,
         );
@@ -109,7 +112,7 @@ pub fn plan_firings<E>(
         let is_missed = now.since(from) > LATE_MS;
         missed += usize::from(is_missed);
         let status = if is_missed { FiringStatus::Misfired } else { FiringStatus::Pending };
-        rows.push(new_row((trigger, handler), planned, status));
+        rows.push(new_row(trigger, handler, planned, status));
         at = next_after(from)?;
     }
     // Of very many missed times only the last pass knows which are the newest; the earlier passes
@@ -188,7 +191,8 @@ fn decide(rows: &mut [NewFiring], policy: MisfirePolicy, fires: usize, now: Mill
 }
 
 fn new_row(
-    (trigger_id, handler): (TriggerId, &str),
+    trigger_id: TriggerId,
+    handler: &str,
     planned: PlannedTime,
     status: FiringStatus,
 ) -> NewFiring {

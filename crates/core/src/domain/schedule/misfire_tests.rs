@@ -15,9 +15,8 @@ fn every(every: i64) -> impl FnMut(Millis) -> Result<Option<PlannedTime>, Infall
 }
 
 fn run(due: i64, gap: i64, misfire: Misfire) -> MisfirePlan {
-    let span = (NOW, NOW.plus_ms(5_000));
-    let Ok(plan) =
-        plan_firings((TriggerId(1), "h"), planned(NOW.plus_ms(due)), span, misfire, every(gap));
+    let (due, horizon) = (planned(NOW.plus_ms(due)), NOW.plus_ms(5_000));
+    let Ok(plan) = plan_firings(TriggerId(1), "h", due, NOW, horizon, misfire, every(gap));
     plan
 }
 
@@ -49,11 +48,12 @@ fn the_edges_are_exact_to_the_millisecond() {
     ] {
         // A schedule with a single time.
         let never = |_| Ok::<_, Infallible>(None);
-        let span = (NOW, NOW.plus_ms(5_000));
         let Ok(plan) = plan_firings(
-            (TriggerId(1), "h"),
+            TriggerId(1),
+            "h",
             planned(NOW.plus_ms(due)),
-            span,
+            NOW,
+            NOW.plus_ms(5_000),
             Misfire::default(),
             never,
         );

@@ -57,7 +57,8 @@ pub(super) fn example_parent(
 fn number(
     def: &TriggerDef,
     order: &ScheduledOrder,
-    (planned, nominal): (Millis, NaiveDate),
+    planned: Millis,
+    nominal: NaiveDate,
     parent: Option<&BatchNo>,
 ) -> Result<BatchNo, OrderError> {
     let at = PlannedInstant {
@@ -74,12 +75,13 @@ fn number(
 pub(super) fn check(
     def: &TriggerDef,
     order: &ScheduledOrder,
-    (ahead, defs): (&[Occurrence], &Definition),
+    ahead: &[Occurrence],
+    defs: &Definition,
     now: Millis,
 ) -> Option<TriggerFinding> {
     let parent = example_parent(def, order, defs);
-    let today = (now, day_in(now, def.timing.zone));
-    if let Err(error) = number(def, order, today, parent.as_ref()) {
+    let today = day_in(now, def.timing.zone);
+    if let Err(error) = number(def, order, now, today, parent.as_ref()) {
         return Some(TriggerFinding::refused(
             "batch_no",
             format!("batch_no: {error}"),
@@ -88,7 +90,7 @@ pub(super) fn check(
     }
     let mut seen: HashMap<BatchNo, &Occurrence> = HashMap::new();
     for one in ahead {
-        let no = match number(def, order, (one.planned, one.nominal), None) {
+        let no = match number(def, order, one.planned, one.nominal, None) {
             Ok(no) => no,
             Err(error) => {
                 let what = format!("batch_no: {error}");
@@ -96,7 +98,7 @@ pub(super) fn check(
             }
         };
         if let Some(first) = seen.insert(no.clone(), one) {
-            return Some(twice(def, order, &no, (first, one)));
+            return Some(twice(def, order, &no, first, one));
         }
     }
     None
@@ -120,7 +122,8 @@ fn twice(
     def: &TriggerDef,
     order: &ScheduledOrder,
     no: &BatchNo,
-    (first, second): (&Occurrence, &Occurrence),
+    first: &Occurrence,
+    second: &Occurrence,
 ) -> TriggerFinding {
     let local =
         |at: Millis| at.to_utc().with_timezone(&def.timing.zone).format("%Y-%m-%d %H:%M:%S");
@@ -168,7 +171,7 @@ pub(super) fn clock_back(
     for one in
         day.take_while(|o| o.planned < from.plus_ms(DAY_MS + DAY_MS / 8)).take(FIRINGS_OF_DAY)
     {
-        let no = number(def, order, (one.planned, one.nominal), None).ok()?;
+        let no = number(def, order, one.planned, one.nominal, None).ok()?;
         if let Some(first) = seen.insert(no.clone(), one.planned) {
             let what = format!(
                 "clocks of {} go back: {} and {} are both batch {no}, and the second opens nothing",

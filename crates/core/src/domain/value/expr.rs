@@ -230,7 +230,7 @@ impl ExprNode {
                 Ok(sense.apply(matches!(operand.value(look_up)?, ExprValue::Null)))
             }
             Self::Compare(left, comparison, right) => {
-                comparison.compare((left, &left.value(look_up)?), (right, &right.value(look_up)?))
+                comparison.compare(&left.evaluate(look_up)?, &right.evaluate(look_up)?)
             }
             Self::In(operand, sense, list) => {
                 let value = operand.value(look_up)?;
@@ -241,21 +241,40 @@ impl ExprNode {
                 Ok(!matches!(value, ExprValue::Null) && sense.apply(found))
             }
             Self::Between(operand, sense, low, high) => {
-                let value = (operand, &operand.value(look_up)?);
-                let (low, high) = ((low, &low.value(look_up)?), (high, &high.value(look_up)?));
-                let nothing = |v: &ExprValue| matches!(v, ExprValue::Null);
-                if nothing(value.1) || nothing(low.1) || nothing(high.1) {
+                let found = operand.evaluate(look_up)?;
+                let (low, high) = (low.evaluate(look_up)?, high.evaluate(look_up)?);
+                if found.is_null() || low.is_null() || high.is_null() {
                     return Ok(false);
                 }
-                let within = order(value, low)? != Ordering::Less
-                    && order(value, high)? != Ordering::Greater;
+                let within = order(&found, &low)? != Ordering::Less
+                    && order(&found, &high)? != Ordering::Greater;
                 Ok(sense.apply(within))
             }
         }
     }
 }
 
+/// An operand with its value, so that a message can name both.
+struct EvaluatedOperand<'e> {
+    operand: &'e ExprOperand,
+    value: ExprValue,
+}
+
+impl EvaluatedOperand<'_> {
+    fn is_null(&self) -> bool {
+        matches!(self.value, ExprValue::Null)
+    }
+
+    fn describe(&self) -> String {
+        self.operand.words(&self.value)
+    }
+}
+
 impl ExprOperand {
+    fn evaluate(&self, look_up: LookUp<'_>) -> Result<EvaluatedOperand<'_>, ExprError> {
+        Ok(EvaluatedOperand { operand: self, value: self.value(look_up)? })
+    }
+
     fn value(&self, look_up: LookUp<'_>) -> Result<ExprValue, ExprError> {
         Ok(match &self.kind {
             OperandKind::Number(number) => ExprValue::Number(number.clone()),
@@ -331,15 +350,15 @@ impl ExprOperand {
 impl CompareOperator {
     fn compare(
         self,
-        left: (&ExprOperand, &ExprValue),
-        right: (&ExprOperand, &ExprValue),
+        left: &EvaluatedOperand<'_>,
+        right: &EvaluatedOperand<'_>,
     ) -> Result<bool, ExprError> {
-        if matches!(left.1, ExprValue::Null) || matches!(right.1, ExprValue::Null) {
+        if left.is_null() || right.is_null() {
             return Ok(false);
         }
         Ok(match self {
-            Self::Equal => equal(left.1, right.1),
-            Self::NotEqual => !equal(left.1, right.1),
+            Self::Equal => equal(&left.value, &right.value),
+            Self::NotEqual => !equal(&left.value, &right.value),
             Self::Less => order(left, right)? == Ordering::Less,
             Self::LessOrEqual => order(left, right)? != Ordering::Greater,
             Self::Greater => order(left, right)? == Ordering::Greater,
@@ -404,14 +423,11 @@ fn by_type(left: &ExprValue, right: &ExprValue) -> Option<value_order::TypedOrde
     }
 }
 
-fn order(
-    left: (&ExprOperand, &ExprValue),
-    right: (&ExprOperand, &ExprValue),
-) -> Result<Ordering, ExprError> {
-    if let (Some(left), Some(right)) = (numeric(left.1), numeric(right.1)) {
+fn order(left: &EvaluatedOperand<'_>, right: &EvaluatedOperand<'_>) -> Result<Ordering, ExprError> {
+    if let (Some(left), Some(right)) = (numeric(&left.value), numeric(&right.value)) {
         return Ok(left.cmp(right));
     }
-    if let Some(value_order::TypedOrder::Known(order)) = by_type(left.1, right.1) {
+    if let Some(value_order::TypedOrder::Known(order)) = by_type(&left.value, &right.value) {
         return Ok(order);
     }
     // A text in quotes says that text is meant: batch_no >= '202401'.
@@ -421,12 +437,12 @@ fn order(
         ExprValue::Found(_, Some(_)) => quoted(other),
         ExprValue::Typed(..) | ExprValue::Number(_) | ExprValue::Bool(_) | ExprValue::Null => false,
     };
-    if as_text(left.1, right.1) && as_text(right.1, left.1) {
-        return Ok(value_text(left.1).cmp(&value_text(right.1)));
+    if as_text(&left.value, &right.value) && as_text(&right.value, &left.value) {
+        return Ok(value_text(&left.value).cmp(&value_text(&right.value)));
     }
     Err(ExprError::new(
-        left.0.column,
-        format!("{} and {} have no order", left.0.words(left.1), right.0.words(right.1)),
+        left.operand.column,
+        format!("{} and {} have no order", left.describe(), right.describe()),
         "compare two numbers, two texts (a literal in quotes is text), or a date or time with one",
     ))
 }

@@ -73,7 +73,7 @@ impl<'a> Task<'a> {
             let slots = self.word("pool_slots");
             draft.note(
                 Level::LeftOut,
-                (&self.at(), &code),
+                &self.at(), &code,
                 (
                     format!("pool: {pool} ({} slots) is left out: how many slots it has is in Airflow's database", if slots.is_empty() { "1" } else { slots }),
                     format!("pool：{pool} 未迁移：其槽位数在 Airflow 数据库中"),
@@ -104,7 +104,8 @@ impl<'a> Task<'a> {
             let names = own.join(", ");
             draft.note(
                 Level::LeftOut,
-                (&self.at(), about),
+                &self.at(),
+                about,
                 (
                     format!("params of its own, other than the DAG's, are left out: {names}"),
                     format!("与 DAG 不同的任务参数未迁移：{names}"),
@@ -115,7 +116,7 @@ impl<'a> Task<'a> {
         if self.word("is_teardown") == "true" {
             draft.note(
                 Level::Look,
-                (&self.at(), about),
+                &self.at(), about,
                 (
                     "it is a teardown: there it runs whenever its setup succeeded, and its failure does not count; here its trigger rule alone counts",
                     "它是 teardown：原系统在 setup 成功后总会运行且失败不计；此处只看触发规则",
@@ -161,7 +162,8 @@ impl<'a> Task<'a> {
         if retries > RETRIES_MAX {
             draft.note(
                 Level::Differs,
-                (&self.at(), job.code.as_str()),
+                &self.at(),
+                job.code.as_str(),
                 (
                     format!("{retries} retries are cut to {RETRIES_MAX}"),
                     format!("重试次数 {retries} 改为 {RETRIES_MAX}"),
@@ -175,7 +177,8 @@ impl<'a> Task<'a> {
             if delay > u64::from(LONGEST_DELAY_SEC) {
                 draft.note(
                     Level::Differs,
-                    (&self.at(), job.code.as_str()),
+                    &self.at(),
+                    job.code.as_str(),
                     (
                         format!("the {delay} s between its retries are cut to {LONGEST_DELAY_SEC}"),
                         format!("重试间隔 {delay} 秒改为 {LONGEST_DELAY_SEC}"),
@@ -195,7 +198,8 @@ impl<'a> Task<'a> {
         if owner != written {
             draft.note(
                 Level::Differs,
-                (&self.at(), code),
+                &self.at(),
+                code,
                 (
                     format!(
                         "owner: {OWNER_MAX} characters of it are kept, and no control characters"
@@ -227,7 +231,7 @@ impl<'a> Task<'a> {
             let left = left.join(", ");
             draft.note(
                 Level::LeftOut,
-                (&self.at(), code),
+                &self.at(), code,
                 (
                     format!("email: these are left out, because they are no addresses or more than {ADDRESSES_MAX}: {left}"),
                     format!("email：以下内容不是地址或超过 {ADDRESSES_MAX} 个，已略去：{left}"),
@@ -367,7 +371,8 @@ impl<'a> Task<'a> {
         if is_guess {
             draft.note(
                 Level::Look,
-                (&self.at(), job.code.as_str()),
+                &self.at(),
+                job.code.as_str(),
                 (
                     format!(
                         "its connection {title} is taken for one of {dialect}, because of its name"

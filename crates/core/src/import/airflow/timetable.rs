@@ -318,7 +318,7 @@ impl Plan {
                     format!("procession schedule add CODE --group {group} …"),
                     format!("请另行添加：procession schedule add CODE --group {group} …"),
                 );
-                draft.note(Level::LeftOut, (&dag.at, &dag.id), said, cure);
+                draft.note(Level::LeftOut, &dag.at, &dag.id, said, cure);
                 draft.leave_item_out();
                 draft.end_item();
             }
@@ -326,7 +326,7 @@ impl Plan {
         };
         draft.begin_item(CountedKind::Schedule, &dag.at, &dag.id);
         if let Some(differs) = differs {
-            draft.note(Level::Differs, (&dag.at, &dag.id), differs, ("", ""));
+            draft.note(Level::Differs, &dag.at, &dag.id, differs, ("", ""));
         }
         let is_off = match dag.pause {
             Pause::Runs => false,

@@ -54,7 +54,7 @@ pub(super) fn read_condition(
     }
     draft.note(
         Level::Look,
-        (&node.at, &node.name),
+        &node.at, &node.name,
         ("its condition asks outputs, which jobs there write as JSON to $JOB_OUTPUT_PROP_FILE; without the \
           output the branch is not taken",
          "其条件取决于输出;原系统的作业将 JSON 写入 $JOB_OUTPUT_PROP_FILE;没有该输出时分支不会执行"),

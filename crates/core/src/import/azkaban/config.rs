@@ -105,7 +105,8 @@ fn note_mails(flow: &AzkabanFlow, key: &str, value: &str, draft: &mut Draft) {
         let list = bad.join(", ");
         draft.note(
             Level::LeftOut,
-            (&flow.at, &flow.name),
+            &flow.at,
+            &flow.name,
             (
                 format!("{key}: not written to, for these are no addresses: {list}"),
                 format!("{key}:以下不是邮件地址,已忽略:{list}"),
@@ -119,7 +120,8 @@ fn note_mails(flow: &AzkabanFlow, key: &str, value: &str, draft: &mut Draft) {
     if key == "notify.emails" {
         draft.note(
             Level::Differs,
-            (&flow.at, &flow.name),
+            &flow.at,
+            &flow.name,
             (
                 "notify.emails hears of success and failure there; notify_email tells of failures",
                 "notify.emails 在原系统中通知成功与失败;notify_email 只通知失败",

@@ -102,7 +102,7 @@ fn make_flow(nodes: Vec<Inherits>, waited: &BTreeSet<String>, draft: &mut Draft)
         let names: Vec<&str> = ends.iter().map(|n| n.name.as_str()).collect();
         draft.note(
             Level::Differs,
-            (&at, &name),
+            &at, &name,
             (format!("there these are flows of their own that share jobs: {}; here they are one group, which \
                       runs all of them", names.join(", ")),
              format!("原系统中这些是共用作业的多个流:{};此处合为一个作业组,一并运行", names.join("、"))),

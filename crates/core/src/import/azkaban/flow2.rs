@@ -106,7 +106,7 @@ fn nodes(above: &Tree, draft: &mut Draft) -> Vec<FlowNode> {
         if let Some(trigger) = get(one, "trigger") {
             draft.note(
                 Level::LeftOut,
-                (&origin(trigger), name),
+                &origin(trigger), name,
                 (
                     "its trigger is left out: Azkaban starts a flow within a flow with the outer one",
                     "其 trigger 未迁移:Azkaban 中内嵌流随外层流启动",

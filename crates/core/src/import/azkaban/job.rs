@@ -48,7 +48,7 @@ pub(super) fn of_group(
         decls.insert(PROJECT_DIR.to_owned(), decl);
         draft.note(
             Level::Look,
-            (&flow.at, &flow.name),
+            &flow.at, &flow.name,
             ("commands there start beside the project's files, which are in files/ now",
              "原系统的命令在项目文件所在目录启动;这些文件现位于 files/"),
             (format!("copy files/ to the hosts that run scripts and write its folder as value of the \
@@ -141,7 +141,8 @@ impl RetryProperty {
         u32::try_from(number).ok().filter(|n| *n <= self.most).unwrap_or_else(|| {
             draft.note(
                 Level::Differs,
-                (&node.at, &node.name),
+                &node.at,
+                &node.name,
                 (
                     format!("{}: {text} is cut to {}, the most there is", self.key, self.most),
                     format!("{}:{text} 超过上限,改为 {}", self.key, self.most),
@@ -200,7 +201,8 @@ fn command(node: &FlowNode, title: &str, around: &FlowContext<'_>, draft: &mut D
     for name in words.unknown {
         draft.note(
             Level::Look,
-            (&node.at, &code),
+            &node.at,
+            &code,
             (
                 format!(
                     "${{{name}}} is not defined in these files; the script fails where it uses it"

@@ -92,7 +92,7 @@ fn add_secret(name: &str, key: &str, at: &ImportOrigin, draft: &mut Draft) {
         ),
         format!("请在 procession serve 的环境中设置 {name},或在 secrets: {name} 中填写来源"),
     );
-    draft.note(Level::Look, (at, key), said, cure);
+    draft.note(Level::Look, at, key, said, cure);
 }
 
 #[cfg(test)]

@@ -120,7 +120,8 @@ pub(super) fn add_waits(flow: &AzkabanFlow, group: &GroupCode, draft: &mut Draft
     if trigger.dependencies.is_empty() && trigger.max_wait_min.is_some() {
         draft.note(
             Level::LeftOut,
-            (&trigger.at, &flow.name),
+            &trigger.at,
+            &flow.name,
             (
                 "maxWaitMins limits the wait for triggerDependencies, and there are none",
                 "maxWaitMins 限制对 triggerDependencies 的等待,而这里没有",
@@ -138,7 +139,7 @@ pub(super) fn add_schedule(flow: &AzkabanFlow, group: &GroupCode, draft: &mut Dr
     if draft.asked.zone.is_none() {
         draft.note(
             Level::Look,
-            (&trigger.at, &flow.name),
+            &trigger.at, &flow.name,
             (
                 "a trigger goes by the clock of Azkaban's web server, which no file says: times here are UTC",
                 "触发器使用 Azkaban Web 服务器的时区,文件中没有写明:此处时间按 UTC 计",

@@ -51,7 +51,7 @@ pub(super) fn read_actions(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft
                 }
                 continue;
             };
-            read_action(kind, action, status.as_ref(), (job, def), draft);
+            read_action(kind, action, status.as_ref(), job, def, draft);
         }
     }
     rerun_limit(job, def, draft);
@@ -61,7 +61,8 @@ fn read_action(
     kind: &str,
     action: &SourceNode,
     status: Option<&EdgeCondition>,
-    (job, def): (&CtmJob<'_>, &mut JobDef),
+    job: &CtmJob<'_>,
+    def: &mut JobDef,
     draft: &mut Draft,
 ) {
     let at = origin(action);
@@ -77,7 +78,7 @@ fn read_action(
                         format!("is not written to: {address}"),
                         format!("不是有效的邮件地址:{address}"),
                     );
-                    draft.note(Level::LeftOut, (&at, def.code.as_str()), said, ("", ""));
+                    draft.note(Level::LeftOut, &at, def.code.as_str(), said, ("", ""));
                 }
             }
         }
@@ -86,7 +87,7 @@ fn read_action(
                 "there its failure counts as a success: what waits for it runs in any case (when: done), and the batch ends FAILED",
                 "原系统将其失败视为成功:依赖它的作业照常运行(when: done),但批次以 FAILED 结束",
             );
-            draft.note(Level::Differs, (&at, def.code.as_str()), said, ("", ""));
+            draft.note(Level::Differs, &at, def.code.as_str(), said, ("", ""));
         }
         ("Rerun", Some(EdgeCondition::Failure)) => {
             let times = get(job.node, "RerunLimit").and_then(|limit| word(limit, "Times"));
@@ -106,7 +107,7 @@ fn read_action(
                 "success: with a rule on its outputs decides its end; jobs with trigger_rule: one_failed follow a failure",
                 "可用 success: 规则决定结果;trigger_rule: one_failed 的作业可在失败后运行",
             );
-            draft.note(Level::LeftOut, (&at, def.code.as_str()), said, cure);
+            draft.note(Level::LeftOut, &at, def.code.as_str(), said, cure);
         }
     }
 }
@@ -125,7 +126,7 @@ fn rerun_limit(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
                 ),
                 format!("RerunLimit {} 未迁移:原系统不会自动重跑", number("Times")),
             );
-            draft.note(Level::Differs, (&job.at, def.code.as_str()), said, ("", ""));
+            draft.note(Level::Differs, &job.at, def.code.as_str(), said, ("", ""));
         }
         return;
     }

@@ -120,7 +120,7 @@ fn read_tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
                 "run a node there with a label, and give its jobs worker: LABEL",
                 "请在该主机上运行带标签的节点,并为作业设置 worker: 标签",
             );
-            draft.note(Level::Look, (&job.at, host), said, cure);
+            draft.note(Level::Look, &job.at, host, said, cure);
         });
     }
     if let Some(user) = job.find_word("RunAs")
@@ -131,7 +131,7 @@ fn read_tags(job: &CtmJob<'_>, draft: &mut Draft) -> Vec<String> {
                 format!("jobs ran as {user}; scripts here run as the user of procession serve (tag user:{user} says which)"),
                 format!("作业原以 {user} 运行;此处脚本以 procession serve 的用户运行(标签 user:{user})"),
             );
-            draft.note(Level::Look, (&job.at, user), said, ("", ""));
+            draft.note(Level::Look, &job.at, user, said, ("", ""));
         });
     }
     let found = [("user", "RunAs"), ("app", "Application"), ("subapp", "SubApplication")];
@@ -168,7 +168,7 @@ fn resources(job: &CtmJob<'_>, def: &mut JobDef, draft: &mut Draft) {
                     format!("resource {name} of type {other:?} is left out"),
                     format!("资源 {name}(类型 {other:?})未迁移"),
                 );
-                draft.note(Level::LeftOut, (&origin(node), def.code.as_str()), said, ("", ""));
+                draft.note(Level::LeftOut, &origin(node), def.code.as_str(), said, ("", ""));
             }
         }
     }
@@ -187,7 +187,7 @@ fn add_pool(job: &CtmJob<'_>, name: &str, weight: u32, draft: &mut Draft) {
             format!("how many there are of resource {name} is on the server and in no file: its pool has as many slots as one job needs"),
             format!("资源 {name} 的总量在服务器上,文件中没有:其资源池只有单个作业所需的数量"),
         );
-        draft.note(Level::Look, (&job.at, name), said, ("write slots of the pool", "请填写资源池的 slots"));
+        draft.note(Level::Look, &job.at, name, said, ("write slots of the pool", "请填写资源池的 slots"));
     });
 }
 

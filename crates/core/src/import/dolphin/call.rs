@@ -1,8 +1,8 @@
 //! HTTP tasks.
 
+use super::keys;
 use super::read::DolphinTask;
 use super::value::{ParamScope, Turned, value, variable};
-use super::{keys, place};
 use crate::domain::job::body::{HttpBody, HttpCall, HttpHost};
 use crate::domain::job::{JobDef, Param};
 use crate::domain::params::http_call::{METHODS, parse_base_url};
@@ -123,7 +123,8 @@ fn expected(task: &DolphinTask, job: &JobDef, draft: &mut Draft) -> Vec<u16> {
         _ => {
             draft.note(
                 Level::Look,
-                place(task, job),
+                &task.at,
+                job.code.as_str(),
                 (
                     format!(
                         "there its answer is checked by {check} {asked:?}; here by its status alone"

@@ -41,7 +41,8 @@ fn add_wait(task: &DolphinTask, code: &JobCode, group: &GroupCode, draft: &mut D
     draft.depends(code, &wait_code, EdgeCondition::Success);
     draft.note(
         Level::Differs,
-        (&task.at, code.as_str()),
+        &task.at,
+        code.as_str(),
         (
             format!(
                 "delayTime: {} minutes: the job {wait_code} sleeps so long before it",

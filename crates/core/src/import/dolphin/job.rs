@@ -2,7 +2,7 @@
 
 use super::read::{DolphinTask, Workflow};
 use super::value::{ParamScope, SubstitutedText, Turned, replaced, value, variable};
-use super::{DolphinCodes, call, keys, launch, place, sql, wait};
+use super::{DolphinCodes, call, keys, launch, sql, wait};
 use crate::domain::batch_no::BatchExpr;
 use crate::domain::id::JobType;
 use crate::domain::job::body::SubBatch;
@@ -76,7 +76,7 @@ fn note_cut(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
             format!("{key}: {value} becomes {to}, which is as near as there is"),
             format!("{key}:{value} 改为 {to}"),
         );
-        draft.note(Level::Differs, place(task, job), said, ("", ""));
+        draft.note(Level::Differs, &task.at, job.code.as_str(), said, ("", ""));
     };
     if !(0..=MOST_RETRIES).contains(&task.retries) {
         tell("retries", &task.retries.to_string(), &job.retry_count.to_string());
@@ -116,7 +116,7 @@ fn around(task: &DolphinTask, job: &mut JobDef, draft: &mut Draft) {
     if !task.is_active {
         draft.note(
             Level::Differs,
-            place(task, job),
+            &task.at, job.code.as_str(),
             ("it was switched off there and is not active here; what waited for it waits for what is before it",
              "原系统中已禁止执行,此处为未启用;依赖它的作业改为依赖它之前的作业"),
             ("", ""),
@@ -138,7 +138,7 @@ fn scope(task: &DolphinTask, job: &JobDef, flow: &Workflow, draft: &mut Draft) -
         if word(local, "direct") == Some("OUT") {
             draft.note(
                 Level::Look,
-                place(task, job),
+                &task.at, job.code.as_str(),
                 (format!("it hands on {name}"), format!("它向后传递 {name}")),
                 ("let the script print ::output name=value; jobs behind it use ${jobs.CODE.name}",
                  "请让脚本输出 ::output 名称=值;后面的作业用 ${jobs.编码.名称} 引用"),
@@ -154,7 +154,8 @@ fn scope(task: &DolphinTask, job: &JobDef, flow: &Workflow, draft: &mut Draft) -
             Turned::Unknown => {
                 draft.note(
                     Level::Look,
-                    place(task, job),
+                    &task.at,
+                    job.code.as_str(),
                     (
                         format!(
                             "parameter {name}: its value {text} has no form here, so it has none"
@@ -217,7 +218,7 @@ fn fill_body(
             wait::check_conditions(task, &job, flow, draft);
             draft.note(
                 Level::Differs,
-                place(task, &job),
+                &task.at, job.code.as_str(),
                 ("the branch for failures runs as it did (when: failure), and the batch ends FAILED all the same, \
                   because a job failed",
                  "失败分支照常运行(when: failure),但因有作业失败,批次仍以 FAILED 结束"),
@@ -249,7 +250,8 @@ pub(super) fn tell_unknown(
     for unknown in &text.unknown {
         draft.note(
             Level::Look,
-            place(task, job),
+            &task.at,
+            job.code.as_str(),
             (
                 format!("{unknown} has no form here and stands as it was"),
                 format!("{unknown} 没有对应的写法,保持原样"),
@@ -264,7 +266,8 @@ fn note_resources(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     if !items(&task.params, "resourceList").is_empty() {
         draft.note(
             Level::Look,
-            place(task, job),
+            &task.at,
+            job.code.as_str(),
             ("it names files of DolphinScheduler's resource centre", "它引用了资源中心的文件"),
             (
                 "put them on the hosts that run scripts and name their folder in working_dir",

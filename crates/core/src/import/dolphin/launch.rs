@@ -3,7 +3,6 @@
 //! Which programs and variables a host has no export says, so each of these is told of.
 
 use super::job::{heading, here_document, set_shell, tell_unknown};
-use super::place;
 use super::read::DolphinTask;
 use super::value::{ParamScope, SubstitutedText};
 use crate::domain::job::JobDef;
@@ -71,7 +70,8 @@ pub(super) fn launch(
     };
     draft.note(
         Level::Look,
-        place(task, job),
+        &task.at,
+        job.code.as_str(),
         (
             format!(
                 "its command line is a script now, which needs {needs} on the host that runs it"
@@ -93,7 +93,8 @@ fn note_password(task: &DolphinTask, job: &JobDef, draft: &mut Draft) {
     if script.contains("password") {
         draft.note(
             Level::Look,
-            place(task, job),
+            &task.at,
+            job.code.as_str(),
             (
                 "its text seems to hold a password, which stands in the definition now",
                 "其文本中似乎含有密码,现已写入定义",

@@ -1,7 +1,6 @@
 //! SQL and PROCEDURE tasks.
 
 use super::job::tell_unknown;
-use super::place;
 use super::read::DolphinTask;
 use super::value::{ParamScope, replaced, variable};
 use crate::definition::SourceNode;
@@ -65,7 +64,8 @@ pub(super) fn fill_sql(
     if mails {
         draft.note(
             Level::LeftOut,
-            place(task, job),
+            &task.at,
+            job.code.as_str(),
             ("it mailed the rows of its result", "原系统会邮寄查询结果"),
             ("procession logs BATCH JOB shows them", "可用 procession logs 批次 作业 查看"),
         );

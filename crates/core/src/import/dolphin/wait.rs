@@ -1,7 +1,7 @@
 //! DEPENDENT and CONDITIONS: tasks that do nothing but wait and choose.
 
 use super::read::{DolphinTask, Workflow};
-use super::{DolphinCodes, keys, place};
+use super::{DolphinCodes, keys};
 use crate::definition::SourceNode;
 use crate::domain::batch_no::{BatchExpr, DaySpan, NamedDay, PeriodKind};
 use crate::domain::job::JobDef;
@@ -28,7 +28,7 @@ pub(super) fn add_externals(
     }
     draft.note(
         Level::Look,
-        place(task, job),
+        &task.at, job.code.as_str(),
         ("it waits for batches of the other group by their day, 20240731: that group must be numbered by \
           day(0)",
          "它按日期(如 20240731)等待另一个作业组的批次:该组的批次号须为 day(0)"),
@@ -146,7 +146,7 @@ fn wait_sec(
         ),
     };
     let cure = ("wait_sec limits the waiting", "可用 wait_sec 限制等待时间");
-    draft.note(Level::Differs, place(task, job), said, cure);
+    draft.note(Level::Differs, &task.at, job.code.as_str(), said, cure);
     wait_sec
 }
 

@@ -131,7 +131,8 @@ pub(crate) fn read_chains(tables: &SchedulerTables, draft: &mut Draft) {
             draft.begin_item(CountedKind::Schedule, &at, about);
             draft.note(
                 Level::LeftOut,
-                (&at, about),
+                &at,
+                about,
                 (
                     "it has no tasks, so it does nothing, there, too",
                     "它没有任务,原系统中也不做任何事",
@@ -160,7 +161,7 @@ fn note_server_zone(draft: &mut Draft) {
     let name = draft.asked.zone.map_or("UTC", |zone| zone.name());
     draft.note(
         Level::Look,
-        (&ImportOrigin::new(CHAINS, 0), name),
+        &ImportOrigin::new(CHAINS, 0), name,
         (
             format!("pg_timetable goes by the time zone of its PostgreSQL server: times here are in {name}, as the server's \
                      database or log_timezone says"),
@@ -188,7 +189,8 @@ fn set_zone(
     if zone.is_none() {
         draft.note(
             Level::Look,
-            (at, row.trimmed_value("chain_name")),
+            at,
+            row.trimmed_value("chain_name"),
             (
                 format!(
                     "run_at_time_zone {word:?} is no zone that is known here: its times are in UTC"
@@ -287,7 +289,8 @@ fn note_tasks_without_chain(tables: &SchedulerTables, draft: &mut Draft) {
         draft.begin_item(CountedKind::Job, &at, &title);
         draft.note(
             Level::LeftOut,
-            (&at, &title),
+            &at,
+            &title,
             (
                 "it belongs to no chain, so it never runs, there, too",
                 "它不属于任何链,原系统中也不会运行",

@@ -45,7 +45,8 @@ pub(super) enum OnError {
 pub(super) fn make_task(
     task: &SourceNode,
     group: &GroupCode,
-    (chain, place): (&str, usize),
+    chain: &str,
+    place: usize,
     draft: &mut Draft,
 ) -> Option<(JobCode, OnError, bool)> {
     let at = origin(task);
@@ -63,9 +64,9 @@ pub(super) fn make_task(
     });
     draft.begin_item(CountedKind::Job, &at, &title);
     let mut job = match kind.as_str() {
-        "SQL" => make_sql(task, &at, group, (&title, command), draft),
-        "PROGRAM" => program(task, &at, group, (&title, command), draft),
-        "BUILTIN" => builtin(task, &at, group, (&title, command), draft),
+        "SQL" => make_sql(task, &at, group, &title, command, draft),
+        "PROGRAM" => program(task, &at, group, &title, command, draft),
+        "BUILTIN" => builtin(task, &at, group, &title, command, draft),
         other => {
             let what = format!("chain {chain}, task {place}: kind {other} is not known");
             draft.fault(&at, what, "kinds are SQL, PROGRAM and BUILTIN");
@@ -83,7 +84,8 @@ pub(super) fn make_task(
         job.is_active = false;
         draft.note(
             Level::Differs,
-            (&at, &title),
+            &at,
+            &title,
             (
                 "live: false: it is not active here, and the chain goes past it, as there",
                 "live: false:此处为未启用,链跳过它,与原系统一致",
@@ -96,7 +98,7 @@ pub(super) fn make_task(
     if on_error == OnError::GoOn {
         draft.note(
             Level::Differs,
-            (&at, &title),
+            &at, &title,
             ("ignore_error: what comes after it runs in any case (when: done), and the batch ends FAILED, \
               where the chain there ends well",
              "ignore_error:其后的作业照常运行(when: done),但批次以 FAILED 结束,而原系统算作成功"),
@@ -123,7 +125,8 @@ fn make_sql(
     task: &SourceNode,
     at: &ImportOrigin,
     group: &GroupCode,
-    (title, command): (&str, &str),
+    title: &str,
+    command: &str,
     draft: &mut Draft,
 ) -> JobDef {
     let source = source(task, at, draft);
@@ -151,7 +154,8 @@ fn make_sql(
     if matches!(&sets, ParameterSets::Sets(sets) if sets.len() > 1) && is_autonomous {
         draft.note(
             Level::Differs,
-            (at, &code),
+            at,
+            &code,
             (
                 "there it goes on with the next set of parameters when one fails; here it stops",
                 "原系统中某组参数失败后仍继续下一组;此处失败即停止",
@@ -162,7 +166,8 @@ fn make_sql(
     if let Some(role) = word(task, "run_as").filter(|r| !r.trim().is_empty()) {
         draft.note(
             Level::Look,
-            (at, &code),
+            at,
+            &code,
             (
                 format!("run_as: {role} is left out; it runs as the user of its source"),
                 format!("run_as:{role} 未迁移;以数据源的用户运行"),
@@ -220,7 +225,7 @@ fn mixed_sets() -> BilingualSentence {
 fn note_flat_list(draft: &mut Draft, at: &ImportOrigin, code: &str) {
     draft.note(
         Level::Look,
-        (at, code),
+        at, code,
         (
             "its parameters are a flat list, at which pg_timetable fails when the task runs: it expects a list \
              for each call; here all of them are the words of one call",
@@ -293,7 +298,8 @@ fn program(
     task: &SourceNode,
     at: &ImportOrigin,
     group: &GroupCode,
-    (title, command): (&str, &str),
+    title: &str,
+    command: &str,
     draft: &mut Draft,
 ) -> JobDef {
     let sets = match ParameterSets::read_sets(task) {
@@ -331,7 +337,8 @@ fn builtin(
     task: &SourceNode,
     at: &ImportOrigin,
     group: &GroupCode,
-    (title, command): (&str, &str),
+    title: &str,
+    command: &str,
     draft: &mut Draft,
 ) -> JobDef {
     let parameters = get(task, "parameters");
@@ -343,7 +350,8 @@ fn builtin(
             if !values.is_empty() {
                 draft.note(
                     Level::Differs,
-                    (at, job.code.as_str()),
+                    at,
+                    job.code.as_str(),
                     (
                         "its parameters are left out: NoOp only prints them",
                         "其参数未迁移:NoOp 只是打印参数",
@@ -458,7 +466,8 @@ fn source(
     }
     draft.note(
         Level::Look,
-        (at, OWN),
+        at,
+        OWN,
         (
             "its connect_string cannot be read, so it runs on the source of the others",
             "无法读取其 connect_string,因此使用与其他任务相同的数据源",
@@ -491,7 +500,8 @@ pub(in crate::import) fn connect_string_source(
     if is_new {
         draft.note(
             Level::Look,
-            (at, name.as_str()),
+            at,
+            name.as_str(),
             (
                 format!("source {name} has the address of a connect_string, without its password"),
                 format!("数据源 {name} 采用 connect_string 中的地址,不含密码"),

@@ -74,7 +74,8 @@ pub(super) fn note_without_job(tables: &SchedulerTables, draft: &mut Draft) {
         draft.begin_item(CountedKind::Schedule, &origin, title);
         draft.note(
             Level::LeftOut,
-            (&origin, title),
+            &origin,
+            title,
             ("its job is not in QRTZ_JOB_DETAILS", "QRTZ_JOB_DETAILS 中没有它的作业"),
             ("", ""),
         );
@@ -98,7 +99,7 @@ pub(super) fn zone(tables: &SchedulerTables, draft: &mut Draft) -> Tz {
     if let Some(row) = tables.table_rows(TRIGGERS).iter().find(needs_zone) {
         draft.note(
             Level::Look,
-            (&ImportOrigin::new(TRIGGERS, 0), row.trimmed_value("trigger_name")),
+            &ImportOrigin::new(TRIGGERS, 0), row.trimmed_value("trigger_name"),
             (
                 format!(
                     "triggers that name no zone, such as this one, are in that of the Java program, which no table says: here it is {zone}"
@@ -191,13 +192,13 @@ impl<'a> StoredTrigger<'a> {
                     format!("procession schedule add CODE --group {group} …"),
                     format!("请另行添加：procession schedule add CODE --group {group} …"),
                 );
-                draft.note(Level::LeftOut, (&self.at, &title), why, cure);
+                draft.note(Level::LeftOut, &self.at, &title, why, cure);
                 draft.leave_item_out();
                 return;
             }
         };
         if let Some(differs) = schedules.differs {
-            draft.note(Level::Differs, (&self.at, &title), differs, ("", ""));
+            draft.note(Level::Differs, &self.at, &title, differs, ("", ""));
         }
         self.compare_next_time(&schedules.timings, place, draft);
         for timing in schedules.timings {
@@ -388,7 +389,8 @@ impl<'a> StoredTrigger<'a> {
         let at = wall_text(wall_at(next, Tz::UTC));
         draft.note(
             Level::Look,
-            (place.at, place.about),
+            place.at,
+            place.about,
             (
                 format!("its next time in the table is {at} UTC, which is none of its times here"),
                 format!("表中的下次触发时间为 {at} UTC，与此处的时间不符"),
@@ -417,7 +419,8 @@ impl<'a> StoredTrigger<'a> {
         if firing == SourceScheduleState::Off && !state.starts_with("PAUSED") {
             draft.note(
                 Level::Look,
-                (&self.at, &title),
+                &self.at,
+                &title,
                 (
                     format!("its state there is {state}, in which it does not fire"),
                     format!("其状态为 {state}，不再触发"),

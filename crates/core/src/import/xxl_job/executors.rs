@@ -71,14 +71,14 @@ impl ImportedExecutors {
                 format!("the appname {word:?} cannot be one here; it is {app}, so its executors have to register under that"),
                 format!("AppName {word:?} 不符合规则,改为 {app};执行器需改用该名称注册"),
             );
-            draft.note(Level::Look, (&at, app.as_str()), said, ("", ""));
+            draft.note(Level::Look, &at, app.as_str(), said, ("", ""));
             app
         });
         self.by_id.insert(row.id, app.clone());
         let addressing = addressing(row, &at, &app, draft);
         if let Some(known) = self.made.get_mut(&app) {
             let said = ("its appname is there twice; both are one here", "AppName 重复,合并为一个");
-            draft.note(Level::Differs, (&at, app.as_str()), said, ("", ""));
+            draft.note(Level::Differs, &at, app.as_str(), said, ("", ""));
             if glue == GluePolicy::Allowed {
                 known.group.glue = glue;
             }
@@ -94,7 +94,7 @@ impl ImportedExecutors {
                         "give its executors another one (xxl.job.accessToken)",
                         "请为其执行器更换令牌(xxl.job.accessToken)",
                     );
-                    draft.note(Level::Look, (&at, app.as_str()), said, cure);
+                    draft.note(Level::Look, &at, app.as_str(), said, cure);
                     false
                 }
             });
@@ -126,7 +126,7 @@ impl ImportedExecutors {
                 "write executors that are there as executor: { app }",
                 "请在 executor: { app } 中填写存在的执行器",
             );
-            draft.note(Level::Look, (&at, app.as_str()), said, cure);
+            draft.note(Level::Look, &at, app.as_str(), said, cure);
             self.by_id.insert(job.job_group, app);
         }
     }
@@ -146,7 +146,7 @@ impl ImportedExecutors {
                     "scripts are sent to these executors, which run whatever they are sent",
                     "会向这些执行器下发脚本(GLUE)",
                 );
-                draft.note(Level::Look, (&at, app), said, ("", ""));
+                draft.note(Level::Look, &at, app, said, ("", ""));
             }
             if self.beyond == Beyond::Told {
                 let said = ("these executors are not in the definition", "执行器不在定义文件中");
@@ -155,7 +155,7 @@ impl ImportedExecutors {
                     format!("import with --apply, or: {command}"),
                     format!("请用 --apply 导入,或执行:{command}"),
                 );
-                draft.note(Level::Look, (&at, app), said, cure);
+                draft.note(Level::Look, &at, app, said, cure);
             }
         }
     }
@@ -225,14 +225,14 @@ fn addressing(row: &XxlGroup, at: &ImportOrigin, app: &AppName, draft: &mut Draf
             format!("these of its addresses are left out: {list}"),
             format!("以下地址未迁移:{list}"),
         );
-        draft.note(Level::LeftOut, (at, app.as_str()), said, ("", ""));
+        draft.note(Level::LeftOut, at, app.as_str(), said, ("", ""));
     }
     if good.is_empty() {
         let said = (
             "its addresses were to be written by hand, and there are none; here they are those that register",
             "地址为手动录入但为空;这里改为自动注册",
         );
-        draft.note(Level::Look, (at, app.as_str()), said, ("", ""));
+        draft.note(Level::Look, at, app.as_str(), said, ("", ""));
         return Addressing::Registered;
     }
     Addressing::Fixed(good.into_iter().map(String::from).collect())

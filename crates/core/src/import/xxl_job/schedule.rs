@@ -122,7 +122,7 @@ fn timing(job: &XxlJob, zone: Tz, draft: &mut Draft, group: &GroupCode) -> Optio
                 "FIX_DELAY is in no release of XXL-JOB; here it is so long after the end of the batch before",
                 "XXL-JOB 正式版没有 FIX_DELAY;这里表示上一批次结束后的间隔",
             );
-            draft.note(Level::Look, (&origin(job), group.as_str()), said, ("", ""));
+            draft.note(Level::Look, &origin(job), group.as_str(), said, ("", ""));
             Some(TimingWords { delay_sec: Some(sec), ..TimingWords::default() })
         }
         _ => {
@@ -136,7 +136,7 @@ fn timing(job: &XxlJob, zone: Tz, draft: &mut Draft, group: &GroupCode) -> Optio
                 format!("procession schedule add CODE --group {group} …"),
                 format!("请另行添加:procession schedule add CODE --group {group} …"),
             );
-            draft.note(Level::LeftOut, (&origin(job), group.as_str()), said, cure);
+            draft.note(Level::LeftOut, &origin(job), group.as_str(), said, cure);
             None
         }
     }

@@ -36,7 +36,7 @@ pub(super) fn users(
             "users are left out: this table may not be read, or is not there",
             "未迁移用户:该表不存在或无权读取",
         );
-        draft.note(Level::LeftOut, (&ImportOrigin::new(USERS, 0), ""), said, ("", ""));
+        draft.note(Level::LeftOut, &ImportOrigin::new(USERS, 0), "", said, ("", ""));
         return Vec::new();
     };
     let mut made: BTreeMap<UserName, ImportedUser> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub(super) fn users(
                 "left out: another user has this name in other letters, and names are one in any case here",
                 "未迁移:用户名不区分大小写,已有同名用户",
             );
-            draft.note(Level::LeftOut, (&at, user.name.as_str()), said, ("", ""));
+            draft.note(Level::LeftOut, &at, user.name.as_str(), said, ("", ""));
             continue;
         }
         match beyond {
@@ -69,7 +69,7 @@ pub(super) fn users(
             "import with --apply, which keeps their passwords, or make them with procession user add",
             "请用 --apply 导入(保留密码),或用 procession user add 添加",
         );
-        draft.note(Level::Look, (&ImportOrigin::new(USERS, 0), ""), said, cure);
+        draft.note(Level::Look, &ImportOrigin::new(USERS, 0), "", said, cure);
     }
     made.into_values().collect()
 }
@@ -90,7 +90,7 @@ fn read_user(
             "make the user with procession user add, under a name of ASCII letters and digits",
             "请用 procession user add 以英文字母和数字命名添加",
         );
-        draft.note(Level::LeftOut, (at, word), said, cure);
+        draft.note(Level::LeftOut, at, word, said, cure);
         return None;
     };
     let password = row.password.as_ref().and_then(Legacy::parse);
@@ -104,14 +104,14 @@ fn read_user(
                 format!("procession user reset-password {name}"),
                 format!("请执行:procession user reset-password {name}"),
             );
-            draft.note(Level::Look, (at, name.as_str()), said, cure);
+            draft.note(Level::Look, at, name.as_str(), said, cure);
         }
         Some(known) if known.is_known(name.as_str()) => {
             let said = (
                 "has a password that everybody knows; it must be changed at the first login and works for 72 hours",
                 "密码是众所周知的默认密码;首次登录必须修改,72 小时内有效",
             );
-            draft.note(Level::Look, (at, name.as_str()), said, ("", ""));
+            draft.note(Level::Look, at, name.as_str(), said, ("", ""));
         }
         Some(_) => {}
     }
@@ -151,14 +151,14 @@ fn grants(
             ),
             format!("对以下作业组只有查看权限(其中部分执行器不属于该用户):{}", partly.join("、")),
         );
-        draft.note(Level::Differs, (at, &row.name), said, ("", ""));
+        draft.note(Level::Differs, at, &row.name, said, ("", ""));
     }
     if grants.is_empty() {
         let said = (
             "may see nothing: none of the user's executors has a job",
             "没有任何权限:其执行器没有任务",
         );
-        draft.note(Level::Look, (at, &row.name), said, ("", ""));
+        draft.note(Level::Look, at, &row.name, said, ("", ""));
     }
     grants
 }

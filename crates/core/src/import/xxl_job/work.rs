@@ -59,7 +59,7 @@ pub(super) fn fill_job(
     draft: &mut Draft,
 ) -> JobDef {
     let mut say = |level, said: BilingualSentence, cure: BilingualSentence| {
-        draft.note(level, (&origin(job), def.code.as_str()), said, cure);
+        draft.note(level, &origin(job), def.code.as_str(), said, cure);
     };
     let body = read_body(job, &mut say);
     let route = route(job, &mut say);
@@ -278,7 +278,7 @@ pub(super) fn say_fixed(job: &XxlJob, names: &[&str], draft: &mut Draft) {
         ),
         format!("启动时用 --param {}=… 传入原参数", names.first().unwrap_or(&"")),
     );
-    draft.note(Level::Look, (&origin(job), &title(job)), said, cure);
+    draft.note(Level::Look, &origin(job), &title(job), said, cure);
 }
 
 #[cfg(test)]

@@ -109,11 +109,11 @@ fn arrows(scene: &PictureScene<'_>, layout: &Layout, out: &mut String) -> std::f
                 escaped(ends.1),
                 curve(points, scene.wishes.direction)
             )?;
-            if let Some(end) = points.last() {
+            if let Some((x, y)) = points.last() {
                 writeln!(
                     out,
                     "<path class=\"{tip}\" d=\"{}\"/>",
-                    arrowhead(*end, scene.wishes.direction, bold)
+                    arrowhead(*x, *y, scene.wishes.direction, bold)
                 )?;
             }
             if link.condition != SUCCESS {
@@ -150,7 +150,7 @@ fn curve(points: &[(i64, i64)], direction: ArrowDirection) -> String {
     path
 }
 
-fn arrowhead((x, y): (i64, i64), direction: ArrowDirection, bold: bool) -> String {
+fn arrowhead(x: i64, y: i64, direction: ArrowDirection, bold: bool) -> String {
     let (long, wide) = if bold { (10, 6) } else { (7, 4) };
     match direction {
         ArrowDirection::Lr => {

@@ -30,6 +30,29 @@ pub(super) struct DispatchContext<'a> {
     pub(super) turned: BTreeSet<i64>,
 }
 
+/// The calls of one job that have just come, and the runs of the job that are not over.
+pub(super) struct JobCalls<'r> {
+    pub(super) job_id: i64,
+    pub(super) fresh: Vec<Fresh>,
+    pub(super) open: &'r [ExecutorRunRow],
+}
+
+/// What the calls of a job that were decided leave to those behind them.
+#[derive(Clone, Copy, Debug, Default)]
+struct JobTurn {
+    /// One is being sent.
+    is_taken: bool,
+    /// One waits, and those behind it wait too.
+    is_waiting: bool,
+}
+
+impl JobTurn {
+    fn note(&mut self, decision: &CallDecision) {
+        self.is_taken |= matches!(decision, CallDecision::Ask(_));
+        self.is_waiting |= matches!(decision, CallDecision::Wait(_) | CallDecision::Test(_));
+    }
+}
+
 impl<'a> DispatchContext<'a> {
     pub(super) fn new(admin: &'a Admin, now: Millis) -> Self {
         let (groups, rounds, turned) = (HashMap::new(), HashMap::new(), BTreeSet::new());
@@ -69,11 +92,11 @@ impl<'a> DispatchContext<'a> {
         &mut self,
         tx: &mut Tx,
         book: &'b RunRegister,
-        (job_id, fresh, open): (i64, Vec<Fresh>, &[ExecutorRunRow]),
+        calls: JobCalls<'_>,
         decided: &mut Vec<DecidedCall<'b>>,
     ) -> Result<()> {
-        let mut taken = false;
-        let mut waiting = false;
+        let (job_id, open) = (calls.job_id, calls.open);
+        let mut turn = JobTurn::default();
         for id in book.lines.get(&job_id).into_iter().flatten() {
             let Some(call) = book.calls.get(id) else { continue };
             let Some(ask) = &call.ask else { continue };
@@ -81,30 +104,29 @@ impl<'a> DispatchContext<'a> {
                 run.queue_id == call.queue_id && run.run_no == call.run_no && !run.is_unconfirmed()
             };
             let sent = open.iter().find(|run| is_sent(run) && !is_mine(run));
-            let busy = taken || sent.is_some();
+            let busy = turn.is_taken || sent.is_some();
             if let Some(sent) = sent {
                 book.waits_for(*id, Some(wait_for(ask.block, sent)));
             }
             let entry = (call.run_no, call.batch_id);
             let decision = match &call.candidates {
-                _ if busy || waiting => CallDecision::Wait(None),
+                _ if busy || turn.is_waiting => CallDecision::Wait(None),
                 Some(Candidates { at: Some(to), is_fit: true, .. }) => {
                     CallDecision::Ask(vec![to.clone()])
                 }
                 Some(_) => CallDecision::Wait(None),
-                None => self.route(tx, (call, ask), job_id).await?,
+                None => self.route(tx, call, ask, job_id).await?,
             };
-            taken |= matches!(decision, CallDecision::Ask(_));
-            waiting |= matches!(decision, CallDecision::Wait(_) | CallDecision::Test(_));
+            turn.note(&decision);
             if !matches!(decision, CallDecision::Wait(_)) {
                 decided.push(DecidedCall { id: *id, call, ask, entry, job_id, decision });
             }
-            if taken || waiting {
-                waiting = true;
+            if turn.is_taken || turn.is_waiting {
+                turn.is_waiting = true;
                 break;
             }
         }
-        self.of_fresh(tx, book, (job_id, fresh, open), (taken, waiting), decided).await
+        self.of_fresh(tx, book, calls, turn, decided).await
     }
 
     /// The same for new calls, after those in the queue.
@@ -112,8 +134,8 @@ impl<'a> DispatchContext<'a> {
         &mut self,
         tx: &mut Tx,
         book: &'b RunRegister,
-        (job_id, fresh, open): (i64, Vec<Fresh>, &[ExecutorRunRow]),
-        (mut taken, mut waiting): (bool, bool),
+        JobCalls { job_id, fresh, open }: JobCalls<'_>,
+        mut turn: JobTurn,
         decided: &mut Vec<DecidedCall<'b>>,
     ) -> Result<()> {
         let covers = |one: &Fresh| {
@@ -128,8 +150,8 @@ impl<'a> DispatchContext<'a> {
                 run.queue_id == call.queue_id && run.run_no == entry.run_no && !run.is_unconfirmed()
             };
             let others: Vec<&ExecutorRunRow> = open.iter().filter(|run| !is_mine(run)).collect();
-            let sent = taken || others.iter().any(|run| is_sent(run));
-            let any = sent || waiting || !others.is_empty();
+            let sent = turn.is_taken || others.iter().any(|run| is_sent(run));
+            let any = sent || turn.is_waiting || !others.is_empty();
             let decision = match ask.block.decide(if any { Busy::Busy } else { Busy::Idle }) {
                 // It would have no row that the later run could stop.
                 _ if last_cover.is_some_and(|last| n < last) => CallDecision::End(
@@ -145,17 +167,16 @@ impl<'a> DispatchContext<'a> {
                             let earlier = others.iter().find(|run| is_sent(run));
                             CallDecision::Wait(earlier.map(|run| wait_for(ask.block, run)))
                         }
-                        false => self.route(tx, (call, ask), job_id).await?,
+                        false => self.route(tx, call, ask, job_id).await?,
                     }
                 }
-                Enter::Take if sent || waiting => {
+                Enter::Take if sent || turn.is_waiting => {
                     let before = others.iter().max_by_key(|run| run.log_id);
                     CallDecision::Wait(before.map(|run| wait_for(ask.block, run)))
                 }
-                Enter::Take => self.route(tx, (call, ask), job_id).await?,
+                Enter::Take => self.route(tx, call, ask, job_id).await?,
             };
-            taken |= matches!(decision, CallDecision::Ask(_));
-            waiting |= matches!(decision, CallDecision::Wait(_) | CallDecision::Test(_));
+            turn.note(&decision);
             let entry = (entry.run_no, entry.batch_id);
             decided.push(DecidedCall { id, call, ask, entry, job_id, decision });
         }
@@ -166,7 +187,8 @@ impl<'a> DispatchContext<'a> {
     async fn route(
         &mut self,
         tx: &mut Tx,
-        (call, ask): (&ExecutorCallState, &RemoteCall),
+        call: &ExecutorCallState,
+        ask: &RemoteCall,
         job_id: i64,
     ) -> Result<CallDecision> {
         let (admin, now, app) = (self.admin, self.now, &ask.app);
@@ -197,7 +219,7 @@ impl<'a> DispatchContext<'a> {
             Err(said) => return Ok(CallDecision::End(UnreportedEnd::NotReached, said)),
         };
         let roll = jitter_seed(call.queue_id.0, call.attempt);
-        let state = rows::route_state(tx, (job_id, ask.route), (roll, rounds), now).await?;
+        let state = rows::route_state(tx, job_id, ask.route, roll, rounds, now).await?;
         let at = |address: &String| targets.iter().find(|to| to.address == *address).cloned();
         Ok(match choose(ask.route, addresses, &state) {
             Choice::Nowhere => {
@@ -205,7 +227,7 @@ impl<'a> DispatchContext<'a> {
                 CallDecision::End(UnreportedEnd::NotReached, said)
             }
             Choice::To(address) => {
-                self.count(tx, (job_id, ask.route), &address).await?;
+                self.count(tx, job_id, ask.route, &address).await?;
                 CallDecision::Ask(at(&address).into_iter().collect())
             }
             Choice::ToAll(all) => CallDecision::Ask(all.iter().filter_map(at).collect()),
@@ -221,7 +243,8 @@ impl<'a> DispatchContext<'a> {
     async fn count(
         &mut self,
         tx: &mut Tx,
-        (job_id, route): (i64, RouteStrategy),
+        job_id: i64,
+        route: RouteStrategy,
         address: &str,
     ) -> Result<()> {
         match route {

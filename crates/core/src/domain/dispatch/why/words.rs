@@ -80,7 +80,7 @@ impl WaitReason {
             Self::BeforeBody(what) => format!("waits before its body: {what}"),
             Self::NodeSilent(silent) => silent.words(Lang::En),
             Self::Open { attempt, ledger, next, said } => {
-                describe_unknown((*attempt, said), ledger, &next.in_english(now))
+                describe_unknown(*attempt, said, ledger, &next.in_english(now))
             }
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!("; {who}"));
@@ -144,7 +144,7 @@ impl WaitReason {
             }
             Self::NodeSilent(silent) => silent.words(Lang::Zh),
             Self::Open { attempt, ledger, next, said } => {
-                open_zh((*attempt, said), ledger, &next.in_chinese(now))
+                open_zh(*attempt, said, ledger, &next.in_chinese(now))
             }
             Self::Stopping { attempt, since, who } => {
                 let who = who.as_ref().map_or_else(String::new, |who| format!("；{who}"));
@@ -210,7 +210,7 @@ fn kept_for(what: &Resource, job: &JobCode) -> String {
     format!("ready; {which} is kept for {job}, whose turn is before")
 }
 
-fn describe_unknown((attempt, said): (u32, &str), ledger: &LedgerLocation, next: &str) -> String {
+fn describe_unknown(attempt: u32, said: &str, ledger: &LedgerLocation, next: &str) -> String {
     let place = match ledger {
         LedgerLocation::Source(name) => format!("ledger of source '{name}'"),
         LedgerLocation::Metadata => "ledger of the metadata database".to_owned(),
@@ -254,7 +254,7 @@ fn slot_zh(full: &Full, holders: &[String]) -> String {
     format!("已就绪；等待{which}{slots}并发名额（已用 {used}/{limit}{holders}）")
 }
 
-fn open_zh((attempt, said): (u32, &str), ledger: &LedgerLocation, next: &str) -> String {
+fn open_zh(attempt: u32, said: &str, ledger: &LedgerLocation, next: &str) -> String {
     let place = match ledger {
         LedgerLocation::Source(name) => format!("数据源 {name} 的账本"),
         LedgerLocation::Metadata => "元数据库的账本".to_owned(),

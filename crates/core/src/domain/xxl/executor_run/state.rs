@@ -127,7 +127,8 @@ impl RunState {
     /// One of which an earlier process wrote this much; it is looked at at once.
     pub fn found(
         status: RunStatus,
-        (was_busy, idle_since): (bool, Option<Millis>),
+        was_busy: bool,
+        idle_since: Option<Millis>,
         stopping: Option<StopWhy>,
         now: Millis,
     ) -> Self {
