@@ -1,4 +1,4 @@
-//! Why a parameter has no usable value, and whether a text is of a type.
+//! Errors of parameter values, and type checks of texts.
 
 use super::PRECEDENCE;
 use crate::domain::job::ParamType;
@@ -18,7 +18,7 @@ pub enum ParamError {
         /// Its text.
         text: String,
     },
-    /// A name outside the closed set.
+    /// A name that is not one of the supported references.
     #[error("parameter {param}: ${{{name}}} is not known; use {}", param_expressions::FORMS)]
     UnknownName {
         /// The parameter.
@@ -26,48 +26,48 @@ pub enum ParamError {
         /// The name in its text.
         name: String,
     },
-    /// A known function with something wrong in it.
+    /// A known function with wrong arguments.
     #[error("parameter {param}: ${{{name}}}: {said}")]
     WrongFunction {
         /// The parameter.
         param: String,
         /// The function in its text.
         name: String,
-        /// What is wrong, and what to do.
+        /// The problem and a hint.
         said: String,
     },
-    /// A known name that has no value in this batch.
+    /// A known name without a value in this batch.
     #[error("parameter {param}: ${{{name}}} has no value in this batch; {cure}")]
     NoValue {
         /// The parameter.
         param: String,
         /// The name in its text.
         name: String,
-        /// What to do about it.
+        /// A hint.
         cure: String,
     },
-    /// An output that was returned and cannot be handed on.
+    /// An output that was returned and is not usable.
     #[error("parameter {param}: output {output} of job {job} cannot be handed on: {reason}")]
     Unusable {
         /// The parameter.
         param: String,
         /// The job that returned it.
         job: String,
-        /// Its name.
+        /// Name of the output.
         output: String,
-        /// Why, and what to do.
+        /// The reason and a hint.
         reason: String,
     },
-    /// An output that is stored aside, where values are shown and not used.
+    /// An output that is stored aside, where values are only previewed.
     #[error("parameter {param}: output {output} of job {job} is not loaded: it is {what}")]
     NotLoaded {
         /// The parameter.
         param: String,
         /// The job that returned it.
         job: String,
-        /// Its name.
+        /// Name of the output.
         output: String,
-        /// Its type and its length.
+        /// Its type and length.
         what: String,
     },
     /// A name that a declared value may not use.
@@ -81,7 +81,7 @@ pub enum ParamError {
         /// The name in its text.
         name: String,
     },
-    /// Several parents have an output of that name.
+    /// Several parents have an output of this name.
     #[error(
         "parameter {param}: {} have an output of that name; say which: value: ${{jobs.{}.{param}}}",
         .parents.join(" and "), .parents[0]
@@ -146,19 +146,19 @@ pub(super) fn check_type(
     Err(ParamError::WrongType { param: param.to_owned(), text, expected })
 }
 
-/// A day that exists, in exactly this form: `2024-2-9` and `-001-01-01` are read by servers in ways of their
-/// own.
+/// An existing date in exactly this form: servers read `2024-2-9` and `-001-01-01` each in their
+/// own way.
 fn is_date(text: &str) -> bool {
     has_form(text, "0000-00-00") && !text.starts_with("0000") && text.parse::<NaiveDate>().is_ok()
 }
 
-/// 64 bits, with a sign or without: BIGINT UNSIGNED of MySQL and MariaDB reaches twice as far.
+/// 64 bits, signed or unsigned: BIGINT UNSIGNED of MySQL and MariaDB reaches twice as far.
 fn is_int(text: &str) -> bool {
     text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
 }
 
-/// A date and time with an offset behind it, as a `timestamptz` is returned. A server that took it as one without a zone
-/// would drop the offset without a word.
+/// A date and time followed by an offset, the form in which a `timestamptz` is returned. A server
+/// that read it as a value without a zone would silently drop the offset.
 fn has_zone(text: &str) -> bool {
     let Some(at) = text.rfind(['+', '-', 'Z']) else { return false };
     let (moment, zone) = text.split_at(at);
